@@ -170,7 +170,7 @@ def test_a_draw_that_the_filter_refuses_counts_as_spent(monkeypatch: pytest.Monk
     from dpmoments.privacy.filter import PrivacyFilter, PrivacyFilterError
 
     def refused(self: Any, *_: Any, **__: Any) -> Any:
-        self._refuse(Message("draw-invalid", query="count", reason="nothing was spent"))
+        self._refuse(Message("draw-invalid", query="count", reason=Message("run-ended")))
 
     model = DPCovariance(bounds=(0, 1), epsilon=1.0, mechanism="laplace")
     monkeypatch.setattr(PrivacyFilter, "_draw", refused)

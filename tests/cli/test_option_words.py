@@ -14,7 +14,7 @@ import typer.main
 import dpmoments as dpm
 from dpmoments.cli import main
 from dpmoments.cli.options import Option, options_of
-from dpmoments.cli.output import in_options
+from dpmoments.messages.message import Message
 
 SCHEMA = """columns:
   - {name: a, kind: numeric, lower: 0, upper: 1}
@@ -89,12 +89,21 @@ def test_cures_are_options(terminal: Terminal) -> None:
     assert "TextFormat" not in refusal
 
 
-def test_the_tab_is_named_as_the_option_takes_it() -> None:
-    assert in_options('would have 2 by "\\t", a tab: pass delimiter="\\t"').endswith("pass --delimiter tab")
-    assert in_options("no mean was released (mean=False): release with mean=True").endswith("release without --no-mean")
-    assert in_options("Use neighbors='add_remove'") == "Use --neighbors add_remove"
-    assert in_options("a receipt of neighbors='none'") == "a receipt of neighbors='none'"
-    assert in_options("epsilon=-1.0 must be positive") == "epsilon=-1.0 must be positive"
+def test_arguments_are_written_as_the_reader_writes_them() -> None:
+    tab = Message("other-delimiter", count=1, by="','", other_count=2, other_by="a tab", delimiter="\t")
+    assert tab.text("shell").endswith("pass --delimiter tab")
+    assert tab.text("curator").endswith('pass delimiter="\\t"')
+    assert Message("without-mean").text("shell").endswith("a release made without --no-mean has one")
+    assert (
+        Message("unit-needs-add-remove", neighbors="replace_one").text("shell").endswith("Use --neighbors add_remove")
+    )
+
+
+def test_text_of_a_fact_is_never_rewritten_as_an_option() -> None:
+    name = "use neighbors='none', pass overwrite=True, {argument:overwrite}"
+    said = Message("no-grant", dataset=name, datasets=()).text("shell")
+    assert "use neighbors=" in said
+    assert "pass overwrite=True, {argument:overwrite}" in said
 
 
 def test_a_grant_for_rows_is_never_a_reason_to_protect_rows_alone(terminal: Terminal) -> None:

@@ -128,8 +128,6 @@ TEXT_IS_ALLOWED = {
     "AttributeError": "the protocol of Python for names of a module or an object",
     "UnreadableTableError": "ends in the words for which scikit-learn's checks of estimators look",
     "MemoryError": "not an error of the library",
-    "_NotADocumentError": "caught where it is raised",
-    "_NotPlainError": "caught where it is raised",
     "_RepeatedKeyError": "caught where it is raised",
 }
 """Errors that may be a text, each with the reason."""
@@ -158,11 +156,7 @@ def phrases(source: str) -> Iterator[str]:
         if isinstance(node, ast.Call) and re.fullmatch(r"Message|\w+Error\.of", ast.unparse(node.func)):
             for keyword in node.keywords:
                 for part in ast.walk(keyword.value):
-                    if (
-                        isinstance(part, ast.Constant)
-                        and re.search(r"\w \w", str(part.value))
-                        and keyword.arg not in ("reason", "absent", "step")
-                    ):
+                    if isinstance(part, ast.Constant) and re.search(r"\w \w", str(part.value)):
                         yield f"{keyword.arg}={part.value!r}"
 
 

@@ -220,7 +220,13 @@ class TellsTheBudget(PrivacyFilter):
     """A planted fault."""
 
     def _refuse(self, refusal: Message) -> Any:
-        super()._refuse(Message("draw-invalid", query=str(refusal.facts["query"]), reason=str(self._plan.cost)))
+        super()._refuse(
+            Message(
+                "draw-invalid",
+                query=str(refusal.facts["query"]),
+                reason=Message("foreign-error", text=str(self._plan.cost)),
+            )
+        )
 
 
 class DrawsFirst(PrivacyFilter):

@@ -369,9 +369,7 @@ def in_floating_point(compute: Callable[Parameters, Found]) -> Callable[Paramete
     def answer(*given: Parameters.args, **named: Parameters.kwargs) -> Found:
         for name in named:
             if name in _UNSUPPORTED and name not in inspect.signature(compute).parameters:
-                raise InputTypeError(
-                    Message("unsupported-option", function=compute.__name__, parameter=name, reason=_UNSUPPORTED[name])
-                )
+                raise InputTypeError(Message(_UNSUPPORTED[name], function=compute.__name__))
         return within(*given, **named)
 
     return answer
@@ -379,15 +377,9 @@ def in_floating_point(compute: Callable[Parameters, Found]) -> Callable[Paramete
 
 _UNSUPPORTED = MappingProxyType(
     {
-        "weights": (
-            "a release holds sums over rows that count alike, and weights cannot be applied afterwards; if they follow from a "
-            "column, such as survey strata, release that column, use dpm.release_groups, and combine the groups by their weights"
-        ),
-        "cov_type": "use ols(..., cov_type='HC1') for robust standard errors",
-        "method": (
-            "rank correlations need the order of the rows, and a release holds moments: correlations are Pearson's; a column "
-            "can be replaced by its ranks, or its logarithm, before the release"
-        ),
+        "weights": "weights-not-applied",
+        "cov_type": "robust-errors-of-ols",
+        "method": "correlations-are-pearsons",
     }
 )
 """Arguments of other libraries that no analysis can have, with reason and alternative."""

@@ -238,8 +238,12 @@ class CountTable(Answer):
 
     def _axis(self, name: str) -> int:
         if name not in self.by:
-            question = "".join(f" Did you mean {close!r}?" for close in closest(name, self.by).values())
-            raise InputValueError(Message("not-a-column-of-table", name=name, columns=[*self.by], question=question))
+            question = (
+                {"question": Message("did-you-mean", close=[*close.values()])}
+                if (close := closest(name, self.by))
+                else {}
+            )
+            raise InputValueError(Message("not-a-column-of-table", name=name, columns=[*self.by], **question))
         return self.by.index(name)
 
 

@@ -12,7 +12,6 @@ from dpmoments.cells.reading import MISSING, UNKNOWN, level_codes, strict_number
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.table_libraries import nw, pa
-from dpmoments.foundation.values import shown
 from dpmoments.messages.message import Message
 from dpmoments.schema.columns import Categorical
 from dpmoments.schema.derived import DerivedColumn, derived_values, feature_slices
@@ -97,8 +96,8 @@ def _cells_by_name(frame: Any, names: Sequence[str]) -> dict[str, Any]:
     if absent := [name for name in names if name not in present]:
         alike = {name.strip().casefold(): name for name in present}
         close = [alike[key] for name in absent if (key := name.strip().casefold()) in alike]
-        hint = f" (it has {', '.join(map(shown, close))})" if close else ""
-        raise InputValueError(Message("frame-without-columns", names=[*absent], hint=hint))
+        hint = {"hint": Message("names-alike", names=close)} if close else {}
+        raise InputValueError(Message("frame-without-columns", names=[*absent], **hint))
     if repeated := [name for name in names if present.count(name) > 1]:
         raise InputValueError(Message("frame-with-repeated-columns", names=[*repeated]))
     if isinstance(frame, ColumnTable):

@@ -462,8 +462,9 @@ class FittedLine(Answer):
         """Return the equations of a fit that has errors; raise for others."""
         self._check_not_penalized()
         if self.equations is None:
+            note = self.error_bound_note
             raise InputValueError(
-                Message("no-standard-errors", reason=self.error_bound_note or "the noise distribution is unknown")
+                Message("no-standard-errors-as-noted", note=note) if note else Message("no-standard-errors")
             )
         return self.equations
 

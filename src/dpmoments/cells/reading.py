@@ -65,12 +65,10 @@ def _plain_numbers(chunk: Any, column: Numeric | Boolean | Coordinate) -> tuple[
     elif pa.types.is_temporal(kind):
         raise InputTypeError(Message("dates-in-number-column", column=column.name, kind=column.kind))
     elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_null(kind)):
-        advice = "convert it, or describe it as Categorical"
-        if _is_text(kind):
-            stated = {"numeric": 'decimal="."', "boolean": "true_values and false_values"}.get(column.kind)
-            advice += "" if stated is None else f"; or state {stated} in the schema, and text is read"
+        code = {"numeric": "text-is-read-with-decimal", "boolean": "text-is-read-with-words"}.get(column.kind)
+        or_read = {"advice": Message(code)} if _is_text(kind) and code is not None else {}
         raise InputTypeError(
-            Message("not-a-number-type", column=column.name, type=_type_name(kind), kind=column.kind, advice=advice)
+            Message("not-a-number-type", column=column.name, type=_type_name(kind), kind=column.kind, **or_read)
         )
     return _cleaned(_as_floats(chunk), column, _FLOATS.get(str(kind)))
 

@@ -1,4 +1,4 @@
-"""Curator's commands before a release: init and preflight, and the desk, which has all steps."""
+"""Curator's commands before a release: init, preflight and the desk."""
 
 from __future__ import annotations
 

@@ -20,7 +20,6 @@ from dpmoments.cli.output import (
     complain,
     drop_output,
     explain,
-    in_options,
     print_page,
     print_text,
     printing,
@@ -276,7 +275,7 @@ def _fail(error: Exception, given: Sequence[str]) -> int:
         options = list(getattr(getattr(error, "param", None), "opts", []))
         if number := what_number_to_write(message, options, given):
             message = f"{'/'.join(options)} {number}"
-        complain(f"{path}: {in_options(message)}\n'{path} --help' shows how")
+        complain(f"{path}: {message}\n'{path} --help' shows how")
         return error.exit_code
     complain(f"dpmoments: {explain(error)}")
     if isinstance(error, OutputError):

@@ -1,4 +1,4 @@
-"""Output of the command line: tables and text, and a line or two on standard error if a command failed.
+"""Output of the command line: tables and text, and one line for an error.
 
 An error never shows a value of the table.
 """
@@ -11,10 +11,9 @@ import logging
 import math
 import os
 import re
-import shlex
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
@@ -166,48 +165,7 @@ def bad_option(hint: str, refusal: StatedError | Exception) -> typer.BadParamete
     return typer.BadParameter(text, param_hint=hint)
 
 
-# Messages of the library in the command line's words: they name keywords of Python, and a command has options.
-
-_Words = str | Callable[[re.Match[str]], str]
-
-
-def _option(match: re.Match[str]) -> str:
-    """Convert only arguments to pass: a message may also quote a file's neighbors='…'."""
-    option = "privacy-unit" if match[2] == "unit" else match[2]
-    return f"{match[1]}--{option} {shlex.quote(match[4])}"
-
-
-_PHRASES: tuple[tuple[str, _Words], ...] = (
-    (r"\bname it, dataset=", "name it with dataset="),
-    (r"reason='…', by='…'", "--reason TEXT --by NAME"),
-    (r"pass delimiter=\"\\t\"", "pass --delimiter tab"),
-    (r"text_format=TextFormat\([^()]*\) \((?:or )?(--[^()]*)\)", r"\1"),
-    (
-        r"privacy_unit=PrivacyUnit\((['\"])(.*?)\1, max_rows=…\)",
-        lambda match: f"--privacy-unit {shlex.quote(match[2])} --max-rows-per-unit K",
-    ),
-    (r"\bprivacy_unit=(?=[, ])", "--privacy-unit"),
-    (r"choose another name, or pass overwrite=True", "name another, or pass --overwrite"),
-    (r"release with mean=True", "release without --no-mean"),
-    (r"release with mean=False", "release with --no-mean"),
-    (r"pass a public n_rows to release\(\)", "pass a public --n-rows"),
-    (r"(\b(?:[Uu]se|[Pp]ass|with) )(dataset|unit|neighbors|delimiter)=(['\"])(.*?)\3", _option),
-)
-"""Phrases of library messages, and their replacements at the command line."""
 _GROUPED = re.compile(r"[+-]?\d{1,3}(?:([., _'’\u00a0\u202f])\d{3})(?:\1\d{3})*")
-
-
-def in_options(message: str) -> str:
-    """Convert a library message to the command line: options in place of keywords.
-
-    >>> print(in_options("grant it again with unit='patient_id'"))
-    grant it again with --privacy-unit patient_id
-    >>> print(in_options('would have 2 by ";": pass delimiter=";"'))
-    would have 2 by ";": pass --delimiter ';'
-    """
-    for pattern, words in _PHRASES:
-        message = re.sub(pattern, words, message)
-    return message
 
 
 def what_number_to_write(message: str, options: Sequence[str], arguments: Sequence[str]) -> str | None:
@@ -231,7 +189,7 @@ def what_number_to_write(message: str, options: Sequence[str], arguments: Sequen
         try:
             int(text) if whole else float(text)
         except ValueError:
-            return _whole_number(text) if whole else number_as_text(text)
+            return _whole_number(text) if whole else number_as_text(text).text("shell")
     return None
 
 
@@ -291,10 +249,10 @@ def _message(error: Exception) -> str:
     if isinstance(error, InputError):
         stated = error.message_data
         text = str(error) if stated is None else stated.text("shell")
-        return in_options(" ".join(text.split()))
+        return " ".join(text.split())
     return (
-        f"stopped by an unexpected {type(error).__name__} at {line_of(error.__traceback__)}; its message is withheld, because "
-        "it may quote the table. Please report this line"
+        f"stopped by an unexpected {type(error).__name__} at {line_of(error.__traceback__) or 'an unknown line'}; its message "
+        "is withheld, because it may quote the table. Please report this line"
     )
 
 

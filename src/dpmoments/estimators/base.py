@@ -637,11 +637,11 @@ class PrivateEstimator(BaseEstimator):
             absent = [name for name in expected if name not in own]
             more = [name for name in own if name not in expected]
             why = (
-                f"lacks {', '.join(map(repr, absent))}"
+                Message("lacks-columns", names=absent)
                 if absent
-                else f"has {', '.join(map(repr, more))}, which the schema lacks"
+                else Message("has-other-columns", names=more)
                 if more
-                else "has them in another order"
+                else Message("other-order")
             )
             raise InputValueError(Message("columns-not-in-order", problem=why, expected=list(expected)))
 

@@ -35,21 +35,21 @@ _JOINING = {
 """Clauses by which one row can change others, or be repeated."""
 CLAUSES = (*_JOINING,)
 _CAUSES = {  # signs in lower case
-    "42p01": "no such table",
-    "42703": "no such column",
-    "42601": "a syntax error",
-    "42501": "no permission",
-    "no such table": "no such table",
-    "no such column": "no such column",
-    "syntax error": "a syntax error",
-    "unable to open": "no such file",
-    "not a database": "not an SQLite database",
-    "authentication failed": "the server refused user or password",
-    "does not exist": "no such database or user",
-    "refused": "no server answers there",
-    "host name": "no such host",
+    "42p01": "no-such-table",
+    "42703": "no-such-column",
+    "42601": "syntax-error",
+    "42501": "no-permission",
+    "no such table": "no-such-table",
+    "no such column": "no-such-column",
+    "syntax error": "syntax-error",
+    "unable to open": "no-such-file",
+    "not a database": "not-sqlite",
+    "authentication failed": "user-or-password-refused",
+    "does not exist": "no-such-database-or-user",
+    "refused": "no-server",
+    "host name": "no-such-host",
 }
-"""Causes by the codes or words of a database's errors.
+"""Phrases of causes, by the codes or words of a database's errors.
 
 Their text may hold a password or a value.
 """
@@ -122,10 +122,8 @@ class DatabaseQuery:
             raise
         except Exception as error:
             signs = f"{getattr(error, 'sqlstate', '')} {error}".lower()
-            cause = next((words for sign, words in _CAUSES.items() if sign in signs), None)
-        raise InputValueError.of(
-            "database-not-opened", database=_KINDS[self.scheme], cause=f": {cause}" if cause else ""
-        )
+            cause = next((phrase for sign, phrase in _CAUSES.items() if sign in signs), "unknown-cause")
+        raise InputValueError.of("database-not-opened", database=_KINDS[self.scheme], cause=cause)
 
     def __repr__(self) -> str:
         return f"DatabaseQuery('{self.scheme}://…', {self.query!r})"

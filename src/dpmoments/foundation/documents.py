@@ -25,16 +25,17 @@ from dpmoments.foundation.errors import (
     InputOSError,
     InputPermissionError,
     InputValueError,
+    StatedError,
+    message_of,
 )
 from dpmoments.foundation.values import require_known
 
 Result = TypeVar("Result")
 
-_KEEPS_A_RELEASE = (
-    "a release cannot be made again without spending again, so it is not overwritten; choose another name"
-)
-NEVER_OVERWRITTEN = "it is not overwritten; choose another name"
-KEEPS_A_FILE = f"{NEVER_OVERWRITTEN}, or pass overwrite=True"
+_KEEPS_A_RELEASE = "release-not-overwritten"
+NEVER_OVERWRITTEN = "never-overwritten"
+KEEPS_A_FILE = "not-overwritten-unless-asked"
+"""Codes of advice if the file exists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ class DocumentKind:
 
 
 def write_text(text: str, path: str | Path, *, overwrite: bool = False, taken: str = KEEPS_A_FILE) -> None:
-    """Write a text completely or not at all; ``taken`` is the message if the file exists."""
+    """Write a text completely or not at all; ``taken`` is a code of advice if the file exists."""
     _write_whole(text, Path(path), overwrite, taken)
 
 
@@ -105,10 +106,10 @@ def read_document(path: str | Path, builders: Mapping[DocumentKind, Callable[[Ma
     try:
         return builders[kind](content)
     except KeyError as error:
-        failure, cause = f"it has no entry {error.args[0]!r}", "entry-absent"
+        failure = InputError.make_message("entry-absent", name=error.args[0])
     except (TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
-        failure, cause = str(error), error.code if isinstance(error, InputError) else "value"
-    raise InputValueError.of("file-inconsistent", path=path, noun=kind.noun, failure=failure, cause=cause)
+        failure = message_of(error)
+    raise InputValueError.of("file-inconsistent", path=path, noun=kind.noun, failure=failure, cause=failure.code)
 
 
 def _checked_content(path: str | Path, kinds: tuple[DocumentKind, ...]) -> tuple[DocumentKind, dict[str, Any]]:
@@ -116,6 +117,7 @@ def _checked_content(path: str | Path, kinds: tuple[DocumentKind, ...]) -> tuple
     # Errors quote no text of foreign files.
     nouns = " or ".join(kind.noun for kind in kinds)
     document: Any = None
+    failure: StatedError | None = None
     try:
         document = json.loads(
             Path(path).read_bytes().decode(),
@@ -123,19 +125,20 @@ def _checked_content(path: str | Path, kinds: tuple[DocumentKind, ...]) -> tuple
             parse_float=_finite_float,
             object_pairs_hook=_without_repeats,
         )
-        failure = ""
     except json.JSONDecodeError as error:
-        failure = f" ({error.msg}: line {error.lineno} column {error.colno})"
+        failure = InputError.make_message(
+            "json-syntax", problem=error.msg, line_number=error.lineno, column_number=error.colno
+        )
     except _NotADocumentError as error:
-        failure = f" ({error})"
+        failure = error.message_data
     except (UnicodeDecodeError, ValueError, RecursionError):
-        failure = " (its text cannot be read)"
-    if failure:
+        failure = InputError.make_message("text-not-read")
+    if failure is not None:
         raise InputValueError.of("file-damaged", path=path, noun=nouns, failure=failure)
     kind = next((kind for kind in kinds if isinstance(document, dict) and document.get("format") == kind.format), None)
     if kind is None:
         raise InputValueError.of("file-of-other-kind", path=path, noun=nouns)
-    require_known(document, ("format", "version", "sha256", "content"), f"{path} was changed after it was written: it")
+    require_known(document, ("format", "version", "sha256", "content"), str(path))
     version = document.get("version")
     if isinstance(version, bool) or version != kind.version:
         shown = version if isinstance(version, int | str) else "none"
@@ -159,7 +162,7 @@ def check_output(path: str | Path, *, overwrite: bool = False, taken: str = _KEE
     if not path.parent.is_dir():
         raise InputFileNotFoundError.of("output-folder-missing", path=path.parent)
     if _exists(path) and not overwrite:
-        raise InputFileExistsError.of("output-exists", path=path, advice=taken)
+        raise InputFileExistsError.of("output-exists", path=path, advice=InputError.make_message(taken))
     try:
         with tempfile.TemporaryFile(dir=path.parent):
             pass
@@ -172,25 +175,25 @@ def _digest(content: Mapping[str, Any]) -> str:
     return hashlib.sha256(canonical.encode()).hexdigest()
 
 
-class _NotADocumentError(Exception):
+class _NotADocumentError(InputError):
     """JSON that :meth:`DocumentKind.write` never writes; the message quotes no text of the file."""
 
 
 def _refuse_constant(name: str) -> float:
-    raise _NotADocumentError(f"it holds {name}, which is never written")
+    raise _NotADocumentError.of("json-constant", name=name)
 
 
 def _finite_float(text: str) -> float:
     value = float(text)
     if not math.isfinite(value):
-        raise _NotADocumentError("it holds a number beyond the range of floating point")
+        raise _NotADocumentError.of("json-number-out-of-range")
     return value
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     entries = dict(pairs)
     if len(entries) < len(pairs):
-        raise _NotADocumentError("a key occurs twice in one entry")
+        raise _NotADocumentError.of("key-twice")
     return entries
 
 
@@ -213,10 +216,12 @@ def _publish(temporary: Path, path: Path, overwrite: bool, taken: str) -> None:
             os.link(temporary, path)  # fails if a file has appeared since the check
             return
         except FileExistsError:
-            raise InputFileExistsError.of("output-exists", path=path, advice=taken) from None
+            raise InputFileExistsError.of("output-exists", path=path, advice=InputError.make_message(taken)) from None
         except OSError:  # a file system without hard links
             if _exists(path):
-                raise InputFileExistsError.of("output-exists", path=path, advice=taken) from None
+                raise InputFileExistsError.of(
+                    "output-exists", path=path, advice=InputError.make_message(taken)
+                ) from None
     os.replace(temporary, path)
 
 

@@ -75,6 +75,12 @@ class InputError(Exception):
         return super().__str__() if self.message_data is None else self.message_data.text("curator")
 
 
+def message_of(error: BaseException) -> StatedError:
+    """Return the message of an error of this library, else one that quotes the error of another."""
+    stated = error.message_data if isinstance(error, InputError) else None
+    return InputError.make_message("foreign-error", text=str(error)) if stated is None else stated
+
+
 class InputValueError(InputError, ValueError):
     """A ``ValueError`` raised by this library."""
 
@@ -149,10 +155,10 @@ def _innermost_frame(traceback: TracebackType | None) -> TracebackType | None:
     return traceback
 
 
-def line_of(traceback: TracebackType | None) -> str:
-    """Return the file and line of the innermost frame."""
+def line_of(traceback: TracebackType | None) -> str | None:
+    """Return the file and line of the innermost frame, None if unknown."""
     last = _innermost_frame(traceback)
-    return "an unknown place" if last is None else f"{Path(last.tb_frame.f_code.co_filename).name}:{last.tb_lineno}"
+    return None if last is None else f"{Path(last.tb_frame.f_code.co_filename).name}:{last.tb_lineno}"
 
 
 # Text out of a file as it is shown: no character of it that a terminal or a page obeys instead of showing.

@@ -1,4 +1,4 @@
-"""Files named by a path, a glob or a folder, and how to read and write them; Excel, Stata, SPSS and SAS by optional libraries."""
+"""Files named by a path, a glob or a folder, and how to read and write them."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from dpmoments.foundation.errors import InputTypeError, InputValueError
+from dpmoments.foundation.errors import InputError, InputTypeError, InputValueError
 from dpmoments.foundation.values import shown
 
 _ALWAYS_NULL = (
@@ -184,9 +184,9 @@ class TextFormat:
             from difflib import get_close_matches
 
             close = get_close_matches(str(unknown[0]), known, n=1)
-            meant = f" (did you mean {close[0]!r}?)" if close else ""
+            meant = {"question": InputError.make_message("did-you-mean", close=close)} if close else {}
             raise InputValueError.of(
-                "unknown-text-format-entries", names=[*map(shown, unknown)], question=meant, known=[*known]
+                "unknown-text-format-entries", names=[*map(shown, unknown)], known=[*known], **meant
             )
         return cls(**values)
 

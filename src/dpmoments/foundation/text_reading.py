@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from dpmoments.foundation.errors import InputPermissionError, InputValueError
+from dpmoments.foundation.errors import InputError, InputPermissionError, InputValueError, StatedError, message_of
 from dpmoments.foundation.table_libraries import pa
 from dpmoments.foundation.text_format import TextFormat
 
@@ -164,7 +164,7 @@ class Utf8Stream:
         except UnicodeError:
             fault = True
         if fault:  # outside the handler: the error holds the bytes
-            raise EncodingError(self._refusal)
+            raise EncodingError.of("bytes-not-text", encoding=self._encoding)
         if not self._skipping:
             self._require_text(text)
         return made
@@ -176,12 +176,8 @@ class Utf8Stream:
         line = re.match(r"[^\r\n]*", text)
         assert line is not None
         if any("\ud800" <= character <= "\udfff" for character in line.group()):
-            raise EncodingError(self._refusal)
+            raise EncodingError.of("bytes-not-text", encoding=self._encoding)
         self._past_names = line.end() < len(text)
-
-    @property
-    def _refusal(self) -> str:
-        return f"its bytes are not text in {self._encoding}: pass the encoding it was saved in"
 
     def _skip_line(self) -> None:
         line_end = -1
@@ -212,7 +208,7 @@ def first_line(path: Path, text_format: TextFormat) -> str:
     Line ends in quotes are part of it.
     """
     encoding = text_format.encoding.upper() if text_format.is_utf8 else text_format.encoding
-    fault = f"damaged, or not a text file in {encoding}: if it is text, pass the encoding it was saved in"
+    fault = InputError.make_message("not-a-text-file", encoding=encoding)
     try:
         stream = open_utf8(path, text_format)
         try:
@@ -222,7 +218,7 @@ def first_line(path: Path, text_format: TextFormat) -> str:
     except PermissionError:
         raise InputPermissionError.of("file-permission", path=path) from None
     except EncodingError as error:
-        fault = str(error)
+        fault = message_of(error)
     except (pa.ArrowException, OSError, UnicodeDecodeError):
         pass
     # Outside the handlers, whose errors hold bytes of the file.
@@ -247,23 +243,25 @@ def names_in(line: str, delimiter: str, text_format: TextFormat) -> list[str]:
 
 def other_delimiter(
     line: str, delimiter: str, text_format: TextFormat, fits: Callable[[Sequence[str]], bool]
-) -> str | None:
+) -> StatedError | None:
     """Return advice if the names of a header line would fit with another delimiter, else None.
 
     Only that line is read, and only for the message: the delimiter used never depends on the file.
 
-    >>> other_delimiter("age;sex", ",", TextFormat(), lambda names: len(names) > 1)
-    'its first line has 1 column by the delimiter "," and would have 2 by ";": pass delimiter=";"'
+    >>> print(other_delimiter("age;sex", ",", TextFormat(), lambda names: len(names) > 1))
+    by the delimiter "," its first line names 1 column(s), by ";" 2: pass delimiter=';'
     """
     result = len(names_in(line, delimiter, text_format))
     for mark, written in _DELIMITERS.items():
         names = names_in(line, mark, text_format)
         if mark != delimiter and len(names) > result and fits(names):
-            columns = "1 column" if result == 1 else f"{result} columns"
-            by = _DELIMITERS.get(delimiter, repr(delimiter))
-            return (
-                f"its first line has {columns} by the delimiter {by} and would have {len(names)} by {written}: "
-                f"pass delimiter={written.split(', a')[0]}"
+            return InputError.make_message(
+                "other-delimiter",
+                count=result,
+                by=_DELIMITERS.get(delimiter, repr(delimiter)),
+                other_count=len(names),
+                other_by=written,
+                delimiter=mark,
             )
     return None
 

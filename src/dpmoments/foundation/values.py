@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.errors import InputTypeError, InputValueError
+from dpmoments.foundation.errors import InputError, InputTypeError, InputValueError, StatedError
 
 _MAX_DEPTH = 128
 """Maximum nesting of lists and mappings: whatever is read can be written again."""
@@ -174,16 +174,17 @@ def check_name(name: object) -> None:
     """Raise unless ``name`` is non-empty text that a file can hold."""
     if not isinstance(name, str) or not name:
         raise InputTypeError.of("column-name-not-text", name=name)
-    check_text(name, "a column's name")
+    check_text(name, "name")
 
 
-def check_text(text: str, what: str) -> None:
-    """Raise unless a file can hold ``text``."""
+def check_text(text: str, parameter: str, column: str | None = None) -> None:
+    """Raise unless a file can hold the ``text`` of a parameter."""
     # Checked here, because a failure to write the file of a release would come after its budget is spent.
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise InputValueError.of("not-unicode", what=what, text=text) from None
+        where = {} if column is None else {"where": InputError.make_message("of-column", column=column)}
+        raise InputValueError.of("not-unicode", parameter=parameter, text=text, **where) from None
 
 
 def check_choice(column: str, option: str, value: object, choices: tuple[str, ...]) -> None:
@@ -207,8 +208,8 @@ def check_description(column: str, description: object) -> None:
         raise InputValueError.of("description-not-one-line", column=column, most=_MAX_DESCRIPTION_LENGTH)
 
 
-def number_as_text(text: str) -> str:
-    """Describe what is wrong with a text in place of a number, and how to write the number.
+def number_as_text(text: str) -> StatedError:
+    """Return what is wrong with a text in place of a number, and how to write the number.
 
     >>> print(number_as_text("1,000"))
     must be a number, got the text '1,000': write 1000
@@ -216,19 +217,20 @@ def number_as_text(text: str) -> str:
     must be a number, got the text '1,5': write 1.5
     """
     plain = text.strip()
+    number = None
     if re.fullmatch(r"[+-]?\d{1,3}([,_ '’\u00a0\u202f]\d{3})+(\.\d+)?", plain) or re.fullmatch(
         r"[+-]?\d[\d_]*(\.\d+)?", plain
     ):
-        advice = f"write {re.sub(r'[^0-9.+-]', '', plain)}"
+        number = re.sub(r"[^0-9.+-]", "", plain)
     elif re.fullmatch(r"[+-]?\d{1,3}(\.\d{3})+(,\d+)?", plain):
-        advice = f"write {plain.replace('.', '').replace(',', '.')}"
+        number = plain.replace(".", "").replace(",", ".")
     elif re.fullmatch(r"[+-]?\d*,\d+", plain):
-        advice = f"write {plain.replace(',', '.')}"
+        number = plain.replace(",", ".")
     elif re.fullmatch(r"\d{4}-\d{2}-\d{2}.*", plain):
-        advice = "a column with dates for bounds is of kind date, dpmoments.Date"
-    else:
-        advice = "digits with a decimal point, without a unit or thousands separators"
-    return f"must be a number, got the text {shown(text)}: {advice}"
+        return InputError.make_message("text-for-number-is-date", text=text)
+    if number is None:
+        return InputError.make_message("text-for-number", text=text)
+    return InputError.make_message("text-for-number-written", text=text, number=number)
 
 
 # Exact numbers as floats, rounded to the safe side; losses in words that never say less.

@@ -25,7 +25,7 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import Any
 
-from dpmoments.foundation.errors import BudgetExceededError, InputTypeError, InputValueError, LedgerError
+from dpmoments.foundation.errors import BudgetExceededError, InputTypeError, InputValueError, LedgerError, message_of
 from dpmoments.foundation.values import require_kinds, require_known, shown
 from dpmoments.ledger.grants import (
     MAX_GAUSSIAN_RELEASES,
@@ -599,8 +599,9 @@ class Accounts:
                 raise InputValueError(Message("entry-missing", number=self.number + 1))
             self.apply(HistoryEntry.read(number, text, digest, self.link))
         except (KeyError, TypeError, ValueError, ArithmeticError, RecursionError, LedgerError) as reason:
-            words = f"it has no entry {reason.args[0]!r}" if isinstance(reason, KeyError) else str(reason)
-            raise LedgerError(Message("history-broken", entry=number, reason=str(words))) from None
+            absent = isinstance(reason, KeyError)
+            why = Message("entry-absent", name=str(reason.args[0])) if absent else message_of(reason)
+            raise LedgerError(Message("history-broken", entry=number, reason=why)) from None
 
     def apply(self, entry: HistoryEntry) -> None:
         """Apply an entry whose number and hash were checked; all or nothing."""

@@ -266,7 +266,7 @@ def check_unit(unit: object) -> None:
     """Raise ValueError or TypeError unless ``unit`` can name a privacy unit."""
     if not isinstance(unit, str):
         raise InputTypeError(Message("unit-not-text", unit=unit))
-    check_text(unit, "the name of the privacy unit")
+    check_text(unit, "unit")
     if not unit.strip() or len(unit) > _MAX_UNIT_LENGTH or not unit.isprintable():
         raise InputValueError(Message("unit-not-printable", unit=unit, most=_MAX_UNIT_LENGTH))
 

@@ -233,14 +233,10 @@ class ConfiguredMechanism(ABC, Generic[PlanType]):
         """
         return allowance(budget, self.loss_units[budget.kind]).as_budget
 
-    def budget_advice(self) -> str:
+    def budget_advice(self) -> Message:
         """Return the budgets to use, for a refusal."""
-        words = {
-            BudgetKind.PURE: "epsilon only (delta = 0)",
-            BudgetKind.APPROXIMATE: "epsilon and delta > 0",
-            BudgetKind.ZCDP: "rho",
-        }
-        return "give it " + " or ".join(words[kind] for kind in BudgetKind if kind in self.budget_kinds)
+        kinds = "-".join(kind for kind in BudgetKind if kind in self.budget_kinds)
+        return Message("budget-advice", kinds=f"budget-{kinds}")
 
     @abstractmethod
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> PlanType:

@@ -11,11 +11,12 @@ from string import Formatter
 from types import MappingProxyType
 from typing import Any
 
+from dpmoments.foundation.errors import StatedError
 from dpmoments.messages.phrases import PHRASES
 from dpmoments.messages.refusals import REFUSALS
 
-Fact = bool | int | float | str | tuple["Fact", ...]
-"""A plain fact."""
+Fact = bool | int | float | str | StatedError | tuple["Fact", ...]
+"""A plain fact; in an error also another message, part of its sentence."""
 Kinds = Mapping[str, str]
 
 
@@ -33,6 +34,10 @@ def _is_number(value: object) -> bool:
 
 def _is_word(value: object) -> bool:
     return isinstance(value, str) and re.fullmatch(r"[A-Za-z0-9_.-]{1,80}", value) is not None
+
+
+def _is_message(value: object) -> bool:
+    return hasattr(value, "facts") and hasattr(value, "text")
 
 
 def _every(check: Callable[[object], bool]) -> Callable[[object], bool]:
@@ -53,14 +58,18 @@ KINDS: Mapping[str, Callable[[object], bool]] = MappingProxyType(
         "amount": _is_text,
         "phrase": lambda value: isinstance(value, str) and value in PHRASES,
         "fact": lambda value: isinstance(value, bool | int | float | str),
+        "message": _is_message,
+        "messages": _every(_is_message),
     }
 )
 """Kinds of facts: a ``name`` is text that a person wrote.
 
 A ``word`` is one that the library defines, and a ``phrase`` one of
 :data:`PHRASES`; an ``amount`` is a privacy loss as it is printed, in an error only. A ``fact`` of an
-error is a number or text.
+error is a number or text, and a ``message`` another message that is part of its sentence.
 """
+ARGUMENT = "argument"
+"""Field of a sentence that is not a fact but an argument, as Python or the shell writes it."""
 
 _BUDGET = {"epsilon?": "number", "delta?": "number", "rho?": "number"}
 _STEP = {"step?": "integer", "last?": "flag", "round?": "integer"}
@@ -166,7 +175,7 @@ _WARNINGS: Mapping[str, Kinds] = {
     "rounds-too-noisy": _NONE,
     "tables-not-checked": _NAMES,
     "dependent-rows": {"column": "name", "max_rows": "integer"},
-    "not-in-ledger": {"entry": "integer", "reason": "name"},
+    "not-in-ledger": {"entry": "integer", "reason": "message"},
     "table-of-other-dataset": _NAMES,
     "directions-lost": {"directions": "integer", "features": "integer"},
 }
@@ -185,12 +194,15 @@ Codes of :class:`dpmoments.noise.terms.NoiseLaw`.
 
 def _kinds_of(sentence: str) -> Kinds:
     """Return the kinds of a sentence's fields: how a fact is formatted says what it is."""
-    kinds = {}
+    kinds: dict[str, str] = {}
     for _, name, spec, _ in Formatter().parse(sentence):
-        if name:
-            kinds[name] = (
-                "names" if spec in ("all", "listed") else spec if spec == "phrase" else "number" if spec else "fact"
-            )
+        if name == ARGUMENT:
+            kinds |= _kinds_of(spec or "")
+        elif name and spec == "message?":
+            kinds[f"{name}?"] = "message"
+        elif name:
+            own = spec in ("phrase", "message", "messages")
+            kinds[name] = str(spec) if own else "names" if spec in ("all", "listed") else "number" if spec else "fact"
     return kinds
 
 
@@ -201,7 +213,7 @@ _ERRORS: Mapping[str, Kinds] = {
     "not-between": {"parameter": "name", "value": "fact", "least": "number", "most": "number"},
     "not-one-of": {"column?": "name", "parameter": "name", "value": "fact", "choices": "names"},
     "needs-mean": {"analysis?": "phrase"},
-    "file-inconsistent": {"path": "fact", "noun": "name", "failure": "name", "cause": "word"},
+    "file-inconsistent": {"path": "fact", "noun": "name", "failure": "message", "cause": "word"},
     "power-outside-i": {"term": "name", "column": "name", "exponent": "integer"},
     "not-categorical-in-formula": {"term": "name", "column": "name"},
     "product-not-released": {"factors": "names"},
@@ -260,14 +272,14 @@ _ERRORS: Mapping[str, Kinds] = {
     "entry-reserved-elsewhere": {"path": "name", "entry": "integer"},
     "entry-ended": {"entry": "integer", "state": "word"},
     "entry-without-reservation": {"entry": "integer", "dataset": "name"},
-    "history-broken": {"entry": "integer", "reason": "name"},
+    "history-broken": {"entry": "integer", "reason": "message"},
     "run-ended": _NONE,
     "draw-over-budget": _QUERY,
     "draw-over-coordinates": _QUERY,
     "draw-of-other-relation": _QUERY,
     "draw-without-bound": _QUERY,
     "draw-not-in-integers": _QUERY,
-    "draw-invalid": {"query": "name", "reason": "name"},
+    "draw-invalid": {"query": "name", "reason": "message"},
 }
 """Errors that are messages; the others are text, and their code is their kind."""
 

@@ -367,7 +367,10 @@ def _not_one_of(facts: Facts) -> str:
 
 def _needs_mean(facts: Facts) -> str:
     of = f"{facts['analysis']:phrase}: " if "analysis" in facts else ""
-    return f"{of}it is made of deviations from the mean, and no mean was released (mean=False): release with mean=True"
+    return (
+        f"{of}it is made of deviations from the mean, and no mean was released (mean=False): a release made "
+        f"{facts['argument']:with mean} has one"
+    )
 
 
 def _not_a_date(facts: Facts) -> str:
@@ -616,7 +619,7 @@ FINDINGS: Mapping[str, Words] = MappingProxyType(
         "line-too-long": lambda facts: f"one of its lines is longer than {_size(facts['most'])}",
         "not-one-of": _not_one_of,
         "needs-mean": _needs_mean,
-        "file-inconsistent": "{path} does not hold a consistent {noun}: {failure}",
+        "file-inconsistent": "{path} does not hold a consistent {noun}: {failure:message}",
         "power-outside-i": (
             "In a formula, '{term}' crosses {column} with itself, so {column} would be fitted without its power. Write "
             "I({column}**{exponent})."

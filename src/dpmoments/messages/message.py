@@ -13,7 +13,7 @@ from dpmoments.foundation.values import from_plain, require_known, to_plain
 from dpmoments.messages.advice import ANALYST, AT_THE_SHELL, IN_PYTHON
 from dpmoments.messages.codes import CODES, ERRORS, PART, QUERIES, Fact, fault_of
 from dpmoments.messages.findings import FINDINGS, SHORT
-from dpmoments.messages.wording import Words, as_fact, filled
+from dpmoments.messages.wording import Argument, Words, as_fact, filled
 
 Audience = Literal["analyst", "curator", "shell", "short"]
 """Reader of a message.
@@ -100,13 +100,17 @@ class Message:
 
     def text(self, audience: Audience = "analyst") -> str:
         """Return the message in words."""
-        facts = dict(self._facts)
+        absent: dict[str, Fact] = {
+            name[:-1]: "" for name, kind in CODES[self.code].items() if (kind, name[-1]) == ("message", "?")
+        }
+        facts = absent | {name: _said(fact, audience) for name, fact in self._facts}
+        argument = Argument(shell=audience == "shell")
         if audience == "short":
-            said = filled(SHORT[self.code] if self.code in SHORT else FINDINGS[self.code], facts)
+            said = filled(SHORT[self.code] if self.code in SHORT else FINDINGS[self.code], facts, argument)
         else:
             findings = FINDINGS if self.code in FINDINGS else SHORT
             sentences = (findings[self.code], _ADVICE[audience].get(self.code, ""))
-            said = " ".join(filled(sentence, facts) for sentence in sentences if sentence)
+            said = " ".join(filled(sentence, facts, argument) for sentence in sentences if sentence)
         part = facts.get(PART, ())
         assert isinstance(part, tuple)
         return "".join(f"{visible(str(name))}: " for name in part) + said
@@ -122,7 +126,7 @@ class Message:
         """Return plain values for a file."""
         if not self._facts:
             return {"code": self.code}
-        facts = {name: list(value) if isinstance(value, tuple) else value for name, value in self._facts}
+        facts = {name: _in_file(value) for name, value in self._facts}
         return {"code": self.code, "facts": to_plain(facts)}
 
     @classmethod
@@ -167,6 +171,20 @@ def messages_of(values: object, codes: Iterable[str], what: str) -> tuple[Messag
     if not isinstance(values, list) or len(values) > _MAX_IN_FILE:
         raise InputTypeError.of("entry-of-other-type", name=what, expected="messages")
     return tuple(Message.from_dict(value, codes) for value in values)
+
+
+def _said(fact: Fact, audience: Audience) -> Fact:
+    """Return a fact with the messages in it as text."""
+    if isinstance(fact, tuple):
+        return tuple(_said(part, audience) for part in fact)
+    return fact.text(audience) if isinstance(fact, Message) else fact
+
+
+def _in_file(fact: Fact) -> Any:
+    """Return a fact as JSON holds it; :meth:`Message.from_dict` refuses one that holds messages."""
+    if isinstance(fact, tuple):
+        return [_in_file(part) for part in fact]
+    return fact.to_dict() if isinstance(fact, Message) else fact
 
 
 def _plain(value: Any) -> Any:

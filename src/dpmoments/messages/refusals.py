@@ -102,12 +102,12 @@ REFUSALS: Mapping[str, str] = MappingProxyType(
         "distribution-of-other-length": (
             "a draw of {distribution} with {n_value} {entry} is not for a query of shape {shape}"
         ),
-        "distribution-flag": "{parameter} must be true or false",
-        "distribution-whole-number": "{parameter} must be a whole number",
-        "distribution-out-of-range": "{parameter} is out of range",
-        "distribution-tuple": "{parameter} must be a tuple",
-        "distribution-numbers": "{parameter} must be {expected}",
-        "distribution-sign": "{parameter} must be {expected:phrase}",
+        "distribution-flag": "{parameter} of a {distribution} draw must be true or false",
+        "distribution-whole-number": "{parameter} of a {distribution} draw must be a whole number",
+        "distribution-out-of-range": "{parameter} of a {distribution} draw is out of range",
+        "distribution-tuple": "{parameter} of a {distribution} draw must be a tuple",
+        "distribution-numbers": "{parameter} of a {distribution} draw must be {expected:phrase}",
+        "distribution-sign": "{parameter} of a {distribution} draw must be {expected:phrase}",
         "draw-above-claim": (
             "a draw of {distribution} costs more than the plan claims: its exact δ is above the stated one"
         ),
@@ -163,7 +163,7 @@ REFUSALS: Mapping[str, str] = MappingProxyType(
         "not-a-unit": "{value!r} is not a privacy unit: use 'row', or a column with a number of rows",
         "unit-needs-add-remove": (
             "a privacy unit is not supported under neighbors='{neighbors}': the number of kept rows depends on how "
-            "many each unit has, so it is not public, as that relation assumes. Use neighbors='add_remove'"
+            "many each unit has, so it is not public, as that relation assumes. Use {argument:neighbors=add_remove}"
         ),
         "unit-is-a-feature": (
             "the privacy unit's column '{column}' is in the schema, so it would be a feature of the release: "
@@ -203,7 +203,7 @@ REFUSALS: Mapping[str, str] = MappingProxyType(
         ),
         "cost-of-other-relation": (
             "a cost under replace_one says nothing about a row present or absent: release with "
-            "neighbors='add_remove', or grant a dataset of another name for replace_one"
+            "{argument:neighbors=add_remove}, or grant a dataset of another name for replace_one"
         ),
         "cost-under-add-remove": "a cost of {cost} under add_remove says nothing about a row replaced",
         "several-budgets-granted": "give only one of epsilon (with or without delta), rho and mu",
@@ -211,14 +211,14 @@ REFUSALS: Mapping[str, str] = MappingProxyType(
         "composition-needs-epsilon-delta": "composition={composition!r} needs a budget of epsilon and delta",
         "unit-not-text": "unit must be a text that names the privacy unit, such as 'row', got {unit!r}",
         "unit-not-printable": "unit={unit!r} must be 1 to {most} printable characters, such as 'row'",
-        "dataset-needed": "a ledger keeps a budget for each dataset: name it, dataset='people-2026'",
+        "dataset-needed": "a ledger keeps a budget for each dataset: name it with {argument:dataset=people-2026}",
         "mu-not-a-budget": "mu={value!r} is not a privacy budget: mu must be positive and finite (at most {most:g})",
         "delta-too-small": "delta={delta!r} is too small",
         "not-a-file-name": "{path!r} cannot be the name of a file",
         "not-one-line": "{parameter}={value!r} must be one line of at most {most} printable characters",
         "grant-needs-reason": (
             "the budget of '{dataset}' is {known}, and some of it is spent: to make it {asked}, state why and who "
-            "decided it: reason='…', by='…'; the history keeps both"
+            "decided it: {argument:reason}; the history keeps both"
         ),
         "entry-changed": "its hash does not match: it, or an entry before it, was changed, removed or inserted",
         "entry-not-a-mapping": "the content of an entry must be a mapping",
@@ -228,12 +228,12 @@ REFUSALS: Mapping[str, str] = MappingProxyType(
         "groups-need-add-remove": "groups of rows are planned for add_remove: a replaced row may change its group",
         "groups-of-units": (
             "groups cannot be released for a privacy unit: a person may have rows in several groups, so several "
-            "releases would change at once. Release the whole table with privacy_unit= and the grouping column as "
+            "releases would change at once. Release the whole table with {argument:privacy_unit} and the grouping column as "
             "one of its features"
         ),
         "groups-of-relation": (
             "groups cannot be released under neighbors='{neighbors}': a replaced row may change its group, so that "
-            "two releases would change, at twice the budget. Use neighbors='add_remove'"
+            "two releases would change, at twice the budget. Use {argument:neighbors=add_remove}"
         ),
         "public-rows-of-units": (
             "n_rows cannot be public with a privacy unit, since the number of counted rows depends on each unit's "
@@ -258,7 +258,7 @@ REFUSALS: Mapping[str, str] = MappingProxyType(
         ),
         "diagnostics-lack": "the diagnostics do not have {entry} of a run",
         "ball-needs-mean": (
-            "adaptive-ball needs the mean, because its moments are about a private center: release with mean=True, "
+            "adaptive-ball needs the mean, because its moments are about a private center: release {argument:with mean}, "
             "or use matrix-laplace or gaussian"
         ),
         "budget-too-small": (
@@ -291,7 +291,7 @@ REFUSALS: Mapping[str, str] = MappingProxyType(
             "the schema has a rule that drops rows, but the plan is for a schema without one, whose row count is "
             "public: make the plan from the same schema"
         ),
-        "budget-of-other-kind": "{mechanism} cannot spend a budget of {budget}: {advice}",
+        "budget-of-other-kind": "{mechanism} cannot spend a budget of {budget}: {advice:message}",
         "relation-not-supported": "{mechanism} is not defined for neighbors='{neighbors}': use {known}",
         "too-many-features": "{mechanism} takes at most {most} feature, and the table has {features}.",
         "mechanism-needs-row-bound": (
@@ -449,7 +449,7 @@ REFUSALS: Mapping[str, str] = MappingProxyType(
         "prior-negative": "prior_degrees={prior_degrees!r} must not be negative",
         "prior-needs-public-rows": (
             "prior_degrees makes the degrees of freedom depend on the number of rows, which must then be public: "
-            "use neighbors='replace_one' and a schema none of whose rules drops a row, and state n; or give "
+            "use {argument:neighbors=replace_one} and a schema none of whose rules drops a row, and state n; or give "
             "degrees_of_freedom"
         ),
         "eigenvalue-or-adaptive": (
@@ -457,7 +457,7 @@ REFUSALS: Mapping[str, str] = MappingProxyType(
             "spends half of the budget to find it"
         ),
         "preconditioning-without-mean": (
-            "private-preconditioning estimates the second moment of rows of mean zero: release with mean=False, or "
+            "private-preconditioning estimates the second moment of rows of mean zero: release {argument:without mean}, or "
             "use coinpress, which finds the mean too"
         ),
         "preconditioning-needs-rows": "private-preconditioning needs rows: this table is publicly empty",
@@ -483,13 +483,35 @@ REFUSALS: Mapping[str, str] = MappingProxyType(
         "groups-of-other-column": (
             "groups are the levels of a categorical or boolean column, and '{column}' is {kind}"
         ),
-        "no-interval": "no interval is available: {reason}",
+        "no-interval": (
+            "no interval is available: the error of {mechanism!r} has no closed form, so the noise distribution is unknown"
+        ),
         "count-not-finite": "noisy_count is not a finite number",
         "noise-of-other-features": "the noise model is for {n_features} features and the schema has {expected}",
-        "not-in-moments": "a release has no {name}: {reason}",
+        "no-quantiles": (
+            "a release has no {name}: quantiles need the order of the values, and a release holds count, mean and covariance; "
+            "describe() has the mean and the standard deviation, and before a release the column can be cut into ranges: a "
+            "Categorical has the share of each"
+        ),
+        "no-logistic-regression": (
+            "a release has no {name}: a logistic regression needs every row; ols(...) of a Boolean column is the linear "
+            "probability model, and lda(...) separates groups by the same moments"
+        ),
+        "no-undo": (
+            "a release has no {name}: what was drawn counts as spent even if its file is deleted, because nobody can prove that "
+            "nobody has read it; keep the release: it is paid for, and every analysis of it is free"
+        ),
+        "no-choice-of-rows": (
+            "a release has no {name}: rows cannot be chosen after a release; group_means(...) compares groups, and "
+            "dpm.release_groups(...) makes one release for each group"
+        ),
+        "no-groups-afterwards": (
+            "a release has no {name}: group_means(by), anova(target, by) and t_test(target, by) compare groups; "
+            "dpm.release_groups(...) makes one release for each group"
+        ),
         "pooled-means": "a mean-only release has no second moment to add: pool releases made by dpmoments.release",
         "pooled-counts": "a release of counts has no moments to add: pool releases made by dpmoments.release",
-        "pooled-other-type": "a list of releases is pooled, got {got} in it{advice}",
+        "pooled-other-type": "a list of releases is pooled, got {got} in it{advice:message?}",
         "nothing-to-pool": "no releases to pool: pass a list, [release_a, release_b]",
         "release-twice": (
             "the release {release} is given twice, perhaps inside one that was pooled before: its rows would count "
@@ -540,7 +562,18 @@ REFUSALS: Mapping[str, str] = MappingProxyType(
             "the numbers of this release exceed the range of floating point: they are very large, very small, or "
             "very far apart"
         ),
-        "unsupported-option": "{function}() takes no {parameter}=: {reason}",
+        "weights-not-applied": (
+            "{function}() takes no weights=: a release holds sums over rows that count alike, and weights cannot be applied "
+            "afterwards; if they follow from a column, such as survey strata, release that column, use dpm.release_groups, and "
+            "combine the groups by their weights"
+        ),
+        "robust-errors-of-ols": (
+            "{function}() takes no cov_type=: use ols(..., cov_type='HC1') for robust standard errors"
+        ),
+        "correlations-are-pearsons": (
+            "{function}() takes no method=: rank correlations need the order of the rows, and a release holds moments: "
+            "correlations are Pearson's; a column can be replaced by its ranks, or its logarithm, before the release"
+        ),
         "level-is-a-confidence": (
             "level={level!r}: level is a confidence such as 0.95; statsmodels' alpha is 1 − level"
         ),
@@ -568,7 +601,7 @@ REFUSALS: Mapping[str, str] = MappingProxyType(
             "a cross table of {cells:,} cells cannot be tested, and {most:,} are the most: name columns of fewer "
             "levels; release.table(...) has its counts"
         ),
-        "not-a-column-of-table": "'{name}' is not a column of this table of {columns:all}.{question}",
+        "not-a-column-of-table": "'{name}' is not a column of this table of {columns:all}{question:message?}",
         "prediction-of-missing": (
             "rows with a missing value have no prediction: fill the values, or leave those rows out"
         ),
@@ -587,7 +620,7 @@ REFUSALS: Mapping[str, str] = MappingProxyType(
         "rows-of-other-type": (
             "rows are read from a pandas, Polars or Arrow frame, or from a dict of columns, not from {got}"
         ),
-        "frame-without-columns": "the frame has no column {names:listed}{hint}: the names must be the release's",
+        "frame-without-columns": "the frame has no column {names:listed}{hint:message?}: the names must be the release's",
         "frame-with-repeated-columns": "the frame has more than one column named {names:listed}: rename them",
         "frame-with-unknown-levels": (
             "{n_unknown} of the frame's {rows} rows hold a value of '{column}' outside its levels, {levels}: leave "
@@ -622,7 +655,8 @@ REFUSALS: Mapping[str, str] = MappingProxyType(
             "noise is too large for a covariance matrix of the coefficients: use t_test() and wald_test(), by test "
             "inversion"
         ),
-        "no-standard-errors": "no standard errors: {reason}",
+        "no-standard-errors": "no standard errors: the noise distribution is unknown",
+        "no-standard-errors-as-noted": "no standard errors: {note}",
         "formula-unreadable": (
             "the formula {formula!r} cannot be read ({error}): write it as 'target ~ feature + feature', names "
             "with other signs in backticks: `hours-per-week`"
@@ -655,17 +689,17 @@ REFUSALS: Mapping[str, str] = MappingProxyType(
         "sum-without-count": "a sum of rows without their number makes no mean: release both, or neither",
         "no-count": (
             "no count was released: under add_remove the number of rows is private, and mean=False spends nothing "
-            "on it. Use release.gram, release with mean=True, or pass a public n_rows to release()"
+            "on it. release.gram needs none; a release made {argument:with mean}, or with a public number of rows, has one"
         ),
         "names-one-text": "{what} are a list of names, not one string",
         "no-names": "no {what}: name at least one",
         "feature-twice": "a feature is named twice",
         "too-small": "{parameter}={value!r} must be a whole number, {least} or more",
         "rows-need-mean": (
-            "rows are drawn with the released mean and covariance, and this release has no {absent}: release with "
-            "mean=True, which releases both"
+            "rows are drawn with the released mean and covariance, and this release has no {absent}: one "
+            "made {argument:with mean} has both"
         ),
-        "without-mean": "no mean was released (mean=False): release with mean=True",
+        "without-mean": "no mean was released (mean=False): a release made {argument:with mean} has one",
         "not-a-restriction": (
             "{text!r} is not a linear restriction: write it as 'age + 2*height = 1', names with other signs in "
             "backticks"
@@ -691,12 +725,12 @@ REFUSALS: Mapping[str, str] = MappingProxyType(
         ),
         "columns-not-in-order": (
             "the columns of X must be the schema's, in its order, so that results are in the order of X, and X "
-            "{problem}: pass X[{expected!r}]"
+            "{problem:message}: pass X[{expected!r}]"
         ),
         "no-samples": "Found array with 0 sample(s) while a minimum of 1 is required: X has no rows",
         "centered-needs-public-rows": (
             "assume_centered=True under neighbors='add_remove' has no public number of rows to divide by: use "
-            "neighbors='replace_one', or assume_centered=False"
+            "{argument:neighbors=replace_one}, or assume_centered=False"
         ),
         "classes-with-schema": (
             "classes are for bounds=; a schema already lists the levels of every column: leave them out"
@@ -773,8 +807,8 @@ REFUSALS: Mapping[str, str] = MappingProxyType(
         "forecast-in-other-units-rho": "the budget of the forecast is {budget}: use rho_needed",
         "forecast-in-other-units-epsilon": "the budget of the forecast is {budget}: use epsilon_needed",
         "original-units-unknown": "the noise of {mechanism} in original units is not known beforehand",
-        "nothing-in-original-units": "nothing is known in original units: {reason}",
-        "forecast-without-plot": "cannot plot this forecast: {reason}",
+        "nothing-in-original-units": "nothing is known in original units: {reason:message}",
+        "forecast-without-plot": "cannot plot this forecast: it has no numbers in original units, since {reason:message}",
         "too-few-features": "n_features must be at least 1, got {n_features!r}",
         "not-a-mapping-of-features": (
             "{parameter} is a mapping of features to numbers, as in {parameter}={{'age': 18}}"
@@ -792,15 +826,29 @@ REFUSALS: Mapping[str, str] = MappingProxyType(
         "question-needed": (
             "state a question: means=True, tables=[['region', 'sex']] or regressions=[['income', 'age']]"
         ),
-        "not-a-column-of-schema": "'{name}' is not a column of the schema.{question}",
+        "not-a-column-of-schema": "'{name}' is not a column of the schema{question:message?}",
         "target-of-several-features": "'{column}' has several features: the target of a regression must have one",
+        "no-units-without-bounds": (
+            "the noise on columns without bounds is known only when it is drawn; give every column public bounds, however wide"
+        ),
+        "no-units-without-mean": (
+            "standard deviations and correlations need the mean, which is not released; release {argument:with mean}"
+        ),
+        "no-units-of-any-mechanism": "the noise of no possible mechanism is known beforehand",
+        "no-units-of-mechanism": "the noise of {mechanism} is not known beforehand",
+        "budget-advice": "give it {kinds:phrase}",
+        "budget-advice-or-auto": "give it {kinds:phrase}; or leave the mechanism out",
+        "groups-by-values": "; of a GroupReleases pass groups.values()",
         # Plots
         "figure-and-axes": "figsize= is the size of a new figure, and ax= is of another one: give one of them",
         "plot-needs-mean": (
             "cannot plot {what}: it is made of deviations from the mean, and no mean was released (mean=False): "
-            "release with mean=True, or draw release.plot.spectrum(), which needs none"
+            "release.plot.spectrum() needs none, and a release made {argument:with mean} has one"
         ),
-        "plot-needs-count": "cannot plot {what}: {reason}",
+        "plot-needs-count": (
+            "cannot plot {what}: the release has no row count (mean=False under add_remove): a release made "
+            "{argument:with mean}, or with a public number of rows, has one"
+        ),
         "unknown-scale-of-plot": (
             "per={per!r}: use 'deviation', a feature's standard deviation, or 'unit', one unit of it"
         ),
@@ -831,7 +879,7 @@ REFUSALS: Mapping[str, str] = MappingProxyType(
             "private-preconditioning and adaptive-ball, and of means coinpress and variance-aware"
         ),
         # Reports
-        "no-planner": "no planner page: {reason}",
+        "no-planner": "no planner page: the forecast has no numbers in original units, since {reason:message}",
         "report-of-other-type": "a report needs a release or a forecast, got {got}: load a file with dpmoments.load",
         "report-of-mean": (
             "regressions and group means need count, mean and second moment (dpmoments.release), but only a mean "

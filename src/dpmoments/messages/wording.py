@@ -15,10 +15,10 @@ import numpy as np
 
 from dpmoments.foundation.errors import visible
 from dpmoments.foundation.values import no_less, shown
-from dpmoments.messages.codes import Fact
+from dpmoments.messages.codes import ARGUMENT, Fact
 from dpmoments.messages.phrases import PHRASES
 
-Words = str | Callable[[Mapping[str, Fact]], str]
+Words = str | Callable[[Mapping[str, Any]], str]
 """A template with the facts' names in braces, or a function of the facts."""
 MAX_NAMED = 5
 """Names that one message lists; of more it says how many there are."""
@@ -45,6 +45,8 @@ class _Name(str):
             return shlex.quote(self)
         if spec == "phrase":
             return PHRASES[str(self)]
+        if spec.startswith("message"):
+            return str(self)
         return repr(str(self)) if spec == "python" else format(str(self), spec)
 
 
@@ -81,10 +83,43 @@ class _Names(tuple["Fact", ...]):
         names = [*map(str, self)]
         if spec == "python":
             return ", ".join(map(repr, names))
+        if spec == "messages":
+            return "; ".join(names)
         return ", ".join(names) if spec == "all" else listed(names, quoted=spec != "plain")
 
 
-def filled(words: Words, facts: Mapping[str, Fact]) -> str:
+_ARGUMENTS = {
+    "with mean": ("with mean=True", "without --no-mean"),
+    "without mean": ("with mean=False", "with --no-mean"),
+    "overwrite": ("pass overwrite=True", "pass --overwrite"),
+    "privacy_unit": ("privacy_unit=", "--privacy-unit"),
+    "reason": ("reason='…', by='…'", "--reason TEXT --by NAME"),
+    "delimiter=\t": ('delimiter="\\t"', "--delimiter tab"),
+    "numbers": ("text_format=TextFormat(decimal=',', thousands='.', nulls=[...])", "--decimal, --thousands, --null"),
+    "flags": ("text_format=TextFormat(true=[...], false=[...])", "--true, --false"),
+    "encoding": ("text_format=TextFormat(encoding=...)", "--encoding"),
+}
+"""Arguments that the command line writes in its own way: in Python, and there."""
+
+
+class Argument:
+    """Formatter of arguments in sentences, ``{argument:name=value}``, for Python or the shell.
+
+    >>> "{0:dataset=north coast}, {1:dataset=north coast}".format(Argument(), Argument(shell=True))
+    "dataset='north coast', --dataset 'north coast'"
+    """
+
+    def __init__(self, *, shell: bool = False) -> None:
+        self._shell = shell
+
+    def __format__(self, spec: str) -> str:
+        if spec in _ARGUMENTS:
+            return _ARGUMENTS[spec][self._shell]
+        name, _, value = spec.partition("=")
+        return f"--{name} {shlex.quote(value)}" if self._shell else f"{name}={value!r}"
+
+
+def filled(words: Words, facts: Mapping[str, Fact], argument: Argument | None = None) -> str:
     """Return the words with the facts in them.
 
     Characters of names that a terminal obeys are shown.
@@ -94,7 +129,8 @@ def filled(words: Words, facts: Mapping[str, Fact]) -> str:
     >>> print(filled("{names} and {share:.0%}", {"names": ("a", "{share}"), "share": 0.2}))
     'a', '{share}' and 20%
     """
-    visible_facts = {name: _visible(fact) for name, fact in facts.items()}
+    visible_facts: dict[str, Any] = {name: _visible(fact) for name, fact in facts.items()}
+    visible_facts[ARGUMENT] = Argument() if argument is None else argument
     return words(visible_facts) if callable(words) else words.format(**visible_facts)
 
 

@@ -213,21 +213,14 @@ def _in_units(table: Forecast, setting: ReleasePlan) -> Forecast:
     )
 
 
-def _without_units(shape: MomentShape, mechanism: str | None) -> str:
+def _without_units(shape: MomentShape, mechanism: str | None) -> Message:
     if shape.row_norm is None:
-        return (
-            "no numbers in original units: the noise on columns without bounds is known only when it is drawn; "
-            "give every column public bounds, however wide: dpm.Numeric('income', 0, 500_000)"
-        )
+        return Message("no-units-without-bounds")
     if not shape.mean:
-        return (
-            "no numbers in original units: without a mean (mean=False) standard deviations and correlations are "
-            "not available; leave mean=False out, for a release with a mean"
-        )
-    which = "no possible mechanism has noise that is known beforehand"
-    if mechanism is not None:
-        which = f"the noise of {mechanism} is not known beforehand"
-    return f"no numbers in original units: {which}"
+        return Message("no-units-without-mean")
+    if mechanism is None:
+        return Message("no-units-of-any-mechanism")
+    return Message("no-units-of-mechanism", mechanism=mechanism)
 
 
 def _derived_cost(

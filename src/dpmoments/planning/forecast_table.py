@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -360,7 +360,7 @@ class Forecast(Answer):
         Worst-case noise of a mechanism that adapts to the table.
     changes : tuple of Change
         Changes that would lower the noise, best first.
-    without_units : str
+    without_units : Message
         Reason for missing numbers in original units.
     privacy_unit : PrivacyUnit or None
         The privacy unit, if it is not one row.
@@ -378,7 +378,7 @@ class Forecast(Answer):
     noise: ForecastNoise | None = None
     worst: ForecastNoise | None = None
     changes: tuple[Change, ...] = ()
-    without_units: str = ""
+    without_units: Message = field(default_factory=lambda: Message("no-units-of-any-mechanism"))
     privacy_unit: PrivacyUnit | None = None
     robust_cost: DerivedCost | None = None
     targets: tuple[str, ...] = ()
@@ -556,7 +556,7 @@ class Forecast(Answer):
     @property
     def heading(self) -> tuple[str, ...]:
         if self.noise is None:
-            return self.title, self.without_units
+            return self.title, f"no numbers in original units: {self.without_units}"
         return (
             self.title,
             f"best: {self.best}{self._why_best}" if self.mechanism is None else f"mechanism: {self._requested}",

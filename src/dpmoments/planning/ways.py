@@ -166,8 +166,12 @@ def _require_columns(schema: Schema, columns: Sequence[str]) -> None:
     """Raise ValueError unless these are columns of the table, the first of one feature."""
     for name in columns:
         if name not in schema.names:
-            question = "".join(f" Did you mean {close!r}?" for close in closest(name, schema.names).values())
-            raise InputValueError(Message("not-a-column-of-schema", name=name, question=question))
+            question = (
+                {"question": Message("did-you-mean", close=[*close.values()])}
+                if (close := closest(name, schema.names))
+                else {}
+            )
+            raise InputValueError(Message("not-a-column-of-schema", name=name, **question))
     if columns[0] not in schema.feature_names:
         raise InputValueError(Message("target-of-several-features", column=columns[0]))
 

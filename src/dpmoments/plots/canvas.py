@@ -323,11 +323,6 @@ def entitle(ax: Axes, title: str, *meaning: str, grow: bool) -> None:
 
 # What a picture says where it cannot be drawn: what was asked, why it cannot be, and what can.
 
-_NO_COUNT = (
-    "the release has no row count (mean=False under add_remove): release with mean=True, or pass a public n_rows "
-    "to release()"
-)
-
 
 def require_mean(release: Released, what: str) -> None:
     """Raise ValueError unless a mean was released."""
@@ -339,4 +334,4 @@ def require_mean(release: Released, what: str) -> None:
 def require_count(release: Released, what: str) -> None:
     """Raise ValueError unless a number of rows was released or is public."""
     if release.noisy_count is None:
-        raise InputValueError(Message("plot-needs-count", what=what, reason=_NO_COUNT))
+        raise InputValueError(Message("plot-needs-count", what=what))

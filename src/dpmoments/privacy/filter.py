@@ -15,7 +15,7 @@ from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
-from dpmoments.foundation.errors import InputRuntimeError, InputTypeError, InputValueError
+from dpmoments.foundation.errors import InputRuntimeError, InputTypeError, InputValueError, message_of
 from dpmoments.messages.message import Message, Query
 from dpmoments.noise.entropy import insecure_generator, secure_generator
 from dpmoments.privacy.accounting import Loss, LossUnit, allowance_for_rows
@@ -143,7 +143,7 @@ class PrivacyFilter:
             _require_made_here(sensitivity)
             loss = law.loss(sensitivity, self.unit, claim)
         except (TypeError, ValueError, ArithmeticError) as reason:  # a price beyond the range of floating point is none
-            self._refuse(Message("draw-invalid", query=query_text, reason=str(reason)))
+            self._refuse(Message("draw-invalid", query=query_text, reason=message_of(reason)))
         made = Draw(query_of_receipt, law, sensitivity, loss, coordinates_of(query), claim, group)
         spent = self._spent | {group: self._spent.get(group, Loss.none(self.unit)) + loss}
         n_coordinates = self._n_coordinates + made.size

@@ -170,29 +170,29 @@ _SIZES = ("dimension", "n_features")
 
 def _check_parameter(law: str, name: str, kind: Any, value: Any) -> None:
     """Raise TypeError or ValueError if a file or mechanism gives an invalid parameter."""
-    words = f"{name} of a {law} draw"
+    stated = {"parameter": name, "distribution": law}
     if value is None and kind == "float | None":
         return
     if kind == "bool":
         if not isinstance(value, bool):
-            raise InputTypeError(Message("distribution-flag", parameter=words))
+            raise InputTypeError(Message("distribution-flag", **stated))
     elif kind == "int":
         if isinstance(value, bool) or not isinstance(value, int):
-            raise InputTypeError(Message("distribution-whole-number", parameter=words))
+            raise InputTypeError(Message("distribution-whole-number", **stated))
         if value < (0 if name == "bits" else 1) or (name == "bits" and value > _MAX_BITS):
-            raise InputValueError(Message("distribution-out-of-range", parameter=words))
+            raise InputValueError(Message("distribution-out-of-range", **stated))
     else:
         several = isinstance(kind, str) and kind.startswith("tuple")
         if several and not isinstance(value, tuple):
-            raise InputTypeError(Message("distribution-tuple", parameter=words))
-        values, numbers = (value, "finite numbers") if several else ((value,), "a finite number")
+            raise InputTypeError(Message("distribution-tuple", **stated))
+        values, numbers = (value, "finite-numbers") if several else ((value,), "finite-number")
         if not all(map(is_finite_number, values)):
-            raise InputValueError(Message("distribution-numbers", parameter=words, expected=numbers))
+            raise InputValueError(Message("distribution-numbers", **stated, expected=numbers))
         if name not in _SIGNED and any(each < 0.0 or (name in _POSITIVE and each == 0.0) for each in values):
             raise InputValueError(
                 Message(
                     "distribution-sign",
-                    parameter=words,
+                    **stated,
                     expected="above-zero" if name in _POSITIVE else "zero-or-above",
                 )
             )

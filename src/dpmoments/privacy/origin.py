@@ -187,7 +187,7 @@ def check_dataset(dataset: object) -> None:
         return
     if not isinstance(dataset, str):
         raise InputTypeError(Message("dataset-not-text", dataset=dataset))
-    check_text(dataset, "the dataset's name")
+    check_text(dataset, "dataset")
     if not dataset.strip() or len(dataset) > _MAX_DATASET_LENGTH or not dataset.isprintable():
         raise InputValueError(Message("dataset-not-printable", dataset=dataset, most=_MAX_DATASET_LENGTH))
 

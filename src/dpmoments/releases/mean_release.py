@@ -140,7 +140,7 @@ class MeanRelease(Release, Disclosed):
         True
         """
         if self.noise is None:
-            raise InputValueError(Message("no-interval", reason=self._without_law))
+            raise InputValueError(self._without_law)
         half = self.schema.encoding(mean=True).scale * self.noise.half_widths(level)
         lower, upper = self.schema.feature_bounds
         if not np.isfinite(half).all():
@@ -149,8 +149,8 @@ class MeanRelease(Release, Disclosed):
         return np.asarray(np.clip(ends, np.minimum(lower, self.mean), np.maximum(upper, self.mean)).T)
 
     @property
-    def _without_law(self) -> str:
-        return f"the error of {self.mechanism!r} has no closed form, so the noise distribution is unknown"
+    def _without_law(self) -> Message:
+        return Message("no-interval", mechanism=self.mechanism)
 
     @property
     def noise_text(self) -> str:

@@ -82,32 +82,15 @@ def _read_moments(content: Mapping[str, Any], n_features: int) -> dict[str, Any]
     }
 
 
-_QUANTILE = (
-    "quantiles need the order of the values, and a release holds count, mean and covariance; describe() has the mean and the "
-    "standard deviation, and before a release the column can be cut into ranges: a Categorical has the share of each"
-)
-_LOGISTIC = (
-    "a logistic regression needs every row; ols(...) of a Boolean column is the linear probability model, and lda(...) "
-    "separates groups by the same moments"
-)
 NOT_IN_MOMENTS = MappingProxyType(
     {
         **dict.fromkeys(
-            ("median", "quantile", "quantiles", "percentile", "percentiles", "min", "max", "mode"), _QUANTILE
+            ("median", "quantile", "quantiles", "percentile", "percentiles", "min", "max", "mode"), "no-quantiles"
         ),
-        **dict.fromkeys(("logit", "logistic"), _LOGISTIC),
-        "undo": (
-            "what was drawn counts as spent even if its file is deleted, because nobody can prove that nobody has read it; keep "
-            "the release: it is paid for, and every analysis of it is free"
-        ),
-        "filter": (
-            "rows cannot be chosen after a release; group_means(...) compares groups, and dpm.release_groups(...) makes one "
-            "release for each group"
-        ),
-        "groupby": (
-            "group_means(by), anova(target, by) and t_test(target, by) compare groups; dpm.release_groups(...) makes one release "
-            "for each group"
-        ),
+        **dict.fromkeys(("logit", "logistic"), "no-logistic-regression"),
+        "undo": "no-undo",
+        "filter": "no-choice-of-rows",
+        "groupby": "no-groups-afterwards",
     }
 )
 """Methods of other libraries, and commands, that moments do not determine, with reason and alternative."""
@@ -157,7 +140,7 @@ class MomentRelease(Moments, Disclosed):
         def __getattr__(self, name: str) -> Any:
             """Raise an error with the reason and the alternative if a release has no such method."""
             if name in NOT_IN_MOMENTS:
-                raise InputAttributeError(Message("not-in-moments", name=name, reason=NOT_IN_MOMENTS[name]))
+                raise InputAttributeError(Message(NOT_IN_MOMENTS[name], name=name))
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     @property

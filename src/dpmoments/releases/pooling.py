@@ -219,8 +219,8 @@ def _parts_of(release: object) -> tuple[MomentRelease, ...]:
         raise InputTypeError(Message("pooled-means"))
     if isinstance(release, CountsRelease):
         raise InputTypeError(Message("pooled-counts"))
-    advice = "; of a GroupReleases pass groups.values()" if isinstance(release, str | int) else ""
-    raise InputTypeError(Message("pooled-other-type", got=type(release).__name__, advice=advice))
+    advice = {"advice": Message("groups-by-values")} if isinstance(release, str | int) else {}
+    raise InputTypeError(Message("pooled-other-type", got=type(release).__name__, **advice))
 
 
 def _check(parts: tuple[MomentRelease, ...]) -> None:

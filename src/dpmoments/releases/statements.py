@@ -1,4 +1,4 @@
-"""Statements about a release for an auditor, and for the public registry of deployments of differential privacy.
+"""Statements about a release for an auditor, and for the public registry.
 
 The auditor's follows the pyramid of NIST SP 800-226 (Near, Darais, Lefkovitz & Howarth, *Guidelines for evaluating
 differential privacy guarantees*, 2025), which ranks what a claim of differential privacy depends on: for each level, what

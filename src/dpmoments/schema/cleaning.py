@@ -36,7 +36,7 @@ def check_source(column: str, source: object) -> None:
                 expected="column-name",
             )
         )
-    check_text(source, f"column {column!r}: source")
+    check_text(source, "source", column)
 
 
 MAX_WEIGHT = 1024.0
@@ -73,7 +73,7 @@ def checked_marks(column: str, values: object, option: str = "missing_values") -
     plain = tuple(value.item() if isinstance(value, np.generic) else value for value in values)
     for value in plain:
         if isinstance(value, str):
-            check_text(value, f"{_which(column)}{option}")
+            check_text(value, option, column or None)
         elif not is_number(value):
             raise InputTypeError(Message("not-a-text-or-number", column_and=_which(column), option=option, value=value))
     return plain
@@ -126,7 +126,7 @@ def checked_aliases(
             if isinstance(spelling, bool) or not isinstance(spelling, str | int):
                 raise InputTypeError(Message("alias-not-text", column=column, level=level, spelling=spelling))
             if isinstance(spelling, str):
-                check_text(spelling, f"column {column!r}: an alias")
+                check_text(spelling, "aliases", column)
         result[level] = plain
     return result
 

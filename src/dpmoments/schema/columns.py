@@ -206,7 +206,7 @@ class Categorical:
             if isinstance(level, int) and abs(level) > _MAX_LEVEL:
                 raise InputValueError(Message("level-too-large", column=self.name, level=level))
             if isinstance(level, str):
-                check_text(level, f"column {self.name!r}: a level")
+                check_text(level, "levels", self.name)
         object.__setattr__(self, "levels", levels)
         self._check_cleaning()
 

@@ -171,7 +171,7 @@ class DerivedColumn:
             factors.append(_bounded(by_name[name], stated))
         kinds = [type(factor) for factor in factors]
         if isinstance(stated, Power) and kinds not in ([Numeric], [Date]):
-            why = "which is its own power" if kinds == [Boolean] else "whose levels are not numbers"
+            why = "its-own-power" if kinds == [Boolean] else "levels-not-numbers"
             raise InputValueError(
                 Message("derived-of-other-kind", feature=stated, column=stated.column, kind=factors[0].kind, reason=why)
             )
@@ -192,7 +192,7 @@ class DerivedColumn:
                 Message(
                     "derived-values-too-large",
                     feature=self.stated,
-                    columns=" and ".join(map(repr, self.stated.factors)),
+                    names=[*self.stated.factors],
                     most=MAX_BOUND,
                     least=1.0 / MAX_BOUND,
                 )

@@ -16,10 +16,11 @@ from typing import Any, ClassVar
 
 import yaml
 
-from dpmoments.foundation.errors import InputValueError
+from dpmoments.foundation.errors import InputValueError, StatedError, message_of
 from dpmoments.foundation.values import shown
+from dpmoments.messages.findings import FINDINGS
 from dpmoments.messages.message import Message
-from dpmoments.schema.entries import ENTRIES, FILL_IN, blank_entries, column_from_dict
+from dpmoments.schema.entries import ENTRIES, blank_entries, column_from_dict
 
 _PLAIN_WORDS = re.compile(r"[^\W\d](?:[\w -]*\w)?")
 """Text that is written without quotes: words that begin with a letter."""
@@ -46,39 +47,37 @@ def read_yaml_nodes(path: str | Path) -> tuple[Any, Any]:
         node = loader.get_single_node()
         return (None if node is None else loader.construct_document(node)), node
     except _RepeatedKeyError as error:
-        fault = f": a key occurs twice in one entry{_place(error)}"
+        fault = _placed(Message("key-twice"), error)
     except _NotPlainError as error:
-        fault = f": {error.problem}{_place(error)}"
+        fault = _placed(error.stated, error)
     except yaml.MarkedYAMLError as error:
         fault = _syntax_fault(text, error)
     except (yaml.YAMLError, RecursionError, ValueError):
-        fault = ""
+        fault = None
     raise InputValueError(
-        Message("yaml-syntax", path=path, fault=fault)
+        Message("yaml-syntax", path=path, **({} if fault is None else {"fault": fault}))
     )  # outside the handlers: a chained error would quote the file
 
 
-def _syntax_fault(text: str, error: yaml.MarkedYAMLError) -> str:
+def _syntax_fault(text: str, error: yaml.MarkedYAMLError) -> Message:
     """Describe a syntax error if its cause is recognized; quotes no text of the file."""
     tabs = [number for number, line in enumerate(text.splitlines(), start=1) if re.match(r"[ ]*\t", line)]
     if tabs:
-        return f" (line {tabs[0]}): it is indented with a tab, but YAML allows only spaces"
+        return _in_line(tabs[0], Message("indented-with-tab"))
     if unspaced := _columns_without_blank(text):
-        return f" (line {unspaced[0]}): add a space after the - that begins a column"
+        return _in_line(unspaced[0], Message("dash-without-space"))
     problem, context = error.problem or "", error.context or ""
     if "while parsing a flow" in context and error.context_mark is not None:
         opening, closing = "[]" if "sequence" in context else "{}"
-        comma = ", or a comma is missing in it" if "<scalar>" in problem else ""
-        return (
-            f" (line {error.context_mark.line + 1}): the {opening} that opens there is not closed with {closing}{comma}"
-        )
+        code = "bracket-or-comma-missing" if "<scalar>" in problem else "bracket-not-closed"
+        return _in_line(error.context_mark.line + 1, Message(code, opening=opening, closing=closing))
     if _indented_further(text, error) or ("expected <block end>" in problem and "<scalar>" not in problem):
-        return f"{_place(error)}: its indent differs: indent it like the line above, with a column's entries aligned"
+        return _placed(Message("indent-differs"), error)
     if "expected ':'" in problem or "mapping values are not allowed" in problem:
-        return f"{_place(error)}: a colon is missing or superfluous, here or in the line before, or an indent differs"
+        return _placed(Message("colon-missing"), error)
     if "scanning a quoted scalar" in context:
-        return f"{_place(error)}: a quote is opened and not closed"
-    return f"{_place(error)}: check its indents and quotes"
+        return _placed(Message("quote-not-closed"), error)
+    return _placed(Message("check-indents"), error)
 
 
 def _columns_without_blank(text: str) -> list[int]:
@@ -123,9 +122,14 @@ def format_yaml(values: Any) -> str:
     return yaml.dump(values, Dumper=_QuotingDumper, sort_keys=False, allow_unicode=True, width=float("inf"))
 
 
-def _place(error: yaml.MarkedYAMLError) -> str:
+def _in_line(line: int, fault: Message) -> Message:
+    return Message("fault-in-line", line=line, fault=fault)
+
+
+def _placed(fault: Message, error: yaml.MarkedYAMLError) -> Message:
+    """Return the fault with the line of a YAML error, if it is known."""
     mark = error.problem_mark or error.context_mark
-    return "" if mark is None else f" (line {mark.line + 1})"
+    return fault if mark is None else _in_line(mark.line + 1, fault)
 
 
 class _QuotingDumper(yaml.SafeDumper):
@@ -152,6 +156,10 @@ class _NotPlainError(yaml.constructor.ConstructorError):
     The message quotes no text of the file.
     """
 
+    def __init__(self, stated: Message, mark: yaml.Mark | None) -> None:
+        super().__init__(problem=stated.code, problem_mark=mark)
+        self.stated = stated
+
 
 class _CoreLoader(yaml.SafeLoader):
     """SafeLoader limited to the types of YAML 1.2's core schema, decimal numbers only."""
@@ -170,15 +178,12 @@ class _CoreLoader(yaml.SafeLoader):
         before, anchor, alias = self._values, str(getattr(event, "anchor", "")), isinstance(event, yaml.AliasEvent)
         if alias:
             if anchor in self.anchors and anchor not in self._sizes:
-                raise _NotPlainError(problem="an alias contains itself", problem_mark=event.start_mark)
+                raise _NotPlainError(Message("alias-of-itself"), event.start_mark)
             self._values += self._sizes.get(anchor, 0)
         self._values += 1
         self._depth += 1
         if self._values > _MAX_VALUES or self._depth > _MAX_DEPTH:
-            raise _NotPlainError(
-                problem=f"it holds more than {_MAX_VALUES:,} values with aliases expanded, or nests them {_MAX_DEPTH} deep",
-                problem_mark=event.start_mark,
-            )
+            raise _NotPlainError(Message("too-many-values", most=_MAX_VALUES, deepest=_MAX_DEPTH), event.start_mark)
         node = super().compose_node(parent, index)
         self._depth -= 1
         if not alias:
@@ -198,7 +203,7 @@ class _CoreLoader(yaml.SafeLoader):
         text = self.construct_scalar(node) if isinstance(node, yaml.ScalarNode) else ""
         kind = node.tag.rpartition(":")[2]
         if not isinstance(node, yaml.ScalarNode) or not _CORE_TYPES[kind].fullmatch(text):
-            raise _NotPlainError(problem=f"a value that is marked as {kind} is not one", problem_mark=node.start_mark)
+            raise _NotPlainError(Message("mismarked-value", kind=kind), node.start_mark)
         if kind == "null":
             return None
         if kind == "bool":
@@ -207,7 +212,7 @@ class _CoreLoader(yaml.SafeLoader):
 
     def refuse(self, node: yaml.Node) -> Any:
         """Reject tags except for plain values."""
-        raise _NotPlainError(problem="it holds a value of a kind that schemas do not use", problem_mark=node.start_mark)
+        raise _NotPlainError(Message("value-of-other-kind"), node.start_mark)
 
 
 _CORE_TYPES = {
@@ -250,12 +255,12 @@ def _columns_of(root: yaml.Node) -> list[yaml.Node]:
     return list(columns.value) if isinstance(columns, yaml.SequenceNode) else []
 
 
-def _slips_of(column: yaml.Node) -> list[tuple[int, str]]:
+def _slips_of(column: yaml.Node) -> list[tuple[int, Message]]:
     """Return the probable mistakes of a column: line and correction.
 
     >>> from dpmoments.schema.document import _compose_yaml
     >>> text = "{name: ward, kind: categorical, levels: [A12 B03 ICU]}"
-    >>> for part in _slips_of(_compose_yaml(text))[0][1].split("; "):
+    >>> for part in _slips_of(_compose_yaml(text))[0][1].text().split("; "):
     ...     print(part)
     column 'ward': levels holds one level, 'A12 B03 ICU': with commas it would be levels: [A12, B03, ICU]
     if it really is one, quote it: levels: ["A12 B03 ICU"]
@@ -265,13 +270,18 @@ def _slips_of(column: yaml.Node) -> list[tuple[int, str]]:
     slips = [_quoted(node, which) for node in _plain_scalars(column)]
     slips += [_levels(_value(column, "levels"), which)]
     for key in ("lower", "upper", "scale", "typical", "center", "radius", "weight"):
-        slips += [(line, f"{which}: {key}: {words}") for line, words in _grouped(_value(column, key))]
+        slips += [(line, _of_entry(key, fault, which)) for line, fault in _grouped(_value(column, key))]
     return [slip for slip in slips if slip is not None]
 
 
-def _slips_of_row_norm(root: yaml.Node) -> list[tuple[int, str]]:
+def _slips_of_row_norm(root: yaml.Node) -> list[tuple[int, Message]]:
     """Return the probable mistakes in the entries above the columns."""
-    return [(line, f"row_norm: {words}") for line, words in _grouped(_value(root, "row_norm"))]
+    return [(line, _of_entry("row_norm", fault)) for line, fault in _grouped(_value(root, "row_norm"))]
+
+
+def _of_entry(entry: str, fault: Message, column: str | None = None) -> Message:
+    inner = Message("fault-of-entry", entry=entry, fault=fault)
+    return inner if column is None else Message("fault-of-entry", entry=column, fault=inner)
 
 
 def _value(node: yaml.Node | None, key: str) -> yaml.Node | None:
@@ -300,42 +310,33 @@ def _line(node: yaml.Node) -> int:
     return int(node.start_mark.line) + 1
 
 
-def _quoted(node: yaml.ScalarNode, which: str) -> tuple[int, str] | None:
+def _quoted(node: yaml.ScalarNode, which: str) -> tuple[int, Message] | None:
     """Find a word in quotes that YAML does not treat as quotes."""
     if not _IN_TYPOGRAPHIC_QUOTES.fullmatch(node.value):
         return None
     bare = node.value.strip(_TYPOGRAPHIC_QUOTES)
-    marks = " and ".join(dict.fromkeys(mark for mark in (node.value[0], node.value[-1]) if mark in _TYPOGRAPHIC_QUOTES))
-    return _line(node), (
-        f"{which}: {node.value} has typographic quotes, {marks}, which YAML reads as part of it: write {bare}, or "
-        f'"{bare}" in straight quotes'
-    )
+    marks = [*dict.fromkeys(mark for mark in (node.value[0], node.value[-1]) if mark in _TYPOGRAPHIC_QUOTES)]
+    return _line(node), Message("typographic-quotes", column=which, text=node.value, marks=marks, bare=bare)
 
 
-def _levels(node: yaml.Node | None, which: str) -> tuple[int, str] | None:
+def _levels(node: yaml.Node | None, which: str) -> tuple[int, Message] | None:
     """Find levels that are not a list, look like several, or mix numbers with digits as text."""
     if isinstance(node, yaml.ScalarNode) and node.tag != _NULL and node.value.strip():
         parts = _parts(node.value)
-        return _line(node), f"{which}: levels is a text, not a list: put them in [ ], levels: [{', '.join(parts)}]"
+        return _line(node), Message("levels-are-text", column=which, parts=parts)
     if not isinstance(node, yaml.SequenceNode):
         return None
     plain = [level for level in node.value if _is_plain(level)]
     if len(node.value) == len(plain) == 1 and plain[0].tag == _TEXT:
         text = plain[0].value
         if "," in text or (node.flow_style and len(text.split()) > 1):
-            return _line(plain[0]), (
-                f"{which}: levels holds one level, {shown(text)}: with commas it would be levels: [{', '.join(_parts(text))}]; "
-                f'if it really is one, quote it: levels: ["{text}"]'
-            )
+            return _line(plain[0]), Message("levels-hold-one", column=which, level=text, parts=_parts(text))
     digits = [level for level in plain if level.tag == _TEXT and re.fullmatch(r"0\d+", level.value)]
     numbers = [level for level in plain if level.tag == _INTEGER]
     if digits and numbers:
-        first = ", ".join(f'"{level.value}"' for level in node.value[:2])
-        more = ", …" if len(node.value) > 2 else ""
-        return _line(digits[0]), (
-            f"{which}: {digits[0].value} is text because it begins with 0, but {numbers[0].value} is a number: "
-            f"put all in quotes, "
-            f"levels: [{first}{more}]"
+        quoted = [f'"{level.value}"' for level in node.value[:2]] + ["…"] * (len(node.value) > 2)
+        return _line(digits[0]), Message(
+            "levels-of-two-kinds", column=which, text=digits[0].value, number=numbers[0].value, parts=quoted
         )
     return None
 
@@ -346,15 +347,12 @@ def _parts(text: str) -> list[str]:
     return [part.strip() for part in parts if part.strip()]
 
 
-def _grouped(node: yaml.Node | None) -> Iterator[tuple[int, str]]:
+def _grouped(node: yaml.Node | None) -> Iterator[tuple[int, Message]]:
     """Find numbers whose point may be meant as a thousands separator."""
     for scalar in () if node is None else _plain_scalars(node):
         if scalar.tag == _FLOAT and (result := _GROUPED_BY_POINT.fullmatch(scalar.value)):
             number = result[1]
-            yield (
-                _line(scalar),
-                f"{scalar.value} is {number}, because a point starts the decimals: write {number}, or {number}000",
-            )
+            yield _line(scalar), Message("point-starts-decimals", text=scalar.value, number=number)
 
 
 # What is wrong with a schema file, each mistake with the line it stands in.
@@ -378,21 +376,23 @@ class _Lines:
                 lines.running_on = first, last
         return lines
 
-    def named_in(self, message: str) -> int:
-        """Return the line of the first entry that a message names, else of the column."""
-        rest = re.sub(r"^column '.*?'", "", message)
-        indices = [
-            (result.start(), line)
-            for key, line in self.keys.items()
-            if (result := re.search(rf"\b{re.escape(key)}\b", rest))
-        ]
-        return min(indices)[1] if indices else self.start
+    def named_in(self, fault: StatedError) -> int:
+        """Return the line of the first entry that a fault is about, else of the column."""
+        named = [str(fault.facts.get("parameter", "")).partition("[")[0], *_names_of(fault)]
+        lines = [self.keys[name] for name in named if name in self.keys]
+        return lines[0] if lines else self.start
 
 
-def mistakes_in(text: str, values: object) -> str | None:
+def _names_of(fault: StatedError) -> Iterator[str]:
+    """Iterate over the entries that a fault lists, then those in the library's sentence."""
+    names = fault.facts.get("names", ())
+    yield from (str(name).strip("'") for name in (names if isinstance(names, tuple) else ()))
+    words = FINDINGS[fault.code]
+    yield from re.findall(r"\w+", words) if isinstance(words, str) else ()
+
+
+def mistakes_in(text: str, values: object) -> tuple[Message, ...]:
     """Describe the mistakes in a schema file that is valid YAML, one per column and entry.
-
-    None without mistakes.
 
     ``values`` are the parsed ``text``.
 
@@ -404,39 +404,44 @@ def mistakes_in(text: str, values: object) -> str | None:
     ...   upper: 200,000
     ... '''
     >>> from dpmoments.schema.document import parse_yaml
-    >>> for mistake in mistakes_in(text, parse_yaml(text)).split("; "):
+    >>> for mistake in mistakes_in(text, parse_yaml(text)):
     ...     print(mistake)
     line 2: column 'age' has unknown entries 'uper' (did you mean 'upper'?): use center, decimal, ...
     line 6: column 'pay': upper must be a number, got the text '200,000': write 200000
     """
     if not isinstance(values, Mapping) or not isinstance(values.get("columns"), list):
         lines_of_dashes = _columns_without_blank(text)
-        return f"line {lines_of_dashes[0]}: add a space after the - that begins a column" if lines_of_dashes else None
+        return (_mistake(lines_of_dashes[0], Message("dash-without-space")),) if lines_of_dashes else ()
     node = _compose_yaml(text)
     top = _Lines.of(node)
-    result = [f"line {line}: {slip}" for line, slip in _slips_of_row_norm(node)]
+    result = [_mistake(line, slip) for line, slip in _slips_of_row_norm(node)]
     for key in values:
         if key not in ENTRIES:
             close = get_close_matches(str(key), ENTRIES, n=1)
-            meant = f" (did you mean {close[0]!r}?)" if close else ""
+            meant = {"question": Message("did-you-mean", close=close)} if close else {}
             line = top.keys.get(str(key), top.start)
-            result.append(f"line {line}: unknown entries in the schema: {shown(key)}{meant}")
+            result.append(_mistake(line, Message("unknown-entry-of-schema", name=str(key), **meant)))
     nodes = next(value.value for key, value in node.value if key.value == "columns")
-    blanks = False
     for column, index in zip(values["columns"], nodes, strict=True):
         lines = _Lines.of(index)
         if slips := _slips_of(index):  # what else the column gets wrong may follow from them
-            result += [f"line {line}: {slip}" for line, slip in slips]
+            result += [_mistake(line, slip) for line, slip in slips]
             continue
-        if (fault := _fault(column, lines)) is None:
+        if (fault := _fault(column)) is None:
             continue
-        result.append(f"line {lines.named_in(fault)}: {fault}")
-        blanks |= fault.startswith(blank_entries(column) or "\0")
-    result += _named_twice(values["columns"], nodes)
-    return f"{'; '.join(result)}{f'. {FILL_IN}' if blanks else ''}" if result else None
+        line = lines.named_in(fault)
+        if lines.running_on is not None:
+            first, last = lines.running_on
+            fault = Message("value-runs-on", fault=fault, first=first, last=last)
+        result.append(_mistake(line, fault))
+    return (*result, *_named_twice(values["columns"], nodes))
 
 
-def _named_twice(columns: list[Any], nodes: list[yaml.Node]) -> list[str]:
+def _mistake(line: int, fault: StatedError) -> Message:
+    return Message("mistake-in-line", line=line, fault=fault)
+
+
+def _named_twice(columns: list[Any], nodes: list[yaml.Node]) -> list[Message]:
     """Describe columns whose name an earlier column has."""
     first: dict[str, int] = {}
     result = []
@@ -446,35 +451,20 @@ def _named_twice(columns: list[Any], nodes: list[yaml.Node]) -> list[str]:
             continue
         line = _Lines.of(index).keys["name"]
         if name in first:
-            result.append(f"lines {first[name]} and {line}: two columns are named {name!r}: rename or delete one")
+            result.append(Message("two-columns-of-one-name", first=first[name], second=line, name=name))
         first.setdefault(name, line)
     return result
 
 
-def _fault(column: Any, lines: _Lines) -> str | None:
+def _fault(column: Any) -> StatedError | None:
     """Describe what is wrong with a column."""
     if isinstance(column, str) and ":" in column:
-        return "every column is a mapping with a name and a kind: add a space after each colon"
-    unknown = _unknown(column)
-    fault = unknown or blank_entries(column)
-    if fault is None:
-        try:
-            column_from_dict(column)
-        except (TypeError, ValueError) as error:
-            fault = str(error)
-    if fault is not None and lines.running_on is not None:
-        first, last = lines.running_on
-        fault += f" (a value runs on from line {first} to {last}: is a colon, or the space after one, missing there?)"
-    return fault
-
-
-def _unknown(column: Any) -> str | None:
-    """Describe unknown entries, which take precedence over blank ones."""
-    # A misspelled entry is both.
-    if not isinstance(column, Mapping):
-        return None
+        return Message("colon-without-space")
+    stated: StatedError | None = None
     try:
         column_from_dict(column)
     except (TypeError, ValueError) as error:
-        return str(error) if "unknown entries" in str(error) else None
-    return None
+        stated = message_of(error)
+    # A misspelled entry is also blank, and said to be unknown.
+    blank = None if stated is not None and stated.code == "unknown-column-entries" else blank_entries(column)
+    return stated if blank is None else blank

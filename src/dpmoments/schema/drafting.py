@@ -133,13 +133,13 @@ def _header_of_file(path: Path, pattern: str | Path, text_format: TextFormat | N
     if text_format is not None and ending not in CSV_DELIMITERS:
         raise InputValueError(Message("text-format-of-other-file", path=path))
     if ending in PARQUET_ENDINGS:
-        columns = _declared(path, partial(pq.read_schema, path), "a Parquet file")
+        columns = _declared(path, partial(pq.read_schema, path), "parquet-file")
     elif ending in FEATHER_ENDINGS:
-        columns = _declared(path, partial(_ipc_schema, path), "an Arrow IPC (Feather V2) file")
+        columns = _declared(path, partial(_ipc_schema, path), "feather-file")
     elif ending in EXCEL_ENDINGS:
-        columns = [HeaderColumn(name) for name in _readable(path, partial(sheet_names, path), "a workbook")]
+        columns = [HeaderColumn(name) for name in _readable(path, partial(sheet_names, path), "workbook")]
     elif ending in STATISTICS_ENDINGS:
-        declared = _readable(path, partial(statistics_columns, path, ending), "a file of Stata, SPSS or SAS")
+        declared = _readable(path, partial(statistics_columns, path, ending), "statistics-file")
         columns = [HeaderColumn(column.name, None, column.format or None) for column in declared]
     elif ending in CSV_DELIMITERS:
         columns = [HeaderColumn(name) for name in _text_names(path, text_format or TextFormat())]

@@ -16,10 +16,6 @@ from dpmoments.schema.numeric import Numeric
 
 ENTRIES = ("format", "version", "row_norm", "missing_values", "text_format", "columns")
 """Top-level entries of a schema file."""
-FILL_IN = (
-    "Fill these in from public knowledge (they are never read from the data, because that would leak it), or "
-    "delete unwanted columns"
-)
 
 _KINDS: Mapping[str, type[Column | Power | Product]] = {
     column.kind: column for column in (Numeric, Categorical, Boolean, Date, Coordinate, Power, Product)
@@ -56,21 +52,21 @@ def column_from_dict(values: object) -> Column | Power | Product:
         from difflib import get_close_matches
 
         close = [near for key in unknown for near in get_close_matches(str(key), sorted(options), n=1)]
-        meant = f" (did you mean {', '.join(map(repr, close))}?)" if close else ""
+        meant = {"question": Message("did-you-mean", close=close)} if close else {}
         if not close and any(str(key).replace(".", "").isdigit() for key in unknown):
-            meant = " (in braces a comma ends an entry: write 1000, not 1,000)"
+            meant = {"question": Message("comma-ends-entry")}
         raise InputValueError(
             Message(
                 "unknown-column-entries",
                 column=which,
                 names=[*map(shown, unknown)],
-                question=meant,
                 options=sorted(options | {"kind"}),
+                **meant,
             )
         )
     if made in (Power, Product):
         if absent := [key for key in _NEEDED[kind] if entries.get(key) is None]:
-            raise InputValueError(Message("absent-column-entries", column=which, absent=" and no ".join(absent)))
+            raise InputValueError(Message("absent-column-entries", column=which, names=absent))
         if made is Product:
             factors = entries["factors"]
             if not isinstance(factors, list):
@@ -84,11 +80,11 @@ def column_from_dict(values: object) -> Column | Power | Product:
     return made(**entries)
 
 
-def blank_entries(values: object) -> str | None:
+def blank_entries(values: object) -> Message | None:
     """Describe the blank entries of a column of a schema file; None without any.
 
-    >>> blank_entries({"name": "age", "kind": "numeric", "lower": 0, "upper": None})
-    "column 'age' has no bounds (upper)"
+    >>> print(blank_entries({"name": "age", "kind": "numeric", "lower": 0, "upper": None}))
+    column 'age' has no bounds (upper)
     """
     if not isinstance(values, Mapping):
         return None
@@ -101,9 +97,11 @@ def blank_entries(values: object) -> str | None:
     ]
     if values.get("scale") is not None:  # in place of bounds
         blank = [key for key in blank if key not in ("lower", "upper")]
-    bounds = [key for key in blank if key in ("lower", "upper")]
-    parts = [key for key in blank if key not in bounds] + ([f"bounds ({', '.join(bounds)})"] if bounds else [])
-    return f"{_which(values)} has no {' and no '.join(parts)}" if parts else None
+    if not blank:
+        return None
+    blank.sort(key=lambda key: key in ("lower", "upper"))
+    code = "blank-bounds" if {*blank} <= {"lower", "upper"} else "blank-entries"
+    return Message(code, column=_which(values), names=blank)
 
 
 def _which(entries: Mapping[Any, Any]) -> str:

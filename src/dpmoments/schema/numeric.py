@@ -173,8 +173,8 @@ class Numeric:
         object.__setattr__(self, "fill", fill)
 
     def _check_typical(self, lower: float, upper: float) -> None:
-        ends = self._pair("typical", self.typical, "the ends of the typical range")
-        least, largest = self._number("the lower typical end", ends[0]), self._number("the upper typical end", ends[1])
+        ends = self._pair("typical", self.typical, "typical-ends")
+        least, largest = self._number("typical[0]", ends[0]), self._number("typical[1]", ends[1])
         if not least < largest:
             raise InputValueError(Message("typical-not-a-range", column=self.name, least=least, largest=largest))
         if not max(least, lower) < min(largest, upper):
@@ -190,8 +190,8 @@ class Numeric:
             raise InputValueError(Message("bounds-and-scale", column=self.name))
         if self.typical is not None:
             raise InputValueError(Message("typical-and-scale", column=self.name))
-        scale = self._pair("scale", self.scale, "the smallest and the largest possible standard deviation")
-        least, largest = self._number("the least scale", scale[0]), self._number("the largest scale", scale[1])
+        scale = self._pair("scale", self.scale, "scale-ends")
+        least, largest = self._number("scale[0]", scale[0]), self._number("scale[1]", scale[1])
         if not 0.0 < least <= largest:
             raise InputValueError(Message("scale-not-a-range", column=self.name, least=least, largest=largest))
         if least < 1.0 / MAX_BOUND or largest > _MAX_SCALE * least:

@@ -20,7 +20,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from dpmoments.foundation.errors import InputTypeError, InputValueError
+from dpmoments.foundation.errors import InputTypeError, InputValueError, message_of
 from dpmoments.foundation.text_format import TextFormat
 from dpmoments.foundation.values import shown
 from dpmoments.messages.message import Message
@@ -49,7 +49,7 @@ from dpmoments.schema.derived import (
 )
 from dpmoments.schema.drafting import SchemaDraft, draft
 from dpmoments.schema.encoding import Encoding, checked_row_norm, lattice_weights
-from dpmoments.schema.entries import ENTRIES, FILL_IN, blank_entries, column_from_dict
+from dpmoments.schema.entries import ENTRIES, blank_entries, column_from_dict
 from dpmoments.schema.numeric import Numeric
 from dpmoments.schema.typical import RoughScale, check_typical_ranges, column_weight, column_weights, typical_center
 
@@ -491,7 +491,7 @@ class Schema:
         if unknown := sorted(set(values) - set(ENTRIES), key=str):
             raise InputValueError(Message("unknown-schema-entries", names=[*map(shown, unknown)]))
         if blanks := [blank for column in values["columns"] if (blank := blank_entries(column)) is not None]:
-            raise InputValueError(Message("schema-not-filled-in", blanks="; ".join(blanks), advice=FILL_IN))
+            raise InputValueError(Message("schema-not-filled-in", blanks=blanks))
         columns = [column_from_dict(column) for column in values["columns"]]
         text_format = values.get("text_format")
         return cls(
@@ -522,13 +522,22 @@ class Schema:
         try:
             schema = cls.from_dict(values)
         except (TypeError, ValueError) as error:
-            failure = str(error)
+            failure = message_of(error)
         else:
             if not slips_in(node):
                 return schema
-            failure = "it holds a value that YAML reads differently than it looks"
+            failure = Message("value-read-differently")
+        mistakes = mistakes_in(read_text(path), values)
+        blanks = any(
+            getattr(each.facts.get("fault"), "code", "") in ("blank-entries", "blank-bounds") for each in mistakes
+        )
         raise InputValueError(
-            Message("schema-file-mistake", path=path, mistake=mistakes_in(read_text(path), values) or failure)
+            Message(
+                "schema-file-mistake",
+                path=path,
+                mistakes=mistakes or (failure,),
+                **({"advice": Message("fill-in-blanks")} if blanks else {}),
+            )
         )
 
     def __repr__(self) -> str:

@@ -16,7 +16,7 @@ from dpmoments.foundation import __version__
 from dpmoments.foundation.checks import is_whole
 from dpmoments.foundation.databases import DatabaseQuery
 from dpmoments.foundation.documents import check_output
-from dpmoments.foundation.errors import InputError, InputTypeError, InputValueError, LedgerError
+from dpmoments.foundation.errors import InputError, InputTypeError, InputValueError, LedgerError, message_of
 from dpmoments.foundation.progress import Watch, log, watched
 from dpmoments.foundation.text_format import TextFormat
 from dpmoments.ledger import Ledger
@@ -69,7 +69,7 @@ class Held:
             names = set() if self.content is None else self.ledger._other_names(self.origin.dataset, self.content)
             self.ledger.commit(self.origin.ledger)
         except (LedgerError, OSError) as reason:
-            return Message("not-in-ledger", entry=self.origin.ledger.number, reason=str(reason))
+            return Message("not-in-ledger", entry=self.origin.ledger.number, reason=message_of(reason))
         log.info("ledger: entry %d committed", self.origin.ledger.number)
         return Message("table-of-other-dataset", names=sorted(names)) if names else None
 

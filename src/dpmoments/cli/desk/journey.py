@@ -161,7 +161,7 @@ class Journey:
         """Schema of the file, once it is complete and saved."""
         written = dpmoments.Schema.load(self.schema_path) if self._file_text() else None
         if written is None or written != dpmoments.Schema.from_dict(self.document):
-            raise InputValueError(Message("desk-step-missing", step="Columns"))
+            raise InputValueError(Message("desk-step-missing", step="step-columns"))
         return written
 
     @property
@@ -172,7 +172,7 @@ class Journey:
     @property
     def _table(self) -> str | DatabaseQuery:
         if self.table is None:
-            raise InputValueError(Message("desk-step-missing", step="Table"))
+            raise InputValueError(Message("desk-step-missing", step="step-table"))
         return self.table
 
     @property
@@ -260,7 +260,7 @@ class Journey:
     def columns(self) -> list[tuple[dict[str, Any], str, list[str] | None]]:
         """Entries, fault and private findings of each column of the schema."""
         if not self.document:
-            raise InputValueError(Message("desk-step-missing", step="Table"))
+            raise InputValueError(Message("desk-step-missing", step="step-table"))
         private = {} if self.findings is None else self.findings.private_facts()["columns"]
         columns = self.document["columns"]
         return [(entries, _fault(entries), private.get(entries.get("name"), {}).get("verdicts")) for entries in columns]
@@ -291,7 +291,7 @@ class Journey:
     def neighbors(self) -> str:
         """Neighboring relation, which has no default."""
         if not self.stated["neighbors"] or not self.stated["unit"]:
-            raise InputValueError(Message("desk-step-missing", step="Privacy unit"))
+            raise InputValueError(Message("desk-step-missing", step="step-unit"))
         return self.stated["neighbors"]
 
     def budget(self, prefix: str = "") -> dict[str, Any]:
@@ -375,7 +375,7 @@ class Journey:
         if form.get("confirmed") != "yes":
             raise InputValueError(Message("desk-not-confirmed"))
         if self.account is None:
-            raise LedgerError(Message("desk-step-missing", step="Budget"))
+            raise LedgerError(Message("desk-step-missing", step="step-budget"))
         check_output(output)
         options = dict(schema=self.schema, neighbors=self.neighbors, privacy_unit=self.unit, **self.budget())
         options |= dict(output=output, ledger=ledger, dataset=self.stated["dataset"], mechanism=self.mechanism)
@@ -569,7 +569,7 @@ def _column(entries: Mapping[str, Any], form: Form, index: int) -> dict[str, Any
 
 def _fault(entries: Mapping[str, Any]) -> str:
     if blank := blank_entries(entries):
-        return blank
+        return blank.text("shell")
     try:
         column_from_dict(entries)
     except (TypeError, ValueError) as error:

@@ -99,9 +99,9 @@ class MeanMechanism(ConfiguredMechanism[MeanPlan]):
     needs_row_norm: ClassVar[bool] = False
     noun: ClassVar[str] = "estimator of means"
 
-    def budget_advice(self) -> str:
-        others = "" if BudgetKind.PURE in self.budget_kinds else "; or leave the mechanism out"
-        return super().budget_advice() + others
+    def budget_advice(self) -> Message:
+        advice = super().budget_advice()
+        return advice if BudgetKind.PURE in self.budget_kinds else Message("budget-advice-or-auto", **advice.facts)
 
     def check_support(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> None:
         super().check_support(shape, budget, neighbors)

@@ -45,7 +45,7 @@ class ArrowSource(LocalSource["pa.RecordBatch"]):
         return part.column(name)
 
     def sliced(
-        self, batches: Any, where: str | Path, columns: Sequence[str] = (), why: str = DAMAGED_FILE
+        self, batches: Any, where: str | Path, columns: Sequence[str] = (), why: Message = DAMAGED_FILE
     ) -> Iterator[pa.RecordBatch]:
         """Iterate over record batches, cut to at most the encoding batch size."""
         step = self.largest_part
@@ -214,7 +214,7 @@ class DatasetSource(ArrowSource):
             raise InputTypeError(Message("arrow-guessed-types", formats=" and ".join(formats)))
         require_keys_of_text(self.dataset, self.names, self.schema.columns_by_source)
         if problem := read_quietly(partial(differing_types, self.dataset, self.names), "the dataset"):
-            raise InputTypeError(Message("arrow-types-of-files", reason=problem))
+            raise InputTypeError(problem)
 
     def parts(self) -> Iterator[pa.RecordBatch]:
         scan = partial(

@@ -62,8 +62,7 @@ _EXACT_IN_FLOAT64 = 2**53
 _ON_DISK = ("DiskShuffle", "HashJoinP2P", "P2PShuffle")
 _TRANSFER = ("distributed.shuffle.", "partd")
 
-_FILES_INSTEAD = 'dpmoments.EngineFiles(path, engine="dask"), which reads every cell by the schema'
-_OF_DELAYED = "is made of, or with, delayed objects (as from_delayed and read_json do)"
+_OF_DELAYED = Message("made-of-delayed")
 
 
 def _plan_nodes(expression: Any) -> Iterator[Any]:
@@ -98,7 +97,7 @@ def require_declared_types(plan: Any) -> None:
         if not any(map(_is_expression, operands)):
             _require_declared(node)
         if any(is_dask_collection(operand) and not _is_expression(operand) for operand in operands):
-            raise InputTypeError(Message("dask-types-undeclared", what=_OF_DELAYED, advice=_FILES_INSTEAD))
+            raise InputTypeError(Message("dask-types-undeclared", what=_OF_DELAYED))
 
 
 def require_types_of_readers(plan: Any, reading: Reading) -> None:
@@ -140,14 +139,14 @@ def _require_declared(leaf: Any) -> None:
     if of_dask and _is_orc(leaf):
         return
     if kind == "FromGraph":
-        raise InputTypeError(Message("dask-unknown-origin", advice=_FILES_INSTEAD))
+        raise InputTypeError(Message("dask-unknown-origin"))
     if kind in ("DelayedsExpr", "_DelayedExpr"):
         what = _OF_DELAYED
     elif kind.startswith("FromMap"):
-        what = "is read by a function for each partition (as read_csv, read_table, read_fwf and from_map do)"
+        what = Message("read-by-function")
     else:
-        what = f"comes from a source of the kind {kind}"
-    raise InputTypeError(Message("dask-types-undeclared", what=what, advice=_FILES_INSTEAD))
+        what = Message("source-of-kind", kind=kind)
+    raise InputTypeError(Message("dask-types-undeclared", what=what))
 
 
 def _is_orc(node: Any) -> bool:
@@ -191,18 +190,18 @@ def _require_exact_integers(reader: Any, reading: Reading, only_columns: bool) -
     """Raise TypeError if pandas could round a level or ID."""
     # A missing value turns a partition's integers into floats.
     exact = {
-        name: f"column {name!r} has levels"
+        name: Message("column-has-levels", column=name)
         for name, column in reading.schema.columns_by_source.items()
         if isinstance(column, Categorical) and any(_is_long(level) for level in column.levels)
     }
     if reading.privacy_unit is not None:
-        exact[reading.privacy_unit.column] = f"the privacy unit's column {reading.privacy_unit.column!r} may have ids"
+        exact[reading.privacy_unit.column] = Message("unit-has-ids", column=reading.privacy_unit.column)
     known = set(reading.schema.columns_by_source)
     for name in sorted(_rounded_columns(reader)):
         if name in exact:
             what = exact[name]
         elif exact and name not in known and not only_columns:
-            what = f"{next(reversed(exact.values()))} (made, it may be, of {name!r})"
+            what = Message("perhaps-made-of", what=next(reversed(exact.values())), name=name)
         else:
             continue
         raise InputTypeError(Message("dask-wide-integers", columns=what))
@@ -479,7 +478,7 @@ class DaskSource(EngineSource):
         try:
             cut = self.cut()
             if cut.stored:
-                _require_kept_in_memory(self.where, "several of its partitions contain the same rows")
+                _require_kept_in_memory(self.where, Message("partitions-share-rows"))
         except TypeError as error:
             if not isinstance(error, InputError):
                 raise
@@ -526,7 +525,7 @@ class _DaskFrameSource(DaskSource):
         plan = self.frame.expr
         require_declared_types(plan)
         if steps := storing_steps(plan):
-            _require_kept_in_memory(self.where, f"its plan has the steps {', '.join(steps)}")
+            _require_kept_in_memory(self.where, Message("plan-has-steps", steps=[*steps]))
         selected = read_quietly(lambda: self._selected.expr.simplify(), self.where, FAILED_QUERY)
         require_types_of_readers(selected, self.reading)
 
@@ -668,7 +667,7 @@ def _scheduler() -> tuple[Any, bool]:
     return (client if hasattr(client, "compute") else None), any(run is known for known in named_schedulers.values())
 
 
-def _require_kept_in_memory(where: str, why: str) -> None:
+def _require_kept_in_memory(where: str, why: Message) -> None:
     """Raise TypeError if the scheduler may write results to disk."""
     client, in_memory = _scheduler()
     if not in_memory and (client is None or not _never_spills(client)):

@@ -31,6 +31,7 @@ from dpmoments.foundation.errors import (
     InputValueError,
     StatedError,
     line_of,
+    message_of,
 )
 from dpmoments.foundation.table_libraries import nw, pa, pc
 from dpmoments.messages.message import Message
@@ -193,13 +194,10 @@ class Failure:
             kinds = (InputTypeError, InputFileNotFoundError, InputPermissionError)
             return cls(
                 next((kind for kind in kinds if isinstance(error, kind)), InputValueError),
-                error.message_data or str(error),
+                message_of(error),
             )
-        return cls(
-            ValueError,
-            f"a partition cannot be read: stopped by {type(error).__name__} at {line_of(error.__traceback__)}; the message is "
-            "withheld, because it may quote the table",
-        )
+        where = {} if (line := line_of(error.__traceback__)) is None else {"where": Message("at-line", line=line)}
+        return cls(InputValueError, Message("partition-not-read", kind=type(error).__name__, **where))
 
     def tell(self) -> NoReturn:
         """Raise the error, in the driver."""
@@ -261,7 +259,7 @@ class PartitionJob:
         """Merge two outcomes; of two failures, keep that of the lower partition."""
         partitions = first.partitions | second.partitions
         if first.partitions & second.partitions:
-            twice = Failure(ValueError, "the engine returned a partition's result twice: the sums would be wrong")
+            twice = Failure(InputValueError, Message("partition-twice"))
             return JobOutcome(partitions, None, failure=twice)
         failed = [one for one in (first, second) if one.failure is not None]
         if failed:

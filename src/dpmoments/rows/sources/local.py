@@ -105,7 +105,7 @@ def _keys(dataset: Any) -> list[Any]:
     return [field for field in dataset.schema if field.name in names]
 
 
-def differing_types(dataset: Any, names: tuple[str, ...]) -> str | None:
+def differing_types(dataset: Any, names: tuple[str, ...]) -> Message | None:
     """Describe a file of an Arrow dataset whose types differ so that a cast may fail or round.
 
     None without one.
@@ -118,10 +118,8 @@ def differing_types(dataset: Any, names: tuple[str, ...]) -> str | None:
             index = held.get_field_index(column.name)
             if index < 0 or not (filters or column.name in names) or _widens(held.field(index).type, column.type):
                 continue
-            return (
-                f"a file of the dataset has the column {column.name!r} as {held.field(index).type}, and the dataset has it as "
-                f"{column.type}, the type of another file: one cell would decide whether the cast succeeds. For files of several "
-                "types pass the folder's path"
+            return Message(
+                "types-of-files-differ", name=column.name, type=str(held.field(index).type), other=str(column.type)
             )
     return None
 

@@ -212,10 +212,8 @@ def require_columns(held: Sequence[object], wanted: Sequence[str], where: str) -
     if absent := [name for name in wanted if name not in present]:
         plain = {name.strip().casefold(): name for name in names}
         alike = [plain[key] for name in absent if (key := name.strip().casefold()) in plain]
-        hint = f"; it has {', '.join(map(repr, alike))}" if alike else ""
-        raise InputValueError(
-            Message("table-without-columns", table=where, names=[*absent], columns=len(held), hint=hint)
-        )
+        hint = {"hint": Message("names-alike", names=alike)} if alike else {}
+        raise InputValueError(Message("table-without-columns", table=where, names=[*absent], columns=len(held), **hint))
     if repeated := [name for name in wanted if names.count(name) > 1]:
         raise InputValueError(Message("table-with-repeated-columns", table=where, names=[*repeated]))
 

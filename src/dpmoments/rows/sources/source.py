@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from dpmoments.foundation.errors import InputFileNotFoundError, InputPermissionError, InputValueError
+from dpmoments.foundation.errors import InputFileNotFoundError, InputPermissionError, InputValueError, message_of
 from dpmoments.foundation.text_reading import EncodingError, LongLineError
 from dpmoments.messages.message import Message
 from dpmoments.rows.encode import Restriction
@@ -56,22 +56,17 @@ class Source(Protocol):
 # Readers' errors, told without the cells they quote.
 
 
-DAMAGED_FILE = "damaged, truncated, or not what its name says"
-NUMBER_ADVICE = (
-    "state the file's format, text_format=TextFormat(decimal=',', thousands='.', nulls=[...]) (or --decimal, --thousands, "
-    "--null), or decimal, thousands and missing_values of the column in the schema"
-)
+DAMAGED_FILE = Message("damaged-file")
 _ADVICE = {
-    "double": f"its cells are not all numbers with a decimal point; {NUMBER_ADVICE}",
-    "bool": "state the texts for true and false, text_format=TextFormat(true=[...], false=[...]) (--true, --false), or "
-    "true_values and false_values of the column in the schema",
-    "string": "it is not all text in UTF-8; pass text_format=TextFormat(encoding=...) (--encoding)",
+    "double": Message("cells-not-numbers", advice=Message("number-advice")),
+    "bool": Message("cells-not-flags"),
+    "string": Message("cells-not-text"),
 }
 """Advice if a value cannot be converted to the type that Arrow expects."""
 _CONVERSION = r"In CSV column #(\d+): (?:(?:Row #\d+: )?CSV conversion error to (\w+): )?"
 LONG_LINE = "straddling object straddles two block boundaries"
 """Arrow's message for a line longer than one block, or than two, depending on its start."""
-FAILED_QUERY = "its query fails, on the table or before it"
+FAILED_QUERY = Message("query-failed")
 
 
 class ReadAgain(Exception):  # noqa: N818 (no error reaches a caller)
@@ -81,7 +76,7 @@ class ReadAgain(Exception):  # noqa: N818 (no error reaches a caller)
 def read_quietly(
     step: Callable[[], Result],
     where: str | Path,
-    why: str = DAMAGED_FILE,
+    why: Message = DAMAGED_FILE,
     *,
     columns: Sequence[str] = (),
     mended: Callable[[str], str | None] | None = None,
@@ -101,13 +96,13 @@ def read_quietly(
     except MemoryError:
         failure = MemoryError(f"{where} does not fit into memory")
     except (EncodingError, LongLineError) as error:
-        failure = InputValueError(Message("table-unreadable", table=where, reason=str(error)))
+        failure = InputValueError(Message("table-unreadable", table=where, reason=message_of(error)))
     except Exception as error:
         kind = type(error).__name__
         if mended is not None and (way := mended(str(error))) is not None:
             failure = ReadAgain(way)
         else:
-            reason = f"{_reason(str(error), columns) or why} ({kind})"
+            reason = Message("reader-stopped", reason=_reason(str(error), columns) or why, kind=kind)
             failure = InputValueError(Message("table-unreadable", table=where, reason=reason))
     raise failure  # outside the handlers, where the original would become its context
 
@@ -118,11 +113,12 @@ def unconverted_column(message: str, columns: Sequence[str]) -> str | None:
     return columns[int(result[1])] if result and int(result[1]) < len(columns) else None
 
 
-def _reason(message: str, columns: Sequence[str]) -> str | None:
+def _reason(message: str, columns: Sequence[str]) -> Message | None:
     """Return the public part of a message of Arrow's CSV reader; None for other messages."""
     if (match := re.match(_CONVERSION, message)) and int(match[1]) < len(columns):
         advice = _ADVICE.get(match[2] or "")
-        return f"a cell of its column {columns[int(match[1])]!r} does not have the column's type{f': {advice}' if advice else ''}"
+        stated = {} if advice is None else {"advice": advice}
+        return Message("cell-of-other-type", column=columns[int(match[1])], **stated)
     if re.match(r"CSV parse error: (Row #\d+: )?Expected \d+ columns, got \d+: ", message):
-        return "one of its lines has a different number of fields than the first"
+        return Message("line-of-other-length")
     return None

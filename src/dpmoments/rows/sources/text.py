@@ -37,7 +37,6 @@ from dpmoments.rows.sources.local import folder_keys
 from dpmoments.rows.sources.source import (
     DAMAGED_FILE,
     LONG_LINE,
-    NUMBER_ADVICE,
     ReadAgain,
     read_quietly,
     unconverted_column,
@@ -53,9 +52,7 @@ _BYTES_AT_A_TIME = 1 << 13
 _AS_TEXT, _LONG_LINES = "as text", "long lines"
 """Ways to read a file again."""
 _USUAL = TextFormat()
-_NO_TEXT = (
-    "damaged, or not text in UTF-8, for which pass the encoding it was saved in, text_format=TextFormat(encoding=...)"
-)
+_NO_TEXT = Message("damaged-or-not-text")
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,12 +241,10 @@ class CsvSource(StreamedFileSource):
         if column.missing == "error" and result.unparsable.any():
             if isinstance(column, Boolean):
                 raise InputValueError(Message("text-neither-true-nor-false", column=column.name))
-            marks = "" if written.thousands is None else f" and {written.thousands!r} between groups of three digits"
-            raise InputValueError(
-                Message(
-                    "text-not-a-number", column=column.name, decimal=written.decimal, marks=marks, advice=NUMBER_ADVICE
-                )
-            )
+            stated: dict[str, Any] = {"column": column.name, "decimal": written.decimal}
+            if written.thousands is not None:
+                stated["marks"] = Message("thousands-marks", mark=written.thousands)
+            raise InputValueError(Message("text-not-a-number", **stated, advice=Message("number-advice")))
         if isinstance(column, Boolean):  # whose codes are read: 0 and 1 are none
             return pc.equal(pa.array(result.values, from_pandas=True), 1.0)
         return pa.array(result.values)
@@ -263,7 +258,7 @@ class CsvSource(StreamedFileSource):
         path: Path,
         convert: Any = None,
         *,
-        why: str = DAMAGED_FILE,
+        why: Message = DAMAGED_FILE,
         columns: Sequence[str] = (),
         one_column: bool = False,
         ragged: Any = None,
