@@ -1,4 +1,4 @@
-"""Command line: ``dpmoments init | preflight | forecast | release | show | report | …``, and one command for each analysis."""
+"""Command line: the curator's and the analyst's steps, and a command for each analysis."""
 
 from dpmoments.cli.entry import load_command as load_command
 from dpmoments.cli.entry import main as main

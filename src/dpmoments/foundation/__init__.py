@@ -1,4 +1,4 @@
-"""Errors, arrays, plain values, documents, progress, text formats, lazy libraries; and the version of the library."""
+"""Errors, arrays, plain values, documents, progress, text formats and lazy libraries."""
 
 __version__ = "0.1.0"
 """``pyproject.toml`` reads it here."""

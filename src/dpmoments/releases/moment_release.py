@@ -93,7 +93,7 @@ NOT_IN_MOMENTS = MappingProxyType(
         "groupby": "no-groups-afterwards",
     }
 )
-"""Methods of other libraries, and commands, that moments do not determine, with reason and alternative."""
+"""Methods of other libraries, and commands, that moments do not determine."""
 
 
 RELEASE_FILE = DocumentKind("dpmoments-release", 1, "release")
