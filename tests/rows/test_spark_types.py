@@ -224,7 +224,7 @@ def test_one_text_among_codes_changes_no_other_row(spark: Any, tmp_path: Path) -
     counts = []
     for odd in ([], ["abc"]):
         (tmp_path / "t.csv").write_text("\n".join(["c", *["007"] * 1_990, *["7"] * 10, *odd, ""]))
-        with refused("spark-types-undeclared", TypeError):
+        with refused("spark-inferred-types", TypeError):
             Rows.of(spark.read.csv(str(tmp_path / "t.csv"), header=True, inferSchema=True), schema)
         declared = spark.read.schema("c string").csv(str(tmp_path / "t.csv"), header=True)
         counts.append(Rows.of(declared, schema).moments().count)

@@ -463,7 +463,7 @@ class SparkSource(EngineSource):
     session: Any
 
     def results(self, job: PartitionJob, seal: Seal) -> tuple[Any, int]:
-        """Return an RDD of one sealed :class:`JobOutcome` per partition, and the number of partitions."""
+        """Return an RDD of one sealed :class:`JobOutcome` per partition, and their number."""
         raise NotImplementedError
 
     @property
