@@ -8,7 +8,7 @@ import pytest
 import scipy.optimize
 
 from dpmoments.foundation.errors import InputArithmeticError
-from dpmoments.foundation.roots import brent_root
+from dpmoments.foundation.one_variable import brent_root
 from dpmoments.repair.spectral import _isotonic
 
 FAMILIES: tuple[Callable[[float, float, float], Callable[[float], float]], ...] = (

@@ -147,7 +147,7 @@ TESTS = {
         "privacy_filter",
         "inverse_wishart",
     ),
-    "noise/quadrature": (
+    "foundation/one_variable": (
         "curve_wishart_sampling",
         "curve_additive_wishart",
         "curve_discrete_gaussian",

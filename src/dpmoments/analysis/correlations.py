@@ -144,10 +144,7 @@ class _Errors:
         return np.maximum(self.of_product - 2.0 * rho * self.shared + rho**2 * self.of_scale, 0.0)
 
     def parts(self, rho: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the variances of noise and sampling error at correlation ``rho``.
-
-        ``rho`` is the population's.
-        """
+        """Return variances of noise and sampling error at the population's correlation ``rho``."""
         complete = _sampling_variances(rho, self.variances, self.i, self.j)
         # docs/evidence/derivations/missing-values.md, section 5
         return self.privacy(rho), (complete + self.gaps * (1.0 - rho**2 / 2.0)) / self.independent_rows
@@ -167,10 +164,7 @@ class _Errors:
         return self.privacy(rho), self._on_scale * slope**2
 
     def interval(self, level: float) -> tuple[FloatArray, FloatArray]:
-        """Return all ρ within h(level) standard errors of r.
-
-        The hull of what a test of each ρ leaves.
-        """
+        """Return the hull of all ρ that a test at h(level) standard errors leaves."""
 
         def beyond(rho: FloatArray) -> FloatArray:
             """Return |r − ρ| − h·(standard error): positive where ρ is refuted."""
@@ -189,10 +183,7 @@ class _Errors:
         return ends[0], ends[1]
 
     def p_values(self) -> FloatArray:
-        """Return p-values of ρ = 0.
-
-        That of the end of [−1, 1] on the other side counts too, as for the interval.
-        """
+        """Return p-values of ρ = 0, counting the far end of [−1, 1] as the interval does."""
         rho = np.stack([np.zeros_like(self.r), -np.sign(self.r)])
         privacy, sampling = np.stack([self._between(each) for each in rho], axis=1)
         error, apart = np.sqrt(privacy + sampling), np.abs(self.r - rho)

@@ -338,10 +338,7 @@ class NormalEquations:
 
     @cached_property
     def _robust_shape(self) -> FloatArray | None:
-        """Matrix Σ e² zₐzₐᵀ over bᵀM b/n.
-
-        In the coordinates of the coefficients if their errors are by the delta method.
-        """
+        """Matrix Σ e² zₐzₐᵀ over bᵀM b/n; in the coefficients' coordinates by the delta method."""
         if self.products is None:
             return None
         at = np.append(-self._pilot, 1.0)
@@ -358,10 +355,7 @@ class NormalEquations:
 
     @property
     def _pilot(self) -> FloatArray:
-        """Coefficients β whose residuals show the shape of the sampling covariance.
-
-        They are used before there is an estimate.
-        """
+        """Coefficients before an estimate, whose residuals shape the sampling covariance."""
         if self.toward is None or self.delta_method_valid:
             return self.solution
         if not self.with_constant:
@@ -752,10 +746,7 @@ class NormalEquations:
         return self.overall_test.p_value
 
     def _equations_of(self, index: int) -> NormalEquations:
-        """Return equations in which a coefficient in original units is an entry of β.
-
-        Up to its unit.
-        """
+        """Return equations in which a coefficient is an entry of β, up to its unit."""
         return self.at_zero if index == 0 and self.at_zero is not None else self
 
     def _carried(self, of_equations: FloatArray) -> FloatArray:

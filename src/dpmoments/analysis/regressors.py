@@ -27,12 +27,6 @@ from dpmoments.schema.schema import Schema
 
 # R formulas over released features.
 
-_NO_ARITHMETIC = (
-    "a release holds sums of products of its features, and nothing can be computed from cells any more: columns, C(column), "
-    "a:b and a*b of products, and I(a**2) of powers that the schema has are all that a formula can name"
-)
-
-
 _CALL = re.compile(r"\b[A-Za-z_]\w*\([^()]*\)")
 _NAME = re.compile(r"(`[^`]*`|[A-Za-z_.][\w.]*)(?:\s*(?:\*\*|\^)\s*(\d+))?")
 

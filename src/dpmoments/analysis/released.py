@@ -553,8 +553,6 @@ def correlation_of(covariance: FloatArray) -> FloatArray:
 
 _SHOWN_NAMES = 8
 """Max number of names listed in a message."""
-_SHOWN_FEATURES = 4
-"""Max number of features of one categorical column listed in a message."""
 
 
 def feature_index(release: Stated, name: str) -> int:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import scipy
 
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.roots import brent_root
+from dpmoments.foundation.one_variable import brent_root
 from dpmoments.mechanisms.base import Plan
 from dpmoments.noise.models import NoiseModel
 from dpmoments.noise.sphere import envelope_parameter

@@ -121,10 +121,7 @@ Commands, where each is defined in this package, and its summary.
 
 
 class _Commands(typer.core.TyperGroup):
-    """Group whose commands are imported when one is run.
-
-    The help page needs only their summaries.
-    """
+    """Group whose commands are imported when run; the help page needs only their summaries."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         if args and args[0] not in self.commands:

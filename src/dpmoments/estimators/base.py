@@ -386,10 +386,7 @@ class _OneFit:
 
     @contextmanager
     def taken(self) -> Iterator[None]:
-        """Reserve the fit for a block.
-
-        Refund it if the block fails and no run in it spent its budget.
-        """
+        """Reserve the fit for a block; refund it if the block fails and no run spent its budget."""
         with _LOCK:
             if self._process != os.getpid():
                 raise BudgetExceededError(Message("fit-of-other-process"))

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.errors import InputTypeError, InputValueError
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.values import is_finite_number
 
 
@@ -73,12 +73,6 @@ def symmetric_part(matrix: npt.ArrayLike, parameter: str = "matrix", tolerance: 
     if np.abs(half - half.T).max() > tolerance * np.abs(half).max():
         raise InputValueError.of("matrix-not-symmetric", parameter=parameter)
     return np.asarray(half + half.T, dtype=np.float64)
-
-
-def check_type(parameter: str, value: object, kind: type, expected: str) -> None:
-    """Raise TypeError unless a value is of a type."""
-    if not isinstance(value, kind):
-        raise InputTypeError.of("wrong-type", parameter=parameter, expected=expected, got=type(value).__name__)
 
 
 def is_whole(value: object) -> bool:

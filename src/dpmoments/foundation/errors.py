@@ -97,20 +97,12 @@ class InputKeyError(InputError, KeyError):
     """A ``KeyError`` raised by this library."""
 
 
-class InputLookupError(InputError, LookupError):
-    """A ``LookupError`` raised by this library."""
-
-
 class InputArithmeticError(InputError, ArithmeticError):
     """An ``ArithmeticError`` raised by this library."""
 
 
 class InputOverflowError(InputError, OverflowError):
     """An ``OverflowError`` raised by this library."""
-
-
-class InputFloatingPointError(InputError, FloatingPointError):
-    """A ``FloatingPointError`` raised by this library."""
 
 
 class InputRuntimeError(InputError, RuntimeError):

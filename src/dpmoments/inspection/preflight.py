@@ -207,10 +207,7 @@ class SurveyCounts:
 
 @dataclass(frozen=True)
 class _Survey(Summary[SurveyCounts, SurveyCounts]):
-    """Summary that checks every value.
-
-    Unlike others it gets :class:`SurveyPart` in place of encoded rows.
-    """
+    """Summary that checks every value: it gets :class:`SurveyPart` in place of encoded rows."""
 
     schema: Schema
     mean: bool = True

@@ -288,10 +288,7 @@ class AdaptiveBall(Mechanism):
 def _joint(
     shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors, *, bits: int | None = None, in_ball: bool = False
 ) -> GaussianPlan | MatrixLaplacePlan:
-    """Return the joint release of count, sum and Gram matrix.
-
-    Its noise is matrix Laplace or Gaussian, by the budget's kind.
-    """
+    """Return the joint release, with matrix Laplace or Gaussian noise by the budget."""
     mechanism = MatrixLaplace() if budget.kind is BudgetKind.PURE else Gaussian()
     if in_ball or (bits is not None and bits < LATTICE_BITS):  # a ball has its own center
         shape = replace(shape, levels=None)
@@ -317,10 +314,7 @@ def allowed_excess(evidence: BallEvidence, noise: float, rows_beyond: int) -> fl
 def _augmentation(
     mechanism: MatrixLaplace | Gaussian, shape: MomentShape, neighbors: Neighbors, in_ball: bool
 ) -> float:
-    """Return the appended constant.
-
-    It does not depend on the budget: every run plans several releases.
-    """
+    """Return the appended constant; it does not depend on the budget, which is divided."""
     return choose_augmentation_about_levels(
         shape,
         neighbors,

@@ -171,9 +171,6 @@ def _because_of_error(plans: list[Plan], budget: PrivacyBudget, numeric: float |
 
 
 def _one_column_without_bounds(shape: MomentShape, budget: PrivacyBudget) -> bool:
-    """Return True if only LogScaleHistogram works.
-
-    CoinPress needs a scale range, and a budget other than pure ε.
-    """
+    """Return True if only LogScaleHistogram works: CoinPress needs a scale, and no pure ε."""
     alone = shape.n_features == 1 and shape.row_norm is None
     return alone and (shape.rough_scale is None or budget.kind is BudgetKind.PURE)

@@ -19,7 +19,7 @@ import scipy
 
 from dpmoments.foundation.checks import check_probability
 from dpmoments.foundation.errors import InputValueError
-from dpmoments.foundation.roots import brent_root
+from dpmoments.foundation.one_variable import brent_root
 from dpmoments.messages.message import Message
 
 _MAX_STEPS = 60

@@ -256,8 +256,5 @@ def _middle(step: int, k: int) -> int:
 
 @lru_cache(maxsize=1024)
 def _contrast_steps(step: int, k: int) -> tuple[int, ...]:
-    """Return a_j = ⌊step/√(j(j + 1))⌋ of the coordinates a_j·(e_1 + … + e_j − j·e_(j+1)).
-
-    Rounded down, so that no level is longer than without rounding.
-    """
+    """Return a_j = ⌊step/√(j(j + 1))⌋ of a_j·(e_1 + … + e_j − j·e_(j+1)), rounded down."""
     return tuple(math.isqrt(step * step // (j * (j + 1))) for j in range(1, k))

@@ -21,8 +21,7 @@ import scipy
 
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.checks import check_probability
-from dpmoments.foundation.roots import brent_root
-from dpmoments.noise.quadrature import log_gamma_density, log_integral
+from dpmoments.foundation.one_variable import brent_root, log_gamma_density, log_integral
 
 _STEPS_PER_SD = 2048
 """Grid points in one SD of a sum: a finer lattice is coarsened, and quantiles rounded up."""

@@ -153,10 +153,7 @@ def _accepted_exactly(known: int, x: Fraction, words: WordSource) -> bool:
 
 
 def _geometric(drawn: Words, words: WordSource) -> IntegerArray:
-    """Return draws of P(V ≥ k) = e^−k, by the high bits of each word.
-
-    V is the number of powers e^−1, e^−2, … above U.
-    """
+    """Return the number of powers e^−1, e^−2, … above each U: draws of P(V ≥ k) = e^−k."""
     first_bits = drawn >> np.uint64(64 - _UNIFORM_BITS)
     uniform = first_bits * 2.0**-_UNIFORM_BITS
     powers = _powers()

@@ -21,7 +21,7 @@ from dpmoments.foundation.checks import (
     check_probability,
 )
 from dpmoments.foundation.errors import InputTypeError, InputValueError
-from dpmoments.foundation.roots import brent_root
+from dpmoments.foundation.one_variable import brent_root
 from dpmoments.foundation.values import finite_numbers, require_kinds, require_known
 from dpmoments.messages.message import Message
 from dpmoments.noise.cells import (

@@ -415,10 +415,7 @@ def _deflate(eigenvalues: FloatArray, direction: FloatArray) -> _Deflation:
 
 @dataclass(frozen=True, slots=True)
 class _Reflection:
-    """Householder reflections, one in each group of equal poles.
-
-    Symmetric, orthogonal, commuting with diag(λ).
-    """
+    """Householder reflections, one in each group of equal poles; they commute with diag(λ)."""
 
     starts: IntArray
     sizes: IntArray

@@ -47,10 +47,7 @@ More take a temporary array.
 
 
 class _Local(NamedTuple):
-    """R by rows: the first column, and for every row a few others.
-
-    Column −1 and value 0 stand for none.
-    """
+    """R by rows: the first column and a few others; column −1 and value 0 stand for none."""
 
     first: FloatArray  # (n,)
     columns: IntegerArray  # (n, q)

@@ -163,10 +163,7 @@ class _Distances:
         )
 
     def passes(self, radius: float, error: float, budget: ball_search.BallBudget, rows_beyond: int) -> float:
-        """Return the probability that the noisy excess accepts the ball.
-
-        ``error`` is the error of the release at the public bounds.
-        """
+        """Return the probability that the noisy excess accepts the ball; ``error`` is without one."""
         most = max(self.farthest**2 - radius**2, 0.0)
         deviation = budget.deviation(budget.excess_share(radius)) * most
         excess = self.excess(radius)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import scipy
 
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.roots import brent_root
+from dpmoments.foundation.one_variable import brent_root
 from dpmoments.noise.terms import NoiseLaw
 
 _FloatOrComplex = TypeVar("_FloatOrComplex", float, npt.NDArray[np.complex128])

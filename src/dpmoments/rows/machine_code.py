@@ -43,10 +43,7 @@ def _load_tile(block: FloatArray, by_columns: bool, start: int, n: int, tile: Fl
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")
 def _encode_tile(n: int, cells: CellConstants, center: FloatArray, tile: FloatArray, lost: BoolArray) -> int:
-    """Apply the columns' rules and the affine map to a tile, in place.
-
-    Dropped rows become the center. Return the number of dropped rows, −1 if a column refuses a cell.
-    """
+    """Encode a tile in place; return the number of dropped rows (now the center), −1 if refused."""
     rules, drops, refuses, largest, row_norm = cells
     d = tile.shape[0]
     some_lost = False

@@ -327,10 +327,7 @@ class _Unclipped:
 
 @dataclass(frozen=True, eq=False)
 class _HugeRows:
-    """Rows too long for an exact sum of squares.
-
-    Indices, sums of squares after scaling down, and norms.
-    """
+    """Rows too long for an exact sum of squares: indices, scaled sums of squares, and norms."""
 
     index: NDArray[np.intp]
     squares: FloatArray
@@ -344,10 +341,7 @@ class _HugeRows:
     def of(
         cls, index: NDArray[np.intp], values: FloatArray, exponents: NDArray[np.int32], lattice: Lattice
     ) -> tuple[_HugeRows, FloatArray]:
-        """Scale finite rows by powers of two, and round.
-
-        The largest entry is then in [2^(k−1), 2^k).
-        """
+        """Scale finite rows by powers of two so that the largest entry is in [2^(k−1), 2^k); round."""
         shifts = lattice.peak_bits - np.frexp(row_peaks(values))[1]
         shrunk = np.rint(values * np.ldexp(1.0, shifts)[:, None])
         squares = squared_norms(shrunk)

@@ -133,10 +133,7 @@ def _placed(fault: Message, error: yaml.MarkedYAMLError) -> Message:
 
 
 class _QuotingDumper(yaml.SafeDumper):
-    """SafeDumper that quotes all text except plain words.
-
-    In quotes every character can be written.
-    """
+    """SafeDumper that quotes all text except plain words: in quotes every character is safe."""
 
     def represent_text(self, text: str) -> yaml.ScalarNode:
         style = None if _PLAIN_WORDS.fullmatch(text) else '"'
@@ -151,10 +148,7 @@ class _RepeatedKeyError(yaml.constructor.ConstructorError):
 
 
 class _NotPlainError(yaml.constructor.ConstructorError):
-    """Something other than plain values, or too many of them.
-
-    The message quotes no text of the file.
-    """
+    """Something other than plain values, or too many of them; quotes no text of the file."""
 
     def __init__(self, stated: Message, mark: yaml.Mark | None) -> None:
         super().__init__(problem=stated.code, problem_mark=mark)

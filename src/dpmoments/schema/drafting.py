@@ -113,10 +113,7 @@ class Header:
 
 
 def _read_header(pattern: str | Path, text_format: TextFormat | None = None) -> Header:
-    """Read the columns of the first file of each ending that a path, a glob or a folder names.
-
-    They must have the same names; the file that declares types says more than the others.
-    """
+    """Read the columns of the first file of each ending; one that declares types says more."""
     firsts = {file_ending(path): path for path in reversed(expand_paths(pattern))}
     headers = [
         _header_of_file(path, pattern, text_format if ending in CSV_DELIMITERS or len(firsts) == 1 else None)

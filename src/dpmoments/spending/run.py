@@ -161,10 +161,7 @@ _LITTLE_KNOWN = 0.1
 
 @dataclass(frozen=True, eq=False)
 class _RunRecord:
-    """Runs that began within a block, and whether any spent budget.
-
-    It asks their privacy filters, since an error's text may quote what a caller wrote.
-    """
+    """Runs that began within a block, and whether any spent, as their privacy filters know."""
 
     _filters: list[PrivacyFilter] = field(default_factory=list)
 

@@ -67,10 +67,7 @@ _PAYS = 0.9
 
 @dataclass(frozen=True)
 class _CountAndSums:
-    """Noisy count and sums of rows in the unit ball.
-
-    Rows have at most ``nonzero`` entries other than 0, and mean square ``square``.
-    """
+    """Noisy count and sums of rows with ``nonzero`` entries that are not 0, and mean ``square``."""
 
     neighbors: Neighbors
     n_features: int

@@ -273,10 +273,7 @@ class _Run:
     def clipped(
         self, rho: float, linear: FloatArray, radius: float, *, squares_rho: float = 0.0, shrink: bool = True
     ) -> ClippedSums:
-        """Return the noisy sums of the clipped rows, and move the center by them.
-
-        Shortened for their noise if ``shrink``.
-        """
+        """Return noisy sums of clipped rows, and move the center by them; shortened if ``shrink``."""
         sums = noisy_clipped_sums(
             self.rows,
             self.privacy_filter,
@@ -296,10 +293,7 @@ class _Run:
         return sums
 
     def record(self, linear: FloatArray, radius: float, rho: float) -> None:
-        """Record the step for the diagnostics.
-
-        Rows were clipped to {x : ‖linear·(x − center)‖ ≤ radius}.
-        """
+        """Record a step that clipped rows to {x : ‖linear·(x − center)‖ ≤ radius}."""
         self.steps.append(
             {
                 "center": self.center.tolist(),
@@ -310,10 +304,7 @@ class _Run:
         )
 
     def find_center(self) -> None:
-        """Clip at a radius from private distances to the center, and move the center.
-
-        It stops when the radius settles.
-        """
+        """Clip at a radius from private distances and move the center, until the radius settles."""
         identity, least_left = np.eye(self.d), (1.0 - _EXPLORATION) * self.total
         for_histogram, for_mean = _round_costs(self.neighbors, self.n_rows, self.total, self.d)
         unseen = 0.0  # ρ of a histogram that was too little
@@ -348,10 +339,7 @@ class _Run:
         return max(2.0 * _MIN, _RESOLUTION * float(np.abs(self.center).max()))
 
     def find_scales(self) -> None:
-        """Estimate every coordinate's spread from noisy squares, in two rounds.
-
-        Raise variances below the noise to it.
-        """
+        """Estimate spreads from noisy squares, in two rounds; no variance is below its noise."""
         if self.d == 1 or self.radius is None:
             return
         spread = np.full(self.d, self.radius / math.sqrt(self.d))
@@ -372,10 +360,7 @@ class _Run:
             self.spread = np.clip(result, _MIN, _MAX)
 
     def squares_error(self, rho: float) -> float:
-        """Return the noise on the mean square of a coordinate of unit spread.
-
-        At the clipping radius √d.
-        """
+        """Return the noise on the mean square of a coordinate of unit spread, clipped at √d."""
         return zcdp_noise_scale(rho, gram_frobenius(self.neighbors, self.d).value) * self.d / self.n_rows
 
     def finish(self) -> NoisyMean:

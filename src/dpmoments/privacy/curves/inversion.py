@@ -6,7 +6,7 @@ from typing import Literal
 
 from dpmoments.foundation.checks import check_not_negative, check_positive
 from dpmoments.foundation.errors import InputArithmeticError, InputValueError
-from dpmoments.foundation.roots import brent_root
+from dpmoments.foundation.one_variable import brent_root
 from dpmoments.messages.message import Message
 
 _MAX_EXCESS = 1e300  # stands in for an infinite excess, which the root finder cannot interpolate

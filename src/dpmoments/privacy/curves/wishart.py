@@ -21,15 +21,15 @@ import scipy
 
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
-from dpmoments.foundation.roots import brent_root
-from dpmoments.messages.message import Message
-from dpmoments.noise.quadrature import (
+from dpmoments.foundation.one_variable import (
+    brent_root,
     log_gamma_density,
     log_integral,
     log_integral_above,
     log_or_minus_infinity,
     stirling_error,
 )
+from dpmoments.messages.message import Message
 from dpmoments.privacy.curves.gaussian import log_delta_of_ratio
 from dpmoments.privacy.curves.inversion import require_delta, require_nonnegative, require_positive, safe_root
 from dpmoments.privacy.unit import Neighbors

@@ -18,7 +18,7 @@ import math
 from fractions import Fraction
 
 from dpmoments.foundation.errors import InputValueError
-from dpmoments.foundation.roots import brent_root
+from dpmoments.foundation.one_variable import brent_root
 from dpmoments.messages.message import Message
 from dpmoments.privacy.curves.inversion import require_delta, require_nonnegative, require_positive, safe_root
 

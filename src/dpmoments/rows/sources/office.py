@@ -54,10 +54,7 @@ class ColumnPart:
 
 @dataclass(frozen=True, eq=False)
 class _ColumnsOfFile(FileSource):
-    """Rows of files that a library reads into columns.
-
-    Names of folders are not read as columns.
-    """
+    """Rows of files that a library reads into columns; names of folders are no columns."""
 
     def parts(self) -> Iterator[Any]:
         for path in self.paths:

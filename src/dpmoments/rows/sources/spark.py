@@ -492,10 +492,7 @@ class SparkSource(EngineSource):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _SparkFrameSource(SparkSource):
-    """Rows of a Spark DataFrame.
-
-    The scan is limited to the columns that are read, as Arrow batches.
-    """
+    """Rows of a Spark DataFrame: only the columns that are read, as Arrow batches."""
 
     frame: Any
 
@@ -696,10 +693,7 @@ class _Jobs:
         self._left_early = False
 
     def results(self, results: Any, size_of_first: int) -> Iterator[bytes]:
-        """Yield all partitions' results in order.
-
-        The driver holds as many at a time as it can.
-        """
+        """Yield all partitions' results in order, as many at a time as the driver can hold."""
         from pyspark import inheritable_thread_target
 
         def of(indices: Sequence[int]) -> list[bytes]:

@@ -298,10 +298,7 @@ class CsvSource(StreamedFileSource):
 
 
 class _Batches:
-    """Batches of Arrow's reader with file positions.
-
-    Each batch is one block, which Arrow reads ahead.
-    """
+    """Batches of Arrow's reader with file positions: each is one block, read ahead."""
 
     def __init__(self, reader: Any, positions: Sequence[int]) -> None:
         self._reader, self._positions, self._n_batches = reader, positions, 0
