@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import dpmoments as dpm
-from dpmoments.analysis.refined_regression import TARGETS, RefinedRegression
+from dpmoments.analysis.refined_regression import TARGETS, ClippedResiduals, RefinedRegression
 from dpmoments.audit.replay import replay_everywhere, replay_on_any_table
 from dpmoments.audit.verification import checks
 from dpmoments.mechanisms.registry import make_mechanism
@@ -104,6 +105,28 @@ def test_other_regressions_are_those_of_the_moments() -> None:
     assert "ridge has refined" in RELEASE.ols("income").remarks[-1]
 
 
+def test_steps_that_show_only_noise_leave_the_fit_of_the_release_and_say_so() -> None:
+    """Where refining does not pay the slopes are those of the release without it."""
+    rng = np.random.default_rng(3)
+    table = pa.table({name: rng.uniform(0, 1, 2_000) for name in ("a", "b", "c", "y")})
+    schema = dpm.Schema(*(dpm.Numeric(name, 0, 1) for name in table.column_names))
+    said: dict[float, list[str]] = {0.0: [], 0.5: [], 1.0: []}
+    for seed in range(12):
+        release = dpm.release(table, schema, rho=0.02, targets=["y"], insecure_seed=seed)
+        assert isinstance(release, MomentRelease)
+        kept = release.diagnostics[TARGETS][0]["kept"]
+        fit = release.ridge("y")
+        moments = replace(release, diagnostics={})
+        same = np.allclose(fit.coefficients, moments.ridge("y").coefficients, rtol=1e-9, atol=1e-12)
+        assert same is (kept == 0.0)
+        assert isinstance(fit.clipping, ClippedResiduals)
+        said[0.0 if kept == 0.0 else 0.5 if kept < 0.995 else 1.0].append(str(fit))
+    assert len(said[0.0]) >= 2
+    assert len(said[0.5]) >= 2
+    assert all("show nothing but noise" in " ".join(text.split()) for text in said[0.0])
+    assert all("was taken back as noise" in " ".join(text.split()) for text in said[0.5])
+
+
 def test_features_in_another_order_have_the_same_coefficients() -> None:
     fit = RELEASE.ridge("income")
     order = RELEASE.ridge("income", ["region", *(name for name in fit.features if "=" not in name)][::-1])
@@ -127,6 +150,7 @@ def test_the_file_holds_them(tmp_path: Path) -> None:
         ("target", "age", "refined-features"),
         ("clipped_error", 0.0, "refined-number"),
         ("clipped", None, "refined-number"),
+        ("kept", 1.5, "refined-number"),
         ("center", [1.0], "not-finite-numbers"),
         ("square", 1.0, "unknown-entries"),
     ],

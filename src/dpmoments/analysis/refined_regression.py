@@ -42,6 +42,8 @@ class RefinedRegression:
         w, the constant first: y is predicted as center + wᵀa.
     clipped, clipped_error : float
         Number of rows whose products were clipped, averaged over the steps, and the standard deviation of its noise.
+    kept : float
+        Share of what the steps changed that was kept. 0 if they show only noise: the release's own ridge fit stays.
     """
 
     target: str
@@ -51,6 +53,7 @@ class RefinedRegression:
     coefficients: FloatArray
     clipped: float
     clipped_error: float
+    kept: float
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for a file."""
@@ -75,8 +78,12 @@ class RefinedRegression:
         numbers: dict[str, Any] = {
             name: finite_numbers(values[name], k + 1, name) for name in ("center", "coefficients")
         }
-        for name in ("clipped", "clipped_error"):
-            if not is_finite_number(values[name]) or (name == "clipped_error" and values[name] <= 0.0):
+        for name in ("clipped", "clipped_error", "kept"):
+            if (
+                not is_finite_number(values[name])
+                or (name == "clipped_error" and values[name] <= 0.0)
+                or (name == "kept" and not 0.0 <= values[name] <= 1.0)
+            ):
                 raise InputValueError(Message("refined-number", parameter=name))
             numbers[name] = float(values[name])
         if np.linalg.matrix_rank(np.array(rows)) < k:
@@ -102,21 +109,30 @@ class RefinedRegression:
     def clipping(self, n_rows: float) -> ClippedResiduals:
         """Return the share of rows that were clipped, at most with 95 % confidence."""
         most = max(self.clipped, 0.0) + float(scipy.special.ndtri(0.95)) * self.clipped_error
-        return ClippedResiduals(min(most / n_rows, 1.0))
+        return ClippedResiduals(min(most / n_rows, 1.0), kept=self.kept)
 
 
 @dataclass(frozen=True, eq=False)
 class ClippedResiduals(ClippingEffect):
-    """Share of rows whose residual products were clipped, at most."""
+    """Share of rows whose residual products were clipped, at most, and share of the refinement that was kept."""
 
     share: float
+    kept: float = 1.0
 
     @property
     def description(self) -> str:
         """Text of a sentence."""
+        if self.kept == 0.0:
+            return (
+                "The steps that refine coefficients show nothing but noise: these are the slopes of ridge regression on the "
+                "released moments."
+            )
+        taken = ""
+        if self.kept < 0.995:
+            taken = f" Of what the steps changed, {1.0 - self.kept:.0%} was taken back as noise."
         return (
             "Coefficients are refined, and of clipped residuals: in the equations, the products of residual and features were "
-            f"clipped for at most {self.share:.2%} of the rows (95 % confidence)."
+            f"clipped for at most {self.share:.2%} of the rows (95 % confidence).{taken}"
         )
 
 

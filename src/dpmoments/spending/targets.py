@@ -226,7 +226,8 @@ class TargetsPlan(Plan):
             weights = average + answer[: k + 1] / n_rows
         change = weights[1:] - start.coefficients[1:]
         taken = _SHRINKAGE * max(k - 2, 1) * variance / n_rows**2 / max(float(change @ change), 1e-300)
-        weights = np.append(weights[0], start.coefficients[1:] + max(0.0, 1.0 - taken) * change)
+        kept = max(0.0, 1.0 - taken)
+        weights = np.append(weights[0], start.coefficients[1:] + kept * change)
         return RefinedRegression(
             target=target,
             features=tuple(release.feature_names[index] for index in start.features),
@@ -235,6 +236,7 @@ class TargetsPlan(Plan):
             coefficients=weights,
             clipped=float(answer[k + 1]) / (SHARE_WEIGHT * clip),
             clipped_error=math.sqrt(variance) / (SHARE_WEIGHT * clip),
+            kept=kept,
         )
 
 
