@@ -11,8 +11,6 @@ from typing import Any
 
 import pytest
 
-from dpmoments.rows.sources.spark import _NO_JAVA
-
 OPTIONS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -51,7 +49,7 @@ def start(master: str, **options: str) -> Any:
 
 
 of_spark = [
-    pytest.mark.skipif(java() is None, reason=_NO_JAVA),
+    pytest.mark.skipif(java() is None, reason="Spark needs Java"),
     # PySpark 4 says that it is not tested with the next pandas, of which nothing here is used, and leaves sockets open.
     pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::ResourceWarning", "ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),

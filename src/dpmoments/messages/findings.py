@@ -164,8 +164,8 @@ def _query_rows(facts: Facts) -> str:
     clauses = facts["clauses"]
     assert isinstance(clauses, tuple)
     said = (
-        "The table is the result of a database query. The guarantee is about its rows: the curator promises that one row more "
-        "or less in the database changes at most one of them."
+        "The table is the result of a database query. The guarantee is about its rows. It is about the database only if adding, "
+        "removing or replacing one row there does the same to at most one row of the result, as the curator promises."
     )
     held = f" The query has what can break this promise: {listed([*map(str, clauses)], quoted=False)}."
     return said + (held if clauses else "")

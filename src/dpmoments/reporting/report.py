@@ -339,13 +339,13 @@ def _guarantee_in_short(release: _Release, power: float) -> str:
     unit = privacy.privacy_unit
     whom = "row" if unit is None else f"{unit.column}"
     question = (
-        f"which of two versions of a {whom} is in the table"
+        f"one of two versions of a {whom} against the other"
         if privacy.neighbors.table_size_is_public
         else f"that a certain {whom} is in the table"
     )
     return (
         f"Someone who knows everything else and accepts 5 % false alarms can detect {question} in at most "
-        f"{no_less(100.0 * power, 3)} % of cases (5 % by guessing)."
+        f"{no_less(100.0 * power, 3)} % of the cases in which it is so (5 % by guessing)."
     )
 
 
@@ -367,8 +367,8 @@ def _describe_promise(release: _Release, power: float) -> tuple[str, ...]:
     unit = protected_unit(release)
     everything = (
         "The numbers on this page follow from sums over a confidential table that were released once. Random "
-        f"noise was added to them so that they hardly depend on {unit}. Further computations on them cost no "
-        "privacy."
+        f"noise was added to them; it limits how much they reveal about {unit}. Further computations on them cost "
+        "no privacy."
     )
     if privacy.neighbors.table_size_is_public:
         question, wrong, right = "is A, not B", "it is B", "A in at most {share} % of the cases in which it is A"
@@ -384,7 +384,7 @@ def _describe_promise(release: _Release, power: float) -> tuple[str, ...]:
         )
         subject = "the table"
     detected = (
-        "can succeed in nearly all cases: against such an attacker this budget promises almost nothing"
+        "may succeed in nearly all cases: against such an attacker this budget promises almost nothing"
         if power > _CERTAIN
         else f"detects {right.format(share=no_less(100.0 * power, 3))} (guessing: 5 %)"
     )

@@ -142,8 +142,8 @@ class PrivatePreconditioning(Mechanism):
     so n must be of the order of 10⁵ at d = 10, where CoinPress needs 10³. It is here because the guarantee is simple
     (``docs/evidence/derivations/private_preconditioning.md``).
 
-    **Privacy.** ρ-zCDP by composition of exact discrete Gaussian releases; under (ε, δ) they compose as one Gaussian mechanism
-    (``docs/evidence/derivations/composition.md``). The guarantee assumes nothing about the rows.
+    **Privacy.** ρ-zCDP by composition of exact discrete Gaussian releases; under (ε, δ) they lose at most what one Gaussian
+    mechanism loses (``docs/evidence/derivations/composition.md``). The guarantee assumes nothing about the rows.
 
     Parameters
     ----------
