@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import dpmoments as dpm
+from dpmoments.audit.verification import checks
+from dpmoments.foundation.errors import InputTypeError, InputValueError
+from dpmoments.mechanisms.adaptive_ball import AdaptiveBall, AdaptiveBallPlan
+from dpmoments.mechanisms.matrix_laplace import MatrixLaplace
+from dpmoments.mechanisms.registry import make_mechanism
+from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.sensitivity import gram_frobenius, gram_nuclear
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
@@ -150,3 +158,82 @@ def test_a_weight_needs_bounds_on_rows() -> None:
         dpm.Schema(dpm.Numeric("a", scale=(1, 10), weight=4), row_norm=None)
     with refused("row-norm-and-weight"):
         dpm.Schema(HEAVY, AGE, row_norm=0.5)
+
+
+# The weight of means against covariances: one public number, in the choice of the appended constant alone.
+
+SURVEY = (dpm.Categorical("party", ["a", "b", "c"]), dpm.Boolean("flag"), dpm.Numeric("age", 0, 100))
+
+
+def errors_of(schema: dpm.Schema, mechanism: str, epsilon: float = 1.0, delta: float = 0.0) -> tuple[float, float]:
+    """Noise of a plan on the Gram matrix and on the sum of rows."""
+    budget = PrivacyBudget.of(epsilon=epsilon, delta=delta)
+    plan = make_mechanism(mechanism).plan(MomentShape.of(schema, mean=True), budget, "add_remove")
+    assert plan.expected_error is not None
+    assert plan.expected_sum_error is not None
+    return plan.expected_error, plan.expected_sum_error
+
+
+@pytest.mark.parametrize(("mechanism", "delta"), [("matrix-laplace", 0.0), ("gaussian", 1e-9), ("laplace", 0.0)])
+@pytest.mark.parametrize("columns", [SURVEY, SURVEY[1:]], ids=["levels", "no levels"])
+def test_a_weight_of_means_moves_noise_from_means_to_covariances(
+    columns: tuple[dpm.Column, ...], mechanism: str, delta: float
+) -> None:
+    plain, heavy, light = (
+        errors_of(dpm.Schema(*columns, mean_weight=weight), mechanism, delta=delta) for weight in (1, 64, 1 / 64)
+    )
+    assert heavy[1] < plain[1] < light[1]
+    assert light[0] < plain[0] < heavy[0]
+    assert errors_of(dpm.Schema(*columns), mechanism, delta=delta) == plain
+
+
+def test_a_weight_of_means_changes_the_constant_and_its_sensitivity() -> None:
+    """The sensitivity is that of the constant in use, with and without a ball."""
+    schema = dpm.Schema(*SURVEY, mean_weight=64)
+    shape, budget = MomentShape.of(schema, mean=True), PrivacyBudget.pure(1.0)
+    heavy = MatrixLaplace().plan(shape, budget, "replace_one")
+    plain = MatrixLaplace().plan(MomentShape.of(dpm.Schema(*SURVEY), mean=True), budget, "replace_one")
+    assert heavy.augmentation > plain.augmentation
+    assert shape.levels is not None
+    assert heavy.sensitivity.value == pytest.approx(2.0 * (heavy.augmentation**2 + shape.levels.row_square))
+    ball = AdaptiveBall().plan(shape, budget, "add_remove")
+    unweighted = AdaptiveBall().plan(replace(shape, mean_weight=1.0), budget, "add_remove")
+    assert isinstance(ball, AdaptiveBallPlan)
+    assert isinstance(unweighted, AdaptiveBallPlan)
+    for in_ball in (False, True):
+        one, other = (plan.last_step(budget, in_ball=in_ball).augmentation for plan in (ball, unweighted))
+        assert one > other
+
+
+def test_a_weight_of_means_is_in_files_and_in_the_privacy_statement(tmp_path: Path) -> None:
+    schema = dpm.Schema(*SURVEY, mean_weight=4)
+    schema.save(tmp_path / "schema.yaml")
+    assert dpm.Schema.load(tmp_path / "schema.yaml") == schema
+    assert schema.without_derived == schema
+    assert "mean_weight" not in dpm.Schema(*SURVEY).to_dict()
+    assert {**dpm.Schema(*SURVEY).to_dict(), "mean_weight": 4.0} == schema.to_dict()
+    assert dpm.Schema(*SURVEY) != schema
+    assert "mean_weight=4.0" in repr(schema)
+    assert [rule.facts for rule in schema.rules if rule.code == "noise-by-mean-weight"] == [{"weight": 4.0}]
+    frame = _frame({"party": ["a", "b"] * 50, "flag": [True, False] * 50, "age": [30.0, 60.0] * 50})
+    release = dpm.release(frame, schema, epsilon=1.0, insecure_seed=0)
+    release.save(tmp_path / "release.json")
+    loaded = dpm.load(tmp_path / "release.json")
+    assert loaded.schema.mean_weight == 4.0
+    assert all(check.passed is not False for check in checks(loaded))
+    forged = replace(loaded, schema=dpm.Schema(*SURVEY))
+    assert any(check.passed is False for check in checks(forged))
+
+
+@pytest.mark.parametrize("weight", [0, -1, 1e9, float("nan"), True, "4", None])
+def test_what_is_no_weight_of_means_is_refused(weight: object) -> None:
+    with pytest.raises((InputValueError, InputTypeError)) as refusal:
+        dpm.Schema(AGE, mean_weight=weight)  # type: ignore[arg-type]
+    assert dict(refusal.value.facts)["parameter"] == "mean_weight"
+
+
+def test_a_weight_of_means_needs_means_and_bounds() -> None:
+    with refused("mean-weight-needs-bounds", weight=2.0):
+        dpm.Schema(dpm.Numeric("a", scale=(1, 10)), mean_weight=2)
+    with refused("mean-weight-needs-mean", weight=2.0):
+        MomentShape.of(dpm.Schema(AGE, mean_weight=2), mean=False)

@@ -235,9 +235,10 @@ def definitions() -> Node:
                     items=typed(["string", "number"]),
                 ),
                 "text_format": record(written, "How the table's text files are written.", tuple(written)),
+                "mean_weight": typed("number", "Weight of means relative to covariances; 1 without it."),
                 "columns": ref("columns", "The columns, in order."),
             },
-            optional=("missing_values", "text_format"),
+            optional=("missing_values", "text_format", "mean_weight"),
         ),
         "features": record(
             {

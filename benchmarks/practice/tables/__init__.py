@@ -17,7 +17,9 @@ from benchmarks.practice.tables import (
     dominant_rows,
     low_rank,
     measurements,
+    questionnaires,
     skewed,
+    skewed_levels,
     surveys,
 )
 from benchmarks.practice.tables.entry import Entry, Half, Made
@@ -33,6 +35,8 @@ TABLES: tuple[Entry, ...] = (
     *clustered.TABLES,
     *low_rank.TABLES,
     *categories.TABLES,
+    *questionnaires.TABLES,
+    *skewed_levels.TABLES,
     *dominant_rows.TABLES,
 )
 

@@ -71,7 +71,7 @@ def choose_augmentation(
     off-diagonal variance at unit sensitivity, r = ``diagonal_ratio`` the ratio of diagonal to off-diagonal variance and s(w) =
     ``sensitivity``; the last term, times ‖Cov + μμᵀ‖_F² ≤ 1, applies only if the count comes from the noisy matrix. w minimizes
     it over the multiples of 1/64. ``mean_square`` (‖μ‖²) and ``covariance_square`` are below 1 for rows about a center near
-    their mean.
+    their mean. The terms of mean and count are multiplied by the shape's ``mean_weight``.
     """
     if not shape.mean:
         return 0.0
@@ -80,7 +80,7 @@ def choose_augmentation(
 
     def mean_square_error(w: float) -> float:
         of_mean, of_size = 2 * (d + 1) * mean_square / w**2, of_count * covariance_square / w**4
-        terms = d * diagonal_ratio + d * (d - 1) + of_mean + of_size
+        terms = d * diagonal_ratio + d * (d - 1) + shape.mean_weight * (of_mean + of_size)
         return sensitivity(w) ** 2 * terms
 
     return min((step / _AUGMENTATION_STEPS for step in range(1, _AUGMENTATION_STEPS + 1)), key=mean_square_error)
@@ -232,7 +232,7 @@ def choose_augmentation_about_levels(
     noisy_count = not shape.count_is_public(neighbors)
     if shape.levels is None or not shape.mean:
         return choose_augmentation(shape, of_constant, noisy_count=noisy_count, **assumed)
-    return shape.levels.choose_augmentation(of_constant, noisy_count=noisy_count)
+    return shape.levels.choose_augmentation(of_constant, noisy_count=noisy_count, mean_weight=shape.mean_weight)
 
 
 def augmented_dimension(n_features: int, augmentation: float) -> int:

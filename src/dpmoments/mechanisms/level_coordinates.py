@@ -163,12 +163,15 @@ class LevelCoordinates:
         cross = np.outer(self.center, total + n_rows / 2.0 * self.center)
         return n_rows, total + n_rows * self.center, (about + about.T) / 2.0 + (cross + cross.T)
 
-    def choose_augmentation(self, sensitivity: Callable[[float], float], *, noisy_count: bool) -> float:
+    def choose_augmentation(
+        self, sensitivity: Callable[[float], float], *, noisy_count: bool, mean_weight: float = 1.0
+    ) -> float:
         """Choose the appended constant w in (0, 1] with the least expected error.
 
         In units of the noise on a cell at sensitivity 1, the squared error is s(w)²·[m(m + 1) + μ Σ_B m_B f_B/q_B + μ(κS)²/q₀],
         m coordinates in all and m_B of the column B, f_B = a_B² + 2κ(S − e_B), e_B its largest squared norm, a_B its step (0 for
-        numbers), S = Σ e_B, and q_B and q₀ the precision of a mean and of the number of rows by the repair.
+        numbers), S = Σ e_B, and q_B and q₀ the precision of a mean and of the number of rows by the repair. ``mean_weight``
+        multiplies μ.
         """
         m, total = self.n_coordinates, self.row_square
         own = {start: block for start, _, block in self._stretches() if block is not None}
@@ -192,7 +195,7 @@ class LevelCoordinates:
             terms = math.fsum(share / (w**2 + said) for share, said in parts)
             if noisy_count:
                 terms += (_MEAN_SHARE * total) ** 2 / (w**4 / 2.0 + of_count)
-            return sensitivity(w) ** 2 * (m * (m + 1) + _MEAN_WEIGHT * terms)
+            return sensitivity(w) ** 2 * (m * (m + 1) + _MEAN_WEIGHT * mean_weight * terms)
 
         return min((step / _AUGMENTATION_STEPS for step in range(1, _AUGMENTATION_STEPS + 1)), key=mean_square_error)
 

@@ -45,6 +45,8 @@ class MomentShape:
         Share of the columns that hold numbers, neither Boolean nor levels, with most rows possibly far inside their bounds.
     levels : LevelCoordinates or None
         Coordinates about the public center of one-hot levels, if the schema has such columns and a mean is released.
+    mean_weight : float
+        Weight of squared errors of means relative to the default, in the choice of the appended constant.
     """
 
     n_features: int
@@ -56,12 +58,15 @@ class MomentShape:
     max_nonzero: int = 0
     numeric_share: float = 0.0
     levels: LevelCoordinates | None = None
+    mean_weight: float = 1.0
 
     @classmethod
     def of(cls, schema: Schema, *, mean: bool, n_rows: int | None = None) -> MomentShape:
         """Return the shape of the moments of a table with this schema."""
         if schema.has_available and not mean:
             raise InputValueError(Message("available-needs-mean"))
+        if schema.mean_weight != 1.0 and not mean:
+            raise InputValueError(Message("mean-weight-needs-mean", weight=schema.mean_weight))
         drawn = schema.with_indicators
         return cls(
             drawn.n_features,
@@ -73,6 +78,7 @@ class MomentShape:
             max_nonzero=len(drawn.columns),
             numeric_share=schema.numeric_share,
             levels=LevelCoordinates.of(schema) if mean else None,
+            mean_weight=schema.mean_weight,
         )
 
     def __post_init__(self) -> None:

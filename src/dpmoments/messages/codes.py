@@ -117,6 +117,7 @@ _RULES: Mapping[str, Kinds] = {
     "no-row-norm-bound": _NONE,
     "noise-by-typical-range": _NONE,
     "noise-by-weight": {"names": "names", "weights": "numbers"},
+    "noise-by-mean-weight": {"weight": "number"},
     "rows-clipped-to-ball": {"radius": "number", "outside": "number", "trace": "number", "mean": "number"},
     "rows-of-query": {"clauses": "names"},
     "group-of-rows": {"column": "name", "level": "level", "groups": "integer"},

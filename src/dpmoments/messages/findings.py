@@ -492,6 +492,9 @@ FINDINGS: Mapping[str, Words] = MappingProxyType(
         "noise-by-weight": (
             "Noise is divided among columns by stated weights: {names:all} have less than others, or more if a weight is below 1."
         ),
+        "noise-by-mean-weight": (
+            "Means have a stated weight of {weight:g} against covariances, by which noise is divided (1 is the default)."
+        ),
         "rows-clipped-to-ball": _ball,
         "rows-of-query": _query_rows,
         "group-of-rows": (

@@ -294,6 +294,13 @@ TABLE_REFUSALS: Mapping[str, str] = MappingProxyType(
             "column '{column}' has a weight, and row_norm={row_norm!r}: weights divide the norm bound that follows "
             "from bounds on every column; leave one of the two out"
         ),
+        "mean-weight-needs-bounds": (
+            "mean_weight={weight!r} divides noise between means and covariances of rows with bounds, and these have none: "
+            "leave it out"
+        ),
+        "mean-weight-needs-mean": (
+            "the schema has mean_weight={weight!r}, and mean=False releases no mean: leave one of the two out"
+        ),
         "typical-without-bounds": (
             "column '{column}' has a typical range and {unbounded!r} has no bounds: typical ranges need bounds on "
             "every column: add them, or leave typical out"

@@ -220,7 +220,7 @@ def _half_as_wide(column: Numeric, schema: Schema, typical: TypicalTable) -> Sch
     except ValueError:  # a typical range may lie outside
         return None
     stated = (tight if known is column else known for known in schema.columns)
-    return Schema(*stated, row_norm=schema.row_norm if _own_row_norm(schema) else "default")
+    return schema.with_columns(stated, row_norm=_own_row_norm(schema))
 
 
 def _own_row_norm(schema: Schema) -> bool:
@@ -257,7 +257,7 @@ def _without(typical: TypicalTable, names: set[str]) -> TypicalTable | None:
     ]
     indices = [index for index, name in enumerate(typical.columns) if name in {column.name for column in kept}]
     try:
-        less = Schema(*kept, row_norm=schema.row_norm if _own_row_norm(schema) else "default")
+        less = schema.with_columns(kept, row_norm=_own_row_norm(schema))
     except ValueError:
         return None
     return replace(

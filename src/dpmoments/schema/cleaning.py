@@ -40,7 +40,7 @@ def check_source(column: str, source: object) -> None:
 
 
 MAX_WEIGHT = 1024.0
-"""Max weight of a column, and of its reciprocal."""
+"""Max weight of a column or of means, and of its reciprocal."""
 
 
 def checked_weight(column: str, weight: object) -> float | None:
@@ -57,6 +57,23 @@ def checked_weight(column: str, weight: object) -> float | None:
         )
     if not 1.0 / MAX_WEIGHT <= weight <= MAX_WEIGHT:
         raise InputValueError(Message("weight-out-of-range", column=column, weight=weight, most=MAX_WEIGHT))
+    return float(weight)
+
+
+def checked_mean_weight(weight: object) -> float:
+    """Return the weight of means, from 1/1024 to 1024.
+
+    >>> checked_mean_weight(4)
+    4.0
+    """
+    if isinstance(weight, bool) or not isinstance(weight, int | float | np.integer | np.floating):
+        raise InputTypeError(
+            Message("wrong-type", parameter="mean_weight", expected="number", got=type(weight).__name__)
+        )
+    if not 1.0 / MAX_WEIGHT <= weight <= MAX_WEIGHT:
+        raise InputValueError(
+            Message("not-between", parameter="mean_weight", value=weight, least=1.0 / MAX_WEIGHT, most=MAX_WEIGHT)
+        )
     return float(weight)
 
 

@@ -14,7 +14,7 @@ from dpmoments.schema.dates import Date
 from dpmoments.schema.derived import Power, Product
 from dpmoments.schema.numeric import Numeric
 
-ENTRIES = ("format", "version", "row_norm", "missing_values", "text_format", "columns")
+ENTRIES = ("format", "version", "row_norm", "missing_values", "text_format", "mean_weight", "columns")
 """Top-level entries of a schema file."""
 
 _KINDS: Mapping[str, type[Column | Power | Product]] = {

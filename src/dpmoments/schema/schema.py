@@ -25,7 +25,7 @@ from dpmoments.foundation.text_format import TextFormat
 from dpmoments.foundation.values import shown
 from dpmoments.messages.message import Message
 from dpmoments.messages.wording import closest
-from dpmoments.schema.cleaning import MarkedMissing, checked_marks, spellings_of
+from dpmoments.schema.cleaning import MarkedMissing, checked_marks, checked_mean_weight, spellings_of
 from dpmoments.schema.columns import (
     Boolean,
     Categorical,
@@ -78,6 +78,9 @@ class Schema:
         texts as they are written. Levels of a categorical column are never missing.
     text_format : TextFormat, optional
         Format of the table's text files, if it is not the usual one; ignored for other tables.
+    mean_weight : float, optional
+        Weight of means and shares of levels relative to covariances, from 1/1024 to 1024; default 1. A larger one gives
+        means less noise at the expense of covariances, in mechanisms that release both as one matrix.
 
     Raises
     ------
@@ -101,6 +104,7 @@ class Schema:
     row_norm: float | None
     missing_values: MarkedMissing
     text_format: TextFormat | None
+    mean_weight: float
 
     def __init__(
         self,
@@ -108,6 +112,7 @@ class Schema:
         row_norm: float | Literal["default"] | None = "default",
         missing_values: Sequence[str | float] | None = None,
         text_format: TextFormat | None = None,
+        mean_weight: float = 1.0,
     ) -> None:
         if text_format is not None and not isinstance(text_format, TextFormat):
             raise InputTypeError(
@@ -137,10 +142,14 @@ class Schema:
         row_norm = checked_row_norm(columns, row_norm)
         _check_available(columns, row_norm)
         check_typical_ranges(columns, row_norm)
+        mean_weight = checked_mean_weight(mean_weight)
+        if mean_weight != 1.0 and row_norm is None:
+            raise InputValueError(Message("mean-weight-needs-bounds", weight=mean_weight))
         object.__setattr__(self, "columns", columns)
         object.__setattr__(self, "row_norm", row_norm)
         object.__setattr__(self, "missing_values", marks)
         object.__setattr__(self, "text_format", text_format)
+        object.__setattr__(self, "mean_weight", mean_weight)
 
     @classmethod
     def unit_ball(
@@ -241,7 +250,13 @@ class Schema:
         If not ``row_norm``, the row-norm bound is the default of these columns.
         """
         norm: float | Literal["default"] | None = self.row_norm if row_norm else "default"
-        return Schema(*columns, row_norm=norm, missing_values=self.missing_values, text_format=self.text_format)
+        return Schema(
+            *columns,
+            row_norm=norm,
+            missing_values=self.missing_values,
+            text_format=self.text_format,
+            mean_weight=self.mean_weight,
+        )
 
     @cached_property
     def has_available(self) -> bool:
@@ -265,7 +280,7 @@ class Schema:
         if text_format is None or text_format == self.text_format:
             return self
         rest: dict[str, Any] = {"row_norm": self.row_norm, "missing_values": self.missing_values}
-        return Schema(*self.columns, text_format=text_format, **rest)
+        return Schema(*self.columns, text_format=text_format, mean_weight=self.mean_weight, **rest)
 
     @property
     def without_cleaning(self) -> Schema:
@@ -454,6 +469,8 @@ class Schema:
             rules.append(Message("noise-by-typical-range"))
         if weighted := {column.name: weight for column in self.columns if (weight := column_weight(column)) != 1.0}:
             rules.append(Message("noise-by-weight", names=tuple(weighted), weights=tuple(weighted.values())))
+        if self.mean_weight != 1.0:
+            rules.append(Message("noise-by-mean-weight", weight=self.mean_weight))
         return tuple(rules)
 
     def to_dict(self) -> dict[str, Any]:
@@ -463,6 +480,8 @@ class Schema:
             values["missing_values"] = list(self.missing_values)
         if self.text_format is not None:
             values["text_format"] = self.text_format.to_dict()
+        if self.mean_weight != 1.0:
+            values["mean_weight"] = self.mean_weight
         return values | {
             "columns": [_stated(column, self.missing_values).to_dict() for column in stated_columns(self.columns)]
         }
@@ -499,6 +518,7 @@ class Schema:
             row_norm=values.get("row_norm", "default"),
             missing_values=values.get("missing_values"),
             text_format=None if text_format is None else TextFormat.from_dict(text_format),
+            mean_weight=values.get("mean_weight", 1.0),
         )
 
     def save(self, path: str | Path) -> None:
@@ -545,7 +565,8 @@ class Schema:
         more = f", … {len(self.columns) - 8} more" if len(self.columns) > 8 else ""
         missing = f", missing_values={self.missing_values!r}" if self.missing_values else ""
         text_format = "" if self.text_format is None else f", text_format={self.text_format!r}"
-        return f"Schema({shown}{more}, row_norm={self.row_norm!r}{missing}{text_format})"
+        mean_weight = "" if self.mean_weight == 1.0 else f", mean_weight={self.mean_weight!r}"
+        return f"Schema({shown}{more}, row_norm={self.row_norm!r}{missing}{text_format}{mean_weight})"
 
 
 def _check_available(columns: Sequence[SchemaColumn], row_norm: float | None) -> None:
