@@ -220,7 +220,7 @@ def _half_as_wide(column: Numeric, schema: Schema, typical: TypicalTable) -> Sch
     except ValueError:  # a typical range may lie outside
         return None
     stated = (tight if known is column else known for known in schema.columns)
-    return schema.with_columns(stated, row_norm=_own_row_norm(schema))
+    return schema.with_columns([*stated], row_norm=_own_row_norm(schema))
 
 
 def _own_row_norm(schema: Schema) -> bool:
