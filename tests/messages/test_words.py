@@ -86,6 +86,7 @@ BY_CODE: Mapping[str, Mapping[str, Any]] = {
     "clipped-rows": {"names": ("wealth", "income"), "shown": (1234.5, 20.1), "at_most": (5600.0, 40.0)},
     "no-ball": {"spent": 0.39},
     "rows-clipped-to-ball": {"outside": 0.02132, "trace": 0.0001234, "mean": 0.00056},
+    "numbers-clipped-to-ball": {"outside": 0.02132, "trace": 0.0001234, "mean": 0.00056},
     "dates-clipped-to-bounds": {
         "column": "admitted",
         "lower": "2015-01-01",

@@ -359,6 +359,10 @@ def _bounds_of_drawn(release: Released, radius: float, max_rows: float, max_exce
     assert center is not None
     assert law is not None
     lower, upper = drawn.encoding.values_in_ball(*drawn.schema.feature_bounds)
+    if release.numbers_alone:
+        still = np.ones(len(center), dtype=bool)
+        still[list(Constraints.of(drawn.schema, mean=True).free)] = False
+        lower, upper = np.where(still, center, lower), np.where(still, center, upper)
     noise = np.sqrt(np.diag(law.cell_variances())[1:])
     bounds = ClippingBounds.of_ball(
         radius,

@@ -272,7 +272,7 @@ def indicator_mask(release: Released) -> BoolArray:
     """
     result = np.zeros(len(release.feature_names), dtype=bool)
     constraints = Constraints.of(release.schema, mean=True)
-    if release.center is None:  # only mechanisms that clip rows about a center have one
+    if release.center is None or release.numbers_alone:  # only mechanisms that clip rows about a center have one
         for block in constraints.blocks:
             result[block.features] = True
         result[list(constraints.flags)] = True
@@ -304,7 +304,8 @@ def second_levels(release: Released) -> list[int]:
 
 def _pairs_of_levels(release: Released) -> Iterator[tuple[int, bool]]:
     """Return first levels of columns of two, and whether both nearly add up to one."""
-    center = None if release.center is None else release.encoding.decode_mean(release.center)
+    moved = release.center is not None and not release.numbers_alone
+    center = release.encoding.decode_mean(np.asarray(release.center)) if moved else None
     for block in Constraints.of(release.schema, mean=True).blocks:
         if block.complete and block.size == 2:
             off = 0.0 if center is None else abs(float(center[block.features].sum()) - 1.0)

@@ -91,6 +91,10 @@ class Released(Stated, Protocol):
         """Share of the rows that have a value, shape (d,); None if no value can be missing."""
 
     @property
+    def numbers_alone(self) -> bool:
+        """True if clipping moved numbers only: levels and Booleans are as in the table."""
+
+    @property
     def as_drawn(self) -> Released:
         """Moments of the drawn features, indicators of missing values among them."""
 
@@ -392,6 +396,11 @@ class Moments(Release):
         return None if self.available is None else self.available.shares
 
     @property
+    def numbers_alone(self) -> bool:
+        """True if clipping moved numbers only: levels and Booleans are as in the table."""
+        return self.center is not None and self.noise_model is not None and self.noise_model.about_levels
+
+    @property
     def as_drawn(self) -> Moments:
         """Moments of the drawn features, indicators of missing values among them."""
         return self
@@ -428,7 +437,7 @@ class Moments(Release):
             box=self._mean_box,
             center=self.center,
             constraints=Constraints.of(self.schema, mean=self.noisy_sum is not None),
-            rows_moved=self.center is not None,  # only mechanisms that clip rows about a center have one
+            rows_moved=self.center is not None and not self.numbers_alone,  # only what clips rows has a center
         )
         for array in (mean, gram):
             if array is not None:

@@ -13,6 +13,8 @@ from dpmoments.analysis.answers import in_floating_point
 from dpmoments.analysis.refined_regression import refined_targets
 from dpmoments.foundation import __version__
 from dpmoments.foundation.values import is_finite_number
+from dpmoments.mechanisms.ball_of_numbers import BallOfNumbers
+from dpmoments.mechanisms.ball_search import SMALLEST_INDEX, radius_at
 from dpmoments.mechanisms.base import CalibratedPlan, ConfiguredMechanism, Mechanism, Plan
 from dpmoments.mechanisms.counts import Counts, CountsPlan
 from dpmoments.mechanisms.level_coordinates import LevelCoordinates
@@ -154,6 +156,8 @@ def _foreign_draw(receipt: Receipt, release: MomentRelease | MeanRelease | Count
     model = getattr(release, "noise_model", None)
     if model is None or not model.about_levels:
         levels = None  # rows about 0 may have norm 1
+    elif getattr(release, "numbers_alone", False):
+        levels = _levels_beside_ball(release)
     for draw in receipt.draws:
         features = draw.sensitivity.arguments.get("n_features", d)
         if features != d and draw.sensitivity.name != "row_sum_l1":  # a mean of one coordinate
@@ -165,6 +169,20 @@ def _foreign_draw(receipt: Receipt, release: MomentRelease | MeanRelease | Count
         if isinstance(draw.law, WishartSampling) and draw.law.floor > max(bound - draw.sensitivity.value, 0.0):
             return f"{draw.what} relies on a smallest eigenvalue above the bound that was drawn"
     return None
+
+
+def _levels_beside_ball(release: Any) -> LevelCoordinates | None:
+    """Return the coordinates of rows with their numbers in the stated ball.
+
+    None if no run has such a ball.
+    """
+    bits, stated = release.details.get("lattice_bits"), release.diagnostics.get("radius")
+    levels = LevelCoordinates.of(release.schema)
+    numbers = BallOfNumbers.of(levels, radius_at(SMALLEST_INDEX), bits) if isinstance(bits, int) else None
+    if numbers is None:
+        return None
+    radius = next((one for one in map(radius_at, range(SMALLEST_INDEX + 1)) if one * numbers.unit == stated), None)
+    return None if radius is None else numbers.coordinates(radius, bits)
 
 
 def _finite_mean(release: MeanRelease) -> Check:

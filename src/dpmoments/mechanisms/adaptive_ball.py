@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.mechanisms.additive import choose_augmentation_about_levels, require_levels
+from dpmoments.mechanisms.ball_of_numbers import MEAN_WEIGHT as MEAN_WEIGHT_IN_BALL
+from dpmoments.mechanisms.ball_of_numbers import BallOfNumbers
 from dpmoments.mechanisms.ball_search import (
     COUNT_SHARE,
     MAX_OUTSIDE,
     SHARE_FOR_NOISE,
+    SMALLEST_INDEX,
     BallBudget,
     BallEvidence,
     RowDistances,
@@ -25,7 +28,7 @@ from dpmoments.mechanisms.ball_search import (
 from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Mechanism, Plan
 from dpmoments.mechanisms.gaussian import Gaussian, GaussianPlan
 from dpmoments.mechanisms.lattice_noise import count_error, noisy_count
-from dpmoments.mechanisms.level_coordinates import LATTICE_BITS
+from dpmoments.mechanisms.level_coordinates import LATTICE_BITS, MEAN_WEIGHT
 from dpmoments.mechanisms.matrix_laplace import MatrixLaplace, MatrixLaplacePlan
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape, RunResult
 from dpmoments.mechanisms.synthetic_spectrum import ErrorsOnTable, SyntheticSpectrum
@@ -131,34 +134,90 @@ class AdaptiveBallPlan(Plan):
         lower, upper = rows.schema.encoding(mean=True).values_in_ball(*rows.schema.feature_bounds)
         box = lower, upper
         center = noisy_center(moments, privacy_filter, self.budget, share, n_rows, box)
+        numbers, budget = self.numbers_alone(center), self.budget
         rows = rows.in_unit_ball()
-        distances = RowDistances.of(rows, center)
-        screened = self.budget.screen_share(least_rows)
+        if numbers is None:
+            distances, farthest = RowDistances.of(rows, center), farthest_distance(center, *box)
+        else:
+            budget, chosen = self.budget_of_numbers, list(numbers.features)
+            rows_beyond = budget.rows_beyond(least_rows)
+            if rows_beyond is None:
+                return self._at_the_bounds(moments, privacy_filter, "few-rows-for-ball")
+            distances = RowDistances.of(rows, center, numbers.features, numbers.unit)
+            farthest = farthest_distance(*(ends[chosen] / numbers.unit for ends in (center, *box)))
+        screened = budget.screen_share(least_rows)
         if screened is not None:
-            allowed = self.budget.screened_rows(least_rows, rows_beyond)
-            if distances.fills_the_bounds(privacy_filter, self.budget, screened, allowed):
+            allowed = budget.screened_rows(least_rows, rows_beyond)
+            if distances.fills_the_bounds(privacy_filter, budget, screened, allowed):
                 return self._at_the_bounds(moments, privacy_filter, "rows-fill-bounds")
-        index = distances.radius(privacy_filter, self.budget, self.budget.search_share(least_rows), rows_beyond)
+        index = distances.radius(privacy_filter, budget, budget.search_share(least_rows), rows_beyond)
         radius = radius_at(index)
         if radius >= MAX_RADIUS:
             return self._at_the_bounds(moments, privacy_filter, "rows-fill-bounds")
-        evidence = BallEvidence.measured(distances, privacy_filter, self.budget, index, farthest_distance(center, *box))
-        noise = self.noise_about_zero(privacy_filter.left.as_budget)
+        evidence = BallEvidence.measured(distances, privacy_filter, budget, index, farthest)
+        noise = self.noise_saved_by_point(privacy_filter.left.as_budget, numbers)
         if evidence.excess > allowed_excess(evidence, noise, rows_beyond):
             warnings = (Message("no-ball", spent=MAX_SPENT),) if evidence.shows_outlying_rows(rows_beyond) else ()
             return self._at_the_bounds(moments, privacy_filter, "ball-clips-too-much", warnings=warnings)
-        share = self.budget.beyond_share(least_rows)
-        evidence = evidence.with_rows(distances, privacy_filter, self.budget, share, index)
+        share = budget.beyond_share(least_rows)
+        evidence = evidence.with_rows(distances, privacy_filter, budget, share, index)
         if evidence.rows_beyond > MAX_OUTSIDE * n_rows:
             return self._at_the_bounds(moments, privacy_filter, "ball-holds-few-rows")
+        if numbers is not None:
+            return self._with_numbers_in_the_ball(rows, privacy_filter, numbers, center, evidence)
         return self._in_the_ball(rows, privacy_filter, center, evidence)
 
-    def last_step(self, left: PrivacyBudget, *, in_ball: bool = False) -> GaussianPlan | MatrixLaplacePlan:
+    @cached_property
+    def numbers(self) -> BallOfNumbers | None:
+        """Features of a ball of numbers; None if the schema has none.
+
+        Also None if the lattice is too coarse.
+        """
+        bits = self.guaranteed.bits
+        found = BallOfNumbers.of(self.guaranteed.levels, radius_at(SMALLEST_INDEX), bits)
+        if found is None:
+            return None
+        least = self.budget.whole.split(1.0 - MAX_SPENT, MAX_SPENT)[0]
+        largest = _joint(self._shape_beside(found, MAX_RADIUS), least, self.neighbors, bits=bits)
+        return None if largest.levels is None else found
+
+    def numbers_alone(self, center: FloatArray) -> BallOfNumbers | None:
+        """Return the ball of numbers if it pays by the noisy center, else None."""
+        return self.numbers if self.numbers is not None and self.numbers.pays(center) else None
+
+    @cached_property
+    def budget_of_numbers(self) -> BallBudget:
+        """Budget of the search for a ball of numbers."""
+        whole = self.budget.whole.split(SHARE_FOR_NOISE, 1.0 - SHARE_FOR_NOISE)[0]
+        return replace(self.budget, noise_rows=self.noise_saved_by_point(whole, self.numbers))
+
+    def last_step(
+        self, left: PrivacyBudget, *, in_ball: bool = False, radius_of_numbers: float | None = None
+    ) -> GaussianPlan | MatrixLaplacePlan:
         """Return the joint release with the remaining budget.
 
-        It is at the public bounds, or in a ball about the mean.
+        It is at the public bounds, in a ball about the mean, or has only its numbers in a ball of a radius of the search.
         """
-        return _joint(self.shape, left, self.neighbors, bits=self.guaranteed.bits, in_ball=in_ball)
+        shape = self.shape
+        if radius_of_numbers is not None:
+            assert self.numbers is not None
+            shape = self._shape_beside(self.numbers, radius_of_numbers)
+        return _joint(shape, left, self.neighbors, bits=self.guaranteed.bits, in_ball=in_ball)
+
+    def _shape_beside(self, numbers: BallOfNumbers, radius: float) -> MomentShape:
+        """Return the shape of rows whose numbers are in a ball of this radius."""
+        levels = numbers.coordinates(radius, self.guaranteed.bits)
+        weight = self.shape.mean_weight * MEAN_WEIGHT_IN_BALL / MEAN_WEIGHT
+        return replace(self.shape, levels=levels, mean_weight=weight)
+
+    def noise_saved_by_point(self, left: PrivacyBudget, numbers: BallOfNumbers | None) -> float:
+        """Return the noise that a ball of radius 0 would save, for rows of norm 1.
+
+        It is the noise about 0, or about the center of levels in proportion to a row's squared norm there.
+        """
+        if numbers is None:
+            return self.noise_about_zero(left)
+        return self.last_step(left).expected_error / numbers.levels.row_square
 
     def noise_about_zero(self, left: PrivacyBudget) -> float:
         """Return the noise at the public bounds about 0, by which a ball is judged.
@@ -178,13 +237,18 @@ class AdaptiveBallPlan(Plan):
         in_ball, is_public = radius is not None, self.count_is_public
         if made not in possible_draws(pure=self.budget.pure, count_is_public=is_public, in_ball=in_ball):
             raise InputValueError(Message("draws-of-no-run", names=made))
-        if radius is not None and radius not in map(radius_at, radius_indices(self.budget.pure)):
+        numbers = self.numbers if in_ball and diagnostics.get("numbers_alone") is True else None
+        unit = 1.0 if numbers is None else numbers.unit
+        found = next((one for one in map(radius_at, radius_indices(self.budget.pure)) if one * unit == radius), None)
+        if radius is not None and found is None:
             raise InputValueError(Message("radius-not-possible", radius=radius))
         left = allowance(self.cost, self.loss_unit)
         for draw in receipt.draws[:-1]:
             left = left - draw.loss
         if radius is None:
             return self.last_step(left.as_budget).model.to_dict()
+        if numbers is not None:
+            return self.last_step(left.as_budget, radius_of_numbers=found).model.to_dict()
         return self.last_step(left.as_budget, in_ball=True).model.in_ball(radius).to_dict()
 
     def has_center(self, diagnostics: Mapping[str, Any]) -> bool | None:
@@ -211,6 +275,21 @@ class AdaptiveBallPlan(Plan):
         diagnostics = evidence.diagnostics(noisy)
         return replace(noisy, diagnostics=diagnostics, rules=self.rules_of_run(diagnostics))
 
+    def _with_numbers_in_the_ball(
+        self,
+        rows: Rows,
+        privacy_filter: PrivacyFilter,
+        numbers: BallOfNumbers,
+        center: FloatArray,
+        evidence: BallEvidence,
+    ) -> RunResult:
+        plan = self.last_step(privacy_filter.left.as_budget, radius_of_numbers=evidence.radius)
+        limit, center = numbers.limit(evidence.radius, plan.bits), numbers.center(center)
+        moved = rows.moments_of_moved(numbers.features, center[list(numbers.features)], limit, bits=plan.bits)
+        noisy = replace(plan.released(moved, privacy_filter), center=center)
+        diagnostics = {**evidence.diagnostics(noisy, numbers.unit), "numbers_alone": True}
+        return replace(noisy, diagnostics=diagnostics, rules=self.rules_of_run(diagnostics))
+
 
 @dataclass(frozen=True)
 class AdaptiveBall(Mechanism):
@@ -222,7 +301,8 @@ class AdaptiveBall(Mechanism):
     small ball about their mean. Steps: a count, if it is private; a rough center; the radius of a ball with few rows outside;
     their clipped excess in total; and the joint release about the center with noise for that radius. Each step gets a budget by
     the benefit that earlier answers predict (a table of few rows pays for a count only). If a ball would not pay, the release
-    falls back to the public bounds with the remaining budget.
+    falls back to the public bounds with the remaining budget. If the center shows that levels and Booleans fill their bounds
+    about any center, only numbers are clipped, in a ball of their own, and levels are coded about their public center.
 
     The moments describe the clipped rows: variances of columns with outlying rows are smaller than the table's. The release
     states by how much at most.

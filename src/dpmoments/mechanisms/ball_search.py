@@ -192,7 +192,8 @@ _OUTERMOST = -26
 
 _MAX_RADIUS·2^(26/24) is above 2, the diameter of the unit ball.
 """
-_INNERMOST = 189
+SMALLEST_INDEX = _INNERMOST = 189
+"""Index of the innermost radius, a 250th of the outermost."""
 _STEP_PURE, _STEP_GAUSSIAN = 4, 3
 _N_RADII_PURE, _N_RADII_GAUSSIAN = 40, 64
 """Numbers of radii to choose from, a sixth or an eighth of an octave apart."""
@@ -213,13 +214,19 @@ _SHARE_BITS = 20
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _DistanceFromCenter:
-    """Row statistic ‖x − center‖."""
+    """Row statistic ‖x − center‖/unit, in all features or some."""
 
     center: FloatArray
+    features: tuple[int, ...] | None
+    unit: float
 
     def __call__(self, block: FloatArray) -> FloatArray:
         """Return distances of a batch of rows, shape (m, d) → (m,)."""
-        return transformed_norms(block, center=self.center)
+        if self.features is None:
+            return transformed_norms(block, center=self.center)
+        chosen = list(self.features)
+        norms = transformed_norms(np.ascontiguousarray(block[:, chosen]), center=self.center[chosen])
+        return np.asarray(norms / self.unit)
 
 
 def noisy_center(
@@ -254,16 +261,21 @@ def noisy_center(
 class RowDistances:
     """Exact (private) row counts by distance from the center.
 
-    ``beyond[i]`` rows are further than ``radius_at(_OUTERMOST + i)``.
+    ``beyond[i]`` rows are further than ``radius_at(_OUTERMOST + i)``, in a given unit.
     """
 
     beyond: IntegerArray
 
     @classmethod
-    def of(cls, rows: Rows, center: FloatArray) -> RowDistances:
-        """Count the distances in one pass over the table."""
+    def of(
+        cls, rows: Rows, center: FloatArray, features: tuple[int, ...] | None = None, unit: float = 1.0
+    ) -> RowDistances:
+        """Count the distances in one pass over the table.
+
+        They are in all features or in some, in units of ``unit``.
+        """
         edges = np.array([radius_at(index) for index in range(_INNERMOST, _OUTERMOST - 1, -1)])
-        counted = rows.histogram(_DistanceFromCenter(center), edges)
+        counted = rows.histogram(_DistanceFromCenter(center, features, unit), edges)
         from_outside = np.concatenate([[counted.above], counted.counts[::-1]])
         return cls(np.cumsum(from_outside))
 
@@ -453,8 +465,8 @@ class BallEvidence:
         """Return True if the excess is more than noise and that many rows near the ball explain."""
         return self.excess > self.excess_of_near_rows(rows_beyond) + _CLEAR * self.excess_deviation
 
-    def diagnostics(self, noisy: RunResult) -> dict[str, Any]:
-        """Bound what clipping did to the moments.
+    def diagnostics(self, noisy: RunResult, unit: float = 1.0) -> dict[str, Any]:
+        """Bound what clipping did to the moments, from evidence in this unit.
 
         It takes at most E/n off the trace of the second moment about the center, E the excess, and moves the mean by at most
         E/(2rn), since ‖x − c‖² − r² ≥ 2r(‖x − c‖ − r).
@@ -470,12 +482,12 @@ class BallEvidence:
         count_noise = deviation * law.quantile(1.0 - _FAILURE / _BOUNDS, of="count") if deviation else 0.0
         least_count = max(1.0, count - count_noise)
         return {
-            "radius": self.radius,
+            "radius": self.radius * unit,
             "rows_beyond": self.rows_beyond,
-            "excess_beyond": self.excess,
+            "excess_beyond": self.excess * unit**2,
             "share_beyond_bound": min(1.0, most_rows / least_count),
-            "trace_bias_bound": most_excess / least_count,
-            "mean_bias_bound": most_excess / (2.0 * self.radius * least_count),
+            "trace_bias_bound": most_excess / least_count * unit**2,
+            "mean_bias_bound": most_excess / (2.0 * self.radius * least_count) * unit,
         }
 
     @staticmethod
@@ -485,7 +497,8 @@ class BallEvidence:
             return ()
         radius, outside = _recorded(diagnostics, "radius"), _recorded(diagnostics, "share_beyond_bound")
         trace, mean = (_recorded(diagnostics, f"{name}_bias_bound", math.inf) for name in ("trace", "mean"))
-        return (Message("rows-clipped-to-ball", radius=radius, outside=outside, trace=trace, mean=mean),)
+        code = "numbers-clipped-to-ball" if diagnostics.get("numbers_alone") is True else "rows-clipped-to-ball"
+        return (Message(code, radius=radius, outside=outside, trace=trace, mean=mean),)
 
     @staticmethod
     def recorded_radius(diagnostics: Mapping[str, Any]) -> float | None:

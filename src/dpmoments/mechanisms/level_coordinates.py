@@ -27,7 +27,7 @@ LATTICE_BITS = LATTICE.bit_length() - 1
 _MIN_STEP = 128
 """Min step of a coordinate in lattice units; rounding down raises its noise by under 1 %."""
 _ON_LATTICE = 1e-9
-_MEAN_WEIGHT = 14.0
+MEAN_WEIGHT = 14.0
 """Weight of squared errors of means and shares, relative to covariances.
 
 Noise on means is not repaired.
@@ -195,7 +195,7 @@ class LevelCoordinates:
             terms = math.fsum(share / (w**2 + said) for share, said in parts)
             if noisy_count:
                 terms += (_MEAN_SHARE * total) ** 2 / (w**4 / 2.0 + of_count)
-            return sensitivity(w) ** 2 * (m * (m + 1) + _MEAN_WEIGHT * mean_weight * terms)
+            return sensitivity(w) ** 2 * (m * (m + 1) + MEAN_WEIGHT * mean_weight * terms)
 
         return min((step / _AUGMENTATION_STEPS for step in range(1, _AUGMENTATION_STEPS + 1)), key=mean_square_error)
 

@@ -119,6 +119,7 @@ _RULES: Mapping[str, Kinds] = {
     "noise-by-weight": {"names": "names", "weights": "numbers"},
     "noise-by-mean-weight": {"weight": "number"},
     "rows-clipped-to-ball": {"radius": "number", "outside": "number", "trace": "number", "mean": "number"},
+    "numbers-clipped-to-ball": {"radius": "number", "outside": "number", "trace": "number", "mean": "number"},
     "rows-of-query": {"clauses": "names"},
     "group-of-rows": {"column": "name", "level": "level", "groups": "integer"},
     "parallel-groups": {"column": "name", "groups": "integer"},

@@ -209,9 +209,17 @@ def _public_levels(facts: Facts) -> str:
 
 
 def _ball(facts: Facts) -> str:
+    return f"Encoded rows were clipped to {_ball_of(facts)}"
+
+
+def _ball_of_numbers(facts: Facts) -> str:
+    return f"The numbers of encoded rows, without levels and Booleans of two values, were clipped to {_ball_of(facts)}"
+
+
+def _ball_of(facts: Facts) -> str:
     trace, mean = _losses(facts, "trace", 2), _losses(facts, "mean", 2)
     return (
-        f"Encoded rows were clipped to a ball of radius {facts['radius']:.3g} about a center estimated with privacy noise. The "
+        f"a ball of radius {facts['radius']:.3g} about a center estimated with privacy noise. The "
         f"moments describe the clipped rows. At most {at_most_percent(facts['outside'])} of rows lay outside; clipping lowered "
         f"the mean squared distance from the center by at most {trace} and moved the mean by at most {mean} (in encoded units). "
         "Such limits fail in at most 5% of all runs (runs without a ball included)."
@@ -496,6 +504,7 @@ FINDINGS: Mapping[str, Words] = MappingProxyType(
             "Means have a stated weight of {weight:g} against covariances, by which noise is divided (1 is the default)."
         ),
         "rows-clipped-to-ball": _ball,
+        "numbers-clipped-to-ball": _ball_of_numbers,
         "rows-of-query": _query_rows,
         "group-of-rows": (
             "One of {groups:,} groups of a parallel release by {column}: only rows whose {column} is {level}. A row is in at "

@@ -22,6 +22,7 @@ from dpmoments.foundation import __version__
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.mechanisms import ball_search
 from dpmoments.mechanisms.adaptive_ball import MAX_RADIUS, AdaptiveBallPlan, allowed_excess
+from dpmoments.mechanisms.ball_of_numbers import BallOfNumbers
 from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Mechanism, Plan
 from dpmoments.mechanisms.lattice_noise import count_error
 from dpmoments.mechanisms.shape import MomentShape
@@ -37,7 +38,7 @@ from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.repair.available_cases import Presence
 from dpmoments.repair.repair import Repair
 from dpmoments.schema.columns import Categorical
-from dpmoments.schema.encoding import Encoding
+from dpmoments.schema.encoding import Encoding, farthest_distance
 from dpmoments.schema.schema import Schema
 
 # What a run can turn out to be: adaptive-ball chooses a radius, and the noise for that.
@@ -95,9 +96,21 @@ def _runs_of_ball(plan: AdaptiveBallPlan, typical: TypicalTable, n_rows: int) ->
         return (PossibleRun(1.0, _with_share(outside, budget, 1.0 - spent)),)
     center_share = budget.center_share(least_rows)
     spent += center_share
-    size, unevenness = typical.squared_distance
-    size += min((budget.center_noise(center_share) / n_rows) ** 2, size)
-    distances = _Distances(size, unevenness, n_rows, _farthest(typical))
+    means = typical.in_unit_ball[1]
+    numbers, noise_of_center = plan.numbers_alone(means), budget.center_noise(center_share) / n_rows
+    if numbers is None:
+        (size, unevenness), farthest = typical.squared_distance, _farthest(typical)
+    else:
+        budget = plan.budget_of_numbers
+        rows_beyond = budget.rows_beyond(least_rows)
+        if rows_beyond is None:
+            return (PossibleRun(1.0, _with_share(outside, budget, 1.0 - spent)),)
+        size, unevenness = typical.squared_distance_of(numbers.features)
+        size /= numbers.unit**2
+        noise_of_center *= math.sqrt(len(numbers.features) / plan.shape.n_features) / numbers.unit
+        farthest = _farthest(typical, numbers)
+    size += min(noise_of_center**2, size)
+    distances = _Distances(size, unevenness, n_rows, farthest)
     screened = budget.screen_share(least_rows)
     if screened is not None:
         spent += screened
@@ -114,7 +127,7 @@ def _runs_of_ball(plan: AdaptiveBallPlan, typical: TypicalTable, n_rows: int) ->
     else:
         chosen = _chosen_by_comparisons(beyond, rows_beyond, budget.deviation(search / ball_search.COMPARISONS))
     inner = plan.last_step(budget.whole, in_ball=True).model.fixed_law
-    error_at_bounds = plan.noise_about_zero(budget.whole)
+    error_at_bounds = plan.noise_saved_by_point(budget.whole, numbers)
     runs = []
     for index in np.flatnonzero((chosen > _MIN_PROBABILITY) & (radii < MAX_RADIUS)):
         radius = float(radii[index])
@@ -122,7 +135,12 @@ def _runs_of_ball(plan: AdaptiveBallPlan, typical: TypicalTable, n_rows: int) ->
         error = error_at_bounds / math.sqrt(_strength(budget, 1.0 - looked))
         probability = float(chosen[index]) * distances.passes(radius, error, budget, rows_beyond)
         if probability > _MIN_PROBABILITY:
-            law = _with_share(inner, budget, 1.0 - looked - ball_search.BEYOND_SHARE).in_ball(radius)
+            left = 1.0 - looked - ball_search.BEYOND_SHARE
+            if numbers is None:
+                law = _with_share(inner, budget, left).in_ball(radius)
+            else:
+                model = plan.last_step(budget.whole, radius_of_numbers=radius).model
+                law = _with_share(model.fixed_law, budget, left).about(numbers.center(means) - means)
             runs.append(PossibleRun(probability, law, centered=True))
     inside = math.fsum(run.probability for run in runs)
     if inside < 1.0 - _MAX_LEFT_OUT:
@@ -177,12 +195,17 @@ class _Distances:
         return float(scipy.special.ndtr(room / deviation))
 
 
-def _farthest(typical: TypicalTable) -> float:
-    """Return an upper bound on the distance of a row from the mean."""
+def _farthest(typical: TypicalTable, numbers: BallOfNumbers | None = None) -> float:
+    """Return an upper bound on the distance of a row from the mean.
+
+    With ``numbers`` it is for these features, in their unit.
+    """
     _, means = typical.in_unit_ball
     lower, upper = typical.encoding.values_in_ball(*typical.schema.feature_bounds)
-    corner = np.maximum(np.abs(lower - means), np.abs(upper - means))
-    return min(float(np.linalg.norm(corner)), 1.0 + float(np.linalg.norm(means)))
+    if numbers is None:
+        return farthest_distance(means, lower, upper)
+    chosen = list(numbers.features)
+    return farthest_distance(*(ends[chosen] / numbers.unit for ends in (means, lower, upper)))
 
 
 def _chosen_by_score(beyond: FloatArray, rows_beyond: int, indices: tuple[int, ...], epsilon: float) -> FloatArray:
@@ -280,6 +303,7 @@ class ImaginedRelease:
     repair: ClassVar = Repair.AUTO
     noise_model: ClassVar = None
     available: ClassVar = None
+    numbers_alone: ClassVar = False
     present: ClassVar = None
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -150,13 +150,19 @@ class TypicalTable:
         − 2p)²/(p(1 − p)) for a Boolean column true in a share p of the rows, and the mean over equally likely shares
         for levels.
         """
+        return self.squared_distance_of(range(len(self.shares)))
+
+    def squared_distance_of(self, features: Iterable[int]) -> tuple[float, float]:
+        """Return :attr:`squared_distance` in some features."""
+        chosen = np.zeros(len(self.shares), dtype=bool)
+        chosen[list(features)] = True
         deviations, _ = self.in_unit_ball
-        squares = deviations**2
+        squares = np.where(chosen, deviations**2, 0.0)
         of_numbers = float(squares[~self.shares].sum())
         values = np.array(self.spectrum)
         variance = of_numbers**2 * 2.0 * float(np.sum(values**2)) / float(np.sum(values)) ** 2 if values.any() else 0.0
         for indices in self.features_of_columns.values():
-            if not self.shares[indices[0]]:
+            if not self.shares[indices[0]] or not chosen[indices[0]]:
                 continue
             whole, levels = float(squares[list(indices)].sum()), len(indices)
             if levels == 1:

@@ -111,8 +111,8 @@ def repair_moments(
     """Repair the mean and Gram matrix, about ``center``, of rows in the unit ball.
 
     ``count`` may be public or noisy. ``box`` holds public bounds on the mean. ``constraints`` are used by ``STRUCTURED`` and
-    ``AUTO``. If ``rows_moved`` (rows were clipped), the constraints that are equations hold only nearly and are not used. The
-    repair makes the covariance gram/count − mean·meanᵀ positive semi-definite.
+    ``AUTO``. If ``rows_moved`` (rows were clipped, not only their numbers), the constraints that are equations hold only nearly
+    and are not used. The repair makes the covariance gram/count − mean·meanᵀ positive semi-definite.
     """
     structured = constraints is not None and constraints.counts and repair in (Repair.AUTO, Repair.STRUCTURED)
     if structured and constraints is not None:

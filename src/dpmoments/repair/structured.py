@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.arrays import BoolArray, FloatArray
 from dpmoments.noise.terms import NoiseLaw
 from dpmoments.repair.levels import CompletedLevels, IndexArray, level_shares, possible_covariance, possible_mean
 from dpmoments.repair.spectral import SpectralNoise, bulk_and_outlier_eigenvalues
@@ -323,8 +323,8 @@ def structured_moments(
     """Return mean (about 0) and covariance of a possible table near the noisy moments.
 
     All are in column units; ``noise`` is for rows in the unit ball about the same center. ``whole`` is the covariance after the
-    spectral repair of all features, or None without a mean. If ``rows_moved`` (rows were clipped), no linear constraint holds
-    exactly and none is used; inequalities are.
+    spectral repair of all features, or None without a mean. If ``rows_moved`` (rows were clipped, levels and Booleans too),
+    no linear constraint holds exactly and none is used; inequalities are.
 
     1. Linear constraints (:func:`~dpmoments.repair.linear_constraints.project`; if the noise was added about the center of
        levels, :func:`~dpmoments.repair.linear_constraints.project_about_center`).
@@ -336,11 +336,12 @@ def structured_moments(
     scale = 1.0 if constraints.row_norm is None else constraints.row_norm
     variances = CellVariances.of(noise, scale)
     origin = np.zeros(constraints.n_features) if center is None else center
-    projected = center is None and not rows_moved
+    projected = not rows_moved and not origin[~_is_free(constraints)].any()
     centered = CenteredVariances.of(noise, constraints) if projected else None
     if centered is not None:
-        variances, origin = centered.cells, center_of_levels(constraints)
-        noisy = _about(noisy, origin)
+        of_levels = center_of_levels(constraints)
+        variances, origin = centered.cells, origin + of_levels
+        noisy = _about(noisy, of_levels)
     constraints = _without_fractions(noisy, noise, variances, constraints, origin, _MOVED if rows_moved else _ROUNDING)
     if centered is not None:
         noisy = project_about_center(noisy, centered, constraints)
@@ -368,8 +369,15 @@ def structured_moments(
     return mean, possible_covariance(estimate, levels)
 
 
+def _is_free(constraints: Constraints) -> BoolArray:
+    """Return True for features that are neither levels nor flags, shape (d,)."""
+    result = np.zeros(constraints.n_features, dtype=bool)
+    result[list(constraints.free)] = True
+    return result
+
+
 def _about(noisy: NoisySums, center: FloatArray) -> NoisySums:
-    """Return sums about 0 as sums about a center."""
+    """Return sums as sums about a center, which is from their own."""
     cross = np.outer(center, noisy.sum - noisy.count / 2.0 * center)
     return replace(noisy, sum=noisy.sum - noisy.count * center, gram=noisy.gram - cross - cross.T)
 

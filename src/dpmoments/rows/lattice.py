@@ -26,7 +26,7 @@ _MARGIN = 2.0**-6  # lattice units; rounding in the clip factor moves a norm by 
 class Lattice:
     """Integer rows z of norm ‖z‖ ≤ 2^bits that represent x = z·radius·2^-bits.
 
-    ``radius`` is in the caller's units.
+    ``radius`` is in the caller's units. A ``limit`` below 2^bits, in lattice units, bounds the norm in its place.
 
     >>> lattice = Lattice(n_features=3, bits=20, radius=2.0)
     >>> lattice.scale == 2.0**-19, lattice.rows_per_product
@@ -36,6 +36,7 @@ class Lattice:
     n_features: int
     bits: int
     radius: float
+    limit: int | None = None
 
     def __post_init__(self) -> None:
         if self.n_features < 1:
@@ -49,6 +50,10 @@ class Lattice:
         if not least <= self.bits <= most:
             raise InputValueError(
                 Message("lattice-bits", least=least, most=most, n_features=self.n_features, bits=self.bits)
+            )
+        if self.limit is not None and not (math.sqrt(self.n_features) / 2.0 + 1.0 <= self.limit <= 2**self.bits):
+            raise AssertionError(
+                "a lattice's limit is above 2^bits, or too small to clip to: a defect, please report it"
             )
 
     @property
@@ -67,22 +72,30 @@ class Lattice:
         return 2.0**self.bits / self.radius
 
     @property
+    def norm(self) -> float:
+        """Largest norm of a row in lattice units, 2^bits or the limit."""
+        return 2.0**self.bits if self.limit is None else float(self.limit)
+
+    @property
     def squared_limit(self) -> float:
-        """2^(2·bits): upper bound on a row's sum of squares."""
-        return 4.0**self.bits
+        """Square of :attr:`norm`: upper bound on a row's sum of squares."""
+        return self.norm**2
 
     @property
     def clip_target(self) -> float:
-        """2^bits − √d/2 − 2^-6: a row of this norm still has norm at most 2^bits after rounding."""
-        return 2.0**self.bits - math.sqrt(self.n_features) / 2.0 - _MARGIN
+        """:attr:`norm` − √d/2 − 2^-6.
+
+        A row of this norm still has norm at most :attr:`norm` after rounding.
+        """
+        return self.norm - math.sqrt(self.n_features) / 2.0 - _MARGIN
 
     @property
     def squared_beyond_doubt(self) -> float:
-        """(2^bits + √d/2 + 2^-6)².
+        """(:attr:`norm` + √d/2 + 2^-6)².
 
         A rounded row of a larger squared norm exceeded the radius before rounding.
         """
-        return (2.0**self.bits + math.sqrt(self.n_features) / 2.0 + _MARGIN) ** 2
+        return (self.norm + math.sqrt(self.n_features) / 2.0 + _MARGIN) ** 2
 
     @property
     def peak_bits(self) -> int:
@@ -181,7 +194,7 @@ def _shrink_into_ball(rows: NDArray[np.float64], norms: NDArray[np.float64], lat
             return
         if not np.all(norms[beyond] <= EXACT):
             raise AssertionError("a lattice row has no exact norm: a defect, please report it")
-        factors = 2.0**lattice.bits * (1.0 - 2.0**-40) / np.sqrt(norms[beyond])
+        factors = lattice.norm * (1.0 - 2.0**-40) / np.sqrt(norms[beyond])
         fewer = np.trunc(rows[beyond] * factors[:, None])
         rows[beyond] = fewer
         norms[beyond] = squared_norms(fewer)

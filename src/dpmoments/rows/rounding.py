@@ -147,6 +147,7 @@ class RowMap:
         center: ArrayLike | None,
         linear: ArrayLike | None,
         missing: Missing,
+        limit: int | None = None,
     ) -> RowMap:
         """Check the arguments of :func:`dpmoments.rows.kernel.exact_moments` and combine them."""
         if missing not in ("error", "center", "drop"):
@@ -166,7 +167,7 @@ class RowMap:
             if sliced.n_inputs != n_inputs:
                 raise InputValueError(Message("linear-shape", n_inputs=n_inputs, shape=np.shape(linear)))
         n_outputs = n_inputs if sliced is None else sliced.n_outputs
-        return cls(n_inputs, Lattice(n_outputs, bits, float(radius)), missing, shift, sliced)
+        return cls(n_inputs, Lattice(n_outputs, bits, float(radius), limit), missing, shift, sliced)
 
 
 @dataclass(frozen=True, eq=False)

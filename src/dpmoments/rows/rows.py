@@ -27,6 +27,7 @@ from dpmoments.rows.histogram import (
 )
 from dpmoments.rows.kernel import ClippedProducts, MomentSummary
 from dpmoments.rows.moments import Moments
+from dpmoments.rows.moved_numbers import MovedNumbers
 from dpmoments.rows.sources.opening import open_source
 from dpmoments.rows.sources.source import Source
 from dpmoments.rows.summary import Adapted, Missing, Summary
@@ -335,6 +336,25 @@ class Rows:
                 linear,
                 missing=self.source.missing,
             )
+        )
+
+    def moments_of_moved(self, features: Sequence[int], center: FloatArray, limit: int, *, bits: int) -> Moments:
+        """Compute exact sums of rows with some features clipped to a ball about a center.
+
+        The other features stay as they are, and have the sums of :meth:`moments` about 0.
+
+        Parameters
+        ----------
+        features : sequence of int
+        center : ndarray of shape (number of these features,)
+            In unit-ball units.
+        limit : int
+            Radius of the ball in units of 2^−bits; in whole numbers no row's norm in these features exceeds it.
+        bits : int
+        """
+        summary = MomentSummary(self.n_features, bits, missing=self.source.missing)
+        return self.summarize(
+            MovedNumbers(summary, tuple(features), np.asarray(center), limit, bits, self.source.missing)
         )
 
     def clipped_products(
