@@ -28,7 +28,6 @@ from dpmoments.cli.output import (
 )
 from dpmoments.foundation import __version__
 from dpmoments.foundation.errors import InputAttributeError
-from dpmoments.messages.message import Message
 
 _CURATOR = "With the table"
 _ANALYST = "With a release: these cost no privacy"
@@ -128,7 +127,7 @@ class _Commands(typer.core.TyperGroup):
             from dpmoments.releases.moment_release import NOT_IN_MOMENTS
 
             if args[0] in NOT_IN_MOMENTS:
-                raise InputAttributeError(Message(NOT_IN_MOMENTS[args[0]], name=args[0]))
+                raise InputAttributeError.of(NOT_IN_MOMENTS[args[0]], name=args[0])
         name, summarized, rest = super().resolve_command(ctx, args)
         return name, None if name is None or summarized is None else _loaded(name), rest
 

@@ -17,7 +17,6 @@ import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputArithmeticError
-from dpmoments.messages.message import Message
 
 _DROP = 45.0  # the enclosure leaves out values below exp(-45) of the peak
 _CELLS = 64
@@ -60,7 +59,7 @@ def log_integral_above(log_integrand: Callable[[FloatArray], FloatArray], lower:
     peak = int(np.argmax(values))
     below = np.flatnonzero(values[peak:] < values[peak] - 2.0 * _DROP)
     if below.size == 0:
-        raise InputArithmeticError(Message("integrand-does-not-fall"))
+        raise InputArithmeticError.of("integrand-does-not-fall")
     return log_integral(log_integrand, lower, lower + width * float(steps[peak + int(below[0])]))
 
 
