@@ -161,7 +161,7 @@ def _guarantee(subject: Subject) -> list[str]:
         "public": _from_here(texts["public"]),
         "rests on": texts.get("rests_on", "; ".join(_rests_on(subject))),
         "derivation": proof,
-        "options": f"[`{kind.__name__}`](../../api/mechanisms.md)",
+        "reference": f"[`{kind.__name__}`](../../api/mechanisms.md)",
     }
     head, *others = (f"| {head} | {_cell(text)} |" for head, text in rows.items())
     return [
@@ -174,7 +174,7 @@ def _guarantee(subject: Subject) -> list[str]:
 
 
 def privacy_of(kind: type[ConfiguredMechanism[Any]]) -> str:
-    """The paragraph of the docstring on privacy.
+    """The first sentences of the docstring's paragraph on privacy, a dozen words at least; the reference has the rest.
 
     Raises
     ------
@@ -184,7 +184,11 @@ def privacy_of(kind: type[ConfiguredMechanism[Any]]) -> str:
     found = re.search(r"^\*\*Privacy\.\*\* (.*?)(?=\n\n|\Z)", inspect.getdoc(kind) or "", re.S | re.M)
     if found is None:
         raise ValueError(f"the docstring of {kind.__name__} has no paragraph that begins with **Privacy.**")
-    return from_docstring(" ".join(found[1].split()))
+    text = ""
+    for sentence in re.split(r"(?<=[.])\s", " ".join(found[1].split())):
+        if len(text.split()) < 12:
+            text = f"{text} {sentence}".strip()
+    return from_docstring(text)
 
 
 def _rests_on(subject: Subject) -> Iterator[str]:
