@@ -9,14 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from dpmoments.analysis.answers import (
-    Answer,
-    Column,
-    confidence_level,
-    format_level,
-    in_floating_point,
-    rounded,
-)
+from dpmoments.analysis.answers import Answer, Column, confidence_level, format_level, in_floating_point, rounded
 from dpmoments.analysis.clipping import describe_clipping
 from dpmoments.analysis.confidence import deviations_for
 from dpmoments.analysis.frames import named_values

@@ -32,14 +32,7 @@ from dpmoments.analysis.functionals import (
     second_levels,
     without_redundant_levels,
 )
-from dpmoments.analysis.released import (
-    Released,
-    cautions_by_code,
-    chosen_features,
-    columns_of,
-    indices_of,
-    unrelated,
-)
+from dpmoments.analysis.released import Released, cautions_by_code, chosen_features, columns_of, indices_of, unrelated
 from dpmoments.analysis.released import correlation_of as correlation_of
 from dpmoments.analysis.resolvability import (
     ERROR_RATE,

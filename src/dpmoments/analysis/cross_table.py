@@ -16,11 +16,7 @@ import scipy.sparse
 from dpmoments.analysis.answers import Answer, Column, confidence_level, in_floating_point, rounded
 from dpmoments.analysis.clipping import describe_clipping
 from dpmoments.analysis.confidence import Quantiles, format_probability, score_test
-from dpmoments.analysis.functionals import (
-    LocalMoments,
-    bilinear,
-    describe_law,
-)
+from dpmoments.analysis.functionals import LocalMoments, bilinear, describe_law
 from dpmoments.analysis.group_sums import Levels, whole_counts
 from dpmoments.analysis.released import Released, cautions_by_code
 from dpmoments.analysis.resolvability import decided, not_clear

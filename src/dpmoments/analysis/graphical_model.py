@@ -11,11 +11,7 @@ from typing import Literal
 import numpy as np
 
 from dpmoments.analysis.answers import Answer, Column, in_floating_point, number
-from dpmoments.analysis.functionals import (
-    Standardized,
-    describe_law,
-    without_redundant_levels,
-)
+from dpmoments.analysis.functionals import Standardized, describe_law, without_redundant_levels
 from dpmoments.analysis.released import Released, cautions_by_code
 from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE
 from dpmoments.foundation.arrays import FloatArray

@@ -11,12 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmoments.analysis.released import (
-    Released,
-    columns_with_indices,
-    feature_index,
-    named_features,
-)
+from dpmoments.analysis.released import Released, columns_with_indices, feature_index, named_features
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.messages.message import Message

@@ -8,16 +8,7 @@ from typing import Any
 
 import dpmoments
 from dpmoments.analysis.answers import number
-from dpmoments.cli.options import (
-    SPLIT,
-    TABLES,
-    AsJson,
-    Option,
-    Overwrite,
-    budget_of,
-    columns_of_table,
-    options_of,
-)
+from dpmoments.cli.options import SPLIT, TABLES, AsJson, Option, Overwrite, budget_of, columns_of_table, options_of
 from dpmoments.cli.output import bad_option, print_json, print_lines, print_table, print_text
 from dpmoments.foundation.documents import KEEPS_A_FILE, check_output
 from dpmoments.foundation.errors import InputValueError

@@ -13,13 +13,7 @@ import scipy
 
 from dpmoments.analysis.correlations import Correlations, correlations
 from dpmoments.analysis.description import describe
-from dpmoments.analysis.functionals import (
-    FeatureVariances,
-    LocalMoments,
-    describe_law,
-    indicator_mask,
-    shows_shares,
-)
+from dpmoments.analysis.functionals import FeatureVariances, LocalMoments, describe_law, indicator_mask, shows_shares
 from dpmoments.analysis.released import Released, chosen_features, columns_of
 from dpmoments.analysis.resolvability import NOT_ESTIMABLE
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray

@@ -22,11 +22,7 @@ from dpmoments.messages.message import Message
 from dpmoments.privacy.accounting import Loss, LossUnit, loss_for_units
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves.composed import PrivacyCurve, composed, randomized_response_delta
-from dpmoments.privacy.curves.gaussian import (
-    MAX_COMPOSED_COORDINATES,
-    MIN_COMPOSED_SCALE,
-    discrete_gaussian_log_delta,
-)
+from dpmoments.privacy.curves.gaussian import MAX_COMPOSED_COORDINATES, MIN_COMPOSED_SCALE, discrete_gaussian_log_delta
 from dpmoments.privacy.curves.zcdp import zcdp_delta
 from dpmoments.privacy.receipt import Draw, PooledReceipt, Receipt
 from dpmoments.privacy.unit import Neighbors

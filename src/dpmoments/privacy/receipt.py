@@ -11,13 +11,7 @@ from typing import Any
 import numpy as np
 
 from dpmoments.foundation.errors import InputTypeError, InputValueError
-from dpmoments.foundation.values import (
-    is_finite_number,
-    plain_mapping,
-    require_known,
-    rounded_up,
-    to_plain,
-)
+from dpmoments.foundation.values import is_finite_number, plain_mapping, require_known, rounded_up, to_plain
 from dpmoments.messages.codes import QUERIES
 from dpmoments.messages.message import Message
 from dpmoments.privacy.accounting import Loss, LossUnit, allowance_for_rows

@@ -15,11 +15,7 @@ from dpmoments.analysis.released import Release
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.documents import DocumentKind
 from dpmoments.foundation.errors import InputOverflowError, InputValueError
-from dpmoments.foundation.values import (
-    finite_numbers,
-    is_finite_number,
-    require_known,
-)
+from dpmoments.foundation.values import finite_numbers, is_finite_number, require_known
 from dpmoments.messages.message import Message
 from dpmoments.noise.models import MeanModel
 from dpmoments.releases.disclosed import Disclosed

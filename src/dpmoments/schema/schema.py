@@ -26,15 +26,7 @@ from dpmoments.foundation.values import shown
 from dpmoments.messages.message import Message
 from dpmoments.messages.wording import closest
 from dpmoments.schema.cleaning import MarkedMissing, checked_marks, checked_mean_weight, spellings_of
-from dpmoments.schema.columns import (
-    Boolean,
-    Categorical,
-    Column,
-    Coordinate,
-    changed,
-    coordinates,
-    without_cleaning,
-)
+from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, changed, coordinates, without_cleaning
 from dpmoments.schema.dates import Date
 from dpmoments.schema.derived import (
     DerivedColumn,

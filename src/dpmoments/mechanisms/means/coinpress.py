@@ -37,12 +37,7 @@ from dpmoments.mechanisms.means.base import (
     noise_of_last_step,
     noisy_clipped_sums,
 )
-from dpmoments.mechanisms.noisy_step import (
-    count_first,
-    first_count_error,
-    left_after_count,
-    require_workable_budget,
-)
+from dpmoments.mechanisms.noisy_step import count_first, first_count_error, left_after_count, require_workable_budget
 from dpmoments.mechanisms.reliability import FROM_EDGE, MAX_SEEN, clipped_norm, last_step_warnings, spread_about_mean
 from dpmoments.mechanisms.row_norm_histogram import noisy_norm_histogram, norm_edges
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape, positive_definite

@@ -22,12 +22,7 @@ from dpmoments.mechanisms.means.base import (
     noise_of_last_step,
     noisy_clipped_sums,
 )
-from dpmoments.mechanisms.noisy_step import (
-    count_first,
-    first_count_error,
-    left_after_count,
-    require_workable_budget,
-)
+from dpmoments.mechanisms.noisy_step import count_first, first_count_error, left_after_count, require_workable_budget
 from dpmoments.mechanisms.reliability import (
     MAX_CLIPPED,
     MAX_SEEN,

@@ -25,13 +25,7 @@ from dpmoments.foundation.checks import (
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.one_variable import brent_root
 from dpmoments.messages.message import Message
-from dpmoments.papers.bounds.arguments import (
-    Constants,
-    NoiseKind,
-    check_draw,
-    checked,
-    descending,
-)
+from dpmoments.papers.bounds.arguments import Constants, NoiseKind, check_draw, checked, descending
 
 
 @checked

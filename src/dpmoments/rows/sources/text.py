@@ -34,13 +34,7 @@ from dpmoments.foundation.text_reading import LineLengths, first_line, names_in,
 from dpmoments.messages.message import Message
 from dpmoments.rows.sources.arrow import StreamedFileSource, with_bytes_read
 from dpmoments.rows.sources.local import folder_keys
-from dpmoments.rows.sources.source import (
-    DAMAGED_FILE,
-    LONG_LINE,
-    ReadAgain,
-    read_quietly,
-    unconverted_column,
-)
+from dpmoments.rows.sources.source import DAMAGED_FILE, LONG_LINE, ReadAgain, read_quietly, unconverted_column
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate
 from dpmoments.schema.dates import Date
 from dpmoments.schema.numeric import Numeric
