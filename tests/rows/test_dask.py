@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
@@ -693,15 +693,13 @@ def test_progress_is_told_in_hundredths_of_the_partitions() -> None:
         assert told == [step / 100 for step in range(1, 101)]
 
 
-@dataclass
-class Slow:
-    """Partitions that take their time."""
-
-    seconds: float
-
-    def __call__(self, frame: pd.DataFrame) -> pd.DataFrame:
-        time.sleep(self.seconds)
-        return frame
+def interrupts_once(frame: pd.DataFrame, thread: int, marker: str) -> pd.DataFrame:
+    """The first partition that is read stops a thread as Ctrl-C does; the others take their time."""
+    with suppress(FileExistsError):
+        os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
+        signal.pthread_kill(thread, signal.SIGINT)
+    time.sleep(0.2)
+    return frame
 
 
 @pytest.fixture
@@ -712,14 +710,13 @@ def pythons_own_interrupt() -> Iterator[None]:
     signal.signal(signal.SIGINT, before)
 
 
-@pytest.mark.usefixtures("pythons_own_interrupt")
+@pytest.mark.usefixtures("pythons_own_interrupt", "threads")
 def test_an_interrupted_pass_leaves_nothing_spent_and_nothing_written(tmp_path: Path) -> None:
     ledger = dpm.Ledger(tmp_path / "ledger.json")
     ledger.grant("people", epsilon=1.0, neighbors="add_remove")
     plain = pd.DataFrame({"x": np.linspace(0, 1, 40), "y": 0.5})
-    slow = dd.from_pandas(plain, npartitions=20).map_partitions(Slow(0.2), meta=plain.iloc[:0])
-    main = threading.main_thread().ident
-    threading.Timer(0.5, lambda: signal.pthread_kill(main, signal.SIGINT)).start()
+    stopped = threading.main_thread().ident, str(tmp_path / "marker")
+    slow = dd.from_pandas(plain, npartitions=20).map_partitions(interrupts_once, *stopped, meta=plain.iloc[:0])
     output = tmp_path / "people.json"
     with pytest.raises(KeyboardInterrupt):
         dpm.release(slow, NUMBERS, epsilon=1.0, dataset="people", ledger=ledger, output=output, neighbors="add_remove")

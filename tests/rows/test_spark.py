@@ -270,15 +270,25 @@ def test_an_interrupted_pass_leaves_nothing_spent_and_nothing_running(spark: Any
     ledger = dpm.Ledger(tmp_path / "ledger.json")
     ledger.grant("people", epsilon=1.0, neighbors="add_remove")
 
+    marker = tmp_path / "marker"
+
     def slow_batches(batches: Any) -> Any:
+        marker.touch()
         for batch in batches:
             time.sleep(0.4)
             yield batch
 
+    def interrupt() -> None:
+        """As Ctrl-C, once a worker reads rows: before, it may come inside Spark's bridge, which hides it."""
+        until = time.monotonic() + 60.0
+        while not marker.exists() and time.monotonic() < until:
+            time.sleep(0.01)
+        signal.raise_signal(signal.SIGINT)
+
     frame = spark.createDataFrame(TABLE).repartition(12)
     slow = frame.mapInArrow(slow_batches, frame.schema)
     options: dict[str, Any] = dict(epsilon=1.0, dataset="people", ledger=ledger, neighbors="add_remove")
-    threading.Timer(1.0, signal.raise_signal, [signal.SIGINT]).start()
+    threading.Thread(target=interrupt, daemon=True).start()
     with pytest.raises(KeyboardInterrupt):
         dpm.release(slow, SCHEMA, output=tmp_path / "people.json", **options)
     assert not (tmp_path / "people.json").exists()
