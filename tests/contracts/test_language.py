@@ -93,13 +93,13 @@ def hits_in_phrases(text: str, where: str) -> Iterator[Hit]:
 
 
 def hits_in_source(source: str, name: str) -> Iterator[Hit]:
-    tree, lines = ast.parse(source), source.split("\n")
+    nodes, lines = list(ast.walk(ast.parse(source))), source.split("\n")
     documented: set[int] = set()
 
     def excused(node: ast.expr) -> bool:
         return "language: ok" in lines[(node.end_lineno or node.lineno) - 1]
 
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.FunctionDef) and (text := ast.get_docstring(node)):
             a_property = any("property" in ast.unparse(one) for one in node.decorator_list)
             if not a_property and text.split()[0].strip(".,:;") not in VERBS:
@@ -119,8 +119,8 @@ def hits_in_source(source: str, name: str) -> Iterator[Hit]:
                         yield Hit(rule, f"{name}:{value.lineno}", text.splitlines()[0])
                 prose = "\n".join(line for line in text.splitlines() if not line.lstrip().startswith((">>> ", "... ")))
                 yield from hits_in_phrases(prose, f"{name}:{value.lineno}")
-    inner = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
-    for node in ast.walk(tree):
+    inner = {id(part) for node in nodes if isinstance(node, ast.JoinedStr) for part in node.values}
+    for node in nodes:
         if isinstance(node, ast.JoinedStr):
             text = "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in node.values)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documented | inner:
