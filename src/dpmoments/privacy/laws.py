@@ -495,7 +495,26 @@ class EigenvalueBound(DrawLaw):
 
 
 @dataclass(frozen=True)
-class AdditiveWishartDraw(DrawLaw):
+class _ClaimedDraw(DrawLaw):
+    """Draw of a symmetric matrix whose cost is a claimed (ε, δ), checked on its exact curve."""
+
+    claims: ClassVar[bool] = True
+
+    @property
+    def answers(self) -> QueryKind:
+        return QueryKind.MATRIX
+
+    def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss:
+        if unit is not LossUnit.EPSILON_DELTA or claim is None or claim.kind is not BudgetKind.APPROXIMATE:
+            raise self.refused(unit)
+        (curve,) = self.curves(sensitivity)
+        if not curve.delta(claim.epsilon) <= claim.delta:
+            raise InputValueError(Message("draw-above-claim", distribution=self.name))
+        return Loss(unit, Fraction(claim.epsilon), Fraction(claim.delta))
+
+
+@dataclass(frozen=True)
+class AdditiveWishartDraw(_ClaimedDraw):
     """Wishart(s²I, k) noise less its mean on a symmetric integer matrix, rounded to its lattice.
 
     A claimed (ε, δ).
@@ -508,17 +527,9 @@ class AdditiveWishartDraw(DrawLaw):
     scale: float
     bits: int
 
-    claims: ClassVar[bool] = True
     on_lattice: ClassVar[bool] = True
     name: ClassVar[str] = "additive-wishart"
     norm: ClassVar[Norm] = Norm.ROW
-
-    @property
-    def answers(self) -> QueryKind:
-        return QueryKind.MATRIX
-
-    def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss:
-        return _claimed(self, claim, unit, sensitivity)
 
     def curves(self, sensitivity: Sensitivity) -> tuple[PrivacyCurve, ...]:
         beyond, ratio = self.degrees - self.dimension, self.scale / math.ldexp(sensitivity.value, -2 * self.bits)
@@ -529,7 +540,7 @@ class AdditiveWishartDraw(DrawLaw):
 
 
 @dataclass(frozen=True)
-class WishartSampling(DrawLaw):
+class WishartSampling(_ClaimedDraw):
     """One draw around the padded Gram matrix, Wishart or inverse Wishart, rescaled to its mean.
 
     A claimed (ε, δ).
@@ -550,17 +561,9 @@ class WishartSampling(DrawLaw):
     floor: float = 0.0
     inverse: bool = False
 
-    claims: ClassVar[bool] = True
     attained_alone: ClassVar[bool] = True
     name: ClassVar[str] = "wishart-sampling"
     norm: ClassVar[Norm] = Norm.ROW
-
-    @property
-    def answers(self) -> QueryKind:
-        return QueryKind.MATRIX
-
-    def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss:
-        return _claimed(self, claim, unit, sensitivity)
 
     def curves(self, sensitivity: Sensitivity) -> tuple[PrivacyCurve, ...]:
         degrees, ratio = self.degrees, (self.padding + self.floor) / sensitivity.value
@@ -571,7 +574,7 @@ class WishartSampling(DrawLaw):
 
 
 @dataclass(frozen=True)
-class RaisedWishartSampling(DrawLaw):
+class RaisedWishartSampling(_ClaimedDraw):
     """Draw like :class:`WishartSampling` around a matrix with raised eigenvalues.
 
     Those below a public number are raised to it first.
@@ -593,16 +596,8 @@ class RaisedWishartSampling(DrawLaw):
     raised: float
     inverse: bool = False
 
-    claims: ClassVar[bool] = True
     name: ClassVar[str] = "raised-wishart-sampling"
     norm: ClassVar[Norm] = Norm.L2
-
-    @property
-    def answers(self) -> QueryKind:
-        return QueryKind.MATRIX
-
-    def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss:
-        return _claimed(self, claim, unit, sensitivity)
 
     def curves(self, sensitivity: Sensitivity) -> tuple[PrivacyCurve, ...]:
         degrees, ratio = self.degrees, (self.padding + self.raised) / sensitivity.value
@@ -616,15 +611,6 @@ class RaisedWishartSampling(DrawLaw):
 def _exact_curve(delta: Callable[[float], float]) -> tuple[PrivacyCurve, ...]:
     """Return a curve for ε ≥ 0 only, whose losses have no end."""
     return (PrivacyCurve(delta, math.inf),)
-
-
-def _claimed(law: DrawLaw, claim: PrivacyBudget | None, unit: LossUnit, sensitivity: Sensitivity) -> Loss:
-    if unit is not LossUnit.EPSILON_DELTA or claim is None or claim.kind is not BudgetKind.APPROXIMATE:
-        raise law.refused(unit)
-    (curve,) = law.curves(sensitivity)
-    if not curve.delta(claim.epsilon) <= claim.delta:
-        raise InputValueError(Message("draw-above-claim", distribution=law.name))
-    return Loss(unit, Fraction(claim.epsilon), Fraction(claim.delta))
 
 
 LAWS: Mapping[str, type[DrawLaw]] = MappingProxyType(
