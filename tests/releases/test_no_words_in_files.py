@@ -102,6 +102,7 @@ def test_groups_pools_and_columns_of_every_kind_hold_no_words(tmp_path: Path) ->
     )  # fmt: skip
     groups = dpm.release_groups(table_of(), SCHEMA, by="part of the country", output=tmp_path / "groups.json", **budget)
     dpm.pool([groups[LEVEL], groups["south"]]).save(tmp_path / "pooled.json")
+    dpm.release_counts(table_of(), SCHEMA, by=["part of the country"], output=tmp_path / "counts.json", **budget)
     one, other = (dpm.release(table_of(9), SCHEMA, epsilon=0.1, insecure_seed=seed) for seed in (1, 2))
     dpm.pool([one, other]).save(tmp_path / "unnamed.json")
     for path in tmp_path.iterdir():
@@ -110,6 +111,19 @@ def test_groups_pools_and_columns_of_every_kind_hold_no_words(tmp_path: Path) ->
         again = dpm.load(path)
         assert all(isinstance(said, Message) for said in (*again.warnings, *again.privacy.rules))
     assert dpm.load(tmp_path / "unnamed.json").warnings[0].code == "tables-not-checked"
+
+
+def test_a_sentence_in_a_file_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    dpm.release(table_of(), SCHEMA, dataset=DATASET, epsilon=1.0, insecure_seed=0, output=path)
+    planted = "clipped to [0, 100] for part of the country"
+    held = json.loads(path.read_text())
+    held["content"]["privacy"]["rules"][0]["facts"]["missing"] = planted
+    path.write_text(json.dumps(held))
+    assert words_in(path, *NAMES) == [planted]
+    assert schema_faults(path)
+    with pytest.raises(ValueError):
+        dpm.load(path)
 
 
 def test_forecasts_and_the_reason_of_auto_hold_no_words() -> None:

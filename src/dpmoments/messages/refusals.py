@@ -483,9 +483,8 @@ REFUSALS: Mapping[str, str] = MappingProxyType(
         "groups-of-other-column": (
             "groups are the levels of a categorical or boolean column, and '{column}' is {kind}"
         ),
-        "no-interval": (
-            "no interval is available: the error of {mechanism!r} has no closed form, so the noise distribution is unknown"
-        ),
+        "no-interval": "no interval is available: {reason:message}",
+        "no-closed-form": "the error of {mechanism!r} has no closed form, so the noise distribution is unknown",
         "count-not-finite": "noisy_count is not a finite number",
         "noise-of-other-features": "the noise model is for {n_features} features and the schema has {expected}",
         "no-quantiles": (

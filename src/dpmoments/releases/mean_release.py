@@ -136,7 +136,7 @@ class MeanRelease(Release, Disclosed):
         True
         """
         if self.noise is None:
-            raise InputValueError(self._without_law)
+            raise InputValueError(Message("no-interval", reason=self._without_law))
         half = self.schema.encoding(mean=True).scale * self.noise.half_widths(level)
         lower, upper = self.schema.feature_bounds
         if not np.isfinite(half).all():
@@ -146,7 +146,7 @@ class MeanRelease(Release, Disclosed):
 
     @property
     def _without_law(self) -> Message:
-        return Message("no-interval", mechanism=self.mechanism)
+        return Message("no-closed-form", mechanism=self.mechanism)
 
     @property
     def noise_text(self) -> str:
