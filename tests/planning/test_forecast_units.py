@@ -190,7 +190,7 @@ def test_what_is_lost_is_called_noise() -> None:
     assert re.search(r"age .* noise", text)
     assert "± on a correlation (the median of two columns that are not correlated): noise" in text
     assert table.noise.description.noise_text in text  # the words of describe()
-    assert "noise: that is as large as what could be learnt" in text
+    assert "“noise”: the noise is as large as the value" in text
     clear = dpm.forecast(SCHEMA, n_rows=10**6, epsilon=0.5, typical_sd=SPREADS)
     assert "noise: that is" not in str(clear).split("Expected error")[0]
 

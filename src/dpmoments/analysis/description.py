@@ -148,7 +148,7 @@ class Description(Answer):
             return f"{WHY_NOISE_UNKNOWN}."
         words = "± noise: standard deviation of the privacy noise in the number to its left, before repair."
         if any(self.mean_is_noise) or any(self.standard_deviation_is_noise):
-            words += " noise: that is as large as what could be learnt."
+            words += " “noise”: the noise is as large as the value, so no value is shown."
         return words
 
     @property
@@ -337,13 +337,13 @@ class Description(Answer):
         if self.clipping is None:
             return ""
         named = (
-            " clipped: that is over 1.3 times the standard deviation shown, in a column with a long tail."
+            " “clipped”: the column has a long tail, and its own standard deviation may be over 1.3 times the one shown."
             if any(self.clipped)
             else ""
         )
         return (
-            f"{self.about_rows} table's own: the largest standard deviation, and the range of the mean, that the table itself "
-            f"can have, noise included (95 % confidence).{named}"
+            f"{self.about_rows} “table's own”: limits for the table before clipping, which include the noise: the largest "
+            f"standard deviation, and the range of the mean (95 % confidence).{named}"
         )
 
 

@@ -114,7 +114,7 @@ class RefinedRegression:
 
 @dataclass(frozen=True, eq=False)
 class ClippedResiduals(ClippingEffect):
-    """Share of rows whose residual products were clipped, at most, and share of the refinement that was kept."""
+    """Largest share of rows with clipped residual products, and share of the refinement kept."""
 
     share: float
     kept: float = 1.0

@@ -87,7 +87,7 @@ class _Margin:
 
 @dataclass(frozen=True, eq=False)
 class _Block:
-    """The features of one column: where they stand, and what makes values of their latents."""
+    """Features of one column: their indices, and the function from latents to values."""
 
     column: Numeric | Date | Boolean | Categorical | Coordinate
     indices: npt.NDArray[np.intp]

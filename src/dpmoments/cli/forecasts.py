@@ -64,7 +64,7 @@ def _wanted_option(text: str) -> Option:
         ),
         "epsilon_needed": _wanted_option("Show the epsilon needed, with --n-rows rows."),
         "rho_needed": _wanted_option("Show the rho needed, if --rho is given."),
-        "mechanism": Option("Show the noise of this mechanism, such as auto; default: of the best one."),
+        "mechanism": Option("Show the noise of this mechanism, such as auto; default: the best one."),
         "means": Option("Compare the ways to release the means: one release, or release-mean.", QUESTIONS, kind=bool),
         "table": Option(
             "Compare the ways to release a contingency table, region:sex: one release, or release-counts. May be repeated.",

@@ -118,7 +118,7 @@ _OPTIONS: dict[str, Option] = {
     "rho": Option("ρ of zero-concentrated differential privacy, instead of ε.", BUDGET_PANEL),
     "neighbors": Option(
         "Neighboring relation: add_remove hides whether a row is in the table (the number of rows is private); "
-        "replace_one hides the values of a row (the number of rows is public).",
+        "replace_one hides the values of a row (the number of rows of the table is public).",
         BUDGET_PANEL,
         default=REQUIRED,
     ),
@@ -127,7 +127,7 @@ _OPTIONS: dict[str, Option] = {
     "mean": Option("Release count and mean in addition to the second moment, or only the second moment."),
     "repair": Option("Post-processing of the noisy moments.", _METHOD_PANEL, default=Repair.AUTO),
     "targets": Option(
-        "A feature whose regression on all others is known to be wanted: a quarter of ρ refines it. May be repeated.",
+        "Refine the regression of this feature on all others, with a quarter of ρ. May be repeated.",
         _METHOD_PANEL,
         "FEATURE",
         list[str],

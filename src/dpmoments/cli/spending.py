@@ -35,7 +35,9 @@ from dpmoments.spending.run import COST_SPENT
 
 NoLedger = Annotated[
     bool,
-    typer.Option("--no-ledger", help="Charge no ledger: nothing counts the budget.", rich_help_panel=BUDGET_PANEL),
+    typer.Option(
+        "--no-ledger", help="Charge no ledger: the spent budget is recorded nowhere.", rich_help_panel=BUDGET_PANEL
+    ),
 ]
 
 Released = TypeVar("Released", MomentRelease, MeanRelease, CountsRelease, GroupReleases)

@@ -219,7 +219,7 @@ class Grant:
 
     @property
     def bounds(self) -> Mapping[str, Fraction]:
-        """Limits, and the half of δ for basic composition if other rules may use the rest."""
+        """Limits; half of δ for basic composition if another rule may use the other half."""
         return self.limits if "delta" not in self.limits else {**self.limits, "half_delta": self.limits["delta"] / 2}
 
     @property

@@ -264,7 +264,7 @@ def taken_apart(
 def augmented_gram(moments: Moments, augmentation: float, *, count: bool = True) -> IntegerArray:
     """Return Σ z zᵀ for z = (w, x) in exact integers.
 
-    (d, d) if w is 0, and entry w²n is 0 without ``count``.
+    The shape is (d, d) if w is 0. Without ``count`` the entry w²n is 0.
     """
     if not augmentation:
         return moments.gram

@@ -43,7 +43,7 @@ TABLE_REFUSALS: Mapping[str, str] = MappingProxyType(
         "rows-file-ending": "{path} does not end in .parquet, .csv or .tsv, which gives the format: rename it",
         "marks-not-ascii": "delimiter and quote must be ASCII characters",
         "delimiter-is-quote": "delimiter and quote are both {mark!r}",
-        "mark-of-numbers": "{parameter}={mark!r} cannot be a sign or a quote: numbers use these themselves",
+        "mark-of-numbers": "{parameter}={mark!r} cannot be a sign or a quote, which numbers contain",
         "decimal-is-space": "decimal={decimal!r} must not be a space",
         "decimal-is-thousands": "decimal and thousands are both {decimal!r}: what would 1{decimal}234 be?",
         "unknown-encoding": (
@@ -68,7 +68,7 @@ TABLE_REFUSALS: Mapping[str, str] = MappingProxyType(
         "nested-too-deep": "it nests values more than {most} deep",
         "not-a-mapping": "{name} must be a mapping",
         "not-finite-numbers": "{name} must hold {length} finite numbers",
-        "mismarked": "a value is marked {tag!r} and is not one",
+        "mismarked": "a value is marked {tag!r} but is of another kind",
         "unknown-entries": "{name} has unknown entries {names:all}",
         "mapping-of-kinds": "a mapping with {kinds:all} is expected",
         "entry-of-other-type": "{name} must be {expected:phrase}",

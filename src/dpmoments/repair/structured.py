@@ -326,8 +326,8 @@ def structured_moments(
     spectral repair of all features, or None without a mean. If ``rows_moved`` (rows were clipped, levels and Booleans too),
     no linear constraint holds exactly and none is used; inequalities are.
 
-    1. Linear constraints (:func:`~dpmoments.repair.linear_constraints.project`; if the noise was added about the center of
-       levels, :func:`~dpmoments.repair.linear_constraints.project_about_center`).
+    1. Linear constraints (:func:`~dpmoments.repair.structured.project`; if the noise was added about the center of levels,
+       :func:`~dpmoments.repair.structured.project_about_center`).
     2. Means clipped to their bounds, shares of levels projected onto the simplex.
     3. Entries of two levels, or of a level and a single feature: posterior means, with one prior for each pair of kinds.
     4. Entries of single features (numeric or Boolean): spectral repair, of these only and of all features.
@@ -511,10 +511,10 @@ def structured_second_moment(
 ) -> FloatArray:
     """Return the Gram matrix Σuuᵀ of a possible table near a noisy one released without a mean.
 
-    Its diagonal holds level counts, and a complete block the row count and every feature's sum: with those this is the repair
-    of count, mean and Gram matrix. Without a complete block, with mostly numeric columns or with little budget, ``whole`` (the
-    spectral repair) is made possible instead: about 0 the direction of the mean is above the noise floor, and margins are
-    worth less than that.
+    A complete block holds the row count and every feature's sum, so the matrix is repaired as if count and mean had been
+    released. Without a complete block, with mostly numeric columns or with little budget, ``whole`` (the spectral repair) is
+    made possible instead: about 0 the spectral repair gains more than the margins do, since the direction of the mean is above
+    the noise floor.
     """
     d = constraints.n_features
     scale = 1.0 if constraints.row_norm is None else constraints.row_norm

@@ -218,7 +218,7 @@ class UnitBlock:
 
 
 class UnitSource(Protocol):
-    """Source as the selection needs it."""
+    """Interface of a source that the selection reads."""
 
     def summarize_units(
         self, summary: Summary[Any, Any], *, threads: int | None = None, on_block: Callable[[int], None] | None = None

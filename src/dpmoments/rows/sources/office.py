@@ -54,7 +54,7 @@ class ColumnPart:
 
 @dataclass(frozen=True, eq=False)
 class _ColumnsOfFile(FileSource):
-    """Rows of files that a library reads into columns; names of folders are no columns."""
+    """Rows of files that a library reads into columns, without the names of their folders."""
 
     def parts(self) -> Iterator[Any]:
         for path in self.paths:
