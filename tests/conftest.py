@@ -11,6 +11,7 @@ from typing import Any
 from zlib import crc32
 
 import pytest
+from hypothesis.internal.conjecture import providers
 
 from support import network, scheduling
 
@@ -178,6 +179,12 @@ network.forbid()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--fast", action="store_true", help="the tests of make test-fast")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep Hypothesis from drawing constants of modules that happen to be loaded: a process would have examples of its own."""
+    if config.getoption("--hypothesis-profile") == "ci":
+        providers._get_local_constants = lambda: providers._local_constants  # which are none
 
 
 @pytest.hookimpl(optionalhook=True)
