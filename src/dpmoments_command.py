@@ -11,8 +11,6 @@ import sys
 import threading
 from collections.abc import Sequence
 
-__all__ = ["main"]
-
 STOPPED = 130
 """Exit code after a keyboard interrupt, as in shells."""
 MESSAGE = "dpmoments: stopped; nothing was spent\n"
@@ -53,3 +51,7 @@ def _stop(number: int, frame: object) -> None:
     del number, frame
     os.write(2, MESSAGE.encode())
     os._exit(STOPPED)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
