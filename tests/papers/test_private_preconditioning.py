@@ -14,7 +14,7 @@ from dpmoments.audit.replay import Recorder
 from dpmoments.mechanisms.shape import MomentShape, RunResult
 from dpmoments.messages.message import Message
 from dpmoments.noise.entropy import insecure_generator
-from dpmoments.papers.bounds.lecture import CONTRACTION, RESCALE
+from dpmoments.papers.bounds.normal_rows import CONTRACTION, RESCALE
 from dpmoments.papers.mechanisms.private_preconditioning import _SHRINK, _shrink_long
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.rows.rows import Rows

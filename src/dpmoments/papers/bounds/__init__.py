@@ -6,13 +6,6 @@ Arguments are public numbers or released values. Each file holds one family of t
 """
 
 from dpmoments.mechanisms.coinpress_schedule import normal_smallest_eigenvalue as normal_smallest_eigenvalue
-from dpmoments.papers.bounds.coinpress import coinpress_covariance_error as coinpress_covariance_error
-from dpmoments.papers.bounds.coinpress import coinpress_covariance_rows_needed as coinpress_covariance_rows_needed
-from dpmoments.papers.bounds.coinpress import coinpress_covariance_theorem as coinpress_covariance_theorem
-from dpmoments.papers.bounds.coinpress import coinpress_mean_error as coinpress_mean_error
-from dpmoments.papers.bounds.coinpress import coinpress_mean_rows_needed as coinpress_mean_rows_needed
-from dpmoments.papers.bounds.coinpress import coinpress_mean_theorem as coinpress_mean_theorem
-from dpmoments.papers.bounds.coinpress import theorem_shares as theorem_shares
 from dpmoments.papers.bounds.eigenvectors import cap_measure as cap_measure
 from dpmoments.papers.bounds.eigenvectors import direction_failure as direction_failure
 from dpmoments.papers.bounds.eigenvectors import direction_shortfall as direction_shortfall
@@ -27,16 +20,23 @@ from dpmoments.papers.bounds.eigenvectors import rank_error as rank_error
 from dpmoments.papers.bounds.eigenvectors import reconstruction_error as reconstruction_error
 from dpmoments.papers.bounds.eigenvectors import released_eigenvector_error as released_eigenvector_error
 from dpmoments.papers.bounds.eigenvectors import weighted_shortfall as weighted_shortfall
-from dpmoments.papers.bounds.lecture import empirical_covariance_error as empirical_covariance_error
-from dpmoments.papers.bounds.lecture import noisy_second_moment_error as noisy_second_moment_error
-from dpmoments.papers.bounds.lecture import noisy_second_moment_rows_needed as noisy_second_moment_rows_needed
-from dpmoments.papers.bounds.lecture import preconditioned_covariance_error as preconditioned_covariance_error
-from dpmoments.papers.bounds.lecture import (
+from dpmoments.papers.bounds.normal_rows import coinpress_covariance_error as coinpress_covariance_error
+from dpmoments.papers.bounds.normal_rows import coinpress_covariance_rows_needed as coinpress_covariance_rows_needed
+from dpmoments.papers.bounds.normal_rows import coinpress_covariance_theorem as coinpress_covariance_theorem
+from dpmoments.papers.bounds.normal_rows import coinpress_mean_error as coinpress_mean_error
+from dpmoments.papers.bounds.normal_rows import coinpress_mean_rows_needed as coinpress_mean_rows_needed
+from dpmoments.papers.bounds.normal_rows import coinpress_mean_theorem as coinpress_mean_theorem
+from dpmoments.papers.bounds.normal_rows import empirical_covariance_error as empirical_covariance_error
+from dpmoments.papers.bounds.normal_rows import noisy_second_moment_error as noisy_second_moment_error
+from dpmoments.papers.bounds.normal_rows import noisy_second_moment_rows_needed as noisy_second_moment_rows_needed
+from dpmoments.papers.bounds.normal_rows import preconditioned_covariance_error as preconditioned_covariance_error
+from dpmoments.papers.bounds.normal_rows import (
     preconditioned_covariance_rows_needed as preconditioned_covariance_rows_needed,
 )
-from dpmoments.papers.bounds.lecture import preconditioning_round_holds as preconditioning_round_holds
-from dpmoments.papers.bounds.lecture import preconditioning_rows_needed as preconditioning_rows_needed
-from dpmoments.papers.bounds.lecture import spectral_sampling_error as spectral_sampling_error
+from dpmoments.papers.bounds.normal_rows import preconditioning_round_holds as preconditioning_round_holds
+from dpmoments.papers.bounds.normal_rows import preconditioning_rows_needed as preconditioning_rows_needed
+from dpmoments.papers.bounds.normal_rows import spectral_sampling_error as spectral_sampling_error
+from dpmoments.papers.bounds.normal_rows import theorem_shares as theorem_shares
 from dpmoments.papers.bounds.wishart_sampling import ProjectionBound as ProjectionBound
 from dpmoments.papers.bounds.wishart_sampling import additive_wishart_bound as additive_wishart_bound
 from dpmoments.papers.bounds.wishart_sampling import gaussian_noise_bound as gaussian_noise_bound

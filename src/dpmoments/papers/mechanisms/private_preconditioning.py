@@ -29,7 +29,7 @@ from dpmoments.mechanisms.noisy_step import (
 )
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape, RunResult
 from dpmoments.messages.message import Message
-from dpmoments.papers.bounds.lecture import CONTRACTION, RESCALE, ROUNDS_SHARE, n_rounds
+from dpmoments.papers.bounds.normal_rows import CONTRACTION, RESCALE, ROUNDS_SHARE, n_rounds
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
