@@ -17,6 +17,8 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from multiprocessing import get_context
+from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import FrameType
@@ -61,8 +63,8 @@ def in_child(work: Callable[[], int]) -> tuple[int, int]:
         os._exit(code)
 
 
-def spend(ledger: str, n_spends: int, epsilon: float) -> int:
-    """How many of so many spends were allowed."""
+def spend(ledger: str, n_spends: int, epsilon: float, all_spent: Barrier) -> int:
+    """How many of so many spends were allowed; nobody makes a second one before all have made the first."""
     kept, allowed, cost = dpm.Ledger(ledger, timeout=120.0), 0, dpm.PrivacyBudget.pure(epsilon)
     for place in range(n_spends):
         try:
@@ -78,6 +80,8 @@ def spend(ledger: str, n_spends: int, epsilon: float) -> int:
             continue
         allowed += 1
         kept.commit(entry)
+        if place == 0:
+            all_spent.wait(timeout=120.0)
     return allowed
 
 
@@ -163,5 +167,10 @@ if __name__ == "__main__":
     if action == "kill":
         print(json.dumps(kill(path, int(rest[0]), int(rest[1]))))
     else:
-        each = spend if action == "spend" else make_releases
-        print(json.dumps(run_together(int(rest[0]), lambda: each(path, int(rest[1]), float(rest[2])))))
+        n_processes, each, cost = int(rest[0]), int(rest[1]), float(rest[2])
+        begun = get_context("fork").Barrier(n_processes)
+        works = {
+            "spend": lambda: spend(path, each, cost, begun),
+            "release": lambda: make_releases(path, each, cost),
+        }
+        print(json.dumps(run_together(n_processes, works[action])))
