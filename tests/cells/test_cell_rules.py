@@ -72,9 +72,9 @@ def test_what_each_rule_does(column: Any, cell: Any, expected: list[float] | str
         frames.append(np.array([[cell]]))
     for frame in frames:
         if expected == "error":
-            with pytest.raises(ValueError, match="missing='error'"):
+            with refused(("cell-missing", "cell-not-finite")):
                 outcome(column, frame)
-            with pytest.raises(ValueError, match="missing='error'"):
+            with refused(("cell-missing", "cell-not-finite")):
                 Rows.of(frame, Schema(column, row_norm=1), neighbors="replace_one").moments()
             continue
         assert outcome(column, frame) == expected
@@ -168,17 +168,17 @@ def test_a_block_is_a_plain_array_of_real_numbers() -> None:
         np.ones((2, 3), dtype="m8[s]"),
     ]
     for block in faulty:
-        with pytest.raises(TypeError, match="block must"):
+        with refused(("block-masked", "block-type", "wrong-type"), TypeError):
             checked_block(block, 3)
     for shape in ((3,), (1, 2, 3), (3, 2)):
-        with pytest.raises(ValueError, match="a block must"):
+        with refused(("block-columns", "block-dimensions")):
             checked_block(np.ones(shape), 3)
 
 
 def test_text_is_no_number_and_a_large_integer_is_the_nearest() -> None:
     schema = Schema(dpm.Numeric("x", 0.0, 1e19, missing="drop"))
     for cells in (pa.array(["1.5", "2"]), pa.array([b"1"]), pa.array([0, 1], pa.timestamp("s"))):
-        with pytest.raises(TypeError, match="needs numbers"):
+        with refused(("dates-in-number-column", "not-a-number-type"), TypeError):
             Rows.of(pa.table({"x": cells}), schema).moments()
     large = [2**53 + 1, 2**63 - 1, 12]
     exact = Rows.of(pa.table({"x": pa.array(large)}), schema).moments()

@@ -312,7 +312,7 @@ def test_options_that_cannot_be(options: dict[str, Any], code: str) -> None:
     ids=str,
 )
 def test_what_is_no_date_is_told_and_no_cell(cells: Any) -> None:
-    with pytest.raises((TypeError, ValueError), match=r"[Cc]olumn 't'") as caught:
+    with refused(("not-a-date", "not-a-date-type"), (TypeError, ValueError), column="t") as caught:
         strict_numbers(cells, DAY)
     assert "4711" not in str(caught.value)
     with refused("dates-in-number-column", TypeError):
