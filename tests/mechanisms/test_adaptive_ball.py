@@ -529,6 +529,13 @@ def set_radius(content: dict[str, Any], radius: Any) -> None:
     content["diagnostics"]["radius"] = radius
 
 
+def halve(content: dict[str, Any], bound: str, fact: str) -> None:
+    """State half of a bound, in the diagnostics and in the privacy statement."""
+    content["diagnostics"][bound] *= 0.5
+    [rule] = [rule for rule in content["privacy"]["rules"] if rule["code"] == "rows-clipped-to-ball"]
+    rule["facts"][fact] = content["diagnostics"][bound]
+
+
 FORGERIES: dict[str, Callable[[dict[str, Any]], object]] = {
     "a smaller radius": lambda content: set_radius(content, 0.5 * content["diagnostics"]["radius"]),
     "no radius": lambda content: content["diagnostics"].pop("radius"),
@@ -540,6 +547,10 @@ FORGERIES: dict[str, Callable[[dict[str, Any]], object]] = {
     "no share": lambda content: content["diagnostics"].pop("share_beyond_bound"),
     "another share": lambda content: content["diagnostics"].update(share_beyond_bound=0.5),
     "a share in words": lambda content: content["diagnostics"].update(share_beyond_bound=["none"]),
+    "half the bound on rows, in the statement too": lambda content: halve(content, "share_beyond_bound", "outside"),
+    "half the bound on the trace, in the statement too": lambda content: halve(content, "trace_bias_bound", "trace"),
+    "half the bound on the mean, in the statement too": lambda content: halve(content, "mean_bias_bound", "mean"),
+    "fewer rows outside": lambda content: content["diagnostics"].update(rows_beyond=-5.0),
     "less noise": lambda content: content["noise"].update(
         diagonal_variance=0.5 * content["noise"]["diagonal_variance"],
         off_diagonal_variance=0.5 * content["noise"]["off_diagonal_variance"],

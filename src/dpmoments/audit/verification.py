@@ -383,6 +383,8 @@ def _agrees(plan: Plan, release: MomentRelease) -> bool:
     rules = (*release.schema.rules, *plan.rules_of_run(release.diagnostics), *release.origin.rules)
     same_rules = release.privacy.rules == rules
     same_rules &= plan.has_center(release.diagnostics) in (None, release.center is not None)
+    bounds = plan.bounds_of_run(release.as_drawn)
+    same_rules &= _equal(bounds, {name: release.diagnostics.get(name) for name in bounds})
     return same_rules and same_law and _equal(plan.details, release.details) and _spends_alike(plan, release)
 
 

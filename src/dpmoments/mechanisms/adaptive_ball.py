@@ -25,7 +25,7 @@ from dpmoments.mechanisms.ball_search import (
     radius_at,
     radius_indices,
 )
-from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Mechanism, Plan
+from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Mechanism, Plan, Recorded
 from dpmoments.mechanisms.gaussian import Gaussian, GaussianPlan
 from dpmoments.mechanisms.lattice_noise import count_error, noisy_count
 from dpmoments.mechanisms.level_coordinates import LATTICE_BITS, MEAN_WEIGHT
@@ -232,15 +232,12 @@ class AdaptiveBallPlan(Plan):
 
         Refuse draws that no run with these diagnostics makes.
         """
-        radius = BallEvidence.recorded_radius(diagnostics)
+        radius, relative, numbers = self._recorded_ball(diagnostics)
         made = tuple(draw.sensitivity.name for draw in receipt.draws)
         in_ball, is_public = radius is not None, self.count_is_public
         if made not in possible_draws(pure=self.budget.pure, count_is_public=is_public, in_ball=in_ball):
             raise InputValueError(Message("draws-of-no-run", names=made))
-        numbers = self.numbers if in_ball and diagnostics.get("numbers_alone") is True else None
-        unit = 1.0 if numbers is None else numbers.unit
-        found = next((one for one in map(radius_at, radius_indices(self.budget.pure)) if one * unit == radius), None)
-        if radius is not None and found is None:
+        if radius is not None and relative is None:
             raise InputValueError(Message("radius-not-possible", radius=radius))
         left = allowance(self.cost, self.loss_unit)
         for draw in receipt.draws[:-1]:
@@ -248,8 +245,37 @@ class AdaptiveBallPlan(Plan):
         if radius is None:
             return self.last_step(left.as_budget).model.to_dict()
         if numbers is not None:
-            return self.last_step(left.as_budget, radius_of_numbers=found).model.to_dict()
+            return self.last_step(left.as_budget, radius_of_numbers=relative).model.to_dict()
         return self.last_step(left.as_budget, in_ball=True).model.in_ball(radius).to_dict()
+
+    def _recorded_ball(self, diagnostics: Mapping[str, Any]) -> tuple[float | None, float | None, BallOfNumbers | None]:
+        """Return the recorded radius, as the search has it, and the ball of numbers.
+
+        The latter is None for a ball of whole rows.
+        """
+        radius = BallEvidence.recorded_radius(diagnostics)
+        numbers = self.numbers if radius is not None and diagnostics.get("numbers_alone") is True else None
+        unit = 1.0 if numbers is None else numbers.unit
+        radii = map(radius_at, radius_indices(self.budget.pure))
+        return radius, next((one for one in radii if one * unit == radius), None), numbers
+
+    def bounds_of_run(self, release: Recorded) -> Mapping[str, float]:
+        _, radius, numbers = self._recorded_ball(release.diagnostics)
+        if radius is None or release.center is None:
+            return {}
+        if self.neighbors.table_size_is_public and not self.count_is_public:
+            return {}  # a count of kept rows is cut to the size of the table, and bounds are from the count before that
+        ends = release.center, *release.schema.encoding(mean=True).values_in_ball(*release.schema.feature_bounds)
+        unit = 1.0
+        if numbers is not None:
+            unit, chosen = numbers.unit, list(numbers.features)
+            ends = tuple(values[chosen] / unit for values in ends)
+        evidence = BallEvidence.recorded(
+            release.diagnostics, release.receipt, radius, unit, farthest_distance(*ends), pure=self.budget.pure
+        )
+        model = release.noise_model
+        noisy = RunResult(count=release.noisy_count, sum=None, gram=release.noisy_gram, model=model)
+        return evidence.diagnostics(noisy, unit)
 
     def has_center(self, diagnostics: Mapping[str, Any]) -> bool | None:
         return "radius" in diagnostics

@@ -23,6 +23,7 @@ from dpmoments.messages.message import Message, Query
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.laws import Choice
+from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.sensitivity import (
     count,
     count_l1,
@@ -445,6 +446,29 @@ class BallEvidence:
         excess, deviation = distances.noisy_excess(privacy_filter, budget, share, index, farthest)
         return cls(radius, math.nan, math.nan, excess, deviation, farthest, budget.pure)
 
+    @classmethod
+    def recorded(
+        cls,
+        diagnostics: Mapping[str, Any],
+        receipt: Receipt,
+        radius: float,
+        unit: float,
+        farthest: float,
+        *,
+        pure: bool,
+    ) -> BallEvidence:
+        """Return the evidence of a run from its record; the noise is from the losses of its draws."""
+        kind = PrivacyBudget.pure if pure else PrivacyBudget.zcdp
+        losses = {draw.what.code: kind(float(draw.loss.amount)) for draw in receipt.draws}
+
+        def deviation(query: str) -> float:
+            return noise_deviation(noise_scale_for(losses[query], 1.0), pure=pure) if query in losses else 0.0
+
+        most = max(farthest**2 - radius**2, 0.0)
+        rows, excess = (_recorded(diagnostics, name, math.inf, -math.inf) for name in ("rows_beyond", "excess_beyond"))
+        reach = deviation("ball-excess") * most
+        return cls(radius, rows, deviation("ball-outside"), excess / unit**2, reach, farthest, pure)
+
     def with_rows(
         self, distances: RowDistances, privacy_filter: PrivacyFilter, budget: BallBudget, share: float, index: int
     ) -> BallEvidence:
@@ -512,8 +536,8 @@ class BallEvidence:
         )
 
 
-def _recorded(diagnostics: Mapping[str, Any], name: str, most: float = 1.0) -> float:
+def _recorded(diagnostics: Mapping[str, Any], name: str, most: float = 1.0, least: float = 0.0) -> float:
     value: Any = diagnostics.get(name)
-    if not is_finite_number(value) or not 0.0 <= value <= most:
+    if not is_finite_number(value) or not least <= value <= most:
         raise InputValueError(Message("diagnostic-out-of-range", name=name, most=most))
     return float(value)

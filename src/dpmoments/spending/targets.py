@@ -18,7 +18,7 @@ from dpmoments.analysis.regression import automatic_alpha
 from dpmoments.analysis.regressors import Regressors
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
-from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Mechanism, Plan
+from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Mechanism, Plan, Recorded
 from dpmoments.mechanisms.lattice_noise import with_gaussian_noise
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape, RunResult
 from dpmoments.mechanisms.share_for_targets import budget_of_moments, check_targets, plan_of_moments
@@ -155,6 +155,9 @@ class TargetsPlan(Plan):
 
     def has_center(self, diagnostics: Mapping[str, Any]) -> bool | None:
         return self.moments.has_center(diagnostics)
+
+    def bounds_of_run(self, release: Recorded) -> Mapping[str, float]:
+        return self.moments.bounds_of_run(release)
 
     def rules_of_run(self, diagnostics: Mapping[str, Any]) -> tuple[Message, ...]:
         return self.moments.rules_of_run(diagnostics)
