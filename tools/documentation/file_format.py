@@ -81,6 +81,7 @@ FACTS: Mapping[str, Node] = {
 def message(code: str) -> Node:
     """A message of one code with its facts."""
     kinds = {**CODES[code], f"{PART}?": "names"}
+    kinds = {name: kind for name, kind in kinds.items() if kind != "message"}  # no file holds a message within one
     facts = {name.removesuffix("?"): FACTS[kind] for name, kind in kinds.items()}
     optional = tuple(name.removesuffix("?") for name in kinds if name.endswith("?"))
     needed = len(optional) < len(facts)
