@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -45,10 +44,6 @@ class RefinedRegression:
         Number of rows whose products were clipped, averaged over the steps, and the standard deviation of its noise.
     kept : float
         Share of what the steps changed that was kept. 0 if they show only noise: the release's own ridge fit stays.
-    moved : float
-        Distance of the encoded slopes from the center of their error.
-    error : float or None
-        Root of the summed variances of the encoded slopes; None where nothing is known of them.
     """
 
     target: str
@@ -59,8 +54,6 @@ class RefinedRegression:
     clipped: float
     clipped_error: float
     kept: float
-    moved: float
-    error: float | None
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for a file."""
@@ -85,17 +78,12 @@ class RefinedRegression:
         numbers: dict[str, Any] = {
             name: finite_numbers(values[name], k + 1, name) for name in ("center", "coefficients")
         }
-        for name, least, most in (
-            ("clipped", -math.inf, math.inf),
-            ("clipped_error", 5e-324, math.inf),
-            ("kept", 0.0, 1.0),
-            ("moved", 0.0, math.inf),
-            ("error", 5e-324, math.inf),
-        ):
-            if name == "error" and values[name] is None:
-                numbers[name] = None
-                continue
-            if not is_finite_number(values[name]) or not least <= values[name] <= most:
+        for name in ("clipped", "clipped_error", "kept"):
+            if (
+                not is_finite_number(values[name])
+                or (name == "clipped_error" and values[name] <= 0.0)
+                or (name == "kept" and not 0.0 <= values[name] <= 1.0)
+            ):
                 raise InputValueError(Message("refined-number", parameter=name))
             numbers[name] = float(values[name])
         if np.linalg.matrix_rank(np.array(rows)) < k:
@@ -117,14 +105,6 @@ class RefinedRegression:
     def constant(self) -> float:
         """Encoded target where all encoded features are 0."""
         return float(self.center[-1] + self.coefficients[0] - self.slopes @ self.center[:-1])
-
-    def error_bound(self, level: float) -> float | None:
-        """Return a bound on the distance of the encoded slopes from those of least squares, with this confidence."""
-        # Of all normal vectors with this sum of variances one of a single coordinate is longest, at 0.785 and above
-        # (Székely and Bakirov 2003).
-        if self.error is None:
-            return None
-        return self.moved + float(scipy.special.ndtri((1.0 + max(level, 0.8)) / 2.0)) * self.error
 
     def clipping(self, n_rows: float) -> ClippedResiduals:
         """Return the share of rows that were clipped, at most with 95 % confidence."""

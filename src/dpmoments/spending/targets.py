@@ -56,10 +56,6 @@ _SHRINKAGE = 2.0
 
 Times k − 2 variances of noise, over its squared length.
 """
-_MOMENTS_ERROR = 0.25
-"""Relative error of the released second moments that errors of slopes allow for."""
-_MAX_CORRECTION = 4.0
-"""Largest last correction of the steps, in root mean square of noise SDs, with which errors are stated."""
 _MAX_BITS = 20
 
 
@@ -235,7 +231,6 @@ class TargetsPlan(Plan):
         taken = _SHRINKAGE * max(k - 2, 1) * variance / n_rows**2 / max(float(change @ change), 1e-300)
         kept = max(0.0, 1.0 - taken)
         weights = np.append(weights[0], start.coefficients[1:] + kept * change)
-        center_of_error, error = _error_of_slopes(release, start, average, answer[: k + 1], variance)
         return RefinedRegression(
             target=target,
             features=tuple(release.feature_names[index] for index in start.features),
@@ -245,38 +240,7 @@ class TargetsPlan(Plan):
             clipped=float(answer[k + 1]) / (SHARE_WEIGHT * clip),
             clipped_error=math.sqrt(variance) / (SHARE_WEIGHT * clip),
             kept=kept,
-            moved=float(np.linalg.norm(start.whitening.T @ weights[1:] - center_of_error))
-            if error is not None
-            else 0.0,
-            error=error,
         )
-
-
-def _error_of_slopes(
-    release: MomentRelease, start: _Start, average: FloatArray, answer: FloatArray, variance: float
-) -> tuple[FloatArray, float | None]:
-    """Return the center of the error of the encoded slopes, and the root of its summed variances; None if unknown.
-
-    The average answer is M(w* − average) plus noise of this variance in each coordinate, M the regressors' moments.
-    """
-    k, n_rows, back = len(start.features), float(max(release.n_rows, 1)), start.whitening
-    moments = n_rows * back @ release.unit_ball_covariance[np.ix_(start.features, start.features)] @ back.T
-    values = np.linalg.eigvalsh(moments)
-    slopes = back.T @ average[1:]
-    # Where the ball hides much of a column, released moments are not those of the rows that the steps read.
-    if release.noise is None or values[0] <= 1e-6 * values[-1] or any(release.describe().clipped):
-        return slopes, None
-    inverse = np.linalg.inv(moments)
-    correction = inverse @ answer[1:]
-    if np.mean(correction**2 / (variance * np.diag(inverse @ inverse))) > _MAX_CORRECTION**2:
-        return slopes, None
-    turned = back.T @ correction
-    of_moments = _noise_off_diagonal(release) ** 2 * (
-        back @ back.T * float(turned @ turned) + np.outer(back @ turned, back @ turned)
-    )
-    covariance = back.T @ inverse @ (variance * np.eye(k) + of_moments) @ inverse @ back
-    error = (1.0 + _MOMENTS_ERROR) ** 2 * float(np.trace(covariance)) + _MOMENTS_ERROR**2 * float(turned @ turned)
-    return slopes + turned, math.sqrt(error)
 
 
 @dataclass(frozen=True, eq=False)
