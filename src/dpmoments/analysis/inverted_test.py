@@ -58,7 +58,8 @@ class Equations(Protocol):
 _MAX_STEPS = 60
 _SETTLED = 1e-9
 """Relative decrease of Q that a last step may promise."""
-_MAX_DAMPING = 1e12
+_MIN_DAMPING, _MAX_DAMPING = 1e-9, 1e12
+"""Shares of the largest curvature that damp a step; valleys are flat, and 1e-4 would take hundreds of steps in some."""
 _EXACT = 1e-7
 """Relative accuracy of the ends of an interval."""
 _NOT_ZERO = 1e-6
@@ -230,10 +231,14 @@ class Search:
                     if self._value(candidate, pull) <= value:
                         moved, promised = candidate, float(slope @ step)
                         break
-                damping = max(10.0 * damping, 1e-4)
+                damping = max(10.0 * damping, _MIN_DAMPING)
             if moved is None:
                 break
-            point, value, damping = moved, self._value(moved, pull), 0.0 if damping < 1e-3 else 0.1 * damping
+            point, value, damping = (
+                moved,
+                self._value(moved, pull),
+                0.0 if damping < 10.0 * _MIN_DAMPING else 0.1 * damping,
+            )
             if promised <= _SETTLED * (value + 1e-9):
                 break
         return point

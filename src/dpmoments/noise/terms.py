@@ -250,7 +250,7 @@ class NoiseTerm:
         cells, squares = self.variances, np.diag(self.variances)
         result = y[:, None] * cells * x * 2.0 + x[:, None] * cells * y
         result[np.diag_indices(len(cells))] += cells @ (x * y) - 2.0 * squares * x * y
-        result = _conjugated(rows, result)
+        result = result if self.matrix is None else _conjugated(rows, result)
         if self.exact is not None:
             # Var(uᵀN b) with the known part: − 2 s yᵀHx + s² rᵀHr, s = (wᵀu)(wᵀb), H the covariances with rᵀC r
             w, r = self.exact

@@ -26,11 +26,14 @@ from dpmoments.rows.sources.local import (
     require_no_guess_of_duckdb,
 )
 from dpmoments.rows.sources.memory import require_columns
+from dpmoments.rows.sources.row_filter import Comparison, kept_rows
 from dpmoments.rows.sources.source import DAMAGED_FILE, FAILED_QUERY, read_quietly
 from dpmoments.schema.columns import Categorical
 
 _ROWS_PER_BATCH = 65_536
 _PARQUET_BUFFER_BYTES = 1 << 20
+_BYTES_OF_BUFFERS = 1 << 26
+"""Most bytes of the buffers of all columns of a Parquet file together."""
 _MIN_ROWS_PER_PIECE = 1 << 18
 """Min rows of a Parquet file per worker, as far as its row groups allow."""
 _BYTES_READ = b"dpmoments.bytes_read"
@@ -125,9 +128,13 @@ class StreamedFileSource(FileSource):
 
 @dataclass(frozen=True, eq=False)
 class ParquetSource(FileSource):
-    """Rows of Parquet files, read batch by batch; ``row_groups`` limits them to some row groups."""
+    """Rows of Parquet files, read batch by batch; ``row_groups`` limits them to some row groups.
+
+    ``comparisons`` limit them to the rows for which all hold.
+    """
 
     row_groups: range | None = field(default=None, kw_only=True)
+    comparisons: tuple[Comparison, ...] = field(default=(), kw_only=True)
 
     def pieces(self) -> list[Self]:
         result: list[Self] = []
@@ -145,8 +152,10 @@ class ParquetSource(FileSource):
         return read_quietly(partial(_parquet_names, path), path)  # of which some may not be text
 
     @property
-    def n_rows(self) -> int:
-        """Number of rows, from the files' footers."""
+    def n_rows(self) -> int | None:
+        """Number of rows, from the files' footers; None if some are left out."""
+        if self.comparisons:
+            return None
         return sum(int(read_quietly(partial(pq.read_metadata, path), path).num_rows) for path in self.paths)
 
     def batches(self, path: Path, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -163,16 +172,20 @@ class ParquetSource(FileSource):
             path,
             metadata=footer,
             pre_buffer=False,
-            buffer_size=_PARQUET_BUFFER_BYTES,
+            buffer_size=max(min(_PARQUET_BUFFER_BYTES, _BYTES_OF_BUFFERS // len(names)), 1 << 13),
             page_checksum_verification=True,
             # Text whose levels are looked up comes as the codes it is stored as: each text is looked up once a batch.
             read_dictionary=levels,
         )
         with read_quietly(open_file, path) as file:
-            batches = file.iter_batches(
-                _ROWS_PER_BATCH, row_groups=self.row_groups, columns=list(names), use_threads=False
-            )
-            yield from self.sliced(batches, path)
+            columns = list(dict.fromkeys([*names, *(comparison.column for comparison in self.comparisons)]))
+            size = min(_ROWS_PER_BATCH, self.largest_part)
+            batches = file.iter_batches(size, row_groups=self.row_groups, columns=columns, use_threads=False)
+            if not self.comparisons:
+                yield from self.sliced(batches, path)
+                return
+            for batch in self.sliced(batches, path):
+                yield kept_rows(batch, self.comparisons).select(list(names))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

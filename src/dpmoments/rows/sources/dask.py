@@ -33,6 +33,7 @@ from dpmoments.rows.sources.engine import (
 )
 from dpmoments.rows.sources.local import LocalSource
 from dpmoments.rows.sources.memory import ArraySource, require_columns
+from dpmoments.rows.sources.row_filter import Comparison, comparisons_of_dask
 from dpmoments.rows.sources.source import FAILED_QUERY, read_quietly
 from dpmoments.rows.summary import Missing
 from dpmoments.rows.threads import single_threaded_blas
@@ -417,27 +418,36 @@ def merged_outcome(seal: Seal | None, job: Any, outcomes: Sequence[Any]) -> Any:
     return sealed(seal, opened_job(seal, job).merged([opened(seal, outcome) for outcome in outcomes]))
 
 
-# Dask frames that are nothing but Parquet files: these are read as files, without a detour over pandas.
+# Dask frames that are nothing but rows of Parquet files: these are read as files, without a detour over pandas.
 
 
-def _scanned_files(frame: Any, names: Sequence[str]) -> tuple[Path, ...] | None:
-    """Return the files whose rows are exactly those of a frame; None unless its plan proves it."""
+def _scanned_files(frame: Any, names: Sequence[str]) -> tuple[tuple[Path, ...], tuple[Comparison, ...]] | None:
+    """Return the files, and the comparisons, whose rows are exactly those of a frame; None unless its plan proves it."""
     plan: Any = getattr(frame, "expr", None)
-    while type(plan).__name__ in OF_COLUMNS:
+    comparisons: list[Comparison] = []
+    while (kind := _kind(plan)) in (*OF_COLUMNS, "Filter"):
+        if kind == "Filter":
+            found = comparisons_of_dask(plan.predicate, plan.frame)
+            if found is None:
+                return None
+            comparisons += found
         plan = plan.frame
-    if type(plan).__name__ != "ReadParquetFSSpec" or not _reads_everything(plan):
+    if kind != "ReadParquetFSSpec" or not _reads_everything(plan):
         return None
+    if comparisons and any((plan.operand("kwargs") or {}).values()):
+        return None  # other types, which treat NaN and empty cells in other ways
     info = plan._dataset_info
     if info.get("has_metadata_file") is not False:
         return None  # a list of groups of rows, which need not be all of a file's
     if "file" not in _names_of(getattr(info.get("fs"), "protocol", None)) or not hasattr(info.get("ds"), "files"):
         return None
     table, paths = info["ds"].schema, tuple(map(Path, info["ds"].files))
+    read = {*names, *(comparison.column for comparison in comparisons)}
     for path in paths:
         held = pq.read_schema(path)
-        if any(held.names.count(name) != 1 or held.field(name).type != table.field(name).type for name in names):
+        if any(held.names.count(name) != 1 or held.field(name).type != table.field(name).type for name in read):
             return None  # Dask fills, or casts
-    return paths or None
+    return (paths, tuple(comparisons)) if paths else None
 
 
 def _reads_everything(plan: Any) -> bool:
@@ -638,11 +648,13 @@ def open_dask(data: Any, schema: Schema, mean: bool, privacy_unit: PrivacyUnit |
 def _files_or_frame(source: _DaskFrameSource) -> DaskSource:
     """Return the source of the files that a frame exactly consists of, else of the frame."""
     reading = source.reading
-    paths = read_quietly(lambda: _scanned_files(source.frame, reading.names), source.where, FAILED_QUERY)
-    if paths is None:
+    files = read_quietly(lambda: _scanned_files(source.frame, reading.names), source.where, FAILED_QUERY)
+    if files is None:
         source.require_read_row_by_row()
         return source
-    return _of_files(ParquetSource(reading.schema, reading.mean, paths, privacy_unit=reading.privacy_unit))
+    paths, comparisons = files
+    unit = reading.privacy_unit
+    return _of_files(ParquetSource(reading.schema, reading.mean, paths, comparisons=comparisons, privacy_unit=unit))
 
 
 def _of_files(files: FileSource) -> _DaskFilesSource:

@@ -35,10 +35,11 @@ from dpmoments.rows.sources.engine import (
 )
 from dpmoments.rows.sources.local import LocalSource
 from dpmoments.rows.sources.memory import require_columns
+from dpmoments.rows.sources.row_filter import Comparison, comparisons_of_spark
 from dpmoments.rows.sources.source import FAILED_QUERY, read_quietly
 from dpmoments.schema.schema import Schema
 
-# Spark frames that are nothing but Parquet files: these are read as files, without a detour over the JVM's rows.
+# Spark frames that are nothing but rows of Parquet files: these are read as files, without a detour over the JVM's rows.
 
 _SAME_IN_BOTH = {
     "double": "double",
@@ -62,8 +63,16 @@ _OTHER_READING = (
 """Settings that make Spark skip rows, or match columns by something other than their names."""
 
 
-def scanned_files(frame: Any, names: Sequence[str]) -> tuple[Path, ...] | None:
-    """Return the local Parquet files whose rows are exactly those of a frame.
+@dataclass(frozen=True)
+class ScannedFiles:
+    """Local Parquet files, and comparisons that choose some of their rows."""
+
+    paths: tuple[Path, ...]
+    comparisons: tuple[Comparison, ...]
+
+
+def scanned_files(frame: Any, names: Sequence[str]) -> ScannedFiles | None:
+    """Return the local Parquet files, and the comparisons, whose rows are exactly those of a frame.
 
     None unless its optimized plan proves it.
 
@@ -71,22 +80,37 @@ def scanned_files(frame: Any, names: Sequence[str]) -> tuple[Path, ...] | None:
     catalog or with options, or converts types.
     """
     types = {field.name: _SAME_IN_BOTH.get(field.dataType.typeName()) for field in frame.schema.fields}
+    types = {name: types[name] for name in names}
     plan = selected(frame, names)._jdf.queryExecution().optimizedPlan()
-    if kind_of(plan) == "Project":
-        kept = plan.projectList()
-        if any(kind_of(kept.apply(index)) != "AttributeReference" for index in range(kept.size())):
+    conditions = []
+    while (kind := kind_of(plan)) in ("Project", "Filter"):
+        if kind == "Filter":
+            conditions.append(plan.condition())
+        elif any(kind_of(kept) != "AttributeReference" for kept in items(plan.projectList())):
             return None  # a name for another column, or a computed one
         plan = plan.child()
-    if kind_of(plan) != "LogicalRelation" or any(types[name] is None for name in names):
+    if kind != "LogicalRelation":
         return None
     relation = plan.relation()
     if kind_of(relation) != "HadoopFsRelation" or not _reads_everything(frame.sparkSession, relation):
+        return None
+    scanned = {int(column.exprId().id()): column for column in items(plan.output())}
+    comparisons: list[Comparison] = []
+    for condition in conditions:
+        found = comparisons_of_spark(condition, {number: str(column.name()) for number, column in scanned.items()})
+        if found is None:
+            return None
+        comparisons += found
+    compared = {comparison.column for comparison in comparisons}
+    kinds = {str(column.name()): str(column.dataType().typeName()) for column in scanned.values()}
+    types |= {name: _SAME_IN_BOTH.get(kinds[name]) for name in compared - set(types)}
+    if None in types.values():
         return None
     indices = [urlsplit(str(index)) for index in relation.location().inputFiles()]
     if not indices or any(index.scheme != "file" or index.netloc for index in indices):
         return None
     paths = tuple(Path(unquote(index.path)) for index in indices)
-    return paths if all(_holds(path, names, types) for path in paths) else None
+    return ScannedFiles(paths, tuple(comparisons)) if all(_holds(path, [*types], types) for path in paths) else None
 
 
 def selected(frame: Any, names: Sequence[str]) -> Any:
@@ -432,6 +456,7 @@ It applies beyond four partitions for each core.
 _KEY_PROPERTY = "dpmoments.key"
 _LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
 """PySpark's loggers of query errors, which quote the values where queries stop."""
+_SKIPPING = ("spark.sql.parquet.filterPushdown", "spark.sql.orc.filterPushdown")
 _NESTED = ("struct", "array", "map", "variant")
 
 
@@ -511,8 +536,9 @@ class _SparkFrameSource(SparkSource):
         sealed_job = _sealed_job(replace(job, reading=reading), seal)
         frame = selected(self.frame, self.reading.names).coalesce(self.max_tasks)
         rows = frame.mapInArrow(partial(_outcome_of_batches, sealed_job), "outcome binary")
-        results = rows.rdd.map(_bytes_of_row)
-        return results, results.getNumPartitions()
+        with _read_row_by_row(self.session):
+            results = rows.rdd.map(_bytes_of_row)
+            return results, results.getNumPartitions()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -576,15 +602,16 @@ def open_spark(data: Any, schema: Schema, mean: bool, privacy_unit: PrivacyUnit 
     if not plan.deterministic():
         raise InputValueError(Message("spark-not-deterministic"))
     with _unquoted():  # of a frame in memory, making a plan may run it
-        paths = read_quietly(lambda: scanned_files(data, reading.names), "the Spark frame", FAILED_QUERY)
+        files = read_quietly(lambda: scanned_files(data, reading.names), "the Spark frame", FAILED_QUERY)
         on_disk = None
-        if paths is None:
+        if files is None:
             on_disk = read_quietly(lambda: rows_on_disk(data, reading.names), "the Spark frame", FAILED_QUERY)
     if on_disk is not None:
         raise InputValueError(on_disk)
-    if paths is None:
+    if files is None:
         return _SparkFrameSource(reading, data.sparkSession, data)
-    return _of_files(data.sparkSession, ParquetSource(schema, mean, paths, privacy_unit=privacy_unit))
+    parquet = ParquetSource(schema, mean, files.paths, comparisons=files.comparisons, privacy_unit=privacy_unit)
+    return _of_files(data.sparkSession, parquet)
 
 
 def open_files_on_spark(files: FileSource) -> SparkSource:
@@ -664,6 +691,23 @@ def _serializer() -> Any:
     from pyspark.serializers import CPickleSerializer
 
     return CPickleSerializer()
+
+
+@contextmanager
+def _read_row_by_row(session: Any) -> Iterator[None]:
+    """Stop Spark from skipping groups of rows by their least and largest numbers.
+
+    NaN is in neither, but greater than every number: a row of 10 would decide whether ``x > 5`` keeps the rows of NaN in
+    its group.
+    """
+    before = {name: session.conf.get(name) for name in _SKIPPING}
+    try:
+        for name in _SKIPPING:
+            session.conf.set(name, "false")
+        yield
+    finally:
+        for name, value in before.items():
+            session.conf.set(name, value)
 
 
 @contextmanager
