@@ -59,7 +59,10 @@ _MAX_STEPS = 60
 _SETTLED = 1e-9
 """Relative decrease of Q that a last step may promise."""
 _MIN_DAMPING, _MAX_DAMPING = 1e-9, 1e12
-"""Shares of the largest curvature that damp a step; valleys are flat, and 1e-4 would take hundreds of steps in some."""
+"""Shares of the largest curvature that damp a step.
+
+In a flat valley a least share of 1e-4 would take hundreds of steps.
+"""
 _EXACT = 1e-7
 """Relative accuracy of the ends of an interval."""
 _NOT_ZERO = 1e-6

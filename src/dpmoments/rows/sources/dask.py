@@ -422,7 +422,10 @@ def merged_outcome(seal: Seal | None, job: Any, outcomes: Sequence[Any]) -> Any:
 
 
 def _scanned_files(frame: Any, names: Sequence[str]) -> tuple[tuple[Path, ...], tuple[Comparison, ...]] | None:
-    """Return the files, and the comparisons, whose rows are exactly those of a frame; None unless its plan proves it."""
+    """Return the files, and the comparisons, whose rows are exactly those of a frame.
+
+    None unless its plan proves it.
+    """
     plan: Any = getattr(frame, "expr", None)
     comparisons: list[Comparison] = []
     while (kind := _kind(plan)) in (*OF_COLUMNS, "Filter"):

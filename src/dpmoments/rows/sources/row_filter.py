@@ -1,5 +1,6 @@
-"""Filters of frames that are applied as files are read: comparisons of columns with values, all of which hold.
+"""Filters of frames that are applied as files are read.
 
+A filter is comparisons of columns with values, all of which must hold.
 A row is kept or left out by its own cells, as Arrow compares them, and only plans are accepted whose engine compares every cell
 in the same way. Everything else is left to the engine.
 """
@@ -126,7 +127,7 @@ def comparisons_of_spark(condition: Any, names: Mapping[int, str]) -> list[Compa
 
 
 def _class_of(node: Any) -> str:
-    """Return the class name of an expression; the empty string for one that Catalyst does not bring itself."""
+    """Return the class name of an expression; empty if it is not one of Catalyst's own."""
     name = str(node.getClass().getName())
     package, _, kind = name.rpartition(".")
     return kind if package == "org.apache.spark.sql.catalyst.expressions" else ""
@@ -139,7 +140,7 @@ def _scanned_name(node: Any, names: Mapping[int, str]) -> str | None:
 
 
 def _spark_value(literal: Any, kind: str) -> float | int | str | None:
-    """Return the value of a literal of the cells' type; None for another type, null, NaN and infinity."""
+    """Return a literal's value; None unless it is finite and of the cells' type."""
     if str(literal.dataType().simpleString()) != kind or literal.value() is None:
         return None
     if kind == "string":
@@ -156,7 +157,10 @@ _DASK_OPERATORS = {"EQ": "==", "GT": ">", "GE": ">=", "LT": "<", "LE": "<="}
 
 
 def comparisons_of_dask(predicate: Any, frame: Any) -> list[Comparison] | None:
-    """Return the comparisons of columns of ``frame`` that a predicate consists of; None for any other predicate."""
+    """Return the comparisons of columns of ``frame`` that a predicate consists of.
+
+    None for any other predicate.
+    """
     kind = type(predicate).__name__ if type(predicate).__module__.startswith("dask.dataframe.") else ""
     if kind == "And":
         sides = [comparisons_of_dask(side, frame) for side in (predicate.left, predicate.right)]

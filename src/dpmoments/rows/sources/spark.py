@@ -72,9 +72,9 @@ class ScannedFiles:
 
 
 def scanned_files(frame: Any, names: Sequence[str]) -> ScannedFiles | None:
-    """Return the local Parquet files, and the comparisons, whose rows are exactly those of a frame.
+    """Return the Parquet files, and the comparisons, whose rows are exactly those of a frame.
 
-    None unless its optimized plan proves it.
+    None unless its optimized plan proves it. The files are local.
 
     All of the files hold the columns in the frame's types. None if the plan has further steps, reads from a cache or a
     catalog or with options, or converts types.
