@@ -254,4 +254,4 @@ def test_an_event_log_holds_nothing_of_files_and_refuses_frames(told: dict[str, 
     assert found.pop("in the event log") == []
     assert found.pop("counts") == []
     assert {name for name, said in found.items() if said == "read"} == {"files", "a filter"}
-    assert all(name == "files" or "spark.eventLog.enabled=false" in said for name, said in found.items())
+    assert all(said == "read" or "spark.eventLog.enabled=false" in said for said in found.values())
