@@ -241,13 +241,17 @@ def main() -> None:
     parser.add_argument("--replications", type=int, default=200)
     parser.add_argument("--results", type=Path, default=Path("answers-coverage.jsonl"))
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--made", action="store_true", help="the tables made for this, in place of the judge half's")
     options = parser.parse_args()
     done = {}
     if options.results.exists():
         for line in options.results.read_text(encoding="utf-8").splitlines():
             cell, counts = json.loads(line)
             done[tuple(cell)] = counts
-    cells = [(name, *budget, options.replications) for name in TABLES for budget in BUDGETS]
+    names = [name for name in TABLES if (name in MADE) == options.made]
+    every = [(name, *budget) for name in names for budget in BUDGETS]
+    most = {cell: max((known[3] for known in done if known[:3] == cell), default=0) for cell in every}
+    cells = [(*cell, max(most[cell], options.replications)) for cell in every]
     left = [cell for cell in cells if cell not in done]
     with ProcessPoolExecutor(options.workers) as pool, options.results.open("a", encoding="utf-8") as file:
         for cell, counts in zip(left, pool.map(measured, left), strict=True):
@@ -255,7 +259,7 @@ def main() -> None:
             file.write(json.dumps([cell, counts]) + "\n")
             file.flush()
             print(cell, counts, flush=True)
-    write_part(PAGE, "answers", lines_of({cell: done[cell] for cell in cells}))
+    write_part(PAGE, "made" if options.made else "answers", lines_of({cell: done[cell] for cell in cells}))
 
 
 if __name__ == "__main__":

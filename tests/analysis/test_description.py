@@ -204,3 +204,32 @@ def test_a_mean_of_a_date_that_noise_dominates_is_no_date() -> None:
     table = pa.table({"day": [dt.date(2020, 1, 1)] * 20})
     release = dpm.release(table, dpm.Schema(dpm.Date("day", "1900-01-01", "2022-01-01")), epsilon=0.01, insecure_seed=0)
     assert release.describe().table()[1][1] == "noise"
+
+
+def test_a_share_that_noise_hides_is_shown_as_below_its_largest_value() -> None:
+    """Not as a bare 0; among many empty levels none is called a number by chance."""
+    rng = np.random.default_rng(0)
+    levels = [f"l{index}" for index in range(40)]
+    few = rng.choice(levels, 20_000, p=[0.5, 0.3, *[0.2 / 8] * 8, *[0.0] * 30])
+    schema = dpm.Schema(dpm.Categorical("level", levels), dpm.Numeric("x", 0, 1))
+    shown_as_numbers = 0
+    for seed in range(12):
+        release = dpm.release(
+            pa.table({"level": few, "x": rng.random(20_000)}), schema, epsilon=0.5, insecure_seed=seed
+        )
+        found = release.describe()
+        cells = [row[1] for row in found.table()[1:-1]]
+        upper = np.maximum(found.conf_int()[:, 1], found.mean_noise)[:-1]
+        below = np.array([cell.startswith("below ") for cell in cells])
+        assert not below[:2].any()
+        hidden = np.array(found.mean_is_noise)[:-1]
+        np.testing.assert_array_equal(below, found.share_is_unclear[:-1] & ~hidden)
+        assert all(
+            float(cell[6:]) == pytest.approx(end, rel=0.06)
+            for cell, end in zip(cells, upper, strict=True)
+            if cell[0] == "b"
+        )
+        shown_as_numbers += int((~below[10:]).any())
+        assert "“below”: a share" in str(found)
+        assert found["level=l39"].table()[1][1] == cells[39]
+    assert shown_as_numbers <= 2

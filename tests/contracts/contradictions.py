@@ -260,7 +260,16 @@ def described(release: dpm.MomentRelease, found: Found) -> None:
             not deviation > (high[index] - low[index]) / 2.0 * (1.0 + 1e-9), f"deviation of {name} beyond its bounds"
         )
         found.unless(np.isclose(deviation**2, variances[index], rtol=1e-9), f"deviation and covariance of {name}")
-        found.unless(row[1] in ("noise", "–") or math.isfinite(number_of(row[1])), f"mean of {name}: {row[1]}")
+        below = row[1].startswith("below ")
+        found.unless(below or row[1] in ("noise", "–") or math.isfinite(number_of(row[1])), f"mean of {name}: {row[1]}")
+        if below:
+            shown_as(
+                found,
+                f"mean of {name}",
+                row[1].removeprefix("below "),
+                max(float(ends[1]), float(answer.mean_noise[index])),
+            )
+            found.unless(ends[0] <= 0.0 or answer.share_is_unclear[index], f"mean of {name}: {row[1]}, {ends}")
         no_finer_than_its_error(found, f"mean of {name}", row[1], float(answer.mean_noise[index]))
         no_finer_than_its_error(found, f"deviation of {name}", row[3], float(answer.standard_deviation_noise[index]))
         if answer.clipping is not None:

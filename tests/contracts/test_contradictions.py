@@ -109,7 +109,7 @@ def test_many_groups_counts_forecasts_and_pictures_do_not_contradict_themselves(
         (grouped, naive_bayes.naive_bayes, "priors / priors.sum()", "priors / counts.sum()"),
         (counted, CountTable.conf_int, "np.floor(upper)", "np.floor(upper) - 30.0"),
         (counted, CountTable._columns, 'f"{share:.1%}"', 'f"{share * 1.01:.1%}"'),
-        (forecasted, forecast_table.column_table, "{seen[index]:.2g}", "{1.1 * seen[index]:.2g}"),
+        (forecasted, forecast_table._seen_from, "{smallest:.2g}", "{1.1 * smallest:.2g}"),
         (forecasted, forecast_table._plain_columns, "typical.means.tolist()", "(-typical.means).tolist()"),
         (drawn_alike, intervals._draw, "[low, high], [row, row]", "[low, 0.9 * high], [row, row]"),
         (drawn_alike, intervals._draw, "ax.plot(line.value, row", "ax.plot(1.01 * line.value, row"),
@@ -121,4 +121,7 @@ def test_planted_contradictions_of_groups_counts_forecasts_and_pictures_are_foun
     reader: Any, function: Any, before: str, after: str
 ) -> None:
     with planted(function, before, after):
-        assert pictured(0, 1) if reader is drawn_alike else others_contradict(0, "made", [reader])
+        if reader is drawn_alike:
+            assert pictured(0, 1)
+        else:  # in the survey noise hides whole classes
+            assert others_contradict(0, "made", [reader]) or others_contradict(2, "survey", [reader])

@@ -24,7 +24,8 @@ from dpmoments.analysis.clipping import NAMED_RATIO, TableBounds, is_of_table, l
 from dpmoments.analysis.confidence import deviations_for, fieller_interval
 from dpmoments.analysis.functionals import WHY_NOISE_UNKNOWN, FeatureVariances, LocalMoments
 from dpmoments.analysis.released import Released, cautions_in_full, chosen_features, indices_of
-from dpmoments.foundation.arrays import FloatArray
+from dpmoments.analysis.resolvability import p_values, resolved
+from dpmoments.foundation.arrays import BoolArray, FloatArray
 from dpmoments.messages.message import Message
 from dpmoments.noise.terms import NoiseLaw
 from dpmoments.privacy.statement import PrivacyStatement
@@ -62,6 +63,9 @@ class Description(Answer):
         Mean before repair, the center of intervals.
     bounds : tuple of two ndarrays of shape (d,)
         Public bounds of the features.
+    share_is_unclear : ndarray of bool, shape (d,)
+        True for shares that noise does not distinguish from 0, by Holm's correction over all shares at 5 %. They are shown as
+        below the upper end of their interval, or one noise SD if that is larger.
     noise : NoiseLaw or None
         Noise distribution of the moments.
     clipping : TableBounds or None
@@ -87,6 +91,7 @@ class Description(Answer):
     sampling_variance: FloatArray
     noisy_mean: FloatArray | None
     bounds: tuple[FloatArray, FloatArray]
+    share_is_unclear: BoolArray
     noise: NoiseLaw | None = None
     clipping: TableBounds | None = None
     about_rows: str = ""
@@ -112,6 +117,7 @@ class Description(Answer):
             "standard_deviation_noise",
             "root_mean_square",
             "noisy_mean",
+            "share_is_unclear",
         )
         every = ((name, getattr(self, name)) for name in arrays)
         parts: dict[str, Any] = {name: None if values is None else values[chosen] for name, values in every}
@@ -149,6 +155,10 @@ class Description(Answer):
         words = "± noise: standard deviation of the privacy noise in the number to its left, before repair."
         if any(self.mean_is_noise) or any(self.standard_deviation_is_noise):
             words += " “noise”: the noise is as large as the value, so no value is shown."
+        if any(self._below):
+            words += (
+                " “below”: a share that noise does not distinguish from 0, and its largest value (95 % confidence)."
+            )
         return words
 
     @property
@@ -156,6 +166,14 @@ class Description(Answer):
         """True if the noise on a mean is at least the SD of a guess within the public bounds."""
         lower, upper = self.bounds
         return [bool(noise) for noise in self.mean_noise >= (upper - lower) / math.sqrt(12.0)]
+
+    @property
+    def _below(self) -> list[float]:
+        """Upper ends of the shares shown as below them; 0 for other features."""
+        shown = self.share_is_unclear & ~np.array(self.mean_is_noise, dtype=bool)
+        if not shown.any():
+            return [0.0] * len(shown)
+        return [float(end) for end in np.where(shown, np.maximum(self.conf_int()[:, 1], self.mean_noise), 0.0)]
 
     @property
     def standard_deviation_is_noise(self) -> list[bool]:
@@ -257,7 +275,7 @@ class Description(Answer):
                 "mean",
                 self.mean,
                 "mean",
-                self._as_dates(_describe_values(means, self.mean_noise, self.mean_is_noise), means, self.mean_is_noise),
+                self._as_dates(self._mean_cells(means), means, self.mean_is_noise),
             ),
             Column("mean_noise", self.mean_noise, "± noise", self._with_units(self.mean_noise)),
             Column("mean_is_noise", self.mean_is_noise),
@@ -271,6 +289,12 @@ class Description(Answer):
             Column("standard_deviation_is_noise", self.standard_deviation_is_noise),
             *self._table_columns(),
         ]
+
+    def _mean_cells(self, means: FloatArray) -> list[str]:
+        below = np.array(self._below)
+        cells = _describe_values(means, self.mean_noise, self.mean_is_noise)
+        ends = rounded_cells(below, self.mean_noise)
+        return [f"below {end}" if most > 0.0 else cell for cell, end, most in zip(cells, ends, below, strict=True)]
 
     def _table_columns(self) -> list[Column]:
         """Return columns for the limits of the table itself, if rows were clipped to a ball."""
@@ -407,6 +431,7 @@ def describe(release: Released, columns: Sequence[str] | None = None) -> Descrip
         sampling_variance=_sampling_variance(release, mean_noise) if with_mean else unknown,
         noisy_mean=LocalMoments.of(release).location if with_mean else None,
         bounds=release.schema.feature_bounds,
+        share_is_unclear=_unclear_shares(release, mean_noise),
         noise=release.noise,
         clipping=clipping,
         about_rows="" if clipping is None else clipping.description,
@@ -414,6 +439,26 @@ def describe(release: Released, columns: Sequence[str] | None = None) -> Descrip
         dates={column.name: column for column in release.schema.columns if isinstance(column, Date)},
     )
     return result if columns is None else result.part(chosen_features(release, columns))
+
+
+def _unclear_shares(release: Released, noise: FloatArray) -> BoolArray:
+    """Return a mask of the shares that noise does not distinguish from 0."""
+    law, result, constraints = (
+        release.noise,
+        np.zeros(len(noise), dtype=bool),
+        Constraints.of(release.schema, mean=True),
+    )
+    shares = np.zeros(len(noise), dtype=bool)
+    for block in constraints.blocks:
+        shares[block.features] = True
+    shares[list(constraints.flags)] = True
+    shares &= noise > 0.0
+    if law is None or not shares.any():
+        return result
+    own = noise[shares]
+    far = np.maximum(LocalMoments.of(release).location[shares], 0.0) / own
+    result[shares] = ~resolved(p_values(far, own**2, np.zeros_like(own), law))
+    return result
 
 
 def clipping_warning(release: Released) -> Message | None:

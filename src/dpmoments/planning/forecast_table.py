@@ -221,9 +221,14 @@ def column_table(noise: ForecastNoise) -> list[tuple[str, ...]]:
     for index, (name, mean, of_mean, deviation, of_deviation) in enumerate(rows):
         guesses = ((mean, typical.assumed_means[index]), (deviation, typical.assumed[index]))
         mean, deviation = (f"~{text}" if assumed and text != _NOISE else text for text, assumed in guesses)
-        smallest = ("none" if math.isinf(seen[index]) else f"{seen[index]:.2g}",) if noise.n_pairs else ()
+        smallest = (_seen_from(float(seen[index])),) if noise.n_pairs else ()
         lines.append((name, mean, of_mean, deviation, "–" if typical.shares[index] else of_deviation, *smallest))
     return lines
+
+
+def _seen_from(smallest: float) -> str:
+    """Format the smallest correlation, – for a feature that is compared with no other."""
+    return "–" if math.isnan(smallest) else "none" if math.isinf(smallest) else f"{smallest:.2g}"
 
 
 def correlation_text(noise: ForecastNoise) -> str:
