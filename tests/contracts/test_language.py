@@ -58,6 +58,7 @@ PHRASES = {
     "comes to": r"\bcomes? to\b",
     "words for nothing": r"\bwords? for nothing\b",
     "tell apart": r"\btell?s? .{0,12}apart\b|\btold apart\b",
+    "label of a warning": r"\b(WARNING|CAUTION|Caution)[:.]",
     "where it is": r"^.{0,40}\bwhere (it|they|there|that) (is|are)\b",
 }
 """What no docstring, message or reader page says."""
@@ -160,6 +161,7 @@ def test_nothing_forbidden_is_said() -> None:
         ('def f():\n    """Those of it."""\n', "no verb"),
         ('A = 1\n"""It is one."""\n', "pronoun"),
         ('raise ValueError("there are so many rows")\n', "so many"),
+        ('print("Caution. Few rows were read.")\n', "label of a warning"),
         ('raise ValueError(f"{x} is no column of the table")\n', "is no x"),
         ('class A:\n    """Rows.\n\n    Nobody is told of them.\n    """\n', "told"),
     ],

@@ -60,9 +60,9 @@ def ols(
     intercept : bool, optional
         Fit an intercept; default: if a mean was released.
     reference : sequence of str or mapping, optional
-        Reference levels, ``["region=north"]`` or ``{"region": "north"}``: other levels of the column are compared with them.
-        If all levels of a column are in the fit, one has to be left out, since they add up to one. Default: the most frequent
-        level in the release.
+        Levels such as ``region=north`` (a list, or ``{"region": "north"}``) with which the other levels of their columns are
+        compared. If all levels of a column are in the fit, one must be left out, since they add up to one. Default: the most
+        frequent level in the release.
     level : float
         Confidence of intervals and bounds.
     cov_type : {"auto", "HC1", "nonrobust"}

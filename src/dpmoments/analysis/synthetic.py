@@ -60,7 +60,7 @@ class _Margin:
 
     @classmethod
     def of(cls, mean: float, variance: float, lower: float, upper: float) -> _Margin:
-        """Return the beta distribution of this mean and variance on the bounds; normal without."""
+        """Return the beta distribution of this mean and variance on the bounds, or a normal one."""
         if not (math.isfinite(lower) and math.isfinite(upper)):
             return cls(mean + math.sqrt(max(variance, 0.0)) * _GRID)
         width = upper - lower
