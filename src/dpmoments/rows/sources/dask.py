@@ -24,6 +24,7 @@ from dpmoments.rows.sources.engine import (
     FAN_IN,
     EngineSource,
     Failure,
+    FilePieces,
     JobOutcome,
     PartitionJob,
     PassProgress,
@@ -31,7 +32,6 @@ from dpmoments.rows.sources.engine import (
     Seal,
     require_installed,
 )
-from dpmoments.rows.sources.local import LocalSource
 from dpmoments.rows.sources.memory import ArraySource, require_columns
 from dpmoments.rows.sources.row_filter import Comparison, comparisons_of_dask
 from dpmoments.rows.sources.source import FAILED_QUERY, read_quietly
@@ -614,23 +614,8 @@ class _DaskArraySource(DaskSource):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class _DaskFilesSource(DaskSource):
+class _DaskFilesSource(FilePieces, DaskSource):
     """Rows of files, in pieces that Dask's workers read as this process would."""
-
-    pieces: tuple[LocalSource[Any], ...]
-    known_rows: int | None
-
-    @property
-    def where(self) -> str:
-        return "the table"
-
-    @property
-    def fingerprinted(self) -> bool:
-        return False  # a local pass trusts files, too
-
-    @property
-    def n_rows(self) -> int | None:
-        return self.known_rows
 
     def cut(self) -> CutGraph:
         return CutGraph([PartitionTask.of_value(piece) for piece in self.pieces])

@@ -477,6 +477,26 @@ class EngineSource(ABC):
         return f"{type(self).__name__}()"
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class FilePieces(EngineSource):
+    """Rows of files, in pieces that workers read as this process would."""
+
+    pieces: tuple[LocalSource[Any], ...]
+    known_rows: int | None
+
+    @property
+    def where(self) -> str:
+        return "the table"
+
+    @property
+    def fingerprinted(self) -> bool:
+        return False  # a local pass trusts files, too
+
+    @property
+    def n_rows(self) -> int | None:
+        return self.known_rows
+
+
 class PassProgress:
     """Hundredths of a pass, each reported once."""
 

@@ -26,6 +26,7 @@ from dpmoments.privacy.unit import PrivacyUnit
 from dpmoments.rows.sources.arrow import ArrowSource, FileSource, ParquetSource
 from dpmoments.rows.sources.engine import (
     EngineSource,
+    FilePieces,
     JobOutcome,
     PartitionJob,
     PassProgress,
@@ -542,23 +543,8 @@ class _SparkFrameSource(SparkSource):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class _SparkFilesSource(SparkSource):
+class _SparkFilesSource(FilePieces, SparkSource):
     """Rows of files, in pieces that Spark's workers read as this process would."""
-
-    pieces: tuple[LocalSource[Any], ...]
-    known_rows: int | None
-
-    @property
-    def where(self) -> str:
-        return "the table"
-
-    @property
-    def fingerprinted(self) -> bool:
-        return False  # a local pass trusts files, too
-
-    @property
-    def n_rows(self) -> int | None:
-        return self.known_rows
 
     def results(self, job: PartitionJob, seal: Seal) -> tuple[Any, int]:
         from pyspark import RDD
