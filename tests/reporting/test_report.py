@@ -442,3 +442,12 @@ def test_intervals_in_statements_have_the_signs_of_the_answers(level: float) -> 
     estimate = fit.estimates[1]
     assert (low, high) == pytest.approx((-estimate.upper, -estimate.lower), abs=0.006)
     assert (low < 0.0) is (level > 0.95)
+
+
+def test_dates_and_durations_are_aligned_as_numbers() -> None:
+    table = page_module.PageTable.of(
+        "", [("feature", "mean", "± noise"), ("age", "44.0", "0.27"), ("day", "2019-12-24", "0.026 years")]
+    )
+    assert table.number_columns == (False, True, True)
+    words = page_module.PageTable.of("", [("feature", "mean"), ("age", "44.0"), ("day", "12 months later")])
+    assert words.number_columns == (False, False)

@@ -69,7 +69,11 @@ _DECIDED_BY_NOISE = (
 )
 """Texts shown in place of a number or a verdict that would carry no information."""
 _VERDICT = "verdict"
-_NUMBER = re.compile(r"[<>~±]?\s*[-+−]?[\d,]*\.?\d+(e[-+]?\d+)?\s*%?|[-+−]?(inf|∞)|nan|–|\[.*\]")
+_NUMBER = re.compile(
+    r"[<>~±]?\s*[-+−]?[\d,]*\.?\d+(e[-+]?\d+)?\s*(%|seconds|minutes|hours|days|weeks|months|years)?"
+    r"|\d{4}-\d\d-\d\d(T[\d:.]+)?|[-+−]?(inf|∞)|nan|–|\[.*\]"
+)
+"""Numbers, durations, dates, and what stands for a number."""
 
 
 @dataclass(frozen=True)
