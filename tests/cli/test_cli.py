@@ -334,7 +334,7 @@ def test_init_of_globs_folders_and_compressed_text(run: Run) -> None:
         ("t.csv", b"39,Private,13\n40,Private,9\n", "holds numbers in place of column names"),
         ("t.csv", b"", "has no columns"),
         ("t.csv", b",\n1,2\n", "no columns with names"),
-        ("t.csv", b"age;sex\n1;2\n", "by \";\" 2: pass --delimiter ';'"),
+        ("t.csv", b"age;sex\n1;2\n", "would have 2 by \";\": pass --delimiter ';'"),
         ("t.csv", b"a,b,a\n1,2,3\n", "two columns with the same name"),
         ("t.csv", b"\xff\xfe\x00a\n", "not a text file in UTF-8"),
         ("t.csv.gz", b"not compressed\n", "cannot be read"),

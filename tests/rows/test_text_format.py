@@ -304,13 +304,13 @@ SIMPLE = Schema(
     dpm.Numeric("age", 0, 100, missing="error"), dpm.Boolean("smokes", missing="error"), dpm.Categorical("town", ["a"])
 )
 FAULTS: dict[str, tuple[bytes, TextFormat | None, str]] = {
-    "semicolons": (f"age;smokes;town\n1,5;1;{SECRET}\n".encode(), None, 'would have 3 by ";": pass delimiter=";"'),
+    "semicolons": (f"age;smokes;town\n1,5;1;{SECRET}\n".encode(), None, "would have 3 by \";\": pass delimiter=';'"),
     "tabs": (
         f"age\tsmokes\ttown\n{SECRET}\t1\tb\n".encode(),
         None,
         r'would have 3 by "\\t", a tab: pass delimiter="\\t"',
     ),
-    "commas": (f"age,smokes,town\n1,1,{SECRET}\n".encode(), TextFormat(delimiter=";"), 'pass delimiter=","'),
+    "commas": (f"age,smokes,town\n1,1,{SECRET}\n".encode(), TextFormat(delimiter=";"), "pass delimiter=','"),
     "no such column": (f"{SECRET};b;c\n1;2;3\n".encode(), None, "has no column 'age', 'smokes', 'town' among its 1"),
     "decimal comma": (f'age,smokes,town\n"4711,5",1,{SECRET}\n'.encode(), None, "'age' does not have .*decimal=','"),
     "thousands": (

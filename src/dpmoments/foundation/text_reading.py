@@ -249,7 +249,7 @@ def other_delimiter(
     Only that line is read, and only for the message: the delimiter used never depends on the file.
 
     >>> print(other_delimiter("age;sex", ",", TextFormat(), lambda names: len(names) > 1))
-    by the delimiter "," its first line names 1 column(s), by ";" 2: pass delimiter=';'
+    its first line has 1 column(s) by the delimiter "," and would have 2 by ";": pass delimiter=';'
     """
     result = len(names_in(line, delimiter, text_format))
     for mark, written in _DELIMITERS.items():

@@ -686,7 +686,7 @@ TABLE_REFUSALS: Mapping[str, str] = MappingProxyType(
             "damaged, or not a text file in {encoding}: if it is text, pass the encoding it was saved in"
         ),
         "other-delimiter": (
-            "by the delimiter {by} its first line names {count} column(s), by {other_by} {other_count}: pass "
+            "its first line has {count} column(s) by the delimiter {by} and would have {other_count} by {other_by}: pass "
             "{argument:delimiter={delimiter}}"
         ),
         "text-for-number": (
