@@ -290,7 +290,7 @@ def test_the_command_writes_what_the_function_does(tmp_path: Path, capsys: pytes
     page = _report_page(release, regressions=["income ~ age"], groups=[("region", "income")], level=0.9)
     assert path.read_text(encoding="utf-8") == page
     assert main(["report", str(file), "-o", str(path), *asked]) == 1
-    assert "name another, or pass --overwrite" in " ".join(capsys.readouterr().err.split())
+    assert "choose another name, or pass --overwrite" in " ".join(capsys.readouterr().err.split())
     assert main(["report", str(file), "-o", str(path), "--overwrite"]) == 0
     assert main(["report", str(file), "-o", str(path), "--overwrite", "--groups", "region"]) == 1
     assert "write COLUMN:OF" in capsys.readouterr().err
