@@ -116,7 +116,7 @@ def test_mistakes_are_refused() -> None:
     for questions, part in (
         ({}, "state a question"),
         ({"regressions": [["region", "age"]]}, "several features"),
-        ({"regressions": [["income", "agee"]]}, "Did you mean 'age'"),
+        ({"regressions": [["income", "agee"]]}, "did you mean 'age'"),
         ({"regressions": [["income"]]}, "a target and its regressors"),
     ):
         with pytest.raises(ValueError, match=part):
