@@ -25,9 +25,8 @@ from dpmoments.rows.histogram import (
     RowStatistic,
     require_rowwise,
 )
-from dpmoments.rows.kernel import ClippedProducts, MomentSummary
+from dpmoments.rows.kernel import ClippedProducts, MomentSummary, MovedNumbers
 from dpmoments.rows.moments import Moments
-from dpmoments.rows.moved_numbers import MovedNumbers
 from dpmoments.rows.sources.opening import open_source
 from dpmoments.rows.sources.source import Source
 from dpmoments.rows.summary import Adapted, Missing, Summary
