@@ -204,7 +204,9 @@ def _kinds_of(sentence: str) -> Kinds:
             kinds[f"{name}?"] = "message"
         elif name:
             own = spec in ("phrase", "message", "messages")
-            kinds[name] = str(spec) if own else "names" if spec in ("all", "listed") else "number" if spec else "fact"
+            kinds[name] = (
+                str(spec) if own else "names" if spec in ("all", "and no", "listed") else "number" if spec else "fact"
+            )
     return kinds
 
 

@@ -85,6 +85,8 @@ class _Names(tuple["Fact", ...]):
             return ", ".join(map(repr, names))
         if spec == "messages":
             return "; ".join(names)
+        if spec == "and no":
+            return " and no ".join(names)
         return ", ".join(names) if spec == "all" else listed(names, quoted=spec != "plain")
 
 
