@@ -7,7 +7,7 @@ Every turn runs each row once, and ``numpy.linalg.eigh`` of a 500 × 500 matrix,
 those of a release that was just loaded from its file (what a release has computed once it keeps) with up to 500 numbers of
 20,000 rows, printed as text, by one thread. Three budgets make the release mostly noise, clear, and (of 100 numbers) between:
 every coefficient of ``ols`` has an interval, by test inversion. Commands and the first release run in processes of their own.
-The first turn is not counted. At 500 numbers a fit between the two takes too long to be here.
+The first turn is not counted. Of 500 numbers a fit between the two is not measured.
 
 ``--page`` writes the table, and what it was measured with, into docs/evidence/scale.md.
 """
