@@ -16,8 +16,9 @@ from scipy.special import ndtri
 
 import dpmoments as dpm
 from dpmoments.analysis.clipping import ClippingBounds, TableBounds, largest_variance
-from dpmoments.analysis.correlations import CLIPPED
 from dpmoments.analysis.description import clipping_warning
+from dpmoments.analysis.resolvability import NOT_CLEAR_CLIPPED
+from dpmoments.reporting.sections import _unresolved_pairs as unresolved_pairs
 from support.said import refused
 
 SLACK = 1e-9
@@ -355,9 +356,13 @@ def test_correlations_of_named_columns_have_a_sign_only_if_the_table_has_it() ->
             assert (found.verdict[0][row] in ("positive", "negative")) <= sure
             if found.lower[0, row] > 0.0 and not sure:
                 assert found.verdict[0][row].startswith("not clear")
-        assert found.verdict[1][2] != CLIPPED  # neither is named
+        assert found.verdict[1][2] != NOT_CLEAR_CLIPPED  # neither is named
         assert found.to_pandas().loc[("sales", "e"), "verdict"] == found.verdict[0][5]
-        not_clear += sum(word == CLIPPED for word in found.verdict[0])
+        not_clear += sum(word == NOT_CLEAR_CLIPPED for word in found.verdict[0])
+        said = [found.verdict[row][other] for row in range(6) for other in range(row)]
+        unclear = sum(word not in ("", "positive", "negative") for word in said)
+        pages = unresolved_pairs(release, found, len(said))
+        assert unclear == sum(int(words.split(" of ")[0]) for words in pages)
     assert not_clear > 0
     assert missed <= 0.1 * RELEASES
     assert wider >= 0.25 * RELEASES  # what the intervals of the clipped rows leave out

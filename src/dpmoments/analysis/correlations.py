@@ -37,6 +37,7 @@ from dpmoments.analysis.released import correlation_of as correlation_of
 from dpmoments.analysis.resolvability import (
     ERROR_RATE,
     NOISE_UNKNOWN,
+    NOT_CLEAR_CLIPPED,
     NOT_ESTIMABLE,
     estimable,
     format_findings,
@@ -199,11 +200,6 @@ def _crossing(f: Callable[[FloatArray], FloatArray], inner: FloatArray, outer: F
     return outer
 
 
-CLIPPED = "not clear (clipped)"
-"""Verdict on a pair with a column of which clipping may hide much.
-
-The table itself may have the other sign.
-"""
 _UNEVEN = (
     "Not shown: {names}. In the clipped rows the two levels of its column do not add up to one, so their correlations are not "
     "each other's opposites."
@@ -326,7 +322,7 @@ class Correlations(Answer):
         low, high = self.table_lower[first, second], self.table_upper[first, second]
         lost = (low <= 0.0) & (high >= 0.0)
         return [
-            CLIPPED if hidden and word in ("positive", "negative") else word
+            NOT_CLEAR_CLIPPED if hidden and word in ("positive", "negative") else word
             for word, hidden in zip(words, lost, strict=True)
         ]
 

@@ -14,7 +14,6 @@ from xml.etree import ElementTree
 from markupsafe import Markup
 
 from dpmoments.analysis.answers import Answer
-from dpmoments.analysis.correlations import CLIPPED
 from dpmoments.analysis.group_means import LOST
 from dpmoments.analysis.resolvability import UNCLEAR
 from dpmoments.foundation.errors import visible
@@ -64,7 +63,7 @@ def _shown(value: Any) -> Any:
 NOISE = "noise"
 _NOTHING = "nothing"
 _DECIDED_BY_NOISE = (
-    *(NOISE, _NOTHING, LOST, CLIPPED),
+    *(NOISE, _NOTHING, LOST),
     *UNCLEAR,
 )
 """Texts shown in place of a number or a verdict that would carry no information."""

@@ -16,7 +16,14 @@ from dpmoments.analysis.description import Description
 from dpmoments.analysis.functionals import describe_law
 from dpmoments.analysis.group_means import GroupMeans
 from dpmoments.analysis.regression_results import FittedLine
-from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE, NOT_CLEAR_ROWS, NOT_ESTIMABLE, UNCLEAR, smallest_seen
+from dpmoments.analysis.resolvability import (
+    NOT_CLEAR_CLIPPED,
+    NOT_CLEAR_NOISE,
+    NOT_CLEAR_ROWS,
+    NOT_ESTIMABLE,
+    UNCLEAR,
+    smallest_seen,
+)
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.messages.message import Message
@@ -234,13 +241,15 @@ def _unresolved_pairs(release: MomentRelease, answer: Correlations, compared: in
     said = [answer.verdict[row][other] for row, other in zip(first, second, strict=True)]
     lost = sum(word in (NOT_CLEAR_NOISE, NOT_ESTIMABLE) for word in said)
     few = sum(word == NOT_CLEAR_ROWS for word in said)
-    if not lost + few or release.noise is None:
+    clipped = said.count(NOT_CLEAR_CLIPPED)
+    if not lost + few + clipped or release.noise is None:
         return ()
     counted = np.array([bool(word) for word in said])
     parts = [noise[first, second][counted] ** 2 for noise in (answer.privacy_noise, answer.sampling_noise)]
     known = np.isfinite(parts[0] + parts[1])
-    reasons = [f"{lost:,} for privacy noise" if lost else "", f"{few:,} for too few rows" if few else ""]
-    words = f"{lost + few:,} of {compared:,} correlations are not clear, {' and '.join(filter(None, reasons))}."
+    counts = ((lost, "privacy noise"), (few, "too few rows"), (clipped, "clipping"))
+    reasons = [f"{count:,} for {reason}" for count, reason in counts if count]
+    words = f"{lost + few + clipped:,} of {compared:,} correlations are not clear, {' and '.join(reasons)}."
     if not known.any():
         return (words,)
     privacy, sampling = (np.median(part[known], keepdims=True) for part in parts)
