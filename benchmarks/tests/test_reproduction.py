@@ -30,6 +30,7 @@ from benchmarks.papers.reproduce.page import (
     PAGES,
     Kept,
     Page,
+    count_of_answers,
     factor_of,
     heading,
     lines,
@@ -378,26 +379,26 @@ def test_the_page_judges_by_the_declarations(page: Page) -> None:
         findings = {(row["figure"], row["claim"]): (row["verdict"], row["found"]) for row in csv.DictReader(stream)}
     assert len(findings) == sum(len(figure.claims) for figure in page.figures)
     for figure in page.figures:
-        for ours, words in ((False, tuple(Verdict)), (True, ("yes", "in part", "no"))):
-            said = [claim for claim in figure.claims if claim.ours is ours]
-            _, _, after = kept.sections[figure.name].partition("We ask:\n\n" if ours else "The paper says:\n\n")
-            rows = dict(line.removeprefix("- ").rsplit(": *", 1) for line in split_verdicts(after.split("\n\n")[0]))
-            assert [*rows] == [claim.says for claim in said]
-            for claim in said:
-                row = rows[claim.says]
-                verdict = None if row == "not compared*" else re.fullmatch(r"([a-z ]+)\*", row)
-                assert verdict is None or verdict[1] in words, row
-                judged_as, numbers = findings[figure.name, claim.says]
-                assert judged_as == (verdict[1] if verdict else "not compared"), row
-                counted = re.match(r"(\d+) of (\d+) cells against it", numbers)
-                if counted and verdict and numbers.count("cells against it") == 1:
-                    by_the_rule = by_share(int(counted[1]), int(counted[2]), "").verdict
-                    assert verdict[1] in (by_the_rule, by_the_rule.answer, Verdict.INCOMPARABLE), row
-                if verdict and verdict[1] == Verdict.FAILS:
-                    assert claim.needs, row
-                    assert numbers.endswith(claim.needs), row
-                    assert not claim.unknown, row
-                    assert not figure.unknown, row
+        section = kept.sections[figure.name]
+        asked = [findings[figure.name, claim.says][0] for claim in figure.claims if claim.ours]
+        assert not asked or count_of_answers(asked) in section
+        _, _, after = section.partition("The paper says:\n\n")
+        rows = dict(line.removeprefix("- ").rsplit(": *", 1) for line in split_verdicts(after.split("\n\n")[0]))
+        assert [*rows] == [claim.says for claim in figure.claims if not claim.ours]
+        for claim in figure.claims:
+            judged_as, numbers = findings[figure.name, claim.says]
+            words = ("yes", "in part", "no") if claim.ours else tuple(Verdict)
+            assert judged_as in (*words, "not compared"), claim.says
+            assert claim.ours or rows[claim.says] == f"{judged_as}*"
+            counted = re.match(r"(\d+) of (\d+) cells against it", numbers)
+            if counted and judged_as != "not compared" and numbers.count("cells against it") == 1:
+                by_the_rule = by_share(int(counted[1]), int(counted[2]), "").verdict
+                assert judged_as in (by_the_rule, by_the_rule.answer, Verdict.INCOMPARABLE), claim.says
+            if judged_as == Verdict.FAILS:
+                assert claim.needs, claim.says
+                assert numbers.endswith(claim.needs), claim.says
+                assert not claim.unknown, claim.says
+                assert not figure.unknown, claim.says
 
 
 @pytest.mark.parametrize("trials", [1, 2])
