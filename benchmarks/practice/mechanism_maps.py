@@ -117,12 +117,12 @@ def in_words(found: Mapping[str, Standing]) -> str:
     won = ratios < 1.0
     said = f"least error in {_share(won)} of {len(ratios)} cells"
     if won.any():
-        gain = f"the next up to {_times(1.0 / ratios.min())} that"
+        gain = f"the next up to {_times(1.0 / ratios.min())} it"
         said += f" ({gain})"
-    said += f", within 5 % of the least of the others in {_share(ratios <= ALIKE)}"
+    said += f", within 5 % of it in {_share(ratios <= ALIKE)}"
     if (ratios > 1.0).any():
         typical = statistics.median(ratios[ratios > 1.0].tolist())
-        said += f"; elsewhere typically {_times(typical)} the least, at worst {_times(ratios.max())}"
+        said += f"; elsewhere typically {_times(typical)} it, at worst {_times(ratios.max())}"
     return f"{said}."
 
 

@@ -46,11 +46,8 @@ IMAGES = EVIDENCE / "images" / "mechanisms"
 SECTIONS = ("Formula", "Guarantee", "Run it", "When it wins", "Measured")
 COMMENT = "<!-- Written by python -m benchmarks.practice.mechanism_pages. -->"
 MAPS = "[How to read it](../every-mechanism.md#maps-of-one-mechanism)"
-ARITHMETIC: Mapping[str, str] = {
-    "exact-lattice": "integer sums and exact discrete noise; the proof covers the program, given ideal random bits",
-    "lattice-rounded": "integer sums; the noise is drawn in floating point and rounded to the lattice",
-    "idealized": "the proof is for real numbers; the sampler works in floating point",
-}
+ARITHMETIC = ("exact-lattice", "lattice-rounded", "idealized")
+LIMITS = "../../known-limits.md#what-the-arithmetic-rests-on"
 EXAMPLES: Mapping[BudgetKind, PrivacyBudget] = {
     BudgetKind.PURE: PrivacyBudget.pure(1.0),
     BudgetKind.APPROXIMATE: PrivacyBudget.approximate(1.0, forecast_grid.DELTA),
@@ -198,7 +195,8 @@ def _rests_on(subject: Subject) -> Iterator[str]:
         if kind in subject.kind.budget_kinds:
             values = SETTINGS[setting_of(subject.about, subject.name)].panels
             by_kind[kind] = {str(_plan(subject, budget, value).arithmetic) for value in values}
-    for word, said in ARITHMETIC.items():
+    for word in ARITHMETIC:
+        said = f"[{word}]({LIMITS})"
         shown = [
             BUDGETS_SHOWN[kind] + (" by the number of columns" if len(words) > 1 else "")
             for kind, words in by_kind.items()

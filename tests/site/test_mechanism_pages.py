@@ -159,8 +159,8 @@ def test_words_say_where_it_wins_and_by_how_much() -> None:
     first = Standing(np.array([[0.5, 0.8, 1.02, 3.0]]), np.array([[False, False, False, True]]))
     second = Standing(np.array([[1.5, 2.5, 1.2]]), np.zeros((1, 3), dtype=bool))
     assert in_words({"3 columns": first, "50 columns": second}) == (
-        "least error in 33 % of 6 cells (the next up to 2.00 times that), "
-        "within 5 % of the least of the others in 50 %; elsewhere typically 1.35 times the least, at worst 2.50 times."
+        "least error in 33 % of 6 cells (the next up to 2.00 times it), "
+        "within 5 % of it in 50 %; elsewhere typically 1.35 times it, at worst 2.50 times."
     )
     best = Standing(np.array([[0.5]]), np.array([[False]]))
     assert in_words({"3 columns": best}).endswith("in all.")

@@ -143,7 +143,7 @@ FIGURE = Figure(
     instead=(Instead(beside.INVERSE[0].label, "dpmoments", "the default under (ε, δ)"),),
     unknown=sheffet.LOST,
     notes=(
-        *sheffet.SETTINGS,
+        "Setting and calibrations are those of [Sheffet's figures](reproduction.md#sheffet-2015).",
         "Noise on the inverse is given half of the model's own least eigenvalue as a public lower bound. Algorithm 1 "
         "has the library's degrees of freedom here.",
     ),
