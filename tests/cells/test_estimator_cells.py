@@ -22,6 +22,7 @@ import pytest
 import dpmoments as dpm
 from dpmoments.estimators import DPPCA, DPCovariance, DPLinearDiscriminant, DPRidge
 from dpmoments.estimators.base import column_of
+from dpmoments.releases.release_warning import MessageWarning
 from dpmoments.rows.rows import Rows
 from support.said import refused
 
@@ -159,8 +160,9 @@ def test_what_ends_before_a_run_gives_the_fit_back(tmp_path: Path) -> None:
     model.set_params(ledger=None, dataset=None, mechanism="gaussian", delta=0.5)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        with pytest.raises(UserWarning, match="delta"):  # shown between the plan and the run
+        with pytest.raises(MessageWarning) as caught:  # shown between the plan and the run
             model.fit(rows)
+    assert (caught.value.code, dict(caught.value.facts)) == ("delta-too-large", {"delta": 0.5})
     model.set_params(mechanism="laplace", delta=0.0).fit(rows)
     with pytest.raises(dpm.BudgetExceededError):
         model.fit(rows)

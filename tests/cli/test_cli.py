@@ -39,6 +39,7 @@ from dpmoments.schema.drafting import Header, HeaderColumn, _read_header, _schem
 from dpmoments.spending.run import NOTHING_SPENT
 from support.databases import sqlite_file
 from support.forged_files import FORGED_RECEIPTS, forge, more_noise, smaller_budget_everywhere
+from support.said import Said, refused
 
 COMMANDS = (
     "init",
@@ -226,7 +227,12 @@ def test_init_writes_names_and_kinds_and_blanks(run: Run) -> None:
     }  # fmt: skip
     assert written["columns"][2]["levels"] is None
     assert "public knowledge" in text
-    with pytest.raises(ValueError, match="no bounds"):
+    blanks = (
+        Said("mistake-in-line", fault=Said("blank-bounds", column="column 'age'", names=("lower", "upper"))),
+        Said("mistake-in-line", fault=Said("blank-bounds", column="column 'income'", names=("lower", "upper"))),
+        Said("mistake-in-line", fault=Said("blank-entries", column="column 'region'", names=("levels",))),
+    )
+    with refused("schema-file-mistake", mistakes=blanks, advice=Said("fill-in-blanks")):
         dpm.Schema.load("new.yaml")
     filled = re.sub(r"(?m)^( *)lower:$", r"\1lower: 0", re.sub(r"(?m)^( *)upper:$", r"\1upper: 1", text))
     Path("filled.yaml").write_text(filled.replace("levels:\n", "levels: [north, south]\n"))
@@ -1352,7 +1358,7 @@ def scaled(name: str, factor: float) -> Callable[[dict[str, Any]], None]:
     return edit
 
 
-EDITS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
+EDITS: dict[str, tuple[Callable[[dict[str, Any]], object], str | Said]] = {
     "smaller epsilon": (lambda content: content["privacy"]["budget"].update(epsilon=0.1), "not for the stated budget"),
     "smaller epsilon everywhere": (smaller_budget_everywhere, "noise as the stated budget"),
     "other relation": (lambda content: content["privacy"].update(neighbors="replace_one"), "not for the stated budget"),
@@ -1388,6 +1394,10 @@ def test_verify_finds_edits_that_carry_a_right_checksum(people_json: Path, run: 
     forge(people_json, change)
     outcome = run("verify", people_json)
     assert outcome.code == 1
+    if isinstance(message, Said):
+        with refused("file-inconsistent", failure=message) as caught:
+            dpm.load(people_json)
+        message = caught.value.message_data.text("shell")
     assert message in outcome.error
     if outcome.out:
         assert f"FAILED    {message}" in outcome.out

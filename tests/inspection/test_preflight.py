@@ -32,7 +32,7 @@ from dpmoments.rows.rows import Rows
 from dpmoments.rows.sources.opening import open_source
 from references.plain_preflight import require_equal
 from support.examples import examples
-from support.said import refused
+from support.said import Said, refused
 from support.table_forms import EXPECTED, FILES, FORMS, SCHEMA, TABLE, a_third_of_forms, csv_text
 
 MARK = "PRIVATE │"
@@ -284,7 +284,7 @@ def test_a_file_that_is_not_utf8_is_told_by_its_column(tmp_path: Path) -> None:
     assert Rows.of(path, schema).count() == found.private_facts()["rows_kept"] == 1
     path.write_bytes("ward,age\nA,Größe\nA,2\n".encode("latin-1"))
     assert dpm.preflight(path, schema).stops_a_release
-    with pytest.raises(ValueError, match="age"):
+    with refused("table-unreadable", reason=Said("reader-stopped", reason=Said("cell-of-other-type", column="age"))):
         Rows.of(path, schema).count()
 
 
@@ -698,7 +698,7 @@ def test_a_damaged_page_is_told_with_what_was_read_before(tmp_path: Path) -> Non
     assert facts["columns"]["height"]["above"] == facts["rows"]  # what else is wrong is told all the same
     assert facts["verdicts"][0].startswith(failure)
     assert found.stops_a_release
-    with pytest.raises(ValueError, match=r"2\.parquet"):
+    with refused("table-unreadable", reason=Said("reader-stopped", reason=Said("damaged-file"))):
         Rows.of(tmp_path, schema).count()
 
 
@@ -712,7 +712,7 @@ def test_a_line_with_too_many_cells_is_told(tmp_path: Path) -> None:
     facts = found.private_facts()
     assert (facts["rows"], facts["lines_with_more_or_fewer_cells"]) == (1_100_003, 2)
     assert facts["columns"]["age"]["above"] == 1
-    with pytest.raises(ValueError, match="has a different number of fields than the first"):
+    with refused("table-unreadable", reason=Said("reader-stopped", reason=Said("line-of-other-length"))):
         Rows.of(path, schema).count()
 
 

@@ -32,7 +32,7 @@ from dpmoments.rows.rows import Rows
 from dpmoments.spending.run import COST_SPENT, NOTHING_SPENT
 from support.forged_files import forge
 from support.ledger_processes import in_child, quick_folder
-from support.said import refused, warned
+from support.said import Said, refused, warned
 
 SCHEMA = dpm.Schema.unit_ball(2)
 TABLE = np.random.default_rng(0).uniform(-0.5, 0.5, (50, 2))
@@ -192,28 +192,37 @@ def test_an_output_that_cannot_be_is_refused_before_anything_is_reserved(ledger:
     assert actions(ledger) == []
 
 
-BAD_GRANTS: dict[str, tuple[dict[str, Any], str]] = {
-    "none": ({}, "none was given"),
-    "two": ({"epsilon": 1.0, "rho": 1.0}, "not both"),
-    "mu and delta": ({"mu": 1.0, "delta": 1e-6}, "only one of epsilon"),
-    "zero": ({"epsilon": 0.0}, "not a privacy budget"),
-    "negative": ({"rho": -1.0}, "not a privacy budget"),
-    "NaN": ({"mu": float("nan")}, "not a privacy budget"),
-    "infinite": ({"epsilon": float("inf")}, "not a privacy budget"),
-    "mu of zero": ({"mu": 0}, "not a privacy budget"),
-    "delta of one": ({"epsilon": 1.0, "delta": 1.0}, "delta"),
-    "a text": ({"mu": "1"}, "mu must be a number"),
-    "an unknown composition": ({"epsilon": 1.0, "delta": 1e-6, "composition": "best"}, "composition='best'"),
-    "a composition of a pure budget": ({"epsilon": 1.0, "composition": "zcdp"}, "needs a budget of epsilon and delta"),
-    "an unknown relation": ({"epsilon": 1.0, "neighbors": "both"}, "both"),
-    "no unit": ({"epsilon": 1.0, "unit": ""}, "printable"),
+BAD_GRANTS: dict[str, tuple[dict[str, Any], Said]] = {
+    "none": ({}, Said("no-budget-granted")),
+    "two": ({"epsilon": 1.0, "rho": 1.0}, Said("one-budget-needed", given="not-both")),
+    "mu and delta": ({"mu": 1.0, "delta": 1e-6}, Said("several-budgets-granted")),
+    "zero": ({"epsilon": 0.0}, Said("not-a-budget", parameter="epsilon", value=0.0)),
+    "negative": ({"rho": -1.0}, Said("not-a-budget", parameter="rho", value=-1.0)),
+    "NaN": ({"mu": float("nan")}, Said("mu-not-a-budget")),
+    "infinite": ({"epsilon": float("inf")}, Said("not-a-budget", parameter="epsilon", value=float("inf"))),
+    "mu of zero": ({"mu": 0}, Said("mu-not-a-budget", value=0)),
+    "delta of one": ({"epsilon": 1.0, "delta": 1.0}, Said("delta-out-of-range", delta=1.0)),
+    "a text": ({"mu": "1"}, Said("wrong-type", expected="number", got="str", parameter="mu")),
+    "an unknown composition": (
+        {"epsilon": 1.0, "delta": 1e-6, "composition": "best"},
+        Said("not-one-of", parameter="composition", value="best"),
+    ),
+    "a composition of a pure budget": (
+        {"epsilon": 1.0, "composition": "zcdp"},
+        Said("composition-needs-epsilon-delta", composition="zcdp"),
+    ),
+    "an unknown relation": (
+        {"epsilon": 1.0, "neighbors": "both"},
+        Said("unknown-relation", value="both"),
+    ),
+    "no unit": ({"epsilon": 1.0, "unit": ""}, Said("unit-not-printable", unit="")),
 }
 
 
 @pytest.mark.parametrize("what", BAD_GRANTS)
 def test_what_is_no_grant(what: str, folder: Path) -> None:
-    arguments, words = BAD_GRANTS[what]
-    with pytest.raises((ValueError, TypeError), match=words):
+    arguments, said = BAD_GRANTS[what]
+    with refused(said, (ValueError, TypeError)):
         dpm.Ledger(folder / "new.db").grant("people", **arguments)
     with refused("dataset-needed"):
         dpm.Ledger(folder / "new.db").grant(None, epsilon=1.0)  # type: ignore[arg-type]

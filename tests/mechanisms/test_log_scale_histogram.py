@@ -33,7 +33,7 @@ from dpmoments.privacy.unit import Neighbors
 from dpmoments.releases.release_warning import ReleaseWarning
 from dpmoments.rows.rows import Rows
 from support.opened_filter import filter_that_pays
-from support.said import codes, refused, warned
+from support.said import Said, codes, refused, warned
 
 ADD_REMOVE, REPLACE_ONE = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 BUDGETS = [PrivacyBudget.pure(1.0), PrivacyBudget.approximate(1.0, 1e-6), PrivacyBudget.zcdp(0.5)]
@@ -337,8 +337,11 @@ def test_auto_takes_it_for_one_column_without_bounds(budget: PrivacyBudget) -> N
     named = auto.plan(MomentShape.of(rough, mean=True), budget, ADD_REMOVE).mechanism.name
     assert named == ("log-scale-histogram" if budget.kind is BudgetKind.PURE else "coinpress")
     two = MomentShape(2, row_norm=None)
-    for mechanism, words in ((auto, "bound"), (LogScaleHistogram(), "takes at most 1 feature, and the table has 2")):
-        with pytest.raises(ValueError, match=words):
+    for mechanism, said in (
+        (auto, Said("mechanism-needs-row-bound", mechanism="mechanism 'auto'")),
+        (LogScaleHistogram(), Said("too-many-features", features=2, mechanism="mechanism 'log-scale-histogram'")),
+    ):
+        with refused(said):
             mechanism.plan(two, budget, ADD_REMOVE)
 
 

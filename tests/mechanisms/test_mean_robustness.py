@@ -26,7 +26,7 @@ from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.rows.rows import Rows
 from dpmoments.schema.schema import Schema
-from support.said import codes, refused
+from support.said import codes, refused, warned
 
 ZCDP = PrivacyBudget.zcdp(0.5)
 BUDGETS = [ZCDP, PrivacyBudget.approximate(1.0, 1e-6), PrivacyBudget.pure(1.0)]
@@ -226,7 +226,7 @@ def test_normal_rows_within_coinpress_bounds_are_not_called_clipped() -> None:
 def test_a_warning_is_issued_and_kept() -> None:
     table = np.random.default_rng(7).normal(80.0, 1.0, (2000, 2))
     schema = dpm.Schema(dpm.Numeric("age", 0, 100), dpm.Numeric("weight", 0, 100))
-    with pytest.warns(dpm.ReleaseWarning, match=r"'age', 'weight'"):
+    with warned("mean-beyond-radius", dpm.ReleaseWarning, names=("age", "weight")):
         released = dpm.release_mean(
             table, schema, rho=0.5, neighbors="replace_one", mechanism="naive", radius=0.01, scale=0.01
         )

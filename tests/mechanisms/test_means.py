@@ -28,7 +28,7 @@ from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 from dpmoments.spending.release import release_mean
 from support.opened_filter import filter_that_pays
-from support.said import codes, refused
+from support.said import Said, codes, refused
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "coinpress": {"radius": 100.0, "scale": 1.0},
@@ -463,18 +463,18 @@ def test_budgets_and_neighbors_a_mechanism_does_not_know_are_refused(name: str) 
 
 
 @pytest.mark.parametrize(
-    ("name", "options", "words"),
+    ("name", "options", "said"),
     [
-        ("coinpress", {"radius": -1.0}, "positive"),
-        ("coinpress", {"radius": 1.0, "scale": 1.0, "covariance": [[1.0]]}, "not both"),
-        ("coinpress", {"covariance": [[1.0, 2.0], [2.0, 1.0]]}, "positive definite"),
-        ("coinpress", {"steps": 0}, "steps"),
-        ("coinpress", {"split": ()}, "positive share"),
-        ("symq", {"quantile": 0.6}, "above 0 and below 0.5"),
+        ("coinpress", {"radius": -1.0}, Said("out-of-range", expected="positive", parameter="radius", value=-1.0)),
+        ("coinpress", {"radius": 1.0, "scale": 1.0, "covariance": [[1.0]]}, Said("scale-and-covariance")),
+        ("coinpress", {"covariance": [[1.0, 2.0], [2.0, 1.0]]}, Said("matrix-not-positive", parameter="covariance")),
+        ("coinpress", {"steps": 0}, Said("out-of-range", expected="steps", parameter="steps", value=0)),
+        ("coinpress", {"split": ()}, Said("split-not-positive", split="()")),
+        ("symq", {"quantile": 0.6}, Said("out-of-range", expected="below-half", parameter="quantile", value=0.6)),
     ],
 )
-def test_impossible_options_are_refused(name: str, options: dict[str, Any], words: str) -> None:
-    with pytest.raises(ValueError, match=words):
+def test_impossible_options_are_refused(name: str, options: dict[str, Any], said: Said) -> None:
+    with refused(said):
         make_mean_mechanism(name, **options)
 
 
@@ -485,8 +485,13 @@ def test_an_estimator_of_means_that_there_is_not_is_refused() -> None:
 
 def test_what_must_be_public_is_asked_for() -> None:
     table = np.zeros((10, 2))
-    for name, words in (("coinpress", "radius"), ("naive", "radius"), ("symq", "radius"), ("karwa-vadhan", "radius")):
-        with pytest.raises(ValueError, match=words):
+    for name, said in (
+        ("coinpress", Said("mean-needs-radius")),
+        ("naive", Said("mean-needs-radius")),
+        ("symq", Said("mean-needs-radius")),
+        ("karwa-vadhan", Said("mean-needs-radius")),
+    ):
+        with refused(said):
             release_mean(table, dpm.Schema.unbounded(2), rho=1.0, neighbors="replace_one", mechanism=name)
     with refused("mean-needs-scale"):
         release_mean(table, dpm.Schema.unbounded(2), rho=1.0, mechanism="coinpress", radius=1.0)

@@ -19,7 +19,7 @@ from dpmoments.papers.mechanisms.symmetric_quantiles import SymmetricQuantilesPl
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.rows.rows import Rows
 from dpmoments.schema.schema import Schema
-from support.said import refused
+from support.said import Said, refused
 
 ZCDP, PURE = PrivacyBudget.zcdp(0.5), PrivacyBudget.pure(1.0)
 PUBLIC_NUMBERS = [
@@ -207,13 +207,13 @@ def test_a_covariance_whitens_and_belongs_to_a_number_of_features() -> None:
 
 
 def test_options_of_the_balls_are_checked_and_a_split_adds_up() -> None:
-    for options, words in (
-        ({"constants": "own"}, "use 'practical' or 'paper'"),
-        ({"clip": "none"}, "use 'adaptive' or 'gaussian'"),
-        ({"steps": 0}, "from 1 to 1000"),
-        ({"split": (1.0, 0.0)}, "one positive share"),
+    for options, said in (
+        ({"constants": "own"}, Said("not-one-of", parameter="constants", value="own")),
+        ({"clip": "none"}, Said("not-one-of", parameter="clip", value="none")),
+        ({"steps": 0}, Said("out-of-range", expected="steps", parameter="steps", value=0)),
+        ({"split": (1.0, 0.0)}, Said("split-not-positive", split="(1.0, 0.0)")),
     ):
-        with pytest.raises(ValueError, match=words):
+        with refused(said):
             CoinPressMean(**options)
     split = make_mean_mechanism("coinpress", **OPTIONS["coinpress"], split=(1.0, 3.0))
     plan = split.plan(unbounded(2), ZCDP, "replace_one")

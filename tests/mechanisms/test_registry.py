@@ -47,7 +47,7 @@ def test_what_names_nothing_is_refused(known: Known, make: Make, noun: str, pack
     with refused("unknown-mechanism", name="nothing", of_means=known is MEAN_MECHANISMS, known=tuple(known)):
         make("nothing")
     for wrong in (None, 3, known[one], ["laplace"]):
-        with pytest.raises(TypeError, match=f"a name or a configured {noun}, got {type(wrong).__name__}"):
+        with refused("mechanism-of-other-type", TypeError, got=type(wrong).__name__, noun=noun):
             make(wrong)
     with refused("mechanism-configured"):
         make(known[one](), calibration="paper")

@@ -26,7 +26,7 @@ from dpmoments.planning.imagined_release import EXPLAINED, ForecastNoise, Releas
 from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.unit import Neighbors
-from support.said import refused
+from support.said import Said, refused
 
 SCHEMA = dpm.Schema(
     dpm.Numeric("age", 0, 100), dpm.Numeric("income", 0, 2e5), dpm.Boolean("smoker"), dpm.Categorical("region", ["n", "s", "e"])
@@ -335,25 +335,38 @@ def test_a_search_that_stops_early_is_found(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize(
-    ("wanted", "words"),
+    ("wanted", "said"),
     [
-        ({}, "say what is wanted"),
-        (dict(correlation=0.0), "must be a positive finite number"),
-        (dict(correlation=float("nan")), "must be a positive finite number"),
-        (dict(mean={"Age": 1.0}), "mean names 'Age'"),
-        (dict(mean={"smoker": 1.0}), "ask for share there"),
-        (dict(share={"age": 0.1}), "ask for mean or sd there"),
-        (dict(mean={"age": -1.0}), "mean of 'age'"),
-        (dict(mean={"age": 1e-14}), "not within"),
-        (dict(mechanism="coinpress", correlation=0.1), "is not known beforehand"),
-        (dict(mechanism="magic", correlation=0.1), "Unknown mechanism 'magic'"),
+        ({}, Said("accuracy-needed")),
+        (dict(correlation=0.0), Said("not-positive", parameter="correlation")),
+        (dict(correlation=float("nan")), Said("not-positive", parameter="correlation")),
+        (dict(mean={"Age": 1.0}), Said("unknown-names-in", names=("Age",), parameter="mean")),
+        (
+            dict(mean={"smoker": 1.0}),
+            Said("accuracy-of-other-kind", instead="share", names=("smoker",), parameter="mean"),
+        ),
+        (
+            dict(share={"age": 0.1}),
+            Said("accuracy-of-other-kind", instead="mean or sd", names=("age",), parameter="share"),
+        ),
+        (dict(mean={"age": -1.0}), Said("not-positive", parameter="mean of 'age'", value=-1.0)),
+        (dict(mechanism="coinpress", correlation=0.1), Said("original-units-unknown-for", mechanism="coinpress")),
+        (dict(mechanism="magic", correlation=0.1), Said("unknown-mechanism", name="magic", of_means=False)),
     ],
 )
-def test_what_cannot_be_needed_is_refused(wanted: dict[str, Any], words: str) -> None:
+def test_what_cannot_be_needed_is_refused(wanted: dict[str, Any], said: Said) -> None:
     table = dpm.forecast(SCHEMA, n_rows=30, rho=1.0)
     for needed in (table.rows_needed, table.rho_needed):
-        with pytest.raises(ValueError, match=words):
+        with refused(said):
             needed(**wanted)
+
+
+def test_an_accuracy_out_of_reach_is_refused() -> None:
+    table = dpm.forecast(SCHEMA, n_rows=30, rho=1.0)
+    with refused("not-within-rows"):
+        table.rows_needed(mean={"age": 1e-14})
+    with refused("not-within-budget", symbol="ρ"):
+        table.rho_needed(mean={"age": 1e-14})
 
 
 def test_a_budget_is_needed_in_the_kind_of_the_forecast() -> None:
@@ -438,22 +451,43 @@ def test_changes_that_help_little_are_left_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("guess", "words"),
+    ("guess", "said"),
     [
-        (dict(typical_sd={"Age": 3.0}), "typical_sd names 'Age': the features are 'age'"),
-        (dict(typical_sd={"age": 0.0}), "must be a positive finite number"),
-        (dict(typical_sd={"age": -1.0}), "must be a positive finite number"),
-        (dict(typical_sd={"age": float("nan")}), "must be a positive finite number"),
-        (dict(typical_sd={"age": float("inf")}), "must be a positive finite number"),
-        (dict(typical_sd={"age": "18"}), "must be a positive finite number"),
-        (dict(typical_sd={"age": 51.0}), "more than half the range, 50"),
-        (dict(typical_sd={"smoker": 0.6}), "more than half the range, 0.5"),
-        (dict(typical_mean={"age": 101.0}), "must be a number between 0 and 100"),
-        (dict(typical_mean={"smoker": 1.5}), "must be a number between 0 and 1"),
+        (
+            dict(typical_sd={"Age": 3.0}),
+            Said("unknown-names-in", known=(*SCHEMA.feature_names,), names=("Age",), parameter="typical_sd"),
+        ),
+        (dict(typical_sd={"age": 0.0}), Said("not-positive-of-feature", feature="age", parameter="typical_sd")),
+        (dict(typical_sd={"age": -1.0}), Said("not-positive-of-feature", feature="age", parameter="typical_sd")),
+        (
+            dict(typical_sd={"age": float("nan")}),
+            Said("not-positive-of-feature", feature="age", parameter="typical_sd"),
+        ),
+        (
+            dict(typical_sd={"age": float("inf")}),
+            Said("not-positive-of-feature", feature="age", parameter="typical_sd"),
+        ),
+        (dict(typical_sd={"age": "18"}), Said("not-positive-of-feature", feature="age", parameter="typical_sd")),
+        (
+            dict(typical_sd={"age": 51.0}),
+            Said("deviation-above-half-range", feature="age", half=50.0, parameter="typical_sd", value=51.0),
+        ),
+        (
+            dict(typical_sd={"smoker": 0.6}),
+            Said("deviation-above-half-range", feature="smoker", half=0.5, parameter="typical_sd", value=0.6),
+        ),
+        (
+            dict(typical_mean={"age": 101.0}),
+            Said("not-between-bounds", feature="age", parameter="typical_mean", value=101.0),
+        ),
+        (
+            dict(typical_mean={"smoker": 1.5}),
+            Said("not-between-bounds", feature="smoker", parameter="typical_mean", value=1.5),
+        ),
     ],
 )
-def test_impossible_guesses_are_refused(guess: dict[str, Any], words: str) -> None:
-    with pytest.raises(ValueError, match=words):
+def test_impossible_guesses_are_refused(guess: dict[str, Any], said: Said) -> None:
+    with refused(said):
         dpm.forecast(SCHEMA, n_rows=100, epsilon=1.0, **guess)
 
 
@@ -708,18 +742,26 @@ def test_errors_of_means_are_those_at_what_is_left_for_a_row() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "kind", "words"),
+    ("options", "kind", "said"),
     [
-        ({"privacy_unit": "person_id"}, TypeError, "must be a dpmoments.PrivacyUnit, got str"),
-        ({"privacy_unit": UNIT, "neighbors": "replace_one"}, ValueError, "Use neighbors='add_remove'"),
-        ({"privacy_unit": dpm.PrivacyUnit("age", 4)}, ValueError, "is in the schema"),
+        (
+            {"privacy_unit": "person_id"},
+            TypeError,
+            Said("wrong-type", expected="privacy-unit", got="str", parameter="privacy_unit"),
+        ),
+        (
+            {"privacy_unit": UNIT, "neighbors": "replace_one"},
+            ValueError,
+            Said("unit-needs-add-remove", neighbors="replace_one"),
+        ),
+        ({"privacy_unit": dpm.PrivacyUnit("age", 4)}, ValueError, Said("unit-is-a-feature", column="age")),
     ],
 )
 @pytest.mark.parametrize("forecast", [dpm.forecast, dpm.forecast_mean])
 def test_a_unit_that_a_release_refuses_is_refused(
-    forecast: Any, options: dict[str, Any], kind: type[Exception], words: str
+    forecast: Any, options: dict[str, Any], kind: type[Exception], said: Said
 ) -> None:
-    with pytest.raises(kind, match=words):
+    with refused(said, kind):
         forecast(SCHEMA, n_rows=N_ROWS, rho=0.5, **options)
 
 

@@ -15,7 +15,7 @@ import dpmoments as dpm
 from dpmoments.cli import main
 from dpmoments.planning.imagined_release import typical_regression
 from dpmoments.planning.ways import Way
-from support.said import refused
+from support.said import Said, refused
 
 N_ROWS = 20_000
 SCHEMA = dpm.Schema(
@@ -113,13 +113,16 @@ def test_mistakes_are_refused() -> None:
     known = forecast(epsilon=1.0)
     with refused("not-a-grouping-column", name="age"):
         known.ways(tables=[["age", "region"]])
-    for questions, part in (
-        ({}, "state a question"),
-        ({"regressions": [["region", "age"]]}, "several features"),
-        ({"regressions": [["income", "agee"]]}, "did you mean 'age'"),
-        ({"regressions": [["income"]]}, "a target and its regressors"),
+    for questions, said in (
+        ({}, Said("question-needed")),
+        ({"regressions": [["region", "age"]]}, Said("target-of-several-features", column="region")),
+        (
+            {"regressions": [["income", "agee"]]},
+            Said("not-a-column-of-schema", name="agee", question=Said("did-you-mean", close=("age",))),
+        ),
+        ({"regressions": [["income"]]}, Said("not-a-regression")),
     ):
-        with pytest.raises(ValueError, match=part):
+        with refused(said):
             known.ways(**questions)
     unbounded = dpm.forecast(dpm.Schema.unbounded(2), n_rows=100, rho=0.5)
     with refused("nothing-in-original-units"):

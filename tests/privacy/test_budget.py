@@ -19,7 +19,7 @@ from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves.gaussian import discrete_gaussian_rho
 from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.privacy.unit import Neighbors
-from support.said import refused
+from support.said import Said, refused
 
 positive = st.floats(1e-12, 1e12)
 deltas = st.floats(1e-300, 0.999)
@@ -59,20 +59,20 @@ def test_the_largest_loss_is_a_budget_and_none_beyond() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "arguments"),
+    ("kind", "arguments", "said"),
     [
-        (BudgetKind.PURE, {"epsilon": 1.0, "rho": 1.0}),
-        (BudgetKind.PURE, {"epsilon": 1.0, "delta": 1e-6}),
-        (BudgetKind.APPROXIMATE, {"epsilon": 1.0, "delta": 1e-6, "rho": 1.0}),
-        (BudgetKind.APPROXIMATE, {"epsilon": 1.0}),
-        (BudgetKind.APPROXIMATE, {"epsilon": 1.0, "delta": 1.0}),
-        (BudgetKind.ZCDP, {"rho": 1.0, "epsilon": 1.0}),
-        (BudgetKind.ZCDP, {"rho": 1.0, "delta": 1e-6}),
-        (BudgetKind.ZCDP, {"epsilon": 1.0}),
+        (BudgetKind.PURE, {"epsilon": 1.0, "rho": 1.0}, Said("budget-has-no-rho")),
+        (BudgetKind.PURE, {"epsilon": 1.0, "delta": 1e-6}, Said("pure-has-no-delta")),
+        (BudgetKind.APPROXIMATE, {"epsilon": 1.0, "delta": 1e-6, "rho": 1.0}, Said("budget-has-no-rho")),
+        (BudgetKind.APPROXIMATE, {"epsilon": 1.0}, Said("delta-out-of-range", delta=0.0)),
+        (BudgetKind.APPROXIMATE, {"epsilon": 1.0, "delta": 1.0}, Said("delta-out-of-range", delta=1.0)),
+        (BudgetKind.ZCDP, {"rho": 1.0, "epsilon": 1.0}, Said("zcdp-has-rho")),
+        (BudgetKind.ZCDP, {"rho": 1.0, "delta": 1e-6}, Said("zcdp-has-rho")),
+        (BudgetKind.ZCDP, {"epsilon": 1.0}, Said("not-a-budget", parameter="rho", value=0.0)),
     ],
 )
-def test_a_budget_has_the_losses_of_its_kind_alone(kind: BudgetKind, arguments: dict[str, float]) -> None:
-    with pytest.raises(ValueError, match=r"rho|delta"):
+def test_a_budget_has_the_losses_of_its_kind_alone(kind: BudgetKind, arguments: dict[str, float], said: Said) -> None:
+    with refused(said):
         PrivacyBudget(kind, **arguments)
 
 

@@ -39,7 +39,7 @@ from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.rows import units
 from dpmoments.rows.rows import Rows
 from support.forged_files import forge
-from support.said import refused, warned
+from support.said import Said, refused, warned
 
 ADD_REMOVE = Neighbors.ADD_REMOVE
 UNIT = PrivacyUnit("person_id", 3)
@@ -480,32 +480,34 @@ def in_both(name: str, value: Any) -> Edit:
     return edit
 
 
-FORGED: dict[str, tuple[Edit, str]] = {
-    "more rows in the receipt": (lambda c: c["receipt"]["protected_unit"].update(max_rows=4), "allowance does not equal"),
-    "more rows in the statement": (lambda c: c["privacy"]["privacy_unit"].update(max_rows=4), "stated protected unit"),
-    "more rows in both": (in_both("max_rows", 4), "allowance does not equal"),
+FORGED: dict[str, tuple[Edit, Said]] = {
+    "more rows in the receipt": (lambda c: c["receipt"]["protected_unit"].update(max_rows=4), Said("receipt-allowance")),
+    "more rows in the statement": (lambda c: c["privacy"]["privacy_unit"].update(max_rows=4), Said("receipt-of-other-unit")),
+    "more rows in both": (in_both("max_rows", 4), Said("receipt-allowance")),
     "more rows, and the allowance that goes with it": (
         lambda c: (in_both("max_rows", 4)(c), c["receipt"].update(allowance=0.25)),
-        "add up to more than the stated cost",
+        Said("receipt-above-cost"),
     ),
-    "another column in the statement": (lambda c: c["privacy"]["privacy_unit"].update(column="x"), "stated protected unit"),
-    "no unit in the statement": (lambda c: c["privacy"].update(privacy_unit=None), "stated protected unit"),
-    "no unit at all in the statement": (lambda c: c["privacy"].pop("privacy_unit"), "stated protected unit"),
-    "a row in the receipt": (lambda c: c["receipt"].update(protected_unit="row"), "allowance does not equal"),
-    "no entry in the receipt": (lambda c: c["receipt"].pop("protected_unit"), "has no entry 'protected_unit'"),
-    "text": (lambda c: c["receipt"].update(protected_unit="person"), "is not a privacy unit"),
-    "a list": (lambda c: c["receipt"].update(protected_unit=["person_id", 3]), "is not a privacy unit"),
-    "a surplus entry": (in_both("surplus", 1), "unknown entries 'surplus'"),
-    "no rows": (in_both("max_rows", 0), "between 1 and"),
-    "true": (in_both("max_rows", True), "whole number"),
-    "half a row": (in_both("max_rows", 0.5), "whole number"),
-    "a column of no text": (in_both("column", 5), "must be a text"),
-    "an unknown rule": (in_both("missing", "guess"), "must be 'error', or 'drop'"),
+    "another column in the statement": (lambda c: c["privacy"]["privacy_unit"].update(column="x"), Said("receipt-of-other-unit")),
+    "no unit in the statement": (lambda c: c["privacy"].update(privacy_unit=None), Said("receipt-of-other-unit")),
+    "no unit at all in the statement": (lambda c: c["privacy"].pop("privacy_unit"), Said("receipt-of-other-unit")),
+    "a row in the receipt": (lambda c: c["receipt"].update(protected_unit="row"), Said("receipt-allowance")),
+    "no entry in the receipt": (lambda c: c["receipt"].pop("protected_unit"), Said("entry-absent", name="protected_unit")),
+    "text": (lambda c: c["receipt"].update(protected_unit="person"), Said("not-a-unit")),
+    "a list": (lambda c: c["receipt"].update(protected_unit=["person_id", 3]), Said("not-a-unit")),
+    "a surplus entry": (in_both("surplus", 1), Said("unknown-entries", name="a privacy unit", names=("'surplus'",))),
+    "no rows": (in_both("max_rows", 0), Said("max-rows-out-of-range", value=0)),
+    "true": (in_both("max_rows", True), Said("wrong-type", expected="whole-number", parameter="max_rows")),
+    "half a row": (in_both("max_rows", 0.5), Said("wrong-type", expected="whole-number", parameter="max_rows")),
+    "a column of no text": (in_both("column", 5), Said("wrong-type", expected="text", got="int", parameter="column")),
+    "an unknown rule": (
+        in_both("missing", "guess"), Said("out-of-range", expected="error-or-drop", parameter="missing", value="guess"),
+    ),
     "units under another relation": (
-        lambda c: c["receipt"].update(neighbors="replace_one"), "under another relation than add_remove",
+        lambda c: c["receipt"].update(neighbors="replace_one"), Said("receipt-of-units"),
     ),
     "a statement of units under another relation": (
-        lambda c: c["privacy"].update(neighbors="replace_one"), "under another relation than add_remove",
+        lambda c: c["privacy"].update(neighbors="replace_one"), Said("statement-of-units"),
     ),
 }  # fmt: skip
 
@@ -516,9 +518,9 @@ def test_a_forged_unit_is_refused(tmp_path: Path, forgery: str) -> None:
     dpm.release(people(), SCHEMA, epsilon=1.0, mechanism="matrix-laplace", privacy_unit=UNIT, output=path)
     forge(path, lambda content: content)
     dpm.load(path)  # the checksum alone is not what refuses
-    edit, words = FORGED[forgery]
+    edit, said = FORGED[forgery]
     forge(path, edit)
-    with pytest.raises((ValueError, TypeError, KeyError), match=words):
+    with refused("file-inconsistent", failure=said):
         dpm.load(path)
 
 

@@ -25,7 +25,7 @@ from dpmoments.reporting import sections as section_module
 from dpmoments.reporting.page import Picture
 from dpmoments.reporting.report import _Asked, _chapters, _describe_promise, _Findings, _page, group_asked_for
 from support.read_page import Page
-from support.said import refused
+from support.said import Said, refused
 
 BREAKS_OUT = '</svg><img src="x" onerror="alert(3)">'
 HOSTILE = (
@@ -252,18 +252,23 @@ def test_what_a_release_cannot_answer_is_refused_and_nothing_written(
 ) -> None:
     found = of_every_kind
     path = tmp_path / "report.html"
-    refused: list[tuple[Any, dict[str, Any], type[Exception], str]] = [
-        (found["mean alone"][0], {"regressions": ["x0 ~ x1"]}, ValueError, "but only a mean was released"),
-        (found["no count"][0], {"regressions": ["x0 ~ x1"]}, ValueError, "need a row count"),
-        (found["pooled"][0], {"regressions": ["nobody ~ age"]}, ValueError, "'nobody'"),
-        (found["pooled"][0], {"groups": [("age", "x")]}, ValueError, "age"),
-        (found["pooled"][0], {"level": 0.05}, ValueError, "level"),
-        (found["pooled"][0], {"regressions": "age ~ x"}, TypeError, "a list of R formulas"),
-        (found["pooled"][0], {"groups": ["flag:age"]}, TypeError, "a list of pairs"),
-        ("people.json", {}, TypeError, "dpmoments.load"),
+    refusals: list[tuple[Any, dict[str, Any], type[Exception], Said]] = [
+        (found["mean alone"][0], {"regressions": ["x0 ~ x1"]}, ValueError, Said("report-of-mean")),
+        (found["no count"][0], {"regressions": ["x0 ~ x1"]}, ValueError, Said("report-needs-count")),
+        (found["pooled"][0], {"regressions": ["nobody ~ age"]}, ValueError, Said("unknown-term", term="nobody")),
+        (
+            found["pooled"][0],
+            {"groups": [("age", "x")]},
+            ValueError,
+            Said("not-a-grouping-column", kind="numeric", name="age"),
+        ),
+        (found["pooled"][0], {"level": 0.05}, ValueError, Said("level-is-a-confidence", level=0.05)),
+        (found["pooled"][0], {"regressions": "age ~ x"}, TypeError, Said("report-regressions")),
+        (found["pooled"][0], {"groups": ["flag:age"]}, TypeError, Said("report-groups")),
+        ("people.json", {}, TypeError, Said("report-of-other-type", got="str")),
     ]
-    for subject, asked, kind, words in refused:
-        with pytest.raises(kind, match=re.escape(words)):
+    for subject, asked, kind, said in refusals:
+        with refused(said, kind):
             dpm.report(subject, path, **asked)
     assert list(tmp_path.iterdir()) == []
 
@@ -272,7 +277,7 @@ def test_what_a_release_cannot_answer_is_refused_and_nothing_written(
 def test_a_page_is_written_whole_and_never_over_another_unless_told(tmp_path: Path) -> None:
     release, path = released(400), tmp_path / "report.html"
     path.write_text("mine")
-    with pytest.raises(FileExistsError, match="not overwritten; choose another name, or pass overwrite=True"):
+    with refused("output-exists", FileExistsError, advice=Said("not-overwritten-unless-asked")):
         dpm.report(release, path)
     assert path.read_text() == "mine"
     dpm.report(release, path, overwrite=True)

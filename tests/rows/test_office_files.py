@@ -12,6 +12,7 @@ import pytest
 
 import dpmoments as dpm
 from dpmoments.rows.rows import Rows
+from support.said import refused
 from support.workbooks import workbook
 
 pyreadstat = pytest.importorskip("pyreadstat")
@@ -106,6 +107,6 @@ def test_damaged_files_are_refused_without_their_content(tmp_path: Path) -> None
     for name in ("t.xlsx", "t.dta", "t.sav", "t.sas7bdat", "t.xpt"):
         (tmp_path / name).write_bytes(b"secret secret secret")
         for read in (lambda path: Rows.of(path, SCHEMA), dpm.Schema.draft):
-            with pytest.raises(ValueError, match="cannot be read") as refused:
+            with refused(("table-unreadable", "file-unreadable")) as caught:
                 read(tmp_path / name)
-            assert "secret" not in str(refused.value)
+            assert "secret" not in str(caught.value)

@@ -12,7 +12,7 @@ import pytest
 
 import dpmoments as dpm
 from dpmoments.releases.moment_release import MomentRelease
-from support.said import refused, warned
+from support.said import Said, refused, warned
 
 UNLIMITED: dict[str, Any] = dict(epsilon=1e13, insecure_seed=0, repair="none")
 
@@ -250,10 +250,16 @@ def test_a_release_that_cannot_be_saved_is_not_lost(tmp_path: Path, monkeypatch:
 
 
 @pytest.mark.parametrize(
-    ("option", "value"), [("threads", "2"), ("threads", 1.5), ("insecure_seed", "a"), ("mechanism", ["laplace"])]
+    ("option", "value", "said"),
+    [
+        ("threads", "2", Said("wrong-type", parameter="threads", expected="whole-number", got="str")),
+        ("threads", 1.5, Said("wrong-type", parameter="threads", expected="whole-number", got="float")),
+        ("insecure_seed", "a", Said("wrong-type", parameter="insecure_seed", expected="whole-number", got="str")),
+        ("mechanism", ["laplace"], Said("mechanism-of-other-type", got="list", noun="mechanism")),
+    ],
 )
-def test_wrong_types_are_named(option: str, value: object) -> None:
-    with pytest.raises(TypeError, match=option):
+def test_wrong_types_are_named(option: str, value: object, said: Said) -> None:
+    with refused(said, TypeError):
         dpm.release(people(), SCHEMA, epsilon=1.0, **{option: value})  # type: ignore[arg-type]
 
 

@@ -14,6 +14,7 @@ from dpmoments.privacy.accounting import LossUnit, allowance
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.laws import LAWS
 from dpmoments.privacy.sensitivity import sensitivity_from_dict
+from support.said import Said
 
 Content = dict[str, Any]
 Edit = Callable[[Content], object]
@@ -111,45 +112,59 @@ def receipt(name: str, value: Any) -> Edit:
     return edit
 
 
-NOT_FOR_IT = "the receipt is not for the stated budget and relation"
-FORGED_RECEIPTS: dict[str, tuple[Edit, str]] = {
-    "absent": (lambda content: content.pop("receipt"), "has no entry 'receipt'"),
-    "null": (lambda content: content.update(receipt=None), "receipt must be a mapping"),
-    "empty": (lambda content: content.update(receipt={}), "has no entry 'protected_unit'"),
-    "without draws": (lambda content: content["receipt"].pop("draws"), "has no entry 'draws'"),
-    "draws of text": (receipt("draws", "none"), "must be a list"),
-    "a draw twice": (receipt("draws", lambda draws: [*draws, draws[0]]), "add up to more than the stated cost"),
-    "less noise than is paid for": (lambda content: more_noise(content, 0.5), "add up to more than the stated cost"),
-    "a loss stated as less": (draw("loss", lambda loss: loss / 2), "not the loss of its distribution"),
-    "a delta stated as more": (draw("delta", 0.5), "not the loss of its distribution"),
+NOT_FOR_IT = Said("receipt-of-other-budget")
+FORGED_RECEIPTS: dict[str, tuple[Edit, Said]] = {
+    "absent": (lambda content: content.pop("receipt"), Said("entry-absent", name="receipt")),
+    "null": (
+        lambda content: content.update(receipt=None),
+        Said("entry-of-other-type", expected="mapping", name="receipt"),
+    ),
+    "empty": (lambda content: content.update(receipt={}), Said("entry-absent", name="protected_unit")),
+    "without draws": (lambda content: content["receipt"].pop("draws"), Said("entry-absent", name="draws")),
+    "draws of text": (receipt("draws", "none"), Said("receipt-draws-not-a-list")),
+    "a draw twice": (receipt("draws", lambda draws: [*draws, draws[0]]), Said("receipt-above-cost")),
+    "less noise than is paid for": (lambda content: more_noise(content, 0.5), Said("receipt-above-cost")),
+    "a loss stated as less": (draw("loss", lambda loss: loss / 2), Said("draw-with-other-loss")),
+    "a delta stated as more": (draw("delta", 0.5), Said("draw-with-other-loss")),
     "less noise at the same loss": (
-        draw("law", lambda law: law | {"scale": law["scale"] / 2} if "scale" in law else law | {"rate": 2 * law["rate"]}),
-        "not the loss of its distribution",
+        draw(
+            "law", lambda law: law | {"scale": law["scale"] / 2} if "scale" in law else law | {"rate": 2 * law["rate"]}
+        ),
+        Said("draw-with-other-loss"),
     ),
-    "a sensitivity stated as less": (draw("value", lambda value: value / 2, "sensitivity"), "stated as less than it is"),
-    "a negative sensitivity": (draw("value", -1.0, "sensitivity"), "must be a finite number, 0 or above"),
-    "units of text": (draw("units", "1", "sensitivity"), "must be a finite number, 0 or above"),
+    "a sensitivity stated as less": (
+        draw("value", lambda value: value / 2, "sensitivity"),
+        Said("sensitivity-too-small"),
+    ),
+    "a negative sensitivity": (draw("value", -1.0, "sensitivity"), Said("sensitivity-not-finite")),
+    "units of text": (draw("units", "1", "sensitivity"), Said("sensitivity-not-finite")),
     "a sensitivity of another norm": (
-        draw("sensitivity", lambda known: known | {"name": "rank_score", "arguments": {}}), "noise needs a sensitivity in",
+        draw("sensitivity", lambda known: known | {"name": "rank_score", "arguments": {}}),
+        Said("distribution-of-other-norm", given="score"),
     ),
-    "an unknown sensitivity": (draw("name", "magic", "sensitivity"), "unknown sensitivity 'magic'"),
-    "an unknown law": (draw("name", "magic", "law"), "unknown noise distribution 'magic'"),
-    "an unknown parameter of a law": (draw("law", lambda law: law | {"magic": 1}), "and the file has others"),
-    "a size that is no number": (draw("size", 0.5), "must be a whole number"),
-    "a draw of another relation": (draw_of_other_relation, "sensitivity of another relation"),
+    "an unknown sensitivity": (draw("name", "magic", "sensitivity"), Said("unknown-sensitivity", name="magic")),
+    "an unknown law": (draw("name", "magic", "law"), Said("unknown-noise-distribution", name="magic")),
+    "an unknown parameter of a law": (draw("law", lambda law: law | {"magic": 1}), Said("draw-with-other-parameters")),
+    "a size that is no number": (draw("size", 0.5), Said("draw-size")),
+    "a draw of another relation": (draw_of_other_relation, Said("draw-of-other-relation-in-receipt")),
     "a whole receipt of another relation": (other_relation, NOT_FOR_IT),
     "a receipt of a larger cost": (larger_cost, NOT_FOR_IT),
     "a statement of a smaller budget": (lambda content: times(content["privacy"]["budget"], 0.1), NOT_FOR_IT),
     "a statement of another relation": (
-        lambda content: content["privacy"].update(neighbors=OTHER[content["privacy"]["neighbors"]]), NOT_FOR_IT,
+        lambda content: content["privacy"].update(neighbors=OTHER[content["privacy"]["neighbors"]]),
+        NOT_FOR_IT,
     ),
-    "a wrong allowance": (receipt("allowance", lambda known: 2 * known), "allowance does not equal its cost"),
-    "a cost of no kind": (receipt("cost", None), "consistent"),
-    "an unknown unit": (receipt("loss_unit", "magic"), "'magic' is not a valid LossUnit"),
+    "a wrong allowance": (receipt("allowance", lambda known: 2 * known), Said("receipt-allowance")),
+    "a cost of no kind": (receipt("cost", None), Said("not-a-mapping", name="a budget")),
+    "an unknown unit": (receipt("loss_unit", "magic"), Said("unknown-loss-unit", name="magic")),
     "a unit of another kind of cost": (
-        receipt("loss_unit", lambda unit: "rho" if unit == "epsilon" else "epsilon"), "do not add up to a cost",
+        receipt("loss_unit", lambda unit: "rho" if unit == "epsilon" else "epsilon"),
+        Said("losses-not-a-cost"),
     ),
-    "an unknown relation": (receipt("neighbors", "none"), "neighbors='none'"),
-    "an unknown entry": (lambda content: content["receipt"].update(paid=True), "the receipt has unknown entries 'paid'"),
-}  # fmt: skip
-"""What is done to the receipt of any release of pure ε or ρ, and the words with which loading refuses it."""
+    "an unknown relation": (receipt("neighbors", "none"), Said("unknown-relation", value="none")),
+    "an unknown entry": (
+        lambda content: content["receipt"].update(paid=True),
+        Said("unknown-entries", name="the receipt", names=("'paid'",)),
+    ),
+}
+"""What is done to the receipt of any release of pure ε or ρ, and what loading refuses it with."""

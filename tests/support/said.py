@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,7 +12,31 @@ from dpmoments.foundation.errors import InputError
 from dpmoments.messages.message import Message
 from dpmoments.releases.release_warning import MessageWarning
 
-__all__ = ["codes", "refused", "warned"]
+__all__ = ["Said", "codes", "refused", "warned"]
+
+
+class Said:
+    """A message as a test expects it: its code, and those of its facts that matter; a fact that is a message may be one, too."""
+
+    def __init__(self, code: str, /, **facts: Any) -> None:
+        self.code, self.facts = code, facts
+
+    def __repr__(self) -> str:
+        return f"Said({', '.join([repr(self.code), *(f'{name}={fact!r}' for name, fact in self.facts.items())])})"
+
+    def is_of(self, said: Message | InputError | MessageWarning) -> bool:
+        """Whether a message has the code and these facts."""
+        return said.code == self.code and all(
+            name in said.facts and _is_fact(fact, said.facts[name]) for name, fact in self.facts.items()
+        )
+
+
+def _is_fact(expected: Any, fact: Any) -> bool:
+    if isinstance(expected, tuple):
+        return isinstance(fact, tuple) and len(fact) == len(expected) and all(map(_is_fact, expected, fact))
+    if isinstance(expected, Said):
+        return isinstance(fact, Message) and expected.is_of(fact)
+    return bool(expected == fact)
 
 
 def codes(messages: Iterable[Message]) -> list[str]:
@@ -22,15 +46,21 @@ def codes(messages: Iterable[Message]) -> list[str]:
 
 @contextmanager
 def refused(
-    code: str | tuple[str, ...], kind: type[Exception] | tuple[type[Exception], ...] = ValueError, **facts: Any
+    said: str | Said | tuple[str | Said, ...],
+    kind: type[Exception] | tuple[type[Exception], ...] = ValueError,
+    **facts: Any,
 ) -> Iterator[Any]:
     """Steps that are refused with this code, or one of these, and these facts among its own."""
     with pytest.raises(kind) as caught:
         yield caught
     error = caught.value
     assert isinstance(error, InputError), repr(error)
-    assert error.code in ((code,) if isinstance(code, str) else code), repr(error)
-    assert facts.items() <= dict(error.facts).items(), repr(error)
+    assert any(_expected(one, facts).is_of(error) for one in (said if isinstance(said, tuple) else (said,))), (
+        error.code,
+        dict(error.facts),
+        said,
+        facts,
+    )
 
 
 @contextmanager
@@ -39,4 +69,8 @@ def warned(code: str, kind: type[MessageWarning] = MessageWarning, **facts: Any)
     with pytest.warns(kind) as caught:
         yield caught
     found = [one.message for one in caught if isinstance(one.message, kind)]
-    assert any(one.code == code and facts.items() <= dict(one.facts).items() for one in found), [*map(repr, found)]
+    assert any(Said(code, **facts).is_of(one) for one in found), [*map(repr, found)]
+
+
+def _expected(said: str | Said, facts: Mapping[str, Any]) -> Said:
+    return Said(said, **facts) if isinstance(said, str) else Said(said.code, **said.facts, **facts)
