@@ -13,6 +13,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import date
 from functools import cached_property
 from typing import Any
 
@@ -157,7 +158,8 @@ def page(found: list[Table], trials: int) -> str:
     lines = [
         "# Accuracy",
         "",
-        f"Made by `{COMMAND}` (dpmoments {dpm.__version__}, {trials} releases a figure, fixed seeds; mean ± standard error).",
+        f"Made by `{COMMAND}` (dpmoments {dpm.__version__}, {date.today()}, {trials} releases a figure, fixed seeds; "
+        "mean ± standard error).",
         "",
         "Every row is one mechanism at one budget, every column one [repair](derivations/repairs.md) of the same releases; the",
         "least error is in bold. *Best eigenvalues* keeps the noisy eigenvectors v and gives each the true vᵀCv: no repair",
@@ -165,10 +167,10 @@ def page(found: list[Table], trials: int) -> str:
         "",
         "## Second moment alone",
         "",
-        "Tables, neighbours and error of Amin et al. (2019): rows of norm 1, one row replaced by another, all of the",
-        "budget on Σxxᵀ, error ‖Ĉ − C‖_F/n, C = Σxxᵀ. Columns are standardised first",
-        "(`papers_datasets.standardized_unit_rows`), which the paper says of its synthetic tables alone; our Adult is the",
-        "45,222 complete rows with the target. The paper's scale is its baseline L.",
+        "Tables, neighbors and error of Amin et al. (2019): rows of norm 1, one row replaced by another, all of the",
+        "budget on Σxxᵀ, error ‖Ĉ − C‖_F/n, C = Σxxᵀ. Columns are standardized first",
+        "(`dpmoments.papers.datasets.standardized_unit_rows`), which the paper says of its synthetic tables alone; our Adult",
+        "is the 45,222 complete rows with the target. The paper's scale is its baseline L.",
         "",
     ]
     for table in found:
