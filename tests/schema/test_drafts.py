@@ -161,6 +161,25 @@ def test_text_files_of_another_format(tmp_path: Path) -> None:
         Schema.draft(tmp_path / "t.parquet", text_format=stated)
 
 
+def test_a_filled_draft_is_loaded_with_its_text_format(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a;b\n1;ja\n")
+    stated = dpm.TextFormat(
+        delimiter=";", decimal=",", thousands=".", nulls=["-9"], true=["ja"], false=["nein"], quote=None
+    )
+    drafted = str(Schema.draft(tmp_path / "t.csv", text_format=stated))
+    filled = drafted.partition("\ncolumns:\n")[0] + "\ncolumns:\n  - {name: b, kind: boolean}\n"
+    (tmp_path / "s.yaml").write_text(filled)
+    assert Schema.load(tmp_path / "s.yaml").text_format == stated
+
+
+def test_true_and_false_without_quotes_name_options_of_a_text_format() -> None:
+    assert dpm.TextFormat.from_dict(parse_yaml("{true: [ja], 'false': [nein]}")) == dpm.TextFormat(
+        true=["ja"], false=["nein"]
+    )
+    with refused("unknown-text-format-entries"):  # which of the two counts?
+        dpm.TextFormat.from_dict(parse_yaml("{true: [ja], 'true': [oui]}"))
+
+
 @pytest.mark.parametrize(
     ("data", "code"),
     [

@@ -15,6 +15,7 @@ _ALWAYS_NULL = (
 )  # fmt: skip
 _TRUE = ("true", "True", "TRUE", "1", "1.0", "t", "T")
 _FALSE = ("false", "False", "FALSE", "0", "0.0", "f", "F")
+_YAML_NAMES = {True: "true", False: "false"}
 _DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": ","}
 
 _CHANGING = ("hz", "idna", "iso2022_", "punycode", "utf-7")
@@ -180,6 +181,10 @@ class TextFormat:
         known = [option.name for option in fields(cls)]
         if not isinstance(values, Mapping):
             raise InputTypeError.of("text-format-not-a-mapping", names=[*known])
+        # YAML reads the names true and false without quotes as Booleans.
+        named = {key: _YAML_NAMES[key] if isinstance(key, bool) else key for key in values}
+        if len({*named.values()}) == len(named):
+            values = {named[key]: value for key, value in values.items()}
         if unknown := [key for key in values if key not in known]:
             from difflib import get_close_matches
 

@@ -32,6 +32,7 @@ from dpmoments.foundation.table_libraries import nw, pa, pq
 from dpmoments.foundation.text_format import TextFormat
 from dpmoments.foundation.text_reading import first_line, names_in, other_delimiter
 from dpmoments.messages.message import Message
+from dpmoments.schema.document import format_yaml
 
 _PANDAS_INDEX = "__index_level_"
 """Pandas' name of an unnamed index in a Parquet or Feather file."""
@@ -311,7 +312,7 @@ def _schema_template(header: Header, source: str, what: str = "file", text_forma
     lines = [heading + notes, "format: dpmoments-schema", "version: 1"]
     lines += ["# row_norm: 1.5  # optional: a public bound on the length of an encoded row, below √(number of columns)"]
     if text_format is not None and (stated := text_format.to_dict()):
-        lines += ["text_format:", *(f"  {option}: {_scalar(value)}" for option, value in stated.items())]
+        lines += format_yaml({"text_format": stated}).splitlines()
     lines += ["columns:"]
     if header.nameless:
         lines += [
@@ -320,12 +321,6 @@ def _schema_template(header: Header, source: str, what: str = "file", text_forma
     for column in header.columns:
         lines += ["", f"  - name: {_quoted(column.name)}", *(f"    {entry}" for entry in _entries(column, what))]
     return "\n".join(lines) + "\n"
-
-
-def _scalar(value: object) -> str:
-    if isinstance(value, list):
-        return f"[{', '.join(map(_scalar, value))}]"
-    return "null" if value is None else _quoted(value) if isinstance(value, str) else str(value)
 
 
 def default_output(pattern: str) -> Path:
