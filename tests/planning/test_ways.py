@@ -109,6 +109,16 @@ def test_a_table_of_three_columns_needs_counts() -> None:
     assert found.best == "release_counts(…)"
 
 
+def test_columns_of_present_values_have_their_means_from_a_release() -> None:
+    schema = dpm.Schema(dpm.Numeric("age", 0, 100, missing="available"), dpm.Boolean("smoker"))
+    (found,) = dpm.forecast(schema, n_rows=N_ROWS, epsilon=1.0).ways(means=True).ways
+    assert 0.0 < found.one_release < 1.0
+    assert math.isnan(found.own_release)
+    assert found.best == "release(…)"
+    with refused("available-needs-moments", column="age"):
+        dpm.release_mean(people(), schema, epsilon=1.0)
+
+
 def test_mistakes_are_refused() -> None:
     known = forecast(epsilon=1.0)
     with refused("not-a-grouping-column", name="age"):

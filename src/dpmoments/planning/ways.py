@@ -45,7 +45,7 @@ class Way:
     one_release : float
         Error from one release of all columns; infinite if noise hides the answer, NaN if a release cannot give it.
     own_release : float
-        Error from the release made for it, with the whole budget.
+        Error from the release made for it, with the whole budget; NaN if such a release refuses a column.
     own_share : float
         The same with an equal share of the budget, if several questions are stated.
     """
@@ -60,7 +60,9 @@ class Way:
     @property
     def best(self) -> str:
         """Way with the least error, if each question gets an equal share of the budget."""
-        return f"{_RELEASE}(…)" if self.one_release <= self.own_share * _ABOUT_THE_SAME else self.call
+        if math.isnan(self.own_share) or self.one_release <= self.own_share * _ABOUT_THE_SAME:
+            return f"{_RELEASE}(…)"
+        return self.call
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -187,9 +189,14 @@ def _deviations(typical: TypicalTable) -> FloatArray:
 
 
 def _of_means(setting: ReleasePlan, budget: PrivacyBudget) -> float:
-    """Return the RMS error of the means of ``release_mean``, in typical standard deviations."""
+    """Return the RMS error of the means of ``release_mean``, in typical standard deviations.
+
+    NaN for columns with ``missing="available"``, which it refuses: every column would need a count of its own.
+    """
     typical = setting.typical
     schema, neighbors = typical.schema, setting.neighbors
+    if schema.has_available:
+        return math.nan
     shape = MomentShape.of(schema, mean=True, n_rows=setting.n_rows if neighbors.table_size_is_public else None)
     plan = plan_before_release(automatic_mean(schema, budget), shape, budget, neighbors, setting.privacy_unit)
     scale = schema.encoding(mean=True).scale
