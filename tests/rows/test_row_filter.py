@@ -8,14 +8,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
 import dpmoments as dpm
 from dpmoments.rows.rows import Rows
-from dpmoments.rows.sources import row_filter
+from dpmoments.rows.sources import arrow, row_filter
 from dpmoments.rows.sources.row_filter import Comparison
+from support.said import refused
 from support.spark_session import of_spark
 
 N_ROWS = 16
@@ -148,6 +151,77 @@ def test_no_row_decides_whether_spark_keeps_another(spark: Any, tmp_path: Path) 
     expected = [0, 3, 4, 5, 6, 7, 11, 15]
     assert kept(Rows.of(few, SCHEMA)) == kept(Rows.of(all_rows, SCHEMA)) == expected
     assert few.count() != all_rows.count()  # the session is as it was
+
+
+DUCKDB_CONDITIONS = (
+    *("x > 5", "x >= 4", "x <> 10", "NOT x <= 5", "x > 5 AND NOT isnan(x)", "x > 5 OR row > 99"),
+    *("x BETWEEN 4 AND 'NaN'", "f > 0.4", "x = 'NaN'", "x IN (10, 'NaN')"),
+)
+
+
+def kept_of_duckdb(connection: duckdb.DuckDBPyConnection, table: str, condition: str) -> list[int]:
+    return kept(Rows.of(connection.sql(f"SELECT row, x FROM {table} WHERE {condition}"), SCHEMA))
+
+
+def differing_conditions(tmp_path: Path) -> list[str]:
+    """Conditions by which files, or a view of them, keep other rows than a table in memory."""
+    connection = duckdb.connect()
+    connection.register("odd", ODD)
+    connection.execute("CREATE TABLE held AS SELECT * FROM odd")
+    tables = [f"'{files(tmp_path / str(size), size)}/*.parquet'" for size in (1, 3, N_ROWS)]
+    connection.execute(f"CREATE VIEW seen AS SELECT * FROM {tables[1]}")
+    before = connection.execute("SELECT current_setting('disabled_optimizers')").fetchall()
+    found = [
+        condition
+        for condition in DUCKDB_CONDITIONS
+        if any(
+            kept_of_duckdb(connection, table, condition) != kept_of_duckdb(connection, "held", condition)
+            for table in (*tables, "seen")
+        )
+    ]
+    assert connection.execute("SELECT current_setting('disabled_optimizers')").fetchall() == before
+    return found
+
+
+def test_no_row_decides_whether_duckdb_keeps_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert differing_conditions(tmp_path) == []
+    monkeypatch.setattr(arrow, "_SKIPPING", ())
+    assert differing_conditions(tmp_path)
+
+
+def test_optimizers_that_were_off_stay_off(tmp_path: Path) -> None:
+    connection = duckdb.connect()
+    connection.execute("SET disabled_optimizers = 'top_n'")
+    relation = connection.sql(f"SELECT row, x FROM '{files(tmp_path, 3)}/*.parquet' WHERE x > 5")
+    rows = Rows.of(relation, SCHEMA)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(arrow.RelationSource, "sliced", lambda *_, **__: (_ for _ in ()).throw(RuntimeError))
+        with pytest.raises(RuntimeError):
+            rows.moments()
+    assert connection.execute("SELECT current_setting('disabled_optimizers')").fetchall() == [("top_n",)]
+    assert kept(Rows.of(relation, SCHEMA)) == [0, 3, 4, 5, 6, 7, 11, 15]
+
+
+X = ds.field("x")
+
+
+def test_filters_of_datasets_and_of_dask_that_skip_nan_by_chance_are_refused(tmp_path: Path) -> None:
+    folder = files(tmp_path, 3)
+    dataset = ds.dataset(folder)
+    for negated in (X != 5, ~(X <= 5), (X <= 5) == False, ~X.isin([5.0]), (ds.field("row") > 3) & (X != 5)):  # noqa: E712
+        with refused("arrow-filter-skips-nan", TypeError):
+            Rows.of(dataset.filter(negated), SCHEMA)
+    for plain in (X > 5, (X <= 0) | (ds.field("row") == 3), ds.field("i") != 5, ds.field("s") != "a"):
+        expected = ODD.filter(plain).column("row").to_pylist()
+        assert kept(Rows.of(dataset.filter(plain), SCHEMA)) == sorted(expected)
+    for filters in ([("x", "!=", 5.0)], [[("row", ">", 3)], [("x", "not in", [5.0])]]):
+        with refused("dask-filter-skips-nan", TypeError):
+            Rows.of(dd.read_parquet(folder, filters=filters), SCHEMA)
+    pushed = dd.read_parquet(folder, filesystem="arrow")
+    with refused("dask-filter-skips-nan", TypeError):
+        Rows.of(pushed[pushed.x != 5.0], SCHEMA)
+    assert kept(Rows.of(dd.read_parquet(folder, filters=[("x", ">", 5.0)]), SCHEMA)) == [11, 15]
+    assert kept(Rows.of(dd.read_parquet(folder, filters=[("s", "!=", "a"), ("x", "<", 5.0)]), SCHEMA))
 
 
 DASK_PREDICATES: tuple[Callable[[Any], Any], ...] = (

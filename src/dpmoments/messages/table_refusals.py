@@ -409,6 +409,16 @@ TABLE_REFUSALS: Mapping[str, str] = MappingProxyType(
             "the dataset is of {formats} files, whose types Arrow guesses from the first cells, and one row would "
             "decide how others are read: pass the path of CSV files, or a dataset of Parquet or Feather files"
         ),
+        "arrow-filter-skips-nan": (
+            "the filter negates a comparison of {columns:listed}, or uses a function of it: Arrow skips groups of rows by "
+            "their least and largest number, which leave NaN out, and one row would decide whether a row of NaN is kept: "
+            "use <, <=, ==, >, >= joined by & and |, or filter the table in memory, dataset.to_table().filter(...)"
+        ),
+        "dask-filter-skips-nan": (
+            "filters= of the Parquet reader negate a comparison of {columns:listed}: groups of rows are skipped by their least "
+            "and largest number, which leave NaN out, and one row would decide whether a row of NaN is kept: use <, <=, ==, "
+            ">, >=, or choose rows after reading with dask.dataframe.read_parquet(..., filesystem='fsspec')"
+        ),
         "polars-guessed-types": (
             "the lazy frame scans {format} files, whose types Polars guesses from the first cells, and one row "
             "would decide how others are read: pass the path of CSV files, or write the table to Parquet with "

@@ -5,8 +5,10 @@ Never whole in memory.
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -24,6 +26,7 @@ from dpmoments.rows.sources.local import (
     key_cells,
     require_keys_of_text,
     require_no_guess_of_duckdb,
+    require_no_skipped_nan,
 )
 from dpmoments.rows.sources.memory import require_columns
 from dpmoments.rows.sources.row_filter import Comparison, kept_rows
@@ -36,6 +39,10 @@ _BYTES_OF_BUFFERS = 1 << 26
 """Most bytes of the buffers of all columns of a Parquet file together."""
 _MIN_ROWS_PER_PIECE = 1 << 18
 """Min rows of a Parquet file per worker, as far as its row groups allow."""
+_SKIPPED = re.compile(r"parquet|arrow|iceberg|delta|ducklake", re.IGNORECASE)
+"""Names in a DuckDB plan of data whose groups of rows state their range."""
+_SKIPPING = ("filter_pushdown", "join_filter_pushdown", "row_group_pruner", "statistics_propagation")
+"""DuckDB's optimizers that decide by these ranges."""
 _BYTES_READ = b"dpmoments.bytes_read"
 """Metadata key of a batch: bytes read of its file since the batch before."""
 
@@ -188,21 +195,55 @@ class ParquetSource(FileSource):
                 yield kept_rows(batch, self.comparisons).select(list(names))
 
 
+_NAME = "dpmoments_relation"
+"""Name that settings are asked under: a relation has no other way to its connection."""
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class RelationSource(ArrowSource):
-    """Rows of a DuckDB relation; every pass runs the query again."""
+    """Rows of a DuckDB relation; every pass runs the query again.
+
+    DuckDB skips groups of rows of a Parquet file by their least and largest number, which leave NaN out, though NaN is greater
+    than every number in its comparisons: another row would decide whether a row of NaN is kept. Such optimizers are off during
+    a pass.
+    """
 
     relation: Any
 
     def __post_init__(self) -> None:
         names = read_quietly(lambda: list(self.relation.columns), "the relation", FAILED_QUERY)
         require_columns(names, self.names, "the relation")
-        require_no_guess_of_duckdb(read_quietly(self.relation.explain, "the relation", FAILED_QUERY))
+        with self._every_row_read():
+            require_no_guess_of_duckdb(self._plan())
 
     def parts(self) -> Iterator[pa.RecordBatch]:
         # DuckDB opens no second result on a connection: the reader is closed however the pass ends.
-        with read_quietly(self._open, "the relation", FAILED_QUERY) as reader:
+        with self._every_row_read(), read_quietly(self._open, "the relation", FAILED_QUERY) as reader:
             yield from self.sliced(reader, "the relation", why=FAILED_QUERY)
+
+    @contextmanager
+    def _every_row_read(self) -> Iterator[None]:
+        """Disable the optimizers that skip groups of rows, and enable them again."""
+        before = str(self._run("SELECT current_setting('disabled_optimizers')")[0])
+        known = self._run("SELECT list(name) FROM duckdb_optimizers()")[0]
+        try:
+            self._disable(",".join(filter(None, [before, *(name for name in _SKIPPING if name in known)])))
+            if not _SKIPPED.search(self._plan()):
+                self._disable(before)
+            yield
+        finally:
+            self._disable(before)
+
+    def _disable(self, names: str) -> None:
+        quoted = names.replace("'", "''")
+        self._run(f"SET disabled_optimizers = '{quoted}'")
+
+    def _run(self, query: str) -> Any:
+        """Return the first row of an answer, which is read: else the query may not run."""
+        return read_quietly(lambda: _first_row(self.relation.query(_NAME, query)), "the relation", FAILED_QUERY)
+
+    def _plan(self) -> str:
+        return str(read_quietly(self.relation.explain, "the relation", FAILED_QUERY))
 
     def _open(self) -> Any:
         quoted = ", ".join('"' + name.replace('"', '""') + '"' for name in self.names)
@@ -215,6 +256,10 @@ class RelationSource(ArrowSource):
         return "RelationSource()"  # a relation's own repr prints rows
 
 
+def _first_row(answer: Any) -> Any:
+    return None if answer is None else (answer.fetchall() or [None])[0]
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class DatasetSource(ArrowSource):
     """Rows of a ``pyarrow.dataset.Dataset``; every pass scans it again, with its own filter."""
@@ -225,6 +270,7 @@ class DatasetSource(ArrowSource):
         require_columns(list(self.dataset.schema.names), self.names, "the dataset")
         if formats := guessed_formats(self.dataset):
             raise InputTypeError(Message("arrow-guessed-types", formats=" and ".join(formats)))
+        require_no_skipped_nan(self.dataset)
         require_keys_of_text(self.dataset, self.names, self.schema.columns_by_source)
         if problem := read_quietly(partial(differing_types, self.dataset, self.names), "the dataset"):
             raise InputTypeError(problem)

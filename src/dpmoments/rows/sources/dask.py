@@ -32,6 +32,7 @@ from dpmoments.rows.sources.engine import (
     Seal,
     require_installed,
 )
+from dpmoments.rows.sources.local import columns_of_skipped_nan
 from dpmoments.rows.sources.memory import ArraySource, require_columns
 from dpmoments.rows.sources.row_filter import Comparison, comparisons_of_dask
 from dpmoments.rows.sources.source import FAILED_QUERY, read_quietly
@@ -110,6 +111,7 @@ def require_types_of_readers(plan: Any, reading: Reading) -> None:
     only_columns = _kind(behind) in _PARQUET or _is_orc(behind)
     for node in _plan_nodes(plan):
         if _kind(node) in _PARQUET:
+            _require_no_skipped_nan(node)
             _require_keys_of_text(node, reading, only_columns)
         if _kind(node) in _PARQUET or _is_orc(node):
             _require_exact_integers(node, reading, only_columns)
@@ -166,6 +168,23 @@ def _require_keys_of_text(reader: Any, reading: Reading, only_columns: bool) -> 
         a_number = only_columns and isinstance(columns.get(name), Numeric)
         if (name in reader.columns and not a_number) or name in filters:
             raise InputTypeError(Message("dask-folder-types", column=name))
+
+
+def _require_no_skipped_nan(reader: Any) -> None:
+    """Raise TypeError if another row may decide whether the reader's filters keep a row of NaN."""
+    filters, info = reader.operand("filters"), reader._dataset_info
+    if filters is None:
+        return
+    schema = info["ds"].schema if "ds" in info else info["schema"]
+    # one condition, conditions that must all hold, or several such lists; or an expression of Arrow
+    conditions = [filters] if isinstance(filters, tuple) else filters
+    if isinstance(conditions, list):
+        flat = [each for part in conditions for each in (part if isinstance(part, list) else [part])]
+        negated = " ".join(str(condition) for condition in flat if condition[1] in ("!=", "not in", "is not"))
+    else:
+        negated = str(filters)
+    if columns := columns_of_skipped_nan(negated, schema):
+        raise InputTypeError(Message("dask-filter-skips-nan", columns=columns))
 
 
 def _guessed_keys(reader: Any) -> set[str]:

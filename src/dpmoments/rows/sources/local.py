@@ -47,6 +47,8 @@ _POLARS_SCANS = re.compile(r"^\s*(Csv|NDJson) SCAN ", re.MULTILINE | re.IGNORECA
 _POLARS_KEYS = re.compile(r"^\s*\w+ SCAN \[([\s\S]*?)(?=^\s*PROJECT |\Z)", re.MULTILINE)
 _DUCKDB_SCANS = re.compile(r"read_?\s?(csv|json|ndjson)", re.IGNORECASE)
 _DUCKDB_MEMORY = re.compile(r"pandas[_ ]scan", re.IGNORECASE)
+_NEGATING = re.compile(r"\w\(|\b(true|false|null|not)\b", re.IGNORECASE)
+"""Functions and constants in a filter's text, by which a comparison can be negated."""
 _KEY = re.compile(r"(?:^|[/\\ ])([^/\\=]+)=[^/\\]*(?=[/\\])")
 
 
@@ -73,6 +75,31 @@ def require_no_guess_of_duckdb(plan: str) -> None:
         raise InputTypeError(Message("duckdb-guessed-types", format=match[1].upper()))
     if _DUCKDB_MEMORY.search(plan):
         raise InputTypeError(Message("duckdb-object-types"))
+
+
+def require_no_skipped_nan(dataset: Any) -> None:
+    """Raise if another row may decide whether the filter of a dataset keeps a row of NaN."""
+    for child in getattr(dataset, "children", None) or ():
+        require_no_skipped_nan(child)
+    filters = (getattr(dataset, "_scan_options", None) or {}).get("filter")
+    if filters is not None and (columns := columns_of_skipped_nan(str(filters), dataset.schema)):
+        raise InputTypeError(Message("arrow-filter-skips-nan", columns=columns))
+
+
+def columns_of_skipped_nan(filters: str, schema: Any) -> list[str]:
+    """Return the columns that a filter names and whose NaN it may keep by chance.
+
+    Groups of rows are skipped by their least and largest number, which leave NaN out. Comparisons that NaN fails, joined by and
+    and or, keep no NaN; what negates them may. Nested columns may hold NaN.
+    """
+    if not ("!" in filters or _NEGATING.search(filters)):
+        return []
+    return [field.name for field in schema if field.name in filters and _may_hold_nan(field.type)]
+
+
+def _may_hold_nan(kind: Any) -> bool:
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return bool(pa.types.is_floating(kind) or pa.types.is_nested(kind))
 
 
 def require_keys_of_text(dataset: Any, names: tuple[str, ...], columns: Mapping[str, Column]) -> None:
