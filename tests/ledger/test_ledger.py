@@ -179,6 +179,22 @@ def test_a_ledger_refuses_before_the_table_is_opened(
     assert actions(ledger) == ["grant"]
 
 
+@pytest.mark.parametrize("dataset", ["people", "of persons", "firms"], ids=["rows", "another unit", "none"])
+def test_an_unknown_unit_column_is_refused_before_the_ledger_advises(dataset: str, ledger: dpm.Ledger) -> None:
+    ledger.grant("of persons", epsilon=1.0, unit="number")
+    kept, options = actions(ledger), {"ledger": ledger, "dataset": dataset, "epsilon": 0.5}
+    table = pa.table({**ROWS.to_pydict(), "number": range(len(ROWS))})
+    with refused("table-without-columns", names=("Numbers",)) as caught:
+        dpm.release(table, NAMED, privacy_unit=dpm.PrivacyUnit("Numbers", 1), **options)
+    assert (caught.value.facts.get("hint") is not None) == (dataset == "of persons")  # the budget's unit is public
+    with refused("table-without-columns", hint=Said("names-alike", names=("number",))):
+        dpm.release(table, NAMED, privacy_unit=dpm.PrivacyUnit("Num-ber", 1), **options)
+    if dataset != "of persons":
+        with refused("no-grant" if dataset == "firms" else "grant-of-other-unit", dpm.LedgerError):
+            dpm.release(table, NAMED, privacy_unit=dpm.PrivacyUnit("number", 1), **options)
+    assert actions(ledger) == kept
+
+
 def test_a_release_for_another_relation_is_refused(ledger: dpm.Ledger) -> None:
     for job in ("release", "release_mean"):
         with refused("grant-of-other-relation", dpm.LedgerError, granted="add_remove", neighbors="replace_one"):

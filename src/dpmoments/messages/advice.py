@@ -43,14 +43,14 @@ def _to_do_better(facts: Mapping[str, Fact]) -> str:
 
 
 def _for_the_unit(facts: Mapping[str, Fact], release: str, unit: str) -> str:
-    """Return the remedy for another privacy unit; never rows in place of people."""
-    if facts["unit"] == "row":
-        remedy = f"{release}, or grant a budget for rows to a dataset of another name"
-    elif facts["spent"]:
-        remedy = f"Some of it is spent: grant a budget with {unit} to a dataset of another name"
-    else:
-        remedy = f"Nothing of it is spent yet: grant it again with {unit}"
-    return f"{remedy}. Nothing was spent."
+    """Return the remedy for another privacy unit; never rows in place of people, nor a second budget."""
+    if facts["unit"] != "row" and not facts["spent"]:
+        return f"Nothing of it is spent yet: grant it again with {unit}. Nothing was spent."
+    remedy = "" if facts["granted"] == "row" else f"{release}. "
+    return (
+        f"{remedy}Do not grant a second budget to the same people under another name: their losses would add up, and no budget "
+        "would count them together. Nothing was spent."
+    )
 
 
 def _call(facts: Mapping[str, Fact]) -> str:

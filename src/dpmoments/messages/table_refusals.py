@@ -524,8 +524,9 @@ TABLE_REFUSALS: Mapping[str, str] = MappingProxyType(
             "the frame has no column {names:listed}: that is its index, which is not read; pass frame.reset_index()"
         ),
         "table-without-columns": (
-            "{table} has no column {names:listed} among its {columns}{hint:message?}: the names must be the schema's (they "
-            "are not listed, because without a header line they could be a record)"
+            "{table} has no column {names:listed} among its {columns}{hint:message?}: rename the column in the table or, if "
+            "every file has the other name, state it in the schema, as the column's source (names are not listed, because "
+            "without a header line they could be a record)"
         ),
         "table-with-repeated-columns": "{table} has more than one column named {names:listed}: rename them",
         "format-not-of-dates": (

@@ -25,6 +25,7 @@ from dpmoments.mechanisms.base import CalibratedPlan, ConfiguredMechanism, Plan
 from dpmoments.mechanisms.shape import MomentShape, RunResult
 from dpmoments.mechanisms.units import UnitsPlan, plan_for_rows
 from dpmoments.messages.message import Message
+from dpmoments.messages.wording import closest
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter, PrivacyFilterError, PrivatePlan
 from dpmoments.privacy.origin import ReleaseOrigin, check_dataset
@@ -78,12 +79,14 @@ class Held:
 class Charge:
     """Ledger, dataset and privacy unit that a release is charged to.
 
-    A unit's contribution bound is not part of it, since the guarantee covers all its rows.
+    A unit's contribution bound is not part of it, since the guarantee covers all its rows. ``refusal`` is the ledger's
+    reason to refuse a stated unit, whose column may be a slip: the table is asked for the column first.
     """
 
     ledger: Ledger | None
     dataset: str | None
     unit: str
+    refusal: LedgerError | None = None
 
     @classmethod
     def of(
@@ -110,17 +113,37 @@ class Charge:
         if privacy_unit is not None and unit == ROW:
             raise InputValueError(Message("unit-named-row", column=ROW))
         try:
-            account = ledger.account(name)
+            ledger.account(name).require_for(neighbors, unit)
         except LedgerError as error:
-            known = error.message_data
-            if known is None or error.code not in ("ledger-missing", "no-grant"):
-                raise
-            missing: Any = {"dataset": name, "unit": unit, "neighbors": str(neighbors), "path": ledger.path}
-            failure = Message(error.code, **{**missing, **known.facts})
+            known, refusal = error.message_data, error
+            if known is not None and error.code in ("ledger-missing", "no-grant"):
+                missing: Any = {"dataset": name, "unit": unit, "neighbors": str(neighbors), "path": ledger.path}
+                refusal = LedgerError(Message(error.code, **{**missing, **known.facts}))
         else:
-            account.require_for(neighbors, unit)
             return cls(ledger, name, unit)
-        raise LedgerError(failure)
+        if unit == ROW:
+            raise refusal
+        return cls(ledger, name, unit, refusal)
+
+    @contextmanager
+    def opening(self) -> Iterator[None]:
+        """Raise the ledger's refusal once the block has opened the table, unless the unit's column is not in it."""
+        if self.refusal is None:
+            yield
+            return
+        try:
+            yield
+        except (InputError, OSError) as error:
+            known = error.message_data if isinstance(error, InputError) else None
+            if known is None or known.code != "table-without-columns" or self.unit not in known.facts["names"]:
+                raise self.refusal from None
+            granted = self.refusal.facts.get("granted")
+            if "hint" in known.facts or not closest(self.unit, [granted] if isinstance(granted, str) else []):
+                raise
+            # The budget's unit is public, and may be the one that was meant.
+            meant = Message("did-you-mean", close=[granted])
+            raise InputValueError(Message(known.code, **{**known.facts, "hint": meant})) from None
+        raise self.refusal
 
     def reserve(self, plan: PrivatePlan, mechanism: str, origin: ReleaseOrigin) -> Held:
         """Reserve the plan's cost on disk."""
@@ -290,17 +313,18 @@ def spend(
     """
     with watched(request.progress) as watch:
         with nothing_spent():
-            rows = Rows.of(
-                data,
-                schema,
-                mean=mean,
-                neighbors=request.neighbors,
-                threads=request.threads,
-                on_block=watch,
-                on_pass=watch.passing,
-                privacy_unit=request.privacy_unit,
-                text_format=request.text_format,
-            )
+            with request.charge.opening():
+                rows = Rows.of(
+                    data,
+                    schema,
+                    mean=mean,
+                    neighbors=request.neighbors,
+                    threads=request.threads,
+                    on_block=watch,
+                    on_pass=watch.passing,
+                    privacy_unit=request.privacy_unit,
+                    text_format=request.text_format,
+                )
             shape = MomentShape.of(planned_schema or schema, mean=mean)
             plan, public_rows = _planned(chosen, rows, shape, request.budget, request.output, n_rows)
         run = _for_units(plan, rows, request.budget) if run_of is None else run_of(plan)

@@ -205,17 +205,22 @@ def require_columns(held: Sequence[object], wanted: Sequence[str], where: str) -
     """Raise unless every column to be read occurs exactly once among ``held``.
 
     The message shows no names of the table, which are values of a record if a header line is missing, except names that
-    differ from the schema's only in case or spaces.
+    differ from the wanted ones only in case, spaces or marks between words.
     """
     names = [name for name in held if isinstance(name, str)]
     present = set(names)
     if absent := [name for name in wanted if name not in present]:
-        plain = {name.strip().casefold(): name for name in names}
-        alike = [plain[key] for name in absent if (key := name.strip().casefold()) in plain]
+        plain = {key: name for name in names if (key := _letters_and_digits(name))}
+        alike = [plain[key] for name in absent if (key := _letters_and_digits(name)) in plain]
         hint = {"hint": Message("names-alike", names=alike)} if alike else {}
         raise InputValueError(Message("table-without-columns", table=where, names=[*absent], columns=len(held), **hint))
     if repeated := [name for name in wanted if names.count(name) > 1]:
         raise InputValueError(Message("table-with-repeated-columns", table=where, names=[*repeated]))
+
+
+def _letters_and_digits(name: str) -> str:
+    """Return the name without case, spaces and marks: ``patient_id`` is ``PatientID``."""
+    return "".join(letter for letter in name.casefold() if letter.isalnum())
 
 
 def _rows_per_part(source: ArraySource | ColumnSource | FrameSource) -> int:
