@@ -616,9 +616,12 @@ def test_a_missing_grant_is_advised_for_the_dataset_and_unit(path: str, code: st
     unit = dpm.PrivacyUnit("patient id", 3)
     with refused(code, dpm.LedgerError, dataset="clinic", unit="patient id", neighbors="add_remove") as stopped:
         dpm.release(TABLE, SCHEMA, epsilon=1.0, privacy_unit=unit, ledger=tmp_path / path, dataset="clinic")
-    command = stopped.value.message_data.text("shell")
-    assert f"grant {tmp_path / path} clinic --epsilon 1 --neighbors add_remove --privacy-unit 'patient id'" in command
-    assert "ledger.grant('clinic', epsilon=1.0, unit='patient id')" in str(stopped.value)
+    message = stopped.value.message_data
+    assert (
+        f"grant {tmp_path / path} clinic --epsilon 1 --neighbors add_remove --privacy-unit 'patient id'"
+        in message.text("shell")
+    )
+    assert "ledger.grant('clinic', epsilon=1.0, unit='patient id')" in message.text("curator")
 
 
 def test_a_release_without_a_ledger_carries_a_note(ledger: dpm.Ledger, tmp_path: Path) -> None:

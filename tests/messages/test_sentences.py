@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -39,6 +40,15 @@ OTHERS_WORDS: Mapping[str, str] = {
     "mechanisms/test_noise_of_runs.py": "test_a_rotated_law_of_no_shape_is_refused",
     "mechanisms/test_registry.py": "test_what_names_nothing_is_refused",
     "mechanisms/test_reliability.py": "test_marked_names_are_those_of_the_marked_features",
+    "noise/test_orthonormal_frame.py": """
+        test_a_wrong_restriction_is_rejected test_a_wrong_restriction_is_told_from_the_plain_algorithm
+        test_temperatures_out_of_step_are_rejected
+    """,
+    "noise/test_sphere.py": """
+        test_almost_uniform test_directions_of_a_cube_are_rejected test_not_diagonal
+        test_the_misprinted_formula_is_rejected
+    """,
+    "papers/test_spectral_mechanisms.py": "test_other_temperatures_are_rejected",
     "planning/test_forecast.py": "test_a_forecast_that_takes_a_private_number_of_rows_for_public_is_found",
     "privacy/test_privacy_filter.py": "test_missing_and_extra_draws_are_noted",
     "privacy/test_sensitivity.py": "test_a_file_states_one_weight_at_least_and_no_more_than_the_largest_number",
@@ -65,14 +75,19 @@ A test of words of this library asserts their code, with ``support.said.refused`
 
 def matching(source: str) -> Iterator[str]:
     """Functions of a file that expect an error or a warning by its words."""
-    for function in ast.parse(source).body:
-        if isinstance(function, ast.FunctionDef):
-            for node in ast.walk(function):
-                if isinstance(node, ast.Call) and any(
-                    keyword.arg == "match" and ast.unparse(node.func).startswith("pytest.") for keyword in node.keywords
-                ):
-                    yield function.name
-                    break
+    for function in ast.walk(ast.parse(source)):
+        if isinstance(function, ast.FunctionDef) and any(map(_asserts_words, ast.walk(function))):
+            yield function.name
+
+
+def _asserts_words(node: ast.AST) -> bool:
+    """Whether a call has ``match=``, or a comparison looks for something in the text of an error that was caught."""
+    if isinstance(node, ast.Call):
+        return ast.unparse(node.func).startswith("pytest.") and any(one.arg == "match" for one in node.keywords)
+    return isinstance(node, ast.Compare) and any(
+        isinstance(operator, ast.In) and re.fullmatch(r"str\(\w+\.value\)", ast.unparse(text))
+        for operator, text in zip(node.ops, node.comparators, strict=True)
+    )
 
 
 def test_every_test_that_asserts_a_sentence_is_sorted() -> None:
@@ -86,8 +101,17 @@ def test_every_test_that_asserts_a_sentence_is_sorted() -> None:
     assert found == set(sorted_ones)
 
 
-@pytest.mark.parametrize("kind", ["raises", "warns"])
-def test_a_sentence_that_is_asserted_is_found(kind: str) -> None:
-    assert [*matching(f"def test_it():\n    with pytest.{kind}(ValueError, match='no rows'):\n        pass\n")] == [
-        "test_it"
-    ]
+@pytest.mark.parametrize(
+    "step",
+    [
+        "with pytest.raises(ValueError, match='no rows'): pass",
+        "with pytest.warns(UserWarning, match='no rows'): pass",
+        "assert 'no rows' in str(caught.value)",
+    ],
+)
+def test_a_sentence_that_is_asserted_is_found(step: str) -> None:
+    assert [*matching(f"class TestIt:\n    def test_it():\n        {step}\n")] == ["test_it"]
+
+
+def test_a_cell_that_is_looked_for_in_an_error_is_no_sentence() -> None:
+    assert not [*matching("def test_it():\n    assert SECRET not in str(caught.value)\n")]

@@ -422,9 +422,8 @@ def test_an_edit_with_a_mended_checksum_is_refused(
     dpm.load(saved)  # the checksum alone is not what refuses
     setter(document["content"], value)
     saved.write_text(signed(document))
-    with refused("file-inconsistent", cause=cause) as caught:
+    with refused("file-inconsistent", cause=cause, path=str(saved)) as caught:
         dpm.load(saved)
-    assert str(saved) in str(caught.value)
     assert caught.value.__context__ is None
 
 

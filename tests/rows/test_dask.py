@@ -580,7 +580,6 @@ def test_no_cell_is_in_any_error() -> None:
     with refused("not-a-number-type", (ValueError, TypeError), column="age") as caught:
         Rows.of(cells, SCHEMA).moments()
     assert "secret" not in private_words(caught.value)
-    assert "column 'age'" in str(caught.value)
     strict = dpm.Schema(dpm.Numeric("age", 0, 100, missing="error"))
     with refused("cell-missing", column="age"):
         Rows.of(frame, strict).moments()

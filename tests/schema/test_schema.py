@@ -293,9 +293,8 @@ MINIMAL = "{name: age, kind: numeric, lower: 0, upper: 1}"
 def test_a_file_that_is_no_schema_is_refused_with_the_reason(tmp_path: Path, text: str, code: str) -> None:
     path = tmp_path / "schema.yaml"
     path.write_text(text)
-    with refused(code) as caught:
+    with refused(code, path=str(path)):
         Schema.load(path)
-    assert str(path) in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -282,9 +282,8 @@ MISTAKES: dict[str, tuple[str, Said]] = {
 def test_a_mistake_is_named_where_it_is(name: str, tmp_path: Path) -> None:
     text, said = MISTAKES[name]
     (tmp_path / "s.yaml").write_text(text)
-    with refused(said) as caught:
+    with refused(said, path=str(tmp_path / "s.yaml")):
         Schema.load(tmp_path / "s.yaml")
-    assert str(tmp_path / "s.yaml") in str(caught.value)
 
 
 def test_words_that_yaml_takes_for_others_stay_what_was_written(tmp_path: Path) -> None:

@@ -190,9 +190,8 @@ def test_a_forged_receipt_is_refused(tmp_path: Path, case: str, forgery: str) ->
 )
 def test_an_edit_with_a_mended_checksum_is_refused(saved: Path, entry: str, value: Any, cause: str) -> None:
     forge(saved, lambda content: content.update({entry: value}))
-    with refused("file-inconsistent", cause=cause) as caught:
+    with refused("file-inconsistent", cause=cause, path=str(saved), noun="mean release") as caught:
         dpm.load(saved)
-    assert f"{saved} does not hold a consistent mean release" in str(caught.value)
     assert caught.value.__context__ is None
 
 
