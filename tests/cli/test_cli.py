@@ -1199,6 +1199,23 @@ def test_show_says_in_which_unit_a_budget_is_counted(run: Run, monkeypatch: pyte
     assert re.search(r"together of ρ = 0\.0\d+ ρ = 0\.0\d+", outcome.words)
 
 
+@pytest.mark.parametrize("width", [50, 80])
+def test_show_on_a_narrow_terminal_has_every_name_and_digit(
+    people_json: Path, run: Run, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    out = run("show", str(people_json)).out
+    released = dpm.load(people_json)
+    assert isinstance(released, dpm.MomentRelease)
+    head, *rows = released.describe().table()
+    lines = [line.strip() for line in out.splitlines()]
+    for name, *cells in rows:
+        of_feature = " ".join(line for line in lines if line.startswith(f"{name} ")) + " "
+        assert all(f"{cell} " in of_feature for cell in cells), of_feature
+    assert all(len(line) <= width for line in out.splitlines())
+    assert all(word in out for header in head for word in header.split())
+
+
 def test_show_as_json_is_the_release_to_the_last_bit(people_json: Path, run: Run) -> None:
     released = dpm.load(people_json)
     shown = json.loads(run("show", people_json, "--json").out)

@@ -13,6 +13,7 @@ import os
 import re
 import sys
 import tempfile
+import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import pairwise
@@ -80,20 +81,68 @@ def print_table(
 ) -> None:
     """Print rows under headers (none if all are empty).
 
-    ``numbers`` are right-aligned, and ``whole`` columns unbroken.
+    ``numbers`` are right-aligned, and ``whole`` columns unbroken. Columns that do not fit the terminal follow below, after
+    the first column once more.
     """
-    named = any(headers)
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", show_header=named)
-    for header in headers:
-        table.add_column(
-            visible(header),
-            justify="right" if header in numbers else "left",
-            overflow="fold",
-            no_wrap=header in numbers or header in whole,
+    body = [tuple(map(visible, row)) for row in rows]
+    unbroken = [header in numbers or header in whole for header in headers]
+    words = [visible(header).replace("± ", "±\u00a0") for header in headers]
+    space = _console().width - _TABLE_INDENT
+    widths = [max([len(word), *(len(row[index]) for row in body)]) for index, word in enumerate(words)]
+    if sum(widths) + _BETWEEN_COLUMNS * (len(widths) - 1) > space:
+        for index in (index for index, of_digits in enumerate(unbroken) if of_digits):
+            least = max([*map(len, words[index].split(" ")), *(len(row[index]) for row in body)])
+            words[index] = "\n".join(textwrap.wrap(words[index], least, break_long_words=False))
+            widths[index] = least
+    for number, chosen in enumerate(_parts_that_fit(words, widths, unbroken, space)):
+        if number:
+            print_text()
+        table = Table(
+            box=None,
+            pad_edge=False,
+            padding=(0, _BETWEEN_COLUMNS, 0, 0),
+            header_style="bold",
+            show_header=any(headers),
         )
-    for row in rows:
-        table.add_row(*map(visible, row))
-    _print(Padding(table, (0, 0, 0, 2)))
+        for index in chosen:
+            table.add_column(
+                words[index],
+                justify="right" if headers[index] in numbers else "left",
+                overflow="fold",
+                no_wrap=unbroken[index],
+                vertical="bottom" if any(unbroken) else "top",
+            )
+        for row in body:
+            table.add_row(*(row[index] for index in chosen))
+        _print(Padding(table, (0, 0, 0, _TABLE_INDENT)))
+
+
+_TABLE_INDENT, _BETWEEN_COLUMNS = 2, 2
+_FOLDED_TEXT = 12
+"""Least characters of a column of text, which is broken over lines."""
+
+
+def _parts_that_fit(
+    words: Sequence[str], widths: Sequence[int], unbroken: Sequence[bool], space: int
+) -> list[list[int]]:
+    """Return the columns of the tables to print: an error (±) stays beside its number, the first column is in all."""
+    least = [width if fixed else min(width, _FOLDED_TEXT) for width, fixed in zip(widths, unbroken, strict=True)]
+    if any(unbroken):
+        least[:1] = [min(width, space // 2) for width in widths[:1]]
+    groups: list[list[int]] = []
+    for index in range(1, len(words)):
+        if groups and words[index].startswith("±"):
+            groups[-1].append(index)
+        else:
+            groups.append([index])
+    parts: list[list[int]] = [[0][: len(words)]]
+    for group in groups:
+        together = [*parts[-1], *group]
+        if len(parts[-1]) > 1 and sum(least[i] + _BETWEEN_COLUMNS for i in together) - _BETWEEN_COLUMNS > space:
+            parts.append([0, *group])
+        else:
+            parts[-1] = together
+    return parts
 
 
 def print_json(value: dict[str, Any]) -> None:
