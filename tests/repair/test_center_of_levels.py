@@ -27,10 +27,17 @@ SCHEMA = dpm.Schema(
 CELL, OF_SUM, OF_COUNT = 1.5, 4.0, 30.0
 
 
-def least_squares(noisy: NoisySums, constraints: Constraints, of_count: float) -> tuple[float, np.ndarray]:
+UNEQUAL = np.array([0.3, 0.3, 0.3, 2.0, 2.0, 2.0, 2.0, 0.6, 0.6, 5.0])
+"""Relative noise q of the features of ``SCHEMA``, one number for a column."""
+
+
+def least_squares(
+    noisy: NoisySums, constraints: Constraints, of_count: float, relative: np.ndarray | None = None
+) -> tuple[float, np.ndarray]:
     """Count and sums of the generalized least squares, solved as one system over everything that constraints tie together."""
     d = constraints.n_features
     rows, values, weights = [], [], []
+    q = np.ones(d) if relative is None else relative
 
     def observe(row: np.ndarray, value: float, variance: float) -> None:
         rows.append(row), values.append(value), weights.append(1.0 / np.sqrt(variance))
@@ -41,15 +48,15 @@ def least_squares(noisy: NoisySums, constraints: Constraints, of_count: float) -
         inside, k = np.arange(block.start, block.stop), block.size
         c = 1.0 / k if block.complete else 1.0 / max(k, 2)
         for feature in inside:
-            observe(unit[1 + feature] - c * unit[0], noisy.sum[feature], OF_SUM)
+            observe(unit[1 + feature] - c * unit[0], noisy.sum[feature], OF_SUM * q[feature])
         for i in range(k):
             for j in range(i, k):
                 row = (i == j) * unit[1 + inside[i]] - c * (unit[1 + inside[i]] + unit[1 + inside[j]]) + c * c * unit[0]
-                observe(row, noisy.gram[inside[i], inside[j]], CELL * (1.0 + (i == j)))
+                observe(row, noisy.gram[inside[i], inside[j]], CELL * (1.0 + (i == j)) * q[inside[i]] ** 2)
         if block.complete:  # exactly
             observe(unit[1 + inside].sum(axis=0) - unit[0], 0.0, 1e-14)
     for flag in constraints.flags:
-        observe(unit[0], noisy.gram[flag, flag], 2.0 * CELL)
+        observe(unit[0], noisy.gram[flag, flag], 2.0 * CELL * q[flag] ** 2)
     weight = np.array(weights)
     used = np.any(np.array(rows) != 0.0, axis=0)
     found = np.linalg.lstsq(np.array(rows)[:, used] * weight[:, None], np.array(values) * weight, rcond=None)[0]
@@ -78,16 +85,20 @@ def noisy_moments(constraints: Constraints, seed: int) -> NoisySums:
     return NoisySums(n + 3.0, total, rows.T @ rows + inside @ noise @ inside, np.full(d, OF_SUM))
 
 
+@pytest.mark.parametrize("relative", [None, UNEQUAL], ids=["equal", "unequal"])
 @pytest.mark.parametrize("seed", range(3))
-def test_it_is_generalized_least_squares(seed: int) -> None:
+def test_it_is_generalized_least_squares(seed: int, relative: np.ndarray | None) -> None:
     constraints = Constraints.of(SCHEMA, mean=True)
     noisy = noisy_moments(constraints, seed)
-    found = project_about_center(noisy, CenteredVariances(CellVariances(2 * CELL, CELL), OF_SUM, OF_COUNT), constraints)
-    count, total = least_squares(noisy, constraints, OF_COUNT)
+    variances = CenteredVariances(CellVariances(2 * CELL, CELL, relative), OF_SUM, OF_COUNT)
+    found = project_about_center(noisy, variances, constraints)
+    count, total = least_squares(noisy, constraints, OF_COUNT, relative)
     assert found.count == pytest.approx(count, rel=1e-6)
     about = total - count * center_of_levels(constraints)
     levels = slice(0, 9)
     np.testing.assert_allclose(found.sum[levels], about[levels], rtol=1e-5, atol=1e-4)
+    q = np.ones(constraints.n_features) if relative is None else relative
+    assert found.sum_variance[9] == pytest.approx(OF_SUM * q[9])  # what constraints say nothing of
     assert abs(found.count - 203.0) > 0.01  # a count that was left alone would be no least squares
 
 

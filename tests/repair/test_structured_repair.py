@@ -12,6 +12,7 @@ import pytest
 
 import dpmoments as dpm
 from dpmoments import Boolean, Categorical, Numeric, Schema
+from dpmoments.repair import structured
 from dpmoments.repair.levels import CompletedLevels, _with_margins, level_shares, possible_covariance, possible_mean
 from dpmoments.repair.repair import _FEW_ROWS, Repair, few_rows_message, floored_count, repair_moments
 from dpmoments.repair.structured import (
@@ -22,7 +23,10 @@ from dpmoments.repair.structured import (
     _steadied,
     implied_count,
     project,
+    relative_noise,
+    structured_moments,
 )
+from dpmoments.schema.columns import changed
 from dpmoments.schema.constraints import Constraints
 from support.noise_models import gaussian
 from support.said import codes
@@ -117,12 +121,14 @@ def impossible(release: dpm.MomentRelease, constraints: Constraints | None = Non
     return found
 
 
-@pytest.mark.parametrize("part", range(3))
-def test_a_repaired_release_shows_nothing_impossible(part: int) -> None:
+@pytest.mark.parametrize(("part", "weights"), [(0, [1]), (1, [1]), (2, [1]), (0, [16, 1, 1 / 16])])
+def test_a_repaired_release_shows_nothing_impossible(part: int, weights: list[float]) -> None:
     checked = 0
     for seed in range(50 * part, 50 * (part + 1)):
         rng = np.random.default_rng(seed)
-        table, schema = random_table(rng)
+        table, plain = random_table(rng)
+        columns = zip(plain.columns, itertools.cycle(weights))
+        schema = Schema(*(changed(column, weight=float(weight)) for column, weight in columns))
         released = dpm.release(
             table,
             schema,
@@ -196,8 +202,13 @@ def constraint_rows(constraints: Constraints, n: float) -> tuple[np.ndarray, np.
     return np.array(rows), np.array(right), cells
 
 
+UNEQUAL = np.array([0.5, 0.5, 0.5, 1.5, 1.0, 1.0, 0.7, 2.0, 2.0])
+"""Relative noise q of the features of ``SCHEMA``, one number for a column."""
+
+
+@pytest.mark.parametrize("relative", [None, UNEQUAL], ids=["equal", "unequal"])
 @pytest.mark.parametrize("mean", [True, False])
-def test_the_projection_is_the_weighted_least_squares_one(mean: bool) -> None:
+def test_the_projection_is_the_weighted_least_squares_one(mean: bool, relative: np.ndarray | None) -> None:
     """x − VAᵀ(AVAᵀ)⁺(Ax − b), with A written out: no sum is known but through the margins where no mean was released."""
     rng = np.random.default_rng(3)
     constraints = Constraints.of(SCHEMA, mean=mean)
@@ -205,12 +216,13 @@ def test_the_projection_is_the_weighted_least_squares_one(mean: bool) -> None:
     gram = rng.normal(size=(d, d)) * 30
     gram = gram + gram.T
     sums = rng.normal(size=d) * 40
-    variances = CellVariances(2.0, 1.3)
-    found = project(NoisySums(n, sums, gram, np.full(d, 9.0 if mean else math.inf)), variances, constraints)
+    variances = CellVariances(2.0, 1.3, relative)
+    q = np.ones(d) if relative is None else relative
+    found = project(NoisySums(n, sums, gram, 9.0 * q if mean else np.full(d, math.inf)), variances, constraints)
     rows, right, cells = constraint_rows(constraints, n)
     x = np.concatenate([sums if mean else np.zeros(d), [gram[cell] for cell in cells]])
-    of_sums = 9.0 if mean else 1e9
-    v = np.array([of_sums] * d + [variances.diagonal if i == j else variances.off_diagonal for i, j in cells])
+    of_cells = [q[i] * q[j] * (variances.diagonal if i == j else variances.off_diagonal) for i, j in cells]
+    v = np.array([*(9.0 * q if mean else np.full(d, 1e7)), *of_cells])
     nearest = x - v * (rows.T @ np.linalg.lstsq((rows * v) @ rows.T, rows @ x - right, rcond=1e-13)[0])
     np.testing.assert_allclose(rows @ nearest, right, atol=1e-4)
     expected = np.array([found.gram[cell] for cell in cells])
@@ -230,17 +242,124 @@ def test_the_projection_leaves_a_table_as_it_is() -> None:
     assert implied_count(gram, CellVariances(2.0, 1.0), constraints) == pytest.approx(200.0, abs=0.01)
 
 
-def test_variances_left_on_the_sum_are_those_of_draws() -> None:
+@pytest.mark.parametrize("relative", [None, UNEQUAL], ids=["equal", "unequal"])
+def test_variances_left_on_the_sum_are_those_of_draws(relative: np.ndarray | None) -> None:
     rng = np.random.default_rng(4)
     constraints = Constraints.of(SCHEMA, mean=True)
-    d, variances = constraints.n_features, CellVariances(2.0, 1.3)
+    d, variances = constraints.n_features, CellVariances(2.0, 1.3, relative)
+    lengths = np.sqrt(np.ones(d) if relative is None else relative)
     draws = []
     for _ in range(4000):
         gram = np.triu(rng.normal(size=(d, d)) * math.sqrt(variances.off_diagonal), 1)
         gram = gram + gram.T + np.diag(rng.normal(size=d) * math.sqrt(variances.diagonal))
-        found = project(NoisySums(0.0, rng.normal(size=d) * 3.0, gram, np.full(d, 9.0)), variances, constraints)
+        gram *= np.outer(lengths, lengths)
+        sums = rng.normal(size=d) * 3.0 * lengths
+        found = project(NoisySums(0.0, sums, gram, 9.0 * lengths**2), variances, constraints)
         draws.append(found.sum)
     np.testing.assert_allclose(np.var(draws, axis=0), found.sum_variance, rtol=0.12)
+
+
+def test_an_implied_count_is_that_of_the_columns_with_little_noise() -> None:
+    constraints = Constraints.of(Schema(Categorical("region", ["n", "s"]), Categorical("sex", ["f", "m"])), mean=False)
+    gram = np.diag([60.0, 40.0, 150.0, 250.0])
+    gram[:2, 2:] = gram[2:, :2] = 75.0
+    unequal = CellVariances(2.0, 1.0, np.array([1.0, 1.0, 1e3, 1e3]))
+    assert implied_count(gram, unequal, constraints) == pytest.approx(100.0, abs=0.5)
+    assert implied_count(gram, CellVariances(2.0, 1.0), constraints) == pytest.approx((100.0 + 400.0 + 300.0) / 3.0)
+
+
+def test_noise_of_weighted_columns_is_that_of_the_law() -> None:
+    """Variances of all cells, in column units, against those of the noise; not so if columns were taken as alike."""
+    schema = Schema(
+        Categorical("region", ["north", "south", "east"], weight=16),
+        Numeric("age", 0, 100),
+        Categorical("job", ["a", "b"], missing="zero", weight=1 / 4),
+        Boolean("smoker", weight=4),
+    )
+    constraints = Constraints.of(schema, mean=True)
+    relative = relative_noise(constraints)
+    assert relative is not None
+    in_ball = gaussian(7, 2.0, 1.0, 1.0, 0.0).fixed_law
+    squares = np.outer(constraints.units, constraints.units) ** 2
+    expected = in_ball.cell_variances()[1:, 1:] * squares
+    scale = float(constraints.row_norm or 1.0)
+    variances = CellVariances.of(in_ball, scale, relative)
+    cells = variances.off_diagonal * np.outer(relative, relative)
+    np.fill_diagonal(cells, variances.diagonal * relative**2)
+    np.testing.assert_allclose(cells, expected, rtol=1e-9)
+    assert abs(CellVariances.of(in_ball, scale).off_diagonal / expected[0, 1] - 1.0) > 0.5
+    assert relative_noise(Constraints.of(SCHEMA, mean=True)) is None
+
+
+@pytest.mark.parametrize("mean", [True, False])
+def test_sums_of_weighted_columns_come_with_their_own_variances(mean: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In column units, what reaches the repair; without a mean only free features have sums."""
+    table, _ = people(300)
+    schema = Schema(
+        *(changed(one, weight=weight) for one, weight in zip(SCHEMA.columns, [16, 4, 1, 1 / 4, 1], strict=True))
+    )
+    found: list[np.ndarray] = []
+
+    def read(noisy: NoisySums, *rest: Any, **options: Any) -> Any:
+        found.append(noisy.sum_variance)
+        return structured_moments(noisy, *rest, **options)
+
+    for module in ("repair", "structured"):
+        monkeypatch.setattr(f"dpmoments.repair.{module}.structured_moments", read)
+    release = dpm.release(
+        table, schema, mechanism="gaussian", rho=5.0, neighbors="replace_one", mean=mean, insecure_seed=1
+    )
+    assert np.isfinite(release.gram).all()
+    constraints = Constraints.of(schema, mean=mean)
+    law, relative = release.noise, relative_noise(constraints)
+    assert law is not None
+    assert relative is not None
+    free = list(constraints.free)
+    assert len(free) == 1 + (not mean)
+    if mean:
+        np.testing.assert_allclose(found[0], law.sum_variances * constraints.units**2, rtol=1e-9)
+    else:
+        cell = CellVariances.of(law, float(constraints.row_norm or 1.0)).off_diagonal
+        np.testing.assert_allclose(found[0][free], cell * relative[free], rtol=1e-9)
+
+
+def test_a_heavy_boolean_of_fractions_is_no_flag() -> None:
+    """Its squares fall short by six of its own deviations, but by no six of a mean column's."""
+    constraints = Constraints.of(Schema(Boolean("a"), Boolean("b")), mean=True)
+    law = gaussian(2, 2.0, 1.0, 1.0, 0.0).fixed_law
+    gram = np.diag([95.0, 95.0])
+    noisy = NoisySums(100.0, np.zeros(2), gram, np.zeros(2))
+    kept = structured._without_fractions(
+        noisy, law, CellVariances(2.0, 1.0, np.array([0.1, 10.0])), constraints, np.zeros(2), 0.0
+    )
+    assert kept.flags == (1,)
+    alike = structured._without_fractions(noisy, law, CellVariances(2.0, 1.0), constraints, np.zeros(2), 0.0)
+    assert alike.flags == (0, 1)
+
+
+def test_a_weighted_column_keeps_more_of_its_dependence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Errors of its pairs and of all others over those with columns taken as alike, in the same noise."""
+    rng = np.random.default_rng(5)
+    n, m, k = 5000, 12, 4
+    hidden = rng.normal(size=(n, 1))
+    answers = np.digitize(0.4 * hidden + rng.normal(size=(n, m)), [-0.8, 0.1, 0.9])
+    frame = pd.DataFrame({f"q{j}": np.array(list("abcd"))[answers[:, j]] for j in range(m)})
+    schema = Schema(*[Categorical(f"q{j}", list("abcd"), weight=16 if j == 0 else 1) for j in range(m)])
+    truth = np.cov(np.eye(k)[answers].reshape(n, m * k).T, bias=True)
+
+    def errors() -> np.ndarray:
+        result = []
+        for seed in range(8):
+            release = dpm.release(frame, schema, epsilon=1.0, insecure_seed=seed)
+            squares = (release.covariance - truth) ** 2
+            result.append([squares[:k, k:].sum(), squares[k:, k:].sum()])
+        return np.sqrt(np.mean(result, axis=0))
+
+    own = errors()
+    monkeypatch.setattr(structured, "relative_noise", lambda _: None)
+    alike = errors()
+    assert own[0] < 0.95 * alike[0]
+    assert own[1] < alike[1]
 
 
 def test_posterior_moments_are_those_of_the_mixture() -> None:

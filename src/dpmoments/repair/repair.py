@@ -165,8 +165,7 @@ def _structured(
         levels = CompletedLevels.of(constraints, mean)
         covariance = possible_covariance(levels.extended(whole), levels)
     else:
-        # Where typical ranges differ the noise does, too; it is taken for that of columns alike, which costs accuracy alone.
-        variance = noise.sum_variances * (constraints.row_norm or 1.0) ** 2
+        variance = noise.sum_variances * units**2
         noisy = NoisySums(float(count), noisy_sum * units, noisy_gram * squares, variance)
         about = None if center is None else origin
         mean, covariance = structured_moments(noisy, noise, constraints, whole, rows_moved=rows_moved, center=about)

@@ -19,18 +19,45 @@ from dpmoments.schema.constraints import Constraints, LevelBlock
 
 @dataclass(frozen=True, slots=True)
 class CellVariances:
-    """Mean noise variance of a Gram entry on and off the diagonal, in column units."""
+    """Noise variances of Gram entries, in column units.
+
+    An entry of features i and j has ``off_diagonal`` · q_i q_j, one on the diagonal ``diagonal`` · q_i². ``relative`` holds q;
+    None where all are 1. Features of one column have the same.
+    """
 
     diagonal: float
     off_diagonal: float
+    relative: FloatArray | None = None
 
     @classmethod
-    def of(cls, law: NoiseLaw, row_norm: float) -> CellVariances:
-        """Compute both from a noise distribution, which is for rows in the unit ball."""
+    def of(cls, law: NoiseLaw, row_norm: float, relative: FloatArray | None = None) -> CellVariances:
+        """Compute mean ones from a noise distribution, which is for rows in the unit ball."""
         d = law.n_features
         on = float(law.variance(np.arange(1, d + 1)[:, None], np.ones((d, 1, 1))).sum())
         off = max(law.energy - on, 0.0) / (d * (d - 1)) if d > 1 else on / 2.0
-        return cls(diagonal=on / d * row_norm**4, off_diagonal=off * row_norm**4)
+        return cls(on / d * row_norm**4, off * row_norm**4, relative)
+
+    def each(self, size: int) -> FloatArray:
+        """Return q of all features, shape (size,)."""
+        return np.ones(size) if self.relative is None else self.relative
+
+    def of_block(self, block: LevelBlock) -> float:
+        """Return q of a column's levels."""
+        return 1.0 if self.relative is None else float(self.relative[block.start])
+
+
+def relative_noise(constraints: Constraints) -> FloatArray | None:
+    """Return q, or None if columns have equal shares of the unit ball.
+
+    Noise is isotropic there. Weights and typical ranges make the shares differ.
+    """
+    scale = 1.0 if constraints.row_norm is None else constraints.row_norm
+    relative = (constraints.units / scale) ** 2
+    return None if np.ptp(relative) <= _ROUNDING_OF_UNITS else relative
+
+
+_ROUNDING_OF_UNITS = 1e-9
+"""Maximum difference between q of columns with equal shares."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,11 +81,12 @@ def implied_count(gram: FloatArray, variances: CellVariances, constraints: Const
     weighted = weight = 0.0
     complete = [block for block in constraints.blocks if block.complete]
     for index, block in enumerate(complete):
-        precision = _precision(block.size * variances.diagonal)
+        own = variances.of_block(block)
+        precision = _precision(block.size * variances.diagonal * own**2)
         weighted += precision * float(np.diag(gram)[block.features].sum())
         weight += precision
         for other in complete[:index]:
-            precision = _precision(block.size * other.size * variances.off_diagonal)
+            precision = _precision(block.size * other.size * variances.off_diagonal * own * variances.of_block(other))
             weighted += precision * float(gram[block.features, other.features].sum())
             weight += precision
     return weighted / weight if complete else None
@@ -111,20 +139,22 @@ def _sums(
 ) -> tuple[FloatArray, FloatArray]:
     """Return the precision-weighted sum of the rows, and its variances."""
     d = constraints.n_features
-    precision = np.array([_precision(value) for value in noisy.sum_variance])
+    precision = _precisions(noisy.sum_variance)
     weighted = np.where(precision > 0.0, noisy.sum, 0.0) * precision
     on_diagonal = np.zeros(d, dtype=bool)
     for block in constraints.blocks:
         on_diagonal[block.features] = True
-    weight = _precision(variances.diagonal)
-    weighted[on_diagonal] += weight * np.diag(noisy.gram)[on_diagonal]
-    precision[on_diagonal] += weight
+    relative = variances.each(d)
+    weight = _precisions(variances.diagonal * relative**2)
+    weighted[on_diagonal] += (weight * np.diag(noisy.gram))[on_diagonal]
+    precision[on_diagonal] += weight[on_diagonal]
     for block in complete:
-        weight = _precision(block.size * variances.off_diagonal)
+        beside = block.size * variances.off_diagonal * variances.of_block(block)
+        weight = _precisions(beside * relative)
         outside = np.ones(d, dtype=bool)
         outside[block.features] = False
-        weighted[outside] += weight * noisy.gram[outside, block.features].sum(axis=1)
-        precision[outside] += weight
+        weighted[outside] += weight[outside] * noisy.gram[outside, block.features].sum(axis=1)
+        precision[outside] += weight[outside]
     with np.errstate(divide="ignore"):
         variance = np.where(precision > 0.0, 1.0 / precision, np.inf)
     total = np.where(precision > 0.0, weighted / np.where(precision > 0.0, precision, 1.0), 0.0)
@@ -173,7 +203,9 @@ class CenteredVariances:
         if max(left, default=0.0) > _VARIANCE_ROUNDING * of_all:
             return None
         cell = about.energy / (m * (m + 1)) * scale**4
-        return cls(CellVariances(2.0 * cell, cell), of_all / m * scale**2, law.count_variance)
+        return cls(
+            CellVariances(2.0 * cell, cell, relative_noise(constraints)), of_all / m * scale**2, law.count_variance
+        )
 
 
 _ENERGY_ROUNDING = 1e-6
@@ -200,14 +232,15 @@ def project_about_center(noisy: NoisySums, variances: CenteredVariances, constra
     """
     cell, total, gram = variances.cells.off_diagonal, noisy.sum.copy(), noisy.gram.copy()
     count = _count_about_center(noisy, variances, constraints)
-    variance = np.full(len(total), variances.of_sum)
-    of_sum, of_block = _precision(variances.of_sum), _precision(2.0 * cell)
+    variance = variances.of_sum * variances.cells.each(len(total))
     for block in constraints.blocks:
+        own = variances.cells.of_block(block)
+        of_sum, of_block = _precision(variances.of_sum * own), _precision(2.0 * cell * own**2)
         inside, k = block.features, block.size
-        own = gram[inside, inside]
+        squared = gram[inside, inside]
         if block.complete:
             share = max(1.0 - 2.0 / k, 0.0)
-            squares = np.diag(own) - np.trace(own) / k
+            squares = np.diag(squared) - np.trace(squared) / k
             precision = of_sum + share * of_block
             levels = (of_sum * (total[inside] - total[inside].mean()) + of_block * squares) / precision
             if k <= 2:
@@ -217,7 +250,7 @@ def project_about_center(noisy: NoisySums, variances: CenteredVariances, constra
             gram[inside, inside] = centering @ np.diag(levels + count / k) @ centering
             continue
         c = 1.0 / max(k, 2)
-        rest = own - count * c**2
+        rest = squared - count * c**2
         weighted = of_sum * (total[inside] + count * c) + of_block * (np.diag(rest) - 2.0 * c * rest.sum(axis=1))
         alone = of_sum + of_block * (1.0 - 4.0 * c + 2.0 * c**2 * k)
         together = 2.0 * c**2 * of_block
@@ -238,18 +271,27 @@ def _count_about_center(noisy: NoisySums, variances: CenteredVariances, constrai
     for block in constraints.blocks:
         if block.complete and block.size > 1:
             share = 1.0 - 1.0 / block.size
-            one = share**2 * _precision(2.0 * cell * (block.size - 1))
+            one = share**2 * _precision(2.0 * cell * (block.size - 1) * variances.cells.of_block(block) ** 2)
             weighted += one / share * float(np.trace(noisy.gram[block.features, block.features]))
             precision += one
+    relative = variances.cells.each(len(noisy.sum))
     for flag in constraints.flags:
-        weighted += _precision(2.0 * cell) * float(noisy.gram[flag, flag])
-        precision += _precision(2.0 * cell)
+        one = _precision(2.0 * cell * float(relative[flag]) ** 2)
+        weighted += one * float(noisy.gram[flag, flag])
+        precision += one
     return max(1.0, weighted / precision, math.sqrt(1.0 / precision))
 
 
 def _precision(variance: float) -> float:
     """Return 1/variance, or a huge finite weight for a value without noise."""
-    return 0.0 if math.isinf(variance) else 1.0 / max(variance, 1e-200)
+    return 0.0 if math.isinf(variance) else 1.0 / max(variance, _MIN_VARIANCE)
+
+
+def _precisions(variances: FloatArray) -> FloatArray:
+    return 1.0 / np.maximum(variances, _MIN_VARIANCE)
+
+
+_MIN_VARIANCE = 1e-200
 
 
 _SPREADS = np.array([0.0, 0.01, 0.02, 0.04, 0.08, 0.15, 0.3, 0.5, 0.8])
@@ -334,7 +376,7 @@ def structured_moments(
     5. The nearest possible covariance (:func:`~dpmoments.repair.levels.possible_covariance`).
     """
     scale = 1.0 if constraints.row_norm is None else constraints.row_norm
-    variances = CellVariances.of(noise, scale)
+    variances = CellVariances.of(noise, scale, relative_noise(constraints))
     origin = np.zeros(constraints.n_features) if center is None else center
     projected = not rows_moved and not origin[~_is_free(constraints)].any()
     centered = CenteredVariances.of(noise, constraints) if projected else None
@@ -397,7 +439,8 @@ def _without_fractions(
     about = origin[flags]
     squares = noisy.gram[flags, flags] + 2.0 * about * noisy.sum[flags] + noisy.count * about**2
     of_sums = about**2 * noisy.sum_variance[flags]
-    variance = variances.diagonal + 4.0 * of_sums + (1.0 - about**2) ** 2 * noise.count_variance
+    of_squares = variances.diagonal * variances.each(len(origin))[flags] ** 2
+    variance = of_squares + 4.0 * of_sums + (1.0 - about**2) ** 2 * noise.count_variance
     whole = noisy.count - squares <= _FRACTIONS * np.sqrt(variance) + 1.0 + tolerance * noisy.count
     return replace(constraints, flags=tuple(flags[whole].tolist()))
 
@@ -422,6 +465,8 @@ def _steadied(mean: FloatArray, noisy: NoisySums, constraints: Constraints) -> F
 
 def _spectral(noisy: NoisySums, single: IndexArray, about: FloatArray, noise: NoiseLaw, scale: float) -> FloatArray:
     """Return the spectral repair of the single features only, as a covariance."""
+    # In column units although weighted columns differ in noise there: columns are more alike in them, and where noise is
+    # isotropic a weighted number loses more by the pooling of eigenvalues than its noise is smaller.
     if not len(single):
         return np.zeros((0, 0))
     mean = about[single]
@@ -441,7 +486,9 @@ def _cell_variances(
         if block.complete and projected:
             left[block.features] = 1.0 - 1.0 / block.size
     of_means = np.outer(mean**2, noisy.sum_variance)
-    return np.asarray((variances.off_diagonal * np.outer(left, left) + of_means + of_means.T) / noisy.count**2)
+    relative = variances.each(constraints.n_features)
+    of_cells = variances.off_diagonal * np.outer(left, left) * np.outer(relative, relative)
+    return np.asarray((of_cells + of_means + of_means.T) / noisy.count**2)
 
 
 def _deviations(variances: FloatArray, levels: CompletedLevels) -> FloatArray:
@@ -518,7 +565,7 @@ def structured_second_moment(
     """
     d = constraints.n_features
     scale = 1.0 if constraints.row_norm is None else constraints.row_norm
-    variances = CellVariances.of(noise, scale)
+    variances = CellVariances.of(noise, scale, relative_noise(constraints))
     implied = implied_count(gram, variances, constraints)
     n = max(1.0, (implied or 0.0) if count is None else count)
     complete = [block for block in constraints.blocks if block.complete]
@@ -528,7 +575,7 @@ def structured_second_moment(
         return possible_second_moment(whole, count, constraints)
     sums, variance = np.zeros(d), np.full(d, np.inf)
     sums[free] = np.mean([whole[block.features, free].sum(axis=0) for block in complete], axis=0)
-    variance[free] = variances.off_diagonal
+    variance[free] = variances.off_diagonal * variances.each(d)[free]
     mean, covariance = structured_moments(
         NoisySums(n, sums, gram, variance), noise, constraints, None, rows_moved=False
     )
