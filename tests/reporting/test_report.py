@@ -370,6 +370,13 @@ def test_a_page_of_too_many_groups_is_refused(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.usefixtures("undrawn")
+@pytest.mark.parametrize(("features", "caption"), [(11, "All pairs"), (12, "The 60 clearest pairs")])
+def test_a_table_of_pairs_says_whether_it_has_all(features: int, caption: str) -> None:
+    rows = RNG.uniform(-0.3, 0.3, (2000, features))
+    page = _page(dpm.release(rows, dpm.Schema.unit_ball(features), epsilon=1.0, insecure_seed=0), _Asked())
+    assert f"{caption}: each with its noise, interval and sign" in page
+
+
 def test_verdicts_of_a_page_are_by_one_correction_over_all_its_tables() -> None:
     release, asked = released(), _Asked(["income ~ age"], [("region", "income")])
     alone = section_module.Comparisons.of(release, asked.regressions, asked.groups, 0.95)

@@ -191,10 +191,9 @@ def _correlations(release: MomentRelease, prefix: str, result: Correlations) -> 
     side = 0.62 * size if size <= 12 else 0.24 * size
     width, height = min(max(side + 2.8, 5.2), 9.6), min(max(side + 2.2, 4.6), 9.2)
     title = f"Heat map: {result.heading[0]}"
-    rows = result.table()
-    caption = "All pairs" if len(rows) - 1 <= _SHOWN_PAIRS else f"The {_SHOWN_PAIRS} clearest pairs"
     statements = _pair_statements(result)
-    hidden = max(len(statements) - _SHOWN_PAIRS, 0)
+    hidden = max(len(result._shown) - _SHOWN_PAIRS, 0)
+    caption = f"The {_SHOWN_PAIRS} clearest pairs" if hidden else "All pairs"
     more = f"{hidden:,} more pairs are in the release file." if hidden else ""
     return Section(
         "Correlations",
