@@ -171,7 +171,7 @@ def test_options_override_the_schemas_text_format_one_by_one(terminal: Terminal)
     Path("f.csv").write_text("a;b\n0,5;1\n?;2\n")
     assert "1 of 2 cells of a" in terminal.printed("preflight f.csv --schema f.yaml", code=1)
     Path("f.csv").write_text("a;b\n0.5;1\n?;2\n")
-    assert "1 of 2 cells of a (50.0%) are empty" in terminal.printed(
+    assert "1 of 2 cells of a (50.0%) are missing" in terminal.printed(
         "preflight f.csv --schema f.yaml --decimal .", code=1
     )
 

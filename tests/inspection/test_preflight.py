@@ -441,7 +441,7 @@ def test_the_classic_mistakes_come_first_and_all_at_once() -> None:
     assert verdicts[2].startswith("2,998 of 3,000 cells of ward (over 99.9%) are not levels of the schema")
     assert "'icu' (" in verdicts[2]
     assert "the level 'ICU'?" in verdicts[2]
-    assert verdicts[3].startswith("a release stops: 12 of 3,000 cells of age (0.4%) are empty")
+    assert verdicts[3].startswith("a release stops: 12 of 3,000 cells of age (0.4%) are missing")
     assert verdicts[4] == "no cell of ward is 'ICU'"
     said = words(found)
     assert said.index("STOPS with an error: see 4 below") < said.index("1. Most rows are dropped")
@@ -462,11 +462,11 @@ LEVEL = dpm.Schema(dpm.Categorical("v", ["a"]))
 FINDINGS: list[tuple[dpm.Schema, list[Any], str]] = [
     (NUMERIC, [], "the table has no rows"),
     (DROPS, [None, None], "every row is dropped, by the rules of v (missing: drop)"),
-    (DROPS, [None, None], "all 2 cells of v are empty, and their rows are dropped"),
+    (DROPS, [None, None], "all 2 cells of v are missing, and their rows are dropped"),
     (
         dpm.Schema(dpm.Numeric("v", 0, 1, missing="center")),
         [None, 1.0],
-        "1 of 2 cells of v (50.0%) are empty, and count as the middle",
+        "1 of 2 cells of v (50.0%) are missing, and count as the middle",
     ),
     (NUMERIC, [-1.0, 0.5, 0.5], "1 of 3 numbers of v (33.3%) are below its lower bound 0, and are clipped"),
     (ROUGH, [1e9, 1e9], "all 2 numbers of v are more than the radius 20 above the center 0: is the"),
@@ -480,7 +480,7 @@ FINDINGS: list[tuple[dpm.Schema, list[Any], str]] = [
     ),
     (dpm.Schema(dpm.Categorical("v", [1, 2])), [1, 1, 1], "no cell of v is 2"),
     (dpm.Schema.unit_ball(1, names=["v"]), [3.0, 1.0, 0.5], "1 of 3 rows (33.3%) exceed the row-norm bound 1"),
-    (dpm.Schema.unit_ball(1, names=["v"], missing="drop"), [math.inf, 1.0], "(50.0%) are empty or infinite (1)"),
+    (dpm.Schema.unit_ball(1, names=["v"], missing="drop"), [math.inf, 1.0], "(50.0%) are missing or infinite (1)"),
     (NUMERIC, [datetime.date(2026, 1, 1)], "a release stops: v has type date32[day] in the table and a numeric"),
     (NUMERIC, ["1", "2,5", "n/a"], "1 of 3 of these cells (33.3%) are text that could be read as a number"),
     (NUMERIC, ["1", "2,5", "n/a"], "has 'n/a' for a missing value, state missing_values: ['n/a'] in the schema"),

@@ -138,7 +138,7 @@ def _of_column(facts: ColumnFacts, n_rows: int) -> Iterator[Verdict]:
         else:
             yield _graded(facts.unreadable, n_rows, words)
     if facts.missing:
-        words = f"{_of(facts.missing, n_rows, f'cells of {name}')} are empty" + (
+        words = f"{_of(facts.missing, n_rows, f'cells of {name}')} are missing" + (
             f" or infinite ({facts.infinite:,})" if facts.infinite else ""
         )
         if column.missing == "error":
