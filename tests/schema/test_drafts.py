@@ -258,3 +258,12 @@ def test_files_of_several_kinds_are_one_table_or_refused(tmp_path: Path) -> None
     pq.write_table(pa.table({"age": [1.0]}), tmp_path / "b.parquet")
     with refused("draft-of-different-files"):
         dpm.Schema.draft(tmp_path)
+
+
+def test_columns_that_another_file_lacks_are_named(tmp_path: Path) -> None:
+    for year, names in ((2023, "age,cost"), (2024, "age,total"), (2025, "cost,age"), (2026, "age")):
+        (tmp_path / f"visits_{year}.csv").write_text(f"{names}\n1,2\n")
+    drafted = dpm.Schema.draft(tmp_path)
+    assert dict(drafted.absent) == {"cost": tmp_path / "visits_2024.csv"}
+    assert 'name: "cost"  # not in "visits_2024.csv"' in str(drafted)
+    assert not dpm.Schema.draft(tmp_path / "visits_2023.csv").absent

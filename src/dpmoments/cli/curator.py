@@ -108,6 +108,8 @@ def init(
         drafted.save(path)
     except FileExistsError:
         raise InputFileExistsError(Message("draft-exists", path=path)) from None
+    for name, file in drafted.absent.items():
+        complain(f"Warning: {file} has no column '{name}': rename it there, or delete it from the schema")
     print_text(f"{path}: fill in its blanks from public knowledge, delete unwanted columns, then")
     print_command(f"dpmoments preflight {shell_arguments(table)} --schema {shlex.quote(str(path))}")
     print_command(

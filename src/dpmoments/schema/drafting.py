@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -95,11 +95,13 @@ class HeaderColumn:
 class Header:
     """Columns of a table.
 
-    ``nameless`` ones, such as the index that ``to_csv`` writes, are only counted.
+    ``nameless`` ones, such as the index that ``to_csv`` writes, are only counted. ``absent`` has the names of columns that
+    another file of the table lacks, each with the first such file.
     """
 
     columns: tuple[HeaderColumn, ...]
     nameless: int = 0
+    absent: Mapping[str, Path] = field(default_factory=dict)
 
     @classmethod
     def of(cls, header_columns: Iterable[HeaderColumn], where: str) -> Header:
@@ -114,15 +116,27 @@ class Header:
 
 
 def _read_header(pattern: str | Path, text_format: TextFormat | None = None) -> Header:
-    """Read the columns of the first file of each ending; one that declares types says more."""
-    firsts = {file_ending(path): path for path in reversed(expand_paths(pattern))}
+    """Read the columns of the first file of each ending; one that declares types says more.
+
+    Other files with a header that is read without their rows are asked only which of these columns they lack.
+    """
+    paths = expand_paths(pattern)
+    firsts = {file_ending(path): path for path in reversed(paths)}
     headers = [
         _header_of_file(path, pattern, text_format if ending in CSV_DELIMITERS or len(firsts) == 1 else None)
         for ending, path in firsts.items()
     ]
     if len({frozenset(column.name for column in header.columns) for header in headers}) > 1:
         raise InputValueError(Message("draft-of-different-files", paths=[str(path) for path in firsts.values()]))
-    return max(headers, key=lambda header: sum(column.type is not None for column in header.columns))
+    result = max(headers, key=lambda header: sum(column.type is not None for column in header.columns))
+    absent: dict[str, Path] = {}
+    for path in paths:
+        if path in firsts.values() or file_ending(path) not in (*PARQUET_ENDINGS, *FEATHER_ENDINGS, *CSV_DELIMITERS):
+            continue
+        own = _header_of_file(path, pattern, text_format if file_ending(path) in CSV_DELIMITERS else None)
+        held = {column.name for column in own.columns}
+        absent = {column.name: path for column in result.columns if column.name not in held} | absent
+    return replace(result, absent=absent)
 
 
 def _header_of_file(path: Path, pattern: str | Path, text_format: TextFormat | None) -> Header:
@@ -319,7 +333,10 @@ def _schema_template(header: Header, source: str, what: str = "file", text_forma
             f"  # left out: columns without a name, {header.nameless} (the index of a frame?); they are never read"
         ]
     for column in header.columns:
-        lines += ["", f"  - name: {_quoted(column.name)}", *(f"    {entry}" for entry in _entries(column, what))]
+        name = f"  - name: {_quoted(column.name)}"
+        if column.name in header.absent:
+            name += f"  # not in {_quoted(header.absent[column.name].name)}: every file needs it, under this name"
+        lines += ["", name, *(f"    {entry}" for entry in _entries(column, what))]
     return "\n".join(lines) + "\n"
 
 
@@ -377,10 +394,13 @@ class SchemaDraft:
         The YAML that ``print`` shows and :meth:`save` writes.
     names : tuple of str
         The columns.
+    absent : mapping of str to path
+        Columns that another file of the table lacks, each with the first such file.
     """
 
     text: str
     names: tuple[str, ...]
+    absent: Mapping[str, Path] = field(default_factory=dict)
 
     def save(self, path: str | Path) -> None:
         """Write the YAML; fill in its blanks and read it with :meth:`dpmoments.Schema.load`.
@@ -411,4 +431,4 @@ def draft(data: Any, text_format: TextFormat | None = None) -> SchemaDraft:
         of_query = isinstance(data, DatabaseQuery)
         header, source, what = _frame_header(data), "a table", "database" if of_query else "frame"
     names = tuple(column.name for column in header.columns)
-    return SchemaDraft(_schema_template(header, source, what, text_format), names)
+    return SchemaDraft(_schema_template(header, source, what, text_format), names, header.absent)
