@@ -125,7 +125,7 @@ _FOLDED_TEXT = 12
 def _parts_that_fit(
     words: Sequence[str], widths: Sequence[int], unbroken: Sequence[bool], space: int
 ) -> list[list[int]]:
-    """Return the columns of the tables to print: an error (±) stays beside its number, the first column is in all."""
+    """Return the columns of each table to print: an error (±) with its number, the first in all."""
     least = [width if fixed else min(width, _FOLDED_TEXT) for width, fixed in zip(widths, unbroken, strict=True)]
     if any(unbroken):
         least[:1] = [min(width, space // 2) for width in widths[:1]]

@@ -43,7 +43,7 @@ def _to_do_better(facts: Mapping[str, Fact]) -> str:
 
 
 def _for_the_unit(facts: Mapping[str, Fact], release: str, unit: str) -> str:
-    """Return the remedy for another privacy unit; never rows in place of people, nor a second budget."""
+    """Return the remedy for another privacy unit: never rows for people, nor a second budget."""
     if facts["unit"] != "row" and not facts["spent"]:
         return f"Nothing of it is spent yet: grant it again with {unit}. Nothing was spent."
     remedy = "" if facts["granted"] == "row" else f"{release}. "

@@ -127,7 +127,7 @@ class Charge:
 
     @contextmanager
     def opening(self) -> Iterator[None]:
-        """Raise the ledger's refusal once the block has opened the table, unless the unit's column is not in it."""
+        """Raise the ledger's refusal once the table is open and has the unit's column."""
         if self.refusal is None:
             yield
             return
