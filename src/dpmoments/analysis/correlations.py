@@ -107,6 +107,8 @@ class _Errors:
     noise: NoiseLaw | None
     gaps: FloatArray
     """Sum of the odds of a missing value in the two features, shape (P,)."""
+    joint_gaps: FloatArray
+    """The second-order part of the gaps of a pair, shape (P,)."""
 
     @classmethod
     def of(
@@ -130,8 +132,8 @@ class _Errors:
             moments.variances(indices, weights) for weights in (product, scale, product + scale)
         )
         shared = (both - of_product - of_scale) / 2.0
-        gaps = moments.gaps[i] + moments.gaps[j]
-        return cls(r, of_product, shared, of_scale, variances, i, j, moments.independent_rows, moments.law, gaps)
+        gaps, joint = moments.gaps[i] + moments.gaps[j], moments.joint_gaps[i, j]
+        return cls(r, of_product, shared, of_scale, variances, i, j, moments.independent_rows, moments.law, gaps, joint)
 
     def privacy(self, rho: FloatArray) -> FloatArray:
         """Return the variance of privacy noise if the population's correlation is ``rho``."""
@@ -141,7 +143,8 @@ class _Errors:
         """Return variances of noise and sampling error at the population's correlation ``rho``."""
         complete = _sampling_variances(rho, self.variances, self.i, self.j)
         # docs/evidence/derivations/missing-values.md, section 5
-        return self.privacy(rho), (complete + self.gaps * (1.0 - rho**2 / 2.0)) / self.independent_rows
+        missing = self.gaps * (1.0 - rho**2 / 2.0) + self.joint_gaps * (1.0 + rho**2)
+        return self.privacy(rho), (complete + np.maximum(missing, 0.0)) / self.independent_rows
 
     @cached_property
     def _on_scale(self) -> FloatArray:

@@ -17,6 +17,7 @@ from dpmoments.analysis.clipping import describe_clipping
 from dpmoments.analysis.confidence import Quantiles, format_probability, score_test
 from dpmoments.analysis.functionals import LocalMoments, bilinear, describe_law
 from dpmoments.analysis.group_sums import Levels, whole_counts
+from dpmoments.analysis.present_rows import PresentRows
 from dpmoments.analysis.released import Released, cautions_by_code
 from dpmoments.analysis.resolvability import decided, not_clear
 from dpmoments.foundation.arrays import FloatArray, IntegerArray
@@ -44,6 +45,7 @@ class CrossTable(Answer):
     noise : ndarray of shape (k, l)
         Noise SDs of the counts, before repair; NaN if not known.
     n_rows : int
+        Rows that have a value of both columns.
     statistic : float
         χ² of the score test of independence, noise and sampling together; NaN if the noise is not known.
     degrees : int
@@ -51,6 +53,8 @@ class CrossTable(Answer):
     level : float
     rows_per_unit : int
         Most rows of one privacy unit: factor of the sampling variance.
+    some_missing : bool
+        True if values of the columns can be missing.
     about_rows : str
         Remark on the rows described, if rows were clipped to a ball.
     warning : str
@@ -68,6 +72,7 @@ class CrossTable(Answer):
     p_value: float
     level: float
     rows_per_unit: int = 1
+    some_missing: bool = False
     about_rows: str = ""
     warning: str = ""
 
@@ -93,7 +98,7 @@ class CrossTable(Answer):
 
     @property
     def heading(self) -> tuple[str, ...]:
-        return (f"{self.by} by {self.other}: {self.n_rows:,} rows",)
+        return (f"{self.by} by {self.other}: {self.n_rows:,} rows{' with both' if self.some_missing else ''}",)
 
     def table(self) -> list[tuple[str, ...]]:
         """Return a line per level of the first column, its margin last."""
@@ -183,7 +188,7 @@ def cross_table(release: Released, by: str, other: str, *, level: float = 0.95) 
     if by == other:
         raise InputValueError(Message("cross-table-of-one-column", by=by))
     joint, noise, privacy, rows = _joint_counts(release, first, second)
-    statistic, degrees, p_value = independence_test(joint, privacy, rows, release.noise)
+    statistic, degrees, p_value = independence_test(joint, privacy, release.privacy.rows_per_unit * rows, release.noise)
     return CrossTable(
         by=by,
         other=other,
@@ -191,12 +196,13 @@ def cross_table(release: Released, by: str, other: str, *, level: float = 0.95) 
         labels=second.names,
         counts=_feasible_counts(release, first, second),
         noise=noise,
-        n_rows=release.n_rows,
+        n_rows=round(rows),
         statistic=statistic,
         degrees=degrees,
         p_value=p_value if release.noise is not None else math.nan,
         level=level,
         rows_per_unit=release.privacy.rows_per_unit,
+        some_missing=PresentRows.of(release, first.features[0], second.features[0]) is not None,
         about_rows=describe_clipping(release),
         warning=cautions_by_code(release),
     )
@@ -221,17 +227,29 @@ def independence_test(
 
 def _joint_counts(release: Released, first: Levels, second: Levels) -> tuple[FloatArray, FloatArray, FloatArray, float]:
     """Return unrepaired joint counts and noise, (k, l)."""
-    # Also the noise's covariance, (kl, kl), and the factor of the sampling variance.
+    # Also the noise's covariance, (kl, kl), and the number of rows that have both levels.
+    k, c = len(first.names), len(second.names)
+    if (present := PresentRows.of(release, first.features[0], second.features[0])) is not None:
+        across, down = (present.of_groups(levels.weights, levels.features) for levels in (first, second))
+        released, privacy = present.totals(np.repeat(across, c, axis=0), np.tile(down, (k, 1)))
+        noise = np.sqrt(np.diag(privacy)).reshape(k, c)
+        return released.reshape(k, c), noise, privacy, max(_rows_with_both(release, first, second), 1.0)
     moments = LocalMoments.of(release, [*first.features, *second.features])
     indices = np.array([0, *(index + 1 for index in first.features + second.features)])
-    m, k, c = len(first.features), len(first.names), len(second.names)
+    m = len(first.features)
     rows = np.concatenate([first.weights, np.zeros((k, len(indices) - 1 - m))], axis=1)
     columns = np.concatenate([second.weights[:, :1], np.zeros((c, m)), second.weights[:, 1:]], axis=1)
     weights = bilinear(np.repeat(rows, c, axis=0), np.tile(columns, (k, 1)))
     joint = np.einsum("pij,ij->p", weights, moments.moments[np.ix_(indices, indices)]).reshape(k, c)
     privacy = moments.covariance(indices, weights)
     noise = np.sqrt(np.diag(privacy)).reshape(k, c)
-    return joint, noise, privacy, moments.rows_per_unit * moments.n_rows
+    return joint, noise, privacy, moments.n_rows
+
+
+def _rows_with_both(release: Released, first: Levels, second: Levels) -> float:
+    """Return the number of rows that have a value of both columns."""
+    share = release.both_present
+    return release.n_rows * (1.0 if share is None else float(share[first.features[0], second.features[0]]))
 
 
 def _shares(counts: FloatArray) -> FloatArray:
@@ -247,7 +265,7 @@ def _feasible_counts(release: Released, first: Levels, second: Levels) -> Intege
     one, other = list(first.features), list(second.features)
     margins = first.row_counts(repaired), second.row_counts(repaired)
     # a row without a level is in no cell: then the larger margin has rows that the table has not
-    total = min(int(margin.sum()) for margin in margins)
+    total = min(*(int(margin.sum()) for margin in margins), round(_rows_with_both(release, first, second)))
     across, down = (whole_counts(margin * (total / max(int(margin.sum()), 1)), total) for margin in margins)
     p = first.weights[:, 0] + first.weights[:, 1:] @ mean[one]
     q = second.weights[:, 0] + second.weights[:, 1:] @ mean[other]

@@ -72,6 +72,8 @@ class CoefficientErrors:
     priors : ndarray of shape (k,)
     least : float
         Least eigenvalue of W at which errors are stated.
+    present : float
+        Least share of the rows that have the class and a feature, or two features.
     """
 
     moments: LocalMoments
@@ -82,6 +84,7 @@ class CoefficientErrors:
     inverse: FloatArray
     priors: FloatArray
     least: float
+    present: float = 1.0
 
     @cached_property
     def privacy(self) -> FloatArray:
@@ -138,7 +141,7 @@ class CoefficientErrors:
     @cached_property
     def sampling(self) -> FloatArray:
         """Sampling errors of the coefficients, shape (k, d)."""
-        n = self.moments.independent_rows
+        n = self.present * self.moments.independent_rows
         beta = self.shifts @ self.inverse
         own = np.einsum("ij,jk,ik->i", self.inverse, self.within, self.inverse)
         with np.errstate(divide="ignore"):
@@ -432,6 +435,7 @@ def lda(
     least = _CLEAR_OF_NOISE * edge
     if release.noise is not None and float(eigenvalues[0]) > least:
         zeros = np.zeros((len(levels.names), len(features)))
+        used = [levels.features[0], *features.tolist()]
         errors = CoefficientErrors(
             LocalMoments.of(release, levels.features),
             np.concatenate([[0], np.array(levels.features) + 1, features + 1]),
@@ -441,6 +445,7 @@ def lda(
             (vectors / kept) @ vectors.T,
             priors,
             least,
+            1.0 if release.both_present is None else float(release.both_present[np.ix_(used, used)].min()),
         )
     directions = ((shift @ vectors) / kept) @ vectors.T
     middle = np.einsum("gj,gj->g", directions, shift) / 2.0

@@ -53,6 +53,8 @@ class LocalMoments:
         See :meth:`with_opposites`.
     gaps : ndarray of shape (d,)
         Missing over present values of each feature.
+    joint_gaps : ndarray of shape (d, d)
+        n/n_jk − 1 less the gaps of both, n_jk the rows that have both values.
     """  # language: ok
 
     moments: FloatArray
@@ -65,6 +67,7 @@ class LocalMoments:
     opposite: IntegerArray | None = None
     rows_per_unit: int = 1
     gaps: FloatArray = field(default_factory=lambda: np.zeros(0))
+    joint_gaps: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
 
     @classmethod
     def of(cls, release: Released, as_they_are: Collection[int] = (), *, about_zero: bool = False) -> LocalMoments:
@@ -105,6 +108,7 @@ class LocalMoments:
             stretch,
             rows_per_unit=release.privacy.rows_per_unit,
             gaps=gaps_of(release),
+            joint_gaps=joint_gaps_of(release),
         )
 
     @property
@@ -188,6 +192,17 @@ def gaps_of(release: Released) -> FloatArray:
     if release.present is None:
         return np.zeros(len(release.feature_names))
     return 1.0 / release.present - 1.0
+
+
+def joint_gaps_of(release: Released) -> FloatArray:
+    """Return n/n_jk − 1 less the gaps of both features, shape (d, d).
+
+    n_jk is the number of rows with both values.
+    """
+    gaps = gaps_of(release)
+    if release.both_present is None:
+        return np.zeros((len(gaps), len(gaps)))
+    return np.asarray(1.0 / release.both_present - 1.0 - gaps[:, None] - gaps[None, :])
 
 
 def bilinear(first: FloatArray, second: FloatArray) -> FloatArray:

@@ -23,6 +23,7 @@ from dpmoments.analysis.clipping import describe_clipping
 from dpmoments.analysis.confidence import deviations_for, fieller_interval
 from dpmoments.analysis.functionals import describe_law
 from dpmoments.analysis.group_sums import GroupSums, Levels
+from dpmoments.analysis.present_rows import PresentRows
 from dpmoments.analysis.released import Released, cautions_by_code, chosen_features
 from dpmoments.analysis.resolvability import (
     NOT_CLEAR_NOISE,
@@ -34,6 +35,7 @@ from dpmoments.analysis.resolvability import (
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.messages.message import Message
+from dpmoments.noise.terms import NoiseLaw
 
 # Differences of the means of groups, pair by pair: estimates, intervals, and which mean is higher.
 
@@ -220,6 +222,8 @@ class GroupMeans(Answer):
     noise_known : bool
     own_variance : bool
         True if every group's own variance is in the release; else equal variances are assumed.
+    some_missing : bool
+        True if values of the features or of the column of the groups can be missing.
     about_rows : str
         Remark on the rows described, if rows were clipped to a ball.
     warning : str
@@ -240,6 +244,7 @@ class GroupMeans(Answer):
     level: float
     noise_known: bool = True
     own_variance: bool = False
+    some_missing: bool = False
     about_rows: str = ""
     warning: str = ""
 
@@ -285,6 +290,7 @@ class GroupMeans(Answer):
             if self.own_variance or not self.noise_known
             else "sampling: equal group variances are assumed (pooled variance)",
             describe_law(None) if not self.noise_known else "",
+            "rows: those of the group; a mean is of those with both values" if self.some_missing else "",
             differences.finding if n_pairs else "",
             aligned(differences.table()) if 0 < n_pairs <= _SHOWN_DIFFERENCES else "",
             f"{n_pairs} differences of means: see .differences, or --json" if n_pairs > _SHOWN_DIFFERENCES else "",
@@ -353,8 +359,14 @@ def group_means(release: Released, by: str, of: Sequence[str] | None = None, *, 
     ]
     parts = [_intervals(each, *limits, level) for each, limits in zip(sums, bounds, strict=True)]
     lower, upper, privacy, sampling = (np.array([part[index] for part in parts]) for index in range(4))
-    lost = _lost(sums[0], level)
     law = release.noise
+    of_rows, count_noise = sums[0].counts, sums[0].count_noise
+    if (present := PresentRows.of(release, levels.features[0], *chosen)) is not None:
+        of_rows, count_noise = present.counts(present.of_groups(levels.weights, levels.features))
+        # repaired means would be of other rows than their errors
+        for row, each, limits in zip(result, sums, bounds, strict=True):
+            row[:] = np.clip(each.means, *limits) if each.some_missing else row
+    lost = _lost(of_rows, count_noise, law, level)
     mean = result if law is None else np.clip(result, lower, upper)
     differences = [_Differences.of(each, limits, level) for each, limits in zip(sums, bounds, strict=True)]
     of_pairs = np.array([[a - b for a, b in combinations(row, 2)] for row in mean.tolist()]).reshape(len(mean), -1)
@@ -370,7 +382,8 @@ def group_means(release: Released, by: str, of: Sequence[str] | None = None, *, 
         features=names,
         groups=levels.names,
         counts=levels.row_counts(release),
-        count_noise=sums[0].count_noise,
+        count_noise=count_noise,
+        some_missing=any(each.some_missing for each in sums),
         mean=np.where(lost, np.nan, mean),
         privacy_noise=np.where(lost, np.nan, privacy),
         sampling_noise=np.where(lost, np.nan, sampling),
@@ -407,11 +420,11 @@ def _repaired_means(release: Released, levels: Levels, chosen: Sequence[int]) ->
     return np.asarray(np.clip(mean[list(chosen)][:, None] + shift, low, high))
 
 
-def _lost(sums: GroupSums, level: float) -> BoolArray:
+def _lost(counts: FloatArray, count_noise: FloatArray, law: NoiseLaw | None, level: float) -> BoolArray:
     """Return a mask of groups whose count is not distinguishable from 0."""
-    noise = np.nan_to_num(sums.count_noise, nan=0.0)
-    half = deviations_for(level, sums.moments.law, noise**2, np.zeros_like(noise))
-    return np.asarray(sums.counts <= np.maximum(half * noise, 0.5))
+    noise = np.nan_to_num(count_noise, nan=0.0)
+    half = deviations_for(level, law, noise**2, np.zeros_like(noise))
+    return np.asarray(counts <= np.maximum(half * noise, 0.5))
 
 
 def _intervals(

@@ -6,11 +6,12 @@ And with what else varies.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dpmoments.analysis.functionals import FeatureVariances, LocalMoments, bilinear, indicator_mask
+from dpmoments.analysis.present_rows import PresentRows
 from dpmoments.analysis.released import Released, columns_with_indices
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputTypeError, InputValueError
@@ -90,9 +91,13 @@ class Levels:
         return name if name in self.names else f"{self.column}={name}"
 
     def row_counts(self, release: Released) -> IntegerArray:
-        """Return the rows of each group near the repaired ones, shape (k,)."""
+        """Return the rows of each group near the repaired ones, shape (k,).
+
+        Only rows that have a value of the column are counted.
+        """
         repaired = self.weights[:, 0] + self.weights[:, 1:] @ release.mean[list(self.features)]
-        return whole_counts(np.clip(repaired, 0.0, 1.0) * release.n_rows, release.n_rows)
+        rows = release.n_rows * (1.0 if release.present is None else float(release.present[self.features[0]]))
+        return whole_counts(np.clip(repaired, 0.0, 1.0) * rows, release.n_rows)
 
     def own_values(self, release: Released, feature: str) -> list[int | None]:
         """Find for each group the product of ``feature`` and its level, None if not in the schema."""
@@ -136,7 +141,7 @@ class GroupSums:
     Attributes
     ----------
     counts, sums : ndarray of shape (k,)
-        Rows of each group as released (may be negative), and Σ y over them.
+        Rows of each group as released (may be negative), and Σ y over them; only rows that have both values.
     covariance : ndarray of shape (2k, 2k)
         Noise covariance of the counts, then the sums; NaN if not known.
     variances : ndarray of shape (k,)
@@ -147,6 +152,8 @@ class GroupSums:
         Variance of y over all rows; 0 or above.
     location, unit : float
         y = (value − location)/unit.
+    some_missing : bool
+        True if values of y or of the column of the groups can be missing.
     """
 
     counts: FloatArray
@@ -159,6 +166,7 @@ class GroupSums:
     location: float
     unit: float
     moments: LocalMoments
+    some_missing: bool = False
 
     @classmethod
     def of(cls, release: Released, feature: int, levels: Levels) -> GroupSums:
@@ -191,6 +199,14 @@ class GroupSums:
             variances, own = share * (1.0 - share) / unit**2, np.ones(k, dtype=bool)
         elif any(product is not None for product in products):
             _put_own(moments, levels, feature, products, means, counts, variances, own)
+        present = PresentRows.of(release, levels.features[0], feature)
+        if present is not None and release.both_present is not None:
+            rows = max(float(release.both_present[levels.features[0], feature]) * moments.n_rows, 1.0)
+            moments = replace(moments, n_rows=rows)
+            terms = np.tile(present.of_groups(levels.weights, levels.features), (2, 1))
+            of_row = np.repeat([present.presence(feature), present.value(feature, location, unit)], k, axis=0)
+            released, covariance = present.totals(terms, of_row)
+            counts, sums = released[:k], released[k:]
         return cls(
             counts,
             sums,
@@ -202,7 +218,13 @@ class GroupSums:
             location,
             unit,
             moments,
+            present is not None,
         )
+
+    @property
+    def means(self) -> FloatArray:
+        """The group means Σy/count, in original units."""
+        return self.location + self.unit * self.sums / self.safe_counts
 
     @property
     def privacy_variances(self) -> FloatArray:

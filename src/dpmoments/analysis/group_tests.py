@@ -201,7 +201,7 @@ def t_test(
         target=target,
         by=by,
         levels=two.names,
-        counts=means.counts[pair],
+        counts=np.maximum(np.round(sums.counts[pair]), 0.0) if sums.some_missing else means.counts[pair],
         means=means.mean[0, pair],
         difference=difference,
         lower=lower,

@@ -11,7 +11,7 @@ import scipy
 
 from dpmoments.analysis.answers import number, unless_beyond_floating_point
 from dpmoments.analysis.confidence import Estimate, agreeing_p_value, format_probability
-from dpmoments.analysis.functionals import gaps_of
+from dpmoments.analysis.functionals import gaps_of, joint_gaps_of
 from dpmoments.analysis.inverted_test import Search
 from dpmoments.analysis.regressors import Regressors
 from dpmoments.analysis.released import Released
@@ -157,6 +157,8 @@ class NormalEquations:
         Largest number of rows of one unit: it multiplies sampling variances, an upper bound if they depend on each other.
     gaps : ndarray of shape (k + 1,) or None
         Missing over present values of the regressors and the target; None without missing values.
+    joint_gaps : ndarray of shape (k + 1, k + 1) or None
+        See :class:`~dpmoments.analysis.functionals.LocalMoments`.
     """
 
     moments: FloatArray
@@ -174,6 +176,7 @@ class NormalEquations:
     shape: FloatArray | None = None
     rows_per_unit: int = 1
     gaps: FloatArray | None = None
+    joint_gaps: FloatArray | None = None
 
     @classmethod
     def of(
@@ -198,10 +201,12 @@ class NormalEquations:
         whole[0, 0] = release.n_rows if release.noisy_count is None else max(float(release.noisy_count), 1.0)
         if release.noisy_sum is not None:
             whole[0, 1:] = whole[1:, 0] = release.noisy_sum
-        gaps = None
+        gaps = joint_gaps = None
         if release.present is not None:
-            gaps = gaps_of(release)[[*chosen.features, chosen.target]]
-            gaps = np.append(0.0, gaps) if chosen.intercept else gaps
+            used = [*chosen.features, chosen.target]
+            lead = 1 if chosen.intercept else 0
+            gaps = np.append(np.zeros(lead), gaps_of(release)[used])
+            joint_gaps = np.pad(joint_gaps_of(release)[np.ix_(used, used)], (lead, 0))
         moments = design_map @ whole @ design_map.T
         moments = (moments + moments.T) / 2.0
         n_rows = float(whole[0, 0])
@@ -217,6 +222,7 @@ class NormalEquations:
                 products=products,
                 rows_per_unit=release.privacy.rows_per_unit,
                 gaps=gaps,
+                joint_gaps=joint_gaps,
             )
         units = np.zeros((k + 1, k + 1))
         units[0, 0] = unit
@@ -237,6 +243,7 @@ class NormalEquations:
             products=products,
             rows_per_unit=release.privacy.rows_per_unit,
             gaps=gaps,
+            joint_gaps=joint_gaps,
         )
 
     @cached_property
@@ -328,6 +335,12 @@ class NormalEquations:
             result[v] += row
             result[:, v] += row
             result[v, v] += gaps[v] * float(of_others @ at - at[v] * of_others[v])
+        if self.joint_gaps is not None:
+            for v, w in np.argwhere(np.triu(self.joint_gaps, 1) > 0.0):
+                of_pair = np.zeros(k + 1)
+                of_pair[v], of_pair[w] = at[w], at[v]
+                size = self.joint_gaps[v, w] * (variances[v] * variances[w] + spread[v, w] ** 2)
+                result += size * np.outer(of_pair[:k], of_pair[:k])
         eigenvalues, vectors = np.linalg.eigh(result * (self.n_rows / total))
         return np.asarray((vectors * np.maximum(eigenvalues, 0.0)) @ vectors.T)
 

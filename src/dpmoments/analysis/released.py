@@ -91,12 +91,20 @@ class Released(Stated, Protocol):
         """Share of the rows that have a value, shape (d,); None if no value can be missing."""
 
     @property
+    def both_present(self) -> FloatArray | None:
+        """Share of the rows that have two values, shape (d, d); None if no value can be missing."""
+
+    @property
     def numbers_alone(self) -> bool:
         """True if clipping moved numbers only: levels and Booleans are as in the table."""
 
     @property
     def as_drawn(self) -> Released:
         """Moments of the drawn features, indicators of missing values among them."""
+
+    @property
+    def drawn_parts(self) -> tuple[Released, ...]:
+        """The moments as drawn, one of each release that was pooled."""
 
     @property
     def mechanism_options(self) -> Mapping[str, Any]:
@@ -396,6 +404,11 @@ class Moments(Release):
         return None if self.available is None else self.available.shares
 
     @property
+    def both_present(self) -> FloatArray | None:
+        """Share of the rows that have two values, shape (d, d); None if no value can be missing."""
+        return None if self.available is None else self.available.both
+
+    @property
     def numbers_alone(self) -> bool:
         """True if clipping moved numbers only: levels and Booleans are as in the table."""
         return self.center is not None and self.noise_model is not None and self.noise_model.about_levels
@@ -404,6 +417,11 @@ class Moments(Release):
     def as_drawn(self) -> Moments:
         """Moments of the drawn features, indicators of missing values among them."""
         return self
+
+    @property
+    def drawn_parts(self) -> tuple[Moments, ...]:
+        """The moments as drawn, one of each release that was pooled."""
+        return (self.as_drawn,)
 
     @cached_property
     def noise(self) -> NoiseLaw | None:

@@ -305,11 +305,17 @@ class ImaginedRelease:
     available: ClassVar = None
     numbers_alone: ClassVar = False
     present: ClassVar = None
+    both_present: ClassVar = None
 
     @property
     def as_drawn(self) -> ImaginedRelease:
         """The release itself: a typical table has no missing values."""
         return self
+
+    @property
+    def drawn_parts(self) -> tuple[ImaginedRelease, ...]:
+        """The release itself."""
+        return (self,)
 
     warnings: ClassVar[tuple[Message, ...]] = ()
 

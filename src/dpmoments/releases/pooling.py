@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpmoments.analysis.answers import in_floating_point
+from dpmoments.analysis.released import Moments
 from dpmoments.foundation import __version__
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.documents import DocumentKind
@@ -62,6 +63,19 @@ class PooledRelease(MomentRelease):
         if any(share is None for share in shares):
             return None
         return np.asarray(np.average(np.array(shares), axis=0, weights=[part.n_rows for part in self.parts]))
+
+    @property
+    def both_present(self) -> FloatArray | None:
+        """Share of the rows that have two values, shape (d, d); None if no value can be missing."""
+        shares = [part.both_present for part in self.parts]
+        if any(share is None for share in shares):
+            return None
+        return np.asarray(np.average(np.array(shares), axis=0, weights=[part.n_rows for part in self.parts]))
+
+    @property
+    def drawn_parts(self) -> tuple[Moments, ...]:
+        """The moments as drawn, one of each release that was pooled."""
+        return tuple(drawn for part in self.parts for drawn in part.drawn_parts)
 
     @property
     def privacy_curve(self) -> RunCurve:

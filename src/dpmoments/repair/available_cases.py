@@ -98,6 +98,8 @@ class AvailableCases:
     center : ndarray of shape (d,) or None
     shares : ndarray of shape (d,)
         Share of the rows that have a value.
+    both : ndarray of shape (d, d)
+        Share of the rows that have two values.
     noise_map : ndarray of shape (d + 1, m + 1)
         T: the noise is T N Tᵀ, N that of what was drawn, and ``rest``.
     rest : NoiseLaw or None
@@ -108,6 +110,7 @@ class AvailableCases:
     gram: FloatArray
     center: FloatArray | None
     shares: FloatArray
+    both: FloatArray
     noise_map: FloatArray
     rest: NoiseLaw | None
 
@@ -144,6 +147,7 @@ class AvailableCases:
             count * (covariance + np.outer(from_center, from_center)),
             origin,
             shares,
+            n_both / count,
             noise_map,
             None if law is None else _of_counts(covariance, indicators, groups, present, both, law),
         )

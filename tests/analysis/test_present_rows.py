@@ -1,0 +1,142 @@
+"""Counts, means and tests by group where values of the groups or of the target are missing."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy
+
+import dpmoments as dpm
+from dpmoments.analysis.present_rows import PresentRows
+
+RULE: Any = "available"
+SCHEMA = dpm.Schema(
+    dpm.Categorical("kind", ["a", "b", "c"], RULE),
+    dpm.Boolean("smoker", RULE),
+    dpm.Numeric("value", 0, 10, RULE, fill=5),
+    dpm.Numeric("other", 0, 10, RULE, fill=5),
+)
+
+
+def people(seed: int = 0, n: int = 2_000, apart: float = 3.0, share: float = 0.4) -> pd.DataFrame:
+    """Return a table in which each value is missing completely at random."""
+    rng = np.random.default_rng([7, seed])
+    kind = rng.choice(["a", "b", "c"], n, p=[0.5, 0.3, 0.2])
+    table = pd.DataFrame(
+        {
+            "kind": kind,
+            "smoker": (rng.random(n) < np.where(kind == "a", 0.2, 0.6)).astype(object),
+            "value": np.clip(rng.normal(3.5 + apart * (kind == "b"), 1.0), 0.0, 10.0),
+            "other": np.clip(rng.normal(5.0, 1.0, n), 0.0, 10.0),
+        }
+    )
+    for name in table:
+        table.loc[rng.random(n) < share, name] = None
+    return table
+
+
+def noiseless(*tables: pd.DataFrame) -> dpm.MomentRelease:
+    parts = [
+        dpm.release(table, SCHEMA, rho=1e9, mechanism="gaussian", dataset=f"t{i}", insecure_seed=i)
+        for i, table in enumerate(tables)
+    ]
+    return parts[0] if len(parts) == 1 else dpm.pool(parts)
+
+
+@pytest.mark.parametrize("seeds", [(0,), (0, 1)])
+def test_without_noise_groups_are_of_the_rows_that_have_both_values(seeds: tuple[int, ...]) -> None:
+    tables = [people(seed) for seed in seeds]
+    release, table = noiseless(*tables), pd.concat(tables)
+    for by, levels in (("kind", ["a", "b", "c"]), ("smoker", [False, True])):
+        both = table[table[by].notna() & table.value.notna()]
+        groups = [both.value[both[by] == level].astype(float) for level in levels]
+        found = release.group_means(by, ["value"])
+        assert found.counts.tolist() == [int((table[by] == level).sum()) for level in levels]
+        np.testing.assert_allclose(found.mean[0], [group.mean() for group in groups], atol=1e-3)
+        np.testing.assert_allclose(release.anova("value", by).counts, [len(group) for group in groups], atol=0.05)
+        assert release.anova("value", by).degrees[1] == pytest.approx(len(both) - len(levels), abs=0.05)
+    pair = ["kind=a", "kind=c"]
+    of_pair = [int((table.value.notna() & (table.kind == name[-1])).sum()) for name in pair]
+    assert release.t_test("value", "kind", groups=pair).counts.tolist() == of_pair
+
+
+@pytest.mark.parametrize("seeds", [(0,), (0, 1)])
+def test_without_noise_cross_tables_are_of_the_rows_that_have_both_values(seeds: tuple[int, ...]) -> None:
+    tables = [people(seed) for seed in seeds]
+    found, table = noiseless(*tables).cross_table("kind", "smoker"), pd.concat(tables)
+    exact = pd.crosstab(table.kind, table.smoker).to_numpy()
+    assert found.n_rows == exact.sum() == found.counts.sum()
+    assert np.abs(found.counts - exact).max() <= 0.02 * exact.sum()  # margins are those of each column's own rows
+    assert found.statistic == pytest.approx(scipy.stats.chi2_contingency(exact, correction=False)[0], rel=1e-3)
+
+
+def test_noise_of_counts_and_sums_is_as_large_as_stated() -> None:
+    table, found, stated = people(3), [], 0.0
+    for seed in range(60):
+        release = dpm.release(table, SCHEMA, epsilon=4.0, mechanism="matrix-laplace", insecure_seed=seed)
+        present = PresentRows.of(release, 0, 4)
+        assert present is not None
+        total, covariance = present.totals(present.presence(0)[None], present.value(4, 3.0, 2.0)[None])
+        found.append(float(total[0]))
+        stated = float(covariance[0, 0])
+    # χ²: the sample variance of 60 draws over the stated one
+    low, high = scipy.stats.chi2.ppf([1e-4, 1.0 - 1e-4], 59) / 59
+    assert low < np.var(found, ddof=1) / stated < high
+
+
+@cache
+def _releases() -> list[dpm.MomentRelease]:
+    """Return 150 releases of tables without any relation, 40 % of all values missing."""
+    schema = dpm.Schema(
+        dpm.Categorical("kind", ["a", "b"], RULE),
+        dpm.Numeric("value", 0, 10, RULE, fill=5),
+        dpm.Numeric("other", 0, 10, RULE, fill=5),
+    )
+    result = []
+    for seed in range(150):
+        rng = np.random.default_rng(seed)
+        columns = rng.choice(["a", "b"], 2_000), *(np.clip(rng.normal(5.0, 1.0, (2, 2_000)), 0.0, 10.0))
+        table = pd.DataFrame(dict(zip(("kind", "value", "other"), columns, strict=True)))
+        for name in table:
+            table.loc[rng.random(2_000) < 0.4, name] = None
+        result.append(dpm.release(table, schema, epsilon=200.0, mechanism="matrix-laplace", insecure_seed=seed))
+    return result
+
+
+def _coverage() -> dict[str, float]:
+    inside: dict[str, list[bool]] = {"mean": [], "difference": [], "correlation": [], "slope": []}
+    for release in _releases():
+        groups = release.group_means("kind", ["value"])
+        inside["mean"] += ((groups.lower[0] <= 5.0) & (groups.upper[0] >= 5.0)).tolist()
+        apart = groups.differences
+        inside["difference"].append(bool(apart.lower[0, 0] <= 0.0 <= apart.upper[0, 0]))
+        pairs = release.correlations(["value", "other"])
+        inside["correlation"].append(bool(pairs.lower[1, 0] <= 0.0 <= pairs.upper[1, 0]))
+        low, high = np.asarray(release.ols("value ~ other").conf_int())[1]
+        inside["slope"].append(bool(low <= 0.0 <= high))
+    return {name: float(np.mean(values)) for name, values in inside.items()}
+
+
+def test_intervals_hold_with_missing_groups_and_values() -> None:
+    for name, share in _coverage().items():
+        assert 0.93 <= share <= 0.985, name
+
+
+def test_intervals_of_all_rows_are_too_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted fault: every row counts as one with both values."""
+    monkeypatch.setattr(PresentRows, "of", lambda *_: None)
+    coverage = _coverage()
+    assert max(coverage["mean"], coverage["difference"]) < 0.93
+
+
+def test_sampling_error_of_a_correlation_is_of_the_rows_with_both_values() -> None:
+    """Without noise and at a correlation of 0 it is 1/√n, n the rows with both values: 0.65 of it if all rows counted."""
+    table = people(5)
+    found = noiseless(table).correlations(["value", "other"])
+    both = int((table.value.notna() & table.other.notna()).sum())
+    assert abs(found.correlation[1, 0]) < 0.1
+    assert found.sampling_noise[1, 0] ** 2 * both == pytest.approx(1.0, abs=0.03)
