@@ -144,8 +144,7 @@ FIGURE = Figure(
     ),
     instead=(Instead("AD", "dpmoments", "the default under pure ε", panels=[panel.title for panel in PANELS]),),
     notes=(
-        "The paper has Adult with about 49,000 rows and 108 features and does not say how they were encoded: all "
-        "48,842 rows, “?” a level and no target, come to exactly that (Figure 1). Its Wine has no target (its least "
+        "How the paper encoded Adult is not said (Figure 1). Its Wine has no target (its least "
         "dimension is 13); of its Airfoil it says nothing. The replication has complete rows, leaves one level of "
         "each column out and does not standardise the indicators.",
     ),
