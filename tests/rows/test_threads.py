@@ -52,10 +52,12 @@ def test_the_environment_says_how_many(monkeypatch: pytest.MonkeyPatch, started:
     monkeypatch.setattr(passes, "usable_cores", lambda: 7)
     for written, expected in ((None, [7]), ("", [7]), (" 3 ", [3]), ("1", [])):
         monkeypatch.setenv("DPMOMENTS_THREADS", written) if written is not None else None
-        exact_moments([TABLE], 2)
+        exact_moments([TABLE, TABLE], 2)
         assert started == expected
         started.clear()
-    exact_moments([TABLE], 2, threads=2)  # whoever calls knows better
+    exact_moments([TABLE, TABLE], 2, threads=2)  # whoever calls knows better
+    assert started == [2]
+    exact_moments([TABLE], 2, threads=2)  # one batch is read in the calling thread
     assert started == [2]
 
 
@@ -90,7 +92,8 @@ def test_linear_algebra_of_a_run_takes_no_more(
 
     monkeypatch.setattr(LaplacePlan, "run", run)
     monkeypatch.setenv("DPMOMENTS_THREADS", written)
-    dpm.release(TABLE, dpm.Schema.unit_ball(2), epsilon=1.0, mechanism="laplace")
+    several_batches = np.tile(TABLE, (5_000, 1))
+    dpm.release(several_batches, dpm.Schema.unit_ball(2), epsilon=1.0, mechanism="laplace")
     assert (seen, blas()) == ([expected], 4)
     assert started == ([int(written)] if written else started)
 
