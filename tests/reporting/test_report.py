@@ -420,6 +420,17 @@ def test_a_summary_of_many_features_says_how_many_it_leaves_out() -> None:
     page = _page(release, _Asked(summary=True))
     assert page.count('<th scope="row">') == 12
     assert "8 more rows" in page
+    assert "12 of 20 rows" in page
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_a_summary_shows_the_features_that_its_findings_name() -> None:
+    rows = np.random.default_rng(0).uniform(-0.2, 0.2, (5000, 20))
+    rows[:, 19] = rows[:, 18]
+    page = _page(dpm.release(rows, dpm.Schema.unit_ball(20), epsilon=10.0, insecure_seed=0), _Asked(summary=True))
+    assert page.count('<th scope="row">') == 12
+    for name in ("x18", "x19"):
+        assert f"<bdi>{name}</bdi></th>" in page
 
 
 @pytest.mark.usefixtures("undrawn")

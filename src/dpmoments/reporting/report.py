@@ -66,7 +66,7 @@ def report(
     level : float
         Confidence level of intervals.
     summary : bool
-        If True, only the guarantee, the findings, the first numbers and the limits: about one printed page.
+        If True, only the guarantee, the findings, the first numbers and the limits: one or two printed pages.
     overwrite : bool
 
     Raises
@@ -208,9 +208,10 @@ def _page_of_release(
     power = release.privacy_curve.attacker_power(_FALSE_ALARMS)
     features, columns = len(first.feature_names), len(first.schema.columns)
     named = ", ".join(dict.fromkeys(run.mechanism for run in release.runs))
+    findings = _Findings.of(chapters)
     return filled_in(
         "report.html",
-        summary=_Summary.of(chapters) if summary else None,
+        summary=_Summary.of(chapters, findings) if summary else None,
         title=f"{'Summary of' if summary else 'Report on'} a {'private ' if privacy.private else ''}release"
         + ("" if release.dataset is None else f" of {release.dataset}"),
         release=release,
@@ -225,7 +226,7 @@ def _page_of_release(
             ("Release", release.id),
         ],
         guarantee_in_short=_guarantee_in_short(release, power),
-        findings=_Findings.of(chapters),
+        findings=findings,
         promise=_describe_promise(release, power),
         guarantee=[line for line in privacy.describe().split("\n") if not line.startswith("- ")],
         rules=tuple(map(str, privacy.rules)),
@@ -315,14 +316,18 @@ class _Summary:
     left_out: int
 
     @classmethod
-    def of(cls, chapters: Sequence[tuple[str, tuple[Section, ...]]]) -> _Summary:
-        """Return the first table, cut after some rows."""
+    def of(cls, chapters: Sequence[tuple[str, tuple[Section, ...]]], findings: _Findings | None) -> _Summary:
+        """Return the first table, cut after some rows; those that a finding names are kept."""
         first = chapters[0][1][0] if len(chapters) == 1 and chapters[0][1] else None
         if first is None or not first.tables:
             return cls(first, None, 0)
         table = first.tables[0]
-        shown = replace(table, rows=table.rows[:_MAX_SUMMARY_ROWS])
-        return cls(first, shown, len(table.rows) - len(shown.rows))
+        told = " ".join(findings.stated) if findings is not None else ""
+        indices = sorted(range(len(table.rows)), key=lambda index: table.rows[index][0].text not in told)
+        rows = tuple(table.rows[index] for index in sorted(indices[:_MAX_SUMMARY_ROWS]))
+        left_out = len(table.rows) - len(rows)
+        part = f"{len(rows)} of {len(table.rows):,} rows. {table.caption}" if left_out else table.caption
+        return cls(first, replace(table, rows=rows, caption=part), left_out)
 
 
 def _by_strength(statement: Statement) -> float:
@@ -399,11 +404,11 @@ def _describe_promise(release: _Release, power: float) -> tuple[str, ...]:
 def _describe_limits(release: _Release, more: tuple[str, ...]) -> tuple[str, ...]:
     """Describe what a reader should not conclude from the page."""
     treated = (
-        "Rows were dropped, and missing values handled, by the rules above before anything was counted: the counts describe the "
-        "resulting table."
+        "Rows were dropped, and missing values handled, by the rules of the schema before anything was counted: the counts "
+        "describe the resulting table."
         if release.runs[0].holds_counts
-        else "Values were clipped to the bounds, and missing values were handled by the rules above, before anything "
-        "was computed: the numbers describe the resulting table."
+        else "Values were clipped to the bounds, and missing values were handled by the rules of the schema, before "
+        "anything was computed: the numbers describe the resulting table."
     )
     said = [
         release.privacy.unit_message.text(),

@@ -146,7 +146,7 @@ def _numbers(release: MomentRelease, prefix: str) -> Iterator[Section]:
         lead = [f"Rows: {result.rows_text}.", _NOT_RELEASED]
     elif release.noisy_sum is None:
         lead.append(_NO_MEAN)
-    tables = [table_of("Every feature, in original units", result)]
+    tables = [table_of("Features, in original units", result)]
     if release.noisy_count is None:
         tables = [_sums_of_squares(release)]
     yield Section(
