@@ -15,6 +15,7 @@ import dpmoments as dpm
 from dpmoments.cli import main
 from dpmoments.cli.options import Option, options_of
 from dpmoments.messages.message import Message
+from dpmoments.schema.document import parse_yaml
 
 SCHEMA = """columns:
   - {name: a, kind: numeric, lower: 0, upper: 1}
@@ -121,7 +122,17 @@ def test_a_grant_for_rows_is_never_a_reason_to_protect_rows_alone(terminal: Term
     assert "Release with --privacy-unit patient_id --max-rows-per-unit K" in refusal
     terminal.printed(RELEASE + UNIT + charged)
     refusal = terminal.refused(RELEASE + UNIT.replace("patient_id", "ward") + charged.replace("r.json", "s.json"))
-    assert "Some of it is spent: grant a budget with --privacy-unit ward to a dataset of another name" in refusal
+    assert "no column 'ward'" in refusal
+    assert "grant" not in refusal
+    refusal = terminal.refused(
+        RELEASE + UNIT.replace("patient_id", "patients_id") + charged.replace("r.json", "s.json")
+    )
+    assert "did you mean 'patient_id'?" in refusal
+    names = Path("visits.csv").read_text().splitlines()
+    Path("visits.csv").write_text("\n".join([f"{names[0]};ward", *(f"{line};1" for line in names[1:])]))
+    refusal = terminal.refused(RELEASE + UNIT.replace("patient_id", "ward") + charged.replace("r.json", "s.json"))
+    assert "Release with --privacy-unit patient_id --max-rows-per-unit K" in refusal
+    assert "Do not grant a second budget to the same people" in refusal
 
 
 def test_what_a_unit_costs_is_said_beside_what_a_row_does(terminal: Terminal) -> None:
@@ -161,8 +172,8 @@ def test_init_writes_the_text_options_into_the_schema(terminal: Terminal) -> Non
     written = Path("my.yaml").read_text()
     assert "--privacy-unit patient_id --max-rows-per-unit K" in written
     assert "docs/people-not-rows.md" in written
-    stated = 'text_format:\n  delimiter: ";"\n  encoding: "latin-1"\n  decimal: ","\n  nulls: ["k.A.", "?"]\n'
-    assert stated in written
+    stated = {"delimiter": ";", "encoding": "latin-1", "decimal": ",", "nulls": ["k.A.", "?"]}
+    assert parse_yaml(written)["text_format"] == stated
 
 
 def test_options_override_the_schemas_text_format_one_by_one(terminal: Terminal) -> None:
