@@ -470,6 +470,8 @@ def test_forecast_in_units_and_turned_round(run: Run) -> None:
         (("--rho", "1", "--typical-mean", "age"), "is not NAME=NUMBER"),
         (("--rho", "1", "--typical-mean", "Age=3"), "typical_mean names 'Age'"),
         (("--epsilon", "1", "--targets", "age"), "cannot refine targets"),
+        (("--rho", "1", "--means", "--rows-needed", "mean=0.1"), "--means, --rows-needed"),
+        (("--rho", "1", "--html", "other.html", "--json", "--rho-needed", "mean=0.1"), "--html, --json, --rho-needed"),
     ):
         refused = run(*command, *options)
         assert refused.code in (1, 2)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -129,11 +129,12 @@ def forecast(
       dpmoments forecast --schema people.yaml --n-rows 50000 \\
         --epsilon 1 --neighbors add_remove --html plan.html
     """
-    asked = [rows_needed, epsilon_needed, rho_needed]
-    if (questions := means or table or regression) and (html is not None or any(asked)):
-        raise bad_option("--means, --table, --regression, --html, …", Message("options-exclusive"))
-    if html is not None and (as_json or any(asked)):
-        raise bad_option("--html, --json, --rows-needed, …", Message("options-exclusive"))
+    questions = _given({"--means": means, "--table": table, "--regression": regression})
+    needs = _given({"--rows-needed": rows_needed, "--epsilon-needed": epsilon_needed, "--rho-needed": rho_needed})
+    page = _given({"--html": html is not None})
+    for first, second in ((questions, [*page, *needs]), (page, [*_given({"--json": as_json}), *needs])):
+        if first and second:
+            raise bad_option(", ".join([*first, *second]), Message("options-exclusive"))
     if overwrite and html is None:
         raise bad_option("--overwrite", Message("option-needs-option", option="--html"))
     if html is not None:
@@ -210,6 +211,10 @@ def _beside(table: Forecast) -> str:
 
 
 _ACCURACIES = ("correlation", "coefficient", "mean", "sd", "share")
+
+
+def _given(options: Mapping[str, object]) -> list[str]:
+    return [name for name, value in options.items() if value]
 
 
 def _wanted(given: Sequence[str], option: str) -> dict[str, Any]:

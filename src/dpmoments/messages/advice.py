@@ -135,6 +135,7 @@ IN_PYTHON: Mapping[str, Words] = MappingProxyType(
         "no-robust-errors": "A release of schema.with_products([...]) has them.",
         "unknown-file-ending": "Or read the file and pass a frame, such as pd.read_excel(...).",
         "unknown-mechanism": "Known: {known:all}.",
+        "unknown-feature": "release.feature_names lists all {features:,}.",
         "not-a-date": (
             "In the schema, set the column's format to the one in which values are written, such as format='%d.%m.%Y'; or "
             "clean the table."
@@ -194,6 +195,7 @@ AT_THE_SHELL: Mapping[str, Words] = MappingProxyType(
         "no-robust-errors": "They must be columns 'kind: power' or 'kind: product' of the schema of the release.",
         "unknown-file-ending": "Convert the file to one of these.",
         "unknown-mechanism": "'dpmoments mechanisms' lists all.",
+        "unknown-feature": "'dpmoments show' and 'dpmoments forecast' list all {features:,}.",
         "not-a-date": (
             "In the schema, set the column's format to the one in which values are written, such as format: '%d.%m.%Y'; or "
             "clean the table."

@@ -327,11 +327,6 @@ def _unknown(sentence: str, facts: Facts, otherwise: str = "") -> str:
     return f"{sentence} {meant}".strip()
 
 
-def _unknown_feature(facts: Facts) -> str:
-    said = _unknown(f"Unknown feature '{facts['name']}'.", facts)
-    return f"{said} (release.feature_names lists all {facts['features']:,}.)"
-
-
 def _parameter(facts: Facts) -> str:
     """Return the parameter that an error is about, with its column."""
     return f"column '{facts['column']}': {facts['parameter']}" if "column" in facts else str(facts["parameter"])
@@ -649,7 +644,7 @@ FINDINGS: Mapping[str, Words] = MappingProxyType(
             facts,
             "A formula may use columns, features, C(column) and I(column**2); put names such as `hours-per-week` in backticks.",
         ),
-        "unknown-feature": _unknown_feature,
+        "unknown-feature": lambda facts: _unknown(f"Unknown feature '{facts['name']}'.", facts),
         "column-of-several-features": "'{name}' is categorical, and one feature is needed. Name one of its features: {features}.",
         "unknown-grouping-column": lambda facts: _unknown(
             f"'{facts['name']}' is not a column of the schema.", facts, f"Groups are {_groups(facts)}."
