@@ -115,6 +115,8 @@ def init(
     print_command(
         f"dpmoments forecast --schema {shlex.quote(str(path))} --n-rows ROWS --epsilon 1 --neighbors add_remove"
     )
+    print_text("If a person may have several rows, add to both and to a release:")
+    print_command("--privacy-unit COLUMN --max-rows-per-unit K")
 
 
 _COUNTED = "Check only the columns of these tables, region:sex, for release-counts. May be repeated."
