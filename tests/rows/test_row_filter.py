@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import duckdb
+import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
@@ -17,6 +21,7 @@ import pytest
 import dpmoments as dpm
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.sources import arrow, row_filter
+from dpmoments.rows.sources import spark as spark_source
 from dpmoments.rows.sources.row_filter import Comparison
 from support.said import refused
 from support.spark_session import of_spark
@@ -151,6 +156,69 @@ def test_no_row_decides_whether_spark_keeps_another(spark: Any, tmp_path: Path) 
     expected = [0, 3, 4, 5, 6, 7, 11, 15]
     assert kept(Rows.of(few, SCHEMA)) == kept(Rows.of(all_rows, SCHEMA)) == expected
     assert few.count() != all_rows.count()  # the session is as it was
+
+
+@on_spark
+def test_no_row_decides_what_a_cache_of_spark_keeps(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Caches skip batches of rows as files do; one that was filled with groups left out is refused."""
+    spark.conf.set("spark.sql.inMemoryColumnarStorage.batchSize", "3")
+    cached = spark.read.parquet(str(files(tmp_path, N_ROWS))).coalesce(1).cache()
+    try:
+        cached.count()
+        condition = "x > 5 or row > 99"
+        expected = [0, 3, 4, 5, 6, 7, 11, 15]
+        assert kept(Rows.of(cached.filter(condition), SCHEMA)) == expected
+        monkeypatch.setattr("dpmoments.rows.sources.spark._SKIPPING", ())
+        assert kept(Rows.of(cached.filter(condition), SCHEMA)) != expected
+        again = cached.filter(condition).cache()
+        scanned = spark.read.parquet(str(files(tmp_path / "few", 3))).filter("x > 5 or x < -99").cache()
+        for filled in (again, scanned, scanned.select("row", "x")):
+            with refused("spark-cache-filtered"):
+                Rows.of(filled, SCHEMA)
+        for frame in (again, scanned):
+            frame.unpersist()
+        Rows.of(scanned, SCHEMA)
+    finally:
+        cached.unpersist()
+        spark.conf.unset("spark.sql.inMemoryColumnarStorage.batchSize")
+
+
+def test_settings_of_spark_are_changed_by_one_pass_at_a_time() -> None:
+    session = SimpleNamespace(conf=Settings())
+    inside = threading.Barrier(2)
+    seen: list[set[str]] = []
+
+    def plan() -> None:
+        with spark_source._read_row_by_row(session):
+            with suppress(threading.BrokenBarrierError):
+                inside.wait(0.2)  # nobody else comes
+            seen.append({session.conf.get(name) for name in spark_source._SKIPPING})
+
+    threads = [threading.Thread(target=plan) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert seen == [{"false"}] * 2
+    assert {session.conf.get(name) for name in spark_source._SKIPPING} == {"true"}
+
+
+class Settings(dict[str, str]):
+    """Settings of a session, all of them true at first."""
+
+    def get(self, name: str, default: str = "true") -> str:
+        return super().get(name, default)
+
+    set = dict.__setitem__
+
+
+def test_a_filter_of_what_polars_lets_others_scan_is_refused(tmp_path: Path) -> None:
+    lazy = pl.scan_pyarrow_dataset(ds.dataset(files(tmp_path, 3)))
+    with refused("polars-python-filter", TypeError):
+        Rows.of(lazy.filter(pl.col("x") != 1), SCHEMA)
+    assert kept(Rows.of(lazy, SCHEMA)) == [*range(N_ROWS)]
 
 
 DUCKDB_CONDITIONS = (

@@ -424,6 +424,10 @@ TABLE_REFUSALS: Mapping[str, str] = MappingProxyType(
             "would decide how others are read: pass the path of CSV files, or write the table to Parquet with "
             "stated types"
         ),
+        "polars-python-filter": (
+            "the lazy frame filters rows that another library scans, such as an Arrow dataset, which may skip groups of rows "
+            "so that one row decides whether a row of NaN is kept: use pl.scan_parquet(...), or collect() before the filter"
+        ),
         "polars-folder-types": (
             "the lazy frame's column {columns:listed} is in the names of folders, whose types Polars guesses from "
             "all of them, and one row would decide how others are read: pass the folder's path, or scan the files "
@@ -636,6 +640,11 @@ TABLE_REFUSALS: Mapping[str, str] = MappingProxyType(
         "spark-event-log": (
             "Spark's event log is on, and would record the number of rows of each step: start the session with {setting}=false, "
             "or write the table to Parquet files and pass those"
+        ),
+        "spark-cache-filtered": (
+            "the Spark frame reads a cache of rows that a scan filtered: Spark skips groups of rows by their "
+            "least and largest number, which leave NaN out, and one row would decide whether a row of NaN is kept: call "
+            "unpersist() on the filtered frame, or cache the frame before the filter"
         ),
         "spark-cache-on-disk": (
             "the plan of the Spark frame has a cache on a disk, which may hold unencrypted rows: start the session with "

@@ -223,7 +223,7 @@ class RelationSource(ArrowSource):
 
     @contextmanager
     def _every_row_read(self) -> Iterator[None]:
-        """Set the optimizers that skip groups of rows aside, and restore them at the end."""
+        """Stop DuckDB from skipping groups of rows meanwhile."""
         before = str(self._run("SELECT current_setting('disabled_optimizers')")[0])
         known = self._run("SELECT list(name) FROM duckdb_optimizers()")[0]
         try:

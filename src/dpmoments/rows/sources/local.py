@@ -44,6 +44,7 @@ from dpmoments.schema.numeric import Numeric
 from dpmoments.schema.schema import Schema
 
 _POLARS_SCANS = re.compile(r"^\s*(Csv|NDJson) SCAN ", re.MULTILINE | re.IGNORECASE)
+_POLARS_FILTERS = re.compile(r"^\s*(FILTER|SELECTION)\b", re.MULTILINE)
 _POLARS_KEYS = re.compile(r"^\s*\w+ SCAN \[([\s\S]*?)(?=^\s*PROJECT |\Z)", re.MULTILINE)
 _DUCKDB_SCANS = re.compile(r"read_?\s?(csv|json|ndjson)", re.IGNORECASE)
 _DUCKDB_MEMORY = re.compile(r"pandas[_ ]scan", re.IGNORECASE)
@@ -59,6 +60,8 @@ def require_no_guess_of_polars(plan: str, names: list[str]) -> None:
     """
     if match := _POLARS_SCANS.search(plan):
         raise InputTypeError(Message("polars-guessed-types", format=match[1].upper()))
+    if "PYTHON SCAN" in plan and _POLARS_FILTERS.search(plan):
+        raise InputTypeError(Message("polars-python-filter"))
     keys = {unquote(key) for paths in _POLARS_KEYS.findall(plan) for key in _KEY.findall(paths)}
     if used := sorted(key for key in keys if key in names or f'"{key}"' in plan):
         raise InputTypeError(Message("polars-folder-types", columns=[*used]))

@@ -6,7 +6,9 @@ A frame's column types must be declared: of inferred types, one row would decide
 from __future__ import annotations
 
 import os
+import re
 import sys
+import threading
 import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -457,7 +459,15 @@ It applies beyond four partitions for each core.
 _KEY_PROPERTY = "dpmoments.key"
 _LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
 """PySpark's loggers of query errors, which quote the values where queries stop."""
-_SKIPPING = ("spark.sql.parquet.filterPushdown", "spark.sql.orc.filterPushdown")
+_SKIPPING = (
+    "spark.sql.inMemoryColumnarStorage.partitionPruning",
+    "spark.sql.orc.filterPushdown",
+    "spark.sql.parquet.filterPushdown",
+)
+_SKIPPED_IN_CACHE = re.compile(r"PushedFilters: \[[^\]]|InMemoryTableScan \[[^\]]*\], \[[^\]]")
+"""Filters of a scan whose result is in a cache."""
+_PLANNING = threading.Lock()
+"""Settings are a session's: no other pass is planned meanwhile."""
 _NESTED = ("struct", "array", "map", "variant")
 
 
@@ -587,6 +597,8 @@ def open_spark(data: Any, schema: Schema, mean: bool, privacy_unit: PrivacyUnit 
         raise InputTypeError(undeclared)
     if not plan.deterministic():
         raise InputValueError(Message("spark-not-deterministic"))
+    if read_quietly(lambda: _skipped_in_cache(data, reading.names), "the Spark frame", FAILED_QUERY):
+        raise InputValueError(Message("spark-cache-filtered"))
     with _unquoted():  # of a frame in memory, making a plan may run it
         files = read_quietly(lambda: scanned_files(data, reading.names), "the Spark frame", FAILED_QUERY)
         on_disk = None
@@ -686,14 +698,21 @@ def _read_row_by_row(session: Any) -> Iterator[None]:
     NaN is in neither, but greater than every number: a row of 10 would decide whether ``x > 5`` keeps the rows of NaN in
     its group.
     """
-    before = {name: session.conf.get(name) for name in _SKIPPING}
-    try:
-        for name in _SKIPPING:
-            session.conf.set(name, "false")
-        yield
-    finally:
-        for name, value in before.items():
-            session.conf.set(name, value)
+    with _PLANNING:
+        before = {name: session.conf.get(name) for name in _SKIPPING}
+        try:
+            for name in _SKIPPING:
+                session.conf.set(name, "false")
+            yield
+        finally:
+            for name, value in before.items():
+                session.conf.set(name, value)
+
+
+def _skipped_in_cache(frame: Any, names: Sequence[str]) -> bool:
+    """Return True if groups of rows may have been left out of a cache."""
+    plan = str(selected(frame, names)._jdf.queryExecution().withCachedData().toString())
+    return "InMemoryRelation" in plan and _SKIPPED_IN_CACHE.search(plan) is not None
 
 
 @contextmanager
