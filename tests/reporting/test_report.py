@@ -474,3 +474,11 @@ def test_dates_and_durations_are_aligned_as_numbers() -> None:
     assert table.number_columns == (False, True, True)
     words = page_module.PageTable.of("", [("feature", "mean"), ("age", "44.0"), ("day", "12 months later")])
     assert words.number_columns == (False, False)
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_no_page_says_that_more_rows_would_show_a_relation() -> None:
+    """A pair without a relation would stay "not clear (too few rows)" with any number of rows."""
+    said = " ".join(_report_page(released()).split())
+    assert "would help most" not in said
+    assert "cannot show the sign, if there is one" in said

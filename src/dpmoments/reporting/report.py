@@ -417,8 +417,8 @@ def _describe_limits(release: _Release, more: tuple[str, ...]) -> tuple[str, ...
         "Bounds, levels and other settings of the schema are assumed to be public knowledge. If they were read "
         "from the table, they leak information that the noise does not protect.",
         treated,
-        "“Not clear” does not mean “no effect”: this release cannot show the sign. “(noise)”: a larger budget would "
-        "help most. “(too few rows)”: more rows would help most.",
+        "“Not clear” does not mean “no effect”: this release cannot show the sign, if there is one. Most of the error "
+        "is privacy noise in “(noise)”, and chance in the choice of rows in “(too few rows)”.",
     ]
     said += more
     said.append(
