@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from functools import cache
+from typing import Any
+
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 import scipy
@@ -206,3 +210,28 @@ def test_features_of_one_column_are_not_compared() -> None:
     said = {(names[j], names[i]) for i in range(4) for j in range(i) if found.verdict[i][j]}
     assert said == {("age", "sex"), ("sex", "age^2")}
     assert "of 2 pairs" in found.heading[0]
+
+
+@cache
+def _steep(epsilon: float) -> list[Any]:
+    """Return fits of y on x, R² of 0.89, 400 rows."""
+    rng = np.random.default_rng(0)
+    x = np.clip(rng.normal(0.0, 1.0, 400), -4.0, 4.0)
+    table = pd.DataFrame({"x": x, "y": np.clip(2.0 * x + rng.normal(0.0, 0.7, 400), -10.0, 10.0)})
+    schema = dpm.Schema(dpm.Numeric("x", -4, 4), dpm.Numeric("y", -10, 10))
+    made = (dpm.release(table, schema, epsilon=epsilon, mechanism="matrix-laplace", insecure_seed=i) for i in range(40))
+    return [release.ols("y", ["x"]) for release in made]
+
+
+def test_an_r_squared_that_is_not_clear_is_not_printed_as_a_number() -> None:
+    seen = set()
+    for fit in [*_steep(1.0), *_steep(4.0), *_steep(200.0)]:
+        (lower, upper), words = fit.r_squared_interval(), fit.r_squared_text
+        kind = "not" if "not estimable" in words else words.split()[2] if words.startswith("R² is") else "="
+        expected = "not" if upper - lower >= 0.5 else "below" if lower <= 0.0 else "at" if upper >= 1.0 else "="
+        assert kind == expected, words
+        assert any(line.startswith(words) for line in fit.heading)
+        seen.add(kind)
+        nearest = min(fit.explained.share, 1.0 - fit.explained.privacy_error)
+        assert fit.explained.sampling_error >= 2.0 * np.sqrt(max(nearest, 0.0) / 410.0) * (1.0 - nearest)
+    assert {"not", "at", "="} <= seen

@@ -124,7 +124,7 @@ def test_coefficients_are_drawn_as_they_are_printed(kind: str, per: str, sort: s
     assert zero
     title = ax.get_title(loc="left").replace("\n", " ")
     assert target in title
-    assert f"R² {fit.r_squared:.2f}" in title
+    assert fit.r_squared_text in title
     fewer = release.plot.coefficients(target, method="ols", per=per, n_coefficients=2, ax=Figure().subplots())
     kept = sorted(int(index) for index in np.argsort(p_values, kind="stable")[:2])
     assert [text.get_text() for text in fewer.get_yticklabels()] == [lines[index][0] for index in kept]

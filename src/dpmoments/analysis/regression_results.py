@@ -30,7 +30,14 @@ from dpmoments.analysis.contrasts import (
 )
 from dpmoments.analysis.frames import named_values
 from dpmoments.analysis.normal_equations import NormalEquations
-from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE, NOT_ESTIMABLE, decided, not_clear, sign_verdicts
+from dpmoments.analysis.resolvability import (
+    NOT_CLEAR_NOISE,
+    NOT_ESTIMABLE,
+    decided,
+    estimable,
+    not_clear,
+    sign_verdicts,
+)
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.messages.message import Message
@@ -158,7 +165,9 @@ class ExplainedVariance:
         carried = equations.design_map.T @ gradient @ equations.design_map / total
         second_order = 2.0 * times * float(np.trace(product @ product)) / total**2
         privacy = float(equations.noise.variance(None, carried[None])[0]) + max(second_order, 0.0)
-        sampling = 4.0 * share * (1.0 - share) ** 2 / independent
+        # no nearer to 1 than its noise: there the sampling error would be 0
+        nearest = min(share, max(1.0 - math.sqrt(privacy), 0.0))
+        sampling = 4.0 * nearest * (1.0 - nearest) ** 2 / independent
         sampling += 2.0 * (k - equations.with_constant) / independent**2
         return cls(share, math.sqrt(privacy), math.sqrt(sampling), degrees, n_rows)
 
@@ -492,19 +501,31 @@ class FittedLine(Answer):
         return (0.0 if self.is_noise else lower), (upper if self._is_identified else 1.0)
 
     @property
-    def heading(self) -> tuple[str, ...]:
-        alpha = "" if self.method == "least squares" or self.refined else f", alpha = {self.alpha:.4g}"
+    def _r_squared_error(self) -> float:
         lower, upper = self.r_squared_interval()
         # at most four decimals of a share
-        error = max((upper - lower) / (2.0 * float(scipy.special.ndtri(0.5 + 0.5 * self.level))), 1e-3)
-        r_squared = f"R² = {rounded(self.r_squared, error)}"
-        if self.explained is not None and lower <= 0.0 and upper >= 1.0:
-            r_squared = f"R² is {NOT_ESTIMABLE}"
-        elif self.explained is not None:
-            adjusted = rounded(self.adjusted_r_squared, error)
-            r_squared += f" ({self.level:.0%} interval {lower:.3f} to {upper:.3f}), adjusted {adjusted}"
-        else:
-            r_squared += " (at the released moments; too large by an unknown amount)"
+        return max((upper - lower) / (2.0 * float(scipy.special.ndtri(0.5 + 0.5 * self.level))), 1e-3)
+
+    @property
+    def r_squared_text(self) -> str:
+        """R² in words: a number only if its interval is short and inside (0, 1)."""
+        lower, upper = self.r_squared_interval()
+        shown = f"R² = {rounded(self.r_squared, self._r_squared_error)}"
+        interval = f"({self.level:.0%} interval {lower:.3f} to {upper:.3f})"
+        if self.explained is None:
+            return f"{shown} (at the released moments; too large by an unknown amount)"
+        if not estimable(np.array(lower), np.array(upper), 0.0, 1.0):
+            return f"R² is {NOT_ESTIMABLE}"
+        if lower <= 0.0:
+            return f"R² is below {upper:.3f} {interval}"
+        return f"R² is at least {lower:.3f} {interval}" if upper >= 1.0 else f"{shown} {interval}"
+
+    @property
+    def heading(self) -> tuple[str, ...]:
+        alpha = "" if self.method == "least squares" or self.refined else f", alpha = {self.alpha:.4g}"
+        r_squared = self.r_squared_text
+        if self.explained is not None and r_squared.startswith("R² ="):
+            r_squared += f", adjusted {rounded(self.adjusted_r_squared, self._r_squared_error)}"
         noise = ""
         if self.equations is not None and self.is_noise:
             noise = f"WHOLE FIT: {self._reason.upper()} (p = {self.p_value_of_fit:.2g}). {self.help}"

@@ -251,11 +251,8 @@ def _title_and_marks(fit: FittedLine, lines: Sequence[_IntervalLine]) -> list[st
             "hollow: noise distribution unknown, so coefficients have no intervals",
             fit.warning,
         ]
-    lower, upper = fit.r_squared_interval()
     whole = ": whole fit not clear" if fit.is_noise else ""
-    title = (
-        f"{fit.method} regression of {label(fit.target)}, R² {fit.r_squared:.2f} ({lower:.2f} to {upper:.2f}){whole}"
-    )
+    title = f"{fit.method} regression of {label(fit.target)}, {fit.r_squared_text}{whole}"
     said = {line.word for line in lines}
     hollow = [f"{_SHORT[word]}: {word}" for word in (NOT_CLEAR_NOISE, NOT_CLEAR_ROWS) if word in said]
     thick = _PARTS if any(np.isfinite(line.privacy) for line in lines) else ""
