@@ -188,7 +188,8 @@ def test_what_is_lost_is_called_noise() -> None:
     assert math.isinf(table.noise.coefficient)
     text = str(table)
     assert re.search(r"age .* noise", text)
-    assert "± on a correlation (the median of two columns that are not correlated): noise" in text
+    lost = f"{table.noise.typical_correlation():.2g} (noise)"
+    assert f"± on a correlation (the median of two columns that are not correlated): {lost}" in text
     assert table.noise.description.noise_text in text  # the words of describe()
     assert "“noise”: the noise is as large as the value" in text
     clear = dpm.forecast(SCHEMA, n_rows=10**6, epsilon=0.5, typical_sd=SPREADS)
@@ -229,7 +230,7 @@ def test_noise_means_the_same_in_every_part_of_a_forecast() -> None:
             noise = table.noise_of(row.mechanism)
             hidden = noise.release.correlations().privacy_noise[0, 1]
             assert row.typical_is_noise == noise.typical_correlation_is_noise == math.isnan(hidden)
-            assert (row.correlation_shown == "noise") == row.typical_is_noise
+            assert row.correlation_shown.endswith("noise)") == row.typical_is_noise
     assert {row.typical_is_noise for row in table if row.typical_noise is not None} == {True}
     assert not dpm.forecast(SCHEMA, n_rows=10**6, epsilon=0.5, typical_sd=SPREADS)["laplace"].typical_is_noise
 
@@ -418,6 +419,25 @@ def test_the_column_that_costs_most_is_the_one_named() -> None:
     assert "without flag, with adaptive-ball: " in str(told)
 
 
+@pytest.mark.parametrize(
+    ("columns", "rows", "measure"),
+    [
+        ((dpm.Numeric("age", 0, 120), dpm.Numeric("income", 0, 200_000)), 5000, "correlation"),
+        ((dpm.Numeric("age", 0, 120), dpm.Numeric("income", 0, 200_000)), 100, "correlation"),
+        ((dpm.Numeric("age", 0, 120),), 5000, "mean"),
+    ],
+)
+def test_the_best_mechanism_is_best_by_the_measure_that_is_named(columns: Any, rows: int, measure: str) -> None:
+    found = dpm.forecast(dpm.Schema(*columns), n_rows=rows, epsilon=1.0)
+    shown = {line[0]: line[3] for line in found.mechanism_table()[1:] if line[3] != "–"}
+    size = {name: float(text.split()[0]) for name, text in shown.items()}
+    words = re.search(rf"best: (\S+?),? .*the least noise on a typical {measure}; (\S+) has (\S+) ×", found.heading[1])
+    assert words is not None
+    best, second, times = words.groups()
+    assert size[best] == min(size.values())
+    assert float(times) == pytest.approx(size[second] / size[best], rel=0.1)
+
+
 def test_a_forecast_of_a_mechanism_has_its_numbers() -> None:
     schema = dpm.Schema(dpm.Numeric("age", 0, 120), dpm.Numeric("income", 0, 200_000), dpm.Boolean("smoker"))
     best = dpm.forecast(schema, n_rows=5000, epsilon=1.0)
@@ -429,7 +449,7 @@ def test_a_forecast_of_a_mechanism_has_its_numbers() -> None:
         assert (found.best, found.asked_of) == (best.best, name)
         assert found.rows_needed(correlation=0.05) == best.rows_needed(correlation=0.05, mechanism=name)
         assert found.heading[1].startswith(f"mechanism: {name}")
-        assert found.heading[1].endswith("(the least noise)") == (name == best.best)
+        assert found.heading[1].endswith("(the least noise on a typical correlation)") == (name == best.best)
     unknown = dpm.forecast(schema, n_rows=5000, epsilon=1.0, mechanism="iterative-eigenvectors")
     assert unknown.noise is None
     assert "the noise of iterative-eigenvectors is not known beforehand" in str(unknown)

@@ -104,10 +104,8 @@ class ForecastRow:
 
     @property
     def correlation_shown(self) -> str:
-        """Text of ``typical_noise``, ``noise`` if it hides a typical correlation."""
-        if self.typical_noise is None:
-            return "–"
-        return "noise" if self.typical_is_noise else f"{self.typical_noise:.2g}"
+        """Text of ``typical_noise``, marked as noise if it hides a typical correlation."""
+        return "–" if self.typical_noise is None else _marked(self.typical_noise, self.typical_is_noise)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for a file."""
@@ -226,14 +224,21 @@ def column_table(noise: ForecastNoise) -> list[tuple[str, ...]]:
     return lines
 
 
+def _marked(deviation: float, is_noise: bool) -> str:
+    """Format a noise SD, marked if it hides what it is on."""
+    if not math.isfinite(deviation):
+        return _NOISE
+    return f"{deviation:.2g}{f' ({_NOISE})' if is_noise else ''}"
+
+
 def _seen_from(smallest: float) -> str:
     """Format the smallest correlation, – for a feature that is compared with no other."""
     return "–" if math.isnan(smallest) else "none" if math.isinf(smallest) else f"{smallest:.2g}"
 
 
 def correlation_text(noise: ForecastNoise) -> str:
-    """Format the noise on a typical correlation, or return "noise"."""
-    return _NOISE if noise.typical_correlation_is_noise else f"{noise.typical_correlation():.2g}"
+    """Format the noise on a typical correlation, marked as noise if it hides one."""
+    return _marked(noise.typical_correlation(), noise.typical_correlation_is_noise)
 
 
 def coefficient_text(noise: ForecastNoise) -> str:
@@ -578,8 +583,8 @@ class Forecast(Answer):
         assert best.typical_noise is not None
         ratio = 1.0 if row.typical_noise == best.typical_noise else best.typical_noise / row.typical_noise
         if ratio * _ABOUT_AS_MUCH > 1.0:
-            return f"{self.mechanism}{takes} (the least noise)"
-        return f"{self.mechanism}{takes} ({best.mechanism} has the least noise, {ratio:.2g} × as much)"
+            return f"{self.mechanism}{takes} (the least noise{self._measure})"
+        return f"{self.mechanism}{takes} ({best.mechanism} has the least noise{self._measure}, {ratio:.2g} × as much)"
 
     @property
     def _why_best(self) -> str:
@@ -595,7 +600,13 @@ class Forecast(Answer):
         as_much = "about as much" if times < _ABOUT_AS_MUCH else f"{times:.2g} × as much"
         chosen = ", which auto takes" if self["auto"].chosen_because and self._auto_takes_it else ""
         named = "" if chosen or self.asked_of == self.best else f"; request it with mechanism={self.best!r}"
-        return f"{chosen} (the least noise; {second.mechanism} has {as_much}{named})"
+        return f"{chosen} (the least noise{self._measure}; {second.mechanism} has {as_much}{named})"
+
+    @property
+    def _measure(self) -> str:
+        """Quantity of which ``typical_noise`` is the noise."""
+        known = self.noise is not None and math.isfinite(self.noise.typical_correlation())
+        return " on a typical correlation" if known else " on a typical mean"
 
     @property
     def _auto_takes_it(self) -> bool:
