@@ -140,3 +140,16 @@ def test_sampling_error_of_a_correlation_is_of_the_rows_with_both_values() -> No
     both = int((table.value.notna() & table.other.notna()).sum())
     assert abs(found.correlation[1, 0]) < 0.1
     assert found.sampling_noise[1, 0] ** 2 * both == pytest.approx(1.0, abs=0.03)
+
+
+def test_means_say_whether_they_are_repaired() -> None:
+    complete = dpm.Schema(dpm.Categorical("kind", ["a", "b", "c"]), dpm.Numeric("value", 0, 10))
+    table = people(share=0.0)[["kind", "value"]].astype({"value": float})
+    release = dpm.release(table, complete, epsilon=0.2, mechanism="matrix-laplace", insecure_seed=0)
+    as_released = release.with_repair("none")
+    assert "means are after repair" in str(release.group_means("kind"))
+    assert "after repair" not in str(as_released.group_means("kind"))
+    assert "after repair" not in str(noiseless(people()).group_means("kind", ["value"]))
+    first, second = (each.group_means("kind") for each in (release, as_released))
+    assert not np.allclose(first.mean, second.mean)  # so that it has to be said
+    np.testing.assert_array_equal(first.privacy_noise, second.privacy_noise)

@@ -36,6 +36,7 @@ from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.messages.message import Message
 from dpmoments.noise.terms import NoiseLaw
+from dpmoments.repair.repair import Repair
 
 # Differences of the means of groups, pair by pair: estimates, intervals, and which mean is higher.
 
@@ -224,6 +225,8 @@ class GroupMeans(Answer):
         True if every group's own variance is in the release; else equal variances are assumed.
     some_missing : bool
         True if values of the features or of the column of the groups can be missing.
+    repaired : bool
+        True if means are after repair. Those of features or groups with missing values never are.
     about_rows : str
         Remark on the rows described, if rows were clipped to a ball.
     warning : str
@@ -245,6 +248,7 @@ class GroupMeans(Answer):
     noise_known: bool = True
     own_variance: bool = False
     some_missing: bool = False
+    repaired: bool = False
     about_rows: str = ""
     warning: str = ""
 
@@ -290,6 +294,9 @@ class GroupMeans(Answer):
             if self.own_variance or not self.noise_known
             else "sampling: equal group variances are assumed (pooled variance)",
             describe_law(None) if not self.noise_known else "",
+            f"means{' of complete columns' if self.some_missing else ''} are after repair, ± noise and intervals before it"
+            if self.repaired and self.noise_known
+            else "",
             "rows: those of the group; a mean is of those with both values" if self.some_missing else "",
             differences.finding if n_pairs else "",
             aligned(differences.table()) if 0 < n_pairs <= _SHOWN_DIFFERENCES else "",
@@ -384,6 +391,7 @@ def group_means(release: Released, by: str, of: Sequence[str] | None = None, *, 
         counts=levels.row_counts(release),
         count_noise=count_noise,
         some_missing=any(each.some_missing for each in sums),
+        repaired=release.repair is not Repair.NONE and not all(each.some_missing for each in sums),
         mean=np.where(lost, np.nan, mean),
         privacy_noise=np.where(lost, np.nan, privacy),
         sampling_noise=np.where(lost, np.nan, sampling),
