@@ -258,7 +258,7 @@ class TableBounds:
     def description(self) -> str:
         """Sentence on clipping: answers are about the clipped rows."""
         return (
-            f"Answers are about the clipped rows: at most {no_less(100.0 * self.share, 2)} % of the rows were clipped to a ball "
+            f"Answers are about the clipped rows: at most {float(no_less(100.0 * self.share, 2)):g} % of the rows were clipped to a ball "
             "(95 % confidence). Intervals do not include the effect of clipping; the description of the features limits it."
         )
 

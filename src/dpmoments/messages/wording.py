@@ -191,11 +191,11 @@ def at_most_percent(share: Fact) -> str:
 
     Examples
     --------
-    >>> at_most_percent(0.2201)
-    '23%'
+    >>> at_most_percent(0.2201), at_most_percent(1.0)
+    ('23%', '100%')
     """
     assert isinstance(share, int | float)
-    return f"{no_less(100.0 * share, 2)}%"
+    return f"{float(no_less(100.0 * share, 2)):g}%"
 
 
 def _float(facts: Mapping[str, Fact], name: str) -> float:
