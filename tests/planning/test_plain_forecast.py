@@ -220,6 +220,21 @@ def test_every_change_is_a_forecast_of_the_changed_plan(wide: bool) -> None:
     assert found["bounds"].before == pytest.approx(noise(schema).mean[index])
 
 
+def test_dropping_rows_with_missing_values_is_planned_where_available_costs_more() -> None:
+    def schema(missing: Any, **fill: float) -> dpm.Schema:
+        first = dpm.Numeric("age", 0, 100, missing=missing, **fill)
+        return dpm.Schema(first, dpm.Numeric("debt", 0, 10), dpm.Boolean("smoker", missing=missing))
+
+    forecast = dpm.forecast(schema("available", fill=40.0), n_rows=20_000, epsilon=1.0, mechanism="laplace")
+    [change] = [change for change in forecast.changes if change.kind == "complete"]
+    assert change.before == pytest.approx(noise_of(schema=schema("available", fill=40.0)).typical_correlation())
+    best = change.what.rpartition(", with ")[2]
+    assert change.after == pytest.approx(noise_of(best, schema("drop"), n_rows=15_000).typical_correlation())
+    assert "complete" not in {
+        change.kind for change in dpm.forecast(schema("drop"), n_rows=20_000, epsilon=1.0).changes
+    }
+
+
 @pytest.mark.parametrize("wanted", [{"correlation": 0.02}, {"coefficient": 0.05}, {"mean": {"age": 0.3}}])
 def test_what_is_needed_is_enough_and_a_little_less_is_not(wanted: dict[str, Any]) -> None:
     def reached(**options: Any) -> bool:

@@ -25,6 +25,9 @@ from dpmoments.schema.schema import Schema
 _MAX_RATIO = 0.92
 """Maximum remaining fraction of the noise for a change to be listed."""
 _SMALL_DELTA = 1e-9
+_NAMED = 3
+_COMPLETE_ROWS = 0.75
+"""Assumed share of rows without a missing value, if rows with one are dropped."""
 _MAX_CHANGES = 6
 _GAUSSIAN = (Gaussian, AdaptiveBall)
 """Mechanisms that a small δ makes possible."""
@@ -37,7 +40,7 @@ class Change:
     Attributes
     ----------
     kind : str
-        ``column``, ``columns``, ``bounds``, ``budget``, ``rows``, ``delta`` or ``mechanism``.
+        ``column``, ``columns``, ``bounds``, ``complete``, ``budget``, ``rows``, ``delta`` or ``mechanism``.
     what : str
         Description.
     measure : str
@@ -81,6 +84,7 @@ def changes(setting: ReleasePlan) -> tuple[Change, ...]:
         *_most_helpful(_without_one_column(setting, noise)),
         *_without_half(setting, noise),
         *_tighter_bounds(setting, noise),
+        *_of_complete_rows(setting, noise),
         *_of_size(setting, noise),
         *_with_delta(setting, noise),
     ]
@@ -203,6 +207,26 @@ def _tighter_bounds(setting: ReleasePlan, noise: ForecastNoise) -> Iterator[Chan
             what = f"half the range of {column.name}, if public knowledge allows"
             yield Change("bounds", what + said, "on its mean", float(noise.mean[index]), float(after.mean[index]))
             return
+
+
+def _of_complete_rows(setting: ReleasePlan, noise: ForecastNoise) -> Iterator[Change]:
+    """Plan to drop rows with missing values in place of ``available``, if a share of the rows is complete."""
+    schema, n_rows = setting.typical.schema, int(_COMPLETE_ROWS * setting.n_rows)
+    names = [column.name for column in schema.table_columns if column.missing == "available"]
+    factors = {factor.name for derived in schema.derived_columns for factor in derived.factors}
+    if not names or not n_rows or factors & {*names}:
+        return
+    dropping: list[SchemaColumn] = []
+    for column in schema.columns:
+        change: dict[str, Any] = {"missing": "drop"}
+        if getattr(column, "fill", None) is not None:
+            change["fill"] = None
+        dropping.append(replace(column, **change) if column.name in names else column)
+    complete = replace(setting.typical, schema=schema.with_columns(dropping, row_norm=_own_row_norm(schema)))
+    named = ", ".join(names) if len(names) <= _NAMED else f"{len(names)} columns"
+    share = f"if {_COMPLETE_ROWS:.0%} of the rows are complete (the release then describes these)"
+    what = f"missing: drop for {named}, {share}"
+    yield from _compared("complete", what, noise, _planned(replace(setting, typical=complete, n_rows=n_rows)))
 
 
 def _half_as_wide(column: Numeric, schema: Schema, typical: TypicalTable) -> Schema | None:
