@@ -49,7 +49,7 @@ def told_as_it_is(step: Callable[[], Any], *_: Any, **__: Any) -> Any:
     return step()
 
 
-def sliced_short(self: Any, batches: Any, *_: Any, **__: Any) -> Any:
+def sliced_short(_: Any, batches: Any, *__: Any, **___: Any) -> Any:
     for batch in batches:
         yield batch.slice(0, max(batch.num_rows - 1, 1))
 

@@ -257,8 +257,9 @@ class TableBounds:
     @property
     def description(self) -> str:
         """Sentence on clipping: answers are about the clipped rows."""
+        share = f"{float(no_less(100.0 * self.share, 2)):g} %"
         return (
-            f"Answers are about the clipped rows: at most {float(no_less(100.0 * self.share, 2)):g} % of the rows were clipped to a ball "
+            f"Answers are about the clipped rows: at most {share} of the rows were clipped to a ball "
             "(95 % confidence). Intervals do not include the effect of clipping; the description of the features limits it."
         )
 
