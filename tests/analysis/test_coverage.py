@@ -808,7 +808,7 @@ CHECKS: list[tuple[Check, float, list[Fault]]] = [
     (
         shares_explained,
         0.1,
-        [Fault(regression_results.ExplainedVariance._of, "4.0 * share", "1.0 * share")],
+        [Fault(regression_results.ExplainedVariance._of, "4.0 * nearest", "1.0 * nearest")],
     ),
     (
         predictions_of_the_line,
@@ -1314,7 +1314,7 @@ def test_the_sampling_variance_of_a_level_and_a_number(share: float, r: float) -
 
 def test_rounding_makes_no_negative_variance_of_a_correlation() -> None:
     one, zero = np.ones(1), np.zeros(1)
-    errors = correlations._Errors(zero, zero, one, zero, None, None, None, 1.0, None, zero)  # type: ignore[arg-type]
+    errors = correlations._Errors(zero, zero, one, zero, None, None, None, 1.0, None, zero, zero)  # type: ignore[arg-type]
     assert errors.privacy(np.array([0.5])) == 0.0
 
 
