@@ -110,7 +110,7 @@ def plans(spark):
         "numbers": spark.range(200).selectExpr("cast(id AS double) AS x"), "a union": scan.union(files).filter("y >= 0"),
         "batches": scan.mapInArrow(lambda batches: batches, "x double, y double"), "fewer partitions": scan.coalesce(1),
         "a sample": scan.sample(0.5, seed=1), "exploded": scan.select(F.explode(F.array("x", "y")).alias("x")),
-        "cached in memory": scan.filter("x > -5").persist(StorageLevel.MEMORY_ONLY),
+        "cached in memory": files.selectExpr("x + 0.0 AS x").persist(StorageLevel.MEMORY_ONLY),
         "csv": spark.read.schema("x double").csv(str(folder)),
         "many partitions": scan.repartition(3), "by a column": memory.repartition("y"),
         "sorted": scan.sort("x"), "sorted within": scan.sortWithinPartitions("x"), "a limit": scan.limit(50),

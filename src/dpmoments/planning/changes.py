@@ -210,7 +210,7 @@ def _tighter_bounds(setting: ReleasePlan, noise: ForecastNoise) -> Iterator[Chan
 
 
 def _of_complete_rows(setting: ReleasePlan, noise: ForecastNoise) -> Iterator[Change]:
-    """Plan to drop rows with missing values in place of ``available``, if a share of the rows is complete."""
+    """Plan to drop rows with missing values in place of ``available``."""
     schema, n_rows = setting.typical.schema, int(_COMPLETE_ROWS * setting.n_rows)
     names = [column.name for column in schema.table_columns if column.missing == "available"]
     factors = {factor.name for derived in schema.derived_columns for factor in derived.factors}

@@ -32,7 +32,6 @@ from dpmoments.foundation.table_libraries import nw, pa, pq
 from dpmoments.foundation.text_format import TextFormat
 from dpmoments.foundation.text_reading import first_line, names_in, other_delimiter
 from dpmoments.messages.message import Message
-from dpmoments.schema.document import format_yaml
 
 _PANDAS_INDEX = "__index_level_"
 """Pandas' name of an unnamed index in a Parquet or Feather file."""
@@ -326,6 +325,8 @@ def _schema_template(header: Header, source: str, what: str = "file", text_forma
     lines = [heading + notes, "format: dpmoments-schema", "version: 1"]
     lines += ["# row_norm: 1.5  # optional: a public bound on the length of an encoded row, below √(number of columns)"]
     if text_format is not None and (stated := text_format.to_dict()):
+        from dpmoments.schema.document import format_yaml  # loads YAML
+
         lines += format_yaml({"text_format": stated}).splitlines()
     lines += ["columns:"]
     if header.nameless:

@@ -597,8 +597,6 @@ def open_spark(data: Any, schema: Schema, mean: bool, privacy_unit: PrivacyUnit 
         raise InputTypeError(undeclared)
     if not plan.deterministic():
         raise InputValueError(Message("spark-not-deterministic"))
-    if read_quietly(lambda: _skipped_in_cache(data, reading.names), "the Spark frame", FAILED_QUERY):
-        raise InputValueError(Message("spark-cache-filtered"))
     with _unquoted():  # of a frame in memory, making a plan may run it
         files = read_quietly(lambda: scanned_files(data, reading.names), "the Spark frame", FAILED_QUERY)
         on_disk = None
@@ -607,6 +605,8 @@ def open_spark(data: Any, schema: Schema, mean: bool, privacy_unit: PrivacyUnit 
     if on_disk is not None:
         raise InputValueError(on_disk)
     if files is None:
+        if read_quietly(lambda: _skipped_in_cache(data, reading.names), "the Spark frame", FAILED_QUERY):
+            raise InputValueError(Message("spark-cache-filtered"))
         return _SparkFrameSource(reading, data.sparkSession, data)
     parquet = ParquetSource(schema, mean, files.paths, comparisons=files.comparisons, privacy_unit=privacy_unit)
     return _of_files(data.sparkSession, parquet)
