@@ -116,7 +116,7 @@ def readme(browser: Any) -> None:
     from PIL import Image
 
     write_pages(ROOT / "README.md")
-    shown = opened(browser, Path(os.getcwd(), "people.html"), 700, 1000, scale=2.0)
+    shown = opened(browser, Path(os.getcwd(), "people.html"), 900, 1000, scale=2.0)
     box = "section:has(#released)"
     width = shown.evaluate(f"document.querySelector('{box} table').getBoundingClientRect().right + 12")
     left = taken(shown.locator(box))
