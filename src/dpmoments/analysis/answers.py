@@ -30,8 +30,6 @@ def html_table(table: Sequence[Sequence[str]], escaped: Callable[[str], str] = h
 
     First column to the left, numbers to the right, cells by ``escaped``.
 
-    Examples
-    --------
     >>> html_table([("feature", "mean"), ("<age>", "38.5")]).count("&lt;age&gt;")
     1
     """
@@ -53,27 +51,14 @@ Found = TypeVar("Found")
 
 
 class Column(NamedTuple):
-    """A column of an answer.
+    """A column of an answer."""
 
-    Attributes
-    ----------
-    name : str
-        Name in frames and JSON; empty for a column that only the text shows.
-    values : array, sequence or None
-        None if no row has a value.
-    head : str
-        Heading in the text; empty for a column that the text does not show.
-    cells : sequence of str or None
-        The text of its values; None: five significant digits of a number, and words as they are.
-    label : bool
-        True for a name of the row: frames are indexed by these columns.
-    """
-
-    name: str = ""
-    values: Any = None
-    head: str = ""
+    name: str = ""  # name in frames and JSON; empty for a column that only the text shows
+    values: Any = None  # None if no row has a value
+    head: str = ""  # heading in the text; empty for a column that the text does not show
+    # the text of its values; None: five significant digits of a number, and words as they are
     cells: Sequence[str] | None = None
-    label: bool = False
+    label: bool = False  # true for a name of the row: frames are indexed by these columns
 
     def text(self) -> Sequence[str]:
         """Return one text for each row."""
@@ -85,8 +70,6 @@ class Column(NamedTuple):
 class SummaryText(str):
     r"""The text of an answer, which notebooks and papers show as a table.
 
-    Examples
-    --------
     >>> import dpmoments as dpm, numpy as np
     >>> released = dpm.release(np.eye(2), dpm.Schema.unit_ball(2), epsilon=1e9, insecure_seed=0)
     >>> summary = released.describe().summary()
@@ -286,8 +269,6 @@ def plain(value: Any, *, finite: bool = False) -> Any:
 
     Also ∞ to None with ``finite``.
 
-    Examples
-    --------
     >>> plain((np.array([1.5, np.nan, np.inf]), "age")), plain({"age": np.array([1.5, np.inf])}, finite=True)
     ([[1.5, None, inf], 'age'], {'age': [1.5, None]})
     """
@@ -328,8 +309,6 @@ def unless_beyond_floating_point(
 
     Such numbers come from unusable budgets, and from malicious files. ``beyond`` takes the same arguments.
 
-    Examples
-    --------
     >>> unless_beyond_floating_point(lambda number: math.inf)(lambda number: number**2)(1e200)
     inf
     """
@@ -356,8 +335,6 @@ def _refuse(*_: object, **__: object) -> Any:
 def in_floating_point(compute: Callable[Parameters, Found]) -> Callable[Parameters, Found]:
     """Wrap a function of a release: raise if its numbers leave the range of floating point.
 
-    Examples
-    --------
     >>> in_floating_point(lambda number: number**2)(1e200)
     Traceback (most recent call last):
     ...
@@ -388,8 +365,6 @@ _UNSUPPORTED = MappingProxyType(
 def number(value: float | None) -> str:
     """Format five significant digits; a dash for None or NaN.
 
-    Examples
-    --------
     >>> number(0.0123456), number(38.5), number(None)
     ('0.012346', '38.5', '–')
     """
@@ -397,13 +372,7 @@ def number(value: float | None) -> str:
 
 
 def rounded(value: float | None, error: float | None) -> str:
-    """Return a number with the decimals of the two leading digits of its error.
-
-    Examples
-    --------
-    >>> rounded(20443.2, 1373.8), rounded(0.171234, 0.00412), rounded(0.00412, 0.00412), rounded(38.512345, 0.0)
-    ('20,400', '0.1712', '0.0041', '38.512')
-    """
+    """Return a number with the decimals of the two leading digits of its error."""
     if value is None or error is None or not (math.isfinite(value) and math.isfinite(error) and error > 0.0):
         return number(value)
     decimals = 1 - int(f"{error:.1e}".partition("e")[2])
@@ -415,8 +384,6 @@ def rounded(value: float | None, error: float | None) -> str:
 def rounded_cells(values: FloatArray, errors: FloatArray) -> list[str]:
     """Return one cell for each number, :func:`rounded` by its error.
 
-    Examples
-    --------
     >>> rounded_cells(np.array([38.512, 2.5]), np.array([0.21, 0.013]))
     ['38.51', '2.500']
     """
@@ -429,13 +396,7 @@ _MAX_ZEROS = 15
 
 
 def intervals(lower: FloatArray, upper: FloatArray, errors: FloatArray) -> list[str]:
-    """Return one cell for each interval, its ends rounded by the error of what it is about.
-
-    Examples
-    --------
-    >>> intervals(np.array([0.5]), np.array([1.25]), np.array([0.19]))
-    ['[0.50, 1.25]']
-    """
+    """Return one cell for each interval, its ends rounded by the error of what it is about."""
     ends = rounded_cells(lower, errors), rounded_cells(upper, errors)
     return [f"[{low}, {high}]" for low, high in zip(*ends, strict=True)]
 
@@ -443,8 +404,6 @@ def intervals(lower: FloatArray, upper: FloatArray, errors: FloatArray) -> list[
 def confidence_level(level: float) -> float:
     """Return the confidence level if it is 0.5 or more, else raise.
 
-    Examples
-    --------
     >>> confidence_level(0.05)
     Traceback (most recent call last):
     ...
@@ -458,8 +417,6 @@ def confidence_level(level: float) -> float:
 def format_level(level: float) -> str:
     """Format a confidence level as a column head.
 
-    Examples
-    --------
     >>> format_level(0.95), format_level(0.999)
     ('95 %', '99.9 %')
     """
@@ -469,8 +426,6 @@ def format_level(level: float) -> str:
 def aligned(rows: Sequence[Sequence[str]]) -> str:
     """Format rows of text as a table: the first column to the left, numbers to the right.
 
-    Examples
-    --------
     >>> print(aligned([("feature", "mean"), ("age", "38.5")]))
     feature  mean
     age      38.5
@@ -491,17 +446,8 @@ MAX_LABEL_LENGTH = 26
 
 
 def label(name: str, longest: int = MAX_LABEL_LENGTH) -> str:
-    r"""Limit a name to the width of a plot label, and escape its control characters.
-
-    The name of a column is cut before the level of one of its categories.
-
-    Examples
-    --------
-    >>> print(label("income $"), label("a\x1b[2Jb\n"), label("capital-gain-of-the-whole-household"))
-    income $ a\x1b[2Jb\n capital-gain-of-the-whole…
-    >>> print(label("marital-status-of-the-person=Never-married"), label("n=" + 40 * "x"))
-    marital-sta…=Never-married n=xxxxxxxxxxxxxxxxxxxxxxx…
-    """
+    r"""Limit a name to the width of a plot label, and escape its control characters."""
+    # The name of a column is cut before the level of one of its categories.
     column, equals, level = name.rpartition("=")
     if len(name) > longest and equals and len(column) > _MIN_COLUMN_LENGTH:
         room = max(longest - len(level) - 1, _MIN_COLUMN_LENGTH)

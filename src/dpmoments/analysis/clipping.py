@@ -40,24 +40,13 @@ class ClippingBounds:
     """Largest differences between the moments of a table and of its clipped rows.
 
     About the center, in encoded units.
-
-    Attributes
-    ----------
-    excess : float
-        Clipped excess Σ(‖u‖² − r²), at most.
-    squares : ndarray of shape (d,)
-        Increase of Σu_j², at most: L_j.
-    sum_below, sum_above : ndarray of shape (d,)
-        Decrease and increase of Σu_j, at most.
-    sum_norm : float
-        Norm of the change of Σu, at most.
     """
 
-    excess: float
-    squares: FloatArray
-    sum_below: FloatArray
+    excess: float  # clipped excess Σ(‖u‖² − r²), at most
+    squares: FloatArray  # (d,), increase of Σu_j², at most: L_j
+    sum_below: FloatArray  # with `sum_above`: (d,), decrease and increase of Σu_j, at most
     sum_above: FloatArray
-    sum_norm: float
+    sum_norm: float  # norm of the change of Σu, at most
 
     @classmethod
     def of_ball(
@@ -69,21 +58,9 @@ class ClippingBounds:
         farthest: float,
         clipped_squares: FloatArray,
     ) -> Self:
-        """Return the bounds that hold for every table.
-
-        Parameters
-        ----------
-        radius : float
-            r.
-        max_rows, max_excess : float
-            K and E: number of rows outside the ball, and their clipped excess.
-        box : tuple of two ndarrays of shape (d,)
-            Public bounds of the columns, less the center.
-        farthest : float
-            Largest distance of a row from the center.
-        clipped_squares : ndarray of shape (d,)
-            Σu_j² of the clipped rows.
-        """
+        """Return the bounds that hold for every table."""
+        # `max_rows` is K and `max_excess` E, the number of rows outside the ball and their clipped excess; `box` holds
+        # the columns' bounds less the center.
         below, above = np.maximum(-box[0], 0.0), np.maximum(box[1], 0.0)
         if max_rows <= 0.0 or max_excess <= 0.0:
             none = np.zeros(len(below))
@@ -101,23 +78,16 @@ class ClippingBounds:
         return cls(max_excess, squares, sum_below, sum_above, max_rows * float(norm - radius))
 
     def variance_change(self, mean: FloatArray, n_rows: float) -> tuple[FloatArray, FloatArray]:
-        """Return by how much the table's variances are below and above the clipped rows', at most.
-
-        Parameters
-        ----------
-        mean : ndarray of shape (d,)
-            Of the clipped rows, about the center.
-        """
+        """Return by how much the table's variances are below and above the clipped rows', at most."""
+        # `mean` is the clipped rows', about the center.
         least, most = -self.sum_below / n_rows, self.sum_above / n_rows
         nearest = np.clip(-mean, least, most)
         fall = np.maximum(2.0 * mean * least + least**2, 2.0 * mean * most + most**2)
         return np.maximum(fall, 0.0), self.squares / n_rows - 2.0 * mean * nearest - nearest**2
 
     def product_range(self, left: FloatArray, right: FloatArray) -> tuple[float, float]:
-        """Return the lowest and highest change of leftᵀ G right, G the moments of (1, u).
-
-        Vectors of shape (d + 1,).
-        """
+        """Return the lowest and highest change of leftᵀ G right, G the moments of (1, u)."""
+        # Vectors of shape (d + 1,).
         weights, one, other = left[0] * right[1:] + right[0] * left[1:], left[1:], right[1:]
         up, down = (
             float(np.maximum(sign * weights, 0.0) @ self.sum_above + np.maximum(-sign * weights, 0.0) @ self.sum_below)
@@ -131,11 +101,9 @@ class ClippingBounds:
         return low, min(self.excess * (middle + size) / 2.0, most) + min(up, reach)
 
     def carried(self, matrix: FloatArray) -> Self:
-        """Return the bounds for linear combinations of the features, a matrix of shape (k, d).
-
-        By Cauchy's inequality for squares, and the largest factor by which the matrix lengthens a combination
-        (``docs/evidence/derivations/missing-values.md``, section 6).
-        """
+        """Return the bounds for linear combinations of the features, a matrix of shape (k, d)."""
+        # By Cauchy's inequality for squares, and the largest factor by which the matrix lengthens a combination
+        # (`docs/evidence/derivations/missing-values.md`, section 6).
         size = float(np.linalg.norm(matrix, 2))
         up, down = np.maximum(matrix, 0.0), np.maximum(-matrix, 0.0)
         return replace(
@@ -160,15 +128,9 @@ class ClippingBounds:
     def correlation_ends(
         self, ends: tuple[FloatArray, FloatArray], variances: FloatArray, mean: FloatArray, n_rows: float
     ) -> tuple[FloatArray, FloatArray]:
-        """Return the lowest and highest correlations of the table, shape (d, d) each.
-
-        Parameters
-        ----------
-        ends : tuple of two ndarrays of shape (d, d)
-            Intervals of the correlations of the clipped rows.
-        variances, mean : ndarray of shape (d,)
-            Of the clipped rows; the mean about the center.
-        """
+        """Return the lowest and highest correlations of the table, shape (d, d) each."""
+        # `ends` are intervals of the clipped rows' correlations; `variances` and `mean` are theirs, the mean about the
+        # center.
         shift = np.maximum(self.sum_below, self.sum_above) / n_rows
         size = np.abs(mean)
         own = 2.0 * size * shift + shift**2
@@ -211,47 +173,30 @@ class TableBounds:
     In the table's units.
 
     They combine bounds that hold with 95 % confidence each, and leave out the noise.
-
-    Attributes
-    ----------
-    share : float
-        Fraction of the rows that were clipped, at most.
-    clearly : bool
-        True if the clipped excess is distinguishable from noise, or most rows lie outside the ball.
-    n_rows : float
-    bounds : ClippingBounds
-    variance, center_mean : ndarray of shape (d,)
-        Of the clipped rows before repair, the mean about the center, both in encoded units.
-    mean_below, mean_above : ndarray of shape (d,)
-        How far the table's mean is below and above the mean of the clipped rows, at most.
-    variance_below, variance_above : ndarray of shape (d,)
-        The same for variances.
-    largest_ratio : ndarray of shape (d,)
-        Standard deviations of the table over those of the clipped rows, at most, noise included; 0 if the latter are noise.
-    skewed : ndarray of bool, shape (d,)
-        Numbers so near to one bound that a long tail towards the other is likely.
     """
 
-    share: float
-    clearly: bool
+    share: float  # fraction of the rows that were clipped, at most
+    clearly: bool  # true if the clipped excess is distinguishable from noise, or most rows lie outside the ball
     n_rows: float
     bounds: ClippingBounds
+    # with `center_mean`: (d,), of the clipped rows before repair, the mean about the center, both in encoded units
     variance: FloatArray
     center_mean: FloatArray
+    # with `mean_above`: (d,), how far the table's mean is below and above the mean of the clipped rows, at most
     mean_below: FloatArray
     mean_above: FloatArray
-    variance_below: FloatArray
+    variance_below: FloatArray  # with `variance_above`: (d,), the same for variances
     variance_above: FloatArray
+    # (d,), standard deviations of the table over those of the clipped rows, at most, noise included; 0 if the latter
+    # are noise
     largest_ratio: FloatArray
-    skewed: BoolArray
+    skewed: BoolArray  # (d,), numbers so near to one bound that a long tail towards the other is likely
 
     @property
     def likely(self) -> BoolArray:
-        """True for columns of which clipping is likely to hide much, shape (d,).
-
-        A bound that is wide only because of noise makes no column likely. The description compares the bound with the standard
-        deviation that it shows.
-        """
+        """True for columns of which clipping is likely to hide much, shape (d,)."""
+        # A bound that is wide only because of noise makes no column likely. The description compares the bound with the
+        # standard deviation that it shows.
         return np.asarray((self.largest_ratio > NAMED_RATIO) & (self.skewed | self.clearly))
 
     @property
@@ -265,10 +210,8 @@ class TableBounds:
 
     @classmethod
     def of(cls, release: Released) -> TableBounds | None:
-        """Return the limits; None if they are unknown.
-
-        No row was clipped to a ball, or nothing was spent on knowing how many were.
-        """
+        """Return the limits; None if they are unknown."""
+        # No row was clipped to a ball, or nothing was spent on knowing how many were.
         names = "radius", "share_beyond_bound", "trace_bias_bound", "excess_beyond", "rows_beyond"
         stated = [release.diagnostics.get(name) for name in names]
         center, law = release.center, release.noise
@@ -332,10 +275,8 @@ class TableBounds:
     def correlation_ends(
         self, lower: FloatArray, upper: FloatArray, features: Sequence[int]
     ) -> tuple[FloatArray, FloatArray]:
-        """Return limits of the correlations of the table, shape (k, k) each.
-
-        From intervals for the clipped rows.
-        """
+        """Return limits of the correlations of the table, shape (k, k) each."""
+        # From intervals for the clipped rows.
         part = self.of_features(features)
         variances = np.maximum(part.variance, 0.0)
         return part.bounds.correlation_ends((lower, upper), variances, part.center_mean, self.n_rows)
@@ -398,8 +339,6 @@ def is_of_table(of: str) -> bool:
 
     Raise ValueError for anything else.
 
-    Examples
-    --------
     >>> is_of_table("table"), is_of_table("clipped rows")
     (True, False)
     """
@@ -409,10 +348,8 @@ def is_of_table(of: str) -> bool:
 
 
 def describe_clipping(release: Released) -> str:
-    """Return a sentence on clipping: answers are about the clipped rows.
-
-    Empty if no row was clipped to a ball.
-    """
+    """Return a sentence on clipping: answers are about the clipped rows."""
+    # Empty if no row was clipped to a ball.
     bounds = TableBounds.of(release)
     return "" if bounds is None else bounds.description
 
@@ -430,21 +367,14 @@ class ClippingEffect:
     """Largest differences between the coefficients of the table and of its clipped rows.
 
     To first order.
-
-    Attributes
-    ----------
-    share : float or None
-        Fraction of the rows that were clipped, at most (95 % confidence); None if nothing was spent on knowing it.
-    lower, upper : ndarray of shape (k,) or None
-        Slopes of the table less those shown, in the table's units; None if they are not known.
-    standard_errors : ndarray of shape (k,) or None
-        The larger of the two, in standard errors of the slope.
     """
 
+    # fraction of the rows that were clipped, at most (95 % confidence); None if nothing was spent on knowing it
     share: float | None
+    # with `upper`: (k,) or None, slopes of the table less those shown, in the table's units; None if they are not known
     lower: FloatArray | None = None
     upper: FloatArray | None = None
-    standard_errors: FloatArray | None = None
+    standard_errors: FloatArray | None = None  # (k,) or None, the larger of the two, in standard errors of the slope
 
     @classmethod
     def of(cls, release: Released, equations: NormalEquations | None) -> Self:

@@ -19,8 +19,6 @@ from dpmoments.noise.terms import Cell
 def error_rate(level: float) -> float:
     """Return 1 − level without the rounding error of the subtraction.
 
-    Examples
-    --------
     >>> error_rate(0.95) == 0.05, 1.0 - 0.95 == 0.05
     (True, False)
     """
@@ -28,15 +26,8 @@ def error_rate(level: float) -> float:
 
 
 def agreeing_p_value(p_value: float, lower: float, upper: float, level: float) -> float:
-    """Return the p-value that agrees with an interval.
-
-    The interval may be the hull of the values that the test does not reject.
-
-    Examples
-    --------
-    >>> agreeing_p_value(0.04, -1.0, 2.0, 0.95), agreeing_p_value(0.06, 1.0, 2.0, 0.95) < 0.05
-    (0.05, True)
-    """
+    """Return the p-value that agrees with an interval."""
+    # The interval may be the hull of the values that the test does not reject.
     if lower <= 0.0 <= upper:
         return max(p_value, error_rate(level))
     return min(p_value, math.nextafter(error_rate(level), 0.0))
@@ -44,35 +35,16 @@ def agreeing_p_value(p_value: float, lower: float, upper: float, level: float) -
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number that a release estimates.
+    """A number that a release estimates."""
 
-    Attributes
-    ----------
-    value : float
-        In [lower, upper]; NaN if it is not estimable.
-    lower, upper : float
-        Confidence interval; both finite or, if it is not estimable, both infinite.
-    p_value : float
-        Of the hypothesis that the number is 0: below 1 − level exactly if 0 is outside the interval. NaN if it is not estimable.
-    privacy, sampling : float
-        Parts of the standard error caused by the privacy noise and by sampling; NaN if it is not estimable.
-    level : float
-
-    Raises
-    ------
-    ValueError
-        If the attributes contradict each other.
-
-    Examples
-    --------
-    >>> Estimate.of_interval(2.0, 1.0, 3.0, 0.001, 0.95, 0.5).standard_error.__round__(3)
-    0.51
-    """
-
-    value: float
-    lower: float
+    value: float  # in [lower, upper]; NaN if it is not estimable
+    lower: float  # with `upper`: confidence interval; both finite or, if it is not estimable, both infinite
     upper: float
+    # of the hypothesis that the number is 0: below 1 − level exactly if 0 is outside the interval. NaN if it is not
+    # estimable.
     p_value: float
+    # with `sampling`: parts of the standard error caused by the privacy noise and by sampling; NaN if it is not
+    # estimable
     privacy: float
     sampling: float
     level: float = 0.95
@@ -94,15 +66,8 @@ class Estimate:
     def of_interval(
         cls, value: float, lower: float, upper: float, p_value: float, level: float, privacy_share: float
     ) -> Estimate:
-        """Return the estimate with the standard error that its interval implies.
-
-        It is half the width over the normal quantile.
-
-        Parameters
-        ----------
-        privacy_share : float
-            Fraction of the variance caused by the privacy noise.
-        """
+        """Return the estimate with the standard error that its interval implies."""
+        # It is half the width over the normal quantile.
         deviation = (upper - lower) / (2.0 * float(scipy.special.ndtri(0.5 + 0.5 * level)))
         parts = math.sqrt(privacy_share), math.sqrt(1.0 - privacy_share)
         return cls(value, lower, upper, p_value, deviation * parts[0], deviation * parts[1], level)
@@ -131,19 +96,10 @@ class Quantiles(Protocol):
 
 
 def deviations_for(level: float, law: Quantiles | None, privacy: FloatArray, sampling: FloatArray) -> FloatArray:
-    """Return half the width of a two-sided interval, in SDs of noise and sampling together.
-
-    The normal quantile z if sampling dominates, the quantile q of the noise distribution if one noisy entry does; between them
-    z + (q − z)·share², share the noise's fraction of the variance, as excess kurtosis adds up. Arguments are variances.
-
-    Examples
-    --------
-    >>> from dpmoments.noise.cells import LaplaceCells
-    >>> from dpmoments.noise.terms import NoiseLaw
-    >>> law = NoiseLaw.additive(LaplaceCells(), 1, diagonal=2.0, off_diagonal=2.0, of_sum=2.0, of_count=2.0)
-    >>> deviations_for(0.95, law, np.array([0.0, 1.0, 1.0]), np.array([1.0, 1.0, 0.0])).round(3)
-    array([1.96 , 2.   , 2.118])
-    """  # language: ok
+    """Return half the width of a two-sided interval, in SDs of noise and sampling together."""
+    # The normal quantile z if sampling dominates, the quantile q of the noise distribution if one noisy entry does;
+    # between them z + (q − z)·share², share the noise's fraction of the variance, as excess kurtosis adds up. Arguments
+    # are variances.
     quantile = None if law is None else law.quantile((1.0 + level) / 2.0, of="cell")
     return deviations_by_quantile(level, quantile, privacy, sampling)
 
@@ -151,10 +107,8 @@ def deviations_for(level: float, law: Quantiles | None, privacy: FloatArray, sam
 def deviations_by_quantile(
     level: float, quantile: float | None, privacy: FloatArray, sampling: FloatArray
 ) -> FloatArray:
-    """Return :func:`deviations_for` by the quantile q of a noisy entry, None if unknown.
-
-    q is at (1 + level)/2.
-    """
+    """Return :func:`deviations_for` by the quantile q of a noisy entry, None if unknown."""
+    # q is at (1 + level)/2.
     normal = float(scipy.special.ndtri((1.0 + level) / 2.0))
     if quantile is None:
         return np.full(np.shape(privacy), normal)
@@ -171,34 +125,9 @@ def fieller_interval(
     extra: FloatArray,
     deviations: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the possible values of a/b, an interval (Fieller 1954).
-
-    These are all θ with (a − θb)² ≤ q²(V_aa − 2θV_ab + θ²V_bb + extra).
-
-    Parameters
-    ----------
-    numerator, denominator : ndarray
-        Observed a and b.
-    covariance : tuple of three ndarrays
-        V_aa, V_ab and V_bb of their noise.
-    extra : ndarray
-        Further variance of a − θb.
-    deviations : ndarray
-        q.
-
-    Returns
-    -------
-    tuple of two ndarrays
-        −∞ and ∞ if b is not distinguishable from 0.
-
-    Examples
-    --------
-    >>> a, b, none = np.array([20.0]), np.array([10.0]), np.zeros(1)
-    >>> fieller_interval(a, b, (none, none, none), np.array([25.0]), np.array([2.0]))
-    (array([1.]), array([3.]))
-    >>> fieller_interval(a, b, (none, none, np.array([100.0])), np.array([25.0]), np.array([2.0]))
-    (array([-inf]), array([inf]))
-    """
+    """Return the possible values of a/b, an interval (Fieller 1954)."""
+    # These are all θ with (a − θb)² ≤ q²(V_aa − 2θV_ab + θ²V_bb + extra), q = `deviations`: −∞ to ∞ if b is not
+    # distinguishable from 0. `covariance` is (V_aa, V_ab, V_bb) of the noise.
     square = deviations**2
     leading = denominator**2 - square * covariance[2]
     middle = numerator * denominator - square * covariance[1]
@@ -218,34 +147,10 @@ _NEGLIGIBLE = 1e-10
 def score_test(
     scores: FloatArray, privacy: FloatArray, sampling: FloatArray, degrees: int, law: Quantiles | None
 ) -> tuple[float, int, float]:
-    """Compute Sᵀ(V + W)⁺S for normal scores S.
-
-    Under the null hypothesis they have mean 0 and covariance V + W.
-
-    Every direction is weighted by noise and sampling together, so that a direction full of noise hides no other.
-
-    Parameters
-    ----------
-    scores : ndarray of shape (k,)
-        S.
-    privacy, sampling : ndarray of shape (k, k)
-        V and W.
-    degrees : int
-        Directions in which S can differ from 0; those of least variance beyond them are left out.
-    law : Quantiles or None
-        Corrects for tails heavier than normal ones, in proportion to the noise's share.
-
-    Returns
-    -------
-    tuple
-        χ², its degrees of freedom, and its p-value; NaN if the noise is not known. χ² is reduced for heavy tails.
-
-    Examples
-    --------
-    >>> found = score_test(np.array([3.0, -3.0]), np.zeros((2, 2)), np.array([[1.0, -1.0], [-1.0, 1.0]]), 1, None)
-    >>> round(found[0], 6), found[1]
-    (9.0, 1)
-    """  # language: ok
+    """Compute Sᵀ(V + W)⁺S for normal scores S."""
+    # Under the null hypothesis they have mean 0 and covariance V + W (`privacy` and `sampling`). Every direction is
+    # weighted by both together, so that one full of noise hides no other; those of least variance beyond `degrees` are
+    # left out. χ² is reduced for tails heavier than normal ones, and NaN without a `law`.
     if degrees < 1 or not len(scores):
         return 0.0, 0, 1.0
     if np.isnan(privacy).any():
@@ -270,8 +175,6 @@ def score_test(
 def format_probability(value: float, digits: int = 4) -> str:
     """Format a p-value for printing.
 
-    Examples
-    --------
     >>> format_probability(0.04321), format_probability(1e-9), format_probability(float("nan"))
     ('p = 0.0432', 'p < 0.0001', 'noise unknown')
     """

@@ -46,8 +46,6 @@ Restrictable = str | Sequence[str] | Mapping[str, float] | FloatArray | tuple[An
 def format_p_value(value: float) -> str:
     """Format a p-value as a cell of a table.
 
-    Examples
-    --------
     >>> format_p_value(0.0432), format_p_value(1e-9), format_p_value(float("nan"))
     ('0.043', '<0.001', '–')
     """
@@ -57,8 +55,6 @@ def format_p_value(value: float) -> str:
 def format_end(value: float, error: float) -> str:
     """Format the end of an interval, rounded by the error of the estimate; ∞ if it is unbounded.
 
-    Examples
-    --------
     >>> format_end(-float("inf"), float("nan")), format_end(1.23456, 0.21)
     ('−∞', '1.23')
     """
@@ -66,20 +62,7 @@ def format_end(value: float, error: float) -> str:
 
 
 def estimate_cells(each: Estimate, statistic: float, added: float = 0.0) -> list[str]:
-    """Return the table cells of an estimate: value, errors, statistic, p-value, interval.
-
-    Parameters
-    ----------
-    statistic : float
-        The statistic of its p-value.
-    added : float
-        Added to the value and the interval.
-
-    Examples
-    --------
-    >>> estimate_cells(Estimate.of_interval(2.0, 1.0, 3.0, 0.00009, 0.95, 0.5), 3.92)
-    ['2.00', '0.51', '0.36', '0.36', '3.92', '<0.001', '1.00', '3.00']
-    """
+    """Return the table cells of an estimate: value, errors, statistic, p-value, interval."""
     error = each.standard_error
     numbers = [rounded(value, error) for value in (each.value + added, error, each.privacy, each.sampling)]
     of_test = ["–" if math.isnan(statistic) else f"{statistic:,.2f}", format_p_value(each.p_value)]
@@ -98,13 +81,6 @@ def statistic_of(each: Estimate, equations: NormalEquations) -> float:
 def bonferroni(level: float, adjust: Literal["bonferroni"] | None, comparisons: int) -> float:
     """Return the level of each interval of a family that holds with confidence ``level``.
 
-    Raises
-    ------
-    ValueError
-        If ``adjust`` is another word.
-
-    Examples
-    --------
     >>> bonferroni(0.95, None, 5), bonferroni(0.95, "bonferroni", 5)
     (0.95, 0.99)
     """
@@ -123,21 +99,11 @@ _WORD = re.compile(r"(?:\[[^\]]*\]|[^\s*/()=,+\[])+")
 
 @dataclass(frozen=True, eq=False)
 class Restrictions:
-    """Linear restrictions Rβ = r on named coefficients.
+    """Linear restrictions Rβ = r on named coefficients."""
 
-    Attributes
-    ----------
-    labels : tuple of str
-        What each restriction combines.
-    matrix : ndarray of shape (q, k)
-        R; no row is 0.
-    values : ndarray of shape (q,)
-        r.
-    """
-
-    labels: tuple[str, ...]
-    matrix: FloatArray
-    values: FloatArray
+    labels: tuple[str, ...]  # what each restriction combines
+    matrix: FloatArray  # (q, k): R; no row is 0
+    values: FloatArray  # (q,), r
 
     @classmethod
     def of(
@@ -151,31 +117,10 @@ class Restrictions:
     ) -> Restrictions:
         """Read restrictions.
 
-        Parameters
-        ----------
-        given : str, sequence of str, mapping, ndarray or tuple
-            ``"age + age:sex[Female]"`` (which is to be 0), ``"age = 2*height"``, several with commas or in a list; a mapping
-            of names to their coefficients in one combination; an array of shape (k,) or (q, k), in the order of ``names``; a
-            pair (R, r). A name with other signs is written as it is, or in backticks.
-        names : sequence of str
-            The k coefficients.
-        schema : Schema, optional
-            For levels as ``sex[Female]``, and products with their factors in another order.
-        references : sequence of str
-            Features that others are compared with: their coefficient is 0.
-        merged : sequence of str
-            Levels without a coefficient of their own.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If a name is not a coefficient, a restriction has none or is not linear, or a shape does not fit.
-
-        Examples
-        --------
-        >>> restrictions = Restrictions.of("age = 2*height, height = 1", ["(intercept)", "age", "height"])
-        >>> restrictions.labels, restrictions.matrix.tolist(), restrictions.values.tolist()
-        (('age - 2*height', 'height'), [[0.0, 1.0, -2.0], [0.0, 0.0, 1.0]], [0.0, 1.0])
+        ``given`` is text, ``"age + age:sex[Female]"`` (which is to be 0) or ``"age = 2*height"``, several with commas
+        or in a list; a mapping of names to coefficients; an array, (k,) or (q, k); or a pair (R, r). ``schema``
+        serves levels as ``sex[Female]``, and products with other orders; the coefficients of ``references`` are 0,
+        ``merged`` levels have none.
         """
         known = _Names(tuple(names), _aliases(names, schema, references), tuple(merged))
         table: Any = given

@@ -276,10 +276,8 @@ class Correlations(Answer):
     facts = ("feature_names", "level", "of", "partial", "identified", "pairs: *", "warning")
 
     def __getitem__(self, names: Sequence[str]) -> Correlations:
-        """Return the correlations of some of the features, by name.
-
-        Verdicts are of a table of these pairs only.
-        """
+        """Return the correlations of some of the features, by name."""
+        # Verdicts are of a table of these pairs only.
         chosen = indices_of(self.feature_names, names)
         if len(chosen) < 2:
             raise InputValueError(Message("correlation-of-one"))

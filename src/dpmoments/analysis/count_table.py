@@ -25,9 +25,6 @@ def possible_counts(noisy: FloatArray, total: int | None = None) -> IntegerArray
     what is negative to 0. The total is the public one, or else the sum of the noisy counts, which has no bias; setting each
     negative count to 0 by itself would add rows. Rounding keeps the total: the largest fractions are rounded up. A tie goes to
     the first cell.
-
-    >>> possible_counts(np.array([-2.0, 1.0, 5.0])).tolist(), possible_counts(np.array([2.4, 3.4]), 6).tolist()
-    ([0, 0, 4], [3, 3])
     """
     cells = noisy.ravel()
     wanted = max(0, round(float(cells.sum()))) if total is None else total

@@ -211,11 +211,9 @@ def cross_table(release: Released, by: str, other: str, *, level: float = 0.95) 
 def independence_test(
     joint: FloatArray, privacy: FloatArray, rows: float, law: Quantiles | None
 ) -> tuple[float, int, float]:
-    """Return χ² of the score test of independence, its degrees of freedom and its p-value.
-
-    ``joint`` are noisy counts without bias, shape (k, l); ``privacy`` is the covariance of their noise, shape (kl, kl).
-    ``rows`` is the number of rows, times the most rows of a privacy unit: it scales the sampling variance.
-    """
+    """Return χ² of the score test of independence, its degrees of freedom and its p-value."""
+    # `joint` are noisy counts without bias, shape (k, l); `privacy` is the covariance of their noise, shape (kl, kl).
+    # `rows` is the number of rows, times the most rows of a privacy unit: it scales the sampling variance.
     p, q = _shares(joint.sum(axis=1)), _shares(joint.sum(axis=0))
     expected = np.outer(p, q).ravel()
     sampling = rows * (np.diag(expected) - np.outer(expected, expected))
@@ -280,11 +278,9 @@ def _feasible_counts(release: Released, first: Levels, second: Levels) -> Intege
 
 
 def _rounded_to_margins(counts: FloatArray, across: IntegerArray, down: IntegerArray) -> IntegerArray:
-    """Return the nearest whole numbers ≥ 0 with these sums over rows and columns.
-
-    Σ|whole − counts| is least. In each cell the first unit above the floor, more of them, and units taken off it cost different
-    amounts: a transport problem, whose vertices are whole numbers.
-    """
+    """Return the nearest whole numbers ≥ 0 with these sums over rows and columns."""
+    # Σ|whole − counts| is least. In each cell the first unit above the floor, more of them, and units taken off it cost
+    # different amounts: a transport problem, whose vertices are whole numbers.
     k, m = counts.shape
     floor = np.floor(counts)
     above = (counts - floor).ravel()

@@ -462,10 +462,8 @@ def _unclear_shares(release: Released, noise: FloatArray) -> BoolArray:
 
 
 def clipping_warning(release: Released) -> Message | None:
-    """Return a warning that names the columns marked as clipped, or None.
-
-    It has the numbers of the description.
-    """
+    """Return a warning that names the columns marked as clipped, or None."""
+    # It has the numbers of the description.
     if release.center is None or (result := describe(release)).clipping is None or result.standard_deviation is None:
         return None
     # a standard deviation that the repair makes 0 has no ratio; the description marks it
@@ -561,8 +559,6 @@ def card(
 
     The table has its head first, and is cut if long; warnings may be empty.
 
-    Examples
-    --------
     >>> from dpmoments.privacy.budget import PrivacyBudget
     >>> from dpmoments.privacy.unit import Neighbors
     >>> said = PrivacyStatement(PrivacyBudget.pure(1.0), Neighbors.ADD_REMOVE, "exact-lattice", True, (), "0")

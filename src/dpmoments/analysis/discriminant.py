@@ -58,33 +58,17 @@ class CoefficientErrors:
     functionals of the released moments, and so is that; the sampling part is for normal rows within groups. Errors are stated
     only if W is clear of noise, which is more often so if noise has made W larger and the coefficients smaller. So what the
     noise on the smallest eigenvalue of W adds counts 1 + 1.5 exp(−t) times, t its distance from the least accepted one in SDs.
-
-    Attributes
-    ----------
-    indices : ndarray of int
-        Of the constant, the levels and the features in ``moments``.
-    groups : ndarray of shape (k, m)
-        Indicators of the groups over ``indices``.
-    shifts : ndarray of shape (k, d)
-        m_g − m.
-    within, inverse : ndarray of shape (d, d)
-        W, and the inverse of W with what was added to its diagonal.
-    priors : ndarray of shape (k,)
-    least : float
-        Least eigenvalue of W at which errors are stated.
-    present : float
-        Least share of the rows that have the class and a feature, or two features.
     """
 
     moments: LocalMoments
-    indices: IntegerArray
-    groups: FloatArray
-    shifts: FloatArray
-    within: FloatArray
+    indices: IntegerArray  # of the constant, the levels and the features in `moments`
+    groups: FloatArray  # (k, m), indicators of the groups over `indices`
+    shifts: FloatArray  # (k, d), m_g − m
+    within: FloatArray  # with `inverse`: (d, d): W, and the inverse of W with what was added to its diagonal
     inverse: FloatArray
-    priors: FloatArray
-    least: float
-    present: float = 1.0
+    priors: FloatArray  # (k,)
+    least: float  # least eigenvalue of W at which errors are stated
+    present: float = 1.0  # least share of the rows that have the class and a feature, or two features
 
     @cached_property
     def privacy(self) -> FloatArray:

@@ -22,28 +22,9 @@ _SHOWN_LEVELS = 6
 
 
 def feature_values(schema: Schema, frame: Any, features: Sequence[int]) -> FloatArray:
-    """Read values of features in original units from a frame, by column name; none is clipped.
-
-    Parameters
-    ----------
-    frame : pandas, Polars or Arrow frame, or mapping of column name to values
-        Other columns may be present, in any order. If every column of the schema is a coordinate, an array of shape (m, d) is
-        accepted: its columns are the schema's, in order.
-    features : sequence of int
-        Requested features; only their columns, or the columns they are derived from, are read.
-
-    Returns
-    -------
-    ndarray of shape (m, d)
-        NaN for missing values, and for features that are not requested.
-
-    Examples
-    --------
-    >>> import dpmoments as dpm
-    >>> schema = dpm.Schema(dpm.Numeric("age", 0, 100), dpm.Categorical("region", ["north", "south"]))
-    >>> feature_values(schema, {"region": ["south"], "age": [41]}, [0, 1, 2])
-    array([[41.,  0.,  1.]])
-    """
+    """Read values of features in original units from a frame, by column name; none is clipped."""
+    # An array is accepted if every column of the schema is a coordinate: its columns are the schema's, in order. NaN
+    # stands for missing values, and for features that are not requested.
     wanted = set(features)
     slices = {column.name: index for column, index in zip(schema.columns, feature_slices(schema.columns), strict=True)}
     asked = [column for column in schema.columns if wanted & set(range(schema.n_features)[slices[column.name]])]
@@ -67,10 +48,8 @@ def feature_values(schema: Schema, frame: Any, features: Sequence[int]) -> Float
 
 
 def named_values(schema: Schema, frame: Any, names: Sequence[str]) -> FloatArray:
-    """Read values of the named features, in their order, shape (m, k).
-
-    Like :func:`feature_values`.
-    """
+    """Read values of the named features, in their order, shape (m, k)."""
+    # Like `feature_values`.
     indices = [schema.feature_names.index(name) for name in names]
     return feature_values(schema, frame, indices)[:, indices]
 

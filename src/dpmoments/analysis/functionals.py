@@ -34,52 +34,30 @@ class LocalMoments:
     A functional ΣᵢⱼWᵢⱼUᵢⱼ has a symmetric matrix of weights W. To first order every result of an analysis is one, with its
     gradient as the weights. Functionals of a few features are given by *places* (indices: 0 is the constant, f + 1 feature f)
     and weights on those.
-
-    Attributes
-    ----------
-    moments : ndarray of shape (d + 1, d + 1)
-        U above.
-    n_rows : float
-        Divisor of sums: the count, kept away from 0.
-    rows_per_unit : int
-        Most rows of one privacy unit: sampling variances are at most this multiple of those of independent rows.
-    location, unit : ndarray of shape (d,)
-        In original units: the released mean and the encoding's scale; 0 and 1 for features that are not shifted or scaled.
-    law : NoiseLaw or None
-        Noise distribution of the released moments; None if they are biased on purpose: every variance is then NaN.
-    shift, stretch : ndarray of shape (d,)
-        t and s of w = t + s·x, x the encoded row about the release's center.
-    opposite : ndarray of int, shape (d,), or None
-        See :meth:`with_opposites`.
-    gaps : ndarray of shape (d,)
-        Missing over present values of each feature.
-    joint_gaps : ndarray of shape (d, d)
-        n/n_jk − 1 less the gaps of both, n_jk the rows that have both values.
     """  # language: ok
 
-    moments: FloatArray
-    n_rows: float
+    moments: FloatArray  # (d + 1, d + 1): U above
+    n_rows: float  # divisor of sums: the count, kept away from 0
+    # with `unit`: (d,), in original units: the released mean and the encoding's scale; 0 and 1 for features that are
+    # not shifted or scaled
     location: FloatArray
     unit: FloatArray
+    # noise distribution of the released moments; None if they are biased on purpose: every variance is then NaN
     law: NoiseLaw | None
-    shift: FloatArray
+    shift: FloatArray  # with `stretch`: (d,), t and s of w = t + s·x, x the encoded row about the release's center
     stretch: FloatArray
-    opposite: IntegerArray | None = None
+    opposite: IntegerArray | None = None  # (d,), or None, see `with_opposites`
+    # most rows of one privacy unit: sampling variances are at most this multiple of those of independent rows
     rows_per_unit: int = 1
-    gaps: FloatArray = field(default_factory=lambda: np.zeros(0))
+    gaps: FloatArray = field(default_factory=lambda: np.zeros(0))  # (d,), missing over present values of each feature
+    # (d, d), n/n_jk − 1 less the gaps of both, n_jk the rows that have both values
     joint_gaps: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
 
     @classmethod
     def of(cls, release: Released, as_they_are: Collection[int] = (), *, about_zero: bool = False) -> LocalMoments:
-        """Return the moments of a release about its unrepaired mean.
-
-        Parameters
-        ----------
-        as_they_are : collection of int
-            Features whose values are not shifted or scaled, such as levels, whose sums are counts.
-        about_zero : bool
-            Accept a release without a mean: its moments are then about the zero of the encoding, and its sums 0.
-        """
+        """Return the moments of a release about its unrepaired mean."""
+        # Features `as_they_are` are neither shifted nor scaled, such as levels, whose sums are counts. `about_zero`
+        # accepts a release without a mean: its moments are then about the zero of the encoding, and its sums 0.
         if release.noisy_sum is None and not about_zero:
             raise InputValueError(Message("needs-mean"))
         n_rows, encoding = float(release.n_rows), release.encoding
@@ -113,17 +91,14 @@ class LocalMoments:
 
     @property
     def independent_rows(self) -> float:
-        """Number of independent rows whose sampling variances are at least those of these rows.
-
-        One of each full unit.
-        """
+        """Number of independent rows whose sampling variances are at least those of these rows."""
+        # One of each full unit.
         return self.n_rows / self.rows_per_unit
 
     def with_opposites(self, opposite: IntegerArray) -> LocalMoments:
-        """Replace w_f by (w_f − w_g)/2 for features f and g of which exactly one is 1 in every row.
-
-        The two are one number with independent noise: their mean is less noisy. ``opposite`` is g for every f, −1 without one.
-        """
+        """Replace w_f by (w_f − w_g)/2 for features f and g of which exactly one is 1 in every row."""
+        # The two are one number with independent noise: their mean is less noisy. `opposite` is g for every f, −1
+        # without one.
         if (opposite < 0).all():
             return self
         own = np.flatnonzero(opposite >= 0)
@@ -195,10 +170,8 @@ def gaps_of(release: Released) -> FloatArray:
 
 
 def joint_gaps_of(release: Released) -> FloatArray:
-    """Return n/n_jk − 1 less the gaps of both features, shape (d, d).
-
-    n_jk is the number of rows with both values.
-    """
+    """Return n/n_jk − 1 less the gaps of both features, shape (d, d)."""
+    # n_jk is the number of rows with both values.
     gaps = gaps_of(release)
     if release.both_present is None:
         return np.zeros((len(gaps), len(gaps)))
@@ -206,14 +179,7 @@ def joint_gaps_of(release: Released) -> FloatArray:
 
 
 def bilinear(first: FloatArray, second: FloatArray) -> FloatArray:
-    """Return the weights of aᵀ U b: (a bᵀ + b aᵀ)/2, over the last axis.
-
-    Examples
-    --------
-    >>> bilinear(np.array([1.0, 0.0]), np.array([0.0, 1.0]))
-    array([[0. , 0.5],
-           [0.5, 0. ]])
-    """
+    """Return the weights of aᵀ U b: (a bᵀ + b aᵀ)/2, over the last axis."""
     product = first[..., :, None] * second[..., None, :]
     return np.asarray((product + np.swapaxes(product, -1, -2)) / 2.0)
 
@@ -228,11 +194,9 @@ def _noise_edge(row_sum: float, size: int, law: NoiseLaw | None) -> float:
 
 
 def noise_edges(cells: FloatArray, components: FloatArray, law: NoiseLaw | None) -> FloatArray:
-    """Return the noise edge on the span of each component and those after it.
-
-    With P the projection on that span, E‖PNPe_j‖² = tr(P Cov(N b)), b = Pe_j, is the sum of a row of variances. Of more than 64
-    components some take the edge of one a little before them, which is a little larger.
-    """
+    """Return the noise edge on the span of each component and those after it."""
+    # With P the projection on that span, E‖PNPe_j‖² = tr(P Cov(N b)), b = Pe_j, is the sum of a row of variances. Of
+    # more than 64 components some take the edge of one a little before them, which is a little larger.
     d = cells.shape[0]
     result, projection = np.empty(len(components)), np.eye(d)
     index = 0
@@ -281,10 +245,8 @@ Moved rows lack a part of it, less than moving takes.
 
 
 def indicator_mask(release: Released) -> BoolArray:
-    """Return a mask of features that are 0 or 1 in every row, shape (d,).
-
-    These are levels and Booleans (assumed to hold no fractions) of rows that were not clipped.
-    """
+    """Return a mask of features that are 0 or 1 in every row, shape (d,)."""
+    # These are levels and Booleans (assumed to hold no fractions) of rows that were not clipped.
     result = np.zeros(len(release.feature_names), dtype=bool)
     constraints = Constraints.of(release.schema, mean=True)
     if release.center is None or release.numbers_alone:  # only mechanisms that clip rows about a center have one
@@ -309,11 +271,9 @@ def opposite_levels(release: Released) -> IntegerArray:
 
 
 def second_levels(release: Released) -> list[int]:
-    """Return second levels of columns of two whose clipped rows do not have one of the two.
-
-    The center of the clipping ball is noisy: if its shares of the two levels do not nearly add up to one, nor do the levels of
-    clipped rows, and one level's correlations are not the opposite of the other's.
-    """
+    """Return second levels of columns of two whose clipped rows do not have one of the two."""
+    # The center of the clipping ball is noisy: if its shares of the two levels do not nearly add up to one, nor do the
+    # levels of clipped rows, and one level's correlations are not the opposite of the other's.
     return [first + 1 for first, near_one in _pairs_of_levels(release) if not near_one]
 
 
@@ -337,23 +297,12 @@ class FeatureVariances:
     """n times the variance of every feature, unrepaired, and its gradient.
 
     A feature that is 0 or 1 has n p(1 − p): its only noise is the noise of the count.
-
-    Attributes
-    ----------
-    values : ndarray of shape (d,)
-        In squared units of the :class:`LocalMoments`.
-    weights : ndarray of shape (d, 2, 2)
-        The gradient on (1, w_f).
-    of_share : ndarray of bool, shape (d,)
-        True for n p(1 − p).
-    share : ndarray of shape (d,)
-        p, between 0 and 1; NaN for other features.
     """
 
-    values: FloatArray
-    weights: FloatArray
-    of_share: BoolArray
-    share: FloatArray
+    values: FloatArray  # (d,), in squared units of the `LocalMoments`
+    weights: FloatArray  # (d, 2, 2), the gradient on (1, w_f)
+    of_share: BoolArray  # (d,), true for n p(1 − p)
+    share: FloatArray  # (d,), p, between 0 and 1; NaN for other features
 
     @classmethod
     def of(cls, release: Released, moments: LocalMoments, *, as_shown: bool = False) -> FeatureVariances:
@@ -387,10 +336,8 @@ class FeatureVariances:
         return np.sqrt(moments.variances(self._places, self.weights))
 
     def noise_per_row(self, moments: LocalMoments) -> FloatArray:
-        """Return the SDs of the noise on values/n, n being noisy as well, shape (d,).
-
-        NaN if unknown.
-        """
+        """Return the SDs of the noise on values/n, n being noisy as well, shape (d,)."""
+        # NaN if unknown.
         weights = self.weights.copy()
         weights[:, 0, 0] -= self.values / moments.n_rows
         return np.asarray(np.sqrt(moments.variances(self._places, weights)) / moments.n_rows)
@@ -409,43 +356,25 @@ SINGULAR = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Standardized:
-    """The covariance of some features in chosen units, its directions, and the noise on it.
+    """The covariance of some features in chosen units, its directions, and the noise on it."""
 
-    Attributes
-    ----------
-    features : integer ndarray of shape (k,)
-        Indices in the release; every variance is above 0.
-    mean, scale : ndarray of shape (k,)
-        Released mean in original units, and the divisors of deviations.
-    covariance : ndarray of shape (k, k)
-        Repaired.
-    noisy : ndarray of shape (k, k)
-        Before repair, in the same units.
-    cells : ndarray of shape (k, k)
-        Variances of the noise on its entries; NaN if not known.
-    eigenvalues, directions : ndarray of shape (k,) and (k, k)
-        Of ``covariance``, the largest first; rows are directions.
-    edge : ndarray of shape (k,)
-        Noise edge in a direction and those after it; NaN if not known.
-    """
-
-    features: IntegerArray
-    mean: FloatArray
+    features: IntegerArray  # (k,), indices in the release; every variance is above 0
+    mean: FloatArray  # with `scale`: (k,), released mean in original units, and the divisors of deviations
     scale: FloatArray
-    covariance: FloatArray
-    noisy: FloatArray
-    cells: FloatArray
+    covariance: FloatArray  # (k, k), repaired
+    noisy: FloatArray  # (k, k), before repair, in the same units
+    cells: FloatArray  # (k, k), variances of the noise on its entries; NaN if not known
+    # with `directions`: (k,) and (k, k), of `covariance`, the largest first; rows are directions
     eigenvalues: FloatArray
     directions: FloatArray
-    edge: FloatArray
+    edge: FloatArray  # (k,), noise edge in a direction and those after it; NaN if not known
     moments: LocalMoments
 
     @classmethod
     def of(cls, release: Released, chosen: Sequence[int], *, by_deviation: bool = True) -> Standardized:
-        """Return the moments of ``chosen`` features, without those of released variance 0.
-
-        ``by_deviation`` divides by released standard deviations, else by the encoding's scale, in which noise is isotropic.
-        """
+        """Return the moments of ``chosen`` features, without those of released variance 0."""
+        # `by_deviation` divides by released standard deviations, else by the encoding's scale, in which noise is
+        # isotropic.
         if release.noisy_sum is None:
             raise InputValueError(Message("needs-mean"))
         variances = np.diag(release.covariance)
@@ -475,10 +404,8 @@ class Standardized:
 
     @property
     def stands_out(self) -> BoolArray:
-        """Directions whose variance before repair is beyond what noise makes.
-
-        Where that is not known, those of any variance.
-        """
+        """Directions whose variance before repair is beyond what noise makes."""
+        # Where that is not known, those of any variance.
         varies = self.eigenvalues > SINGULAR * max(float(self.eigenvalues[0]), 0.0)
         if self.moments.law is None:
             return np.asarray(varies)
@@ -487,10 +414,8 @@ class Standardized:
 
     @property
     def precision(self) -> FloatArray:
-        """Pseudo-inverse of the covariance on the directions that stand out, shape (k, k).
-
-        In the table's units.
-        """
+        """Pseudo-inverse of the covariance on the directions that stand out, shape (k, k)."""
+        # In the table's units.
         kept = self.stands_out
         scaled = self.directions[kept] / self.scale
         return np.asarray((scaled.T / self.eigenvalues[kept]) @ scaled)
@@ -501,12 +426,6 @@ def precision(release: Released) -> tuple[FloatArray, int]:
 
     :func:`dpmoments.analysis.distances.mahalanobis` measures by Σ⁺. No direction is kept if no released variance is above 0.
 
-    Returns
-    -------
-    ndarray of shape (d, d), int
-
-    Examples
-    --------
     >>> import numpy as np, dpmoments as dpm
     >>> table = np.random.default_rng(0).normal(0, 0.2, (50_000, 2))
     >>> inverse, n_noise = precision(dpm.release(table, dpm.Schema.unit_ball(2), epsilon=1.0, insecure_seed=0))

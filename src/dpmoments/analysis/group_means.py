@@ -43,33 +43,23 @@ from dpmoments.repair.repair import Repair
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GroupDifferences(Answer):
-    """Differences of the means of two groups, pair by pair, in the table's units.
-
-    Attributes
-    ----------
-    features : tuple of str
-    groups : tuple of str
-    difference, lower, upper : ndarray of shape (m, p)
-        First group minus second, and its interval, for m features and the p pairs of groups in ``itertools.combinations`` order.
-    privacy_noise, sampling_noise : ndarray of shape (m, p)
-        Standard deviations of the two parts of its error, to first order.
-    p_value : ndarray of shape (m, p)
-        Of each difference by itself; below 0.05 exactly when 0 is outside its 95 % interval. NaN if the noise is unknown.
-    level : float
-    cutoff : float or None
-        Largest p-value of a clear sign; None: by Holm's correction over this table.
-    """
+    """Differences of the means of two groups, pair by pair, in the table's units."""
 
     features: tuple[str, ...]
     groups: tuple[str, ...]
+    # with `lower` and `upper`: (m, p), first group minus second, and its interval, for m features and the p pairs of
+    # groups in `itertools.combinations` order
     difference: FloatArray
     lower: FloatArray
     upper: FloatArray
+    # with `sampling_noise`: (m, p), standard deviations of the two parts of its error, to first order
     privacy_noise: FloatArray
     sampling_noise: FloatArray
+    # (m, p), of each difference by itself; below 0.05 exactly when 0 is outside its 95 % interval. NaN if the noise is
+    # unknown.
     p_value: FloatArray
     level: float
-    cutoff: float | None = None
+    cutoff: float | None = None  # largest p-value of a clear sign; None: by Holm's correction over this table
 
     facts = ("level", "**: *")
 
@@ -80,10 +70,8 @@ class GroupDifferences(Answer):
 
     @cached_property
     def verdict(self) -> tuple[tuple[str, ...], ...]:
-        """Conclusion for each difference, feature by feature.
-
-        The chance that any conclusion of the table is false is at most 5 %.
-        """
+        """Conclusion for each difference, feature by feature."""
+        # The chance that any conclusion of the table is false is at most 5 %.
         signs = sign_verdicts(
             np.sign(self.lower + self.upper).ravel(),
             self.p_value.ravel(),

@@ -25,35 +25,17 @@ from dpmoments.schema.columns import Boolean, Categorical
 
 @dataclass(frozen=True, eq=False)
 class Levels:
-    """Groups of a categorical or Boolean column: sums of features that count their rows.
-
-    Attributes
-    ----------
-    names : tuple of str
-        ``region=north``, …; of a Boolean ``smoker=false`` and ``smoker=true``.
-    features : tuple of int
-        The column's features in the release.
-    weights : ndarray of shape (k, 1 + number of features)
-        weights[g] · (1, a row's features) is 1 if the row is in group g, else 0.
-    """
+    """Groups of a categorical or Boolean column: sums of features that count their rows."""
 
     column: str
-    names: tuple[str, ...]
-    features: tuple[int, ...]
+    names: tuple[str, ...]  # `region=north`, …; of a Boolean `smoker=false` and `smoker=true`
+    features: tuple[int, ...]  # the column's features in the release
+    # (k, 1 + number of features), weights[g] · (1, a row's features) is 1 if the row is in group g, else 0
     weights: FloatArray
 
     @classmethod
     def of(cls, release: Released, name: str) -> Levels:
-        """Return the groups of a column.
-
-        Examples
-        --------
-        >>> import dpmoments as dpm, pyarrow as pa
-        >>> schema = dpm.Schema(dpm.Boolean("smoker"))
-        >>> released = dpm.release(pa.table({"smoker": [True] * 900}), schema, epsilon=1.0, insecure_seed=0)
-        >>> Levels.of(released, "smoker").names
-        ('smoker=false', 'smoker=true')
-        """
+        """Return the groups of a column."""
         sorting = []
         for column, features in columns_with_indices(release):
             if isinstance(column, Categorical | Boolean):
@@ -91,10 +73,8 @@ class Levels:
         return name if name in self.names else f"{self.column}={name}"
 
     def row_counts(self, release: Released) -> IntegerArray:
-        """Return the rows of each group near the repaired ones, shape (k,).
-
-        Only rows that have a value of the column are counted.
-        """
+        """Return the rows of each group near the repaired ones, shape (k,)."""
+        # Only rows that have a value of the column are counted.
         repaired = self.weights[:, 0] + self.weights[:, 1:] @ release.mean[list(self.features)]
         rows = release.n_rows * (1.0 if release.present is None else float(release.present[self.features[0]]))
         return whole_counts(np.clip(repaired, 0.0, 1.0) * rows, release.n_rows)
@@ -115,8 +95,6 @@ def whole_counts(counts: FloatArray, most: int) -> IntegerArray:
 
     Their sum is the rounded sum, at most ``most``.
 
-    Examples
-    --------
     >>> whole_counts(np.array([1.3, 2.6, 3.1]), 10).tolist()
     [1, 3, 3]
     """
@@ -137,36 +115,21 @@ class GroupSums:
     """Sums of one feature y over k groups, unrepaired.
 
     y about its released mean, in units of the encoding.
-
-    Attributes
-    ----------
-    counts, sums : ndarray of shape (k,)
-        Rows of each group as released (may be negative), and Σ y over them; only rows that have both values.
-    covariance : ndarray of shape (2k, 2k)
-        Noise covariance of the counts, then the sums; NaN if not known.
-    variances : ndarray of shape (k,)
-        Variance of y within each group; 0 or above.
-    own : ndarray of bool, shape (k,)
-        True for a group's own variance, False for the pooled one.
-    total_variance : float
-        Variance of y over all rows; 0 or above.
-    location, unit : float
-        y = (value − location)/unit.
-    some_missing : bool
-        True if values of y or of the column of the groups can be missing.
     """
 
+    # with `sums`: (k,), rows of each group as released (may be negative), and Σ y over them; only rows that have both
+    # values
     counts: FloatArray
     sums: FloatArray
-    covariance: FloatArray
-    variances: FloatArray
-    own: BoolArray
-    total_variance: float
+    covariance: FloatArray  # (2k, 2k), noise covariance of the counts, then the sums; NaN if not known
+    variances: FloatArray  # (k,), variance of y within each group; 0 or above
+    own: BoolArray  # (k,), true for a group's own variance, False for the pooled one
+    total_variance: float  # variance of y over all rows; 0 or above
     n_rows: float
-    location: float
+    location: float  # with `unit`: y = (value − location)/unit
     unit: float
     moments: LocalMoments
-    some_missing: bool = False
+    some_missing: bool = False  # true if values of y or of the column of the groups can be missing
 
     @classmethod
     def of(cls, release: Released, feature: int, levels: Levels) -> GroupSums:
@@ -250,10 +213,8 @@ class GroupSums:
 
     @property
     def sampling_variances(self) -> FloatArray:
-        """Sampling variances of the group means, shape (k,).
-
-        By n − 1, or n − k if pooled, and at most the variances.
-        """
+        """Sampling variances of the group means, shape (k,)."""
+        # By n − 1, or n − k if pooled, and at most the variances.
         independent = self.safe_counts / self.moments.rows_per_unit
         rows = self.moments.independent_rows
         left = np.where(self.own, independent - 1.0, independent * (1.0 - len(self.counts) / rows))

@@ -373,11 +373,9 @@ class BetweenGroups(NamedTuple):
 
 
 def between_groups(sums: GroupSums) -> BetweenGroups:
-    """Compare groups.
-
-    The scores S_g = Σy over group g less n_g/n of the total have mean 0 and covariance σ²(diag(n) − n nᵀ/N) plus the noise
-    covariance if no group differs (:func:`score_test`). The sum of squares is Σ_g (S_g)²/n_g.
-    """
+    """Compare groups."""
+    # The scores S_g = Σy over group g less n_g/n of the total have mean 0 and covariance σ²(diag(n) − n nᵀ/N) plus the
+    # noise covariance if no group differs (`score_test`). The sum of squares is Σ_g (S_g)²/n_g.
     k = len(sums.counts)
     shares = np.maximum(sums.counts, 0.0) / sums.n_rows
     shares = shares / max(1.0, float(shares.sum()))

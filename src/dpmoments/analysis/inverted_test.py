@@ -117,11 +117,9 @@ class Search:
         return _Point(beyond, float(whitened @ whitened), whitened @ whitener, whitener, on_target, total)
 
     def derivatives(self, point: _Point) -> tuple[FloatArray, FloatArray]:
-        """Return the gradient and the Hessian of Q over 2, shapes (k + 1,) and (k + 1, k + 1).
-
-        The gradient is M_·A u − K b, K = Cov(N (u, 0)) + (uᵀ V u/n) M; the Hessian (M_A· − L)ᵀ W⁻¹ (M_A· − L) − K with
-        L = ∂(W(b) u)/∂b at fixed u.
-        """
+        """Return the gradient and the Hessian of Q over 2, shapes (k + 1,) and (k + 1, k + 1)."""
+        # The gradient is M_·A u − K b, K = Cov(N (u, 0)) + (uᵀ V u/n) M; the Hessian (M_A· − L)ᵀ W⁻¹ (M_A· − L) − K
+        # with L = ∂(W(b) u)/∂b at fixed u.
         equations, u, b = self.equations, point.multiplier, point.beyond
         extended = np.append(u, 0.0)
         penalty = self._noise.covariance_of_product(extended, self._all)
@@ -141,21 +139,9 @@ class Search:
         enough: float = -math.inf,
         lowest: _Point | None = None,
     ) -> _Point:
-        """Find the least Q over the entries of b that are not fixed.
-
-        Parameters
-        ----------
-        fixed : mapping of int to float
-            Entries of b and their values.
-        starts : iterable of ndarray of shape (k + 1,)
-            Further points to search from; one is the weighted least squares solution.
-        pull : (float, ndarray), optional
-            τ and r: τ Σ (bᵢ + rᵢ)² over the regressors with finite rᵢ is added to Q.
-        enough : float
-            The search stops at a Q of this or less.
-        lowest : _Point, optional
-            A least point; a search stops near it.
-        """
+        """Find the least Q over the entries of b that are not fixed."""
+        # `fixed` maps fixed entries of b to their values. With `pull` = (τ, r), τ Σ (bᵢ + rᵢ)² over finite rᵢ is added
+        # to Q. The search stops at a Q of `enough` or less, and near `lowest`.
         size = self.equations.n_regressors + 1
         held = np.array(sorted(fixed), dtype=int)
         free = np.setdiff1d(np.arange(size), held)
@@ -247,19 +233,9 @@ class Search:
         return point
 
     def limits(self, index: int, limit: float, inside: FloatArray) -> tuple[float, float]:
-        """Find the ends of {β_j : least Q ≤ limit}.
-
-        :meth:`at_infinity` has shown that the set is bounded.
-
-        Parameters
-        ----------
-        index : int
-            j among the regressors.
-        limit : float
-            Quantile of χ² with one degree of freedom.
-        inside : ndarray of shape (k + 1,)
-            A b whose Q is ``limit`` or less.
-        """
+        """Find the ends of {β_j : least Q ≤ limit}."""
+        # `at_infinity` has shown that the set is bounded. `limit` is a quantile of χ² with one degree of freedom,
+        # `inside` a b whose Q is at most that.
         last = self.equations.n_regressors
         start = self.at(inside)
         if not start.statistic <= limit:
@@ -271,10 +247,8 @@ class Search:
         return -self._end(index, limit, center, 1.0), -self._end(index, limit, center, -1.0)
 
     def at_infinity(self, index: int, enough: float = -math.inf) -> float:
-        """Return the least Q far out, or one that is ``enough``.
-
-        The coefficient is unbounded at every limit from there on.
-        """
+        """Return the least Q far out, or one that is ``enough``."""
+        # The coefficient is unbounded at every limit from there on.
         direction = self.least_direction
         size = np.abs(direction.beyond) / np.sqrt(self._unit)
         if direction.statistic <= enough and size[index] >= _NOT_ZERO * size.max():
@@ -293,10 +267,8 @@ class Search:
         return self._descended(start, np.setdiff1d(self._all, [held, last]))
 
     def end_beyond(self, index: int, limit: float, inside: _Point, side: float) -> float:
-        """Return the end of b_j on one side of a point whose Q is ``limit`` or less.
-
-        It is infinite if Q stays below the limit.
-        """
+        """Return the end of b_j on one side of a point whose Q is ``limit`` or less."""
+        # It is infinite if Q stays below the limit.
         return self._end(index, limit, inside, side, thorough=True)
 
     def _end(self, index: int, limit: float, center: _Point, side: float, *, thorough: bool = False) -> float:
@@ -378,14 +350,7 @@ class Search:
         return self._descended(beyond, free)
 
     def nearest(self, toward: FloatArray, limit: float) -> FloatArray:
-        """Find the b nearest to coefficients r that has Q ≤ limit: min Σ (βᵢ − rᵢ)² over finite rᵢ.
-
-        Parameters
-        ----------
-        toward : ndarray of shape (k,)
-            r; NaN for a coefficient that is free.
-        limit : float
-        """
+        """Find the b nearest to coefficients r that has Q ≤ limit: min Σ (βᵢ − rᵢ)² over finite rᵢ."""
         last = self.equations.n_regressors
         raw = np.append(-self.equations.solution, 1.0)
         held = {int(index): -float(toward[index]) for index in np.flatnonzero(~np.isnan(toward))}

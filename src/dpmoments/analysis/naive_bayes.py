@@ -158,21 +158,6 @@ class NaiveBayes(Answer):
 def naive_bayes(by: str, groups: Mapping[Level, Released], columns: Sequence[str] | None = None) -> NaiveBayes:
     """Fit naive Bayes for the groups of a column: free of privacy cost.
 
-    Parameters
-    ----------
-    by : str
-        The column that makes the groups.
-    groups : mapping of levels to releases
-    columns : sequence of str, optional
-        Columns to predict by; default: all but derived features.
-
-    Raises
-    ------
-    ValueError
-        If a name is unknown or of a derived feature, or the releases have no mean or no row count.
-
-    Notes
-    -----
     Noise makes a classifier too sure if it is left out: the variance of the noise on a class's mean is added to the class's
     variance, and a share is kept at least its noise away from 0 and 1. A variance hidden by noise is replaced by the variance
     within the other classes if their rows were not clipped, or by the variance of a uniform column within its bounds.

@@ -60,28 +60,15 @@ def _unbounded(equations: NormalEquations, level: float) -> tuple[Estimate, ...]
 class JointTest:
     """A test of several linear restrictions together.
 
-    Attributes
-    ----------
-    statistic : float
-        F where the delta method is valid, else the χ² of test inversion; NaN if it is not known.
-    numerator : int
-        Number of restrictions that do not follow from others.
-    denominator : float
-        Residual degrees of freedom of F; infinite for χ².
-    p_value : float
-    privacy_share : float
-        Fraction of the variance that the privacy noise causes, on average over the restrictions; NaN for χ².
-
-    Examples
-    --------
     >>> JointTest(12.25, 2, 4994.0, 5e-6, 0.5).description
     'F(2, 4,994) = 12.25, p < 0.001'
     """
 
-    statistic: float
-    numerator: int
-    denominator: float
+    statistic: float  # F where the delta method is valid, else the χ² of test inversion; NaN if it is not known
+    numerator: int  # number of restrictions that do not follow from others
+    denominator: float  # residual degrees of freedom of F; infinite for χ²
     p_value: float
+    # fraction of the variance that the privacy noise causes, on average over the restrictions; NaN for χ²
     privacy_share: float
 
     @property
@@ -127,56 +114,34 @@ class NormalEquations:
     the delta method; it is valid if noise is small compared with the least eigenvalue of M_AA (``identified``). Intervals and
     p-values come from test inversion (``inverted_test.py``), which is valid everywhere and may be unbounded; if noise is so small
     that both agree, they come from the delta method, which is faster.
-
-    Attributes
-    ----------
-    moments : ndarray of shape (k + 1, k + 1)
-        M, the regressors (the constant first, if there is one), then the target; of encoded rows about the release's center,
-        or about the zero of the original units.
-    noise : NoiseLaw
-        Noise distribution of Σ z zᵀ, z = (1, x) of all features.
-    design_map : ndarray of shape (k + 1, d + 1)
-        T: the regressors and the target are T z.
-    units : ndarray of shape (k, k) or None
-        Linear map from β to the coefficients in original units; None is the identity.
-    offset : float
-        Added to the constant.
-    target_unit : float
-        Original units in one encoded unit of the target.
-    psd : ndarray of shape (k, k) or None
-        S_AA of equations that were mapped from others.
-    toward : ndarray of shape (k,) or None
-        The β that the estimate is drawn to, NaN for a coefficient that is free; None leaves the estimate at the solution.
-    zero_map : ndarray of shape (k + 1, k + 1) or None
-        Linear map to moments about the zero of the original units, if these equations are not and there is a constant.
-    products : ResidualProducts or None
-        For sampling errors that allow for residuals of unequal variance; None for one residual variance.
-    shape : ndarray of shape (k, k) or None
-        ``sampling_shape`` of equations that were mapped from others.
-    rows_per_unit : int
-        Largest number of rows of one unit: it multiplies sampling variances, an upper bound if they depend on each other.
-    gaps : ndarray of shape (k + 1,) or None
-        Missing over present values of the regressors and the target; None without missing values.
-    joint_gaps : ndarray of shape (k + 1, k + 1) or None
-        See :class:`~dpmoments.analysis.functionals.LocalMoments`.
     """
 
+    # (k + 1, k + 1): M, the regressors (the constant first, if there is one), then the target; of encoded rows about
+    # the release's center, or about the zero of the original units
     moments: FloatArray
     n_rows: float
     with_constant: bool
-    noise: NoiseLaw
-    design_map: FloatArray
+    noise: NoiseLaw  # noise distribution of Σ z zᵀ, z = (1, x) of all features
+    design_map: FloatArray  # (k + 1, d + 1): T: the regressors and the target are T z
+    # (k, k) or None, linear map from β to the coefficients in original units; None is the identity
     units: FloatArray | None = None
-    offset: float = 0.0
-    target_unit: float = 1.0
+    offset: float = 0.0  # added to the constant
+    target_unit: float = 1.0  # original units in one encoded unit of the target
+    # (k + 1, k + 1) or None, linear map to moments about the zero of the original units, if these equations are not and
+    # there is a constant
     zero_map: FloatArray | None = None
-    psd: FloatArray | None = None
+    psd: FloatArray | None = None  # (k, k) or None: S_AA of equations that were mapped from others
+    # (k,) or None, the β that the estimate is drawn to, NaN for a coefficient that is free; None leaves the estimate at
+    # the solution
     toward: FloatArray | None = None
+    # for sampling errors that allow for residuals of unequal variance; None for one residual variance
     products: ResidualProducts | None = None
-    shape: FloatArray | None = None
+    shape: FloatArray | None = None  # (k, k) or None: `sampling_shape` of equations that were mapped from others
+    # largest number of rows of one unit: it multiplies sampling variances, an upper bound if they depend on each other
     rows_per_unit: int = 1
+    # (k + 1,) or None, missing over present values of the regressors and the target; None without missing values
     gaps: FloatArray | None = None
-    joint_gaps: FloatArray | None = None
+    joint_gaps: FloatArray | None = None  # (k + 1, k + 1) or None, see `LocalMoments`
 
     @classmethod
     def of(
@@ -248,17 +213,13 @@ class NormalEquations:
 
     @cached_property
     def at_zero(self) -> NormalEquations | None:
-        """These equations about the zero of the original units.
-
-        None without a constant, or if they are about it already.
-        """
+        """These equations about the zero of the original units."""
+        # None without a constant, or if they are about it already.
         return None if self.zero_map is None else self.mapped(self.zero_map)
 
     def mapped(self, matrix: FloatArray) -> NormalEquations:
-        """Return equations of k + 1 linear combinations.
-
-        S_AA and the shape are mapped too; test statistics stay.
-        """
+        """Return equations of k + 1 linear combinations."""
+        # S_AA and the shape are mapped too; test statistics stay.
         carried = matrix[:-1, :-1]
         moments = matrix @ self.moments @ matrix.T
         return NormalEquations(
@@ -303,10 +264,8 @@ class NormalEquations:
 
     @cached_property
     def sampling_shape(self) -> FloatArray:
-        """Shape V of the sampling covariance bᵀM b/n · V of the equations at b.
-
-        It is S_AA, or what ``products`` give, times dependence.
-        """
+        """Shape V of the sampling covariance bᵀM b/n · V of the equations at b."""
+        # It is S_AA, or what `products` give, times dependence.
         if self.shape is not None:
             return self.shape
         result = self.psd_gram if self._robust_shape is None else self._robust_shape
@@ -394,10 +353,8 @@ class NormalEquations:
 
     @property
     def identified(self) -> bool:
-        """True if noise is small enough for the delta method.
-
-        The least eigenvalue is at least 2√(v k), v the noise variance of an entry.
-        """
+        """True if noise is small enough for the delta method."""
+        # The least eigenvalue is at least 2√(v k), v the noise variance of an entry.
         least = self.least_eigenvalue
         return least >= self.noise_floor and least > 1e-12 * float(np.trace(self.gram))
 
@@ -443,27 +400,21 @@ class NormalEquations:
         return Search(self)
 
     def expected_reach(self, index: int, limit: float) -> float:
-        """Return the half-width of an interval by the delta method.
-
-        The search for its ends begins there.
-        """
+        """Return the half-width of an interval by the delta method."""
+        # The search for its ends begins there.
         reach = math.sqrt(limit) * float(self.delta_method_errors[index])
         return reach if math.isfinite(reach) and reach > 0.0 else 1.0
 
     @property
     def degrees_of_freedom(self) -> float:
-        """Residual degrees of freedom n − k, at least 1.
-
-        If a unit has several rows, n is the number of full units.
-        """
+        """Residual degrees of freedom n − k, at least 1."""
+        # If a unit has several rows, n is the number of full units.
         return max(self.n_rows / self.rows_per_unit - self.n_regressors, 1.0)
 
     @cached_property
     def estimate(self) -> FloatArray:
-        """Estimate β̂: the β nearest to ``toward`` that the release does not refute.
-
-        It is the solution if the delta method holds.
-        """
+        """Estimate β̂: the β nearest to ``toward`` that the release does not refute."""
+        # It is the solution if the delta method holds.
         if self.toward is None or self.delta_method_valid:
             return self.solution
         return self._nearest()
@@ -506,10 +457,8 @@ class NormalEquations:
 
     @cached_property
     def privacy_errors(self) -> FloatArray:
-        """Standard deviations of the privacy noise on each coefficient.
-
-        NaN if the fit is not identified.
-        """
+        """Standard deviations of the privacy noise on each coefficient."""
+        # NaN if the fit is not identified.
         return self._errors(self.privacy_covariance)
 
     @cached_property
@@ -565,19 +514,9 @@ class NormalEquations:
 
     @unless_beyond_floating_point(_unbounded_contrast)
     def contrast(self, weights: FloatArray, level: float, value: float = 0.0) -> Estimate:
-        """Estimate c'β − v of the coefficients in original units; its p-value is of c'β = v.
-
-        By the delta method where it is valid, else by test inversion, after a change of basis in which c'β is a coefficient.
-
-        Parameters
-        ----------
-        weights : ndarray of shape (k,)
-            c, the constant's first if there is one; not all 0.
-        level : float
-            Confidence level.
-        value : float
-            v.
-        """
+        """Estimate c'β − v of the coefficients in original units; its p-value is of c'β = v."""
+        # By the delta method where it is valid, else by test inversion, after a change of basis in which c'β is a
+        # coefficient. `weights` is c, the constant's first if there is one; not all 0.
         if self.delta_method_valid:
             privacy, sampling = (
                 math.sqrt(max(float(weights @ part @ weights), 0.0))
@@ -631,22 +570,9 @@ class NormalEquations:
         return Estimate.of_interval(excess, lower, upper, agreeing, level, min(share, 1.0))
 
     def _rotated(self, matrix: FloatArray) -> tuple[NormalEquations, FloatArray, IntegerArray, FloatArray]:
-        """Return equations in which q combinations of coefficients are entries of β.
-
-        Parameters
-        ----------
-        matrix : ndarray of shape (q, k)
-
-        Returns
-        -------
-        equations : NormalEquations
-        basis : ndarray of shape (k, k)
-            The new β is ``basis`` times the coefficients in original units over their units.
-        indices : ndarray of int, shape (q,)
-            Entries of β that the combinations span.
-        units : ndarray of shape (q, q)
-            The combinations are ``units`` times these entries.
-        """
+        """Return equations in which q combinations of coefficients are entries of β."""
+        # The new β is `basis`, (k, k), times the coefficients in original units over their units; the combinations are
+        # `units`, (q, q), times the entries of β at `indices`.
         base = self
         if self.at_zero is not None and matrix[:, 0].any():
             base = self.at_zero
@@ -665,23 +591,10 @@ class NormalEquations:
 
     @unless_beyond_floating_point(_no_test)
     def joint_test(self, matrix: FloatArray, values: FloatArray) -> JointTest:
-        """Test Rβ = r of the coefficients in original units.
-
-        F with residual degrees of freedom where the delta method is valid; else the least test statistic over all β with
-        Rβ = r, by χ²: valid for every release.
-
-        Parameters
-        ----------
-        matrix : ndarray of shape (q, k)
-            R, the constant's column first if there is one; no row is 0. Rows that follow from others are not counted.
-        values : ndarray of shape (q,)
-            r.
-
-        Raises
-        ------
-        ValueError
-            If no β fulfills all restrictions.
-        """
+        """Test Rβ = r of the coefficients in original units."""
+        # F with residual degrees of freedom where the delta method is valid; else the least test statistic over all β
+        # with Rβ = r, by χ²: valid for every release. The constant's column of R is the first; rows that follow from
+        # others are not counted.
         matrix, values = self._independent(matrix, values)
         q, degrees = len(matrix), self.degrees_of_freedom
         if self.delta_method_valid:
@@ -720,18 +633,14 @@ class NormalEquations:
         return matrix[kept], values[kept]
 
     def intervals(self, level: float) -> FloatArray:
-        """Return confidence intervals in the table's units, shape (k, 2).
-
-        They are infinite if the release does not bound them.
-        """
+        """Return confidence intervals in the table's units, shape (k, 2)."""
+        # They are infinite if the release does not bound them.
         return np.array([(each.lower, each.upper) for each in self.estimates(level)])
 
     @cached_property
     def p_values(self) -> FloatArray:
-        """Two-sided p-values of "the coefficient is 0", shape (k,).
-
-        NaN for those that are not estimable.
-        """
+        """Two-sided p-values of "the coefficient is 0", shape (k,)."""
+        # NaN for those that are not estimable.
         return np.array([each.p_value for each in self.estimates(0.95)])
 
     @unless_beyond_floating_point(_unknown_value)

@@ -20,16 +20,10 @@ class PresentRows:
 
     A *term* is a combination of t = (1, presence of each feature, value of each feature), values in the table's units and 0
     where they are missing. The sum of a product of two terms is linear in the moments as drawn.
-
-    Attributes
-    ----------
-    groups : ndarray of int, shape (d,)
-        As in :class:`~dpmoments.repair.available_cases.Presence`.
-    parts : tuple of (ndarray, ndarray, NoiseLaw or None)
-        Of each pooled release: t as a combination of what was drawn, its moments, and the noise on these.
     """
 
-    groups: IntegerArray
+    groups: IntegerArray  # (d,), as in `Presence`
+    # of each pooled release: t as a combination of what was drawn, its moments, and the noise on these
     parts: tuple[tuple[FloatArray, FloatArray, NoiseLaw | None], ...]
 
     @classmethod
@@ -66,20 +60,16 @@ class PresentRows:
         return np.asarray((of_value - location * self.presence(feature)) / unit)
 
     def of_groups(self, weights: FloatArray, features: Sequence[int]) -> FloatArray:
-        """Return the terms that are 1 in the rows of each group, else 0.
-
-        ``weights`` apply to (1, values of the features), shape (k, 1 + number of features).
-        """
+        """Return the terms that are 1 in the rows of each group, else 0."""
+        # `weights` apply to (1, values of the features), shape (k, 1 + number of features).
         result = np.outer(weights[:, 0], self.presence(features[0]))
         for weight, feature in zip(weights[:, 1:].T, features, strict=True):
             result += np.outer(weight, self.value(feature, 0.0, 1.0))
         return result
 
     def totals(self, first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return sums of products of P terms with P others, and the covariance of their noise.
-
-        The covariance is NaN if the noise is not known.
-        """
+        """Return sums of products of P terms with P others, and the covariance of their noise."""
+        # The covariance is NaN if the noise is not known.
         size = len(first)
         result, covariance = np.zeros(size), np.zeros((size, size))
         for combination, moments, law in self.parts:

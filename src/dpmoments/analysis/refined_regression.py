@@ -29,30 +29,18 @@ class RefinedRegression:
     """Refined coefficients w of a target y on the regressors a = (1, B(x − center)).
 
     Of encoded rows.
-
-    Attributes
-    ----------
-    target : str
-    features : tuple of str
-    center : ndarray of shape (k + 1,)
-        Of the features, then of the target.
-    whitening : ndarray of shape (k, k)
-        B.
-    coefficients : ndarray of shape (k + 1,)
-        w, the constant first: y is predicted as center + wᵀa.
-    clipped, clipped_error : float
-        Number of rows whose products were clipped, averaged over the steps, and the standard deviation of its noise.
-    kept : float
-        Share of what the steps changed that was kept. 0 if they show only noise: the release's own ridge fit stays.
     """
 
     target: str
     features: tuple[str, ...]
-    center: FloatArray
-    whitening: FloatArray
-    coefficients: FloatArray
+    center: FloatArray  # (k + 1,), of the features, then of the target
+    whitening: FloatArray  # (k, k): B
+    coefficients: FloatArray  # (k + 1,), w, the constant first: y is predicted as center + wᵀa
+    # with `clipped_error`: number of rows whose products were clipped, averaged over the steps, and the standard
+    # deviation of its noise
     clipped: float
     clipped_error: float
+    # share of what the steps changed that was kept. 0 if they show only noise: the release's own ridge fit stays.
     kept: float
 
     def to_dict(self) -> dict[str, Any]:
@@ -157,10 +145,7 @@ def refined_targets(release: Stated) -> tuple[str, ...]:
 
 
 def refined_regression(release: Stated, chosen: Regressors) -> RefinedRegression | None:
-    """Return the refined regression of this target on exactly these features.
-
-    None without one.
-    """
+    """Return the refined regression of this target on exactly these features. None without one."""
     names = release.feature_names
     asked = {names[index] for index in chosen.features}
     for entry in release.diagnostics.get(TARGETS, ()):

@@ -457,41 +457,14 @@ class _Spectrum:
 def automatic_alpha(release: Released, features: Sequence[int], target: int, *, intercept: bool) -> float:
     """Choose the α whose ridge fit is nearest to the posterior mean of the coefficients.
 
-    The posterior mean given the noisy cross moments is computed in the eigenbasis of the features' moments, for a prior that the
-    release and its noise distribution determine. α minimizes the expected loss of the fit (S_AA + 2α I) w = S_Ay on the repaired
-    moments against it.
+    The posterior mean given the noisy cross moments is computed in the eigenbasis of the features' moments, for a
+    prior that the release and its noise distribution determine: normal means with a scale mixture as the prior (West
+    1987), Cov(N b) = v(‖b‖² I + b bᵀ). α minimizes the expected loss of the fit (S_AA + 2α I) w = S_Ay on the
+    repaired moments against it; S is the covariance with an ``intercept``, else the second moment about zero. α is in
+    unit-ball units, above 0 and finite.
 
-    Parameters
-    ----------
-    features : sequence of int
-        Indices of the k features A in the release's arrays.
-    target : int
-        Index of the target y, not one of the features.
-    intercept : bool
-        True if S is the covariance, False for the second moment about the zero of the original units (of the unit ball if no
-        mean was released).
-
-    Returns
-    -------
-    float
-        Above 0 and finite; in unit-ball units, like ``alpha`` of a ridge regression. It tends to 0 with the noise; if all is
-        noise, it is so large that the coefficients are nearly 0.
-
-    Notes
-    -----
-    Post-processing: it costs no privacy. If ``release.noise`` is None or has caveats, the noise is assumed to be noise added
-    to every entry at the same budget, and the effect of the repair is assumed unknown.
-
-    Source: the normal-means problem with a scale mixture as the prior (West 1987), Cov(N b) = v(‖b‖² I + b bᵀ) for the noise.
-
-    Examples
-    --------
-    >>> import numpy as np, dpmoments as dpm
-    >>> x = np.random.default_rng(0).uniform(-0.5, 0.5, 50_000)
-    >>> table = np.column_stack([x, 0.1 + 0.8 * x])
-    >>> released = dpm.release(table, dpm.Schema.unit_ball(2), epsilon=1.0, insecure_seed=0)
-    >>> automatic_alpha(released, [0], 1, intercept=True) < 1e-3
-    True
+    If ``release.noise`` is None or has caveats, noise on every entry at the same budget is assumed, and the effect of
+    the repair assumed unknown.
     """
     spectrum = _spectrum(release, list(features), target, intercept)
     return _nearest_penalty(spectrum, _posterior_means(spectrum)) / 2.0
@@ -499,21 +472,8 @@ def automatic_alpha(release: Released, features: Sequence[int], target: int, *, 
 
 @in_floating_point
 def expected_coefficients(release: Released, features: Sequence[int], target: int, *, intercept: bool) -> FloatArray:
-    """Compute the posterior mean of encoded coefficients, shape (k,).
-
-    :func:`automatic_alpha` uses it.
-
-    Parameters and errors are the same. A fit in its own right, with a penalty for each direction.
-
-    Examples
-    --------
-    >>> import numpy as np, dpmoments as dpm
-    >>> x = np.random.default_rng(0).uniform(-0.5, 0.5, 50_000)
-    >>> table = np.column_stack([x, 0.1 + 0.8 * x])
-    >>> released = dpm.release(table, dpm.Schema.unit_ball(2), epsilon=1.0, insecure_seed=0)
-    >>> expected_coefficients(released, [0], 1, intercept=True).round(2)
-    array([0.8])
-    """
+    """Compute the posterior mean of encoded coefficients, shape (k,)."""
+    # A fit in its own right, with a penalty for each direction; `automatic_alpha` uses it.
     spectrum = _spectrum(release, list(features), target, intercept)
     return spectrum.vectors @ _posterior_means(spectrum)
 
@@ -720,14 +680,6 @@ def _coefficient_error_bound(
     With M = C + E, −R ⪯ E ⪯ R, and b = (ŵ, −1): (M_AA + P)(ŵ − w) = g + (Eb)_A, g = (C_AA + P)ŵ − C_Ay known, so that
     ‖ŵ − w‖_H ≤ √(gᵀH⁻¹g) + ρ√(bᵀRb) for any H ⪯ M_AA + P with R_AA ⪯ ρ²H. H = θ(C − R)_AA + P, with the best θ in [0, 1]. The
     other bound is ‖ŵ‖ + ‖w‖, with ‖w‖ ≤ √M_yy/(2√λ) for a penalty λ; the smaller one is used.
-
-    Examples
-    --------
-    >>> tight = MomentInterval(100 * np.eye(2), 1e-9 * np.eye(2), False, 0.0)
-    >>> round(_coefficient_error_bound(tight, np.array([0.0]), 0.0, 100, 0.0), 9)
-    0.0
-    >>> round(_coefficient_error_bound(tight, np.array([0.5]), 0.0, 100, 0.0), 9)
-    0.5
     """
     center, spread, k = interval.center, interval.spread, len(weights)
     start = 1 if interval.constant else 0

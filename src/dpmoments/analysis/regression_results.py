@@ -53,12 +53,6 @@ if TYPE_CHECKING:
 class Identification:
     """Coefficients identified by a release; true as a Boolean if the whole fit is identified.
 
-    Attributes
-    ----------
-    names : tuple of str
-
-    Examples
-    --------
     >>> estimable = Identification(("age", "smoker"), (True, False), False)
     >>> bool(estimable), estimable["age"], list(estimable)
     (False, True, [True, False])
@@ -90,45 +84,29 @@ class Identification:
 
 @dataclass(frozen=True)
 class ExplainedVariance:
-    """A share of the target's variance.
+    """A share of the target's variance."""
 
-    Attributes
-    ----------
-    share : float
-        R², in [0, 1]; 0 if the target's variance is noise-dominated.
-    privacy_error, sampling_error : float
-        Standard deviations of its privacy noise and sampling error.
-    degrees_of_freedom : float
-        n − k.
-    """
-
-    share: float
-    privacy_error: float
+    share: float  # R², in [0, 1]; 0 if the target's variance is noise-dominated
+    privacy_error: float  # with `sampling_error`: standard deviations of its privacy noise and sampling error
     sampling_error: float
-    degrees_of_freedom: float
+    degrees_of_freedom: float  # n − k
     n_rows: float
 
     @classmethod
     def of_population(cls, equations: NormalEquations) -> ExplainedVariance:
-        """Return R² of the population's least squares for identified equations.
-
-        Notes
-        -----
-        The residual sum of squares of the noisy fit is bᵀM b − gᵀM_AA⁻¹g at the true b, g = (N b)_A: too small by
-        tr(M_AA⁻¹ Cov(g)) on average, which is added back. Its error is bᵀN b to first order, and 2 tr((M_AA⁻¹Cov(g))²) is the
-        variance of the second.
-        """
+        """Return R² of the population's least squares for identified equations."""
+        # The residual sum of squares of the noisy fit is bᵀM b − gᵀM_AA⁻¹g at the true b, g = (N b)_A: too small by
+        # tr(M_AA⁻¹ Cov(g)) on average, which is added back. Its error is bᵀN b to first order, and 2
+        # tr((M_AA⁻¹Cov(g))²) is the variance of the second.
         return cls._of(
             equations, equations.solution, np.asarray(np.linalg.pinv(equations.gram), dtype=np.float64), times=1.0
         )
 
     @classmethod
     def of_line(cls, equations: NormalEquations, slopes: FloatArray, penalty: float) -> ExplainedVariance:
-        """Return the R² of a released line in the population, for penalized or unidentified fits.
-
-        ``equations`` are of encoded rows about the release's center, ``slopes`` exclude the constant, and ``penalty`` is the
-        (equivalent) addition to the diagonal of Σ x xᵀ.
-        """
+        """Return the R² of a released line in the population, for penalized or unidentified fits."""
+        # `equations` are of encoded rows about the release's center, `slopes` exclude the constant, and `penalty` is
+        # the (equivalent) addition to the diagonal of Σ x xᵀ.
         solution, ridge = slopes, penalty * np.eye(len(slopes))
         if equations.with_constant:
             moments = equations.moments

@@ -31,8 +31,6 @@ def _read_formula(formula: str, schema: Schema) -> tuple[str, list[str], bool | 
 
     ``a*b`` is ``a + b + a:b``.
 
-    Examples
-    --------
     >>> from dpmoments import Boolean, Numeric, Product
     >>> schema = Schema(Numeric("age", 0, 100), Boolean("smoker"), Numeric("y", 0, 1), Product("smoker", "age"))
     >>> _read_formula("y ~ age*smoker", schema)
@@ -105,21 +103,13 @@ def _name(factor: str) -> str:
 
 @dataclass(frozen=True)
 class Regressors:
-    """Target and regressors of a regression, as indices of the release's features.
-
-    Attributes
-    ----------
-    features : tuple of int
-    references : mapping of str to str
-        Reference level of every categorical column among the regressors.
-    too_few : tuple of str
-        Levels with too few rows to count despite the noise: merged into the reference level.
-    """
+    """Target and regressors of a regression, as indices of the release's features."""
 
     target: int
     features: tuple[int, ...]
     intercept: bool
-    references: Mapping[str, str]
+    references: Mapping[str, str]  # reference level of every categorical column among the regressors
+    # levels with too few rows to count despite the noise: merged into the reference level
     too_few: tuple[str, ...] = ()
 
     @classmethod
@@ -277,10 +267,8 @@ def _most_frequent(release: Released, levels: range) -> int:
 
 
 def regressed_moment(release: Released, *, intercept: bool) -> FloatArray:
-    """Return the covariance, or without an intercept the second moment about zero, shape (d, d).
-
-    In encoded units; zero is the zero of the original units, or of the unit ball if no mean was released.
-    """
+    """Return the covariance, or without an intercept the second moment about zero, shape (d, d)."""
+    # In encoded units; zero is the zero of the original units, or of the unit ball if no mean was released.
     if intercept:
         return release.unit_ball_covariance
     if release.noisy_sum is None:

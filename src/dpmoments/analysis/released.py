@@ -73,10 +73,8 @@ class Released(Stated, Protocol):
 
     @property
     def noise(self) -> NoiseLaw | None:
-        """Noise distribution for variances of functionals.
-
-        None if the moments are biased on purpose.
-        """
+        """Noise distribution for variances of functionals."""
+        # None if the moments are biased on purpose.
 
     @property
     def noise_model(self) -> NoiseModel | None:
@@ -184,28 +182,15 @@ class Released(Stated, Protocol):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Release(ABC):
-    """Statements of every release: what is public, what was spent, and what ran.
-
-    Attributes
-    ----------
-    privacy : PrivacyStatement
-        Privacy guarantee and loss; ``print(release.privacy.describe())``.
-    receipt : Receipt
-        Every noise draw and its privacy loss.
-    mechanism : str
-        Name of the mechanism that ran.
-    diagnostics : mapping
-        Further private findings of the mechanism.
-    origin : ReleaseOrigin
-        Identity of the release: ``release.id``, ``release.dataset``, and its group of rows.
-    """
+    """Statements of every release: what is public, what was spent, and what ran."""
 
     schema: Schema
-    privacy: PrivacyStatement
-    receipt: Receipt
-    mechanism: str
+    privacy: PrivacyStatement  # privacy guarantee and loss; `print(release.privacy.describe())`
+    receipt: Receipt  # every noise draw and its privacy loss
+    mechanism: str  # name of the mechanism that ran
     mechanism_options: Mapping[str, Any]
-    diagnostics: Mapping[str, Any] = field(default_factory=dict)
+    diagnostics: Mapping[str, Any] = field(default_factory=dict)  # further private findings of the mechanism
+    # identity of the release: `release.id`, `release.dataset`, and its group of rows
     origin: ReleaseOrigin = field(default_factory=ReleaseOrigin.fresh)
 
     file_kind: ClassVar[DocumentKind]
@@ -285,10 +270,8 @@ class Release(ABC):
 
 
 def features_entry(schema: Schema, *, mean: bool) -> dict[str, Any]:
-    """Return names of the features and their encoding, for readers in other languages.
-
-    Value = offset + scale · encoded.
-    """
+    """Return names of the features and their encoding, for readers in other languages."""
+    # Value = offset + scale · encoded.
     encoding = schema.encoding(mean=mean)
     return {"names": list(schema.feature_names), "offset": encoding.offset.tolist(), "scale": encoding.scale.tolist()}
 
@@ -318,30 +301,17 @@ _ROUNDING = 16.0 * float(np.finfo(float).eps)
 
 @dataclass(frozen=True, eq=False)
 class Moments(Release):
-    """The noisy moments of a release, and the repaired estimates of the table's moments.
+    """The noisy moments of a release, and the repaired estimates of the table's moments."""
 
-    Attributes
-    ----------
-    noise_model : NoiseModel or None
-        Noise model stored in the file; None if the moments are biased on purpose. ``release.noise`` is its distribution.
-    details : mapping
-        Parameters of the mechanism's plan.
-    repair : Repair
-        The post-processing that the properties below apply to the noisy moments.
-    noisy_count : float or None
-    noisy_sum : ndarray of shape (d,) or None
-    noisy_gram : ndarray of shape (d, d)
-        Noisy (unrepaired) moments in encoded units; sum and Gram matrix about ``center``.
-    center : ndarray of shape (d,) or None
-        Private estimate of the mean: a covariance would lose precision next to the square of a distant mean. None is the origin.
-    """
-
+    # noise model stored in the file; None if the moments are biased on purpose. `release.noise` is its distribution.
     noise_model: NoiseModel | None
-    details: Mapping[str, Any]
-    repair: Repair
+    details: Mapping[str, Any]  # parameters of the mechanism's plan
+    repair: Repair  # the post-processing that the properties below apply to the noisy moments
     noisy_count: float | None
-    noisy_sum: FloatArray | None
-    noisy_gram: FloatArray
+    noisy_sum: FloatArray | None  # (d,) or None
+    noisy_gram: FloatArray  # (d, d), noisy (unrepaired) moments in encoded units; sum and Gram matrix about `center`
+    # (d,) or None, private estimate of the mean: a covariance would lose precision next to the square of a distant
+    # mean. None is the origin.
     center: FloatArray | None = None
 
     def __post_init__(self) -> None:
@@ -563,8 +533,6 @@ class Moments(Release):
 def correlation_of(covariance: FloatArray) -> FloatArray:
     """Return the correlation matrix of a covariance, NaN if a variance is not positive.
 
-    Examples
-    --------
     >>> correlation_of(np.array([[4.0, 1.0], [1.0, 1.0]]))
     array([[1. , 0.5],
            [0.5, 1. ]])
@@ -602,8 +570,6 @@ def known_names(release: Stated) -> tuple[str, ...]:
 def indices_of(known: Sequence[str], names: str | Sequence[str]) -> list[int]:
     """Return the positions of one name or several; raise KeyError for a name that is not known.
 
-    Examples
-    --------
     >>> indices_of(["age", "income"], "income"), indices_of(["age", "income"], ["income", "age"])
     ([1], [1, 0])
     """
@@ -617,20 +583,16 @@ def indices_of(known: Sequence[str], names: str | Sequence[str]) -> list[int]:
 
 
 def chosen_features(release: Released, columns: Sequence[str] | None) -> list[int]:
-    """Return indices of features named by feature or column, in the release's order.
-
-    Default all.
-    """
+    """Return indices of features named by feature or column, in the release's order."""
+    # Default all.
     if columns is None:
         return list(range(len(release.feature_names)))
     return sorted(named_features(release, columns, word="columns"))
 
 
 def named_features(release: Stated, names: Sequence[str], *, word: str) -> list[int]:
-    """Return indices of features named by feature or column.
-
-    ``word`` is the argument's name in errors.
-    """
+    """Return indices of features named by feature or column."""
+    # `word` is the argument's name in errors.
     if isinstance(names, str):
         raise InputTypeError(Message("names-one-text", what=word))
     of_columns = {column.name: indices for column, indices in columns_with_indices(release)}
@@ -658,10 +620,8 @@ def columns_of(release: Stated, features: Sequence[int]) -> tuple[str, ...]:
 
 
 def unrelated(release: Stated, features: Sequence[int]) -> BoolArray:
-    """Return a mask of pairs of features made of different columns of the table, shape (k, k).
-
-    Levels of one column, and a power or product and its factors, are related by construction.
-    """
+    """Return a mask of pairs of features made of different columns of the table, shape (k, k)."""
+    # Levels of one column, and a power or product and its factors, are related by construction.
     sources = [
         set(column.stated.factors) if isinstance(column, DerivedColumn) else {column.name}
         for column in release.schema.columns
@@ -676,8 +636,6 @@ def unrelated(release: Stated, features: Sequence[int]) -> BoolArray:
 def shown_names(names: Sequence[str]) -> str:
     """Format names as a message lists them.
 
-    Examples
-    --------
     >>> shown_names(["a", "b"])
     "'a', 'b'"
     """
@@ -694,8 +652,6 @@ def cautions(release: Released) -> tuple[Message, ...]:
     Intervals include noise and sampling. What clipping rows to a ball did to the moments is in none of them: the mechanism's
     own warning says it.
 
-    Examples
-    --------
     >>> import numpy as np, dpmoments as dpm
     >>> table = np.zeros((20, 2))
     >>> released = dpm.release(table, dpm.Schema.unit_ball(2), epsilon=0.1, insecure_seed=0)

@@ -43,21 +43,13 @@ UNCLEAR = (NOT_CLEAR_NOISE, NOT_CLEAR_ROWS, NOT_CLEAR_CLIPPED, NOT_ESTIMABLE, NO
 
 
 def not_clear(privacy: float, sampling: float) -> str:
-    """Return "not clear" with the larger of two variances as its reason.
-
-    Examples
-    --------
-    >>> not_clear(2.0, 1.0), not_clear(1.0, 2.0)
-    ('not clear (noise)', 'not clear (too few rows)')
-    """
+    """Return "not clear" with the larger of two variances as its reason."""
     return NOT_CLEAR_ROWS if privacy < sampling else NOT_CLEAR_NOISE
 
 
 def decided(value: float, said: str) -> str:
     """Return what is said, or that the noise is unknown if the value that decides is NaN.
 
-    Examples
-    --------
     >>> decided(0.01, "groups differ"), decided(np.nan, "groups differ")
     ('groups differ', 'noise unknown')
     """
@@ -87,14 +79,8 @@ def half_widths(noise: NoiseLaw) -> Callable[[FloatArray, FloatArray], FloatArra
 
 
 def p_by_inversion(excludes: Callable[[FloatArray], BoolArray], shape: tuple[int, ...]) -> FloatArray:
-    """Return 1 − level of the widest intervals that exclude "nothing there".
-
-    Parameters
-    ----------
-    excludes : callable
-        Takes a normal quantile per row and returns whether the interval of that width excludes it.
-    shape : tuple of int
-    """
+    """Return 1 − level of the widest intervals that exclude "nothing there"."""
+    # `excludes` takes a normal quantile per row and returns whether the interval of that width excludes it.
     low, high = np.zeros(shape), np.full(shape, float(-scipy.special.ndtri(_TAILS[0] / 2.0)))
     for _ in range(50):
         middle = (low + high) / 2.0
@@ -104,27 +90,9 @@ def p_by_inversion(excludes: Callable[[FloatArray], BoolArray], shape: tuple[int
 
 
 def p_values(deviations: FloatArray, privacy: FloatArray, sampling: FloatArray, noise: NoiseLaw | None) -> FloatArray:
-    """Return two-sided p-values of estimates this many standard errors from "nothing there".
-
-    The p-value is 1 − level of the interval that just reaches "nothing there", with the tails of the noise distribution, so that
-    p < 0.05 exactly when the 95 % interval excludes it.
-
-    Parameters
-    ----------
-    deviations : ndarray
-        |estimate − null| in standard errors; NaN gives NaN.
-    privacy, sampling : ndarray
-        Variances of the two parts, of the same shape.
-    noise : NoiseLaw or None
-        None gives NaN: the noise is not known.
-
-    Examples
-    --------
-    >>> from dpmoments.noise.cells import LaplaceCells
-    >>> noise = NoiseLaw.additive(LaplaceCells(), 1, diagonal=2.0, off_diagonal=2.0, of_sum=2.0, of_count=2.0)
-    >>> p_values(np.array([0.0, 1.959964, 2.118265]), np.array([0.0, 0.0, 1.0]), np.array([1.0, 1.0, 0.0]), noise).round(4)
-    array([1.  , 0.05, 0.05])
-    """
+    """Return two-sided p-values of estimates this many standard errors from "nothing there"."""
+    # The p-value is 1 − level of the interval that just reaches "nothing there", with the tails of the noise
+    # distribution, so that p < 0.05 exactly when the 95 % interval excludes it.
     size = np.abs(np.asarray(deviations, dtype=float))
     if noise is None:
         return np.full(size.shape, np.nan)
@@ -138,8 +106,6 @@ def p_values(deviations: FloatArray, privacy: FloatArray, sampling: FloatArray, 
 def holm(p: FloatArray) -> FloatArray:
     """Return Holm's adjusted p-values of one family; NaN stays NaN and is not counted.
 
-    Examples
-    --------
     >>> holm(np.array([0.01, 0.04, np.nan, 0.03]))
     array([0.03, 0.06,  nan, 0.06])
     """
@@ -163,11 +129,6 @@ def largest_resolved(p: FloatArray) -> float:
     −1 without any.
 
     Tables that are shown together may take it as the ``cutoff`` of :func:`sign_verdicts`.
-
-    Examples
-    --------
-    >>> largest_resolved(np.array([0.001, 0.002, 0.3])), largest_resolved(np.array([0.3]))
-    (0.002, -1.0)
     """
     values = np.asarray(p, dtype=float).ravel()
     return float(values[resolved(values)].max(initial=-1.0))
@@ -176,39 +137,16 @@ def largest_resolved(p: FloatArray) -> float:
 def estimable(
     lower: FloatArray, upper: FloatArray, least: FloatArray | float, greatest: FloatArray | float
 ) -> BoolArray:
-    """Return a mask of the intervals that are bounded and short.
-
-    They are shorter than half of the public range [least, greatest].
-
-    Examples
-    --------
-    >>> estimable(np.array([0.1, -0.9, -np.inf]), np.array([0.3, 0.8, 1.0]), -1.0, 1.0)
-    array([ True, False, False])
-    """
+    """Return a mask of the intervals that are bounded and short."""
+    # They are shorter than half of the public range [least, greatest].
     width = np.asarray(upper, dtype=float) - np.asarray(lower, dtype=float)
     with np.errstate(invalid="ignore"):
         return np.asarray(np.isfinite(width) & (width < MAX_WIDTH_SHARE * (np.asarray(greatest) - np.asarray(least))))
 
 
 def smallest_seen(privacy: FloatArray, sampling: FloatArray, comparisons: int, noise: NoiseLaw) -> FloatArray:
-    """Return the effect resolved with 80 % probability in a table of this many comparisons.
-
-    Parameters
-    ----------
-    privacy, sampling : ndarray
-        Variances of the two parts of the error of a quantity at "nothing there".
-    comparisons : int
-        Rows of the table: Bonferroni's bound, which Holm's correction never falls short of.
-    noise : NoiseLaw
-        Its tails decide how far from "nothing there" an effect must be.
-
-    Examples
-    --------
-    >>> from dpmoments.noise.cells import GaussianCells
-    >>> noise = NoiseLaw.additive(GaussianCells(), 1, diagonal=2.0, off_diagonal=2.0, of_sum=2.0, of_count=2.0)
-    >>> smallest_seen(np.array([0.0]), np.array([0.0001]), 1, noise).round(4)
-    array([0.028])
-    """
+    """Return the effect resolved with 80 % probability in a table of this many comparisons."""
+    # By Bonferroni's bound, which Holm's correction never falls short of. The variances are those at "nothing there".
     total = privacy + sampling
     share = np.divide(privacy, total, out=np.zeros_like(total), where=total > 0.0)
     z = float(-scipy.special.ndtri(ERROR_RATE / (2.0 * max(comparisons, 1))))
@@ -227,30 +165,9 @@ def sign_verdicts(
     words: tuple[str, str] = ("positive", "negative"),
     cutoff: float | None = None,
 ) -> list[str]:
-    """Return the phrase for each row of a table of signed quantities.
-
-    It is one of the five phrases of every table.
-
-    Parameters
-    ----------
-    estimate, p : ndarray of shape (m,)
-        Estimates and their p-values; NaN where the noise is unknown.
-    privacy, sampling : ndarray of shape (m,)
-        Variances: the larger one is the reason of "not clear".
-    can_be_estimated : ndarray of bool, shape (m,)
-    counted : ndarray of bool, optional
-        Rows that are comparisons of their own; others get no verdict (levels of one column, a derived feature and its parent).
-    words : tuple of str
-        For a positive and a negative sign.
-    cutoff : float, optional
-        Largest p-value of a clear sign; default: that of Holm's correction over this table.
-
-    Examples
-    --------
-    >>> estimate, p, bounded = np.array([0.5, -0.1, 0.0]), np.array([1e-9, 0.04, 0.9]), np.array([True, True, False])
-    >>> sign_verdicts(estimate, p, np.ones(3), np.zeros(3), bounded)
-    ['positive', 'not clear (noise)', 'not estimable at this budget']
-    """
+    """Return the phrase for each row of a table of signed quantities."""
+    # `counted` marks comparisons of their own (not levels of one column, nor a derived feature and its parent): others
+    # get no verdict. `cutoff` is the largest p-value of a clear sign, by default Holm's over this table.
     family = np.ones(len(estimate), dtype=bool) if counted is None else counted
     tested = np.where(family, p, np.nan)
     certain = resolved(tested) if cutoff is None else np.nan_to_num(tested, nan=1.0) <= cutoff
@@ -263,13 +180,7 @@ def sign_verdicts(
 
 
 def format_findings(verdicts: Sequence[str], what: str, finding: str) -> str:
-    """Return the heading of a table of verdicts.
-
-    Examples
-    --------
-    >>> format_findings(["positive", "", "not clear (noise)"], "pairs", "related")
-    '1 of 2 pairs are related (5 % chance that any of these is false)'
-    """
+    """Return the heading of a table of verdicts."""
     counted = [word for word in verdicts if word]
     certain = sum(word not in UNCLEAR for word in counted)
     chance = f" ({100.0 * ERROR_RATE:.0f} % chance that any of these is false)" if certain else ""

@@ -93,30 +93,18 @@ class ResidualProducts:
     """Products of the regressors with the residual of a regression.
 
     They are functions of released features.
-
-    Attributes
-    ----------
-    weights : ndarray of shape (k, m, k + 1)
-        z_a e is Σ weights[a, i, u] b_u w_i for w the constant and the features that are used, about the release's center.
-    moments : ndarray of shape (m, m)
-        Σ w wᵀ as released.
-    noise : NoiseLaw
-        Its noise.
     """
 
+    # (k, m, k + 1), z_a e is Σ weights[a, i, u] b_u w_i for w the constant and the features that are used, about the
+    # release's center
     weights: FloatArray
-    moments: FloatArray
-    noise: NoiseLaw
+    moments: FloatArray  # (m, m): Σ w wᵀ as released
+    noise: NoiseLaw  # its noise
 
     @classmethod
     def of(cls, release: Released, chosen: Regressors, *, required: bool = False) -> ResidualProducts | None:
-        """Return the products of a regression; None if the release does not have all of them.
-
-        Raises
-        ------
-        ValueError
-            If they are ``required`` and not all there; the message names those that are missing.
-        """
+        """Return the products of a regression; None if the release does not have all of them."""
+        # Raise if they are `required` and not all there; the message names those that are missing.
         if release.noise is None or not (required or release.schema.derived_columns):
             return None
         products = _Products.of(release.schema)
@@ -168,38 +156,18 @@ class ResidualProducts:
         return cls(np.swapaxes(np.array(weights), 1, 2), moments, release.noise.carried(taken))
 
     def covariance(self, beyond: FloatArray, basis: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return Σ e² v vᵀ for v = ``basis`` z and e at b, and the noise SDs of its diagonal.
-
-        Shapes (k, k) and (k,).
-        """
+        """Return Σ e² v vᵀ for v = ``basis`` z and e at b, and the noise SDs of its diagonal."""
+        # Shapes (k, k) and (k,).
         carried: FloatArray = basis @ (self.weights @ beyond)
         noise = np.array([self.noise.variance_of_square(row) for row in carried])
         return np.asarray(carried @ self.moments @ carried.T), np.sqrt(np.maximum(noise, 0.0))
 
 
 def robust_or_larger(robust: FloatArray, noise: FloatArray, classical: FloatArray) -> FloatArray:
-    """Combine two covariances: the robust one if it is known, else the larger of both.
-
-    Parameters
-    ----------
-    robust : ndarray of shape (k, k)
-        Noisy, perhaps with negative eigenvalues.
-    noise : ndarray of shape (k,)
-        Noise SDs of its diagonal.
-    classical : ndarray of shape (k, k)
-        Positive semi-definite.
-
-    Returns
-    -------
-    ndarray of shape (k, k)
-        Positive definite: ``robust`` without eigenvalues near or below 0 if all noise is small, else ``classical`` with its
-        diagonal scaled to the robust one's, or left as it is where that is smaller and noisy.
-
-    Examples
-    --------
-    >>> robust_or_larger(np.diag([4.0, 0.5]), np.array([0.1, 9.0]), np.eye(2)).tolist()
-    [[4.0, 0.0], [0.0, 1.0]]
-    """
+    """Combine two covariances: the robust one if it is known, else the larger of both."""
+    # The result is positive definite: `robust` without eigenvalues near or below 0 if all noise is small, else
+    # `classical` with its diagonal scaled to the robust one's, or left unchanged if that is smaller and noisy. `noise`
+    # holds the noise SDs of the diagonal of `robust`.
     own, other = np.diag(robust), np.maximum(np.diag(classical), np.finfo(float).tiny)
     clear = noise < CLEAR * own
     if clear.all():

@@ -37,11 +37,8 @@ _RIDGE = 1e-3
 def raw_statistics(
     records: Sequence[Record], names: tuple[str, ...], first: FloatArray, second: FloatArray
 ) -> tuple[FloatArray, tuple[str, ...]]:
-    """Return every number of N outputs, and functions of the noisy Gram matrices, shape (N, S).
-
-    A number that a record lacks counts as smaller than any number; ``first`` and ``second`` are the exact Gram
-    matrices.
-    """
+    """Return every number of N outputs, and functions of the noisy Gram matrices, shape (N, S)."""
+    # A number that a record lacks counts as smaller than any number; `first` and `second` are the exact Gram matrices.
     values = np.array([[record.get(name, -np.inf) for name in names] for record in records], dtype=np.float64)
     values = values.reshape(len(records), len(names))
     made = _gram_statistics(noisy_grams(records, len(first)), first, second)
@@ -155,25 +152,13 @@ def _fisher(first: FloatArray, second: FloatArray) -> FloatArray:
 
 
 def _probability_above(successes: npt.ArrayLike, trials: int, failure: float) -> FloatArray:
-    """Return Clopper–Pearson lower bounds on probabilities, each with this failure probability.
-
-    Examples
-    --------
-    >>> _probability_above([0, 10], 10, 0.05).round(3).tolist()
-    [0.0, 0.741]
-    """
+    """Return Clopper–Pearson lower bounds on probabilities, each with this failure probability."""
     count = np.asarray(successes, dtype=np.float64)
     return np.where(count > 0, scipy.special.betaincinv(np.maximum(count, 1.0), trials - count + 1.0, failure), 0.0)
 
 
 def _probability_below(successes: npt.ArrayLike, trials: int, failure: float) -> FloatArray:
-    """Return Clopper–Pearson upper bounds on probabilities.
-
-    Examples
-    --------
-    >>> _probability_below([0, 10], 10, 0.05).round(3).tolist()
-    [0.259, 1.0]
-    """
+    """Return Clopper–Pearson upper bounds on probabilities."""
     return 1.0 - _probability_above(trials - np.asarray(successes), trials, failure)
 
 
@@ -233,10 +218,8 @@ class Event:
 def best_events(
     first: FloatArray, second: FloatArray, names: tuple[str, ...], delta: float, failure: float = SELECTION_FAILURE
 ) -> tuple[Event, Event]:
-    """Return the events with the largest bounds on ε, one likelier on each of the tables.
-
-    Thresholds are sample quantiles of the statistics of draws, shape (N, S), without NaN.
-    """
+    """Return the events with the largest bounds on ε, one likelier on each of the tables."""
+    # Thresholds are sample quantiles of the statistics of draws, shape (N, S), without NaN.
     trials = len(first)
     best: dict[bool, Event] = {}
     for column, name in enumerate(names):
@@ -260,12 +243,10 @@ def best_events(
 
 
 def rarer_events(event: Event, first: FloatArray, second: FloatArray) -> tuple[Event, ...]:
-    """Return the event and rarer ones with more extreme thresholds.
-
-    A short sample cannot show that a rarer event gives a larger bound, so all are tried on the final draws, at a shared
-    confidence. The thresholds are exceeded by a half, a quarter, … of the occurrences on the table where it is
-    likelier.
-    """
+    """Return the event and rarer ones with more extreme thresholds."""
+    # A short sample cannot show that a rarer event gives a larger bound, so all are tried on the final draws, at a
+    # shared confidence. The thresholds are exceeded by a half, a quarter, … of the occurrences on the table where it is
+    # likelier.
     values = (second if event.likelier_on_second else first)[:, event.column]
     occurred = np.sort(values[values >= event.threshold] if event.above else values[values <= event.threshold])
     if not event.above:
@@ -376,11 +357,9 @@ def _selected_alike(table: FloatArray, units: npt.NDArray[Any], max_rows: int) -
 def run_repeatedly(
     plan: CalibratedPlan[RunResult], rows: Rows, size: int, generator: np.random.Generator
 ) -> tuple[list[Record], Exception | None]:
-    """Run a plan ``size`` times; return the outputs as named numbers.
-
-    A run that raises is an outcome, since an error may depend on the table: it is recorded as ``failed``, with a number
-    for the kind of error. The last error is returned if all runs raised.
-    """
+    """Run a plan ``size`` times; return the outputs as named numbers."""
+    # A run that raises is an outcome, since an error may depend on the table: it is recorded as `failed`, with a number
+    # for the kind of error. The last error is returned if all runs raised.
     records: list[Record] = []
     failure: Exception | None = None
     n_failures = 0
@@ -398,13 +377,7 @@ def run_repeatedly(
 
 
 def _numbers_of(noisy: RunResult) -> Record:
-    """Return every number of an output by name; texts become hash numbers.
-
-    Examples
-    --------
-    >>> _numbers_of(RunResult(3.0, None, np.eye(1), {"scales": [0.5]}))
-    {'failed': 0.0, 'gram[0,0]': 1.0, 'count': 3.0, 'scales.length': 1.0, 'scales.0': 0.5}
-    """
+    """Return every number of an output by name; texts become hash numbers."""
     record = {"failed": 0.0}
     for i, row in enumerate(noisy.gram.tolist()):
         for j, value in enumerate(row[i:], start=i):

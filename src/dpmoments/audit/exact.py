@@ -45,26 +45,10 @@ NoisyMoments = tuple[FloatArray, FloatArray | None, float]
 def noise_rate_at_least(
     model: NoiseModel, samples: Sequence[tuple[Moments, Sequence[NoisyMoments]]], failure: float
 ) -> float | None:
-    """Return a lower confidence bound on the rate of additive noise.
-
-    It is in units of the stated rate. ``samples`` has the exact moments of a table with the noisy moments of runs on it. The
-    loss of pure noise over N runs of k values is Gamma(Nk, 1/rate) or larger, and half the squared loss of Gaussian noise
-    Gamma(Nk/2, 1/rate²) (``docs/evidence/derivations/measured-noise.md``). None without a closed form.
-
-    Examples
-    --------
-    >>> import dpmoments as dpm
-    >>> from dpmoments.audit.events import repeated_rows
-    >>> from dpmoments.noise.models import AdditiveModel
-    >>> exact = repeated_rows(np.eye(2), "add_remove").moments()
-    >>> model = AdditiveModel(family="gaussian", n_features=2, diagonal_variance=2.0, off_diagonal_variance=1.0,
-    ...     sum_variance=None, count_variance=None)
-    >>> rng = np.random.default_rng(0)
-    >>> noise = rng.standard_normal((4000, 2, 2)) / 2.0  # half the stated standard deviation
-    >>> runs = [(np.eye(2) + (z + z.T) / np.sqrt(2.0), None, 2.0) for z in noise]
-    >>> 1.9 < noise_rate_at_least(model, [(exact, runs)], 0.001) < 2.0
-    True
-    """
+    """Return a lower confidence bound on the rate of additive noise."""
+    # It is in units of the stated rate. `samples` has the exact moments of a table with the noisy moments of runs on
+    # it. The loss of pure noise over N runs of k values is Gamma(Nk, 1/rate) or larger, and half the squared loss of
+    # Gaussian noise Gamma(Nk/2, 1/rate²) (`docs/evidence/derivations/measured-noise.md`). None without a closed form.
     k = model.loss_dimension
     if k is None:
         return None
@@ -200,11 +184,9 @@ def one_direction_epsilon(
 
 
 def leading_scores(grams: FloatArray, exact: FloatArray) -> FloatArray:
-    """Return uᵀGu less its largest value, for leading eigenvectors u of released matrices.
-
-    Matrices with two equal leading eigenvalues do not show the direction and are dropped: the noise on eigenvalues is
-    independent of it.
-    """
+    """Return uᵀGu less its largest value, for leading eigenvectors u of released matrices."""
+    # Matrices with two equal leading eigenvalues do not show the direction and are dropped: the noise on eigenvalues is
+    # independent of it.
     eigenvalues, vectors = np.linalg.eigh(grams)
     shown = eigenvalues[:, -1] - eigenvalues[:, -2] > _DISTINCT * np.abs(eigenvalues).max(axis=1)
     u = vectors[shown, :, -1]
@@ -219,14 +201,6 @@ def temperature_at_least(scores: Sequence[FloatArray], exact: Sequence[FloatArra
     Chernoff's bound the total score of the draws reaches S with probability at most exp(−[f(t̂) − f(t)]) at any t below
     t̂, where f(t) = tS − Σ log Z(t) has its maximum at t̂. The bound is the t at which that is ``failure``. If
     temperatures differ between draws, it bounds the largest.
-
-    Examples
-    --------
-    >>> from dpmoments.noise import sample_bingham
-    >>> gram = np.diag([4.0, 0.0])
-    >>> draws = sample_bingham(3.0 * gram, 4000, np.random.default_rng(0))
-    >>> 2.5 < temperature_at_least([-4.0 * draws[:, 1] ** 2], [gram], 0.001) < 3.0
-    True
     """
     total = math.fsum(float(part.sum()) for part in scores)
     spectra = [np.linalg.eigvalsh(gram) for gram in exact]

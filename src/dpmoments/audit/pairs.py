@@ -90,12 +90,10 @@ def neighboring_pairs(n_features: int, neighbors: Neighbors | str) -> tuple[Neig
 
 
 def distant_pairs(n_features: int, neighbors: Neighbors | str, rows_apart: int) -> tuple[NeighboringPair, ...]:
-    """Return pairs that differ by several rows, for pure ε.
-
-    At a small ε two neighbors differ so little that it takes many runs to show. For tables k rows apart probabilities
-    may differ by a factor e^{kε}, and for some common events they nearly do: noise beyond k rows, or a direction that
-    is uniform on one table and determined by k rows on the other.
-    """
+    """Return pairs that differ by several rows, for pure ε."""
+    # At a small ε two neighbors differ so little that it takes many runs to show. For tables k rows apart probabilities
+    # may differ by a factor e^{kε}, and for some common events they nearly do: noise beyond k rows, or a direction that
+    # is uniform on one table and determined by k rows on the other.
     neighbors = Neighbors.of(neighbors)
     check_at_least("n_features", n_features)
     check_at_least("rows_apart", rows_apart)
@@ -159,11 +157,9 @@ def unit_pairs(n_features: int, privacy_unit: PrivacyUnit) -> tuple[NeighboringP
 def everyday_pairs(
     n_features: int, neighbors: Neighbors | str, generator: np.random.Generator
 ) -> tuple[NeighboringPair, ...]:
-    """Return pairs of random tables that differ in one row, or only in the order of rows.
-
-    The row is first, in the middle or last; it is ordinary, zero, a duplicate, far outside the ball, or dropped by the
-    schema. The tables also hold such rows; some are sorted.
-    """
+    """Return pairs of random tables that differ in one row, or only in the order of rows."""
+    # The row is first, in the middle or last; it is ordinary, zero, a duplicate, far outside the ball, or dropped by
+    # the schema. The tables also hold such rows; some are sorted.
     neighbors = Neighbors.of(neighbors)
     table = generator.normal(0.1, 0.4 / math.sqrt(n_features), (_EVERYDAY_ROWS, n_features))
     table[3], table[17] = _FAR_OUT, np.nan

@@ -91,26 +91,19 @@ class AuditEffort:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredLaw:
-    """Parameter of the distribution of the draws, measured from fresh runs.
+    """Parameter of the distribution of the draws, measured from fresh runs."""
 
-    Attributes
-    ----------
-    parameter : str
-        ``"noise rate"``: one over the scale of additive noise, in units of the stated one; or ``"temperature"`` of the first
-        direction, for mechanisms that pay for one.
-    pair : str
-        The pair it was measured on: that with the largest exact loss, or on which a direction that is too hot loses most.
-    stated, at_least : float
-        The parameter that the plan states, and the lower confidence bound on that of the draws.
-    epsilon : float
-        Exact loss on that pair at the lower bound, all other draws as stated. It assumes the stated family of distributions;
-        if it exceeds the stated ε, the draws are not what the mechanism states, whatever their distribution.
-    """
-
+    # `"noise rate"`: one over the scale of additive noise, in units of the stated one; or `"temperature"` of the first
+    # direction, for mechanisms that pay for one
     parameter: str
+    # the pair it was measured on: that with the largest exact loss, or on which a direction that is too hot loses most
     pair: str
+    # with `at_least`: the parameter that the plan states, and the lower confidence bound on that of the draws
     stated: float
     at_least: float
+    # exact loss on that pair at the lower bound, all other draws as stated. It assumes the stated family of
+    # distributions; if it exceeds the stated ε, the draws are not what the mechanism states, whatever their
+    # distribution.
     epsilon: float
 
 

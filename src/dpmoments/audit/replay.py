@@ -328,8 +328,6 @@ def _departure(plan: CalibratedPlan[Any], rows: Rows, privacy_filter: PrivacyFil
 def _differences(first: Any, second: Any, name: str = "value") -> list[str]:
     """List differences between two values, arrays or dataclasses, to the last bit.
 
-    Examples
-    --------
     >>> _differences({"a": 1.0, "b": [2]}, {"a": 1.0, "b": [3]})
     ["value['b'][0] is 2 in one run and 3 in the other"]
     """

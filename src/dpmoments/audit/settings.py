@@ -117,11 +117,9 @@ def audit_plan(
 
 
 def audit_generator(index: int, *, seed: int | None = None, exact_noise: bool = False) -> np.random.Generator:
-    """Return the random generator of the setting with this index.
-
-    ``exact_noise`` uses the sampler of releases, about ten times slower; otherwise a fast substitute is seeded, with
-    the secret randomness of the operating system if ``seed`` is None.
-    """
+    """Return the random generator of the setting with this index."""
+    # `exact_noise` uses the sampler of releases, about ten times slower; otherwise a fast substitute is seeded, with
+    # the secret randomness of the operating system if `seed` is None.
     if exact_noise:
         if seed is not None:
             raise InputValueError(Message("exact-noise-has-no-seed", seed=seed))

@@ -172,10 +172,8 @@ def _foreign_draw(receipt: Receipt, release: MomentRelease | MeanRelease | Count
 
 
 def _levels_beside_ball(release: Any) -> LevelCoordinates | None:
-    """Return the coordinates of rows with their numbers in the stated ball.
-
-    None if no run has such a ball.
-    """
+    """Return the coordinates of rows with their numbers in the stated ball."""
+    # None if no run has such a ball.
     bits, stated = release.details.get("lattice_bits"), release.diagnostics.get("radius")
     levels = LevelCoordinates.of(release.schema)
     numbers = BallOfNumbers.of(levels, radius_at(SMALLEST_INDEX), bits) if isinstance(bits, int) else None

@@ -69,10 +69,8 @@ def date_numbers(chunk: Any, column: Date) -> tuple[FloatArray, BoolArray | None
 
 
 def object_dates(cells: npt.NDArray[np.object_], column: Date) -> tuple[FloatArray, BoolArray | None]:
-    """Convert dates, times and text among Python objects like :func:`date_numbers`.
-
-    Other objects are unreadable.
-    """
+    """Convert dates, times and text among Python objects like :func:`date_numbers`."""
+    # Other objects are unreadable.
     result = np.full(len(cells), np.nan)
     unreadable = np.zeros(len(cells), dtype=bool)
     texts: list[str | None] = [None] * len(cells)
@@ -91,15 +89,8 @@ def object_dates(cells: npt.NDArray[np.object_], column: Date) -> tuple[FloatArr
 
 
 def text_dates(cells: Any, column: Date, text_format: TextFormat, *, only_empty: bool = False) -> TextCells:
-    """Convert a column of text to dates.
-
-    If ``only_empty``, only the empty text is a null marker, as in frames.
-
-    >>> column = Date("day", "2020-01-01", "2021-01-01", format="%d.%m.%Y")
-    >>> dates = text_dates(pa.array(["29.2.2020", "30.2.2020", "n/a"]), column, TextFormat())
-    >>> dates.values, dates.missing.tolist(), dates.unparsable.tolist()
-    (array([59., nan, nan]), [False, False, True], [False, True, False])
-    """
+    """Convert a column of text to dates."""
+    # If `only_empty`, only the empty text is a null marker, as in frames.
     texts = pc.cast(cells, pa.large_string())
     if isinstance(texts, pa.ChunkedArray):
         texts = texts.combine_chunks()

@@ -31,10 +31,8 @@ NO_LEVEL = "\0 no level"
 
 
 def series_cells(series: nw.Series[Any], name: str) -> Any:
-    """Return a frame column's values as Arrow arrays or an array of Python objects.
-
-    Only its type decides which.
-    """
+    """Return a frame column's values as Arrow arrays or an array of Python objects."""
+    # Only its type decides which.
     native = series.to_native()
     native_type = getattr(native, "dtype", None)
     # Arrow cannot join chunks whose dictionaries hold nulls.
@@ -76,11 +74,6 @@ def object_numbers(cells: ObjectArray) -> tuple[npt.NDArray[np.float64], BoolArr
 
     The second result marks objects of other types, None without any. None, NaN and pandas' missing values are
     missing.
-
-    >>> object_numbers(np.array([1, 2.5, None, True], dtype=object))
-    (array([1. , 2.5, nan, 1. ]), None)
-    >>> object_numbers(np.array([1, "2"], dtype=object))
-    (array([ 1., nan]), array([False,  True]))
     """
     result = read_objects(cells, _number, None)
     values = np.array(result, dtype=np.float64)  # None becomes NaN
@@ -96,9 +89,6 @@ def object_texts(cells: ObjectArray, *, integers: bool) -> Any:
     Null if missing, ``NO_LEVEL`` if they cannot be levels.
 
     If ``integers``, the column's levels are integers, and floats such as 3.0 are allowed.
-
-    >>> object_texts(np.array(["a", 3, None], dtype=object), integers=False).to_pylist()
-    ['a', '3', None]
     """
     texts: list[str | None] = read_objects(cells, lambda cell: _text(cell, integers), NO_LEVEL)
     return pa.array(texts, pa.large_string())
@@ -118,10 +108,8 @@ def read_objects(cells: Iterable[object], read: Callable[[Any], Found], unreadab
 
 
 def plain_text(cell: str) -> str | None:
-    """Return the characters of a text, bypassing its methods.
-
-    None without UTF-8 (half of a surrogate pair).
-    """
+    """Return the characters of a text, bypassing its methods."""
+    # None without UTF-8 (half of a surrogate pair).
     text = cell if type(cell) is str else str.__str__(cell)
     if not text.isascii():
         try:
@@ -242,11 +230,6 @@ def declared_column(values: Any, name: str) -> Any:
 
     Lists, tuples and other sequences declare no type: they become arrays of objects, so that no value decides how
     another is read.
-
-    >>> declared_column([1, "2", None], "age")
-    array([1, '2', None], dtype=object)
-    >>> declared_column(np.array([1, 2], dtype=np.int8), "age")
-    array([1, 2], dtype=int8)
     """
     library = type(values).__module__.split(".")[0]
     if library == "pyarrow" and isinstance(values, pa.Array):

@@ -27,31 +27,19 @@ _BLANKS = " \t"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TextCells:
-    """Parsed column of text.
+    """Parsed column of text."""
 
-    Attributes
-    ----------
-    values : ndarray of float64, shape (n,)
-        NaN if missing or not parseable.
-    missing : ndarray of bool, shape (n,)
-        Missing values and non-finite numbers: the column's ``missing`` rule applies to them.
-    unparsable : ndarray of bool, shape (n,)
-        All other values that are not readable.
-    """
-
-    values: FloatArray
-    missing: BoolArray
-    unparsable: BoolArray
+    values: FloatArray  # (n,), NaN if missing or not parseable
+    missing: BoolArray  # (n,), missing values and non-finite numbers: the column's `missing` rule applies to them
+    unparsable: BoolArray  # (n,), all other values that are not readable
 
     def __repr__(self) -> str:
         return "TextCells(values=<private>)"
 
     @classmethod
     def of(cls, values: Any, nothing: Any, readable: Any) -> TextCells:
-        """Combine Arrow's results.
-
-        Values, mask of missing values, and mask of readable ones among the others.
-        """
+        """Combine Arrow's results."""
+        # Values, mask of missing values, and mask of readable ones among the others.
         empty = _as_flags(nothing)
         unparsable = ~empty & ~_as_flags(readable)
         result = np.array(values.to_numpy(zero_copy_only=False), dtype=np.float64)
@@ -102,14 +90,7 @@ def needs_text(column: Numeric | Date | Boolean | Coordinate) -> bool:
 
 
 def text_numbers(cells: Any, text_format: TextFormat) -> TextCells:
-    """Parse a column of text as numbers.
-
-    >>> german = TextFormat(decimal=",", thousands=".")
-    >>> column = text_numbers(pa.array(["1.234,5", " -12 ", "n/a", "1.2345", "1,5e3"]), german)
-    >>> column.values, column.missing.tolist(), column.unparsable.tolist()
-    (array([1234.5,  -12. ,    nan,    nan, 1500. ]), [False, False, True, False, False], [False, False, False, True,
-    False])
-    """
+    """Parse a column of text as numbers."""
     texts = _plain_texts(cells)
     nothing = is_nothing(texts, text_format.null_markers)
     trimmed = pc.utf8_trim(pc.fill_null(texts, ""), _BLANKS)
@@ -121,11 +102,7 @@ def text_numbers(cells: Any, text_format: TextFormat) -> TextCells:
 
 
 def text_flags(cells: Any, text_format: TextFormat) -> TextCells:
-    """Parse a column of text as Booleans, 0 and 1.
-
-    >>> text_flags(pa.array(["ja", "nein", "", "Ja"]), TextFormat(true=["ja"], false=["nein"])).values
-    array([ 1.,  0., nan, nan])
-    """
+    """Parse a column of text as Booleans, 0 and 1."""
     texts = _plain_texts(cells)
     nothing = is_nothing(texts, text_format.null_markers)
     true, false = (
@@ -135,10 +112,8 @@ def text_flags(cells: Any, text_format: TextFormat) -> TextCells:
 
 
 def decoded_bytes(cells: Any) -> tuple[Any, BoolArray]:
-    """Convert bytes or text to text, and a mask of invalid UTF-8.
-
-    Arrow checks no text that it gets or reads.
-    """
+    """Convert bytes or text to text, and a mask of invalid UTF-8."""
+    # Arrow checks no text that it gets or reads.
     if pa.types.is_string_view(cells.type):
         cells = pc.cast(cells, pa.large_string())
     try:
@@ -164,10 +139,8 @@ def decoded_levels(cells: Any, nulls: Sequence[str]) -> tuple[Any, BoolArray]:
 
 
 def null_markers(column: Categorical | Date, text_format: TextFormat) -> list[str]:
-    """Return the null markers of a column of text; of a categorical only stated ones.
-
-    ``NA`` may be a level.
-    """
+    """Return the null markers of a column of text; of a categorical only stated ones."""
+    # `NA` may be a level.
     if isinstance(column, Date):
         return list(text_format.null_markers)
     levels = set(map(str, column.levels))

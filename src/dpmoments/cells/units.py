@@ -55,13 +55,6 @@ def unit_ids(cells: Any, column: str, *, strict: bool = True) -> Any:
 
     If ``strict``, a value that names no unit and is not missing is an error; else it counts as missing. ``column`` is
     the name for messages.
-
-    >>> unit_ids(pa.array([7, None, 12]), "person_id").to_pylist()
-    [b'7', None, b'12']
-    >>> unit_ids(pa.array(["7.0", "", "a-12"]), "person_id").to_pylist()
-    [b'7', None, b'a-12']
-    >>> unit_ids(pa.array([7.0, 7.5]), "person_id", strict=False).to_pylist()
-    [b'7', None]
     """
     with suppress(pa.ArrowException):  # whose message may quote a cell
         if isinstance(cells, np.ndarray):
@@ -132,10 +125,8 @@ def _ids_of_floats(chunk: Any, column: str, *, strict: bool) -> Any:
 
 
 def nameless_cells(cells: Any) -> BoolArray:
-    """Mark values that name no unit and are not missing, shape (n,).
-
-    Values are of a type that :func:`unit_ids` accepts.
-    """
+    """Mark values that name no unit and are not missing, shape (n,)."""
+    # Values are of a type that `unit_ids` accepts.
     if isinstance(cells, np.ndarray):
         return np.array(
             [result == _UNREADABLE for result in read_objects(cells, _object_id, _UNREADABLE)], dtype=np.bool_

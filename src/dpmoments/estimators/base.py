@@ -47,10 +47,8 @@ from dpmoments.spending.run import recorded_runs, require_whole_numbers
 def public_schema(
     schema: object, bounds: object, row_norm: float | None, names: Sequence[str], target: Column | None = None
 ) -> Schema:
-    """Return the schema that ``schema``, ``bounds`` or ``row_norm`` states for these names.
-
-    It reads no value.
-    """
+    """Return the schema that ``schema``, ``bounds`` or ``row_norm`` states for these names."""
+    # It reads no value.
     given = [
         name for name, value in (("schema", schema), ("bounds", bounds), ("row_norm", row_norm)) if value is not None
     ]
@@ -106,30 +104,19 @@ def missing_cells_allowed(columns: Sequence[Column]) -> bool:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Features:
-    """X as given, read only by its declared types.
+    """X as given, read only by its declared types."""
 
-    Attributes
-    ----------
-    given : frame or ndarray
-        Accepted by :func:`dpmoments.release`: a frame with names, else an array of numbers or objects; None for a
-        pandas frame without names.
-    names : tuple of str or None
-        Column names, if any.
-    columns : tuple of ndarray or narwhals Series
-        In order.
-    """
-
+    # accepted by `dpmoments.release`: a frame with names, else an array of numbers or objects; None for a pandas frame
+    # without names
     given: Any
-    names: tuple[str, ...] | None
-    columns: tuple[Any, ...]
+    names: tuple[str, ...] | None  # column names, if any
+    columns: tuple[Any, ...]  # in order
     n_rows: int
 
     @classmethod
     def of(cls, X: Any, *, n_columns: int | None = None) -> Features:
-        """Read a frame or array in memory, or a sequence of rows as objects.
-
-        An empty sequence has ``n_columns``.
-        """
+        """Read a frame or array in memory, or a sequence of rows as objects."""
+        # An empty sequence has `n_columns`.
         if issparse(X):
             raise InputTypeError(Message("sparse-input"))
         frame = _frame_of(X)
@@ -145,19 +132,15 @@ class Features:
         return cls(None, None, columns, len(frame))
 
     def own_names(self, unit: str | None) -> tuple[str, ...]:
-        """Return the column names without the privacy unit's.
-
-        Unnamed columns are ``x0``, ``x1`` and so on.
-        """
+        """Return the column names without the privacy unit's."""
+        # Unnamed columns are `x0`, `x1` and so on.
         if self.names is None:
             return tuple(f"x{index}" for index in range(len(self.columns)))
         return tuple(name for name in self.names if name != unit)
 
     def beside(self, names: Sequence[str], target: str | None = None, y: Any = None) -> Any:
-        """Return the table to release: columns by the schema's names, and the target.
-
-        Nothing is copied.
-        """
+        """Return the table to release: columns by the schema's names, and the target."""
+        # Nothing is copied.
         if target is None and self.given is not None:
             return self.given
         if target is not None and len(y) != self.n_rows:
@@ -172,10 +155,8 @@ class Features:
 
 
 def names_alone(names: Sequence[str]) -> pa.Table:
-    """Return an empty table with these column names.
-
-    Every scikit-learn version can read its names.
-    """
+    """Return an empty table with these column names."""
+    # Every scikit-learn version can read its names.
     return pa.table({name: pa.array([], pa.null()) for name in names})
 
 
@@ -232,10 +213,8 @@ def _cells_of(row: Any) -> Any | None:
 
 
 def column_of(y: Any, *, of: Any) -> Any:
-    """Convert y to an array or series of n values.
-
-    Shape (n, 1) is accepted with scikit-learn's warning.
-    """
+    """Convert y to an array or series of n values."""
+    # Shape (n, 1) is accepted with scikit-learn's warning.
     if y is None:
         raise InputValueError(Message("target-required", estimator=type(of).__name__))
     column = y

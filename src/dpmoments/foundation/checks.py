@@ -63,10 +63,8 @@ def check_square(parameter: str, matrix: npt.NDArray[Any]) -> None:
 
 
 def symmetric_part(matrix: npt.ArrayLike, parameter: str = "matrix", tolerance: float = 1e-9) -> FloatArray:
-    """Return (M + Mᵀ)/2, shape (d, d), of a square, finite M that is nearly symmetric.
-
-    Up to ``tolerance`` of its largest entry.
-    """
+    """Return (M + Mᵀ)/2, shape (d, d), of a square, finite M that is nearly symmetric."""
+    # Up to `tolerance` of its largest entry.
     array = np.asarray(matrix, dtype=np.float64)
     check_square(parameter, array)
     half = 0.5 * array

@@ -40,21 +40,11 @@ KEEPS_A_FILE = "not-overwritten-unless-asked"
 
 @dataclass(frozen=True, slots=True)
 class DocumentKind:
-    """A kind of file.
+    """A kind of file."""
 
-    Attributes
-    ----------
-    format : str
-        Identifies the kind inside the file, such as ``dpmoments-release``.
-    version : int
-        Version of the layout of the content; files of other versions are refused.
-    noun : str
-        Name of the content in messages, such as ``release``.
-    """
-
-    format: str
-    version: int
-    noun: str
+    format: str  # identifies the kind inside the file, such as `dpmoments-release`
+    version: int  # version of the layout of the content; files of other versions are refused
+    noun: str  # name of the content in messages, such as `release`
 
     def write(self, content: Mapping[str, Any], path: str | Path, *, overwrite: bool = False) -> None:
         """Write a document, completely or not at all; every number in ``content`` must be finite."""
@@ -98,10 +88,8 @@ def whole_file(path: str | Path, *, overwrite: bool = False, taken: str = NEVER_
 
 
 def read_document(path: str | Path, builders: Mapping[DocumentKind, Callable[[Mapping[str, Any]], Result]]) -> Result:
-    """Read a document of one of several kinds and build its content.
-
-    No code in the file is ever run.
-    """
+    """Read a document of one of several kinds and build its content."""
+    # No code in the file is ever run.
     kind, content = _checked_content(path, tuple(builders))
     try:
         return builders[kind](content)

@@ -165,8 +165,6 @@ Some change the direction of the text after them.
 def visible(text: str) -> str:
     r"""Escape characters with which a name from a file could clear the screen or hide other text.
 
-    Examples
-    --------
     >>> print(visible("a\x1b[2Jb"))
     a\x1b[2Jb
     """

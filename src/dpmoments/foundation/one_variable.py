@@ -28,11 +28,9 @@ _POINT_WEIGHTS = np.tile(0.5 * _WEIGHTS / _PANELS, _PANELS)
 
 
 def log_integral(log_integrand: Callable[[FloatArray], FloatArray], lower: float, upper: float) -> float:
-    """Return the logarithm of the integral of ``exp(log_integrand)`` over a finite interval.
-
-    The vectorized integrand is smooth inside the interval, with one peak, and never evaluated at the ends. The relative error
-    of the integral is around ``1e-13`` beyond that of the integrand.
-    """
+    """Return the logarithm of the integral of ``exp(log_integrand)`` over a finite interval."""
+    # The vectorized integrand is smooth inside the interval, with one peak, and never evaluated at the ends. The
+    # relative error of the integral is around `1e-13` beyond that of the integrand.
     for _ in range(60):
         width = upper - lower
         values = log_integrand(lower + width * _CELL_MIDDLES)
@@ -50,10 +48,9 @@ def log_integral(log_integrand: Callable[[FloatArray], FloatArray], lower: float
 
 
 def log_integral_above(log_integrand: Callable[[FloatArray], FloatArray], lower: float, width: float) -> float:
-    """Return the logarithm of the integral of ``exp(log_integrand)`` from ``lower`` to infinity.
-
-    The integrand falls at least exponentially in the end; ``width`` is any guess of how far the peak reaches above ``lower``.
-    """
+    """Return the logarithm of the integral of ``exp(log_integrand)`` from ``lower`` to infinity."""
+    # The integrand falls at least exponentially in the end; `width` is any guess of how far the peak reaches above
+    # `lower`.
     steps = 2.0 ** np.arange(-60.0, 61.0)
     values = log_integrand(lower + width * steps)
     peak = int(np.argmax(values))
@@ -87,10 +84,8 @@ def log_gamma_density(x: FloatArray, shape: float) -> FloatArray:
 
 
 def stirling_error(shape: float) -> float:
-    """Return the error of Stirling's formula.
-
-    ``log Gamma(s) - ((s - 1/2) log s - s + log(2 pi) / 2)``.
-    """
+    """Return the error of Stirling's formula."""
+    # `log Gamma(s) - ((s - 1/2) log s - s + log(2 pi) / 2)`.
     if shape < 30.0:
         return math.lgamma(shape) - ((shape - 0.5) * math.log(shape) - shape + 0.5 * math.log(2.0 * math.pi))
     s = 1.0 / (shape * shape)
@@ -106,32 +101,9 @@ def brent_root(
     rtol: float = 8.881784197001252e-16,
     maxiter: int = 100,
 ) -> float:
-    """Return a root of a continuous function between two points at which its signs differ.
-
-    Brent's method (1973, "Algorithms for minimization without derivatives", chapter 4). It has the operations of
-    ``scipy.optimize.brentq`` in the same order: the results have the same bits.
-
-    Parameters
-    ----------
-    function : callable
-        It takes and returns a float.
-    low, high : float
-        Two points; the function has different signs there, or is zero at one.
-    xtol, rtol : float
-        The result is within ``xtol + rtol·|root|`` of a root.
-    maxiter : int
-        Maximum number of steps.
-
-    Raises
-    ------
-    ArithmeticError
-        If the signs agree, a value is not a number, or the steps do not suffice.
-
-    Examples
-    --------
-    >>> round(brent_root(lambda x: x * x - 2.0, 0.0, 2.0), 9)
-    1.414213562
-    """
+    """Return a root of a continuous function between two points at which its signs differ."""
+    # Brent's method (1973, "Algorithms for minimization without derivatives", chapter 4). It has the operations of
+    # `scipy.optimize.brentq` in the same order: the results have the same bits.
 
     def value(x: float) -> float:
         result = float(function(x))

@@ -44,10 +44,8 @@ class Watch:
         self._last_sign = -_SECONDS_BETWEEN_SIGNS
 
     def plan(self, n_passes: int | None, n_rows: int | None) -> None:
-        """Set the public facts of a run.
-
-        Its number of passes, and the number of rows (None if private).
-        """
+        """Set the public facts of a run."""
+        # Its number of passes, and the number of rows (None if private).
         self._before, self._of, self._planned = 0, n_passes, True
         if self._bar is not None:
             self._bar.n_rows = n_rows
@@ -122,10 +120,8 @@ class Bar:
 
 @contextmanager
 def watched(progress: bool | Callable[[float | None], None]) -> Iterator[Watch]:
-    """Yield a :class:`Watch`.
-
-    It draws a bar on standard error, calls ``progress``, or does nothing.
-    """
+    """Yield a :class:`Watch`."""
+    # It draws a bar on standard error, calls `progress`, or does nothing.
     if not isinstance(progress, bool):
         yield Watch(progress)
         return

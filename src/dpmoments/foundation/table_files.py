@@ -24,10 +24,8 @@ _READERS = {
 
 
 def sheet_rows(path: Path) -> Iterator[list[Any]]:
-    """Iterate over the rows of a workbook's first sheet, the header first.
-
-    Empty cells are None. Rows without any value are left out, so that none depends on rows below it.
-    """
+    """Iterate over the rows of a workbook's first sheet, the header first."""
+    # Empty cells are None. Rows without any value are left out, so that none depends on rows below it.
     try:
         from python_calamine import CalamineWorkbook
     except ImportError:
@@ -47,10 +45,7 @@ def sheet_names(path: Path) -> list[str]:
 
 @dataclass(frozen=True)
 class StatisticsColumn:
-    """Declared column of a Stata, SPSS or SAS file.
-
-    ``labels`` maps codes to value labels.
-    """
+    """Declared column of a Stata, SPSS or SAS file. ``labels`` maps codes to value labels."""
 
     name: str
     is_text: bool
@@ -155,12 +150,10 @@ class EngineFiles:
 
 
 def expand_paths(pattern: str | Path) -> list[Path]:
-    """Return the files that a path, a glob or a folder names, in sorted order.
-
-    A folder means the files in it that have an ending of Parquet, Feather, CSV, TSV, Excel, Stata, SPSS or SAS, at any
-    depth, except names (of a file or a folder on the way) that begin with a dot or an underscore: writers use these for
-    unfinished and internal files.
-    """
+    """Return the files that a path, a glob or a folder names, in sorted order."""
+    # A folder means the files in it that have an ending of Parquet, Feather, CSV, TSV, Excel, Stata, SPSS or SAS, at
+    # any depth, except names (of a file or a folder on the way) that begin with a dot or an underscore: writers use
+    # these for unfinished and internal files.
     if not str(pattern):
         raise InputFileNotFoundError.of("path-empty")
     path = Path(pattern).expanduser()
@@ -205,10 +198,8 @@ def fixed_folder(pattern: str | Path) -> Path | None:
 
 
 def open_ipc(path: Path, columns: Sequence[int] | None = None, source: Any = None) -> Any:
-    """Open an Arrow IPC file or stream for reading these columns only.
-
-    ``source`` is the file if already open.
-    """
+    """Open an Arrow IPC file or stream for reading these columns only."""
+    # `source` is the file if already open.
     import pyarrow as pa
 
     source = pa.OSFile(str(path)) if source is None else source
@@ -227,11 +218,9 @@ def _is_table(path: Path, folder: Path) -> bool:
 
 
 def write_table(table: Any, path: Path, *, raw_text: bool = False) -> bool:
-    """Write an Arrow table as .parquet, .csv or .tsv, by its ending, completely or not at all.
-
-    In CSV, text and column names that a spreadsheet would run as a formula get an apostrophe before them, unless
-    ``raw_text``; numbers never change, and different texts stay different. Return True if a text got an apostrophe.
-    """
+    """Write an Arrow table as .parquet, .csv or .tsv, by its ending, completely or not at all."""
+    # In CSV, text and column names that a spreadsheet would run as a formula get an apostrophe before them, unless
+    # `raw_text`; numbers never change, and different texts stay different. Return True if a text got an apostrophe.
     ending = path.suffix.lower()
     if ending in PARQUET_ENDINGS:
         import pyarrow.parquet as pq

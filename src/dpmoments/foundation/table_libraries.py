@@ -29,10 +29,8 @@ class LazyModule:
         return getattr(self._module, name)
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        """Return how to rebuild the proxy.
-
-        Engines pickle it with the functions that they send to workers.
-        """
+        """Return how to rebuild the proxy."""
+        # Engines pickle it with the functions that they send to workers.
         return LazyModule, (self._load,)
 
 

@@ -43,20 +43,6 @@ class LineLengths:
     r"""Lengths of a delimited text's lines as Arrow's reader divides it.
 
     Line ends in quotes do not count.
-
-    Parameters
-    ----------
-    longest : int
-        In bytes of UTF-8, without the line end.
-
-    Examples
-    --------
-    >>> lengths = LineLengths(",", '"', 6)
-    >>> lengths.add(b'1,5" x\n1,"a\r\n')
-    >>> lengths.add(b'b')
-    Traceback (most recent call last):
-        ...
-    dpmoments.foundation.text_reading.LongLineError: one of its lines is longer than 6 bytes
     """
 
     def __init__(self, delimiter: str, quote: str | None, longest: int) -> None:
@@ -96,11 +82,9 @@ class LineLengths:
 
 
 def open_utf8(path: Path, text_format: TextFormat, raw: Any = None) -> Any:
-    """Open a file's text, below the skipped lines, as a binary stream of UTF-8.
-
-    ``raw`` is the file as :class:`pyarrow.OSFile`, if the caller needs its position. Decoding is one run from the first
-    byte, so the result does not depend on how the file is divided into reads.
-    """
+    """Open a file's text, below the skipped lines, as a binary stream of UTF-8."""
+    # `raw` is the file as `pyarrow.OSFile`, if the caller needs its position. Decoding is one run from the first byte,
+    # so the result does not depend on how the file is divided into reads.
     raw = pa.OSFile(str(path)) if raw is None else raw
     try:
         stream = pa.CompressedInputStream(raw, pa.Codec.detect(str(path)).name)
@@ -116,12 +100,6 @@ class Utf8Stream:
     Bytes that are not text in it become bytes that are not UTF-8, so that only the value that contains them is
     unreadable. In the first line, which holds the names, they are an error. The first ``skip_lines`` lines (ended by
     LF, CR LF or CR) are skipped.
-
-    Examples
-    --------
-    >>> import io
-    >>> Utf8Stream(io.BytesIO("Größe;12\n".encode("latin-1")), "latin-1").read(100).decode()
-    'Größe;12\n'
     """
 
     def __init__(self, stream: Any, encoding: str, skip_lines: int = 0) -> None:
@@ -203,10 +181,8 @@ _DELIMITERS = {";": '";"', "\t": '"\\t", a tab', "|": '"|"', ",": '","'}
 
 
 def first_line(path: Path, text_format: TextFormat) -> str:
-    """Return the first non-empty line of a file, without its end.
-
-    Line ends in quotes are part of it.
-    """
+    """Return the first non-empty line of a file, without its end."""
+    # Line ends in quotes are part of it.
     encoding = text_format.encoding.upper() if text_format.is_utf8 else text_format.encoding
     fault = InputError.make_message("not-a-text-file", encoding=encoding)
     try:

@@ -25,15 +25,10 @@ _ARRAY_TYPES = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "u
 
 
 def to_plain(value: Any) -> Any:
-    """Convert a value to nested lists, dictionaries, strings and numbers that JSON can hold.
-
-    Arrays, tuples and non-finite floats become dictionaries with one key that begins with a dollar sign; a mapping's
-    own keys that begin with a dollar sign get a second one. A value of any other type is kept as its text: refusing it
-    would lose a release whose budget is already spent.
-
-    >>> to_plain({"shares": (0.5, 0.5), "bound": math.inf})
-    {'shares': {'$tuple': [0.5, 0.5]}, 'bound': {'$float': 'inf'}}
-    """
+    """Convert a value to nested lists, dictionaries, strings and numbers that JSON can hold."""
+    # Arrays, tuples and non-finite floats become dictionaries with one key that begins with a dollar sign; a mapping's
+    # own keys that begin with a dollar sign get a second one. A value of any other type is kept as its text: refusing
+    # it would lose a release whose budget is already spent.
     if isinstance(value, np.ndarray):
         return _array_to_plain(value)
     if isinstance(value, np.generic):
@@ -52,11 +47,7 @@ def to_plain(value: Any) -> Any:
 
 
 def from_plain(value: Any, *, depth: int = 0) -> Any:
-    """Invert :func:`to_plain`; ``depth`` is the nesting level of the value.
-
-    >>> from_plain(to_plain({"shares": (0.5, 0.5), "steps": np.arange(3)}))
-    {'shares': (0.5, 0.5), 'steps': array([0, 1, 2])}
-    """
+    """Invert :func:`to_plain`; ``depth`` is the nesting level of the value."""
     if not isinstance(value, list | dict):
         return value
     if depth > _MAX_DEPTH:
@@ -194,10 +185,8 @@ def check_choice(column: str, option: str, value: object, choices: tuple[str, ..
 
 
 def check_description(column: str, description: object) -> None:
-    """Raise unless ``description`` is None or one line of printable text.
-
-    Control characters, line ends and marks of writing direction could make a page or a terminal show something else.
-    """
+    """Raise unless ``description`` is None or one line of printable text."""
+    # Control characters, line ends and marks of writing direction could make a page or a terminal show something else.
     if description is None:
         return
     if not isinstance(description, str) or not description.strip():
@@ -209,13 +198,7 @@ def check_description(column: str, description: object) -> None:
 
 
 def number_as_text(text: str) -> StatedError:
-    """Return what is wrong with a text in place of a number, and how to write the number.
-
-    >>> print(number_as_text("1,000"))
-    must be a number, got the text '1,000': write 1000
-    >>> print(number_as_text("1,5"))
-    must be a number, got the text '1,5': write 1.5
-    """
+    """Return what is wrong with a text in place of a number, and how to write the number."""
     plain = text.strip()
     number = None
     if re.fullmatch(r"[+-]?\d{1,3}([,_ '’\u00a0\u202f]\d{3})+(\.\d+)?", plain) or re.fullmatch(
@@ -237,11 +220,7 @@ def number_as_text(text: str) -> StatedError:
 
 
 def rounded_up(value: Fraction) -> float:
-    """Return the smallest float that is at least ``value``.
-
-    >>> rounded_up(Fraction(1, 3)) > Fraction(1, 3)
-    True
-    """
+    """Return the smallest float that is at least ``value``."""
     rounded = float(value)
     return rounded if Fraction(rounded) >= value else math.nextafter(rounded, math.inf)
 
@@ -252,11 +231,7 @@ def rounded_down(value: Fraction) -> float:
 
 
 def no_less(loss: float, digits: int = 6) -> str:
-    """Format a loss with ``digits`` significant digits, rounded up.
-
-    >>> no_less(0.1), no_less(1.0000049), no_less(1.00319e-6, 4)
-    ('0.1', '1.00001', '1.004e-06')
-    """
+    """Format a loss with ``digits`` significant digits, rounded up."""
     # From the shortest decimal that is this float: 0.1 is not 0.100001.
     rounded = Context(prec=digits, rounding=ROUND_CEILING).create_decimal(repr(float(loss)))
     return f"{float(rounded):.{digits}g}"

@@ -52,21 +52,11 @@ class RuleFacts:
 
 @dataclass(frozen=True, repr=False)
 class ShiftFacts:
-    """Shift of a column's mean by fill values, among rows that no rule drops.
+    """Shift of a column's mean by fill values, among rows that no rule drops."""
 
-    Attributes
-    ----------
-    cells : int
-        Values put in place of missing or unreadable ones.
-    mean : float
-        Mean with these less the mean of the other values, clipped to the bounds; in original units.
-    noise : float or None
-        Noise SD of the mean of a release with ``budget``, in original units; None if it is not known beforehand.
-    budget : PrivacyBudget
-    """
-
-    cells: int
-    mean: float
+    cells: int  # values put in place of missing or unreadable ones
+    mean: float  # mean with these less the mean of the other values, clipped to the bounds; in original units
+    # noise SD of the mean of a release with `budget`, in original units; None if it is not known beforehand
     noise: float | None
     budget: PrivacyBudget
 
@@ -82,57 +72,30 @@ class ShiftFacts:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ColumnFacts:
-    """Counts of one column's values.
-
-    Attributes
-    ----------
-    empty, infinite : int
-        Missing values: null or NaN (the frame library decides which), and infinite ones.
-    below, above : int
-        Finite values outside the bounds; with a scale range, values beyond the radius from its center.
-    between : int
-        Of a Boolean: values between 0 and 1.
-    unreadable : int
-        Values that are neither missing nor of the kind that the column needs: its ``missing`` rule applies, and a
-        refused type stops a release. In a categorical column such a value is an unknown level.
-    like_numbers : int
-        Those that are text and would be numbers if the column were converted.
-    marks : tuple of (str, str, int)
-        Decimal mark, mark between groups of three digits, and the number of those that are text and would be numbers with
-        them.
-    codes : tuple of CellValue
-        Repeated numbers that make up nearly all of the values below or above the bounds.
-    types : tuple of str
-        Types of the column that stop a release.
-    unreadable_values, unknown_values : tuple of FoundValue
-        Most frequent first; unreadable text by its form, with every digit as 9.
-    complete : bool
-        True if these are all values, False for a sample.
-    unknown : int
-        Values that are not a level.
-    levels : tuple of int
-        Count of every level.
-    shift : ShiftFacts or None
-        None unless the column's rule fills missing values, and it has missing and other values.
-    """
+    """Counts of one column's values."""
 
     column: Column
-    empty: int
+    empty: int  # with `infinite`: missing values: null or NaN (the frame library decides which), and infinite ones
     infinite: int
+    # with `above`: finite values outside the bounds; with a scale range, values beyond the radius from its center
     below: int
     above: int
-    between: int
+    between: int  # of a Boolean: values between 0 and 1
+    # values that are neither missing nor of the kind that the column needs: its `missing` rule applies, and a refused
+    # type stops a release. In a categorical column such a value is an unknown level.
     unreadable: int
-    like_numbers: int
+    like_numbers: int  # those that are text and would be numbers if the column were converted
+    # decimal mark, mark between groups of three digits, and the number of those that are text and would be numbers with them
     marks: tuple[tuple[str, str, int], ...]
-    codes: tuple[CellValue, ...]
-    types: tuple[str, ...]
+    codes: tuple[CellValue, ...]  # repeated numbers that make up nearly all of the values below or above the bounds
+    types: tuple[str, ...]  # types of the column that stop a release
+    # with `unknown_values`: most frequent first; unreadable text by its form, with every digit as 9
     unreadable_values: tuple[FoundValue, ...]
-    unknown: int
+    unknown: int  # values that are not a level
     unknown_values: tuple[FoundValue, ...]
-    complete: bool
-    levels: tuple[int, ...]
-    shift: ShiftFacts | None
+    complete: bool  # true if these are all values, False for a sample
+    levels: tuple[int, ...]  # count of every level
+    shift: ShiftFacts | None  # None unless the column's rule fills missing values, and it has missing and other values
 
     @property
     def missing(self) -> int:
@@ -171,33 +134,18 @@ class AbsentColumn:
 
 @dataclass(frozen=True, repr=False)
 class UnitFacts:
-    """Counts of privacy units.
-
-    Attributes
-    ----------
-    missing : int
-        Rows without a unit.
-    unreadable : int
-        Values that cannot name a unit: the unit's ``missing`` rule applies, and a refused type stops a release.
-    types : tuple of str
-        Types of the column that stop a release.
-    units, rows : int
-        Units with kept rows, and these rows.
-    units_over, rows_of_units_over : int
-        Units above the contribution bound, and their rows.
-    beyond : int
-        Rows of these above the bound.
-    """
+    """Counts of privacy units."""
 
     privacy_unit: PrivacyUnit
-    missing: int
+    missing: int  # rows without a unit
+    # values that cannot name a unit: the unit's `missing` rule applies, and a refused type stops a release
     unreadable: int
-    types: tuple[str, ...]
-    units: int
+    types: tuple[str, ...]  # types of the column that stop a release
+    units: int  # with `rows`: units with kept rows, and these rows
     rows: int
-    units_over: int
+    units_over: int  # with `rows_of_units_over`: units above the contribution bound, and their rows
     rows_of_units_over: int
-    beyond: int
+    beyond: int  # rows of these above the bound
 
     @property
     def stops(self) -> bool:
@@ -227,47 +175,22 @@ class UnitFacts:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TableFacts:
-    """Counts of a table's rows.
-
-    Attributes
-    ----------
-    rows : int
-        Rows read.
-    kept : int
-        Rows that a release counts: not dropped, and within the contribution bound.
-    stopping : int
-        Rows with a value that stops a release.
-    whole : int
-        Kept rows without such a value, before the contribution bound.
-    shortened : int
-        Those that the row-norm bound, or the ball, scales down.
-    rules : tuple of RuleFacts
-        Every rule that can drop rows, in schema order, those of a privacy unit last.
-    derived : mapping of str to int
-        Derived feature → rows in which it uses a clipped or filled-in value.
-    ragged : int
-        Lines of delimited files with more or fewer fields than the first, which stop a release; not among the rows.
-    failures : tuple of str
-        Files that could not be read to their end.
-    unit : UnitFacts or None
-        With a privacy unit.
-    absent : tuple of AbsentColumn
-        Columns of the schema that the table lacks; ``schema`` has the others.
-    """
+    """Counts of a table's rows."""
 
     schema: Schema
-    rows: int
-    kept: int
-    stopping: int
-    whole: int
-    shortened: int
+    rows: int  # rows read
+    kept: int  # rows that a release counts: not dropped, and within the contribution bound
+    stopping: int  # rows with a value that stops a release
+    whole: int  # kept rows without such a value, before the contribution bound
+    shortened: int  # those that the row-norm bound, or the ball, scales down
     columns: tuple[ColumnFacts, ...]
-    rules: tuple[RuleFacts, ...]
-    derived: Mapping[str, int]
+    rules: tuple[RuleFacts, ...]  # every rule that can drop rows, in schema order, those of a privacy unit last
+    derived: Mapping[str, int]  # derived feature → rows in which it uses a clipped or filled-in value
+    # lines of delimited files with more or fewer fields than the first, which stop a release; not among the rows
     ragged: int
-    failures: tuple[str, ...]
-    unit: UnitFacts | None = None
-    absent: tuple[AbsentColumn, ...] = ()
+    failures: tuple[str, ...]  # files that could not be read to their end
+    unit: UnitFacts | None = None  # with a privacy unit
+    absent: tuple[AbsentColumn, ...] = ()  # columns of the schema that the table lacks; `schema` has the others
 
     @property
     def stops(self) -> bool:
@@ -331,13 +254,7 @@ def _plain_value(sample: FoundValue) -> dict[str, Any]:
 
 
 def nearest_level(value: CellValue, levels: Sequence[str | int]) -> tuple[str | int | None, bool]:
-    """Return the most similar declared level, and True if only the spelling differs.
-
-    >>> nearest_level(("text", " icu"), ["A", "B", "ICU"]), nearest_level(("text", "01"), [1, 2])
-    (('ICU', True), (1, True))
-    >>> nearest_level(("text", "surgrey"), ["surgery", "medicine"]), nearest_level(("text", "x"), ["surgery"])
-    (('surgery', False), (None, False))
-    """
+    """Return the most similar declared level, and True if only the spelling differs."""
     if value[0] not in ("text", "number"):
         return None, False
     text = _folded(value[1])

@@ -439,11 +439,9 @@ def survey_table(
     threads: int | None = None,
     on_block: Callable[[int], None] | None = None,
 ) -> tuple[SurveyCounts, list[str]]:
-    """Check a table in one pass, file by file.
-
-    Return also the files that could not be read to their end, in text that quotes no value; rows read before are
-    counted.
-    """
+    """Check a table in one pass, file by file."""
+    # Return also the files that could not be read to their end, in text that quotes no value; rows read before are
+    # counted.
     if isinstance(source, EngineSource):
         found_there: tuple[SurveyCounts, list[str]]
         found_there = source.mapped(_survey_of_partition, _merged_surveys, (SurveyCounts(), []), on_block)

@@ -62,63 +62,32 @@ class UnreadableColumn:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class NumberCells:
-    """Values of a numeric column.
+    """Values of a numeric column."""
 
-    Attributes
-    ----------
-    values : ndarray of shape (n,)
-        NaN if missing or unreadable.
-    unreadable : ndarray of bool, shape (n,)
-        Values that stop a release.
-    kind : str or None
-        The column's type, if it stops a release, whatever the values.
-    counts : mapping of CellValue to int
-        Counts of the unreadable values; text by its form, so that it reveals no number.
-    like_numbers : int
-        Count of those that are text and would be numbers.
-    marks : mapping of (str, str) to int
-        Count of those that are text and would be numbers with another decimal mark, and another mark between groups of three
-        digits.
-    """
-
-    values: FloatArray
-    unreadable: BoolArray
-    kind: str | None = None
+    values: FloatArray  # (n,), NaN if missing or unreadable
+    unreadable: BoolArray  # (n,), values that stop a release
+    kind: str | None = None  # the column's type, if it stops a release, whatever the values
+    # counts of the unreadable values; text by its form, so that it reveals no number
     counts: Mapping[CellValue, int] = field(default_factory=dict)
-    like_numbers: int = 0
+    like_numbers: int = 0  # count of those that are text and would be numbers
+    # count of those that are text and would be numbers with another decimal mark, and mark between groups of three digits
     marks: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LevelCells:
-    """Values of a categorical column.
+    """Values of a categorical column."""
 
-    Attributes
-    ----------
-    codes : ndarray of shape (n,)
-        From :func:`dpmoments.cells.reading.level_codes`; MISSING if unreadable.
-    unreadable, kind
-        As in :class:`NumberCells`; an unreadable value is an unknown level if the column's type can hold levels.
-    unknown : mapping of CellValue to int
-        Counts of values that are not a level.
-    """
-
-    codes: CodeArray
+    codes: CodeArray  # (n,), from `dpmoments.cells.reading.level_codes`; MISSING if unreadable
+    # with `kind`: as in `NumberCells`; an unreadable value is an unknown level if the column's type can hold levels
     unreadable: BoolArray
     kind: str | None = None
-    unknown: Mapping[CellValue, int] = field(default_factory=dict)
+    unknown: Mapping[CellValue, int] = field(default_factory=dict)  # counts of values that are not a level
 
 
 def read_number_cells(cells: Any, column: NumberColumn, *, written: TextFormat | None = None) -> NumberCells:
-    """Read the values of a numeric column, whatever they hold.
-
-    As bytes of a text file, in the format ``written``.
-
-    >>> from dpmoments.schema.columns import Numeric
-    >>> read = read_number_cells(np.array([1, "12.5", "n/a", None], dtype=object), Numeric("age", 0, 120))
-    >>> read.values.tolist(), read.unreadable.tolist(), read.like_numbers, dict(read.counts)
-    ([1.0, nan, nan, nan], [False, True, True, False], 1, {('form', 'n/a'): 1})
-    """
+    """Read the values of a numeric column, whatever they hold."""
+    # As bytes of a text file, in the format `written`.
     if isinstance(cells, UnreadableColumn):
         return NumberCells(np.full(cells.n_cells, np.nan), np.ones(cells.n_cells, dtype=bool), cells.kind)
     if written is not None:
@@ -149,14 +118,8 @@ def read_number_cells(cells: Any, column: NumberColumn, *, written: TextFormat |
 
 
 def read_level_cells(cells: Any, column: Categorical, *, written: TextFormat | None = None) -> LevelCells:
-    """Read the values of a categorical column, like :func:`read_number_cells`.
-
-    Whatever they hold.
-
-    >>> read = read_level_cells(pa.array(["A", "a", "a", None]), Categorical("ward", ["A", "B"]))
-    >>> read.codes.tolist(), dict(read.unknown)
-    ([0, -1, -1, -2], {('text', 'a'): 2})
-    """
+    """Read the values of a categorical column, like :func:`read_number_cells`."""
+    # Whatever they hold.
     if isinstance(cells, UnreadableColumn):
         return LevelCells(np.full(cells.n_cells, MISSING), np.ones(cells.n_cells, dtype=bool), cells.kind)
     held, broken = cells, np.zeros(len(cells), dtype=bool)
@@ -330,14 +293,8 @@ class UnitCells:
 
 
 def read_unit_cells(cells: Any, column: str, *, written: TextFormat | None = None) -> UnitCells:
-    """Read the values of the privacy unit's column, like :func:`read_number_cells`.
-
-    Whatever they hold.
-
-    >>> read = read_unit_cells(pa.array([7.0, 7.5, None]), "person_id")
-    >>> read.ids.to_pylist(), read.unreadable.tolist()
-    ([b'7', None, None], [False, True, False])
-    """
+    """Read the values of the privacy unit's column, like :func:`read_number_cells`."""
+    # Whatever they hold.
     if isinstance(cells, UnreadableColumn):
         return UnitCells(pa.nulls(cells.n_cells, pa.large_binary()), np.ones(cells.n_cells, dtype=bool), cells.kind)
     unreadable = np.zeros(len(cells), dtype=bool)

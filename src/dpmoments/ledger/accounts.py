@@ -97,18 +97,10 @@ class Losses:
 
 
 def losses_of(cost: PrivacyBudget, unit: LossUnit, neighbors: Neighbors, relation: Neighbors) -> Losses:
-    """Return the loss of a release under the relation of a grant.
-
-    ``unit`` is the one in which the losses of its draws add up. If the cost is for ``add_remove`` and the grant for
-    ``replace_one``, it counts twice in ε and μ and four times in ρ, since a replaced row is one removed and one added. There is
-    no conversion the other way.
-
-    Examples
-    --------
-    >>> one = losses_of(PrivacyBudget.pure(0.1), LossUnit.EPSILON, Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE)
-    >>> one.epsilon, round(float(one.rho), 4)
-    (Fraction(1, 5), 0.0199)
-    """
+    """Return the loss of a release under the relation of a grant."""
+    # `unit` is the one in which the losses of its draws add up. If the cost is for `add_remove` and the grant for
+    # `replace_one`, it counts twice in ε and μ and four times in ρ, since a replaced row is one removed and one added.
+    # There is no conversion the other way.
     steps = 1
     if neighbors is not relation:
         if neighbors is Neighbors.REPLACE_ONE:
@@ -175,10 +167,8 @@ class Sums:
         return any(all(self._keeps(name, grant.bounds) for name in rule) for rule in self.rules(grant))
 
     def rules(self, grant: Grant) -> tuple[tuple[str, ...], ...]:
-        """Return the composition rules, each a set of sums that must be within the grant's limits.
-
-        The rules together are one privacy filter: the shares of δ they may use add up to the grant's δ.
-        """
+        """Return the composition rules, each a set of sums that must be within the grant's limits."""
+        # The rules together are one privacy filter: the shares of δ they may use add up to the grant's δ.
         if grant.kind is GrantKind.PURE:
             return (("epsilon",),) if self.amounts[1] == 0 else ()
         if grant.kind is GrantKind.ZCDP:
@@ -460,25 +450,17 @@ _FIXED = ("kind", "neighbors", "unit", "composition")
 
 @dataclass(frozen=True)
 class Account:
-    """Budget of one dataset.
-
-    Attributes
-    ----------
-    grant : Grant
-        The latest grant.
-    n_released, n_open, n_refunded : int
-        Committed reservations; reservations neither committed nor refunded, which count as spent forever; refunded ones.
-    changes : tuple of str
-        What each later grant changed while something was spent, why, and who decided it.
-    """
+    """Budget of one dataset."""
 
     dataset: str
-    grant: Grant
+    grant: Grant  # the latest grant
     sums: Sums
+    # with `n_open` and `n_refunded`: committed reservations; reservations neither committed nor refunded, which count
+    # as spent forever; refunded ones
     n_released: int = 0
     n_open: int = 0
     n_refunded: int = 0
-    changes: tuple[str, ...] = ()
+    changes: tuple[str, ...] = ()  # what each later grant changed while something was spent, why, and who decided it
 
     @property
     def spent(self) -> Amount:
@@ -537,10 +519,8 @@ class Account:
         raise BudgetExceededError(Message("budget-exceeded", **asked, **spent))
 
     def is_raised_by(self, grant: Grant) -> bool:
-        """Return True if a grant of the same kind allows more than the present one.
-
-        Only if some of it is spent.
-        """
+        """Return True if a grant of the same kind allows more than the present one."""
+        # Only if some of it is spent.
         alike = all(getattr(grant, what) == getattr(self.grant, what) for what in _FIXED)
         if not self.sums.n_releases or not alike:
             return False

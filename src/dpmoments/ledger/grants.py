@@ -30,10 +30,8 @@ _MAX_RATIO_LENGTH = 2_500
 
 
 def as_written(number: float) -> Fraction:
-    """Return the decimal number that a float is written as (0.1 is one tenth).
-
-    The float differs from it by at most one part in 2⁵³ (``docs/evidence/derivations/ledger.md``, Rounding).
-    """
+    """Return the decimal number that a float is written as (0.1 is one tenth)."""
+    # The float differs from it by at most one part in 2⁵³ (`docs/evidence/derivations/ledger.md`, Rounding).
     return Fraction(repr(float(number)))
 
 

@@ -684,10 +684,8 @@ class Ledger:
             write(action, known.dataset, {"reservation": entry.number})
 
     def _other_names(self, dataset: str, content: bytes) -> set[str]:
-        """Record a keyed fingerprint of a released table; return the other datasets that have it.
-
-        ``content`` is a private function of the table. So is the result.
-        """
+        """Record a keyed fingerprint of a released table; return the other datasets that have it."""
+        # `content` is a private function of the table. So is the result.
         with self._kept.file.opened(writing=True) as connection:
             keys = connection.execute("SELECT key FROM table_key").fetchall()
             if len(keys) != 1 or not isinstance(keys[0][0], str) or len(keys[0][0]) != 2 * _KEY_BYTES:

@@ -91,10 +91,8 @@ class AdaptiveBallPlan(Plan):
 
     @property
     def guaranteed_error(self) -> float:
-        """Worst-case RMSE over all tables, at the public bounds.
-
-        In a ball of radius r it is at most r² times as large.
-        """
+        """Worst-case RMSE over all tables, at the public bounds."""
+        # In a ball of radius r it is at most r² times as large.
         return self.guaranteed.expected_error
 
     @property
@@ -169,10 +167,8 @@ class AdaptiveBallPlan(Plan):
 
     @cached_property
     def numbers(self) -> BallOfNumbers | None:
-        """Features of a ball of numbers; None if the schema has none.
-
-        Also None if the lattice is too coarse.
-        """
+        """Features of a ball of numbers; None if the schema has none."""
+        # Also None if the lattice is too coarse.
         bits = self.guaranteed.bits
         found = BallOfNumbers.of(self.guaranteed.levels, radius_at(SMALLEST_INDEX), bits)
         if found is None:
@@ -194,10 +190,9 @@ class AdaptiveBallPlan(Plan):
     def last_step(
         self, left: PrivacyBudget, *, in_ball: bool = False, radius_of_numbers: float | None = None
     ) -> GaussianPlan | MatrixLaplacePlan:
-        """Return the joint release with the remaining budget.
-
-        It is at the public bounds, in a ball about the mean, or has only its numbers in a ball of a radius of the search.
-        """
+        """Return the joint release with the remaining budget."""
+        # It is at the public bounds, in a ball about the mean, or has only its numbers in a ball of a radius of the
+        # search.
         shape = self.shape
         if radius_of_numbers is not None:
             assert self.numbers is not None
@@ -211,27 +206,21 @@ class AdaptiveBallPlan(Plan):
         return replace(self.shape, levels=levels, mean_weight=weight)
 
     def noise_saved_by_point(self, left: PrivacyBudget, numbers: BallOfNumbers | None) -> float:
-        """Return the noise that a ball of radius 0 would save, for rows of norm 1.
-
-        It is the noise about 0, or about the center of levels in proportion to a row's squared norm there.
-        """
+        """Return the noise that a ball of radius 0 would save, for rows of norm 1."""
+        # It is the noise about 0, or about the center of levels in proportion to a row's squared norm there.
         if numbers is None:
             return self.noise_about_zero(left)
         return self.last_step(left).expected_error / numbers.levels.row_square
 
     def noise_about_zero(self, left: PrivacyBudget) -> float:
-        """Return the noise at the public bounds about 0, by which a ball is judged.
-
-        About the center of levels there is less, but a ball about the mean also has less noise from means.
-        """
+        """Return the noise at the public bounds about 0, by which a ball is judged."""
+        # About the center of levels there is less, but a ball about the mean also has less noise from means.
         about_zero = replace(self.shape, levels=None)
         return _joint(about_zero, left, self.neighbors, bits=self.guaranteed.bits).expected_error
 
     def model_entries(self, diagnostics: Mapping[str, Any], receipt: Receipt) -> Mapping[str, Any]:
-        """Return the model's entries from the receipt.
-
-        Refuse draws that no run with these diagnostics makes.
-        """
+        """Return the model's entries from the receipt."""
+        # Refuse draws that no run with these diagnostics makes.
         radius, relative, numbers = self._recorded_ball(diagnostics)
         made = tuple(draw.sensitivity.name for draw in receipt.draws)
         in_ball, is_public = radius is not None, self.count_is_public
@@ -249,10 +238,8 @@ class AdaptiveBallPlan(Plan):
         return self.last_step(left.as_budget, in_ball=True).model.in_ball(radius).to_dict()
 
     def _recorded_ball(self, diagnostics: Mapping[str, Any]) -> tuple[float | None, float | None, BallOfNumbers | None]:
-        """Return the recorded radius, as the search has it, and the ball of numbers.
-
-        The latter is None for a ball of whole rows.
-        """
+        """Return the recorded radius, as the search has it, and the ball of numbers."""
+        # The latter is None for a ball of whole rows.
         radius = BallEvidence.recorded_radius(diagnostics)
         numbers = self.numbers if radius is not None and diagnostics.get("numbers_alone") is True else None
         unit = 1.0 if numbers is None else numbers.unit
@@ -403,10 +390,8 @@ def _joint(
 
 
 def allowed_excess(evidence: BallEvidence, noise: float, rows_beyond: int) -> float:
-    """Return the largest noisy excess with which a ball is accepted.
-
-    ``noise`` is for rows in the unit ball about 0.
-    """
+    """Return the largest noisy excess with which a ball is accepted."""
+    # `noise` is for rows in the unit ball about 0.
     room = evidence.room_for_outlying_rows
     multiple, deviations = (
         room * small + (1.0 - room) * large for small, large in (MAX_CLIPPING_PER_NOISE, _MAX_DEVIATIONS)

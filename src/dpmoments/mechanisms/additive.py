@@ -88,20 +88,11 @@ def choose_augmentation(
 
 @dataclass(frozen=True)
 class AdditivePlan(Plan):
-    """Uncorrelated noise on the entries of the augmented Gram matrix.
+    """Uncorrelated noise on the entries of the augmented Gram matrix."""
 
-    Attributes
-    ----------
-    augmentation : float
-        w, a multiple of 1/64; 0 for a Gram matrix without count and mean.
-    bits : int
-        Lattice exponent: rows are multiples of 2^−bits, the Gram matrix of 2^(−2·bits).
-    levels : LevelCoordinates or None
-        Coordinates in which the noise is added, about the public center of levels; None: the encoded features.
-    """
-
-    augmentation: float
-    bits: int
+    augmentation: float  # w, a multiple of 1/64; 0 for a Gram matrix without count and mean
+    bits: int  # lattice exponent: rows are multiples of 2^−bits, the Gram matrix of 2^(−2·bits)
+    # coordinates in which the noise is added, about the public center of levels; None: the encoded features
     levels: LevelCoordinates | None = field(default=None, kw_only=True)
 
     family: ClassVar[str]
@@ -164,10 +155,8 @@ class AdditivePlan(Plan):
 
     @abstractmethod
     def add_noise(self, privacy_filter: PrivacyFilter, what: Query, query: IntegerArray) -> FloatArray:
-        """Return the noisy augmented Gram matrix, unit-ball units.
-
-        ``query`` is in units of 2^(−2·bits).
-        """
+        """Return the noisy augmented Gram matrix, unit-ball units."""
+        # `query` is in units of 2^(−2·bits).
 
     @property
     def passes(self) -> int | None:
@@ -221,10 +210,8 @@ def choose_augmentation_about_levels(
     sensitivity: Callable[[MomentShape, Neighbors, float], float],
     **assumed: float,
 ) -> float:
-    """Choose the appended constant for noise in coordinates of levels, if the shape has them.
-
-    Otherwise by :func:`choose_augmentation` with the other arguments.
-    """
+    """Choose the appended constant for noise in coordinates of levels, if the shape has them."""
+    # Otherwise by `choose_augmentation` with the other arguments.
 
     def of_constant(w: float) -> float:
         return sensitivity(shape, neighbors, w)
@@ -236,20 +223,16 @@ def choose_augmentation_about_levels(
 
 
 def augmented_dimension(n_features: int, augmentation: float) -> int:
-    """Return the entries of the augmented row z = (w, x).
-
-    d + 1, or d if ``augmentation`` (w) is 0.
-    """
+    """Return the entries of the augmented row z = (w, x)."""
+    # d + 1, or d if `augmentation` (w) is 0.
     return n_features + (1 if augmentation else 0)
 
 
 def taken_apart(
     matrix: FloatArray, augmentation: float, count: float | None, diagnostics: Mapping[str, Any] | None = None
 ) -> RunResult:
-    """Split a noisy :func:`augmented_gram` (unit-ball units) into count, sum and Gram matrix.
-
-    ``count`` if known otherwise.
-    """
+    """Split a noisy :func:`augmented_gram` (unit-ball units) into count, sum and Gram matrix."""
+    # `count` if known otherwise.
     result: Mapping[str, Any] = {} if diagnostics is None else diagnostics
     if not augmentation:
         return RunResult(count=count, sum=None, gram=matrix, diagnostics=result)
@@ -262,10 +245,8 @@ def taken_apart(
 
 
 def augmented_gram(moments: Moments, augmentation: float, *, count: bool = True) -> IntegerArray:
-    """Return Σ z zᵀ for z = (w, x) in exact integers.
-
-    The shape is (d, d) if w is 0. Without ``count`` the entry w²n is 0.
-    """
+    """Return Σ z zᵀ for z = (w, x) in exact integers."""
+    # The shape is (d, d) if w is 0. Without `count` the entry w²n is 0.
     if not augmentation:
         return moments.gram
     lattice_w = round(augmentation * 2**moments.bits)

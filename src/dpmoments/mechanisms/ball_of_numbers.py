@@ -35,27 +35,16 @@ See :mod:`dpmoments.mechanisms.level_coordinates`.
 
 @dataclass(frozen=True)
 class BallOfNumbers:
-    """Features of a schema that a ball of numbers clips: neither levels nor Booleans.
+    """Features of a schema that a ball of numbers clips: neither levels nor Booleans."""
 
-    Attributes
-    ----------
-    levels : LevelCoordinates
-        Coordinates of the rows at the public bounds.
-    features : tuple of int
-    square : int
-        Largest squared norm of these features, in units of 2⁻³².
-    """
-
-    levels: LevelCoordinates
+    levels: LevelCoordinates  # coordinates of the rows at the public bounds
     features: tuple[int, ...]
-    square: int
+    square: int  # largest squared norm of these features, in units of 2⁻³²
 
     @classmethod
     def of(cls, levels: LevelCoordinates | None, smallest: float, bits: int) -> BallOfNumbers | None:
-        """Return the features; None without levels or numbers.
-
-        Also None if a ball of the radius ``smallest``, a fraction of their largest norm, is too small for the lattice.
-        """
+        """Return the features; None without levels or numbers."""
+        # Also None if a ball of the radius `smallest`, a fraction of their largest norm, is too small for the lattice.
         if levels is None or bits < LATTICE_BITS:
             return None
         still = {feature for block in levels.blocks for feature in range(block.start, block.stop)} | set(levels.flags)
@@ -76,12 +65,10 @@ class BallOfNumbers:
         return math.floor(radius * self.unit * 2.0**bits)
 
     def pays(self, center: FloatArray) -> bool:
-        """Return True if levels are better not clipped, by the noisy center of the rows.
-
-        With shares p the squared distance of a row's level from them is 1 − 2p_l + ‖p‖², of mean 1 − ‖p‖² and variance
-        4(Σp³ − ‖p‖⁴); that of a Boolean has mean 1 − m² and variance 4m²(1 − m²). For independent columns the mean plus
-        ``_DEVIATIONS`` SDs is compared with the squared norm about the public center, and so is the mean.
-        """
+        """Return True if levels are better not clipped, by the noisy center of the rows."""
+        # With shares p the squared distance of a row's level from them is 1 − 2p_l + ‖p‖², of mean 1 − ‖p‖² and
+        # variance 4(Σp³ − ‖p‖⁴); that of a Boolean has mean 1 − m² and variance 4m²(1 − m²). For independent columns
+        # the mean plus `_DEVIATIONS` SDs is compared with the squared norm about the public center, and so is the mean.
         reach = variance = norm = 0.0
         for block in self.levels.blocks:
             energy = (self.levels.steps[block.start] / LATTICE) ** 2

@@ -149,10 +149,7 @@ class BallBudget:
         return noise_deviation(self.center_scale(share), pure=self.pure) * math.sqrt(self.n_features)
 
     def screen_share(self, least_rows: float) -> float | None:
-        """Return the budget share of screening at one large radius.
-
-        None if it would cost too much.
-        """
+        """Return the budget share of screening at one large radius. None if it would cost too much."""
         share = self.share_for(_SCREEN_ROWS * least_rows / _SCREEN_NOISE)
         return None if share > _SCREEN_SHARES[1] else max(share, _SCREEN_SHARES[0])
 
@@ -271,10 +268,8 @@ class RowDistances:
     def of(
         cls, rows: Rows, center: FloatArray, features: tuple[int, ...] | None = None, unit: float = 1.0
     ) -> RowDistances:
-        """Count the distances in one pass over the table.
-
-        They are in all features or in some, in units of ``unit``.
-        """
+        """Count the distances in one pass over the table."""
+        # They are in all features or in some, in units of `unit`.
         edges = np.array([radius_at(index) for index in range(_INNERMOST, _OUTERMOST - 1, -1)])
         counted = rows.histogram(_DistanceFromCenter(center, features, unit), edges)
         from_outside = np.concatenate([[counted.above], counted.counts[::-1]])
@@ -290,11 +285,10 @@ class RowDistances:
         return noisy > allowed
 
     def radius(self, privacy_filter: PrivacyFilter, budget: BallBudget, share: float, rows_beyond: int) -> int:
-        """Return the index of a radius with about ``rows_beyond`` rows outside; below 0: the bounds.
-
-        **Privacy.** That share of the budget. Under pure ε by the exponential mechanism with the score minus the distance of
-        N(r) from K and a public preference, 0 in place of N(r) for the public bounds; under ρ by noisy comparisons.
-        """
+        """Return the index of a radius with about ``rows_beyond`` rows outside; below 0: the bounds."""
+        # **Privacy.** That share of the budget. Under pure ε by the exponential mechanism with the score minus the
+        # distance of N(r) from K and a public preference, 0 in place of N(r) for the public bounds; under ρ by noisy
+        # comparisons.
         part = budget.part(share)
         if budget.pure:
             indices = (_EVERY_ROW, *radius_indices(pure=True))
@@ -364,10 +358,8 @@ def radius_indices(pure: bool) -> tuple[int, ...]:
 
 
 def possible_draws(*, pure: bool, count_is_public: bool, in_ball: bool) -> frozenset[tuple[str, ...]]:
-    """Return every sequence of draws that a run can end after.
-
-    Draws are named by their sensitivities.
-    """
+    """Return every sequence of draws that a run can end after."""
+    # Draws are named by their sensitivities.
     counted, excess, rows_sum = (
         ("count_l1", "share_of_rows_l1", "row_sum_l1") if pure else ("count", "share_of_rows", "row_sum_l2")
     )
@@ -409,27 +401,15 @@ _CLEAR = 3.0
 
 @dataclass(frozen=True)
 class BallEvidence:
-    """Noisy evidence on the rows outside a ball.
-
-    Attributes
-    ----------
-    rows_beyond, rows_deviation : float
-        Their noisy number (NaN before it is queried), and its noise SD.
-    excess, excess_deviation : float
-        Their noisy clipped excess Σ(‖x − c‖² − r²), and its noise SD.
-    farthest : float
-        Largest possible distance of a row from the center.
-    pure : bool
-        True if the noise is Laplace noise.
-    """
+    """Noisy evidence on the rows outside a ball."""
 
     radius: float
-    rows_beyond: float
+    rows_beyond: float  # with `rows_deviation`: their noisy number (NaN before it is queried), and its noise SD
     rows_deviation: float
-    excess: float
+    excess: float  # with `excess_deviation`: their noisy clipped excess Σ(‖x − c‖² − r²), and its noise SD
     excess_deviation: float
-    farthest: float
-    pure: bool
+    farthest: float  # largest possible distance of a row from the center
+    pure: bool  # true if the noise is Laplace noise
 
     @classmethod
     def measured(
@@ -490,11 +470,9 @@ class BallEvidence:
         return self.excess > self.excess_of_near_rows(rows_beyond) + _CLEAR * self.excess_deviation
 
     def diagnostics(self, noisy: RunResult, unit: float = 1.0) -> dict[str, Any]:
-        """Bound what clipping did to the moments, from evidence in this unit.
-
-        It takes at most E/n off the trace of the second moment about the center, E the excess, and moves the mean by at most
-        E/(2rn), since ‖x − c‖² − r² ≥ 2r(‖x − c‖ − r).
-        """
+        """Bound what clipping did to the moments, from evidence in this unit."""
+        # It takes at most E/n off the trace of the second moment about the center, E the excess, and moves the mean by
+        # at most E/(2rn), since ‖x − c‖² − r² ≥ 2r(‖x − c‖ − r).
         law, count = None if noisy.model is None else noisy.model.fixed_law, noisy.count
         assert law is not None
         assert count is not None

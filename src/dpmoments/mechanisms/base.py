@@ -49,24 +49,15 @@ PlanType = TypeVar("PlanType", bound="CalibratedPlan[Any]", covariant=True)
 
 @dataclass(frozen=True)
 class CalibratedPlan(ABC, Generic[Noisy]):
-    """Calibrated mechanism of any kind, made without data.
-
-    Attributes
-    ----------
-    shape : MomentShape
-    cost : PrivacyBudget
-        Exact privacy loss of :meth:`run`.
-    count_loss : PrivacyBudget or None
-        Part of it for the number of rows, if that is private and has its own planned draw.
-    chosen_because : Message or None
-        Reason for the choice by ``auto``, and how to do better; None if the mechanism was named.
-    """
+    """Calibrated mechanism of any kind, made without data."""
 
     mechanism: ConfiguredMechanism[Any]
     shape: MomentShape
     neighbors: Neighbors
-    cost: PrivacyBudget
+    cost: PrivacyBudget  # exact privacy loss of `run`
+    # part of it for the number of rows, if that is private and has its own planned draw
     count_loss: PrivacyBudget | None = field(default=None, kw_only=True)
+    # reason for the choice by `auto`, and how to do better; None if the mechanism was named
     chosen_because: Message | None = field(default=None, kw_only=True)
 
     arithmetic: ClassVar[Arithmetic] = Arithmetic.IDEALIZED
@@ -105,10 +96,8 @@ class CalibratedPlan(ABC, Generic[Noisy]):
 
     @abstractmethod
     def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> Noisy:
-        """Read the rows and ask for noise.
-
-        The one step that spends the budget, by a filter opened for this run.
-        """
+        """Read the rows and ask for noise."""
+        # The one step that spends the budget, by a filter opened for this run.
 
     @property
     def count_is_public(self) -> bool:
@@ -116,10 +105,8 @@ class CalibratedPlan(ABC, Generic[Noisy]):
         return self.shape.count_is_public(self.neighbors)
 
     def released_count(self, count: int, privacy_filter: PrivacyFilter) -> float | None:
-        """Return the number of rows.
-
-        Exact if public, noisy if a separate draw was planned, else None.
-        """
+        """Return the number of rows."""
+        # Exact if public, noisy if a separate draw was planned, else None.
         if self.count_loss is not None:
             return noisy_count(count, privacy_filter, self.count_loss, self.neighbors)
         return float(count) if self.count_is_public else None
@@ -294,26 +281,20 @@ class Plan(CalibratedPlan[RunResult]):
         return None
 
     def model_entries(self, diagnostics: Mapping[str, Any], receipt: Receipt) -> Mapping[str, Any] | None:
-        """Return the entries of a run's noise model that its record implies.
-
-        None if the run states no model.
-        """
+        """Return the entries of a run's noise model that its record implies."""
+        # None if the run states no model.
         del diagnostics, receipt
         return None if self.model is None else self.model.to_dict()
 
     def has_center(self, diagnostics: Mapping[str, Any]) -> bool | None:
-        """Return True if a run's moments are about a private center.
-
-        None if its record does not say.
-        """
+        """Return True if a run's moments are about a private center."""
+        # None if its record does not say.
         del diagnostics
         return None
 
     def bounds_of_run(self, release: Recorded) -> Mapping[str, float]:
-        """Return diagnostics of a run that follow from the rest of its record.
-
-        These are bounds computed from noisy answers and the noise of their draws.
-        """
+        """Return diagnostics of a run that follow from the rest of its record."""
+        # These are bounds computed from noisy answers and the noise of their draws.
         del release
         return {}
 
@@ -329,10 +310,8 @@ class Plan(CalibratedPlan[RunResult]):
 
     @property
     def guaranteed_error(self) -> float | None:
-        """Worst-case expected error over all tables.
-
-        It is stated if the error depends on the table and a bound is known.
-        """
+        """Worst-case expected error over all tables."""
+        # It is stated if the error depends on the table and a bound is known.
         return None
 
     @property
@@ -346,11 +325,9 @@ class Plan(CalibratedPlan[RunResult]):
         return None if self.expected_error is None else ErrorsOnTable(self.expected_error, self.expected_sum_error)
 
     def errors_on(self, assumed: SyntheticSpectrum, privacy_filters: Iterable[PrivacyFilter]) -> ErrorsOnTable:
-        """Return RMS errors on an assumed table: in closed form, or from runs on synthetic rows.
-
-        ``assumed`` holds public guesses; no private row is read, so a fixed seed is harmless. ``privacy_filters`` are opened
-        for this plan, one per run; none is used for a closed form.
-        """
+        """Return RMS errors on an assumed table: in closed form, or from runs on synthetic rows."""
+        # `assumed` holds public guesses; no private row is read, so a fixed seed is harmless. `privacy_filters` are
+        # opened for this plan, one per run; none is used for a closed form.
         exact = self.exact_errors_on(assumed)
         if exact is not None:
             return exact
@@ -361,7 +338,4 @@ class Plan(CalibratedPlan[RunResult]):
 
 @dataclass(frozen=True)
 class Mechanism(ConfiguredMechanism[Plan]):
-    """Frozen options of one algorithm for the second moment.
-
-    Count and mean are optional.
-    """
+    """Frozen options of one algorithm for the second moment. Count and mean are optional."""

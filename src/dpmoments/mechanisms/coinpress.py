@@ -73,18 +73,10 @@ def _upper(first: FloatArray, second: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Observation:
-    """Measurement of one step, in the coordinates of the present one.
+    """Measurement of one step, in the coordinates of the present one."""
 
-    Attributes
-    ----------
-    covariance : ndarray of shape (d, d)
-        Noisy; at most Cov(w) up to its noise.
-    noise : ndarray of shape (d, d)
-        vᵀ·noise·v is the standard deviation of vᵀ·covariance·v.
-    """
-
-    covariance: FloatArray
-    noise: FloatArray
+    covariance: FloatArray  # (d, d), noisy; at most Cov(w) up to its noise
+    noise: FloatArray  # (d, d), vᵀ·noise·v is the standard deviation of vᵀ·covariance·v
 
     @classmethod
     def now(cls, covariance: FloatArray, noise: float) -> Observation:
@@ -113,10 +105,8 @@ class Evidence:
         return _upper(covariance, self.observations[0].bound) if self.observations else covariance
 
     def resolved(self, directions: FloatArray) -> BoolArray:
-        """Mark ``directions`` in which the two last steps saw variance above their noise.
-
-        One value for each column, shape (k,).
-        """
+        """Mark ``directions`` in which the two last steps saw variance above their noise."""
+        # One value for each column, shape (k,).
         if len(self.observations) < _STEPS_BEFORE:
             return np.full(directions.shape[1], False)
         least = _VISIBLE * math.sqrt(2.0 * len(directions))
@@ -125,10 +115,8 @@ class Evidence:
         return together
 
     def held(self, now: Observation) -> FloatArray:
-        """Return a positive semi-definite lower limit for the covariance.
-
-        It is 0 if no row was clipped.
-        """
+        """Return a positive semi-definite lower limit for the covariance."""
+        # It is 0 if no row was clipped.
         if not self.observations:
             return np.zeros_like(now.covariance)
         before, edge = self.observations[0], math.sqrt(2.0 * len(now.covariance))
@@ -151,29 +139,19 @@ def _forms(vectors: FloatArray, matrix: FloatArray) -> FloatArray:
 
 
 def spectral_edge(n_features: int) -> float:
-    """Return √(2d) (1 if d = 1), the largest eigenvalue for large d of normal noise.
-
-    Its SDs are 1 and, off the diagonal, 1/√2.
-    """
+    """Return √(2d) (1 if d = 1), the largest eigenvalue for large d of normal noise."""
+    # Its SDs are 1 and, off the diagonal, 1/√2.
     return math.sqrt(2.0 * n_features) if n_features > 1 else 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class StepRules:
-    """Parameters of a run, from public numbers or a noisy count.
-
-    Attributes
-    ----------
-    radius, last_radius : float
-        Clipping radius of the steps before the last, and of the last.
-    sampling_ridge, failure : float
-        η of :meth:`Ellipsoid.ridged`, and the probability that noise exceeds its ν.
-    """
+    """Parameters of a run, from public numbers or a noisy count."""
 
     n_rows: float
-    radius: float
+    radius: float  # with `last_radius`: clipping radius of the steps before the last, and of the last
     last_radius: float
-    sampling_ridge: float
+    sampling_ridge: float  # with `failure`: η of `Ellipsoid.ridged`, and the probability that noise exceeds its ν
     failure: float
     schedule: Schedule
 
@@ -185,36 +163,24 @@ class StepRules:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ellipsoid:
-    """Map w = linear·(x − center) of rows x; if the bounds hold, E[w wᵀ] ⪯ I.
+    """Map w = linear·(x − center) of rows x; if the bounds hold, E[w wᵀ] ⪯ I."""
 
-    Attributes
-    ----------
-    center : ndarray of shape (d,)
-    linear : ndarray of shape (d, d)
-        Invertible; not symmetric from the second step on.
-    evidence : Evidence
-        Measurements of earlier steps.
-    held : ndarray of shape (d, d)
-        Positive semi-definite: directions are enlarged no further than if Cov(w) ⪰ held, since their rows would be clipped.
-    unchecked : ndarray of bool, shape (d,)
-        Coordinates of w that were enlarged much since they were last measured, or had then lost rows to the clip; none if all
-        did.
-    """
-
-    center: FloatArray
-    linear: FloatArray
-    evidence: Evidence
+    center: FloatArray  # (d,)
+    linear: FloatArray  # (d, d), invertible; not symmetric from the second step on
+    evidence: Evidence  # measurements of earlier steps
+    # (d, d), positive semi-definite: directions are enlarged no further than if Cov(w) ⪰ held, since their rows would
+    # be clipped
     held: FloatArray
+    # (d,), coordinates of w that were enlarged much since they were last measured, or had then lost rows to the clip;
+    # None if all did
     unchecked: BoolArray
 
     @classmethod
     def first(
         cls, n_features: int, anchor: FloatArray | None, largest: float, held: FloatArray | None = None
     ) -> Ellipsoid:
-        """Return the ellipsoid of the bounds: E[x xᵀ] ⪯ largest·anchor.
-
-        ``held`` is in the units of x.
-        """
+        """Return the ellipsoid of the bounds: E[x xᵀ] ⪯ largest·anchor."""
+        # `held` is in the units of x.
         if anchor is None:
             root = np.eye(n_features)
         else:
@@ -230,11 +196,9 @@ class Ellipsoid:
         )
 
     def estimate(self, release: NoisyStep, n_rows: float) -> tuple[FloatArray, FloatArray]:
-        """Return the noisy covariance of w, and the noisy mean as the next center.
-
-        Noise of variance s² on the entries of the estimated mean m̂ makes E[m̂ m̂ᵀ] too large by s²I. Subtracting m̂ m̂ᵀ from
-        the second moment therefore takes off s²I too much, which is added back.
-        """
+        """Return the noisy covariance of w, and the noisy mean as the next center."""
+        # Noise of variance s² on the entries of the estimated mean m̂ makes E[m̂ m̂ᵀ] too large by s²I. Subtracting m̂
+        # m̂ᵀ from the second moment therefore takes off s²I too much, which is added back.
         second_moment = release.gram / n_rows
         if release.sum is None:
             return second_moment, self.center
@@ -282,10 +246,8 @@ class Ellipsoid:
         return math.hypot(scale, 2.0 * float(np.linalg.norm(release.sum)) / n_rows * release.sum_scale / n_rows)
 
     def ridged(self, release: NoisyStep, n_rows: float, sampling: float, failure: float) -> Ellipsoid:
-        """Return the paper's next ellipsoid, from U = Z₊ + (η + ν)I.
-
-        η is ``sampling``; ν bounds the largest eigenvalue of the noise except with probability ``failure``.
-        """
+        """Return the paper's next ellipsoid, from U = Z₊ + (η + ν)I."""
+        # η is `sampling`; ν bounds the largest eigenvalue of the noise except with probability `failure`.
         covariance, center = self.estimate(release, n_rows)
         eigenvalues, eigenvectors = np.linalg.eigh(covariance)
         ridge = sampling + normal_matrix_norm(len(center), failure) * release.gram_scale / n_rows

@@ -36,22 +36,13 @@ _RATIOS: tuple[float, ...] = tuple(np.geomspace(0.02, 0.95, 80).tolist())
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """Budget of every step.
+    """Budget of every step."""
 
-    Attributes
-    ----------
-    shares : tuple of float
-        Share of ρ for each step; they add up to 1.
-    scales : tuple of float
-        Knowledge before each step. For a covariance: the ratio k of the largest to the smallest scaled eigenvalue; for a mean:
-        the radius of the ball that holds it.
-    predicted_error : float
-        RMSE predicted for normal data, sampling included.
-    """
-
-    shares: tuple[float, ...]
+    shares: tuple[float, ...]  # share of ρ for each step; they add up to 1
+    # knowledge before each step. For a covariance: the ratio k of the largest to the smallest scaled eigenvalue; for a
+    # mean: the radius of the ball that holds it.
     scales: tuple[float, ...]
-    predicted_error: float
+    predicted_error: float  # RMSE predicted for normal data, sampling included
 
     @property
     def n_steps(self) -> int:
@@ -144,10 +135,8 @@ def clip_shrinkage(radius: float, n_features: int) -> float:
 
 
 def paper_shares(n_steps: int) -> tuple[float, ...]:
-    """Return ¾ of the budget for the last step, and the rest equally.
-
-    Biswas et al. 2020, section 3; their theorems have ½.
-    """
+    """Return ¾ of the budget for the last step, and the rest equally."""
+    # Biswas et al. 2020, section 3; their theorems have ½.
     return last_step_shares(n_steps, 0.75)
 
 
@@ -247,10 +236,8 @@ def mean_schedule(
 
 
 def predicted_bias(predicted_error: float, unit: float, rho: float, n_features: int, n_rows: float) -> float:
-    """Return the clipping part of :func:`mean_schedule`'s error.
-
-    ``unit`` is the last mean's sensitivity, ``rho`` its budget.
-    """
+    """Return the clipping part of :func:`mean_schedule`'s error."""
+    # `unit` is the last mean's sensitivity, `rho` its budget.
     rest = predicted_error**2 - n_features * (1.0 / n_rows + unit * unit / (2.0 * rho))
     return math.sqrt(max(rest, 0.0))
 
@@ -275,11 +262,9 @@ def _best_schedule(
     after: Callable[[float, float], float],
     error: Callable[[float, float, int], float],
 ) -> Schedule:
-    """Return the schedule of the best split, as :func:`fewest_steps` chooses.
-
-    ``after`` is the scale that a step leaves, of the scale before it and its share; ``error`` that of the last step, of the same
-    and the number of steps.
-    """
+    """Return the schedule of the best split, as :func:`fewest_steps` chooses."""
+    # `after` is the scale that a step leaves, of the scale before it and its share; `error` that of the last step, of
+    # the same and the number of steps.
     errors = list[float]()
     # A searched split has one step more than the one before, whose scales it keeps.
     shares, scales = list[float](), [first]
@@ -329,21 +314,15 @@ Impossible options are refused by it, before a row is read.
 
 @dataclass(frozen=True, kw_only=True)
 class CoinPressOptions:
-    """Budget split and clipping options of both CoinPress mechanisms.
-
-    Attributes
-    ----------
-    split : tuple of float, "experiments", "theorems" or None
-        Budget share of each step, scaled to sum to 1; or those of the paper, by name.
-    failure : float
-        β: with the paper's constants, no normal row is clipped and nothing leaves its ball or ellipsoid, except with this
-        probability.
-    """
+    """Budget split and clipping options of both CoinPress mechanisms."""
 
     constants: Literal["practical", "paper"] = "practical"
     clip: Literal["adaptive", "gaussian"] = "adaptive"
     steps: int | None = None
+    # budget share of each step, scaled to sum to 1; or those of the paper, by name
     split: tuple[float, ...] | Literal["experiments", "theorems"] | None = None
+    # β: with the paper's constants, no normal row is clipped and nothing leaves its ball or ellipsoid, except with this
+    # probability
     failure: float = _FAILURE
 
     @property
@@ -420,27 +399,21 @@ def checked_eigenvalue_bounds(bounds: tuple[float, float]) -> tuple[float, float
 
 
 def normal_norm_square(n_features: int, failure: float) -> float:
-    """Return γ² = d + 2√(d ln(1/β)) + 2 ln(1/β).
-
-    P(‖w‖² > γ²) ≤ β for a normal row (Laurent & Massart 2000).
-    """
+    """Return γ² = d + 2√(d ln(1/β)) + 2 ln(1/β)."""
+    # P(‖w‖² > γ²) ≤ β for a normal row (Laurent & Massart 2000).
     log = math.log(1.0 / failure)
     return n_features + 2.0 * math.sqrt(n_features * log) + 2.0 * log
 
 
 def normal_matrix_norm(n_features: int, failure: float) -> float:
-    """Return √(2d) + √(2 ln(2/β)).
-
-    A normal matrix with SDs 1 and, off the diagonal, 1/√2 exceeds it with probability ≤ β.
-    """
+    """Return √(2d) + √(2 ln(2/β))."""
+    # A normal matrix with SDs 1 and, off the diagonal, 1/√2 exceeds it with probability ≤ β.
     return math.sqrt(2.0 * n_features) + math.sqrt(2.0 * math.log(2.0 / failure))
 
 
 def normal_second_moment_error(n_rows: float, n_features: int, failure: float) -> float:
-    """Return 2s + s², s = √(d/n) + √(2 ln(2/β)/n).
-
-    P(‖Σ̂ − I‖ exceeds it) ≤ β (Davidson & Szarek 2001).
-    """
+    """Return 2s + s², s = √(d/n) + √(2 ln(2/β)/n)."""
+    # P(‖Σ̂ − I‖ exceeds it) ≤ β (Davidson & Szarek 2001).
     error = math.sqrt(n_features / n_rows) + math.sqrt(2.0 * math.log(2.0 / failure) / n_rows)
     return 2.0 * error + error**2
 
@@ -493,25 +466,13 @@ def normal_smallest_eigenvalue(covariance: npt.ArrayLike, n_rows: int, *, failur
 
 @dataclass(frozen=True, slots=True)
 class ClipSquares:
-    """Clipping of a covariance's steps, and the uncertainty they leave.
+    """Clipping of a covariance's steps, and the uncertainty they leave."""
 
-    Attributes
-    ----------
-    early, last : float
-        γ², the square of the clipping radius, of the steps before the last and of the last.
-    contraction : float
-        Noise of SD σ on the diagonal leaves uncertainty contraction·σ in every direction.
-    ridge : float
-        η: addition of a step to all directions for the sampling error.
-    failure : float
-        Probability that the noise of a step leaves more; 0 if none is stated.
-    """
-
-    early: float
+    early: float  # with `last`: γ², the square of the clipping radius, of the steps before the last and of the last
     last: float
-    contraction: float
-    ridge: float = 0.0
-    failure: float = 0.0
+    contraction: float  # noise of SD σ on the diagonal leaves uncertainty contraction·σ in every direction
+    ridge: float = 0.0  # η: addition of a step to all directions for the sampling error
+    failure: float = 0.0  # probability that the noise of a step leaves more; 0 if none is stated
 
 
 @dataclass(frozen=True, slots=True)
@@ -523,11 +484,9 @@ class BallClips:
 
 
 def covariance_theory(n_features: int, n_rows: float, early: float, last: float) -> ClipSquares:
-    """Return clips for steps that may fail with probability ``early``, the last with ``last``.
-
-    A third of ``early`` is for each failure: a row is clipped, the sampling error exceeds η, the noise exceeds ν. The paper
-    names these three; how its supplement divides β_s among them is not known here.
-    """
+    """Return clips for steps that may fail with probability ``early``, the last with ``last``."""
+    # A third of `early` is for each failure: a row is clipped, the sampling error exceeds η, the noise exceeds ν. The
+    # paper names these three; how its supplement divides β_s among them is not known here.
     each = early / 3.0
     return ClipSquares(
         early=normal_norm_square(n_features, each / n_rows),
@@ -539,10 +498,8 @@ def covariance_theory(n_features: int, n_rows: float, early: float, last: float)
 
 
 def mean_theory(n_features: int, n_rows: float, early: float, last: float) -> BallClips:
-    """Return γ = √(d + 2√(d ln(n/β_s)) + 2 ln(n/β_s)) of both kinds of steps.
-
-    Source: Biswas et al. 2020, Figure 2, MVM, step 1.
-    """
+    """Return γ = √(d + 2√(d ln(n/β_s)) + 2 ln(n/β_s)) of both kinds of steps."""
+    # Source: Biswas et al. 2020, Figure 2, MVM, step 1.
     squares = [normal_norm_square(n_features, failure / n_rows) for failure in (early, last)]
     return BallClips(*map(math.sqrt, squares))
 

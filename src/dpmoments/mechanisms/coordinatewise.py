@@ -35,25 +35,14 @@ _CHECK_SHARE = 0.02
 
 @dataclass(frozen=True, slots=True)
 class ClampedMean:
-    """Noisy clamped mean, and the evidence of two noisy counts.
-
-    Attributes
-    ----------
-    noise_scale : float
-        Its noise SD.
-    share_clamped : float
-        Noisy fraction of values beyond the clamp, in [0, 1].
-    clamping_shows : bool
-        True if that is above _MIN_CLAMPED by more than noise.
-    noise_decides : bool
-        True if fewer than half of the values are further than ``noise_scale`` from the clamp's center, and the mean is no
-        further from it than noise explains.
-    """
+    """Noisy clamped mean, and the evidence of two noisy counts."""
 
     mean: float
-    noise_scale: float
-    share_clamped: float
-    clamping_shows: bool
+    noise_scale: float  # its noise SD
+    share_clamped: float  # noisy fraction of values beyond the clamp, in [0, 1]
+    clamping_shows: bool  # true if that is above _MIN_CLAMPED by more than noise
+    # true if fewer than half of the values are further than `noise_scale` from the clamp's center, and the mean is no
+    # further from it than noise explains
     noise_decides: bool
 
 
@@ -105,10 +94,8 @@ def examined_mean(
 
 
 def require_workable_loss(loss: PrivacyBudget) -> None:
-    """Refuse a loss whose :func:`examined_mean` would have noise beyond the lattice.
-
-    Before any row is read.
-    """
+    """Refuse a loss whose :func:`examined_mean` would have noise beyond the lattice."""
+    # Before any row is read.
     choose_bits(noise_scale_for(_with_checks(loss)[0], _of_total(Neighbors.REPLACE_ONE, loss).value))
 
 
@@ -204,10 +191,8 @@ def choice_epsilon(loss: PrivacyBudget) -> float:
 
 
 def zoom(lower: float, upper: float, width: float) -> Sequence[float]:
-    """Return bin widths, level by level, of a search of [lower, upper] down to ``width``.
-
-    Each level has at most CELLS bins.
-    """
+    """Return bin widths, level by level, of a search of [lower, upper] down to ``width``."""
+    # Each level has at most CELLS bins.
     ratio = (upper - lower) / width
     levels = max(1, math.ceil(math.log(ratio) / math.log(CELLS) - 1e-9))
     factor = ratio ** (1.0 / levels)

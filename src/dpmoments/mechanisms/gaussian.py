@@ -30,18 +30,10 @@ from dpmoments.privacy.unit import Neighbors
 
 @dataclass(frozen=True)
 class GaussianPlan(AdditivePlan):
-    """Calibrated :class:`Gaussian`.
+    """Calibrated :class:`Gaussian`."""
 
-    Attributes
-    ----------
-    noise_scale : float
-        Standard deviation σ of the diagonal entries, unit-ball units.
-    off_diagonal_scale : float
-        σ/√2 (never below it), or σ for the papers' variant.
-    """
-
-    noise_scale: float
-    off_diagonal_scale: float
+    noise_scale: float  # standard deviation σ of the diagonal entries, unit-ball units
+    off_diagonal_scale: float  # σ/√2 (never below it), or σ for the papers' variant
 
     family: ClassVar[str] = "gaussian"
     arithmetic: ClassVar[Arithmetic] = Arithmetic.EXACT_LATTICE

@@ -39,10 +39,8 @@ def noise_deviation(scale: float, *, pure: bool) -> float:
 
 
 def off_diagonal(noise_scale: float) -> float:
-    """Return σ/√2, rounded up.
-
-    The SD off the diagonal of symmetric noise isotropic in Frobenius norm.
-    """
+    """Return σ/√2, rounded up."""
+    # The SD off the diagonal of symmetric noise isotropic in Frobenius norm.
     return math.nextafter(math.nextafter(noise_scale * math.sqrt(0.5), math.inf), math.inf)
 
 
@@ -71,10 +69,8 @@ def with_laplace_noise(
     *,
     bits: int,
 ) -> FloatArray:
-    """Return the answer to an integer query with discrete Laplace noise.
-
-    See :func:`with_gaussian_noise`.
-    """
+    """Return the answer to an integer query with discrete Laplace noise."""
+    # See `with_gaussian_noise`.
     return under_law(privacy_filter, what, DiscreteLaplace(math.ldexp(scale, bits)), query, sensitivity, bits=bits)
 
 
@@ -146,10 +142,8 @@ Laplace noise falls with it, Gaussian with its root.
 
 
 def split_for_count(whole: PrivacyBudget, share: float | None = None) -> tuple[PrivacyBudget, PrivacyBudget]:
-    """Return the budgets of the row count and of the rest.
-
-    Laplace noise needs no δ, so under (ε, δ) all of δ remains.
-    """
+    """Return the budgets of the row count and of the rest."""
+    # Laplace noise needs no δ, so under (ε, δ) all of δ remains.
     share = _PLANNED_SHARES[whole.kind] if share is None else share
     if whole.kind is not BudgetKind.APPROXIMATE:
         for_count, rest = whole.split(share, 1.0 - share)
@@ -159,10 +153,8 @@ def split_for_count(whole: PrivacyBudget, share: float | None = None) -> tuple[P
 
 
 def noisy_count(n_rows: int, privacy_filter: PrivacyFilter, loss: PrivacyBudget, neighbors: Neighbors) -> float:
-    """Return a number of rows plus discrete noise, rounded, at least 1.
-
-    Laplace noise if the loss is pure, else Gaussian noise.
-    """
+    """Return a number of rows plus discrete noise, rounded, at least 1."""
+    # Laplace noise if the loss is pure, else Gaussian noise.
     pure = loss.kind is BudgetKind.PURE
     sensitivity = count_l1(neighbors) if pure else count(neighbors)
     noisy = with_noise(privacy_filter, "count", [n_rows], sensitivity, count_scale(loss), bits=0, pure=pure)
@@ -170,10 +162,8 @@ def noisy_count(n_rows: int, privacy_filter: PrivacyFilter, loss: PrivacyBudget,
 
 
 def count_scale(loss: PrivacyBudget) -> float:
-    """Return the noise scale of :func:`noisy_count`.
-
-    A count's sensitivity is equal under both relations.
-    """
+    """Return the noise scale of :func:`noisy_count`."""
+    # A count's sensitivity is equal under both relations.
     return noise_scale_for(loss, count(Neighbors.ADD_REMOVE).value)
 
 

@@ -41,23 +41,13 @@ Integers = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class LevelCoordinates:
-    """Public map of rows to coordinates about the center of their levels.
-
-    Attributes
-    ----------
-    blocks : tuple of LevelBlock
-    steps : tuple of int
-        Largest value of each encoded feature, in units of 2⁻¹⁶ of the unit ball; exact for levels, else rounded up.
-    flags : tuple of int
-        Features that are −1 or 1 times their step.
-    other_square : int
-        Largest squared norm of the features outside blocks, in units of 2⁻³².
-    """
+    """Public map of rows to coordinates about the center of their levels."""
 
     blocks: tuple[LevelBlock, ...]
+    # largest value of each encoded feature, in units of 2⁻¹⁶ of the unit ball; exact for levels, else rounded up
     steps: tuple[int, ...]
-    flags: tuple[int, ...]
-    other_square: int
+    flags: tuple[int, ...]  # features that are −1 or 1 times their step
+    other_square: int  # largest squared norm of the features outside blocks, in units of 2⁻³²
 
     @classmethod
     def of(cls, schema: Schema) -> LevelCoordinates | None:
@@ -137,10 +127,8 @@ class LevelCoordinates:
         return result
 
     def augmented_gram(self, moments: Moments, augmentation: float) -> IntegerArray:
-        """Compute exact Σ z zᵀ, z = (w, coordinates), from the moments about 0.
-
-        In units of 2^(−2·bits); bits must be 16 or more.
-        """
+        """Compute exact Σ z zᵀ, z = (w, coordinates), from the moments about 0."""
+        # In units of 2^(−2·bits); bits must be 16 or more.
         d, constant = len(self.steps), round(augmentation * 2**moments.bits)
         fine = 1 << (moments.bits - LATTICE_BITS)
         # Python integers, as in additive.augmented_gram
@@ -153,10 +141,8 @@ class LevelCoordinates:
     def about_zero(
         self, matrix: FloatArray, augmentation: float, count: float | None
     ) -> tuple[float, FloatArray, FloatArray]:
-        """Return count, sum and Gram matrix about 0 of a noisy :meth:`augmented_gram`.
-
-        In unit-ball units. ``count`` if known otherwise.
-        """
+        """Return count, sum and Gram matrix about 0 of a noisy :meth:`augmented_gram`."""
+        # In unit-ball units. `count` if known otherwise.
         n_rows = float(matrix[0, 0]) / augmentation**2 if count is None else count
         total = self.directions @ matrix[0, 1:] / augmentation
         about = self.directions @ matrix[1:, 1:] @ self.directions.T

@@ -35,30 +35,16 @@ _MIN_SHARE = 1e-4
 
 @dataclass(frozen=True, slots=True)
 class NoisyStep:
-    """Noisy sums of the clipped rows w, in the units of w.
+    """Noisy sums of the clipped rows w, in the units of w."""
 
-    Attributes
-    ----------
-    gram : ndarray of shape (k, k)
-        Σ w wᵀ plus symmetric normal noise.
-    sum : ndarray of shape (k,) or None
-        Σ w plus normal noise, if requested.
-    gram_scale : float
-        Noise SD of a diagonal entry of ``gram`` (1/√2 of it off the diagonal).
-    sum_scale : float
-        Noise SD of an entry of ``sum``; 0 without it.
-    """
-
-    gram: FloatArray
-    sum: FloatArray | None
-    gram_scale: float
-    sum_scale: float
+    gram: FloatArray  # (k, k): Σ w wᵀ plus symmetric normal noise
+    sum: FloatArray | None  # (k,) or None: Σ w plus normal noise, if requested
+    gram_scale: float  # noise SD of a diagonal entry of `gram` (1/√2 of it off the diagonal)
+    sum_scale: float  # noise SD of an entry of `sum`; 0 without it
 
     def model(self, linear: FloatArray, center: FloatArray, count_scale: float) -> LastStepModel:
-        """Return the noise model of a run that ends with this step.
-
-        ``count_scale`` is the row count's noise SD.
-        """
+        """Return the noise model of a run that ends with this step."""
+        # `count_scale` is the row count's noise SD.
         return LastStepModel(
             n_features=len(center),
             count_scale=count_scale,
@@ -88,23 +74,14 @@ class StepNoise:
     Made without data.
 
     The count is known when a step is made, so its entry gets no noise and costs nothing.
-
-    Attributes
-    ----------
-    augmentation : float
-        w of the augmented rows (w, x); 0 for the Gram matrix only.
-    noise_scale : float
-        Standard deviation σ on the diagonal; ``off_diagonal_scale``, σ/√2, off it.
-    bits : int
-        Lattice exponent.
     """
 
     neighbors: Neighbors
     n_outputs: int
-    augmentation: float
-    noise_scale: float
+    augmentation: float  # w of the augmented rows (w, x); 0 for the Gram matrix only
+    noise_scale: float  # standard deviation σ on the diagonal; `off_diagonal_scale`, σ/√2, off it
     off_diagonal_scale: float
-    bits: int
+    bits: int  # lattice exponent
 
     @classmethod
     def calibrated(cls, n_outputs: int, rho: float, neighbors: Neighbors, *, mean: bool) -> StepNoise:
@@ -164,10 +141,8 @@ def noisy_step(
 
 
 def count_first(rows: Rows, privacy_filter: PrivacyFilter, rho: float, public_rows: int | None) -> tuple[float, float]:
-    """Return the number of rows, and the remaining ρ.
-
-    All of it if the number is public, else all but COUNT_SHARE.
-    """
+    """Return the number of rows, and the remaining ρ."""
+    # All of it if the number is public, else all but COUNT_SHARE.
     if public_rows is not None:
         return float(public_rows), rho
     for_count, _ = split_for_count(PrivacyBudget.zcdp(rho), COUNT_SHARE)
@@ -185,10 +160,8 @@ def first_count_error(rho: float, private: bool) -> float:
 
 
 def require_workable_budget(rho: float, shares: Sequence[float] | None) -> None:
-    """Refuse a budget (and shares, if known) whose noise exceeds the lattice.
-
-    Before any row is read.
-    """
+    """Refuse a budget (and shares, if known) whose noise exceeds the lattice."""
+    # Before any row is read.
     smallest = rho * (min(shares) if shares is not None else _MIN_SHARE)
     # 6 is a little above twice the largest sensitivity of a step, 2√2 for rows augmented by w = 1.
     choose_bits(zcdp_noise_scale(smallest, 6.0))

@@ -28,30 +28,24 @@ MEAN_MECHANISMS: Mapping[str, type[MeanMechanism]] = LoadedClasses(MEANS)
 
 
 def make_mechanism(mechanism: Mechanism | str, **options: Any) -> Mechanism:
-    """Return the mechanism of this name with its options.
-
-    A configured one is returned unchanged.
-    """
+    """Return the mechanism of this name with its options."""
+    # A configured one is returned unchanged.
     if isinstance(mechanism, Mechanism):
         return _as_configured(mechanism, options)
     return _class_named(mechanism, MECHANISMS, "mechanism")(**options)
 
 
 def make_mean_mechanism(mechanism: MeanMechanism | str, **options: Any) -> MeanMechanism:
-    """Return the estimator of means of this name with its options.
-
-    A configured one is returned unchanged.
-    """
+    """Return the estimator of means of this name with its options."""
+    # A configured one is returned unchanged.
     if isinstance(mechanism, MeanMechanism):
         return _as_configured(mechanism, options)
     return _class_named(mechanism, MEAN_MECHANISMS, "estimator of means")(**options)
 
 
 def automatic_mean(schema: Schema, budget: PrivacyBudget, **options: Any) -> MeanMechanism:
-    """Return the estimator of means that ``"auto"`` stands for.
-
-    Sums within public bounds where the schema has them.
-    """
+    """Return the estimator of means that ``"auto"`` stands for."""
+    # Sums within public bounds where the schema has them.
     if options:
         raise InputValueError(Message("auto-has-no-options", options=[*options]))
     if schema.row_norm is not None:

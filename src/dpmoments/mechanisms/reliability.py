@@ -55,19 +55,15 @@ The normal one is for rows of equal norm.
 
 
 def noise_margin(standard_deviation: float, trials: int, *, pure: bool) -> float:
-    """Return the margin that noise exceeds in none of ``trials`` draws.
-
-    It fails with probability _FALSE_ALARM.
-    """
+    """Return the margin that noise exceeds in none of ``trials`` draws."""
+    # It fails with probability _FALSE_ALARM.
     tail = _FALSE_ALARM / trials
     return standard_deviation * (-math.log(2.0 * tail) / math.sqrt(2.0) if pure else -float(scipy.special.ndtri(tail)))
 
 
 def norm_quantile(histogram: NormHistogram, level: float) -> float | None:
-    """Return the upper edge of the bin with the ``level`` quantile of the norms.
-
-    None if no bin holds more than noise.
-    """
+    """Return the upper edge of the bin with the ``level`` quantile of the norms."""
+    # None if no bin holds more than noise.
     occupied = histogram.occupied
     total = float(occupied.sum())
     if total == 0.0:
@@ -77,10 +73,8 @@ def norm_quantile(histogram: NormHistogram, level: float) -> float | None:
 
 
 def clipped_norm(histogram: NormHistogram, radius: float) -> float | None:
-    """Return the RMS of norms clipped at ``radius``, at upper bin edges.
-
-    None if no bin holds more than noise.
-    """
+    """Return the RMS of norms clipped at ``radius``, at upper bin edges."""
+    # None if no bin holds more than noise.
     occupied = histogram.occupied
     total = float(occupied.sum())
     if total == 0.0:
@@ -102,10 +96,8 @@ def shrunk_move(noisy_mean: FloatArray, noise_scale: float) -> FloatArray:
 
 
 def spread_about_mean(norm: float, moved: float, noise: float) -> float:
-    """Return the rows' RMS distance from their mean.
-
-    Their RMS distance from a point ``moved`` ± ``noise`` away from it is ``norm``.
-    """
+    """Return the rows' RMS distance from their mean."""
+    # Their RMS distance from a point `moved` ± `noise` away from it is `norm`.
     ratio, doubt = moved / norm, noise / norm  # of squares, norm² may be beyond floating point
     return norm * math.sqrt(max(1.0 - max(ratio**2 - doubt**2, 0.0), 0.0))
 
@@ -130,12 +122,10 @@ def heavy_tails(histogram: NormHistogram, best: float, noise_error: float, sprea
 def last_step_warnings(
     moved: float, ball: float, entry: float, noise: float, spread: float, seen: tuple[float, float] | None
 ) -> list[Message]:
-    """Return warnings from the length ``moved`` of the last of several shrinking steps.
-
-    ``ball`` is the radius of the ball planned for the mean, ``entry`` and ``noise`` the noise of an entry and its RMS norm,
-    ``spread`` the rows' RMS distance from their mean, and ``seen`` the fractions of rows that the histogram of norms saw, and
-    of those beyond the planned clipping radius.
-    """
+    """Return warnings from the length ``moved`` of the last of several shrinking steps."""
+    # `ball` is the radius of the ball planned for the mean, `entry` and `noise` the noise of an entry and its RMS norm,
+    # `spread` the rows' RMS distance from their mean, and `seen` the fractions of rows that the histogram of norms saw,
+    # and of those beyond the planned clipping radius.
     result = []
     far = moved > math.hypot(_FAR * ball, noise) + FROM_EDGE * entry
     if far or (seen is not None and seen[0] >= _HALF and seen[1] > MAX_CLIPPED):
@@ -146,10 +136,8 @@ def last_step_warnings(
 
 
 def search_warnings(norm: float, moved: float, noise: float, *, settled: bool) -> list[Message]:
-    """Return warnings from the length ``moved`` of a last step, given the rows' RMS norm.
-
-    ``settled`` if the search ended.
-    """
+    """Return warnings from the length ``moved`` of a last step, given the rows' RMS norm."""
+    # `settled` if the search ended.
     if noise > _NOISE_DECIDES * spread_about_mean(norm, moved, noise):
         return [Message("mean-lost")]
     if not settled and moved > math.hypot(_UNSETTLED * norm, noise):
@@ -194,10 +182,8 @@ def beyond_radius(examined: Sequence[Examined], radius: float) -> list[bool]:
 def coordinate_warnings(
     names: Sequence[str], examined: Sequence[Examined], radius: float, *, least_noise: float = 0.0
 ) -> list[Message]:
-    """Return warnings on clamped means of coordinates.
-
-    Their means are stated to be in [−radius, radius].
-    """
+    """Return warnings on clamped means of coordinates."""
+    # Their means are stated to be in [−radius, radius].
     warnings = []
     beyond = beyond_radius(examined, radius)
     if any(beyond):

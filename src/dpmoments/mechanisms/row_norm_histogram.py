@@ -52,26 +52,14 @@ class TransformedNorm:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NormHistogram:
-    """Noisy counts of rows by norm.
+    """Noisy counts of rows by norm."""
 
-    Attributes
-    ----------
-    edges : ndarray of shape (m,), increasing
-    counts : ndarray of shape (m + 1,)
-        Noisy numbers of rows below the first edge, between consecutive edges, and at or above the last.
-    noise_scale : float
-        Noise SD of a count.
-    false_bin : float
-        Bound on the probability that noise makes some empty bin count as occupied.
-    pure : bool
-        True for Laplace noise, False for normal noise.
-    """
-
-    edges: FloatArray
+    edges: FloatArray  # (m,), increasing
+    # (m + 1,), noisy numbers of rows below the first edge, between consecutive edges, and at or above the last
     counts: FloatArray
-    noise_scale: float
-    false_bin: float = _FALSE_BIN
-    pure: bool = False
+    noise_scale: float  # noise SD of a count
+    false_bin: float = _FALSE_BIN  # bound on the probability that noise makes some empty bin count as occupied
+    pure: bool = False  # true for Laplace noise, False for normal noise
 
     @property
     def occupied(self) -> FloatArray:
@@ -102,18 +90,14 @@ class NormHistogram:
 
     @property
     def typical_norms(self) -> FloatArray:
-        """Representative norm of each bin.
-
-        Its geometric middle, or its edge for the first and last bin. Shape (m + 1,).
-        """
+        """Representative norm of each bin."""
+        # Its geometric middle, or its edge for the first and last bin. Shape (m + 1,).
         middle = np.sqrt(self.edges[:-1] * self.edges[1:])
         return np.concatenate([self.edges[:1], middle, self.edges[-1:]])
 
     def share_above(self, radius: float) -> float:
-        """Estimate the fraction of rows of norm above ``radius``.
-
-        Among rows of occupied bins; 0 without any.
-        """
+        """Estimate the fraction of rows of norm above ``radius``."""
+        # Among rows of occupied bins; 0 without any.
         occupied = self.occupied
         total = float(occupied.sum())
         return 0.0 if total == 0 else float(occupied[self.typical_norms > radius].sum()) / total
@@ -149,10 +133,8 @@ class NormHistogram:
 
 
 def norm_edges(typical: float, *, octaves: int = 24) -> FloatArray:
-    """Return edges from typical·2^−octaves to typical·2^octaves.
-
-    Eight bins per octave within a factor of 2, else two.
-    """
+    """Return edges from typical·2^−octaves to typical·2^octaves."""
+    # Eight bins per octave within a factor of 2, else two.
     outer = np.arange(2, 2 * octaves + 1) / 2.0
     inner = np.arange(-7, 8) / 8.0
     exponents = np.concatenate([-outer[::-1], inner, outer])
@@ -182,11 +164,10 @@ def noisy_norm_histogram(
     center: FloatArray,
     linear: FloatArray,
 ) -> NormHistogram:
-    """Return a histogram of ‖linear·(x − center)‖ plus discrete Gaussian noise on every bin.
-
-    **Privacy.** ρ-zCDP: a row is in one bin, so the counts move by at most 1 (add-remove) or √2 (replace-one) in ℓ2. The
-    computed norm of a row depends on that row only, to the last bit, so a row cannot move another one to a different bin.
-    """
+    """Return a histogram of ‖linear·(x − center)‖ plus discrete Gaussian noise on every bin."""
+    # **Privacy.** ρ-zCDP: a row is in one bin, so the counts move by at most 1 (add-remove) or √2 (replace-one) in ℓ2.
+    # The computed norm of a row depends on that row only, to the last bit, so a row cannot move another one to a
+    # different bin.
     return _noisy(rows, privacy_filter, what, rho, TransformedNorm(center, linear, _resolution(edges)), edges)
 
 

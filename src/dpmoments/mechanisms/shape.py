@@ -22,42 +22,25 @@ from dpmoments.schema.typical import RoughScale
 
 @dataclass(frozen=True, slots=True)
 class MomentShape:
-    """Public facts about the moments to release.
+    """Public facts about the moments to release."""
 
-    Attributes
-    ----------
-    n_features : int
-        d, after encoding.
-    n_rows : int or None
-        Number of rows, if it is public. Under ``replace_one`` no plan uses it if a rule can drop a row: the number of kept rows
-        is then private.
-    mean : bool
-        True if count and mean are released with the second moment.
-    row_norm : float or None
-        Bound on the Euclidean norm of an encoded row: 1 (the unit ball), or None if the schema gives no bound.
-    rough_scale : RoughScale or None
-        Scale ranges of the encoded rows, if the schema has them in place of bounds.
-    drops_rows : bool
-        True if a rule of the schema can drop a row.
-    max_nonzero : int
-        Largest number of nonzero entries of an encoded row: one for each column; default: ``n_features``.
-    numeric_share : float
-        Share of the columns that hold numbers, neither Boolean nor levels, with most rows possibly far inside their bounds.
-    levels : LevelCoordinates or None
-        Coordinates about the public center of one-hot levels, if the schema has such columns and a mean is released.
-    mean_weight : float
-        Weight of squared errors of means relative to the default, in the choice of the appended constant.
-    """
-
-    n_features: int
+    n_features: int  # d, after encoding
+    # number of rows, if it is public. Under `replace_one` no plan uses it if a rule can drop a row: the number of kept
+    # rows is then private.
     n_rows: int | None = None
-    mean: bool = True
+    mean: bool = True  # true if count and mean are released with the second moment
+    # bound on the Euclidean norm of an encoded row: 1 (the unit ball), or None if the schema gives no bound
     row_norm: float | None = 1.0
-    rough_scale: RoughScale | None = None
-    drops_rows: bool = False
+    rough_scale: RoughScale | None = None  # scale ranges of the encoded rows, if the schema has them in place of bounds
+    drops_rows: bool = False  # true if a rule of the schema can drop a row
+    # largest number of nonzero entries of an encoded row: one for each column; default: `n_features`
     max_nonzero: int = 0
+    # share of the columns that hold numbers, neither Boolean nor levels, with most rows possibly far inside their
+    # bounds
     numeric_share: float = 0.0
+    # coordinates about the public center of one-hot levels, if the schema has such columns and a mean is released
     levels: LevelCoordinates | None = None
+    # weight of squared errors of means relative to the default, in the choice of the appended constant
     mean_weight: float = 1.0
 
     @classmethod
@@ -99,34 +82,18 @@ class MomentShape:
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """Result of a run, for rows in the unit ball.
+    """Result of a run, for rows in the unit ball."""
 
-    Attributes
-    ----------
-    count : float or None
-        Number of kept rows: exact if it is public, noisy if it was paid for, else None.
-    sum : ndarray of shape (d,) or None
-        Σ(x − center).
-    gram : ndarray of shape (d, d)
-        Σ(x − center)(x − center)ᵀ, symmetric; not repaired.
-    diagnostics : mapping
-        Other private results of the run (plain values and arrays); covered by the plan's cost.
-    center : ndarray of shape (d,) or None
-        Center of sum and Gram matrix, itself a private answer; None is the origin. Moments about 0 of rows with a mean far from
-        0 hold no covariance: in float64 none is left if the mean is 10⁸ standard deviations away.
-    model : NoiseModel or None
-        Noise of this run, as stored in files; None if moments are biased on purpose.
-    rules : tuple of Message
-        Treatment of rows in the run, for the privacy statement.
-    """
-
-    count: float | None
-    sum: FloatArray | None
-    gram: FloatArray
+    count: float | None  # number of kept rows: exact if it is public, noisy if it was paid for, else None
+    sum: FloatArray | None  # (d,) or None: Σ(x − center)
+    gram: FloatArray  # (d, d): Σ(x − center)(x − center)ᵀ, symmetric; not repaired
+    # other private results of the run (plain values and arrays); covered by the plan's cost
     diagnostics: Mapping[str, Any] = field(default_factory=dict)
+    # (d,) or None, center of sum and Gram matrix, itself a private answer; None is the origin. Moments about 0 of rows
+    # with a mean far from 0 hold no covariance: in float64 none is left if the mean is 10⁸ standard deviations away.
     center: FloatArray | None = None
-    model: NoiseModel | None = None
-    rules: tuple[Message, ...] = ()
+    model: NoiseModel | None = None  # noise of this run, as stored in files; None if moments are biased on purpose
+    rules: tuple[Message, ...] = ()  # treatment of rows in the run, for the privacy statement
 
     @property
     def mean(self) -> FloatArray:

@@ -37,41 +37,26 @@ _ROUNDING = 1.0 + 1e-12
 
 @dataclass(frozen=True, slots=True)
 class ErrorsOnTable:
-    """RMS errors for rows in the unit ball, before any repair.
+    """RMS errors for rows in the unit ball, before any repair."""
 
-    Attributes
-    ----------
-    gram : float
-        RMS of ‖Ĝ − G‖_F, about 0.
-    sum : float or None
-        RMS norm of the error on the sum of rows; None if no mean is released.
-    gram_assumed, sum_assumed : bool
-        True if the number depends on the assumed table.
-    clipped : float
-        Largest fraction of the assumed rows that one query of a run clipped: the errors then include the effect of clipping.
-    """
-
-    gram: float
-    sum: float | None
-    gram_assumed: bool = False
+    gram: float  # RMS of ‖Ĝ − G‖_F, about 0
+    sum: float | None  # RMS norm of the error on the sum of rows; None if no mean is released
+    gram_assumed: bool = False  # with `sum_assumed`: true if the number depends on the assumed table
     sum_assumed: bool = False
+    # largest fraction of the assumed rows that one query of a run clipped: the errors then include the effect of
+    # clipping
     clipped: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
 class SyntheticSpectrum:
-    """Public guesses about a table.
-
-    Attributes
-    ----------
-    spectrum : ndarray of shape (d,)
-        Eigenvalues of the second moment E[x xᵀ] of the encoded rows, none negative, in any order. The mean is assumed to be 0.
-    units : ndarray of shape (d,), optional
-        Units of the features in which ``spectrum`` and all errors are measured; default: 1.
-    """
+    """Public guesses about a table."""
 
     n_rows: int
+    # (d,), eigenvalues of the second moment E[x xᵀ] of the encoded rows, none negative, in any order. The mean is
+    # assumed to be 0.
     spectrum: FloatArray
+    # (d,), optional, units of the features in which `spectrum` and all errors are measured; default: 1
     units: FloatArray | None = None
 
     @cached_property
@@ -80,10 +65,8 @@ class SyntheticSpectrum:
         return np.asarray(self.n_rows * np.sort(self.spectrum)[::-1])
 
     def rows(self, neighbors: Neighbors, *, bounded: bool) -> _AssumedRows:
-        """Return rows with these moments.
-
-        ``bounded`` if the mechanism expects them in the unit ball.
-        """
+        """Return rows with these moments."""
+        # `bounded` if the mechanism expects them in the unit ball.
         d = len(self.spectrum)
         scales = np.sqrt(np.sort(self.spectrum)[::-1]) * (1.0 if self.units is None else self.units)
         table = _normal_rows(min(max(_DISTINCT_ROWS, 4 * d), max(self.n_rows, 2)), d) * scales
@@ -224,22 +207,14 @@ _MEAN_SQUARE_NORM = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Assumption:
-    """Assumption of a forecast about a table, for the mechanisms whose error depends on it.
+    """Assumption of a forecast about a table, for the mechanisms whose error depends on it."""
 
-    Attributes
-    ----------
-    spectrum : tuple of float
-        Eigenvalues of the second moment E[x xᵀ] of the encoded rows, in descending order; the mean is assumed to be 0.
-    units : tuple of float or None
-        Assumed SD of every encoded feature with scale ranges in place of bounds (the geometric middle of its range), in which
-        ``spectrum`` and errors are measured.
-    words : str
-        Text of the assumption.
-    """
-
+    # eigenvalues of the second moment E[x xᵀ] of the encoded rows, in descending order; the mean is assumed to be 0
     spectrum: tuple[float, ...]
+    # assumed SD of every encoded feature with scale ranges in place of bounds (the geometric middle of its range), in
+    # which `spectrum` and errors are measured
     units: tuple[float, ...] | None
-    words: str
+    words: str  # text of the assumption
 
     @classmethod
     def of(

@@ -77,19 +77,11 @@ _PLACES = np.exp2((np.arange(8.0) + 1.0) / 8.0)
 
 @dataclass(frozen=True, slots=True)
 class Center:
-    """Private median.
-
-    Attributes
-    ----------
-    settled : bool
-        True if the search ended with rows no longer in few bins, or bins as fine as floating point.
-    certain : bool
-        True if every level could afford to find a bin near the median, by public numbers only.
-    """
+    """Private median."""
 
     value: float
-    settled: bool
-    certain: bool
+    settled: bool  # true if the search ended with rows no longer in few bins, or bins as fine as floating point
+    certain: bool  # true if every level could afford to find a bin near the median, by public numbers only
 
 
 def share_of(whole: PrivacyBudget, share: float) -> PrivacyBudget:
@@ -316,10 +308,8 @@ class LocatedColumn:
         n_rows: float,
         about_zero: bool = False,
     ) -> LocatedColumn:
-        """Search for the center, unless it is 0, and count the distances from it.
-
-        It uses a part of ``whole``.
-        """
+        """Search for the center, unless it is 0, and count the distances from it."""
+        # It uses a part of `whole`.
         center = Center(0.0, settled=True, certain=True)
         if not about_zero:
             center = _private_center(rows, privacy_filter, whole, feature=feature, n_rows=n_rows)
@@ -369,10 +359,8 @@ class ClippedColumn:
 
 
 def pure_if_less_noise(budget: PrivacyBudget, drawable_budget: PrivacyBudget, n_columns: int) -> PrivacyBudget:
-    """Return pure ε for (ε, δ) if its Laplace noise is less than normal noise.
-
-    The normal noise is of ``drawable_budget``. It is less for few columns.
-    """
+    """Return pure ε for (ε, δ) if its Laplace noise is less than normal noise."""
+    # The normal noise is of `drawable_budget`. It is less for few columns.
     if budget.kind is not BudgetKind.APPROXIMATE:
         return budget
     pure = PrivacyBudget.pure(budget.epsilon)

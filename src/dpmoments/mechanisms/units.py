@@ -45,10 +45,8 @@ class UnitsPlan(CalibratedPlan[Noisy]):
 
     @classmethod
     def of(cls, plan: CalibratedPlan[Noisy], budget: PrivacyBudget, unit: PrivacyUnit) -> UnitsPlan[Noisy]:
-        """Return the plan for units.
-
-        From the plan for rows that :func:`plan_for_rows` made with this budget.
-        """
+        """Return the plan for units."""
+        # From the plan for rows that `plan_for_rows` made with this budget.
         return cls(
             plan.mechanism,
             plan.shape,

@@ -62,8 +62,6 @@ class _Shown(_Name):
 def as_fact(value: Any) -> Fact:
     """Return a fact of an error: a number or text itself, else a shortened text.
 
-    Examples
-    --------
     >>> [as_fact(value) for value in (3, "age", [1, 2], None)]
     [3, 'age', [1, 2], None]
     """
@@ -126,8 +124,6 @@ def filled(words: Words, facts: Mapping[str, Fact], argument: Argument | None = 
 
     Characters of names that a terminal obeys are shown.
 
-    Examples
-    --------
     >>> print(filled("{names} and {share:.0%}", {"names": ("a", "{share}"), "share": 0.2}))
     'a', '{share}' and 20%
     """
@@ -148,8 +144,6 @@ def _visible(fact: Fact) -> Fact:
 def listed(names: Sequence[str], *, quoted: bool = True) -> str:
     """Return names as a message lists them.
 
-    Examples
-    --------
     >>> listed(["age", "income"]), listed("abcdefg", quoted=False)
     ("'age', 'income'", 'a, b, c, d, e and 2 more')
     """
@@ -161,8 +155,6 @@ def listed(names: Sequence[str], *, quoted: bool = True) -> str:
 def closest(name: object, known: Iterable[str]) -> dict[str, str]:
     """Return the fact of the public name that is closest; nothing if no name is close.
 
-    Examples
-    --------
     >>> closest("incom", ["age", "income"]), closest("Age", ["age"]), closest("height", ["age"])
     ({'close': 'income'}, {'close': 'age'}, {})
     """
@@ -177,8 +169,6 @@ def closest(name: object, known: Iterable[str]) -> dict[str, str]:
 def budget_text(facts: Mapping[str, Fact]) -> str:
     """Return a budget in words.
 
-    Examples
-    --------
     >>> budget_text({"epsilon": 1.0}), budget_text({"rho": 0.5})
     ('ε = 1', 'ρ = 0.5')
     """
@@ -189,8 +179,6 @@ def budget_text(facts: Mapping[str, Fact]) -> str:
 def at_most_percent(share: Fact) -> str:
     """Return a share in percent, rounded up to two digits.
 
-    Examples
-    --------
     >>> at_most_percent(0.2201), at_most_percent(1.0)
     ('23%', '100%')
     """

@@ -36,14 +36,6 @@ class CountNoise:
     """Sum of ``cells`` independent draws on the multiples of ``step``.
 
     P(z) ∝ exp(−|z|/scale) for ``laplace``, exp(−z²/(2·scale²)) for ``gaussian``.
-
-    Examples
-    --------
-    >>> noise = CountNoise("laplace", scale=1.0)
-    >>> round(noise.standard_deviation, 4), noise.half_width(0.95)
-    (1.357, 3.0)
-    >>> round(noise.of_sum(100).half_width(0.95) / noise.of_sum(100).standard_deviation, 2)
-    1.99
     """
 
     law: str
@@ -115,10 +107,8 @@ _MAX_POINTS = 2**17
 
 
 def cantelli_quantile(level: float) -> float:
-    """Return the bound ±√(p/(1 − p)) on the quantile of any standardized variable.
-
-    p is the larger side.
-    """
+    """Return the bound ±√(p/(1 − p)) on the quantile of any standardized variable."""
+    # p is the larger side.
     return math.sqrt(level / (1.0 - level)) if level >= 0.5 else -math.sqrt((1.0 - level) / level)
 
 
@@ -255,23 +245,17 @@ class CellFamily(ABC):
 
     @abstractmethod
     def norm_bound(self, cells: FloatArray, failure: float, size: int) -> float:
-        """Bound ‖Q C Qᵀ‖, Q with ``size`` orthonormal rows, except with probability ≤ ``failure``.
-
-        ``cells``, shape (m, m), are the variances of C. A family that is not rotation invariant ignores ``size``.
-        """
+        """Bound ‖Q C Qᵀ‖, Q with ``size`` orthonormal rows, except with probability ≤ ``failure``."""
+        # `cells`, shape (m, m), are the variances of C. A family that is not rotation invariant ignores `size`.
 
     def vector_bound(self, covariance: FloatArray, failure: float) -> float:
-        """Bound the length of a linear image of cells of one row of C, from its covariance.
-
-        Here by Chebyshev.
-        """
+        """Bound the length of a linear image of cells of one row of C, from its covariance."""
+        # Here by Chebyshev.
         return math.sqrt(float(np.trace(covariance)) / failure)
 
     def skews(self, size: int, diagonal_variance: float) -> tuple[float, float]:  # noqa: ARG002 - a semicircle
-        """Return κ₊ and κ₋ of the R-transform of a large matrix of ``size`` rows.
-
-        R(g) = v g/((1 − κ₊g)(1 + κ₋g)).
-        """
+        """Return κ₊ and κ₋ of the R-transform of a large matrix of ``size`` rows."""
+        # R(g) = v g/((1 − κ₊g)(1 + κ₋g)).
         return 0.0, 0.0
 
 
@@ -474,11 +458,9 @@ class WishartCells(CellFamily):
 
 @lru_cache(maxsize=1024)
 def sum_quantile(level: float, parts: tuple[tuple[CellFamily, float, bool], ...]) -> float:
-    """Return the quantile of a sum of independent cells, in its standard deviations.
-
-    P(X > x) = (1/2πi)∫ e^{K(s) − sx}/s ds along a vertical line through the saddle point, where nothing cancels: the tail keeps
-    its relative accuracy however small it is. No quantile is beyond that of Cantelli's inequality.
-    """
+    """Return the quantile of a sum of independent cells, in its standard deviations."""
+    # P(X > x) = (1/2πi)∫ e^{K(s) − sx}/s ds along a vertical line through the saddle point, where nothing cancels: the
+    # tail keeps its relative accuracy however small it is. No quantile is beyond that of Cantelli's inequality.
     total = math.sqrt(math.fsum(deviation**2 for _, deviation, _ in parts))
     parts = tuple((family, deviation / total, diagonal) for family, deviation, diagonal in parts if deviation > 0.0)
     if len(parts) == 1:

@@ -62,10 +62,8 @@ def system_words(size: int) -> Words:
 
 
 def gaussian_draws(scale: float, size: int, words: WordSource = system_words) -> IntegerArray:
-    """Draw integers k with probability ∝ exp(−k²/(2·scale²)), shape (size,).
-
-    ``scale``, from ``MIN_SCALE`` to 2^52, is used as the exact rational number that the float is.
-    """
+    """Draw integers k with probability ∝ exp(−k²/(2·scale²)), shape (size,)."""
+    # `scale`, from `MIN_SCALE` to 2^52, is used as the exact rational number that the float is.
     proposal = int(scale) + 1
 
     def candidates(n: int) -> IntegerArray:
@@ -83,10 +81,8 @@ def gaussian_draws(scale: float, size: int, words: WordSource = system_words) ->
 
 
 def laplace_draws(scale: float, size: int, words: WordSource = system_words) -> IntegerArray:
-    """Draw integers k with probability ∝ exp(−|k|/scale).
-
-    Arguments as in :func:`gaussian_draws`.
-    """
+    """Draw integers k with probability ∝ exp(−|k|/scale)."""
+    # Arguments as in `gaussian_draws`.
     numerator, denominator = scale.as_integer_ratio()
     return _first(size, lambda n: _laplace_candidates(numerator, denominator, n, words))
 
@@ -126,10 +122,8 @@ def _uniform_below(bound: int, n: int, words: WordSource) -> IntegerArray:
 
 
 def _accepted(exponents: FloatArray, exact: Callable[[int], Fraction], words: WordSource) -> BoolArray:
-    """Return independent draws, shape (n,), that are True with probability exp(−x).
-
-    ``exponents`` are within 2^−44 of x, or both are at least 46; ``exact(index)`` is x.
-    """
+    """Return independent draws, shape (n,), that are True with probability exp(−x)."""
+    # `exponents` are within 2^−44 of x, or both are at least 46; `exact(index)` is x.
     first_bits = words(len(exponents)) >> np.uint64(64 - _UNIFORM_BITS)
     uniform = first_bits * 2.0**-_UNIFORM_BITS
     probability = _exp_minus(exponents)
@@ -220,11 +214,7 @@ def _exp_float(x: Fraction) -> float:
 
 
 def _exp_bounds(x: Fraction, bits: int) -> tuple[int, int]:
-    """Return integers with low ≤ 2^bits·exp(−x) ≤ high, for x ≥ 0; they differ by 1 or 2.
-
-    >>> _exp_bounds(Fraction(1), 10), _exp_bounds(Fraction(0), 3)
-    ((376, 377), (8, 8))
-    """
+    """Return integers with low ≤ 2^bits·exp(−x) ≤ high, for x ≥ 0; they differ by 1 or 2."""
     # exp(−x) = exp(−y)^(2^halvings) with y ≤ 1/2, whose series alternates and falls; low ends are rounded down, high ends up.
     halvings = (2 * x.numerator // x.denominator).bit_length()
     precision = bits + halvings + 16
@@ -314,11 +304,9 @@ def _checked(scale: float) -> float:
 def choose_by_score(
     scores: npt.NDArray[np.float64] | npt.NDArray[np.int64], rate: float, generator: np.random.Generator
 ) -> int:
-    """Draw an index i with probability ∝ exp(rate·scores[i]).
-
-    With a :class:`~dpmoments.noise.entropy.SecureGenerator` and integer scores the draw is OpenDP's, exact in rational
-    arithmetic; otherwise it is the floating-point Gumbel trick, in log space: no weight overflows.
-    """
+    """Draw an index i with probability ∝ exp(rate·scores[i])."""
+    # With a `SecureGenerator` and integer scores the draw is OpenDP's, exact in rational arithmetic; otherwise it is
+    # the floating-point Gumbel trick, in log space: no weight overflows.
     if scores.dtype == object:
         raise AssertionError("scores must be float64 or integers that fit in int64")
     if isinstance(generator, SecureGenerator) and np.issubdtype(scores.dtype, np.integer) and rate > 0.0:

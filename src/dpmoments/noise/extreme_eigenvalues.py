@@ -70,11 +70,9 @@ def wishart_eigenvalue_range(size: int, degrees: float, failure: float) -> tuple
 
 @lru_cache(maxsize=256)
 def normal_norm_quantile(size: int, failure: float) -> float:
-    """Bound the spectral norm of a symmetric normal matrix, except with probability ``failure``.
-
-    Variances are 1 on and ½ off the diagonal. In closed form √(2m) + √(2 ln(2/failure)), m = ``size`` (Gaussian concentration
-    about a mean of at most √(2m)).
-    """
+    """Bound the spectral norm of a symmetric normal matrix, except with probability ``failure``."""
+    # Variances are 1 on and ½ off the diagonal. In closed form √(2m) + √(2 ln(2/failure)), m = `size` (Gaussian
+    # concentration about a mean of at most √(2m)).
     check_at_least("size", size)
     check_probability("failure", failure)
     if size == 1:
@@ -95,10 +93,8 @@ def normal_norm_quantile(size: int, failure: float) -> float:
 
 @lru_cache(maxsize=256)
 def wishart_frobenius_quantile(size: int, degrees: float, failure: float) -> float:
-    """Bound ‖W − νI‖_F, W a Wishart matrix of scale I, except with probability ``failure``.
-
-    With too few draws, √m times the larger distance of an end of :func:`wishart_eigenvalue_range` from ν.
-    """
+    """Bound ‖W − νI‖_F, W a Wishart matrix of scale I, except with probability ``failure``."""
+    # With too few draws, √m times the larger distance of an end of `wishart_eigenvalue_range` from ν.
     low, high = wishart_eigenvalue_range(size, degrees, failure)
     bound = math.sqrt(size) * max(high - degrees, degrees - low)
     draws, beyond = _draws(size, failure)

@@ -76,21 +76,14 @@ class ReleasedMoments(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MomentInterval:
-    """All symmetric M with center − spread ⪯ M ⪯ center + spread, for M = Σ v vᵀ.
+    """All symmetric M with center − spread ⪯ M ⪯ center + spread, for M = Σ v vᵀ."""
 
-    Attributes
-    ----------
-    center, spread : ndarray of shape (m, m)
-        ``spread`` is positive semi-definite. v is (1, x) if ``constant``, else x: the chosen features, in their order, in
-        encoded units.
-    count_error : float
-        Largest difference of the released from the table's number of rows; 0 if it is exact.
-    """
-
+    # with `spread`: (m, m): `spread` is positive semi-definite. v is (1, x) if `constant`, else x: the chosen features,
+    # in their order, in encoded units.
     center: FloatArray
     spread: FloatArray
     constant: bool
-    count_error: float
+    count_error: float  # largest difference of the released from the table's number of rows; 0 if it is exact
 
     def mapped(self, matrix: FloatArray) -> MomentInterval:
         """Return the interval for matrix·v, whose first entry is again the constant, if v has one."""
@@ -99,18 +92,11 @@ class MomentInterval:
 
 
 class ShiftLoss(NamedTuple):
-    """Privacy loss between two tables whose exact moments are known.
+    """Privacy loss between two tables whose exact moments are known."""
 
-    Attributes
-    ----------
-    size : float
-        The least ε; of normal noise the distance μ in standard deviations. Infinite if what has no noise differs.
-    is_gaussian : bool
-        True if ``size`` is μ, and every pair (ε, δ) follows from it.
-    """
-
+    # the least ε; of normal noise the distance μ in standard deviations. Infinite if what has no noise differs.
     size: float
-    is_gaussian: bool = False
+    is_gaussian: bool = False  # true if `size` is μ, and every pair (ε, δ) follows from it
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -478,17 +464,10 @@ class CenteredLevelsModel(AdditiveModel):
     With c the center and P the projection that takes its mean off each complete block, the noise on Σ (1, x)(1, x)ᵀ is
     L C Lᵀ, C noise with one distribution for all cells as in :class:`AdditiveModel` and L = [[1, 0], [c, P]]
     (``docs/evidence/derivations/public-center.md``).
-
-    Attributes
-    ----------
-    center : ndarray of shape (d,)
-        c, in unit-ball units; 0 for features outside blocks.
-    block_sizes : ndarray of shape (d,)
-        Size of the feature's complete block, 0 for other features.
     """
 
-    center: FloatArray
-    block_sizes: FloatArray
+    center: FloatArray  # (d,), c, in unit-ball units; 0 for features outside blocks
+    block_sizes: FloatArray  # (d,), size of the feature's complete block, 0 for other features
 
     arrays: ClassVar[Mapping[str, int]] = {"center": 1, "block_sizes": 1}
     about_levels: ClassVar[bool] = True
@@ -638,23 +617,13 @@ class LastStepModel(WithOwnCount):
     SDs are σ on and σ/√2 off the diagonal of Σ w wᵀ, and s on Σ w. With κ = σ/(√2 s) the moments of (κ, w) have the noise of a
     symmetric normal matrix except for its corner, which has none: that makes its spectral norm no larger at any level
     (``docs/evidence/derivations/utility-bounds-wishart.md``).
-
-    Attributes
-    ----------
-    linear : ndarray of shape (d, d)
-    center : ndarray of shape (d,)
-    step_gram : ndarray of shape (d, d)
-        As the step released it, in the units of w, before post-processing.
-    step_sum : ndarray of shape (d,) or None
-    gram_scale, sum_scale : float
-        σ and s.
     """
 
-    linear: FloatArray
-    center: FloatArray
-    step_gram: FloatArray
-    step_sum: FloatArray | None
-    gram_scale: float
+    linear: FloatArray  # (d, d)
+    center: FloatArray  # (d,)
+    step_gram: FloatArray  # (d, d), as the step released it, in the units of w, before post-processing
+    step_sum: FloatArray | None  # (d,) or None
+    gram_scale: float  # with `sum_scale`: σ and s
     sum_scale: float
 
     name: ClassVar[str] = "last-step"
@@ -704,24 +673,12 @@ class LastStepModel(WithOwnCount):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class InverseNormalModel(WithOwnCount):
-    """Symmetric normal noise on the inverse of the Gram matrix; normal noise on the sum.
+    """Symmetric normal noise on the inverse of the Gram matrix; normal noise on the sum."""
 
-    Attributes
-    ----------
-    inverse : ndarray of shape (d, d)
-        As released.
-    inverse_scale : float
-        Noise SD of its diagonal entries; 1/√2 of it off the diagonal.
-    smallest_eigenvalue : float
-        Lower bound that the caller asserted.
-    sum_scale : float or None
-        Noise SD of each entry of the sum; None if no sum was released.
-    """
-
-    inverse: FloatArray
-    inverse_scale: float
-    smallest_eigenvalue: float
-    sum_scale: float | None
+    inverse: FloatArray  # (d, d), as released
+    inverse_scale: float  # noise SD of its diagonal entries; 1/√2 of it off the diagonal
+    smallest_eigenvalue: float  # lower bound that the caller asserted
+    sum_scale: float | None  # noise SD of each entry of the sum; None if no sum was released
 
     name: ClassVar[str] = "inverse-normal"
     arrays: ClassVar[Mapping[str, int]] = {"inverse": 2}
@@ -784,30 +741,16 @@ class WishartModel(WithOwnCount):
     The block of any features is of the same kind: m rows of the first have Wishart(Σ, ν)/ν, of the second inverse Wishart with
     ν − D + m degrees. So ν Σ^{−½}WΣ^{−½}, or (ν − D − 1) Σ^{½}W⁻¹Σ^{½}, is a Wishart matrix of scale I, and the range of its
     eigenvalues bounds Σ from both sides (``docs/evidence/derivations/utility-bounds-wishart.md``).
-
-    Attributes
-    ----------
-    degrees : float
-        ν.
-    padding : float
-        ψ, in unit-ball units.
-    subtracted : bool
-        True if the released moments are W less ψI; otherwise they are biased, with no noise distribution.
-    augmentation : float
-        w; 0 if only the Gram matrix was drawn.
-    corner : float
-        The entry of W for the constant, or 0.
-    raised : float
-        Value to which smaller eigenvalues were raised before the draw; 0 for none.
     """
 
-    degrees: float
-    padding: float
+    degrees: float  # ν
+    padding: float  # ψ, in unit-ball units
+    # true if the released moments are W less ψI; otherwise they are biased, with no noise distribution
     subtracted: bool
     inverse: bool
-    augmentation: float
-    corner: float
-    raised: float
+    augmentation: float  # w; 0 if only the Gram matrix was drawn
+    corner: float  # the entry of W for the constant, or 0
+    raised: float  # value to which smaller eigenvalues were raised before the draw; 0 for none
 
     name: ClassVar[str] = "wishart-sampling"
 
@@ -880,10 +823,8 @@ class WishartModel(WithOwnCount):
         return MomentInterval(result.center, result.spread, True, off)
 
     def scale_factors(self, size: int, failure: float) -> tuple[float, float]:
-        """Return a and b with aW ⪯ Σ ⪯ bW for a block of ``size`` rows; b may be inf.
-
-        They fail with probability ``failure`` at most.
-        """
+        """Return a and b with aW ⪯ Σ ⪯ bW for a block of ``size`` rows; b may be inf."""
+        # They fail with probability `failure` at most.
         if self.inverse:
             low, high = wishart_eigenvalue_range(size, self.degrees - self.dimension + size, failure)
             center = self.degrees - self.dimension - 1.0
@@ -897,21 +838,13 @@ class ReleasedBasisModel(NoiseModel):
     """Errors of a mechanism that draws eigenvectors.
 
     Uncorrelated entries in the released eigenbasis.
-
-    Attributes
-    ----------
-    cells : ndarray of shape (d, d)
-        Mean squares of the entries, eigenvalues in descending order.
-    sum_variance, count_variance : float or None
-        Noise variances of each entry of the sum, and of the count; None if they were not released.
-    laplace : bool
-        True if that noise is Laplace, False if normal.
     """
 
-    cells: FloatArray
+    cells: FloatArray  # (d, d), mean squares of the entries, eigenvalues in descending order
+    # with `count_variance`: noise variances of each entry of the sum, and of the count; None if they were not released
     sum_variance: float | None
     count_variance: float | None
-    laplace: bool
+    laplace: bool  # true if that noise is Laplace, False if normal
 
     name: ClassVar[str] = "released-basis"
     arrays: ClassVar[Mapping[str, int]] = {"cells": 2}
@@ -933,27 +866,13 @@ class ReleasedBasisModel(NoiseModel):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ScaledWishartModel(WithOwnCount):
-    """Sum of k normal rows of covariance s²V added to the table's, less their mean.
+    """Sum of k normal rows of covariance s²V added to the table's, less their mean."""
 
-    Attributes
-    ----------
-    degrees : float
-        k.
-    scale : float
-        s².
-    scale_matrix : ndarray of shape (d, d)
-        V.
-    augmentation : float
-        w; 0 if no sum was released.
-    count_is_noisy : bool
-        True if the number of rows comes from the draw.
-    """
-
-    degrees: float
-    scale: float
-    scale_matrix: FloatArray
-    augmentation: float
-    count_is_noisy: bool
+    degrees: float  # k
+    scale: float  # s²
+    scale_matrix: FloatArray  # (d, d): V
+    augmentation: float  # w; 0 if no sum was released
+    count_is_noisy: bool  # true if the number of rows comes from the draw
 
     name: ClassVar[str] = "scaled-wishart"
     arrays: ClassVar[Mapping[str, int]] = {"scale_matrix": 2}
@@ -1016,30 +935,15 @@ class MeanModel:
     distribution.
 
     **Only noise is included**, neither the bias of clipping nor the sampling error.
-
-    Attributes
-    ----------
-    deviations : ndarray of shape (d,)
-        s/n.
-    count_deviations : ndarray of shape (d,)
-        |m|·s_n/n; 0 if the number of rows is public.
-    clipped : float or None
-        Noisy fraction of the rows that the last step clipped, 0 if it is within noise (of coordinates clipped separately, the
-        largest); None if nothing was spent on it.
-    bias_suspected : bool
-        True if, by the noisy evidence of the run, clipping may have moved the mean by more than the noise.
-
-    Examples
-    --------
-    >>> noise = MeanModel("gaussian", np.array([3.0]), np.array([4.0]))
-    >>> noise.standard_deviations, noise.half_widths(0.95).round(3)
-    (array([5.]), array([9.8]))
     """
 
     law: str
-    deviations: FloatArray
-    count_deviations: FloatArray
+    deviations: FloatArray  # (d,), s/n
+    count_deviations: FloatArray  # (d,): |m|·s_n/n; 0 if the number of rows is public
+    # noisy fraction of the rows that the last step clipped, 0 if it is within noise (of coordinates clipped separately,
+    # the largest); None if nothing was spent on it
     clipped: float | None = None
+    # true if, by the noisy evidence of the run, clipping may have moved the mean by more than the noise
     bias_suspected: bool = False
 
     def __post_init__(self) -> None:
@@ -1059,10 +963,8 @@ class MeanModel:
         return together
 
     def half_widths(self, level: float) -> FloatArray:
-        """Return bounds within which each coordinate's noise stays with probability ``level``.
-
-        Separately, shape (d,).
-        """
+        """Return bounds within which each coordinate's noise stays with probability ``level``."""
+        # Separately, shape (d,).
         check_probability("level", level)
         if self.law == "gaussian":
             return self.standard_deviations * float(scipy.special.ndtri(0.5 + 0.5 * level))

@@ -167,19 +167,11 @@ class SecularRoots:
     """Roots μ_j = poles[origins_j] + offsets_j, j = 0 … k−2, of Σ w_i/(λ_i − μ).
 
     μ_j is between poles j+1 and j.
-
-    Attributes
-    ----------
-    poles : ndarray of shape (k,)
-    origins : ndarray of shape (k − 1,), int64
-        Index of the pole nearest to each root.
-    offsets : ndarray of shape (k − 1,)
-        Distances from those poles, to full relative accuracy.
     """
 
-    poles: FloatArray
-    origins: IntArray
-    offsets: FloatArray
+    poles: FloatArray  # (k,)
+    origins: IntArray  # (k − 1,), int64, index of the pole nearest to each root
+    offsets: FloatArray  # (k − 1,), distances from those poles, to full relative accuracy
 
     def values(self) -> FloatArray:
         """Return the roots, rounded; shape (k − 1,)."""
@@ -457,24 +449,14 @@ def sample_orthonormal_frame(
 ) -> OrthonormalFrame:
     """Draw orthonormal θ_1, …, θ_rank, θ_i with density ∝ exp(t_i θᵀCθ).
 
-    The density is on the sphere of (θ_1, …, θ_{i−1})^⊥.
+    The density is on the sphere of (θ_1, …, θ_{i−1})^⊥. A temperature of 0 draws uniformly; a negative one favors
+    small eigenvalues. With rank = d the others determine the last vector up to its sign, for any temperature.
+    ``block_size``, the steps between two fresh eigendecompositions, affects speed and rounding, not the distribution.
 
-    Parameters
-    ----------
-    matrix : array_like of shape (d, d)
-        C: symmetric, finite, definite or not.
-    temperatures : array_like of shape (rank,)
-        t_i, finite, rank ≤ d. 0 draws uniformly; negative ones favor small eigenvalues. With rank = d the others determine the
-        last vector up to its sign, for any temperature.
-    block_size : int, optional
-        Steps between two fresh eigendecompositions. It affects speed and rounding, not the distribution. By default a tenth of
-        the remaining dimensions, at least 16.
-
-    Notes
-    -----
-    By itself this guarantees no privacy: that depends on the temperatures (docs/evidence/derivations/iterative_eigenvectors.md).
-    A full-rank draw is O(d³), apart from matrix products that cost O(d⁴) with a constant below 1/50. Source: Amin et al. (2019),
-    "Differentially private covariance estimation", Algorithm 1.
+    By itself this guarantees no privacy: that depends on the temperatures
+    (docs/evidence/derivations/iterative_eigenvectors.md). A full-rank draw is O(d³), apart from matrix products that
+    cost O(d⁴) with a constant below 1/50. Source: Amin et al. (2019), "Differentially private covariance estimation",
+    Algorithm 1.
     """
     symmetric = symmetric_part(matrix)
     schedule = np.asarray(temperatures, dtype=np.float64)

@@ -35,24 +35,12 @@ _GAUSSIAN = (Gaussian, AdaptiveBall)
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Change of the plan, with the noise before and after it.
+    """Change of the plan, with the noise before and after it."""
 
-    Attributes
-    ----------
-    kind : str
-        ``column``, ``columns``, ``bounds``, ``complete``, ``budget``, ``rows``, ``delta`` or ``mechanism``.
-    what : str
-        Description.
-    measure : str
-        Quantity that has the noise: the median correlation of the remaining columns, or another.
-    before, after : float
-        Noise SDs.
-    """
-
-    kind: str
-    what: str
-    measure: str
-    before: float
+    kind: str  # `column`, `columns`, `bounds`, `complete`, `budget`, `rows`, `delta` or `mechanism`
+    what: str  # description
+    measure: str  # quantity that has the noise: the median correlation of the remaining columns, or another
+    before: float  # with `after`: noise SDs
     after: float
 
     @property
@@ -306,18 +294,12 @@ _MAX_ROWS = 10**12
 
 @dataclass(frozen=True, eq=False)
 class Wanted:
-    """Noise SDs to reach, all of them.
+    """Noise SDs to reach, all of them."""
 
-    Attributes
-    ----------
-    correlation, coefficient : float or None
-        Noise on a typical correlation, and on a standardized coefficient of the typical regression.
-    mean, sd, share : mapping of features to floats
-        Noise on means, standard deviations and shares, in original units.
-    """
-
+    # with `coefficient`: noise on a typical correlation, and on a standardized coefficient of the typical regression
     correlation: float | None
     coefficient: float | None
+    # with `sd` and `share`: noise on means, standard deviations and shares, in original units
     mean: Mapping[str, float]
     sd: Mapping[str, float]
     share: Mapping[str, float]

@@ -327,26 +327,14 @@ _LEVEL = 0.95
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CountsForecast(Answer):
-    """Noise of contingency tables, which depends on public numbers only.
+    """Noise of contingency tables, which depends on public numbers only."""
 
-    Attributes
-    ----------
-    by : tuple of tuples of str
-        Columns of every table.
-    cells : tuple of int
-        Number of cells of every table.
-    noise : tuple of CountNoise
-        Noise distribution of a count of every table.
-    n_rows : int or None
-        Expected number of rows.
-    """
-
-    by: tuple[tuple[str, ...], ...]
-    cells: tuple[int, ...]
-    noise: tuple[CountNoise, ...]
+    by: tuple[tuple[str, ...], ...]  # columns of every table
+    cells: tuple[int, ...]  # number of cells of every table
+    noise: tuple[CountNoise, ...]  # noise distribution of a count of every table
     budget: PrivacyBudget
     neighbors: Neighbors
-    n_rows: int | None = None
+    n_rows: int | None = None  # expected number of rows
     privacy_unit: PrivacyUnit | None = None
 
     facts = ("budget: budget.to_dict", "neighbors: relation", "n_rows", "tables: *")
@@ -464,28 +452,15 @@ _ASSUMED = "~"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MeanForecastRow:
-    """Forecast for one mean estimator.
-
-    Attributes
-    ----------
-    error : float or None
-        RMSE ‖mean error‖₂ about the rows' own mean, in original units; None if unknown.
-    feature_errors : ndarray of shape (d,) or None
-        RMSE of every feature.
-    assumes_rows : bool
-        True if it depends on the assumed standard deviation and normal tails of the rows, not only on public numbers.
-    arithmetic : str or None
-        Arithmetic of the guarantee.
-    refusal : str or None
-        Reason why the estimator cannot run.
-    """
+    """Forecast for one mean estimator."""
 
     mechanism: str
-    error: float | None = None
-    feature_errors: FloatArray | None = None
+    error: float | None = None  # RMSE ‖mean error‖₂ about the rows' own mean, in original units; None if unknown
+    feature_errors: FloatArray | None = None  # (d,) or None: RMSE of every feature
+    # true if it depends on the assumed standard deviation and normal tails of the rows, not only on public numbers
     assumes_rows: bool = False
-    arithmetic: str | None = None
-    refusal: str | None = None
+    arithmetic: str | None = None  # arithmetic of the guarantee
+    refusal: str | None = None  # reason why the estimator cannot run
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -46,50 +46,30 @@ _NEEDED = {
 
 @dataclass(frozen=True, slots=True)
 class ForecastRow:
-    """Forecast for one mechanism.
-
-    Attributes
-    ----------
-    second_moment_error : float or None
-        RMSE ‖Ĝ − G‖_F/n in encoded units, before repair; None if the mechanism cannot run, or if measuring its error on
-        made-up rows would take minutes: of spectral mechanisms with more than 200 features.
-    mean_error : float or None
-        RMSE ‖mean error‖₂ in encoded units; None if no mean is wanted or the mechanism cannot run.
-    arithmetic : str or None
-        Arithmetic of the guarantee.
-    refusal : str or None
-        Reason why the mechanism cannot run.
-    assumed, mean_assumed : bool
-        True if ``second_moment_error`` (``mean_error``) depends on the table, and is that on the forecast's
-        ``assumption``.
-    guaranteed_error : float or None
-        Upper bound on ``second_moment_error`` over all tables, for a mechanism that adapts to the table; None for
-        others.
-    chosen_because : Message or None
-        Why ``auto`` chose its mechanism.
-    short_refusal : str or None
-        The refusal in a few words.
-    typical_noise : float or None
-        Noise SD of a typical correlation (with one column: of its mean, in standard deviations); None if unknown
-        beforehand.
-    typical_is_noise : bool
-        True if that noise hides it, as ``correlations()`` (``describe()``) of the imagined release shows.
-    clipped : float
-        Largest fraction of the assumed rows that a query clipped; the errors then include the effect.
-    """
+    """Forecast for one mechanism."""
 
     mechanism: str
+    # RMSE ‖Ĝ − G‖_F/n in encoded units, before repair; None if the mechanism cannot run, or if measuring its error on
+    # made-up rows would take minutes: of spectral mechanisms with more than 200 features
     second_moment_error: float | None = None
+    # RMSE ‖mean error‖₂ in encoded units; None if no mean is wanted or the mechanism cannot run
     mean_error: float | None = None
-    arithmetic: str | None = None
-    refusal: str | None = None
+    arithmetic: str | None = None  # arithmetic of the guarantee
+    refusal: str | None = None  # reason why the mechanism cannot run
+    # with `mean_assumed`: true if `second_moment_error` (`mean_error`) depends on the table, and is that on the
+    # forecast's `assumption`
     assumed: bool = False
     mean_assumed: bool = False
+    # upper bound on `second_moment_error` over all tables, for a mechanism that adapts to the table; None for others
     guaranteed_error: float | None = None
-    chosen_because: Message | None = None
-    short_refusal: str | None = None
+    chosen_because: Message | None = None  # why `auto` chose its mechanism
+    short_refusal: str | None = None  # the refusal in a few words
+    # noise SD of a typical correlation (with one column: of its mean, in standard deviations); None if unknown
+    # beforehand
     typical_noise: float | None = None
+    # true if that noise hides it, as `correlations()` (`describe()`) of the imagined release shows
     typical_is_noise: bool = False
+    # largest fraction of the assumed rows that a query clipped; the errors then include the effect
     clipped: float = 0.0
 
     @property
@@ -127,28 +107,15 @@ class ForecastRow:
 
 @dataclass(frozen=True, slots=True)
 class DerivedCost:
-    """Increase of the noise on other features by derived features, at the public bounds.
+    """Increase of the noise on other features by derived features, at the public bounds."""
 
-    Attributes
-    ----------
-    names : tuple of str
-        The derived features: ``age^2``.
-    mechanism : str
-        The one with the smallest error whose noise distribution is known.
-    second_moment : float
-        Largest relative increase of the noise SD on a Gram entry of two other features, in original units: 0.5 is half as
-        much again.
-    mean : float or None
-        Largest relative increase for the mean of another feature; None if no mean is wanted.
-    robust : bool
-        True for the products that robust standard errors would need, which the schema does not have.
-    """
-
-    names: tuple[str, ...]
-    mechanism: str
+    names: tuple[str, ...]  # the derived features: `age^2`
+    mechanism: str  # the one with the smallest error whose noise distribution is known
+    # largest relative increase of the noise SD on a Gram entry of two other features, in original units: 0.5 is half as
+    # much again
     second_moment: float
-    mean: float | None
-    robust: bool = False
+    mean: float | None  # largest relative increase for the mean of another feature; None if no mean is wanted
+    robust: bool = False  # true for the products that robust standard errors would need, which the schema does not have
 
     def __str__(self) -> str:
         means = "" if self.mean is None else f", on means by up to {self.mean:.0%}"
@@ -207,10 +174,8 @@ _FAR_WORSE = 1.5
 
 
 def column_table(noise: ForecastNoise) -> list[tuple[str, ...]]:
-    """Return what ``describe()`` shows, one line per feature; ~ marks what is assumed.
-
-    The share of a Boolean column or level determines its standard deviation.
-    """
+    """Return what ``describe()`` shows, one line per feature; ~ marks what is assumed."""
+    # The share of a Boolean column or level determines its standard deviation.
     typical = noise.typical
     _, *rows = noise.description.table()
     seen = noise.smallest_correlations()

@@ -196,10 +196,8 @@ class _Distances:
 
 
 def _farthest(typical: TypicalTable, numbers: BallOfNumbers | None = None) -> float:
-    """Return an upper bound on the distance of a row from the mean.
-
-    With ``numbers`` it is for these features, in their unit.
-    """
+    """Return an upper bound on the distance of a row from the mean."""
+    # With `numbers` it is for these features, in their unit.
     _, means = typical.in_unit_ball
     lower, upper = typical.encoding.values_in_ball(*typical.schema.feature_bounds)
     if numbers is None:
@@ -470,15 +468,10 @@ def _typical_covariance(typical: TypicalTable) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class ForecastNoise:
-    """Noise SDs of a plan before repair, as analyses of its imagined releases state them.
+    """Noise SDs of a plan before repair, as analyses of its imagined releases state them."""
 
-    Attributes
-    ----------
-    releases : tuple of (float, ImaginedRelease)
-        With their probabilities. Two if a run may accept a ball or use the public bounds: numbers are then root mean
-        squares over both, and the likelier one decides what counts as noise.
-    """
-
+    # (float, ImaginedRelease), with their probabilities. Two if a run may accept a ball or use the public bounds:
+    # numbers are then root mean squares over both, and the likelier one decides what counts as noise.
     releases: tuple[tuple[float, ImaginedRelease], ...]
 
     @classmethod
@@ -536,10 +529,8 @@ class ForecastNoise:
 
     @cached_property
     def correlation(self) -> FloatArray:
-        """First-order noise on correlations of uncorrelated features, shape (d, d).
-
-        NaN within a column, and for a constant feature.
-        """
+        """First-order noise on correlations of uncorrelated features, shape (d, d)."""
+        # NaN within a column, and for a constant feature.
         said = [_first_order(release, noise) for release, noise in self._correlation_noise]
         if len(said) > 1:
             said = [np.minimum(noise, 1.0) for noise in said]
@@ -598,10 +589,8 @@ class ForecastNoise:
         return np.where(self.comparable & np.isfinite(self.correlation), result, np.nan)
 
     def smallest_correlations(self) -> FloatArray:
-        """Return the median of :attr:`smallest_correlation` over the pairs of each feature.
-
-        Shape (d,); NaN without pairs.
-        """
+        """Return the median of :attr:`smallest_correlation` over the pairs of each feature."""
+        # Shape (d,); NaN without pairs.
         return np.array(
             [np.median(known) if len(known := row[~np.isnan(row)]) else np.nan for row in self.smallest_correlation]
         )
@@ -719,30 +708,16 @@ def _first_order(release: ImaginedRelease, noise: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class ReleasePlan:
-    """Release that could be made, from public numbers.
+    """Release that could be made, from public numbers."""
 
-    Attributes
-    ----------
-    typical : TypicalTable
-        With the schema.
-    n_rows : int
-        With a privacy unit, the number of rows that count.
-    rivals : tuple of Mechanism
-        Mechanisms that may be better once something is changed.
-    privacy_unit : PrivacyUnit or None
-        The privacy unit, if it is not one row.
-    refines : bool
-        True if targets are refined, so that the moments have a share of the budget.
-    """
-
-    typical: TypicalTable
-    n_rows: int
+    typical: TypicalTable  # with the schema
+    n_rows: int  # with a privacy unit, the number of rows that count
     budget: PrivacyBudget
     neighbors: Neighbors
     mechanism: Mechanism
-    rivals: tuple[Mechanism, ...] = ()
-    privacy_unit: PrivacyUnit | None = None
-    refines: bool = False
+    rivals: tuple[Mechanism, ...] = ()  # mechanisms that may be better once something is changed
+    privacy_unit: PrivacyUnit | None = None  # the privacy unit, if it is not one row
+    refines: bool = False  # true if targets are refined, so that the moments have a share of the budget
 
     @cached_property
     def plan(self) -> Plan:

@@ -50,12 +50,10 @@ def plot_forecast(
     n_features: int = MAX_FEATURES,
     ax: Axes | None = None,
 ) -> Axes:
-    """Plot the noise of a forecast.
-
-    ``"columns"``: the noise on mean and standard deviation of the ``n_features`` noisiest features, relative to their
-    typical standard deviation, with numbers in original units. ``"budget"``: the noise on a typical correlation at an
-    eighth of the budget to eight times it, for the best mechanism and its rivals.
-    """
+    """Plot the noise of a forecast."""
+    # `"columns"`: the noise on mean and standard deviation of the `n_features` noisiest features, relative to their
+    # typical standard deviation, with numbers in original units. `"budget"`: the noise on a typical correlation at an
+    # eighth of the budget to eight times it, for the best mechanism and its rivals.
     if against == "columns":
         return _plot_columns(noise, f"{title}: {setting.mechanism.name}", n_features, ax)
     if against == "budget":
@@ -202,8 +200,6 @@ def _noise_of(setting: ReleasePlan, *, one_column: bool = False) -> tuple[float,
 def _digits(value: float, significant: int = 2) -> str:
     """Format to significant digits, without an exponent for ordinary numbers.
 
-    Examples
-    --------
     >>> _digits(20000.0), _digits(0.00451), _digits(1234567.0), _digits(0.0)
     ('20,000', '0.0045', '1,200,000', '0')
     """

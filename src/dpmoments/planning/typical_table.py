@@ -35,30 +35,18 @@ _DECAY = 1.0
 
 @dataclass(frozen=True, eq=False)
 class TypicalTable:
-    """Guessed standard deviation and mean of every feature, never computed from a table.
-
-    Attributes
-    ----------
-    standard_deviations, means : ndarray of shape (d,)
-        In original units.
-    assumed, assumed_means : ndarray of bool, shape (d,)
-        True if the standard deviation (the mean) is a default, given neither by the caller nor by the schema's typical
-        range.
-    shares : ndarray of bool, shape (d,)
-        Features that are 0 or 1, whose mean is a share: Boolean columns and levels.
-    columns : tuple of str
-        The column of each feature.
-    spectrum : tuple of float
-        Eigenvalues of the second moment, given or by default those of the numeric columns, up to a factor.
-    """
+    """Guessed standard deviation and mean of every feature, never computed from a table."""
 
     schema: Schema
-    standard_deviations: FloatArray
+    standard_deviations: FloatArray  # with `means`: (d,), in original units
     means: FloatArray
+    # with `assumed_means`: (d,), true if the standard deviation (the mean) is a default, given neither by the caller
+    # nor by the schema's typical range
     assumed: BoolArray
     assumed_means: BoolArray
-    shares: BoolArray
-    columns: tuple[str, ...]
+    shares: BoolArray  # (d,), features that are 0 or 1, whose mean is a share: Boolean columns and levels
+    columns: tuple[str, ...]  # the column of each feature
+    # eigenvalues of the second moment, given or by default those of the numeric columns, up to a factor
     spectrum: tuple[float, ...]
 
     @classmethod
@@ -71,16 +59,7 @@ class TypicalTable:
         spectrum: Sequence[float] | None = None,
         decay: float | None = None,
     ) -> TypicalTable:
-        """Combine guesses of the caller, typical ranges of the schema, and defaults, in this order.
-
-        Examples
-        --------
-        >>> from dpmoments import Boolean
-        >>> schema = Schema(Numeric("age", 0, 120, typical=(20, 80)), Numeric("income", 0, 200_000), Boolean("smoker"))
-        >>> assumed = TypicalTable.of(schema, typical_sd={"income": 30_000})
-        >>> assumed.standard_deviations.round(2), assumed.assumed
-        (array([1.5e+01, 3.0e+04, 4.3e-01]), array([False, False,  True]))
-        """
+        """Combine guesses of the caller, typical ranges of the schema, and defaults, in this order."""
         parts = [_defaults(column, schema) for column in schema.columns]
         deviations, means, assumed, shares = (np.concatenate(values) for values in zip(*parts, strict=True))
         columns = tuple(column.name for column in schema.columns for _ in column.feature_names)
@@ -144,12 +123,10 @@ class TypicalTable:
 
     @cached_property
     def squared_distance(self) -> tuple[float, float]:
-        """Mean of ‖x − E x‖² over encoded rows, and its variance over the squared mean.
-
-        A gamma distribution. The latter is 2Σλ²/(Σλ)² for normal columns with eigenvalues λ of their second moment, (1
-        − 2p)²/(p(1 − p)) for a Boolean column true in a share p of the rows, and the mean over equally likely shares
-        for levels.
-        """
+        """Mean of ‖x − E x‖² over encoded rows, and its variance over the squared mean."""
+        # A gamma distribution. The latter is 2Σλ²/(Σλ)² for normal columns with eigenvalues λ of their second moment,
+        # (1 − 2p)²/(p(1 − p)) for a Boolean column true in a share p of the rows, and the mean over equally likely
+        # shares for levels.
         return self.squared_distance_of(range(len(self.shares)))
 
     def squared_distance_of(self, features: Iterable[int]) -> tuple[float, float]:

@@ -33,29 +33,16 @@ _ABOUT_THE_SAME = 1.05
 
 @dataclass(frozen=True)
 class Way:
-    """A question, and the errors of the ways to answer it.
-
-    Attributes
-    ----------
-    question : str
-    unit : str
-        Unit of the errors, which are noise SDs.
-    call : str
-        The function whose release is made for this question.
-    one_release : float
-        Error from one release of all columns; infinite if noise hides the answer, NaN if a release cannot give it.
-    own_release : float
-        Error from the release made for it, with the whole budget; NaN if such a release refuses a column.
-    own_share : float
-        The same with an equal share of the budget, if several questions are stated.
-    """
+    """A question, and the errors of the ways to answer it."""
 
     question: str
-    unit: str
-    call: str
+    unit: str  # unit of the errors, which are noise SDs
+    call: str  # the function whose release is made for this question
+    # error from one release of all columns; infinite if noise hides the answer, NaN if a release cannot give it
     one_release: float
+    # error from the release made for it, with the whole budget; NaN if such a release refuses a column
     own_release: float
-    own_share: float
+    own_share: float  # the same with an equal share of the budget, if several questions are stated
 
     @property
     def best(self) -> str:
@@ -67,13 +54,7 @@ class Way:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Ways(Answer):
-    """Errors of the ways to answer stated questions, before any data is read.
-
-    Attributes
-    ----------
-    ways : tuple of Way
-    title : str
-    """
+    """Errors of the ways to answer stated questions, before any data is read."""
 
     ways: tuple[Way, ...]
     title: str
@@ -189,10 +170,8 @@ def _deviations(typical: TypicalTable) -> FloatArray:
 
 
 def _of_means(setting: ReleasePlan, budget: PrivacyBudget) -> float:
-    """Return the RMS error of the means of ``release_mean``, in typical standard deviations.
-
-    NaN for columns with ``missing="available"``, which it refuses: every column would need a count of its own.
-    """
+    """Return the RMS error of the means of ``release_mean``, in typical standard deviations."""
+    # NaN for columns with `missing="available"`, which it refuses: every column would need a count of its own.
     typical = setting.typical
     schema, neighbors = typical.schema, setting.neighbors
     if schema.has_available:

@@ -284,11 +284,8 @@ def _of_escaped(ax: Axes, title: str) -> str:
 
 
 def entitle(ax: Axes, title: str, *meaning: str, grow: bool) -> None:
-    """Set the title, and below it in smaller letters the meaning of the marks.
-
-    Empty paragraphs of ``meaning`` are skipped. If ``grow``, the figure becomes taller, so that the axes keep their
-    size.
-    """
+    """Set the title, and below it in smaller letters the meaning of the marks."""
+    # Empty paragraphs of `meaning` are skipped. If `grow`, the figure becomes taller, so that the axes keep their size.
     figure = ax.get_figure(root=True)
     assert figure is not None
     if (engine := figure.get_layout_engine()) is not None:

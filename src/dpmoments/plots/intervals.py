@@ -188,11 +188,9 @@ def draw_coefficients(
     *,
     sort: Literal["fit", "size", "p"] = "fit",
 ) -> Axes:
-    """Plot the coefficients of a fit.
-
-    They are multiplied by ``deviations`` (the features' standard deviations), if given, so that one axis fits all; the
-    ``n_coefficients`` with the smallest p-values are shown.
-    """
+    """Plot the coefficients of a fit."""
+    # They are multiplied by `deviations` (the features' standard deviations), if given, so that one axis fits all; the
+    # `n_coefficients` with the smallest p-values are shown.
     per = np.ones(len(fit.features)) if deviations is None else np.nan_to_num(deviations, nan=0.0)
     verdict = fit.verdict[1:] if fit.with_intercept else fit.verdict
     unknown = np.full(len(fit.features), np.nan)

@@ -81,12 +81,10 @@ def draw_matrix(
     cells: NumberedCells | None = None,
     left_out: BoolArray | None = None,
 ) -> AxesImage:
-    """Draw the cells, their marks and labels, and lines between columns of the table.
-
-    Cells of ``values`` that are NaN are crossed out, those in ``is_noise`` hatched. ``groups`` is the table's column of
-    each row, if rows and columns are the same features. ``cells`` are written only if they are few. Cells of ``left_out``
-    stay empty.
-    """
+    """Draw the cells, their marks and labels, and lines between columns of the table."""
+    # Cells of `values` that are NaN are crossed out, those in `is_noise` hatched. `groups` is the table's column of
+    # each row, if rows and columns are the same features. `cells` are written only if they are few. Cells of `left_out`
+    # stay empty.
     from matplotlib import colormaps
 
     colors = colormaps[DIVERGING].with_extremes(bad=FAINT)

@@ -124,11 +124,9 @@ Below it ρ hardly depends on ε, and δ is reduced instead.
 
 
 def allowance_for_rows(cost: PrivacyBudget, loss_unit: LossUnit, privacy_unit: PrivacyUnit | None) -> Loss:
-    """Return the largest total loss on one row for which units of k rows have the cost.
-
-    By ``loss_unit``: ε is divided by k; ρ, which grows with the square of a distance, by k²; (ε, δ) becomes ε/k and the δ′ for
-    which δ′(e^ε − 1)/(e^(ε/k) − 1) ≤ δ, rounded down. ``privacy_unit`` None means that rows are the units.
-    """
+    """Return the largest total loss on one row for which units of k rows have the cost."""
+    # By `loss_unit`: ε is divided by k; ρ, which grows with the square of a distance, by k²; (ε, δ) becomes ε/k and the
+    # δ′ for which δ′(e^ε − 1)/(e^(ε/k) − 1) ≤ δ, rounded down. `privacy_unit` None means that rows are the units.
     whole = allowance(cost, loss_unit)
     k = 1 if privacy_unit is None else privacy_unit.max_rows
     if k == 1:
@@ -152,10 +150,8 @@ def _delta_factor(epsilon: float, k: int) -> float:
 
 
 def loss_for_units(loss: Loss, rows_per_unit: int) -> Loss | None:
-    """Return the loss on a unit of k rows of draws with this loss on one.
-
-    None if losses are (ε, δ) (δ grows with e^ε).
-    """
+    """Return the loss on a unit of k rows of draws with this loss on one."""
+    # None if losses are (ε, δ) (δ grows with e^ε).
     if rows_per_unit == 1:
         return loss
     if loss.unit is LossUnit.EPSILON_DELTA:
@@ -165,11 +161,9 @@ def loss_for_units(loss: Loss, rows_per_unit: int) -> Loss | None:
 
 
 def budget_for_rows(cost: PrivacyBudget, loss_unit: LossUnit, privacy_unit: PrivacyUnit | None) -> PrivacyBudget:
-    """Return the budget for which a mechanism is calibrated at sensitivities of one row.
-
-    It allows draws at most the total loss of :func:`allowance_for_rows`, rounded down. If (ε, δ) is counted in ρ, δ stays and ε
-    is reduced; if that ρ needs no ε for δ, ε/k is used and δ reduced.
-    """
+    """Return the budget for which a mechanism is calibrated at sensitivities of one row."""
+    # It allows draws at most the total loss of `allowance_for_rows`, rounded down. If (ε, δ) is counted in ρ, δ stays
+    # and ε is reduced; if that ρ needs no ε for δ, ε/k is used and δ reduced.
     if privacy_unit is None or privacy_unit.max_rows == 1:
         return cost
     wanted = allowance_for_rows(cost, loss_unit, privacy_unit)

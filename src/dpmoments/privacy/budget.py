@@ -236,10 +236,8 @@ class PrivacyBudget:
         return cls(**values)
 
     def __add__(self, other: PrivacyBudget) -> PrivacyBudget:
-        """Add losses of one kind (basic composition).
-
-        A pure and an approximate loss add up to an approximate one.
-        """
+        """Add losses of one kind (basic composition)."""
+        # A pure and an approximate loss add up to an approximate one.
         if not isinstance(other, PrivacyBudget):
             return NotImplemented
         if (self.kind is BudgetKind.ZCDP) != (other.kind is BudgetKind.ZCDP):

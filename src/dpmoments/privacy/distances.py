@@ -43,34 +43,20 @@ class Sensitivity:
     """Bound on the change of a query between neighbors.
 
     Made only by functions of ``sensitivity.py``.
-
-    Attributes
-    ----------
-    name : str
-        Function that made it.
-    arguments : mapping
-        Its arguments, without ``neighbors``: numbers, and weights as a tuple, which a file holds as a list.
-    value : float
-        In units of the query, rounded up.
-    units : float
-        Units of the query in one unit of the encoded rows: a power of two, or a radius's.
-    rounding : float
-        Effect of rounding the query to a lattice, in units of the query; part of ``value``.
     """
 
-    name: str
+    name: str  # function that made it
+    # its arguments, without `neighbors`: numbers, and weights as a tuple, which a file holds as a list
     arguments: Mapping[str, Argument]
     neighbors: Neighbors
     norm: Norm
-    value: float
-    units: float = 1.0
-    rounding: float = 0.0
+    value: float  # in units of the query, rounded up
+    units: float = 1.0  # units of the query in one unit of the encoded rows: a power of two, or a radius's
+    rounding: float = 0.0  # effect of rounding the query to a lattice, in units of the query; part of `value`
 
     def in_units(self, units: float, *, rounding: float = 0.0) -> Sensitivity:
-        """Return the bound for a query in smaller units, ``units`` new ones in one old one.
-
-        ``rounding`` is the largest change of the distance of two queries by rounding to whole units, in new units.
-        """
+        """Return the bound for a query in smaller units, ``units`` new ones in one old one."""
+        # `rounding` is the largest change of the distance of two queries by rounding to whole units, in new units.
         if units < 1.0 or rounding < 0.0:
             raise InputValueError(Message("query-in-larger-units"))
         return Sensitivity(

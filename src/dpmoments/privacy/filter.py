@@ -57,18 +57,6 @@ class PrivacyFilter:
     """Noise for one run of a plan.
 
     A private release needs a ``generator`` from :func:`dpmoments.noise.secure_generator`.
-
-    Examples
-    --------
-    >>> from dpmoments.mechanisms import Gaussian
-    >>> from dpmoments.mechanisms.shape import MomentShape
-    >>> from dpmoments.privacy import laws, sensitivity
-    >>> plan = Gaussian().plan(MomentShape(2), PrivacyBudget.zcdp(0.5), "add_remove")
-    >>> privacy_filter = PrivacyFilter.open(plan, insecure_seed=0)
-    >>> draw, one_row = laws.DiscreteGaussian(10.0), sensitivity.count(Neighbors.ADD_REMOVE)
-    >>> noisy = privacy_filter.draw("count", draw, np.array([100]), one_row)
-    >>> [draw.what for draw in privacy_filter.close().draws]
-    [Message('count')]
     """
 
     def __init__(self, plan: PrivatePlan, generator: np.random.Generator) -> None:
@@ -104,21 +92,10 @@ class PrivacyFilter:
         *,
         group: str | None = None,
     ) -> Any:
-        """Return the answer to a query with noise, see :func:`dpmoments.privacy.sampling.noised`.
-
-        Parameters
-        ----------
-        what : Message or str
-            The query, for the receipt: its code, with facts if it has any.
-        query : array_like
-            The exact answer. Neither the receipt nor any message depends on it.
-        sensitivity : Sensitivity
-            From :mod:`dpmoments.privacy.sensitivity`, in the units of the query.
-        claim : PrivacyBudget, optional
-            For draws with an exact curve: the (ε, δ) that the plan states for the draw.
-        group : str, optional
-            The level of a group of rows, if rows are in one of several disjoint groups each.
-        """
+        """Return the answer to a query with noise, see :func:`dpmoments.privacy.sampling.noised`."""
+        # Neither the receipt nor any message depends on `query`, the exact answer; `sensitivity` is in its units.
+        # `claim` is the (ε, δ) that the plan states for a draw with an exact curve, `group` the level of a group if
+        # groups are disjoint.
         with self._lock:
             return self._draw(what, law, query, sensitivity, claim, group)
 

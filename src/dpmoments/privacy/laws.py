@@ -65,10 +65,8 @@ class DrawLaw(ABC):
             _check_parameter(self.name, entry.name, entry.type, getattr(self, entry.name))
 
     def loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None = None) -> Loss:
-        """Return the privacy loss of a draw, exactly or rounded up.
-
-        ``claim`` is the (ε, δ) that the plan states for the draw, if it has an exact curve instead of a formula.
-        """
+        """Return the privacy loss of a draw, exactly or rounded up."""
+        # `claim` is the (ε, δ) that the plan states for the draw, if it has an exact curve instead of a formula.
         if sensitivity.norm is not self.norm:
             raise InputValueError(
                 Message("distribution-of-other-norm", distribution=self.name, norm=self.norm, given=sensitivity.norm)
@@ -544,20 +542,12 @@ class WishartSampling(_ClaimedDraw):
     """One draw around the padded Gram matrix, Wishart or inverse Wishart, rescaled to its mean.
 
     A claimed (ε, δ).
-
-    Attributes
-    ----------
-    degrees : int
-        ν.
-    padding : float
-        ψ, added to every eigenvalue.
-    floor : float
-        A lower bound on the smallest eigenvalue of the matrix before padding, without any one row: 0, or from an
-        :class:`EigenvalueBound` drawn before, one row subtracted.
     """
 
-    degrees: int
-    padding: float
+    degrees: int  # ν
+    padding: float  # ψ, added to every eigenvalue
+    # A lower bound on the smallest eigenvalue of the matrix before padding, without any one row: 0, or from an
+    # `EigenvalueBound` drawn before, one row subtracted
     floor: float = 0.0
     inverse: bool = False
 
@@ -580,20 +570,11 @@ class RaisedWishartSampling(_ClaimedDraw):
     Those below a public number are raised to it first.
 
     The draw raises them itself: its loss relies on no bound on the eigenvalues of the query.
-
-    Attributes
-    ----------
-    degrees : int
-        ν.
-    padding : float
-        ψ, added to every eigenvalue.
-    raised : float
-        Value to which smaller eigenvalues are raised, before padding.
     """
 
-    degrees: int
-    padding: float
-    raised: float
+    degrees: int  # ν
+    padding: float  # ψ, added to every eigenvalue
+    raised: float  # value to which smaller eigenvalues are raised, before padding
     inverse: bool = False
 
     name: ClassVar[str] = "raised-wishart-sampling"

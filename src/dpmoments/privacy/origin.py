@@ -21,24 +21,12 @@ _MAX_DATASET_LENGTH = 200
 
 @dataclass(frozen=True, slots=True)
 class GroupOfRows:
-    """Group of rows of a release, one of several disjoint groups released in one run.
+    """Group of rows of a release, one of several disjoint groups released in one run."""
 
-    Attributes
-    ----------
-    run : str
-        Id of the run, which all its groups share.
-    by : str
-        Column whose levels divide the rows.
-    level : str, int or bool
-        Level of the group.
-    n_levels : int
-        Number of groups.
-    """
-
-    run: str
-    by: str
-    level: Level
-    n_levels: int
+    run: str  # id of the run, which all its groups share
+    by: str  # column whose levels divide the rows
+    level: Level  # level of the group
+    n_levels: int  # number of groups
 
     @property
     def rule(self) -> Message:
@@ -60,20 +48,11 @@ class GroupOfRows:
 
 @dataclass(frozen=True, slots=True)
 class LedgerEntry:
-    """Entry in a ledger's history that charged a release.
+    """Entry in a ledger's history that charged a release."""
 
-    Attributes
-    ----------
-    ledger : str
-        Id of the ledger, 128 bits in hexadecimal digits.
-    number : int
-        Number of the entry that reserved the budget, from 1.
-    hash : str
-        Head of the chain of hashes at that entry, which depends on every entry up to it: 256 bits in hexadecimal digits.
-    """
-
-    ledger: str
-    number: int
+    ledger: str  # id of the ledger, 128 bits in hexadecimal digits
+    number: int  # number of the entry that reserved the budget, from 1
+    # head of the chain of hashes at that entry, which depends on every entry up to it: 256 bits in hexadecimal digits
     hash: str
 
     @classmethod
@@ -92,27 +71,15 @@ class LedgerEntry:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseOrigin:
-    """Identity of a release. Nothing in it depends on a row.
+    """Identity of a release. Nothing in it depends on a row."""
 
-    Attributes
-    ----------
-    id : str
-        128 random bits in hexadecimal digits, so that no two releases share one; with an insecure seed, made from the seed, so
-        that a repeated run is equal bit for bit.
-    dataset : str or None
-        Curator's name of the table.
-    group : GroupOfRows or None
-        Group of rows, if it is one of several.
-    ledger : LedgerEntry or None
-        Ledger entry that reserved its budget, if any.
-    query : tuple of str or None
-        If the table is the result of a database query: the clauses by which one row can change others.
-    """
-
+    # 128 random bits in hexadecimal digits, so that no two releases share one; with an insecure seed, made from the
+    # seed, so that a repeated run is equal bit for bit
     id: str
-    dataset: str | None = None
-    group: GroupOfRows | None = None
-    ledger: LedgerEntry | None = None
+    dataset: str | None = None  # curator's name of the table
+    group: GroupOfRows | None = None  # group of rows, if it is one of several
+    ledger: LedgerEntry | None = None  # ledger entry that reserved its budget, if any
+    # if the table is the result of a database query: the clauses by which one row can change others
     query: tuple[str, ...] | None = None
 
     @classmethod

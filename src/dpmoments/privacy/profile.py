@@ -281,23 +281,14 @@ No table changes their receipt.
 
 @dataclass(frozen=True)
 class ProfilePoint:
-    """Point of a privacy profile.
+    """Point of a privacy profile."""
 
-    Attributes
-    ----------
-    epsilon, delta : float
-        The run is (epsilon, delta)-differentially private; delta is rounded up.
-    exact : bool
-        True if ``delta`` is the least possible, up to a millionth part of it, for the ideal noise distribution and rows anywhere
-        in the unit ball: some two neighbors attain it.
-    how : str
-        Reason; if exact, the neighbors that attain it.
-    """
-
-    epsilon: float
+    epsilon: float  # with `delta`: the run is (epsilon, delta)-differentially private; delta is rounded up
     delta: float
+    # true if `delta` is the least possible, up to a millionth part of it, for the ideal noise distribution and rows
+    # anywhere in the unit ball: some two neighbors attain it
     exact: bool
-    how: str
+    how: str  # reason; if exact, the neighbors that attain it
 
     @property
     def mark(self) -> str:
@@ -345,40 +336,18 @@ class PrivacyProfile:
 
 @dataclass(frozen=True)
 class RunCurve:
-    """Known δ(ε) of a run, or of several runs if a row is in only one of them.
+    """Known δ(ε) of a run, or of several runs if a row is in only one of them."""
 
-    Attributes
-    ----------
-    parts : tuple
-        For every two neighbors that touch other draws, the bounds of which the least counts; of the parts the largest does.
-    cost : PrivacyBudget
-        The stated budget.
-
-    Examples
-    --------
-    >>> from dpmoments.mechanisms import Gaussian
-    >>> from dpmoments.mechanisms.shape import MomentShape
-    >>> from dpmoments.privacy import laws, sensitivity
-    >>> from dpmoments.privacy.filter import PrivacyFilter
-    >>> from dpmoments.privacy.unit import Neighbors
-    >>> plan = Gaussian().plan(MomentShape(2), PrivacyBudget.approximate(1.0, 1e-6), "add_remove")
-    >>> privacy_filter = PrivacyFilter.open(plan, insecure_seed=0)
-    >>> _ = privacy_filter.draw("count", laws.DiscreteGaussian(2.0**30), [0], sensitivity.count(Neighbors.ADD_REMOVE))
-    >>> curve = RunCurve.of(privacy_filter.close(), "gaussian")
-    >>> curve.at(0.25).delta < 1e-9
-    True
-    """
-
+    # for every two neighbors that touch other draws, the bounds of which the least counts; of the parts the largest
+    # does
     parts: tuple[tuple[Bound, ...], ...]
-    cost: PrivacyBudget
+    cost: PrivacyBudget  # the stated budget
     mu: float | None
 
     @classmethod
     def of(cls, receipt: Receipt, mechanism: str) -> RunCurve:
-        """Return the curve of one run from its receipt.
-
-        ``mechanism`` determines if its draws were settled before the first.
-        """
+        """Return the curve of one run from its receipt."""
+        # `mechanism` determines if its draws were settled before the first.
         settled = mechanism in _SETTLED
         seen: dict[tuple[object, ...], tuple[Bound, ...]] = {}
         for draws in _touched_draws(receipt):
@@ -413,10 +382,8 @@ class RunCurve:
         return replace(worst, exact=True) if worst.delta == 0.0 else worst
 
     def epsilon_at(self, delta: float) -> float | None:
-        """Return the least ε known at a δ, on the safe side.
-
-        None if the run has a larger δ at every ε.
-        """
+        """Return the least ε known at a δ, on the safe side."""
+        # None if the run has a larger δ at every ε.
         if self.at(0.0).delta <= delta:
             return 0.0
         low, high = 0.0, 2.0 * _reference_epsilon(self.cost)
@@ -432,19 +399,9 @@ class RunCurve:
         return high
 
     def attacker_power(self, false_positives: float) -> float:
-        """Bound the power of a test of whether a person is in the table, all other rows known.
-
-        Parameters
-        ----------
-        false_positives : float
-            Probability that the test says "in the table" of a table without the person; between 0 and 1.
-
-        Returns
-        -------
-        float
-            A bound on the probability that it says so if it is true: the least of δ + e^ε·``false_positives`` and 1 − e^{−ε}(1
-            − ``false_positives`` − δ) over many points of the curve (Dong, Roth & Su 2022, Proposition 2.5).
-        """
+        """Bound the power of a test of whether a person is in the table, all other rows known."""
+        # The least of δ + e^ε·`false_positives` and 1 − e^{−ε}(1 − `false_positives` − δ) over many points of the curve
+        # (Dong, Roth & Su 2022, Proposition 2.5).
         if not 0.0 <= false_positives <= 1.0:
             raise InputValueError(
                 Message(
@@ -465,10 +422,8 @@ class RunCurve:
 
     @property
     def profile(self) -> PrivacyProfile:
-        """Profile at the five ε that the stated budget gives, in this order.
-
-        A rule that depends on no table.
-        """
+        """Profile at the five ε that the stated budget gives, in this order."""
+        # A rule that depends on no table.
         stated = _reference_epsilon(self.cost)
         points = tuple(self.at(share * stated) for share in _SHARES)
         return PrivacyProfile(points, self.mu, self.epsilon_at(REFERENCE_DELTA))

@@ -36,27 +36,15 @@ _EXHAUSTED = 1.0 - 1e-9
 
 @dataclass(frozen=True)
 class Draw:
-    """One draw of noise.
+    """One draw of noise."""
 
-    Attributes
-    ----------
-    what : Message
-        The query that got noise.
-    size : int
-        Number of coordinates with separate noise.
-    claim : PrivacyBudget or None
-        The (ε, δ) that the plan states for it, for a draw with an exact curve.
-    group : str or None
-        The level of its group, if it is for one of several disjoint groups of rows.
-    """
-
-    what: Message
+    what: Message  # the query that got noise
     law: DrawLaw
     sensitivity: Sensitivity
     loss: Loss
-    size: int
-    claim: PrivacyBudget | None = None
-    group: str | None = None
+    size: int  # number of coordinates with separate noise
+    claim: PrivacyBudget | None = None  # the (ε, δ) that the plan states for it, for a draw with an exact curve
+    group: str | None = None  # the level of its group, if it is for one of several disjoint groups of rows
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for a file."""
@@ -73,10 +61,8 @@ class Draw:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], unit: LossUnit) -> Draw:
-        """Read a draw and recompute its sensitivity and loss.
-
-        Refuse one that is stated as less than it is.
-        """
+        """Read a draw and recompute its sensitivity and loss."""
+        # Refuse one that is stated as less than it is.
         require_known(values, _DRAW_ENTRIES, "a draw of the receipt")
         what = Message.from_dict(values["what"], QUERIES)
         entries = plain_mapping(values, "law")

@@ -39,21 +39,17 @@ Uniform integers replace the bits below.
 
 
 def coordinates_of(query: npt.ArrayLike) -> int:
-    """Return the number of coordinates of a query with separate noise.
-
-    The upper triangle of a symmetric matrix.
-    """
+    """Return the number of coordinates of a query with separate noise."""
+    # The upper triangle of a symmetric matrix.
     shape = np.shape(query)
     return shape[0] * (shape[0] + 1) // 2 if len(shape) == 2 else math.prod(shape)
 
 
 @singledispatch
 def noised(law: DrawLaw, query: Any, generator: np.random.Generator) -> Any:  # noqa: ARG001 - what samplers take
-    """Draw the answer to a query under a noise distribution.
-
-    Returns an ndarray, float or int of the query's shape: integers for draws on a lattice, else values without low bits; the
-    index of the chosen score.
-    """
+    """Draw the answer to a query under a noise distribution."""
+    # Returns an ndarray, float or int of the query's shape: integers for draws on a lattice, else values without low
+    # bits; the index of the chosen score.
     raise InputTypeError(Message("no-sampler", got=type(law).__name__))
 
 
@@ -220,12 +216,10 @@ def _lattice_scale(noise_scale: float, bits: int) -> float:
 
 
 def without_low_bits(values: FloatArray, *, down: bool = False) -> FloatArray:
-    """Round a floating-point sampler's result to 2^−30 of its largest entry, or down.
-
-    The last bits of such a draw follow the arithmetic that made it, and that depends on the exact table: an eigenvalue of 1 or
-    of 1 − 2^−53 revealed which of two tables it was. Rounded so coarsely, the output equals that of real arithmetic except if a
-    value falls within rounding error of a boundary of the grid.
-    """
+    """Round a floating-point sampler's result to 2^−30 of its largest entry, or down."""
+    # The last bits of such a draw follow the arithmetic that made it, and that depends on the exact table: an
+    # eigenvalue of 1 or of 1 − 2^−53 revealed which of two tables it was. Rounded so coarsely, the output equals that
+    # of real arithmetic except if a value falls within rounding error of a boundary of the grid.
     largest = float(np.abs(values).max(initial=0.0))
     if not 0.0 < largest < np.inf:
         return values

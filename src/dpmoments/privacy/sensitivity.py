@@ -39,11 +39,9 @@ MAX_UNITS = 2.0**256
 def gram_frobenius(
     neighbors: Neighbors, n_features: int, augmentation: float = 0.0, row_square: float = 1.0
 ) -> Sensitivity:
-    """Return the Frobenius sensitivity of Σ z zᵀ (the ℓ2 sensitivity of its svec).
-
-    Add-remove: ‖z zᵀ‖_F = ‖z‖² ≤ 1 + w². Replace-one: ‖z zᵀ − z′z′ᵀ‖_F² = ‖z‖⁴ + ‖z′‖⁴ − 2⟨z, z′⟩², at most 2(1 + w²)², reached
-    for ⟨x, x′⟩ = −w². ``row_square`` bounds ‖x‖², in place of 1, where the encoding has shorter rows.
-    """
+    """Return the Frobenius sensitivity of Σ z zᵀ (the ℓ2 sensitivity of its svec)."""
+    # Add-remove: ‖z zᵀ‖_F = ‖z‖² ≤ 1 + w². Replace-one: ‖z zᵀ − z′z′ᵀ‖_F² = ‖z‖⁴ + ‖z′‖⁴ − 2⟨z, z′⟩², at most 2(1 +
+    # w²)², reached for ⟨x, x′⟩ = −w². `row_square` bounds ‖x‖², in place of 1, where the encoding has shorter rows.
     _check(n_features, augmentation)
     square = _row_square(augmentation, row_square)
     if neighbors is Neighbors.ADD_REMOVE:
@@ -59,11 +57,9 @@ def gram_frobenius(
 
 
 def sum_and_gram_frobenius(neighbors: Neighbors, n_features: int, augmentation: float) -> Sensitivity:
-    """Return the Frobenius sensitivity of Σ z zᵀ without the count entry w²n.
-
-    Add-remove: 2w²‖x‖² + ‖x‖⁴ ≤ 1 + 2w². Replace-one: the count entry does not change between kept rows, so the value is that
-    of the whole matrix.
-    """
+    """Return the Frobenius sensitivity of Σ z zᵀ without the count entry w²n."""
+    # Add-remove: 2w²‖x‖² + ‖x‖⁴ ≤ 1 + 2w². Replace-one: the count entry does not change between kept rows, so the value
+    # is that of the whole matrix.
     _check(n_features, augmentation)
     if neighbors is Neighbors.ADD_REMOVE:
         value = _up(math.sqrt(1.0 + 2.0 * augmentation * augmentation)) if augmentation else 1.0
@@ -76,11 +72,9 @@ def sum_and_gram_frobenius(neighbors: Neighbors, n_features: int, augmentation: 
 def gram_nuclear(
     neighbors: Neighbors, n_features: int, augmentation: float = 0.0, row_square: float = 1.0
 ) -> Sensitivity:
-    """Return the nuclear-norm sensitivity of Σ z zᵀ.
-
-    The trace ‖z‖² ≤ 1 + w² under add-remove, twice that under replace-one. ``row_square`` bounds ‖x‖², in place of 1, where
-    the encoding has shorter rows.
-    """
+    """Return the nuclear-norm sensitivity of Σ z zᵀ."""
+    # The trace ‖z‖² ≤ 1 + w² under add-remove, twice that under replace-one. `row_square` bounds ‖x‖², in place of 1,
+    # where the encoding has shorter rows.
     _check(n_features, augmentation)
     square = _row_square(augmentation, row_square)
     value = square if neighbors is Neighbors.ADD_REMOVE else 2.0 * square
@@ -93,12 +87,10 @@ def gram_nuclear(
 
 
 def gram_entrywise_l1(neighbors: Neighbors, n_features: int, augmentation: float = 0.0) -> Sensitivity:
-    """Return the ℓ1 sensitivity of the upper triangle with diagonal of Σ z zᵀ.
-
-    Add-remove: ((Σ|z_i|)² + Σ z_i²)/2 ≤ ((w + √d)² + w² + 1)/2. Replace-one: min(d/√2 + 1, √(d(d+3)/2)) for the Gram matrix
-    (proven, attained at d = 2) and w·2√d for the entries of wΣx. The count entry changes, by w², only if just one of two
-    neighbors drops the row; then nothing changes by more than under add-remove.
-    """
+    """Return the ℓ1 sensitivity of the upper triangle with diagonal of Σ z zᵀ."""
+    # Add-remove: ((Σ|z_i|)² + Σ z_i²)/2 ≤ ((w + √d)² + w² + 1)/2. Replace-one: min(d/√2 + 1, √(d(d+3)/2)) for the Gram
+    # matrix (proven, attained at d = 2) and w·2√d for the entries of wΣx. The count entry changes, by w², only if just
+    # one of two neighbors drops the row; then nothing changes by more than under add-remove.
     _check(n_features, augmentation)
     root = math.sqrt(n_features)
     if neighbors is Neighbors.ADD_REMOVE:
@@ -114,10 +106,8 @@ def gram_entrywise_l1(neighbors: Neighbors, n_features: int, augmentation: float
 
 
 def row_norm_square(neighbors: Neighbors, augmentation: float = 0.0) -> Sensitivity:
-    """Return the bound ‖z‖² ≤ 1 + w² on the row that one table has and its neighbor lacks.
-
-    It also bounds a row that the neighbor has with other values.
-    """
+    """Return the bound ‖z‖² ≤ 1 + w² on the row that one table has and its neighbor lacks."""
+    # It also bounds a row that the neighbor has with other values.
     _check(1, augmentation)
     value = _row_square(augmentation)
     return _made("row_norm_square", neighbors, Norm.ROW, value, augmentation=augmentation)
@@ -169,19 +159,15 @@ def row_sum_l1(neighbors: Neighbors, n_features: int) -> Sensitivity:
 
 
 def sum_and_count_l2(neighbors: Neighbors) -> Sensitivity:
-    """Return the ℓ2 sensitivity of (Σx, n).
-
-    √2 under add-remove; under replace-one 2, of Σx, or √2 if one row is dropped.
-    """
+    """Return the ℓ2 sensitivity of (Σx, n)."""
+    # √2 under add-remove; under replace-one 2, of Σx, or √2 if one row is dropped.
     value = _up(math.sqrt(2.0)) if neighbors is Neighbors.ADD_REMOVE else 2.0
     return _made("sum_and_count_l2", neighbors, Norm.L2, value)
 
 
 def sum_and_count_l1(neighbors: Neighbors, n_features: int) -> Sensitivity:
-    """Return the ℓ1 sensitivity of (Σx, n).
-
-    √d + 1 under add-remove; under replace-one 2√d, which covers a dropped row.
-    """
+    """Return the ℓ1 sensitivity of (Σx, n)."""
+    # √d + 1 under add-remove; under replace-one 2√d, which covers a dropped row.
     _check(n_features, 0.0)
     add_remove = neighbors is Neighbors.ADD_REMOVE
     value = _up(math.sqrt(n_features) * row_sum_l2(neighbors).value + (1.0 if add_remove else 0.0))
@@ -189,10 +175,8 @@ def sum_and_count_l1(neighbors: Neighbors, n_features: int) -> Sensitivity:
 
 
 def sum_and_square_l1(neighbors: Neighbors, augmentation: float) -> Sensitivity:
-    """Return the ℓ1 sensitivity of (wΣx, Σx²), one feature.
-
-    1 + w; under replace-one (1 + w/2)², at x = 1 and x′ = −w/2.
-    """
+    """Return the ℓ1 sensitivity of (wΣx, Σx²), one feature."""
+    # 1 + w; under replace-one (1 + w/2)², at x = 1 and x′ = −w/2.
     _check(1, augmentation)
     value = 1.0 + augmentation if neighbors is Neighbors.ADD_REMOVE else (1.0 + augmentation / 2.0) ** 2
     return _made("sum_and_square_l1", neighbors, Norm.L1, _up(value), augmentation=augmentation)
@@ -215,10 +199,8 @@ def sum_and_square_l2(neighbors: Neighbors, augmentation: float) -> Sensitivity:
 
 
 def count(neighbors: Neighbors) -> Sensitivity:
-    """Return the sensitivity of a number of rows: 1 under both relations.
-
-    Under replace-one, it is a number of kept rows, or of rows of some kind.
-    """
+    """Return the sensitivity of a number of rows: 1 under both relations."""
+    # Under replace-one, it is a number of kept rows, or of rows of some kind.
     return _made("count", neighbors, Norm.L2, 1.0)
 
 
@@ -228,10 +210,8 @@ def count_l1(neighbors: Neighbors) -> Sensitivity:
 
 
 def share_of_rows(neighbors: Neighbors) -> Sensitivity:
-    """Return the sensitivity of a sum over rows of numbers in [0, 1]: 1 under both relations.
-
-    A dropped row gives 0.
-    """
+    """Return the sensitivity of a sum over rows of numbers in [0, 1]: 1 under both relations."""
+    # A dropped row gives 0.
     return _made("share_of_rows", neighbors, Norm.L2, 1.0)
 
 
@@ -241,10 +221,8 @@ def share_of_rows_l1(neighbors: Neighbors) -> Sensitivity:
 
 
 def histogram_l2(neighbors: Neighbors) -> Sensitivity:
-    """Return the ℓ2 sensitivity of counts over disjoint bins.
-
-    One bin changes by 1, or two bins do under replace-one.
-    """
+    """Return the ℓ2 sensitivity of counts over disjoint bins."""
+    # One bin changes by 1, or two bins do under replace-one.
     return _made("histogram_l2", neighbors, Norm.L2, 1.0 if neighbors is Neighbors.ADD_REMOVE else _up(math.sqrt(2.0)))
 
 
@@ -254,18 +232,14 @@ def histogram_l1(neighbors: Neighbors) -> Sensitivity:
 
 
 def rank_score(neighbors: Neighbors) -> Sensitivity:
-    """Return the sensitivity of each of several scores that count rows, or rank distances.
-
-    It is 1 under both relations.
-    """
+    """Return the sensitivity of each of several scores that count rows, or rank distances."""
+    # It is 1 under both relations.
     return _made("rank_score", neighbors, Norm.SCORE, 1.0)
 
 
 def median_score(neighbors: Neighbors) -> Sensitivity:
-    """Return the sensitivity of 2·rank − n, and of its distance from 0: 1.
-
-    Under replace-one, with n unchanged, 2.
-    """
+    """Return the sensitivity of 2·rank − n, and of its distance from 0: 1."""
+    # Under replace-one, with n unchanged, 2.
     return _made("median_score", neighbors, Norm.SCORE, 1.0 if neighbors is Neighbors.ADD_REMOVE else 2.0)
 
 
@@ -280,19 +254,15 @@ def quadratic_form(neighbors: Neighbors) -> Sensitivity:
 
 
 def sorted_eigenvalues_l1(neighbors: Neighbors, n_features: int) -> Sensitivity:
-    """Return the ℓ1 sensitivity of the sorted eigenvalues of G.
-
-    By Lidskii, it is at most the nuclear norm of the difference.
-    """
+    """Return the ℓ1 sensitivity of the sorted eigenvalues of G."""
+    # By Lidskii, it is at most the nuclear norm of the difference.
     value = gram_nuclear(neighbors, n_features).value
     return _made("sorted_eigenvalues_l1", neighbors, Norm.L1, value, n_features=n_features)
 
 
 def sorted_eigenvalues_l2(neighbors: Neighbors, n_features: int) -> Sensitivity:
-    """Return the ℓ2 sensitivity of the sorted eigenvalues of G.
-
-    By Hoffman & Wielandt, it is at most the Frobenius norm.
-    """
+    """Return the ℓ2 sensitivity of the sorted eigenvalues of G."""
+    # By Hoffman & Wielandt, it is at most the Frobenius norm.
     value = gram_frobenius(neighbors, n_features).value
     return _made("sorted_eigenvalues_l2", neighbors, Norm.L2, value, n_features=n_features)
 
@@ -330,10 +300,7 @@ Receipts are recomputed from these only.
 
 
 def sensitivity_from_dict(values: Mapping[str, Any]) -> Sensitivity:
-    """Rebuild the sensitivity that a file states.
-
-    One that is stated too low is refused.
-    """
+    """Rebuild the sensitivity that a file states. One that is stated too low is refused."""
     require_kinds(values, name=str, arguments=dict)
     made = next((one for one in SENSITIVITIES if one.__name__ == values["name"]), None)
     if made is None:

@@ -201,13 +201,9 @@ class AvailableRelease(MomentRelease):
     A mean is of the rows that have the value, a covariance of the rows that have both; sums and Gram matrix are of all rows
     with these means and covariances. They are computed from ``drawn``, and so is their noise, to first order. The file
     holds ``drawn``.
-
-    Attributes
-    ----------
-    drawn : MomentRelease
-        The noisy moments of the columns, with stand-ins for missing values, and of the indicators of missing values.
     """
 
+    # the noisy moments of the columns, with stand-ins for missing values, and of the indicators of missing values
     drawn: MomentRelease
 
     @classmethod

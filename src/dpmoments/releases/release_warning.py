@@ -16,13 +16,7 @@ AnyRelease = MomentRelease | MeanRelease | CountsRelease | GroupReleases
 
 
 class MessageWarning(UserWarning):
-    """Warning to a curator, as data: its text is made when it is shown.
-
-    Attributes
-    ----------
-    message_data : Message
-        What is said; ``code`` and ``facts`` are its own.
-    """
+    """Warning to a curator, as data: its text is made when it is shown."""
 
     def __init__(self, message: Message) -> None:
         super().__init__(message)

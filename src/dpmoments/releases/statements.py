@@ -175,10 +175,8 @@ def post_processing(release: AuditedRelease) -> tuple[str, ...]:
 
 
 def composition_so_far(release: AuditedRelease, ledger: Ledger | str | os.PathLike[str] | None = None) -> str:
-    """Describe the total over all releases of the dataset.
-
-    Without a ledger, the entries that the release names are listed.
-    """
+    """Describe the total over all releases of the dataset."""
+    # Without a ledger, the entries that the release names are listed.
     charged = [(one.origin.dataset, one.origin.ledger) for one in originals(release)]
     if ledger is None:
         entries = list(dict.fromkeys(entry for _, entry in charged if entry is not None))
@@ -212,22 +210,12 @@ def _describe_account(ledger: Ledger, dataset: str) -> str:
 
 @dataclass(frozen=True)
 class PyramidLevel:
-    """Level of the pyramid.
-
-    Attributes
-    ----------
-    section : str
-        Section of NIST SP 800-226.
-    stated : tuple of str
-        Facts that this release shows.
-    asked : tuple of str
-        Questions to the curator.
-    """
+    """Level of the pyramid."""
 
     name: str
-    section: str
-    stated: tuple[str, ...]
-    asked: tuple[str, ...]
+    section: str  # section of NIST SP 800-226
+    stated: tuple[str, ...]  # facts that this release shows
+    asked: tuple[str, ...]  # questions to the curator
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""

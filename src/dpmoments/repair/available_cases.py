@@ -26,21 +26,13 @@ _UNIFORM = 12.0
 
 @dataclass(frozen=True, eq=False)
 class Presence:
-    """Values and their presence as linear combinations of what is drawn.
+    """Values and their presence as linear combinations of what is drawn."""
 
-    Attributes
-    ----------
-    groups : ndarray of int, shape (d,)
-        Features with the same missing values have the same number; 0 for features without any.
-    values : ndarray of shape (d, m + 1)
-        x of each feature, 0 where it is missing, as a combination of the constant and the m drawn features about the center.
-    indicators : ndarray of shape (groups, m + 1)
-        1 if the values of the group are present, else 0, as such a combination.
-    """
-
-    groups: IntegerArray
+    groups: IntegerArray  # (d,), features with the same missing values have the same number; 0 for features without any
+    # (d, m + 1), x of each feature, 0 where it is missing, as a combination of the constant and the m drawn features
+    # about the center
     values: FloatArray
-    indicators: FloatArray
+    indicators: FloatArray  # (groups, m + 1): 1 if the values of the group are present, else 0, as such a combination
 
     @classmethod
     def of(cls, drawn: Schema, center: FloatArray | None) -> Presence:
@@ -73,10 +65,8 @@ class Presence:
         return cls(np.array(groups), values, indicators)
 
     def typical_map(self, means: FloatArray) -> FloatArray:
-        """Return the map of noise if no value is missing, shape (d + 1, m + 1).
-
-        For features of these means. It gives the noise on moments about the center of the drawn features.
-        """
+        """Return the map of noise if no value is missing, shape (d + 1, m + 1)."""
+        # For features of these means. It gives the noise on moments about the center of the drawn features.
         constant = self.indicators[0]
         mapped = self.values + means[:, None] * (constant - self.indicators[self.groups])
         mapped[:, 0] = 0.0  # the indicators' own mean is 0
@@ -88,31 +78,15 @@ class AvailableCases:
     """Means and covariances of the rows in which the values are present.
 
     A mean is of the rows with a value; a covariance of the rows with both values, about their means.
-
-    Attributes
-    ----------
-    total : ndarray of shape (d,)
-        Sum of all rows about the center if their values had these means.
-    gram : ndarray of shape (d, d)
-        The same for the Gram matrix.
-    center : ndarray of shape (d,) or None
-    shares : ndarray of shape (d,)
-        Share of the rows that have a value.
-    both : ndarray of shape (d, d)
-        Share of the rows that have two values.
-    noise_map : ndarray of shape (d + 1, m + 1)
-        T: the noise is T N Tᵀ, N that of what was drawn, and ``rest``.
-    rest : NoiseLaw or None
-        Noise on covariances by that of the numbers of rows.
     """
 
-    total: FloatArray
-    gram: FloatArray
-    center: FloatArray | None
-    shares: FloatArray
-    both: FloatArray
-    noise_map: FloatArray
-    rest: NoiseLaw | None
+    total: FloatArray  # (d,), sum of all rows about the center if their values had these means
+    gram: FloatArray  # (d, d), the same for the Gram matrix
+    center: FloatArray | None  # (d,) or None
+    shares: FloatArray  # (d,), share of the rows that have a value
+    both: FloatArray  # (d, d), share of the rows that have two values
+    noise_map: FloatArray  # (d + 1, m + 1): T: the noise is T N Tᵀ, N that of what was drawn, and `rest`
+    rest: NoiseLaw | None  # noise on covariances by that of the numbers of rows
 
     @classmethod
     def of(

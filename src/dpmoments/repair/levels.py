@@ -89,10 +89,8 @@ class CompletedLevels:
         return extension
 
     def with_known_blocks(self, covariance: FloatArray) -> FloatArray:
-        """Return a copy with the blocks that shares determine.
-
-        diag(p) − ppᵀ, and p(1 − p) for a flag.
-        """
+        """Return a copy with the blocks that shares determine."""
+        # diag(p) − ppᵀ, and p(1 − p) for a flag.
         known = covariance.copy()
         for column in self.columns:
             own = np.ix_(column.features, column.features)
@@ -145,16 +143,6 @@ def possible_covariance(extended: FloatArray, levels: CompletedLevels) -> FloatA
     a level is within the feature's bounds. Computed by alternating projections (Higham 2002), which end on the possible counts,
     and the mixture (1 − t)·Σ̂ + t·(independent columns), t = λ/(1 + λ), where −λ is the smallest eigenvalue: independence also
     has possible counts (``docs/evidence/derivations/repairs.md``).
-
-    Examples
-    --------
-    >>> from dpmoments import Boolean, Schema
-    >>> from dpmoments.schema.constraints import Constraints
-    >>> constraints = Constraints.of(Schema(Boolean("a"), Boolean("b")), mean=True)
-    >>> levels = CompletedLevels.of(constraints, np.array([0.0, -0.8]))
-    >>> possible_covariance(np.array([[1.3, 0.5], [0.5, 0.2]]), levels).round(3)
-    array([[1.  , 0.2 ],
-           [0.2 , 0.36]])
     """
     cells = _Cells.of(extended, levels)
     scaled = cells.scaled(cells.possible(extended, exact=False))

@@ -198,8 +198,6 @@ def repair_gram(
 def clip(gram: FloatArray, upper: float | None = None) -> FloatArray:
     """Clip eigenvalues to [0, upper], the nearest such matrix (Amin et al. 2019).
 
-    Examples
-    --------
     >>> clip(np.diag([3.0, -1.0]), upper=2.0)
     array([[2., 0.],
            [0., 0.]])
@@ -212,8 +210,6 @@ def clip(gram: FloatArray, upper: float | None = None) -> FloatArray:
 def shift(gram: FloatArray) -> FloatArray:
     """Add the smallest multiple of the identity that leaves no negative eigenvalue.
 
-    Examples
-    --------
     >>> shift(np.diag([3.0, -1.0]))
     array([[4., 0.],
            [0., 0.]])
@@ -223,11 +219,9 @@ def shift(gram: FloatArray) -> FloatArray:
 
 
 def noise_shift(gram: FloatArray, noise: NoiseLaw) -> FloatArray:
-    """Add c·I if an eigenvalue is negative; c bounds the noise (Sheffet 2015, section 6).
-
-    The bound on the spectral norm (:meth:`~dpmoments.noise.terms.NoiseLaw.gram_bound`) holds with probability 95 %; c is what
-    makes the smallest eigenvalue zero, if that is more.
-    """
+    """Add c·I if an eigenvalue is negative; c bounds the noise (Sheffet 2015, section 6)."""
+    # The bound on the spectral norm (`gram_bound`) holds with probability 95 %; c is what makes the smallest eigenvalue
+    # zero, if that is more.
     smallest = float(np.linalg.eigvalsh(gram)[0])
     if smallest >= 0:
         return gram
@@ -235,11 +229,9 @@ def noise_shift(gram: FloatArray, noise: NoiseLaw) -> FloatArray:
 
 
 def shrink(gram: FloatArray, noise: NoiseLaw, upper: float | None = None) -> FloatArray:
-    """Shrink towards a multiple of the identity, then project onto possible eigenvalues.
-
-    With m = tr(gram)/d, the result is m·I + (1 − ω)(gram − m·I), where ω is the share of ‖gram − m·I‖_F² that the noise
-    explains (Ledoit & Wolf 2004, with known noise energy).
-    """
+    """Shrink towards a multiple of the identity, then project onto possible eigenvalues."""
+    # With m = tr(gram)/d, the result is m·I + (1 − ω)(gram − m·I), where ω is the share of ‖gram − m·I‖_F² that the
+    # noise explains (Ledoit & Wolf 2004, with known noise energy).
     spectral = SpectralNoise.of(noise)
     eigenvalues, eigenvectors = np.linalg.eigh(gram)
     trace = max(float(np.trace(gram)), 0.0)
@@ -261,8 +253,6 @@ def _rotation_invariant(gram: FloatArray, noise: NoiseLaw, upper: float | None =
 def adapt(gram: FloatArray, noise: NoiseLaw, upper: float | None = None, attained: float = 0.0) -> FloatArray:
     """Pool the eigenvalues below the noise floor, and correct those above it one by one.
 
-    Examples
-    --------
     >>> from dpmoments.noise import AdditiveModel
     >>> sizes = dict(diagonal_variance=1.0, off_diagonal_variance=0.5, sum_variance=None, count_variance=0.0)
     >>> law = AdditiveModel(n_features=3, family="gaussian", **sizes).law()
@@ -296,15 +286,7 @@ def floored_count(noisy_count: float, noise: NoiseLaw | None) -> float:
 
 
 def few_rows_message(noisy_count: float | None, noise: NoiseLaw | None) -> Message | None:
-    """Warn of a noisy count that is small against its noise; None if it is not, or is not noisy.
-
-    Examples
-    --------
-    >>> from dpmoments.noise.cells import GaussianCells
-    >>> law = NoiseLaw.additive(GaussianCells(), 2, diagonal=2.0, off_diagonal=1.0, of_sum=1.0, of_count=100.0)
-    >>> few_rows_message(43.0, law)
-    Message('too-few-rows', noise=10.0, rows=43.0)
-    """
+    """Warn of a noisy count that is small against its noise; None if it is not, or is not noisy."""
     deviation = _deviation(noise)
     if noisy_count is None or noisy_count >= _FEW_ROWS * deviation:
         return None

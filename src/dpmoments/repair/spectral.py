@@ -30,14 +30,6 @@ class SpectralNoise:
 
     ``size`` is d, ``cell_variance`` the variance σ²/2 of an entry off the diagonal (half of that on it), ``trace_variance``
     that of the trace, ``upper_skew`` and ``lower_skew`` are κ₊ and κ₋.
-
-    Examples
-    --------
-    >>> from dpmoments.noise.cells import GaussianCells
-    >>> law = NoiseLaw.additive(GaussianCells(), 50, diagonal=2.0, off_diagonal=1.0, of_sum=0.0, of_count=0.0)
-    >>> noise = SpectralNoise.of(law)
-    >>> round(noise.edge, 3), round(noise.threshold, 3)  # 2√v and √v
-    (14.142, 7.071)
     """
 
     size: int
@@ -88,10 +80,8 @@ class SpectralNoise:
 
     @property
     def threshold(self) -> float:
-        """Height above a flat spectrum at which an eigenvalue emerges (Baik et al. 2005).
-
-        It is 1/g, where g is the smallest positive root of d/dg[1/g + R(g)] = 0.
-        """
+        """Height above a flat spectrum at which an eigenvalue emerges (Baik et al. 2005)."""
+        # It is 1/g, where g is the smallest positive root of d/dg[1/g + R(g)] = 0.
         return 1.0 / self._edge_point
 
     @property
@@ -191,17 +181,8 @@ def _isotonic(values: FloatArray) -> FloatArray:
 
 
 def possible_eigenvalues(eigenvalues: FloatArray, upper: float | None) -> FloatArray:
-    """Return the nearest ascending eigenvalues of a Gram matrix of trace at most ``upper``.
-
-    Isotonic regression, then Euclidean projection on {x : 0 ≤ x, Σx ≤ upper}.
-
-    Examples
-    --------
-    >>> possible_eigenvalues(np.array([-2.0, 1.0, 5.0]), upper=4.0)
-    array([0., 0., 4.])
-    >>> possible_eigenvalues(np.array([-2.0, 1.0, 2.0]), upper=4.0)
-    array([0., 1., 2.])
-    """
+    """Return the nearest ascending eigenvalues of a Gram matrix of trace at most ``upper``."""
+    # Isotonic regression, then Euclidean projection on {x : 0 ≤ x, Σx ≤ upper}.
     ascending = _isotonic(eigenvalues)
     positive: FloatArray = np.maximum(ascending, 0.0)
     if upper is None or float(positive.sum()) <= upper:
@@ -272,10 +253,8 @@ def bulk_and_outlier_eigenvalues(
 
 
 def pooled_spread(deviations: FloatArray, noise: SpectralNoise, largest_trace: float) -> FloatArray:
-    """Scale deviations from the mean by the share of their squares that noise does not explain.
-
-    No matrix with trace at most t = ``largest_trace`` has ‖G − (tr G/b) I‖_F² above t²(1 − 1/b).
-    """
+    """Scale deviations from the mean by the share of their squares that noise does not explain."""
+    # No matrix with trace at most t = `largest_trace` has ‖G − (tr G/b) I‖_F² above t²(1 − 1/b).
     observed = float(np.sum(deviations**2))
     if observed == 0.0:
         return deviations

@@ -47,10 +47,8 @@ class CellVariances:
 
 
 def relative_noise(constraints: Constraints) -> FloatArray | None:
-    """Return q, or None if columns have equal shares of the unit ball.
-
-    Noise is isotropic there. Weights and typical ranges make the shares differ.
-    """
+    """Return q, or None if columns have equal shares of the unit ball."""
+    # Noise is isotropic there. Weights and typical ranges make the shares differ.
     scale = 1.0 if constraints.row_norm is None else constraints.row_norm
     relative = (constraints.units / scale) ** 2
     return None if np.ptp(relative) <= _ROUNDING_OF_UNITS else relative
@@ -74,10 +72,8 @@ class NoisySums:
 
 
 def implied_count(gram: FloatArray, variances: CellVariances, constraints: Constraints) -> float | None:
-    """Estimate the row count from the Gram matrix, or return None without a complete block.
-
-    The diagonal of each complete block, and the cells of every two of them, add up to it; averaged by precision.
-    """
+    """Estimate the row count from the Gram matrix, or return None without a complete block."""
+    # The diagonal of each complete block, and the cells of every two of them, add up to it; averaged by precision.
     weighted = weight = 0.0
     complete = [block for block in constraints.blocks if block.complete]
     for index, block in enumerate(complete):
@@ -98,16 +94,6 @@ def project(noisy: NoisySums, variances: CellVariances, constraints: Constraints
     It is x̂ = x − VAᵀ(AVAᵀ)⁻¹Ax, where x holds all sums and cells, V their variances and A the constraints. No linear system
     is solved: given the sum s, the blocks of a complete column are independent and corrected in closed form, and their margins
     are independent estimates of s, so that s is a weighted average (``docs/evidence/derivations/repairs.md``).
-
-    Examples
-    --------
-    >>> from dpmoments import Categorical, Schema
-    >>> constraints = Constraints.of(Schema(Categorical("region", ["north", "south"])), mean=True)
-    >>> noisy = NoisySums(100.0, np.array([41.0, 63.0]), np.array([[39.0, 2.0], [2.0, 61.0]]), np.ones(2))
-    >>> projected = project(noisy, CellVariances(1.0, 0.5), constraints)
-    >>> projected.sum, projected.gram
-    (array([39., 61.]), array([[39.,  0.],
-           [ 0., 61.]]))
     """
     count, gram = noisy.count, noisy.gram.copy()
     complete = [block for block in constraints.blocks if block.complete]
@@ -214,22 +200,9 @@ _VARIANCE_ROUNDING = 1e-9
 
 
 def project_about_center(noisy: NoisySums, variances: CenteredVariances, constraints: Constraints) -> NoisySums:
-    """Return the nearest sums about the center of levels that satisfy every linear constraint.
-
-    The number of rows is weighted with the traces of complete blocks and the squares of flags, and the sums with their own
-    blocks, by precision. All other cells are free (``docs/evidence/derivations/public-center.md``).
-
-    Examples
-    --------
-    >>> from dpmoments import Categorical, Schema
-    >>> constraints = Constraints.of(Schema(Categorical("region", ["north", "south"])), mean=True)
-    >>> noisy = NoisySums(100.0, np.array([-11.0, 11.0]), np.array([[24.0, -24.0], [-24.0, 24.0]]), np.ones(2))
-    >>> variances = CenteredVariances(CellVariances(2.0, 1.0), 1.0, 0.0)
-    >>> projected = project_about_center(noisy, variances, constraints)
-    >>> projected.sum, projected.gram
-    (array([-11.,  11.]), array([[ 25., -25.],
-           [-25.,  25.]]))
-    """
+    """Return the nearest sums about the center of levels that satisfy every linear constraint."""
+    # The number of rows is weighted with the traces of complete blocks and the squares of flags, and the sums with
+    # their own blocks, by precision. All other cells are free (`docs/evidence/derivations/public-center.md`).
     cell, total, gram = variances.cells.off_diagonal, noisy.sum.copy(), noisy.gram.copy()
     count = _count_about_center(noisy, variances, constraints)
     variance = variances.of_sum * variances.cells.each(len(total))
@@ -590,8 +563,6 @@ def possible_second_moment(gram: FloatArray, count: float | None, constraints: C
     a remaining eigenvalue −λ, in units of the diagonal's roots, is removed by scaling cells of counts off the diagonal by
     1/(1 + λ) (if bounds exclude 0 they then hold only nearly).
 
-    Examples
-    --------
     >>> from dpmoments import Categorical, Schema
     >>> constraints = Constraints.of(Schema(Categorical("region", ["north", "south"], missing="zero")), mean=False)
     >>> possible_second_moment(np.array([[40.0, -3.0], [-3.0, -1.0]]), None, constraints)

@@ -181,11 +181,9 @@ _FONTS = ["DejaVu Sans", "Verdana", "Arial", "Helvetica", "sans-serif"]
 def drawn(
     name: str, width: float, height: float, draw: Callable[[Axes], object], *, title: str, description: str
 ) -> Picture:
-    """Draw a picture of this size in inches.
-
-    ``name`` (letters, digits, hyphens) must be unique on its page: ids begin with it. ``title`` is also the caption;
-    ``description`` is read by screen readers.
-    """
+    """Draw a picture of this size in inches."""
+    # `name` (letters, digits, hyphens) must be unique on its page: ids begin with it. `title` is also the caption;
+    # `description` is read by screen readers.
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 

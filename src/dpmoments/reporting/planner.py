@@ -34,11 +34,9 @@ class _Block:
 
 
 def planner_page(forecast: Forecast) -> str:
-    """Return the page of a forecast, as text.
-
-    It shows :func:`dpmoments.forecast` for the budget and row count of the forecast and for smaller and larger ones. A reader
-    chooses among them; the page has no script, no network access and no data.
-    """
+    """Return the page of a forecast, as text."""
+    # It shows `dpmoments.forecast` for the budget and row count of the forecast and for smaller and larger ones. A
+    # reader chooses among them; the page has no script, no network access and no data.
     if forecast.setting is None or forecast.noise is None or forecast.asked_of is None:
         raise InputValueError(Message("no-planner", reason=forecast.without_units))
     plan = replace(forecast.setting, mechanism=make_mechanism(forecast.asked_of))

@@ -39,10 +39,8 @@ def can_be_compiled(row_map: RowMap) -> bool:
 
 
 def can_be_encoded(row_map: RowMap) -> bool:
-    """Return True if machine code encodes such rows when Numba is installed.
-
-    Wide rows too: only their products are left to BLAS.
-    """
+    """Return True if machine code encodes such rows when Numba is installed."""
+    # Wide rows too: only their products are left to BLAS.
     return row_map.linear is None and _numba_is_installed()
 
 
@@ -75,11 +73,9 @@ class CompiledSums:
         self._special = np.empty(max_rows, dtype=np.int64)
 
     def add(self, block: NDArray[Any], sums: FloatArray) -> tuple[NDArray[np.int64], int]:
-        """Add Σz (row 0) and Σzzᵀ (other rows) of a checked batch to ``sums``, shape (d + 1, d).
-
-        Return the indices of special rows, which were left out, and the number of added rows certainly beyond the
-        radius.
-        """
+        """Add Σz (row 0) and Σzzᵀ (other rows) of a checked batch to ``sums``, shape (d + 1, d)."""
+        # Return the indices of special rows, which were left out, and the number of added rows certainly beyond the
+        # radius.
         numbers, by_columns = _row_or_column_stored(block, self._columns)
         n_special, clipped = self._add_rows(
             *(numbers, block.shape[0], by_columns, self._rounding),
@@ -109,21 +105,12 @@ class CellRules:
 
     A number x that is missing becomes the replacement; then x becomes clip((clip(x) − offset)/unit · weight)/row_norm,
     clipped first to its bounds, then to ±``largest``. The operations match :mod:`dpmoments.rows.encode`.
-
-    Attributes
-    ----------
-    features : ndarray, shape (d, 6)
-        Lower bound, upper bound, replacement, offset, unit and weight.
-    drops, refuses : ndarray of bool, shape (d,)
-        True if a missing value drops its row, or stops the pass.
-    largest, row_norm : float
-        Bound before the division by ``row_norm``; infinite if nothing can overflow.
     """
 
-    features: FloatArray
-    drops: BoolArray
+    features: FloatArray  # (d, 6), lower bound, upper bound, replacement, offset, unit and weight
+    drops: BoolArray  # with `refuses`: (d,), true if a missing value drops its row, or stops the pass
     refuses: BoolArray
-    largest: float
+    largest: float  # with `row_norm`: bound before the division by `row_norm`; infinite if nothing can overflow
     row_norm: float
 
 
@@ -153,11 +140,9 @@ class CompiledNumbers:
         self._products = np.zeros((d + 1, d + 1)) if self._narrow else np.empty((d, d))
 
     def add(self, block: NDArray[Any], sums: FloatArray) -> tuple[NDArray[np.int64], int, int] | None:
-        """Add Σz (row 0) and Σzzᵀ (other rows) of numbers, (n, d), to ``sums``, (d + 1, d).
-
-        Return the indices of special rows, which were left out, and the numbers of clipped and of dropped rows; None,
-        with part of the sums added, if a column's rule refuses a cell.
-        """
+        """Add Σz (row 0) and Σzzᵀ (other rows) of numbers, (n, d), to ``sums``, (d + 1, d)."""
+        # Return the indices of special rows, which were left out, and the numbers of clipped and of dropped rows; None,
+        # with part of the sums added, if a column's rule refuses a cell.
         n_rows = block.shape[0]
         numbers, by_columns = _row_or_column_stored(block, self._columns)
         if self._narrow:
@@ -178,10 +163,8 @@ class CompiledNumbers:
 
 
 def compiled_numbers(row_map: RowMap, rules: CellRules, max_rows: int) -> CompiledNumbers | None:
-    """Return sums of numbers in machine code.
-
-    None if it fails on fixed numbers, or sums do (:func:`why_not_compiled`).
-    """
+    """Return sums of numbers in machine code."""
+    # None if it fails on fixed numbers, or sums do (`why_not_compiled`).
     usable = why_not_compiled() is None and _encodes_exactly()
     return CompiledNumbers(row_map, rules, max_rows) if usable else None
 

@@ -127,14 +127,9 @@ _NumberColumn = Numeric | Date | Boolean | Coordinate
 
 
 def largest_block(schema: Schema, *, whole_rows: bool = False) -> int:
-    """Return the number of rows encoded at a time: at most 32 megabytes, or 64 rows.
-
-    A categorical column counts as one number, its code, unless ``whole_rows``: then its levels are spread over
-    features.
-
-    >>> largest_block(Schema.unit_ball(2)), largest_block(Schema.unit_ball(1000))
-    (65536, 4194)
-    """
+    """Return the number of rows encoded at a time: at most 32 megabytes, or 64 rows."""
+    # A categorical column counts as one number, its code, unless `whole_rows`: then its levels are spread over
+    # features.
     spread = whole_rows or may_be_shortened(schema.columns, schema.row_norm)
     widths = (
         1 if isinstance(column, Categorical) and not spread else len(column.feature_names) for column in schema.columns
@@ -145,11 +140,9 @@ def largest_block(schema: Schema, *, whole_rows: bool = False) -> int:
 def encode_columns(
     columns: Mapping[str, Any], schema: Schema, *, mean: bool, memory: BlockMemory | None = None
 ) -> FloatArray:
-    """Encode equally long columns as rows, shape (n, d); dropped rows are NaN throughout.
-
-    Rows have norm ≤ 1, up to rounding, if the schema bounds every column and its row norm is the default. With
-    ``memory`` the next batch overwrites them.
-    """
+    """Encode equally long columns as rows, shape (n, d); dropped rows are NaN throughout."""
+    # Rows have norm ≤ 1, up to rounding, if the schema bounds every column and its row norm is the default. With
+    # `memory` the next batch overwrites them.
     return encode_levels(columns, schema, LevelLayout.of(schema, mean=mean), memory).encoded()
 
 
@@ -197,10 +190,8 @@ def encode_levels(
 
 
 def read_numbers(columns: Mapping[str, Any], schema: Schema, memory: BlockMemory) -> FloatArray:
-    """Convert columns of numbers to float64, shape (n, d), before any rule.
-
-    The next batch overwrites them.
-    """
+    """Convert columns of numbers to float64, shape (n, d), before any rule."""
+    # The next batch overwrites them.
     block = memory.block(len(columns[schema.names[0]]), len(schema.names))
     for index, column in enumerate(schema.table_columns):
         assert not isinstance(column, Categorical), "a schema of numbers only"
@@ -209,10 +200,8 @@ def read_numbers(columns: Mapping[str, Any], schema: Schema, memory: BlockMemory
 
 
 def encode_numbers(values: FloatArray, schema: Schema, layout: LevelLayout) -> FloatArray:
-    """Encode numbers of :func:`read_numbers` like :func:`encode_columns`.
-
-    Machine code gives the same bits.
-    """
+    """Encode numbers of :func:`read_numbers` like :func:`encode_columns`."""
+    # Machine code gives the same bits.
     block = np.empty(values.shape, order="F")
     drop = np.zeros(len(values), dtype=bool)
     for index, column in enumerate(schema.table_columns):
@@ -225,10 +214,7 @@ def encode_numbers(values: FloatArray, schema: Schema, layout: LevelLayout) -> F
 
 
 def cell_rules(schema: Schema, layout: LevelLayout) -> CellRules | None:
-    """Return the constants of :func:`encode_numbers`.
-
-    None if a feature is a level or derived.
-    """
+    """Return the constants of :func:`encode_numbers`. None if a feature is a level or derived."""
     if schema.derived_columns or layout.columns:
         return None
     encoding = layout.encoding

@@ -238,10 +238,8 @@ def _made_up_rows(n_features: int) -> FloatArray:
 
 
 def require_rowwise(statistic: RowStatistic, n_features: int) -> None:
-    """Reject a statistic that depends on the row's position or batch.
-
-    It is tested on synthetic rows.
-    """
+    """Reject a statistic that depends on the row's position or batch."""
+    # It is tested on synthetic rows.
     made_up = _made_up_rows(n_features)
     together = np.asarray(statistic(made_up.copy()), dtype=np.float64)
     if together.shape != (len(made_up),):

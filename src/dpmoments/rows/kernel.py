@@ -42,28 +42,14 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, eq=False)
 class MovedNumbers(Summary[Running, Result]):
-    """Summary of rows whose chosen features are taken about a center and clipped to a ball.
+    """Summary of rows whose chosen features are taken about a center and clipped to a ball."""
 
-    Attributes
-    ----------
-    summary : Summary
-        Of rows on the lattice of spacing 2^−bits.
-    features : tuple of int
-    center : ndarray of shape (number of features,)
-        Their center, from public numbers and noisy answers.
-    limit : int
-        Radius of the ball, in units of 2^−bits.
-    bits : int
-    missing : {"error", "center", "drop"}
-        Rule for rows with a missing value, which the summary applies.
-    """
-
-    summary: Summary[Running, Result]
+    summary: Summary[Running, Result]  # of rows on the lattice of spacing 2^−bits
     features: tuple[int, ...]
-    center: FloatArray
-    limit: int
+    center: FloatArray  # (number of features,), their center, from public numbers and noisy answers
+    limit: int  # radius of the ball, in units of 2^−bits
     bits: int
-    missing: Missing
+    missing: Missing  # rule for rows with a missing value, which the summary applies
 
     @property
     def rows_per_task(self) -> int:
@@ -146,37 +132,9 @@ def exact_moments(
     empty block           nothing
     ====================  ==============================================================================
 
-    Parameters
-    ----------
-    blocks : iterable of ndarray, each of shape (n_i, n_features)
-        float64, float32, or integers, in any memory layout; never modified. A block must keep its values until the call
-        returns: another thread may read it after the next one is requested.
-    n_features : int
-        Number of columns.
-    bits : int
-        The radius is 2^bits lattice units. At most 24 and at most (53 − ⌈log₂ d⌉)/2.
-    radius : float
-        Max norm of a row. Public.
-    center : array_like, shape (n_features,), optional
-        Subtracted first. Public.
-    linear : array_like, shape (k, n_features), optional
-        Applied next, reproducibly, to a relative accuracy of about 2^-40. Public.
-    threads : int, optional
-        Default: the usable cores. The result does not depend on it.
-
-    Returns
-    -------
-    Moments
-        With k features if ``linear`` is given, else n_features.
-
-    Examples
-    --------
-    >>> rows = np.array([[0.6, 0.8], [3.0, 4.0], [np.nan, 0.5]])
-    >>> moments = exact_moments([rows[:2], rows[2:]], 2, missing="center")
-    >>> moments.count, moments.clipped
-    (3, 1)
-    >>> (moments.gram * moments.scale**2).round(3).tolist()
-    [[0.72, 0.96], [0.96, 1.53]]
+    ``radius``, ``center`` and ``linear`` (reproducible to about 2^-40) are public; ``bits`` is at most 24 and at most
+    (53 − ⌈log₂ d⌉)/2. A block is never modified, and must keep its values until the call returns: another thread may read it
+    after the next one is requested.
     """
     summary = MomentSummary(n_features, bits, radius, center, linear, missing, keep_dropped=True)
 
@@ -205,11 +163,6 @@ def transformed_norms(
     ``‖linear @ (x − center)‖`` to within √k/2 lattice units (√k·2^-bits relative for rows of more than 2^26 units),
     from the same deterministic encoding: a function of the row's own values only. Dropped rows give 0; norms beyond
     1.8e308, infinity.
-
-    Examples
-    --------
-    >>> transformed_norms(np.array([[0.5, 0.0], [3.0, 4.0], [3e300, 4e300]])).round(6)
-    array([5.00000000e-001, 5.00000000e+000, 5.00000001e+300])
     """
     if not isinstance(block, np.ndarray) or block.ndim != 2:
         raise InputTypeError(Message("block-not-an-array"))
@@ -283,24 +236,12 @@ class MomentSummary(Summary["RunningMoments", Moments]):
 
 @dataclass(frozen=True, eq=False)
 class NumberBlock:
-    """Rows of a table of numbers, shape (n, d), which may be encoded here or in machine code.
+    """Rows of a table of numbers, shape (n, d), which may be encoded here or in machine code."""
 
-    Attributes
-    ----------
-    n_rows : int
-        n.
-    numbers : callable
-        Returns the rows before any rule, missing values as NaN.
-    encoded : callable
-        Returns the encoded rows, NaN if dropped.
-    encoded_numbers : callable
-        Returns the encoded rows of some of ``numbers()``.
-    """
-
-    n_rows: int
-    numbers: Callable[[], NDArray[Any]]
-    encoded: Callable[[], NDArray[Any]]
-    encoded_numbers: Callable[[NDArray[Any]], NDArray[Any]]
+    n_rows: int  # n
+    numbers: Callable[[], NDArray[Any]]  # returns the rows before any rule, missing values as NaN
+    encoded: Callable[[], NDArray[Any]]  # returns the encoded rows, NaN if dropped
+    encoded_numbers: Callable[[NDArray[Any]], NDArray[Any]]  # returns the encoded rows of some of `numbers()`
 
 
 @dataclass(frozen=True)
@@ -461,24 +402,13 @@ class ClippedProducts(Adapted["RunningMoments", Moments]):
 
     One coordinate follows: ``SHARE_WEIGHT``·C if ‖r a‖ > C, else 0. A row's coordinates are a function of its own values,
     to the last bit; a dropped row has none.
-
-    Attributes
-    ----------
-    linear : SlicedMatrix
-        The rows of L, then t.
-    center : ndarray of shape (d,)
-    constant : float
-    clip : float
-        C.
-    missing : str
-        Rule for values that are not finite.
     """
 
-    linear: SlicedMatrix
-    center: FloatArray
+    linear: SlicedMatrix  # the rows of L, then t
+    center: FloatArray  # (d,)
     constant: float
-    clip: float
-    missing: Missing = "error"
+    clip: float  # C
+    missing: Missing = "error"  # rule for values that are not finite
 
     @classmethod
     def of(

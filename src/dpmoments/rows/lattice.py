@@ -27,10 +27,6 @@ class Lattice:
     """Integer rows z of norm ‖z‖ ≤ 2^bits that represent x = z·radius·2^-bits.
 
     ``radius`` is in the caller's units. A ``limit`` below 2^bits, in lattice units, bounds the norm in its place.
-
-    >>> lattice = Lattice(n_features=3, bits=20, radius=2.0)
-    >>> lattice.scale == 2.0**-19, lattice.rows_per_product
-    (True, 8192)
     """
 
     n_features: int
@@ -83,18 +79,14 @@ class Lattice:
 
     @property
     def clip_target(self) -> float:
-        """:attr:`norm` − √d/2 − 2^-6.
-
-        A row of this norm still has norm at most :attr:`norm` after rounding.
-        """
+        """:attr:`norm` − √d/2 − 2^-6."""
+        # A row of this norm still has norm at most `norm` after rounding.
         return self.norm - math.sqrt(self.n_features) / 2.0 - _MARGIN
 
     @property
     def squared_beyond_doubt(self) -> float:
-        """(:attr:`norm` + √d/2 + 2^-6)².
-
-        A rounded row of a larger squared norm exceeded the radius before rounding.
-        """
+        """(:attr:`norm` + √d/2 + 2^-6)²."""
+        # A rounded row of a larger squared norm exceeded the radius before rounding.
         return (self.norm + math.sqrt(self.n_features) / 2.0 + _MARGIN) ** 2
 
     @property
@@ -120,9 +112,6 @@ def squared_norms(
     2^53 (a larger number, infinity or NaN) otherwise: rounding is monotone and the terms are nonnegative
     (``docs/evidence/derivations/exact-sums.md``, lemma 1). So the fastest order for the memory layout may be used. ``scratch``,
     shape (n, d), is overwritten.
-
-    >>> squared_norms(np.array([[3.0, -4.0], [2.0**30, 0.0]])).tolist()
-    [25.0, 1.152921504606847e+18]
     """
     n_rows, n_features = rows.shape
     if out is None:
@@ -144,10 +133,8 @@ def clip_rows(
     *,
     scratch: NDArray[np.float64] | None = None,
 ) -> None:
-    """Scale the rows marked ``over`` into the ball, in place.
-
-    ``norms`` are exact sums of squares, also updated.
-    """
+    """Scale the rows marked ``over`` into the ball, in place."""
+    # `norms` are exact sums of squares, also updated.
     marked = np.flatnonzero(over)
     if 4 * marked.size > over.size:  # many: one pass over all rows, the others with a factor of 1
         factors = np.sqrt(norms)
@@ -182,11 +169,6 @@ def _shrink_into_ball(rows: NDArray[np.float64], norms: NDArray[np.float64], lat
     rests on this bound, so it is checked on the rows themselves, not only by an analysis of rounding errors. Each pass
     lowers the magnitude of every nonzero entry of a marked row by at least one, so the loop ends; in IEEE arithmetic
     one pass is enough.
-
-    >>> rows = np.array([[3.0, 3.0], [4.0, 0.0]])
-    >>> _shrink_into_ball(rows, squared_norms(rows), Lattice(2, bits=2, radius=1.0))
-    >>> rows.tolist()
-    [[2.0, 2.0], [4.0, 0.0]]
     """
     while True:
         beyond = np.flatnonzero(~(norms <= lattice.squared_limit))

@@ -75,32 +75,17 @@ class LevelLayout:
     """Division of a schema's features into levels of categorical columns and numbers.
 
     Products with levels are among the levels.
-
-    Attributes
-    ----------
-    numbers : ndarray of int64, shape (m,)
-        Indices of the features that are numbers.
-    encoding : Encoding
-        Encoding of the numbers.
-    slices : mapping of str to slice
-        Slice among the numbers of each non-categorical column.
     """
 
     n_features: int
-    numbers: npt.NDArray[np.int64]
-    encoding: Encoding
-    slices: Mapping[str, slice]
+    numbers: npt.NDArray[np.int64]  # (m,), indices of the features that are numbers
+    encoding: Encoding  # encoding of the numbers
+    slices: Mapping[str, slice]  # slice among the numbers of each non-categorical column
     columns: tuple[LevelColumn, ...]
 
     @classmethod
     def of(cls, schema: Schema, *, mean: bool) -> LevelLayout:
-        """Return the layout of encoded rows.
-
-        >>> from dpmoments import Numeric
-        >>> layout = LevelLayout.of(Schema(Categorical("region", ["north", "south"]), Numeric("age", 0, 100)), mean=True)
-        >>> layout.numbers.tolist(), [column.features for column in layout.columns]
-        ([2], [slice(0, 2, None)])
-        """
+        """Return the layout of encoded rows."""
         encoding = schema.encoding(mean=mean)
         ones = np.ones((1, schema.n_features))
         encoding.scale_into_ball(ones)
@@ -118,22 +103,13 @@ class LevelLayout:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CodedBlock:
-    """Encoded rows of a batch.
-
-    Attributes
-    ----------
-    numbers : ndarray, shape (n, m), stored by columns
-        In the unit ball; finite in rows that are not dropped.
-    codes : tuple of ndarray of int64, shape (n,)
-        Level index in each categorical column; the number of levels if the row has none.
-    dropped : ndarray of bool, shape (n,)
-        Mask of dropped rows.
-    """
+    """Encoded rows of a batch."""
 
     layout: LevelLayout
-    numbers: FloatArray
+    numbers: FloatArray  # (n, m), stored by columns, in the unit ball; finite in rows that are not dropped
+    # (n,), level index in each categorical column; the number of levels if the row has none
     codes: tuple[CodeArray, ...]
-    dropped: BoolArray
+    dropped: BoolArray  # (n,), mask of dropped rows
 
     def __len__(self) -> int:
         return len(self.dropped)
@@ -151,10 +127,8 @@ class CodedBlock:
         return CodedBlock(self.layout, self.numbers[start:stop], codes, self.dropped[start:stop])
 
     def encoded(self) -> FloatArray:
-        """Return the rows, shape (n, d), with a feature for every level.
-
-        Dropped rows are NaN throughout.
-        """
+        """Return the rows, shape (n, d), with a feature for every level."""
+        # Dropped rows are NaN throughout.
         if not self.codes:
             rows: FloatArray = self.numbers.copy(order="F") if self.dropped.any() else self.numbers
         else:
@@ -261,11 +235,7 @@ class _Cells:
 
 
 def _scaled_limbs(values: IntegerArray, factor: int) -> IntegerArray:
-    """Multiply integers by a factor from 0 to 2^48; return two limbs, shape (2, *s).
-
-    >>> _scaled_limbs(np.array([3, -(2**60)]), 2**20).tolist()
-    [[0, -1048576], [3145728, 0]]
-    """
+    """Multiply integers by a factor from 0 to 2^48; return two limbs, shape (2, *s)."""
     total = split_limbs(np.zeros_like(values))
     rest, shift = values, 0
     while not np.all(np.abs(rest) < 1 << _PART_BITS):
@@ -300,11 +270,6 @@ def _longest_row(schema: Schema, layout: LevelLayout, lattice: Lattice) -> int |
 
     A number is largest at an end of its bounds, since every step to its lattice value is monotone. At most one feature
     of a categorical column, and of its product with a number, is not 0.
-
-    >>> from dpmoments import Categorical
-    >>> schema = Schema(Categorical("region", ["north", "south"]), Numeric("age", 0, 100))
-    >>> _longest_row(schema, LevelLayout.of(schema, mean=True), Lattice(3, bits=4, radius=1.0))  # 11² + 11²: 16/√2 is 11.3
-    242
     """
     if any(
         isinstance(one, Coordinate) or (isinstance(one, Numeric) and one.scale is not None) for one in schema.columns
@@ -320,10 +285,8 @@ def _longest_row(schema: Schema, layout: LevelLayout, lattice: Lattice) -> int |
 
 
 def counting_levels(summary: Summary[Any, Any], schema: Schema, layout: LevelLayout) -> LevelSumsSummary | None:
-    """Return a level-counting summary with the same result, from public arguments.
-
-    None if impossible or slower.
-    """
+    """Return a level-counting summary with the same result, from public arguments."""
+    # None if impossible or slower.
     if not isinstance(summary, MomentSummary) or summary.center is not None or summary.linear is not None:
         return None
     lattice = summary.row_map.lattice
@@ -336,28 +299,15 @@ def counting_levels(summary: Summary[Any, Any], schema: Schema, layout: LevelLay
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LevelSums:
-    """Integer sums over rows, from which their moments follow: private data.
+    """Integer sums over rows, from which their moments follow: private data."""
 
-    Attributes
-    ----------
-    count, dropped : int
-        Number of rows, dropped ones included; number of dropped rows.
-    numbers : Moments or None
-        Moments of the numbers; None without numbers.
-    counts : tuple of ndarray of int64
-        Level counts of each pack.
-    joint : tuple of ndarray of int64
-        Joint level counts of each pair of packs, in the order of ``itertools.combinations``.
-    sums : tuple of ndarray of int64, shape (m, levels)
-        Sums of the numbers' lattice values, by level of each pack.
-    """
-
-    count: int
+    count: int  # with `dropped`: number of rows, dropped ones included; number of dropped rows
     dropped: int
-    numbers: Moments | None
-    counts: tuple[IntegerArray, ...]
+    numbers: Moments | None  # moments of the numbers; None without numbers
+    counts: tuple[IntegerArray, ...]  # level counts of each pack
+    # joint level counts of each pair of packs, in the order of `itertools.combinations`
     joint: tuple[IntegerArray, ...]
-    sums: tuple[IntegerArray, ...]
+    sums: tuple[IntegerArray, ...]  # (m, levels), sums of the numbers' lattice values, by level of each pack
 
     def __post_init__(self) -> None:
         if self.count > _MAX_ROWS:

@@ -221,10 +221,8 @@ def round_numbers(
     n_special: int,
     clipped: int,
 ) -> tuple[int, int, int]:
-    """Encode ``n`` rows of numbers and round them to the lattice, in a tile.
-
-    Return the number of special rows so far, of clipped rows so far, and of dropped rows, −1 if a cell is refused.
-    """
+    """Encode ``n`` rows of numbers and round them to the lattice, in a tile."""
+    # Return the number of special rows so far, of clipped rows so far, and of dropped rows, −1 if a cell is refused.
     _load_tile(block, by_columns, first, n, tile)
     dropped = _encode_tile(n, cells, rounding[0], tile, lost)
     if dropped < 0:

@@ -25,22 +25,13 @@ _MAX_COUNT = 1 << 63
 
 
 def split_limbs(values: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Split int64 integers, shape s, into ``[high, low]``, shape (2, *s).
-
-    ``high·2^60 + low``, ``0 ≤ low < 2^60``.
-
-    >>> split_limbs(np.array([-1, 2**62])).tolist()
-    [[-1, 4], [1152921504606846975, 0]]
-    """
+    """Split int64 integers, shape s, into ``[high, low]``, shape (2, *s)."""
+    # `high·2^60 + low`, `0 ≤ low < 2^60`.
     return np.stack([values >> LIMB_BITS, values & _LOW_MASK])
 
 
 def add_limbs(left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Add two arrays of two-limb integers, shape (2, ...), with carry.
-
-    >>> add_limbs(split_limbs(np.array([2**63 - 1])), split_limbs(np.array([1]))).tolist()
-    [[8], [0]]
-    """
+    """Add two arrays of two-limb integers, shape (2, ...), with carry."""
     low = left[1] + right[1]
     return np.stack([left[0] + right[0] + (low >> LIMB_BITS), low & _LOW_MASK])
 
@@ -147,10 +138,8 @@ class Moments:
     __hash__ = None  # type: ignore[assignment]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Return a compact form for other processes.
-
-        The lower triangle of Σzzᵀ, one integer per entry if all fit.
-        """
+        """Return a compact form for other processes."""
+        # The lower triangle of Σzzᵀ, one integer per entry if all fit.
         numbers = (self.count, self.dropped, self.clipped, self.bits, self.radius)
         gram = self.limbs[:, 1:]
         if not np.array_equal(gram, gram.transpose(0, 2, 1)):

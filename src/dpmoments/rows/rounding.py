@@ -33,27 +33,16 @@ class SlicedMatrix:
     differently at the edge of a batch than inside it, so the presence of one row could change the bits of another.
 
     Error of an entry: at most ``3 d 2^(−2p) max|v| max|a|`` (``docs/evidence/derivations/exact-sums.md``, section 5).
-
-    Attributes
-    ----------
-    slice_bits : int
-        p.
-    leading : ndarray, shape (d, 2k)
-        ``2^(g−p) [B₁ᵀ, 2^(−p−1) B₂ᵀ]``, the factor of V₁.
-    trailing : ndarray, shape (d, k)
-        ``2^(g−2p−1) B₁ᵀ``, the factor of V₂.
     """
 
-    slice_bits: int
-    leading: NDArray[np.float64]
-    trailing: NDArray[np.float64]
+    slice_bits: int  # p
+    leading: NDArray[np.float64]  # (d, 2k): `2^(g−p) [B₁ᵀ, 2^(−p−1) B₂ᵀ]`, the factor of V₁
+    trailing: NDArray[np.float64]  # (d, k): `2^(g−2p−1) B₁ᵀ`, the factor of V₂
 
     @classmethod
     def of(cls, matrix: ArrayLike) -> SlicedMatrix:
-        """Split a matrix, shape (k, d), with entries up to 1e120.
-
-        Public, or computed from earlier noisy outputs.
-        """
+        """Split a matrix, shape (k, d), with entries up to 1e120."""
+        # Public, or computed from earlier noisy outputs.
         entries = np.array(matrix, dtype=np.float64)
         if entries.ndim != 2 or entries.shape[0] < 1 or entries.shape[1] < 1:
             raise InputValueError(Message("matrix-shape", shape=entries.shape))
@@ -111,11 +100,7 @@ class SlicedMatrix:
 
 
 def row_peaks(values: NDArray[np.float64], *, scratch: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
-    """Compute the largest magnitude in each row, shape (n,), NaN for rows with NaN.
-
-    >>> row_peaks(np.array([[1.0, -3.0], [0.0, np.nan]]))
-    array([ 3., nan])
-    """
+    """Compute the largest magnitude in each row, shape (n,), NaN for rows with NaN."""
     peaks: NDArray[np.float64] = np.maximum.reduce(np.abs(values, out=scratch), axis=1)
     return peaks
 
@@ -220,10 +205,8 @@ class RowRounder:
         return LatticeRows(unclipped.rows, clipped, unclipped.dropped)
 
     def norms(self, block: NDArray[Any]) -> FloatArray:
-        """Compute the norms of a batch's mapped rows before clipping, shape (n,).
-
-        In the caller's units.
-        """
+        """Compute the norms of a batch's mapped rows before clipping, shape (n,)."""
+        # In the caller's units.
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             unclipped = self._unclipped(block)
             norms: FloatArray = np.sqrt(unclipped.squares) * self._map.lattice.scale

@@ -100,9 +100,6 @@ def _rows_in_unit_ball(block: npt.NDArray[Any], missing: Missing) -> FloatArray:
     Each row depends on that row only.
 
     Missing values become 0 under ``"center"``; else they stay.
-
-    >>> _rows_in_unit_ball(np.array([[0.3, 0.4], [3.0, 4.0], [np.nan, 0.5]]), "center").round(3).tolist()
-    [[0.3, 0.4], [0.6, 0.8], [0.0, 0.5]]
     """
     rows: FloatArray = np.array(block, dtype=np.float64, order="C")
     if missing == "center":

@@ -81,10 +81,8 @@ Missing = Literal["error", "center", "drop"]
 
 
 def checked_block(block: object, n_features: int) -> NDArray[Any]:
-    """Check a batch, (n, n_features), of numbers of at most 64 bits.
-
-    Integers beyond 2^53 round to float64.
-    """
+    """Check a batch, (n, n_features), of numbers of at most 64 bits."""
+    # Integers beyond 2^53 round to float64.
     if not isinstance(block, np.ndarray):
         raise InputTypeError(Message("wrong-type", parameter="block", expected="array", got=type(block).__name__))
     if isinstance(block, np.ma.MaskedArray):
@@ -104,10 +102,6 @@ def fill_missing(values: NDArray[np.float64], missing: Missing) -> int:
     Return the number of dropped rows, set to zeros.
 
     ``values``, shape (n, d), have the center subtracted: 0 is the center.
-
-    >>> values = np.array([[np.nan, 1.0], [2.0, 3.0]])
-    >>> fill_missing(values, "drop"), values.tolist()
-    (1, [[0.0, 0.0], [2.0, 3.0]])
     """
     finite = np.isfinite(values)
     if finite.all():
@@ -123,12 +117,7 @@ def fill_missing(values: NDArray[np.float64], missing: Missing) -> int:
 
 
 def plain_rows(block: NDArray[Any], missing: Missing) -> FloatArray:
-    """Copy the kept rows for statistics: float64, C-contiguous, every value finite.
-
-    >>> block = np.array([[np.nan, np.nan], [2.0, 3.0]])
-    >>> plain_rows(block, "drop").tolist()
-    [[2.0, 3.0]]
-    """
+    """Copy the kept rows for statistics: float64, C-contiguous, every value finite."""
     rows: FloatArray = np.array(block, dtype=np.float64, order="C")
     finite = np.isfinite(rows)
     if finite.all():
@@ -165,11 +154,6 @@ class BlockMemory(threading.local):
 
     Freed and reallocated batches of some tens of megabytes come from the system page by page, each zeroed: if an
     allocator keeps little, as in a Dask worker, this takes as long as all arithmetic of a pass.
-
-    >>> memory = BlockMemory()
-    >>> first = memory.block(4, 2)
-    >>> first.shape, first.flags.f_contiguous, np.shares_memory(first, memory.block(3, 2))
-    ((4, 2), True, True)
     """
 
     def __init__(self) -> None:

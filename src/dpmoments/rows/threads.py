@@ -82,13 +82,8 @@ _Multiply = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.floa
 
 
 def _products_are_exact(multiply: _Multiply = np.matmul) -> bool:
-    """Return True if a matrix product is exact on fixed integers whose partial sums exceed 2^51.
-
-    The integers are fixed, in the shapes and layouts of the kernel; ``multiply`` takes and returns float64 matrices.
-
-    >>> _products_are_exact()
-    True
-    """
+    """Return True if a matrix product is exact on fixed integers whose partial sums exceed 2^51."""
+    # The integers are fixed, in the shapes and layouts of the kernel; `multiply` takes and returns float64 matrices.
     for n_rows, n_features in ((8192, 3), (4099, 17), (515, 130)):
         # Odd integers below 2^20: every low bit of their products matters.
         integers = (np.arange(n_rows * n_features, dtype=np.int64) * 2_654_435_761 % (1 << 20)) | 1
@@ -104,11 +99,9 @@ def _products_are_exact(multiply: _Multiply = np.matmul) -> bool:
 
 @cache
 def require_exact_products() -> None:
-    """Check, once per process, that NumPy's matrix products of integers are exact.
-
-    A library that computes them in reduced precision (such as an accelerator's emulation) would break the bound that
-    privacy rests on.
-    """
+    """Check, once per process, that NumPy's matrix products of integers are exact."""
+    # A library that computes them in reduced precision (such as an accelerator's emulation) would break the bound that
+    # privacy rests on.
     if not _products_are_exact():
         raise InputRuntimeError(Message("inexact-linear-algebra"))
 
@@ -123,10 +116,8 @@ _WAITING_PER_THREAD = 4
 
 
 def stated_threads(threads: int | None) -> int | None:
-    """Return the number of threads that the caller, or else the environment, states.
-
-    None if neither does.
-    """
+    """Return the number of threads that the caller, or else the environment, states."""
+    # None if neither does.
     if threads is not None:
         if threads < 1:
             raise InputValueError(

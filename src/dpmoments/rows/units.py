@@ -43,13 +43,7 @@ _WORD = 8
 
 
 def unit_hashes(ids: Any, key: int) -> HashArray:
-    """Hash the bytes of each unit with a 64-bit key, shape (n,).
-
-    >>> import pyarrow as pa
-    >>> first, second, again = unit_hashes(pa.array([b"a", b"b", b"a"], pa.large_binary()), 3).tolist()
-    >>> first == again, first == second
-    (True, False)
-    """
+    """Hash the bytes of each unit with a 64-bit key, shape (n,)."""
     if len(ids) == 0:
         return np.zeros(0, np.uint64)
     _, offsets, data = ids.buffers()
@@ -89,10 +83,8 @@ def _copy_hashes(hashes: HashArray, copies: npt.NDArray[np.int64]) -> HashArray:
 
 
 def mixed(values: HashArray) -> HashArray:
-    """Map 64-bit numbers by a bijection that mixes all bits.
-
-    Source: the finalizer of splitmix64, Steele et al. 2014.
-    """
+    """Map 64-bit numbers by a bijection that mixes all bits."""
+    # Source: the finalizer of splitmix64, Steele et al. 2014.
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return values ^ (values >> np.uint64(31))
@@ -179,21 +171,11 @@ Each is reported as one pass, however often the second passes over the data.
 
 @dataclass(frozen=True, eq=False, repr=False)
 class UnitBlock:
-    """Candidates of a batch.
+    """Candidates of a batch."""
 
-    Attributes
-    ----------
-    ids : pyarrow large_binary array, length n
-        Unit of each row; no nulls.
-    rows : ndarray, shape (n, d)
-        Encoded, finite.
-    known_hashes : dict
-        Cached unit hashes by key.
-    """
-
-    ids: Any
-    rows: FloatArray
-    known_hashes: dict[int, HashArray] = field(default_factory=dict)
+    ids: Any  # length n, unit of each row; no nulls
+    rows: FloatArray  # (n, d), encoded, finite
+    known_hashes: dict[int, HashArray] = field(default_factory=dict)  # cached unit hashes by key
 
     @classmethod
     def of(cls, cells: Any, encoded: FloatArray, privacy_unit: PrivacyUnit) -> UnitBlock:
@@ -267,29 +249,15 @@ class _Candidates(Summary[list[UnitBlock], tuple[UnitBlock, ...]]):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class UnitSelection:
-    """Selected rows of a table: private data.
-
-    Attributes
-    ----------
-    ids : pyarrow large_binary array
-        Units over their limit, in the order of their hashes.
-    of_units : ndarray of uint64
-        Their hashes.
-    thresholds : ndarray of uint64
-        Rows of such a unit with a smaller hash are selected, its others not.
-    repeated : ndarray, shape (n, d)
-        Encoded selected rows of units with threshold 0, since they have equal rows.
-    fingerprint : bytes
-        Fingerprint of the table's candidates, which every later pass must match.
-    """
+    """Selected rows of a table: private data."""
 
     privacy_unit: PrivacyUnit
     key: SelectionKey
-    ids: Any
-    of_units: HashArray
-    thresholds: HashArray
-    repeated: FloatArray
-    fingerprint: bytes
+    ids: Any  # units over their limit, in the order of their hashes
+    of_units: HashArray  # their hashes
+    thresholds: HashArray  # rows of such a unit with a smaller hash are selected, its others not
+    repeated: FloatArray  # (n, d), encoded selected rows of units with threshold 0, since they have equal rows
+    fingerprint: bytes  # fingerprint of the table's candidates, which every later pass must match
 
     def kept(self, block: UnitBlock) -> FloatArray:
         """Return the selected rows of a batch, except ``repeated`` ones."""
@@ -324,10 +292,8 @@ def selection_of_units(
     threads: int | None = None,
     on_block: Callable[[int], None] | None = None,
 ) -> UnitSelection:
-    """Select rows in two rounds of passes; ``key`` is 128 random bits.
-
-    The second round reports progress as one pass: how often it passes over the data depends on the number of rows.
-    """
+    """Select rows in two rounds of passes; ``key`` is 128 random bits."""
+    # The second round reports progress as one pass: how often it passes over the data depends on the number of rows.
     _, tally = source.summarize_units(Tallied(_NoSummary(), key), threads=threads, on_block=on_block)
     fingerprint = tally.fingerprint()
     most_rows = _COLLECTED_BYTES // (8 * n_features + _BYTES_BESIDE_ROW)
@@ -454,23 +420,13 @@ _KEY = 0
 
 @dataclass(frozen=True, repr=False)
 class UnitCounts:
-    """Candidates by unit.
+    """Candidates by unit."""
 
-    Attributes
-    ----------
-    units, rows : int
-        Units that have a candidate, and candidates.
-    units_over, rows_of_units_over : int
-        Units with more candidates than the limit, and their candidates.
-    beyond : int
-        Candidates above the limit, summed over these units.
-    """
-
-    units: int
+    units: int  # with `rows`: units that have a candidate, and candidates
     rows: int
-    units_over: int
+    units_over: int  # with `rows_of_units_over`: units with more candidates than the limit, and their candidates
     rows_of_units_over: int
-    beyond: int
+    beyond: int  # candidates above the limit, summed over these units
 
 
 def counts_of_units(
@@ -480,10 +436,8 @@ def counts_of_units(
     threads: int | None = None,
     on_block: Callable[[int], None] | None = None,
 ) -> UnitCounts:
-    """Count the units of a table, with the contribution bound ``max_rows``.
-
-    It takes two rounds of passes.
-    """
+    """Count the units of a table, with the contribution bound ``max_rows``."""
+    # It takes two rounds of passes.
     _, tally = source.summarize_units(Tallied(_NoSummary(), (_KEY, _KEY)), threads=threads, on_block=on_block)
     buckets = tally.counts
     units, over = int(np.count_nonzero(buckets == 1)), np.zeros(0, np.int64)

@@ -157,16 +157,8 @@ def spellings_of(
     strip: bool,
     casefold: bool,
 ) -> tuple[dict[str, int], frozenset[str]]:
-    """Return the texts of levels with the levels' indices, and the texts of missing values.
-
-    Raises
-    ------
-    ValueError
-        If two levels are spelled alike, or a spelling means two levels, or a level and a missing value.
-
-    >>> spellings_of("side", ["Ost", "West"], {"Ost": ["East"]}, ("-",), strip=True, casefold=True)
-    ({'ost': 0, 'east': 0, 'west': 1}, frozenset({'-'}))
-    """
+    """Return the texts of levels with the levels' indices, and the texts of missing values."""
+    # Raise if a spelling means two levels, or a level and a missing value.
     result: dict[str, int] = {}
     for index, level in enumerate(levels):
         for spelling in (level, *aliases.get(level, ())):

@@ -341,11 +341,7 @@ _CLEANING: Mapping[str, Mapping[str, Any]] = {
 
 
 def changed(column: OneColumn, **options: Any) -> OneColumn:
-    """Return a column with other options.
-
-    >>> changed(Date("day", "2020-01-01", "2021-01-01", unit="weeks"), missing="drop")
-    Date(name='day', lower='2020-01-01', upper='2021-01-01', unit='weeks', missing='drop')
-    """
+    """Return a column with other options."""
     result: Any = Date(**(column.stated | options)) if isinstance(column, Date) else replace(column, **options)
     made: OneColumn = result
     return made

@@ -64,35 +64,16 @@ class Constraints:
     - bounds: lower ≤ s_c/n ≤ upper, and the same for the mean over the rows of any one level.
 
     The first two are not claimed if the row norm is below its default: longer rows are then scaled down.
-
-    Attributes
-    ----------
-    row_norm : float or None
-        Column units per unit-ball unit; None without a bound on rows (the units are then the same).
-    units : ndarray of shape (d,)
-        The same for each feature: ``row_norm``, unless typical ranges give some columns a larger share of the ball.
-    flags : tuple of int
-        Features of Booleans whose values are all true or false.
-    lower, upper : ndarray of shape (d,)
-        Bounds of every feature in column units; infinite without bounds.
-
-    Examples
-    --------
-    >>> from dpmoments import Boolean, Categorical, Numeric
-    >>> schema = Schema(Categorical("region", ["north", "south"]), Numeric("age", 0, 100), Boolean("smoker"))
-    >>> constraints = Constraints.of(schema, mean=True)
-    >>> constraints.blocks, constraints.flags
-    ((LevelBlock(start=0, stop=2, complete=True),), (3,))
-    >>> constraints.lower
-    array([ 0.,  0., -1., -1.])
     """
 
     n_features: int
+    # column units per unit-ball unit; None without a bound on rows (the units are then the same)
     row_norm: float | None
+    # (d,), the same for each feature: `row_norm`, unless typical ranges give some columns a larger share of the ball
     units: FloatArray
     blocks: tuple[LevelBlock, ...]
-    flags: tuple[int, ...]
-    lower: FloatArray
+    flags: tuple[int, ...]  # features of Booleans whose values are all true or false
+    lower: FloatArray  # with `upper`: (d,), bounds of every feature in column units; infinite without bounds
     upper: FloatArray
 
     @classmethod
@@ -145,11 +126,7 @@ Level = str | int | bool
 
 
 def grouping_column(schema: Schema, by: str) -> Categorical | Boolean:
-    """Return the column that divides the rows into groups.
-
-    >>> grouping_column(Schema(Boolean("smoker"), Categorical("region", ["north", "south"])), "region").levels
-    ('north', 'south')
-    """
+    """Return the column that divides the rows into groups."""
     grouping = next((column for column in schema.columns if column.name == by), None)
     divides = [column.name for column in schema.columns if isinstance(column, Categorical | Boolean)]
     if grouping is None:
@@ -161,10 +138,8 @@ def grouping_column(schema: Schema, by: str) -> Categorical | Boolean:
 
 
 def levels_of(column: Categorical | Boolean) -> tuple[Level, ...]:
-    """Return the levels of a grouping column in schema order.
-
-    Those of a Boolean are False and True.
-    """
+    """Return the levels of a grouping column in schema order."""
+    # Those of a Boolean are False and True.
     return column.levels if isinstance(column, Categorical) else (False, True)
 
 
@@ -174,11 +149,6 @@ def schema_of_groups(schema: Schema, by: str) -> Schema:
     They are redundant within a group.
 
     A stated row-norm bound stays; the default one becomes that of the remaining columns.
-
-    >>> from dpmoments import Product
-    >>> smokers = Schema(Boolean("smoker"), Categorical("region", ["north", "south"]), Product("smoker", "region"))
-    >>> schema_of_groups(smokers, "region").feature_names
-    ('smoker',)
     """
     grouping_column(schema, by)
     columns = [
@@ -193,12 +163,7 @@ def schema_of_groups(schema: Schema, by: str) -> Schema:
 
 
 def schema_of_tables(schema: Schema, tables: Sequence[Sequence[str]]) -> Schema:
-    """Return the schema of the columns of contingency tables, in the schema's order.
-
-    >>> people = Schema(Boolean("smoker"), Categorical("region", ["north", "south"]), Boolean("insured"))
-    >>> schema_of_tables(people, [["region", "smoker"]]).names
-    ('smoker', 'region')
-    """
+    """Return the schema of the columns of contingency tables, in the schema's order."""
     wanted = {grouping_column(schema, name).name for by in tables for name in by}
     return schema.with_columns([column for column in schema.columns if column.name in wanted], row_norm=False)
 

@@ -51,10 +51,8 @@ class HeaderColumn:
 
     @property
     def kind(self) -> str | None:
-        """Kind of schema column that fits the declared type.
-
-        None if none fits or no type is declared.
-        """
+        """Kind of schema column that fits the declared type."""
+        # None if none fits or no type is declared.
         declared = self.type
         if declared is None:
             return None
@@ -71,10 +69,8 @@ class HeaderColumn:
 
     @property
     def declared(self) -> str | None:
-        """Type for people, without what may have been derived from values.
-
-        Widths, digits, categories, field names.
-        """
+        """Type for people, without what may have been derived from values."""
+        # Widths, digits, categories, field names.
         if self.words is not None or self.type is None:
             return self.words
         kind = self.type
@@ -115,10 +111,8 @@ class Header:
 
 
 def _read_header(pattern: str | Path, text_format: TextFormat | None = None) -> Header:
-    """Read the columns of the first file of each ending; one that declares types says more.
-
-    Other files with a header that is read without their rows are asked only which of these columns they lack.
-    """
+    """Read the columns of the first file of each ending; one that declares types says more."""
+    # Other files with a header that is read without their rows are asked only which of these columns they lack.
     paths = expand_paths(pattern)
     firsts = {file_ending(path): path for path in reversed(paths)}
     headers = [
@@ -421,10 +415,8 @@ class SchemaDraft:
 
 
 def draft(data: Any, text_format: TextFormat | None = None) -> SchemaDraft:
-    """Draft the schema of any form of table that can be released.
-
-    :meth:`dpmoments.Schema.draft`.
-    """
+    """Draft the schema of any form of table that can be released."""
+    # `dpmoments.Schema.draft`.
     if isinstance(data, str | PathLike):
         header = _read_header(data if isinstance(data, str) else Path(data), text_format)
         source, what = str(data), "file"

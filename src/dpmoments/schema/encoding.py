@@ -23,22 +23,12 @@ class Encoding:
     """Encoding value = offset + unit · row_norm · x/weight of each feature.
 
     x is in the unit ball.
-
-    Attributes
-    ----------
-    offset : ndarray of shape (d,)
-        Value encoded as 0.
-    unit : ndarray of shape (d,)
-        Half-widths of the columns (1 for one-hot features).
-    row_norm : float
-        B, the bound on the norm of weight · (value − offset)/unit.
-    weight : ndarray of shape (d,), optional
-        Relative share of the ball (:mod:`dpmoments.schema.typical`); None: 1 for every feature.
     """
 
-    offset: FloatArray
-    unit: FloatArray
-    row_norm: float
+    offset: FloatArray  # (d,), value encoded as 0
+    unit: FloatArray  # (d,), half-widths of the columns (1 for one-hot features)
+    row_norm: float  # B, the bound on the norm of weight · (value − offset)/unit
+    # (d,), optional, relative share of the ball (`dpmoments.schema.typical`); None: 1 for every feature
     weight: FloatArray | None = None
 
     @property
@@ -65,11 +55,9 @@ class Encoding:
         return covariance * np.outer(self.scale, self.scale)
 
     def decode_second_moment(self, second_moment: FloatArray, mean: FloatArray | None) -> FloatArray:
-        """Convert E[x xᵀ] to E[value valueᵀ], shape (d, d).
-
-        With offset c and m = scale·E[x]: E[v vᵀ] = c cᵀ + c mᵀ + m cᵀ + scale·E[x xᵀ]·scale. The mean is not needed if
-        c = 0.
-        """
+        """Convert E[x xᵀ] to E[value valueᵀ], shape (d, d)."""
+        # With offset c and m = scale·E[x]: E[v vᵀ] = c cᵀ + c mᵀ + m cᵀ + scale·E[x xᵀ]·scale. The mean is not needed
+        # if c = 0.
         scaled = self.decode_covariance(second_moment)
         if not self.offset.any():
             return scaled
@@ -79,19 +67,15 @@ class Encoding:
         return np.outer(self.offset, self.offset) + cross + cross.T + scaled
 
     def encode_cells(self, values: FloatArray, feature: int, out: FloatArray | None = None) -> FloatArray:
-        """Compute (value − offset)/unit of a feature, shape (n,).
-
-        In [−1, 1] within bounds, not yet in the ball.
-        """
+        """Compute (value − offset)/unit of a feature, shape (n,)."""
+        # In [−1, 1] within bounds, not yet in the ball.
         encoded: FloatArray = np.subtract(values, self.offset[feature], out=out)
         np.divide(encoded, self.unit[feature], out=encoded)
         return encoded
 
     def scale_into_ball(self, block: FloatArray, first: int = 0) -> None:
-        """Multiply encoded values, (n, k), of k features from ``first`` on, by weight/B.
-
-        Finite ones stay finite.
-        """
+        """Multiply encoded values, (n, k), of k features from ``first`` on, by weight/B."""
+        # Finite ones stay finite.
         if self.weight is not None:
             block *= self.weight[first : first + block.shape[1]]
         if self.row_norm < 1:
@@ -104,8 +88,6 @@ class Encoding:
 def farthest_distance(center: FloatArray, lower: FloatArray, upper: FloatArray) -> float:
     """Return the largest distance from the center of an encoded row within public bounds.
 
-    Examples
-    --------
     >>> farthest_distance(np.array([0.5]), np.array([-1.0]), np.array([1.0]))
     1.5
     """
@@ -188,9 +170,7 @@ def checked_row_norm(columns: Sequence[SchemaColumn], row_norm: float | Literal[
 
 
 def may_be_shortened(columns: Sequence[SchemaColumn], row_norm: float | None) -> bool:
-    """Return True if a row within its bounds can exceed the row-norm bound.
-
-    It is then scaled down.
-    """
+    """Return True if a row within its bounds can exceed the row-norm bound."""
+    # It is then scaled down.
     free = any(isinstance(column, Coordinate) for column in columns)
     return row_norm is not None and (free or row_norm < math.sqrt(len(stated_columns(columns))) * (1.0 - 1e-12))

@@ -35,11 +35,7 @@ _MAY_BE_EMPTY = ("missing_values",)
 
 
 def column_from_dict(values: object) -> Column | Power | Product:
-    """Read a column of a schema file.
-
-    >>> column_from_dict({"kind": "product", "factors": ["age", "smoker"]})
-    Product('age', 'smoker')
-    """
+    """Read a column of a schema file."""
     if not isinstance(values, Mapping):
         raise InputValueError(Message("column-not-a-mapping"))
     entries = dict(values)

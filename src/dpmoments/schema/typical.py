@@ -39,10 +39,8 @@ _MIN_SHARE = 1e-6
 
 
 def check_typical_ranges(columns: Sequence[SchemaColumn], row_norm: float | None) -> None:
-    """Raise ValueError if typical ranges are combined with options that exclude them.
-
-    Such options cannot share the unit ball with them.
-    """
+    """Raise ValueError if typical ranges are combined with options that exclude them."""
+    # Such options cannot share the unit ball with them.
     columns = stated_columns(columns)
     typical = [column.name for column in columns if isinstance(column, Numeric) and column.typical is not None]
     weighted = [column.name for column in columns if column_weight(column) != 1.0]
@@ -75,13 +73,6 @@ def column_weights(columns: Sequence[SchemaColumn], *, mean: bool) -> FloatArray
     the noise that it has without typical ranges (``docs/evidence/derivations/typical-ranges.md``). V is about the columns' means
     if ``mean``, else about zero, as the second moment is. The squared weights sum to the number of columns; none may be
     a coordinate or have a scale range.
-
-    >>> column_weights([Numeric("a", 0, 8), Numeric("b", 0, 8, typical=(3, 4))], mean=True).round(3).tolist()
-    [0.881, 1.106]
-    >>> column_weights([Numeric("a", 0, 8), Numeric("b", 0, 8, weight=16)], mean=True).round(3).tolist()
-    [0.632, 1.265]
-    >>> column_weights([Numeric("a", 0, 8), Numeric("b", 0, 8)], mean=True) is None
-    True
     """
     stated = stated_columns(columns)
     if len(stated) < len(columns):  # an indicator has its column's weight
@@ -122,13 +113,8 @@ def asked_share(column: SchemaColumn, *, mean: bool) -> float:
 
 
 def typical_center(columns: Sequence[SchemaColumn]) -> FloatArray:
-    """Return the middle of the typical ranges in units of the bounds, shape (d,).
-
-    0 without a range and for levels.
-
-    >>> typical_center([Numeric("a", 0, 8), Numeric("b", 0, 8, typical=(3, 7)), Boolean("c")]).tolist()
-    [0.0, 0.25, 0.0]
-    """
+    """Return the middle of the typical ranges in units of the bounds, shape (d,)."""
+    # 0 without a range and for levels.
     center: list[float] = []
     for column in columns:
         within = column.typical_within_bounds if isinstance(column, Numeric | Date | DerivedColumn) else None
@@ -177,21 +163,13 @@ class RoughScale:
     """Ranges of the encoded features' moments, one entry per feature.
 
     Privacy never depends on them.
-
-    Attributes
-    ----------
-    least, largest : tuple of float
-        Range of the standard deviation (of the root mean square if the encoding subtracts no center).
-    radius : tuple of float
-        Bound on the distance of the mean from 0.
-    span : tuple of float
-        Distance between the two values of a Boolean or a level; 0 for other features.
     """
 
+    # with `largest`: range of the standard deviation (of the root mean square if the encoding subtracts no center)
     least: tuple[float, ...]
     largest: tuple[float, ...]
-    radius: tuple[float, ...]
-    span: tuple[float, ...]
+    radius: tuple[float, ...]  # bound on the distance of the mean from 0
+    span: tuple[float, ...]  # distance between the two values of a Boolean or a level; 0 for other features
 
     @classmethod
     def of(cls, columns: Sequence[SchemaColumn], *, mean: bool) -> RoughScale | None:
@@ -201,9 +179,6 @@ class RoughScale:
 
         Bounded features are at most one unit from their offset. Bounds do not limit how little a feature varies: a
         standard deviation below 1/1000 of the unit (1/10 for Booleans and levels) is assumed to be that large.
-
-        >>> RoughScale.of([Numeric("a", scale=(1, 100), radius=50), Numeric("b", 0, 8)], mean=True)
-        RoughScale(least=(0.1, 0.001), largest=(10.0, 1.0), radius=(5.0, 1.0), span=(0.0, 0.0))
         """
         if not any(isinstance(column, Numeric) and column.scale is not None for column in columns):
             return None
@@ -225,20 +200,16 @@ class RoughScale:
 
     @property
     def anchor(self) -> tuple[tuple[float, ...], ...]:
-        """Anchor A = diag(least²), which minimizes :attr:`spread`.
-
-        Any covariance C whose variances are in these ranges has C ⪯ tr(A⁻¹C)·A ⪯ Σ_j (largest_j/least_j)²·A, and any
-        other diagonal A ⪯ diag(least²) makes that trace larger.
-        """
+        """Anchor A = diag(least²), which minimizes :attr:`spread`."""
+        # Any covariance C whose variances are in these ranges has C ⪯ tr(A⁻¹C)·A ⪯ Σ_j (largest_j/least_j)²·A, and any
+        # other diagonal A ⪯ diag(least²) makes that trace larger.
         d = len(self.least)
         return tuple(tuple(self.least[i] ** 2 if i == j else 0.0 for j in range(d)) for i in range(d))
 
     @property
     def spread(self) -> float:
-        """Bound on the covariance's largest eigenvalue relative to :attr:`anchor`.
-
-        Σ_j (largest_j/least_j)².
-        """
+        """Bound on the covariance's largest eigenvalue relative to :attr:`anchor`."""
+        # Σ_j (largest_j/least_j)².
         return math.fsum((high / low) ** 2 for low, high in zip(self.least, self.largest, strict=True))
 
     @property

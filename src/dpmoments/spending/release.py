@@ -102,12 +102,10 @@ class GroupsPlan(CalibratedPlan[Mapping[Level, RunResult]]):
         return self.of_group.details
 
     def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> Mapping[Level, RunResult]:
-        """Run the plan on every group in turn.
-
-        If a rule may raise an error, a pass over all rows comes first, so that a row of a later group, or of none, stops the run
-        before any noise is drawn. Nothing else that a row holds can stop a pass (:mod:`dpmoments.rows.encode`), and errors about
-        column types occur in the first pass.
-        """
+        """Run the plan on every group in turn."""
+        # If a rule may raise an error, a pass over all rows comes first, so that a row of a later group, or of none,
+        # stops the run before any noise is drawn. Nothing else that a row holds can stop a pass
+        # (`dpmoments.rows.encode`), and errors about column types occur in the first pass.
         name = self.by.name
         if any(column.missing == "error" for column in rows.schema.table_columns):
             rows.count()

@@ -60,10 +60,8 @@ class Held:
                 log.info("ledger: entry %d refunded", self.origin.ledger.number)
 
     def commit(self) -> Message | None:
-        """Commit the release; return a warning to the curator, if there is one.
-
-        It tells that the commit failed, or that the table has another name.
-        """
+        """Commit the release; return a warning to the curator, if there is one."""
+        # It tells that the commit failed, or that the table has another name.
         if self.ledger is None or self.origin.ledger is None or self.origin.dataset is None:
             return None
         try:
@@ -306,11 +304,9 @@ def spend(
     planned_schema: Schema | None = None,
     run_of: Callable[[PlanType], CalibratedPlan[Any]] | None = None,
 ) -> Spent[PlanType]:
-    """Open the table, plan, reserve the cost in the ledger, and run.
-
-    Every release function calls it. ``planned_schema`` holds the features of the plan if they are not those of ``schema``;
-    ``run_of`` makes the plan to run from that for rows, by default the same plan or that for privacy units.
-    """
+    """Open the table, plan, reserve the cost in the ledger, and run."""
+    # Every release function calls it. `planned_schema` holds the features of the plan if they are not those of
+    # `schema`; `run_of` makes the plan to run from that for rows, by default the same plan or that for privacy units.
     with watched(request.progress) as watch:
         with nothing_spent():
             with request.charge.opening():
@@ -371,11 +367,9 @@ def _execute_plan(
     held: Held,
     public_rows: int | None,
 ) -> tuple[Noisy, Receipt, Held]:
-    """Run the plan and return result, receipt and what is held: only this spends budget.
-
-    If an error ends the run before its first noise draw, the ledger's reservation is refunded. A note on the error states
-    whether anything was spent.
-    """
+    """Run the plan and return result, receipt and what is held: only this spends budget."""
+    # If an error ends the run before its first noise draw, the ledger's reservation is refunded. A note on the error
+    # states whether anything was spent.
     watch.plan(None if plan.passes is None else plan.passes + (held.ledger is not None), public_rows)
     privacy_filter = PrivacyFilter.open(plan, insecure_seed=insecure_seed)
     for record in _RECORDS.get():
@@ -426,11 +420,9 @@ def moment_release(
     n_rows: int | None = None,
     table_size: int | None = None,
 ) -> MomentRelease:
-    """Build the release from the result of a run.
-
-    ``private`` is True if the noise came from the operating system, ``n_rows`` a public number of rows that does not come from
-    the table, and ``table_size`` the public table size, including dropped rows.
-    """
+    """Build the release from the result of a run."""
+    # `private` is True if the noise came from the operating system, `n_rows` a public number of rows that does not come
+    # from the table, and `table_size` the public table size, including dropped rows.
     if noisy.count is None and not plan.neighbors.table_size_is_public:
         noisy = replace(noisy, count=n_rows)
     count, diagnostics = within_table(plan, noisy.count, noisy.diagnostics, table_size)
@@ -500,10 +492,8 @@ def _public_row_count(rows: Rows, neighbors: Neighbors, n_rows: int | None = Non
 def within_table(
     plan: CalibratedPlan[Any], noisy_count: Count, diagnostics: Mapping[str, Any], table_size: int | None
 ) -> tuple[Count, Mapping[str, Any]]:
-    """Limit the noisy count to the public table size, and add warnings.
-
-    They are for many dropped rows, and for a row count with large noise.
-    """
+    """Limit the noisy count to the public table size, and add warnings."""
+    # They are for many dropped rows, and for a row count with large noise.
     if noisy_count is None or table_size is None or plan.count_is_public or not plan.neighbors.table_size_is_public:
         return noisy_count, diagnostics
     said: tuple[Message, ...] = warnings_of_count(noisy_count, plan.expected_count_error, table_size)
@@ -513,10 +503,8 @@ def within_table(
 
 
 def warnings_of_count(noisy_count: float, error: float | None, table_size: int) -> tuple[Message, ...]:
-    """Return warnings of many dropped rows, and of a row count with large noise.
-
-    ``error`` is the noise SD of the count, None if unknown.
-    """
+    """Return warnings of many dropped rows, and of a row count with large noise."""
+    # `error` is the noise SD of the count, None if unknown.
     allowed = _SHARE_LEFT_OUT * table_size + _NOISE_DEVIATIONS * error if error is not None else 0.5 * table_size
     result: list[Message] = []
     if table_size - noisy_count > allowed:

@@ -61,19 +61,10 @@ _MAX_BITS = 20
 
 @dataclass(frozen=True)
 class WithTargets(Mechanism):
-    """A mechanism for moments, and steps that refine coefficients of targets.
+    """A mechanism for moments, and steps that refine coefficients of targets."""
 
-    Attributes
-    ----------
-    inner : Mechanism
-        Releases the moments with ``RELEASE_SHARE`` of ρ.
-    targets : tuple of str
-        Features, each regressed on all others with an intercept.
-    repair : Repair
-    """
-
-    inner: Mechanism
-    targets: tuple[str, ...]
+    inner: Mechanism  # releases the moments with `RELEASE_SHARE` of ρ
+    targets: tuple[str, ...]  # features, each regressed on all others with an intercept
     repair: Repair = Repair.AUTO
 
     budget_kinds: ClassVar[frozenset[BudgetKind]] = frozenset({BudgetKind.ZCDP, BudgetKind.APPROXIMATE})
@@ -163,10 +154,7 @@ class TargetsPlan(Plan):
         return self.moments.rules_of_run(diagnostics)
 
     def model_entries(self, diagnostics: Mapping[str, Any], receipt: Receipt) -> Mapping[str, Any] | None:
-        """Return the model's entries from the draws for the moments.
-
-        Refuse steps that no run makes.
-        """
+        """Return the model's entries from the draws for the moments. Refuse steps that no run makes."""
         count = len(receipt.draws) - STEPS * len(self.targets.targets)
         steps = [draw.what for draw in receipt.draws[max(count, 0) :]]
         if steps != [Message("residual-products", target=name, step=step) for name, step in self._steps()]:

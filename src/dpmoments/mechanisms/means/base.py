@@ -35,22 +35,13 @@ _MIN, _MAX = 1e-60, 1e60
 
 @dataclass(frozen=True, slots=True)
 class NoisyMean:
-    """Result of a run, in encoded units.
+    """Result of a run, in encoded units."""
 
-    Attributes
-    ----------
-    mean : ndarray of shape (d,)
-    count : float
-        Exact if the number of rows is public, else noisy.
-    diagnostics : mapping
-        Other private results of the run; covered by the plan's cost.
-    noise : MeanModel or None
-        Noise distribution of the mean, from public numbers and noisy results; None without a closed form.
-    """
-
-    mean: FloatArray
-    count: float
+    mean: FloatArray  # (d,)
+    count: float  # exact if the number of rows is public, else noisy
+    # other private results of the run; covered by the plan's cost
     diagnostics: Mapping[str, Any] = field(default_factory=dict)
+    # noise distribution of the mean, from public numbers and noisy results; None without a closed form
     noise: MeanModel | None = None
 
 
@@ -79,10 +70,8 @@ class MeanPlan(CalibratedPlan[NoisyMean]):
         return None
 
     def count_of(self, rows: Rows, privacy_filter: PrivacyFilter) -> float:
-        """Return the number of rows to divide by.
-
-        Exact if public, else paid for by :attr:`count_loss`.
-        """
+        """Return the number of rows to divide by."""
+        # Exact if public, else paid for by `count_loss`.
         if self.count_loss is None and not self.count_is_public:
             raise AssertionError("no draw was planned for the private number of rows: a defect, please report it")
         n_rows = self.released_count(rows.count(), privacy_filter)
@@ -207,10 +196,8 @@ def noisy_clipped_sums(
 def noise_of_coordinates(
     clamped: Sequence[ClampedMean], centers: Sequence[float], count_error: float | None, n_rows: float, *, pure: bool
 ) -> MeanModel:
-    """Return the noise of coordinates' means, each clamped about its center.
-
-    ``pure`` if Laplace.
-    """
+    """Return the noise of coordinates' means, each clamped about its center."""
+    # `pure` if Laplace.
     moved = np.array([one.mean for one in clamped]) - np.array(centers)
     return MeanModel(
         "laplace" if pure else "gaussian",

@@ -68,29 +68,15 @@ class Balls:
 
 @dataclass(frozen=True, slots=True)
 class LastClip:
-    """Last step's budget and clipping radius, with the evidence of the histogram of norms.
-
-    Attributes
-    ----------
-    share_outside : float
-        Estimated fraction of rows beyond the planned radius, among those seen.
-    seen : float
-        Fraction of the rows in bins above the noise.
-    norm : float or None
-        Root mean square of the clipped norms, among the rows seen; None if no bin is.
-    share_clipped : float
-        Estimated fraction of rows beyond ``radius``, among those seen.
-    heavier : bool
-        True if the norms have heavier tails than normal rows.
-    """
+    """Last step's budget and clipping radius, with the evidence of the histogram of norms."""
 
     rho: float
     radius: float
-    share_outside: float
-    seen: float
-    norm: float | None
-    share_clipped: float
-    heavier: bool
+    share_outside: float  # estimated fraction of rows beyond the planned radius, among those seen
+    seen: float  # fraction of the rows in bins above the noise
+    norm: float | None  # root mean square of the clipped norms, among the rows seen; None if no bin is
+    share_clipped: float  # estimated fraction of rows beyond `radius`, among those seen
+    heavier: bool  # true if the norms have heavier tails than normal rows
 
 
 @dataclass(frozen=True)

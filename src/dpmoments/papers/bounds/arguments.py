@@ -42,11 +42,9 @@ _UNBOUNDED = frozenset({"most", "largest", "near", "sampling", "noise"})
 
 
 def checked(bound: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """Wrap a function of public numbers so that it refuses impossible arguments.
-
-    Counts are whole and above 0, probabilities strictly between 0 and 1; budgets and errors are positive, all else is finite
-    and not negative.
-    """
+    """Wrap a function of public numbers so that it refuses impossible arguments."""
+    # Counts are whole and above 0, probabilities strictly between 0 and 1; budgets and errors are positive, all else is
+    # finite and not negative.
     signature = inspect.signature(bound)
 
     @wraps(bound)

@@ -49,21 +49,11 @@ _TOLERATED_EXCESS = 1.01
 
 @dataclass(frozen=True)
 class AdditiveWishartPlan(AdditivePlan):
-    """Calibrated :class:`AdditiveWishart`.
+    """Calibrated :class:`AdditiveWishart`."""
 
-    Attributes
-    ----------
-    degrees : int
-        k.
-    scale : float
-        s²: before its mean is subtracted, the noise is Wishart(s²I, k), in unit-ball units.
-    matrix_cost : PrivacyBudget
-        Privacy loss of the draw.
-    """
-
-    degrees: int
-    scale: float
-    matrix_cost: PrivacyBudget
+    degrees: int  # k
+    scale: float  # s²: before its mean is subtracted, the noise is Wishart(s²I, k), in unit-ball units
+    matrix_cost: PrivacyBudget  # privacy loss of the draw
 
     family: ClassVar[str] = "wishart"
     arithmetic: ClassVar[Arithmetic] = Arithmetic.LATTICE_ROUNDED
@@ -197,11 +187,9 @@ class PositiveDefinitePlan(Plan):
         return replace(self.unbiased.model, count_scale=scale, count_is_laplace=laplace)
 
     def kept_shift(self, gram: FloatArray) -> float:
-        """Return the part of the noise's mean to add back to a Gram matrix that lost all of it.
-
-        It is 0 for a positive definite matrix. Else it is all but s²(√k − √D − √(2 ln(4/δ)))², which the noise exceeds in every
-        direction with probability 1 − δ/4.
-        """
+        """Return the part of the noise's mean to add back to a Gram matrix that lost all of it."""
+        # It is 0 for a positive definite matrix. Else it is all but s²(√k − √D − √(2 ln(4/δ)))², which the noise
+        # exceeds in every direction with probability 1 − δ/4.
         if np.linalg.eigvalsh(gram)[0] > 0.0:
             return 0.0
         plan, log_term = self.unbiased, math.log(4.0 / self.cost.delta)

@@ -34,21 +34,13 @@ _MEAN_SHARE = 0.1
 
 @dataclass(frozen=True)
 class InverseGaussianPlan(Plan):
-    """Calibrated :class:`InverseGaussian`.
-
-    Attributes
-    ----------
-    smallest_eigenvalue : float
-        w², the lower bound that the caller asserts.
-    inverse_scale : float
-        σ of the symmetric noise on the inverse: standard deviation of its diagonal entries.
-    sum_scale, count_scale : float or None
-        Noise standard deviations of the entries of the sum of rows and of the count; None without such noise.
-    """
+    """Calibrated :class:`InverseGaussian`."""
 
     mechanism: InverseGaussian
-    smallest_eigenvalue: float
-    inverse_scale: float
+    smallest_eigenvalue: float  # w², the lower bound that the caller asserts
+    inverse_scale: float  # σ of the symmetric noise on the inverse: standard deviation of its diagonal entries
+    # with `count_scale`: noise standard deviations of the entries of the sum of rows and of the count; None without
+    # such noise
     sum_scale: float | None
     count_scale: float | None
 
@@ -114,11 +106,9 @@ class InverseGaussianPlan(Plan):
         return self._model_of_run(np.array([finite_numbers(row, d, "inverse") for row in rows])).to_dict()
 
     def invert(self, inverse: FloatArray) -> FloatArray:
-        """Return the Gram matrix from its noisy inverse, eigenvalues clipped to their range first.
-
-        The upper end is 1/w². The lower end is 1/n if n is public, since the trace of G is at most n. If n is private it is the
-        noise scale, below which an eigenvalue of the inverse is not distinguishable from zero.
-        """
+        """Return the Gram matrix from its noisy inverse, eigenvalues clipped to their range first."""
+        # The upper end is 1/w². The lower end is 1/n if n is public, since the trace of G is at most n. If n is private
+        # it is the noise scale, below which an eigenvalue of the inverse is not distinguishable from zero.
         highest = 1.0 / self.smallest_eigenvalue
         lowest = self.inverse_scale if self.shape.n_rows is None else 1.0 / max(self.shape.n_rows, 1)
         eigenvalues, eigenvectors = np.linalg.eigh(inverse)

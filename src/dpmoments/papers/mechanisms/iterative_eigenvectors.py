@@ -82,10 +82,8 @@ class IterativeEigenvectorsPlan(SpectralPlan):
         return np.asarray(np.maximum(importance, floor) ** (1.0 / 2.0 if self.pure else 2.0 / 3.0))
 
     def temperatures_at_least(self, low: FloatArray, high: FloatArray) -> FloatArray:
-        """Bound the temperatures of a run below, for noisy eigenvalues in [low, high].
-
-        Shape (rank,).
-        """
+        """Bound the temperatures of a run below, for noisy eigenvalues in [low, high]."""
+        # Shape (rank,).
         result = np.zeros(self.rank)
         if self.direction_budget is None:
             return result
@@ -99,10 +97,8 @@ class IterativeEigenvectorsPlan(SpectralPlan):
     def error_bound_on(
         self, assumed: SyntheticSpectrum, failure: float = _FAILURE, *, constants: Constants = "sharp"
     ) -> float:
-        """Bound ‖G − Ĝ‖_F with probability 1 − ``failure`` on a table with an assumed spectrum.
-
-        Amin et al. (2019), Theorem 2; ``constants`` as for :func:`dpmoments.papers.bounds.eigenvector_release_error`.
-        """
+        """Bound ‖G − Ĝ‖_F with probability 1 − ``failure`` on a table with an assumed spectrum."""
+        # Amin et al. (2019), Theorem 2; `constants` as for `dpmoments.papers.bounds.eigenvector_release_error`.
         eigenvalues, kind = assumed.eigenvalues, self._noise_kind
         slack = self._slack(0.05 * failure)
         reach = largest_noise(self.eigenvalue_scale, len(eigenvalues), 0.25 * failure, kind=kind) + slack

@@ -224,12 +224,10 @@ def _likeliest_scale(deviation: float, radius: float) -> float:
 def private_scale(
     rows: Rows, privacy_filter: PrivacyFilter, loss: PrivacyBudget, *, feature: int, radius: float
 ) -> float:
-    """Estimate the standard deviation of one coordinate to a factor of about 2.5.
-
-    The result is the likeliest power of two for the distance from the median: for normal values it most often lies in a bin
-    [2^i, 2^{i+1}) about σ, and the upper edge of the chosen bin is returned. The outermost bins also count the distances
-    outside all bins. (Karwa & Vadhan 2018; lecture 18, section 1.2, has infinitely many bins about 0.)
-    """
+    """Estimate the standard deviation of one coordinate to a factor of about 2.5."""
+    # The result is the likeliest power of two for the distance from the median: for normal values it most often lies in
+    # a bin [2^i, 2^{i+1}) about σ, and the upper edge of the chosen bin is returned. The outermost bins also count the
+    # distances outside all bins. (Karwa & Vadhan 2018; lecture 18, section 1.2, has infinitely many bins about 0.)
     for_median, for_scale = loss.split(0.5, 0.5)
     median = private_quantile(
         rows, privacy_filter, for_median, feature=feature, level=0.5, radius=radius, width=RESOLUTION * radius

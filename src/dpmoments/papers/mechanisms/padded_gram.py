@@ -58,29 +58,18 @@ _TOLERATED_EXCESS = 1.05
 
 @dataclass(frozen=True)
 class PaddedGramPlan(Plan):
-    """Calibrated :class:`PaddedGram`.
-
-    Attributes
-    ----------
-    augmentation : float
-        w; 0 for a Gram matrix without count and mean.
-    degrees : int
-        ν. In an adaptive plan the minimum: the data may allow more.
-    padding : float
-        ψ, in unit-ball units: the smallest eigenvalue of the scale matrix that ν degrees of freedom need when any one row is
-        removed.
-    parts : tuple of PrivacyBudget
-        (the draw's budget,), or (budget of the eigenvalue bound, budget of the draw) of an adaptive plan.
-    raised : float
-        Value to which smaller eigenvalues are raised before padding, in unit-ball units; 0 if ``smallest_eigenvalue`` is not
-        given, or saves no padding.
-    """
+    """Calibrated :class:`PaddedGram`."""
 
     mechanism: PaddedGram
-    augmentation: float
-    degrees: int
+    augmentation: float  # w; 0 for a Gram matrix without count and mean
+    degrees: int  # ν. In an adaptive plan the minimum: the data may allow more.
+    # ψ, in unit-ball units: the smallest eigenvalue of the scale matrix that ν degrees of freedom need when any one row
+    # is removed
     padding: float
+    # (the draw's budget,), or (budget of the eigenvalue bound, budget of the draw) of an adaptive plan
     parts: tuple[PrivacyBudget, ...]
+    # value to which smaller eigenvalues are raised before padding, in unit-ball units; 0 if `smallest_eigenvalue` is
+    # not given, or saves no padding
     raised: float = 0.0
 
     arithmetic: ClassVar[Arithmetic] = Arithmetic.IDEALIZED

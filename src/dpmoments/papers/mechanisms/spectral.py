@@ -62,32 +62,19 @@ _MAX_MEASURED = 200
 
 @dataclass(frozen=True)
 class SpectralPlan(Plan):
-    """Budgets and noise scales of one release.
+    """Budgets and noise scales of one release."""
 
-    Attributes
-    ----------
-    rank : int
-        Number of directions drawn.
-    bits : int
-        Lattice exponent of the exact sums.
-    sum_budget : PrivacyBudget or None
-        Budget of the sum (and of the count if it is private); None if they are not released.
-    direction_budget : PrivacyBudget or None
-        Budget of all directions; None if no direction costs anything (one dimension).
-    eigenvalue_scale : float
-        Noise scale of every eigenvalue, in unit-ball units: the scale of the discrete Laplace distribution under pure ε, the
-        standard deviation of the discrete Gaussian under zCDP.
-    sum_scale : float or None
-        Noise scale of every entry of the sum, and of the count.
-    """
-
-    rank: int
-    bits: int
+    rank: int  # number of directions drawn
+    bits: int  # lattice exponent of the exact sums
+    # budget of the sum (and of the count if it is private); None if they are not released
     sum_budget: PrivacyBudget | None
     eigenvalue_budget: PrivacyBudget
+    # budget of all directions; None if no direction costs anything (one dimension)
     direction_budget: PrivacyBudget | None
+    # noise scale of every eigenvalue, in unit-ball units: the scale of the discrete Laplace distribution under pure ε,
+    # the standard deviation of the discrete Gaussian under zCDP
     eigenvalue_scale: float
-    sum_scale: float | None
+    sum_scale: float | None  # noise scale of every entry of the sum, and of the count
 
     @abstractmethod
     def mean_squares(self, eigenvalues: FloatArray, temperatures: FloatArray, variance: float) -> FloatArray:
@@ -97,10 +84,8 @@ class SpectralPlan(Plan):
     def draw_directions(
         self, gram: FloatArray, eigenvalues: FloatArray, privacy_filter: PrivacyFilter
     ) -> tuple[FloatArray, list[float]]:
-        """Return about unit vectors, shape (d, rank), and their temperatures.
-
-        Both are computed from the noisy ``eigenvalues``.
-        """
+        """Return about unit vectors, shape (d, rank), and their temperatures."""
+        # Both are computed from the noisy `eigenvalues`.
 
     @property
     def unspent_reason(self) -> str | None:
@@ -269,12 +254,10 @@ def cut_budget(
     sum_share: float | None,
     eigenvalue_share: float | None,
 ) -> dict[str, Any]:
-    """Divide the budget and calibrate the noise: the fields of a :class:`SpectralPlan`.
-
-    A share that is not given makes the noise (the root mean square of its Euclidean norm) n/5, within limits: 1/10 to 3/10 of
-    the budget for the sum, and 1/5 (1/10 under zCDP) to 1/2 of the rest for the eigenvalues; the lower limits if n is private.
-    If no direction costs anything (``n_paid`` is 0) the eigenvalues get all of the rest.
-    """
+    """Divide the budget and calibrate the noise: the fields of a :class:`SpectralPlan`."""
+    # A share that is not given makes the noise (the root mean square of its Euclidean norm) n/5, within limits: 1/10 to
+    # 3/10 of the budget for the sum, and 1/5 (1/10 under zCDP) to 1/2 of the rest for the eigenvalues; the lower limits
+    # if n is private. If no direction costs anything (`n_paid` is 0) the eigenvalues get all of the rest.
     d = shape.n_features
     if rank is not None and rank > d:
         raise InputValueError(Message("rank-too-large", mechanism=mechanism.name, rank=rank, features=d))
@@ -285,10 +268,8 @@ def cut_budget(
     of_sum = _sum_sensitivity(neighbors, d, pure=pure).value
 
     def share(sensitivity: float, n_entries: int, least: float, most: float) -> float:
-        """Return the share at which noise on ``n_entries`` numbers has norm _TOLERABLE·n.
-
-        It is clipped to [least, most].
-        """
+        """Return the share at which noise on ``n_entries`` numbers has norm _TOLERABLE·n."""
+        # It is clipped to [least, most].
         if not shape.n_rows:
             return least
         # Error of the whole budget: proportional to 1/ε, and to 1/√ρ.
@@ -361,9 +342,6 @@ def projected_cells(eigenvalues: FloatArray, temperatures: FloatArray, variance:
     concentration κ = tᵢΔ/2. Entry (i, j) is ½Δ sin 2φ, of variance (Δ/2tᵢ)·I₁(κ)/I₀(κ), and Δ sin²φ, of mean ½Δ(1 −
     I₁(κ)/I₀(κ)), is what moves from one diagonal entry to the other: Δ/2t and 1/2t if κ is large, Δ²/8 and Δ/2 at its most.
     These second-order means and the effect of two leans at once are added (``docs/evidence/derivations/noise-of-runs.md``).
-
-    >>> projected_cells(np.array([900.0, 100.0]), np.array([0.5, 0.0]), 2.0).round(1).tolist()
-    [[5.0, 798.0], [798.0, 5.0]]
     """
     cells, losses = _leaning(*_pairs(eigenvalues, temperatures, variance))
     return _with_second_order(cells, losses, eigenvalues, len(temperatures), variance)
@@ -377,9 +355,6 @@ def subtracted_cells(eigenvalues: FloatArray, temperatures: FloatArray, variance
     What draw i leaves in entry (i, j), c of variance (Δ/2tᵢ)·I₁/I₀ as above, is still there when j is drawn: direction j
     follows it, leaning by c/λⱼ, and takes it away. In its place comes its own random lean against a direction in which nothing
     is left, a gap of λⱼ. It takes c away to the degree that c is small relative to λⱼ.
-
-    >>> subtracted_cells(np.array([900.0, 100.0]), np.array([0.5, 0.5]), 2.0).round(1).tolist()
-    [[283.4, 156.9], [156.9, 283.4]]
     """
     rank, d = len(temperatures), len(eigenvalues)
     drawn = np.arange(d) < rank

@@ -29,18 +29,10 @@ _ROUNDING = 1e-10
 
 @dataclass(frozen=True)
 class PrivacyCurve:
-    """Curve δ(ε) of one draw, and the loss up to which it is followed.
+    """Curve δ(ε) of one draw, and the loss up to which it is followed."""
 
-    Attributes
-    ----------
-    delta : callable
-        δ at an ε, which may be negative; equal for either order of the two tables.
-    reach : float
-        The largest loss, or one beyond which the rest is so small that it may count as infinite.
-    """
-
-    delta: Callable[[float], float]
-    reach: float
+    delta: Callable[[float], float]  # δ at an ε, which may be negative; equal for either order of the two tables
+    reach: float  # the largest loss, or one beyond which the rest is so small that it may count as infinite
 
 
 @dataclass(frozen=True)
@@ -62,10 +54,8 @@ class ComposedCurve:
 
 
 def composed(curves: Sequence[PrivacyCurve]) -> ComposedCurve | None:
-    """Return the curve of draws with these curves, each chosen adaptively.
-
-    None if it overflows or there are too many.
-    """
+    """Return the curve of draws with these curves, each chosen adaptively."""
+    # None if it overflows or there are too many.
     reach = math.fsum(curve.reach for curve in curves)
     if not 0.0 < reach <= _MAX_LOSS or len(curves) > _MAX_CURVES:
         return None
@@ -157,12 +147,10 @@ def laplace_delta(epsilon: float, loss: float) -> float:
 
 
 def discrete_laplace_delta(epsilon: float, shift: int, scale: float) -> float:
-    r"""Return the δ(ε) of discrete Laplace noise on an integer that moves by ``shift``.
-
-    With :math:`r = e^{-1/b}`, b the scale, the largest over integers j of :math:`1 - (r^{t+1-j} + e^{\varepsilon} r^j)/(1 +
-    r)`. It bounds independent noise on several integers that move by t = ``shift`` in all. Rounded up; 0 at ``epsilon >=
-    shift/scale``.
-    """
+    r"""Return the δ(ε) of discrete Laplace noise on an integer that moves by ``shift``."""
+    # With :math:`r = e^{-1/b}`, b the scale, the largest over integers j of :math:`1 - (r^{t+1-j} + e^{\varepsilon}
+    # r^j)/(1 + r)`. It bounds independent noise on several integers that move by t = `shift` in all. Rounded up; 0 at
+    # `epsilon >= shift/scale`.
     if (certain := _beyond(epsilon, shift / scale)) is not None:
         return certain
     middle = math.floor(0.5 * (shift + 1 + epsilon * scale))

@@ -291,10 +291,8 @@ class DatasetSource(ArrowSource):
 
 
 def with_bytes_read(batches: Iterator[pa.RecordBatch], position: Callable[[], int]) -> Iterator[pa.RecordBatch]:
-    """Add the number of bytes read to each batch.
-
-    ``position`` returns the reader's position in its file.
-    """
+    """Add the number of bytes read to each batch."""
+    # `position` returns the reader's position in its file.
     before = 0
     for batch in batches:
         reached = max(position(), before)

@@ -103,10 +103,8 @@ def require_declared_types(plan: Any) -> None:
 
 
 def require_types_of_readers(plan: Any, reading: Reading) -> None:
-    """Raise TypeError if a Parquet or ORC reader guesses a column's type, or may round it.
-
-    It reads the simplified plan.
-    """
+    """Raise TypeError if a Parquet or ORC reader guesses a column's type, or may round it."""
+    # It reads the simplified plan.
     behind = _behind_columns(plan)
     only_columns = _kind(behind) in _PARQUET or _is_orc(behind)
     for node in _plan_nodes(plan):
@@ -255,10 +253,8 @@ def require_array_in_memory(graph: Mapping[Any, Any]) -> None:
 
 
 def storing_steps(expression: Any) -> list[str]:
-    """Return the kinds of steps that combine parts of several partitions.
-
-    They store rows between tasks.
-    """
+    """Return the kinds of steps that combine parts of several partitions."""
+    # They store rows between tasks.
     from dask.dataframe.dask_expr._expr import Blockwise
 
     return sorted(
@@ -271,10 +267,8 @@ def storing_steps(expression: Any) -> list[str]:
 
 
 def columns_of_memory(expression: Any) -> Any:
-    """Return the plan of a pandas table's columns without Dask's conversion to text.
-
-    None for other plans.
-    """
+    """Return the plan of a pandas table's columns without Dask's conversion to text."""
+    # None for other plans.
     if _kind(expression) in _IN_MEMORY and "pyarrow_strings_enabled" in expression._parameters:
         return expression.substitute_parameters({"pyarrow_strings_enabled": False})
     if _kind(expression) not in OF_COLUMNS:
@@ -421,10 +415,8 @@ def opened_job(seal: Seal | None, value: Any) -> PartitionJob:
 
 
 def partition_outcome(seal: Seal | None, task: PartitionTask, number: int, job: Any, *given: Any) -> Any:
-    """Read a partition and work on it.
-
-    Errors are results, so that no worker logs what they quote.
-    """
+    """Read a partition and work on it."""
+    # Errors are results, so that no worker logs what they quote.
     work = opened_job(seal, job)
     try:
         partition = task.run(given)
@@ -441,10 +433,8 @@ def merged_outcome(seal: Seal | None, job: Any, outcomes: Sequence[Any]) -> Any:
 
 
 def _scanned_files(frame: Any, names: Sequence[str]) -> tuple[tuple[Path, ...], tuple[Comparison, ...]] | None:
-    """Return the files, and the comparisons, whose rows are exactly those of a frame.
-
-    None unless its plan proves it.
-    """
+    """Return the files, and the comparisons, whose rows are exactly those of a frame."""
+    # None unless its plan proves it.
     plan: Any = getattr(frame, "expr", None)
     comparisons: list[Comparison] = []
     while (kind := _kind(plan)) in (*OF_COLUMNS, "Filter"):

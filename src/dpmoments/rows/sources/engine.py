@@ -165,10 +165,8 @@ class Reading:
         return names if self.privacy_unit is None else (*names, self.privacy_unit.column)
 
     def opened(self, partition: Any) -> LocalSource[Any]:
-        """Return a source of a partition's rows.
-
-        A frame, an array, or a source that locates its rows.
-        """
+        """Return a source of a partition's rows."""
+        # A frame, an array, or a source that locates its rows.
         if isinstance(partition, np.ndarray):
             if partition.dtype != self.array_type:
                 raise InputTypeError(Message("block-of-other-type"))
@@ -381,10 +379,8 @@ class EngineSource(ABC):
 
     @abstractmethod
     def outcome(self, job: PartitionJob, progress: PassProgress) -> tuple[JobOutcome, int] | None:
-        """Run a job over all partitions.
-
-        Return the outcome and their number, or None without partitions.
-        """
+        """Run a job over all partitions."""
+        # Return the outcome and their number, or None without partitions.
 
     @property
     def schema(self) -> Schema:
@@ -446,11 +442,9 @@ class EngineSource(ABC):
         nothing: Any,
         on_block: Callable[[int], None] | None = None,
     ) -> Any:
-        """Run the same work on a local source of every partition, and merge the results.
-
-        ``merge`` is commutative and associative, ``nothing`` the result of no partition; ``on_block`` gets hundredths
-        of the pass.
-        """
+        """Run the same work on a local source of every partition, and merge the results."""
+        # `merge` is commutative and associative, `nothing` the result of no partition; `on_block` gets hundredths of
+        # the pass.
         progress = PassProgress(on_block)
         job = PartitionJob(self.reading, work, merge, self.fingerprinted)
         result = read_quietly(partial(self.outcome, job, progress), self.where, FAILED_QUERY)
@@ -530,11 +524,6 @@ class Seal:
 
     Content is encrypted and authenticated with AES-256 in Galois/counter mode; nonces are random, which is safe for far
     more messages than a pass has partitions (2³²). ``key`` is 32 random bytes.
-
-    >>> seal = Seal()
-    >>> sealed = seal.sealed(b"n = 2001")
-    >>> b"2001" in sealed, seal.opened(sealed)
-    (False, b'n = 2001')
     """
 
     key: bytes = field(default_factory=lambda: os.urandom(_KEY_BYTES))

@@ -54,10 +54,8 @@ _KEY = re.compile(r"(?:^|[/\\ ])([^/\\=]+)=[^/\\]*(?=[/\\])")
 
 
 def require_no_guess_of_polars(plan: str, names: list[str]) -> None:
-    """Raise if the plan of a LazyFrame reads text files or folder names.
-
-    The plan may quote values and is not shown.
-    """
+    """Raise if the plan of a LazyFrame reads text files or folder names."""
+    # The plan may quote values and is not shown.
     if match := _POLARS_SCANS.search(plan):
         raise InputTypeError(Message("polars-guessed-types", format=match[1].upper()))
     if "PYTHON SCAN" in plan and _POLARS_FILTERS.search(plan):
@@ -90,11 +88,9 @@ def require_no_skipped_nan(dataset: Any) -> None:
 
 
 def columns_of_skipped_nan(filters: str, schema: Any) -> list[str]:
-    """Return the columns that a filter names and whose NaN it may keep by chance.
-
-    Groups of rows are skipped by their least and largest number, which leave NaN out. Comparisons that NaN fails, joined by and
-    and or, keep no NaN; what negates them may. Nested columns may hold NaN.
-    """
+    """Return the columns that a filter names and whose NaN it may keep by chance."""
+    # Groups of rows are skipped by their least and largest number, which leave NaN out. Comparisons that NaN fails,
+    # joined by and and or, keep no NaN; what negates them may. Nested columns may hold NaN.
     if not ("!" in filters or _NEGATING.search(filters)):
         return []
     return [field.name for field in schema if field.name in filters and _may_hold_nan(field.type)]
@@ -202,10 +198,8 @@ def folder_keys(path: Path, folder: Path | None) -> dict[str, str | None]:
 
 
 def key_cells(text: str | None, column: Column | None, n_rows: int) -> Any:
-    """Return a constant Arrow column of a type that the schema column accepts.
-
-    It is text without a schema column.
-    """
+    """Return a constant Arrow column of a type that the schema column accepts."""
+    # It is text without a schema column.
     if text is None:
         return pa.nulls(n_rows)
     if column is None or isinstance(column, Categorical | Date):
@@ -285,10 +279,8 @@ class LocalSource(ABC, Generic[Part]):
 
     @property
     def missing(self) -> Missing:
-        """Rule for non-finite values of an encoded batch.
-
-        In a batch encoded by columns, a dropped row.
-        """
+        """Rule for non-finite values of an encoded batch."""
+        # In a batch encoded by columns, a dropped row.
         return "drop"
 
     @abstractmethod
@@ -307,20 +299,16 @@ class LocalSource(ABC, Generic[Part]):
 
     @abstractmethod
     def written_cells(self, part: Part, name: str) -> Any:
-        """Return a column of a part before any rule: an Arrow array, or one of Python objects.
-
-        ``name`` is the column's name in the table.
-        """
+        """Return a column of a part before any rule: an Arrow array, or one of Python objects."""
+        # `name` is the column's name in the table.
 
     def cells(self, part: Part) -> Mapping[str, Any]:
         """Return the columns of a part, by their names in the schema and read by its kinds."""
         return {own: self.written_cells(part, name) for name, own in self.names_read.items()}
 
     def encode(self, part: Part, memory: BlockMemory | None = None) -> npt.NDArray[Any]:
-        """Return encoded rows, (n, d), read-only, NaN if dropped.
-
-        With ``memory`` the next part overwrites them.
-        """
+        """Return encoded rows, (n, d), read-only, NaN if dropped."""
+        # With `memory` the next part overwrites them.
         return self.encode_levels(part, memory).encoded()
 
     def encode_levels(self, part: Part, memory: BlockMemory | None = None) -> CodedBlock:
@@ -365,10 +353,8 @@ class LocalSource(ABC, Generic[Part]):
         return UnitBlock.of(columns[self.privacy_unit.column], encoded, self.privacy_unit)
 
     def unconverted(self, on_ragged_line: Callable[[], None]) -> Self:
-        """Return the table with values as written, whatever the schema's kinds.
-
-        Lines of a delimited file with more or fewer fields than the first are skipped, with a call for each.
-        """
+        """Return the table with values as written, whatever the schema's kinds."""
+        # Lines of a delimited file with more or fewer fields than the first are skipped, with a call for each.
         del on_ragged_line
         return self
 
@@ -396,10 +382,8 @@ class LocalSource(ABC, Generic[Part]):
         threads: int | None = None,
         on_block: Callable[[int], None] | None = None,
     ) -> Result:
-        """Map a summary over the table in threads.
-
-        ``on_block`` gets each part's share of :attr:`pass_length`.
-        """
+        """Map a summary over the table in threads."""
+        # `on_block` gets each part's share of `pass_length`.
         memory = BlockMemory()
         if not self.layout.columns:
             numbers = self._of_numbers(summary)

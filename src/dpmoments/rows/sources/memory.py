@@ -53,10 +53,8 @@ class ArraySource(LocalSource[npt.NDArray[Any]]):
 
     @property
     def raw(self) -> bool:
-        """True if batches are the caller's own numbers.
-
-        Summaries then apply the columns' common missing rule.
-        """
+        """True if batches are the caller's own numbers."""
+        # Summaries then apply the columns' common missing rule.
         return (
             self.array.dtype.kind in "iuf"
             and self.array.dtype.itemsize <= 8
@@ -202,11 +200,9 @@ class LazySource(LocalSource["nw.DataFrame[Any]"]):
 
 
 def require_columns(held: Sequence[object], wanted: Sequence[str], where: str) -> None:
-    """Raise unless every column to be read occurs exactly once among ``held``.
-
-    The message shows no names of the table, which are values of a record if a header line is missing, except names that
-    differ from the wanted ones only in case, spaces or marks between words.
-    """
+    """Raise unless every column to be read occurs exactly once among ``held``."""
+    # The message shows no names of the table, which are values of a record if a header line is missing, except names
+    # that differ from the wanted ones only in case, spaces or marks between words.
     names = [name for name in held if isinstance(name, str)]
     present = set(names)
     if absent := [name for name in wanted if name not in present]:

@@ -167,10 +167,8 @@ def _source_of_files(
 
 
 def columns_of_array(data: Any, schema: Schema, names: Sequence[str]) -> Any:
-    """Return these columns of an array that has all of the schema's; other tables unchanged.
-
-    An array has no names: its columns are the schema's, in order. Frames and files are read by name.
-    """
+    """Return these columns of an array that has all of the schema's; other tables unchanged."""
+    # An array has no names: its columns are the schema's, in order. Frames and files are read by name.
     is_array = isinstance(data, np.ndarray) or (is_of_dask(data) and not hasattr(data, "columns"))
     if not is_array:
         return data

@@ -22,22 +22,12 @@ _EXACT_IN_FLOAT64 = 2**53
 
 @dataclass(frozen=True)
 class Comparison:
-    """Comparison of a column with a value of its type; a row without a cell is left out.
-
-    Attributes
-    ----------
-    column : str
-    operator : {"==", "!=", "<", "<=", ">", ">=", "present", "missing"}
-        The last two say whether there is a cell, and have no value.
-    value : bool, int, float, str or None
-        No NaN.
-    nan_is_largest : bool
-        True if NaN is greater than every number (Spark); else no comparison with it holds (pandas).
-    """
+    """Comparison of a column with a value of its type; a row without a cell is left out."""
 
     column: str
-    operator: str
-    value: bool | int | float | str | None = None
+    operator: str  # ==, !=, <, <=, >, >=; or present and missing, without a value
+    value: bool | int | float | str | None = None  # never NaN
+    # true if NaN is greater than every number (Spark); else no comparison with it holds (pandas)
     nan_is_largest: bool = False
 
     def holds(self, cells: Any) -> BoolArray:
@@ -92,15 +82,8 @@ _SPARK_NUMBERS = {"double": float, "float": float, "bigint": int, "int": int, "s
 
 
 def comparisons_of_spark(condition: Any, names: Mapping[int, str]) -> list[Comparison] | None:
-    """Return the comparisons that a condition consists of; None for any other condition.
-
-    Parameters
-    ----------
-    condition : JVM object
-        A Catalyst expression.
-    names : mapping of int to str
-        Names of the scanned columns by their expression IDs.
-    """
+    """Return the comparisons that a condition consists of; None for any other condition."""
+    # `condition` is a Catalyst expression, `names` the names of the scanned columns by their expression IDs.
     kind = _class_of(condition)
     if kind == "And":
         sides = [comparisons_of_spark(side, names) for side in (condition.left(), condition.right())]
@@ -157,10 +140,8 @@ _DASK_OPERATORS = {"EQ": "==", "GT": ">", "GE": ">=", "LT": "<", "LE": "<="}
 
 
 def comparisons_of_dask(predicate: Any, frame: Any) -> list[Comparison] | None:
-    """Return the comparisons of columns of ``frame`` that a predicate consists of.
-
-    None for any other predicate.
-    """
+    """Return the comparisons of columns of ``frame`` that a predicate consists of."""
+    # None for any other predicate.
     kind = type(predicate).__name__ if type(predicate).__module__.startswith("dask.dataframe.") else ""
     if kind == "And":
         sides = [comparisons_of_dask(side, frame) for side in (predicate.left, predicate.right)]

@@ -38,10 +38,8 @@ class Source(Protocol):
     def summarize_units(
         self, summary: Summary[Any, Any], *, threads: int | None = None, on_block: Callable[[int], None] | None = None
     ) -> Any:
-        """Summarize like :meth:`summarize`, in batches that name each row's unit.
-
-        Requires a privacy unit.
-        """
+        """Summarize like :meth:`summarize`, in batches that name each row's unit."""
+        # Requires a privacy unit.
 
     def summarize(
         self,
@@ -81,12 +79,10 @@ def read_quietly(
     columns: Sequence[str] = (),
     mended: Callable[[str], str | None] | None = None,
 ) -> Result:
-    """Run one step of reading a private table, and hide the text of any reader's error.
-
-    Parse and cast errors quote the value they stop at. The error raised here names the location ``where`` and the
-    likely cause ``why``, and is not chained to the original. ``columns`` are a delimited file's columns, in order; only
-    those in the schema are named. ``mended`` maps the error's text to another way to read the file, or None.
-    """
+    """Run one step of reading a private table, and hide the text of any reader's error."""
+    # Parse and cast errors quote the value they stop at. The error raised here names the location `where` and the
+    # likely cause `why`, and is not chained to the original. `columns` are a delimited file's columns, in order; only
+    # those in the schema are named. `mended` maps the error's text to another way to read the file, or None.
     try:
         return step()
     except FileNotFoundError:

@@ -254,10 +254,8 @@ def _declares_types(class_name: str) -> bool:
 
 
 def undeclared_types(frame: Any, names: Sequence[str]) -> Message | None:
-    """Return why the types of a frame's columns are not known to be declared; None if they are.
-
-    Reads no row.
-    """
+    """Return why the types of a frame's columns are not known to be declared; None if they are."""
+    # Reads no row.
     plan = selected(frame, names)._jdf.queryExecution().analyzed()
     subqueries = items(plan.subqueriesAll())
     leaves = [leaf for one in (plan, *subqueries) for leaf in items(one.collectLeaves())]
@@ -693,11 +691,9 @@ def _serializer() -> Any:
 
 @contextmanager
 def _read_row_by_row(session: Any) -> Iterator[None]:
-    """Stop Spark from skipping groups of rows by their least and largest numbers.
-
-    NaN is in neither, but greater than every number: a row of 10 would decide whether ``x > 5`` keeps the rows of NaN in
-    its group.
-    """
+    """Stop Spark from skipping groups of rows by their least and largest numbers."""
+    # NaN is in neither, but greater than every number: a row of 10 would decide whether `x > 5` keeps the rows of NaN
+    # in its group.
     with _PLANNING:
         before = {name: session.conf.get(name) for name in _SKIPPING}
         try:

@@ -106,12 +106,10 @@ class CsvSource(StreamedFileSource):
             raise InputValueError(Message("text-without-columns", path=path, advice=advice))
 
     def batches(self, path: Path, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Iterate over the named columns of a file, which it has.
-
-        If Arrow's reader cannot convert a value, and the column's rule tolerates it, the column is read as text; if a
-        line is longer than a block, in larger blocks. The file is then read again from its beginning, and rows already
-        returned are skipped: the others are read the same in either way.
-        """
+        """Iterate over the named columns of a file, which it has."""
+        # If Arrow's reader cannot convert a value, and the column's rule tolerates it, the column is read as text; if a
+        # line is longer than a block, in larger blocks. The file is then read again from its beginning, and rows
+        # already returned are skipped: the others are read the same in either way.
         indices = [0]
         yield from with_bytes_read(self._batches(path, names, indices), lambda: indices[0])
 
