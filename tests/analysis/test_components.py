@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 import dpmoments as dpm
 from dpmoments.analysis import functionals
 from dpmoments.analysis.components import _trace_of_square
-from dpmoments.analysis.functionals import noise_edges
+from dpmoments.analysis.functionals import _noise_edge, noise_edges
 from dpmoments.noise.cells import GaussianCells
 from dpmoments.noise.terms import NoiseLaw, NoiseTerm
 from support.said import refused
@@ -114,6 +114,22 @@ def test_the_noise_edge_of_many_components_is_that_of_one_a_little_before(monkey
     own = noise_edges(cells, components, law)
     np.testing.assert_array_equal(edges[64:66], own[64])
     assert own[65] < own[64] < 1.02 * own[65]
+
+
+def test_the_noise_edge_is_of_the_largest_row_of_noise_between_later_components() -> None:
+    d, law = 7, NoiseLaw((NoiseTerm(GaussianCells(), np.full((8, 8), 2.0)),))
+    components = np.linalg.qr(np.random.default_rng(0).normal(size=(d, d)))[0]
+    cells = np.random.default_rng(1).uniform(1.0, 3.0, (d, d))
+    cells = cells + cells.T
+    edges = noise_edges(cells, components, law)
+    for index in range(d):
+        projection = components[index:].T @ components[index:]
+        rows = np.zeros(d)
+        for j, direction in enumerate(projection):
+            covariance = cells * np.outer(direction, direction)  # of N b: two entries share one cell
+            covariance[np.diag_indices(d)] = cells @ direction**2
+            rows[j] = np.trace(projection @ covariance)
+        assert edges[index] == pytest.approx(_noise_edge(rows.max(), d - index, law), rel=1e-12)
 
 
 def test_rare_levels_are_named_where_they_hide_components() -> None:

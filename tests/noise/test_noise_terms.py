@@ -134,6 +134,9 @@ def few_indices_are_as_good_as_all(law: NoiseLaw, rng: np.random.Generator) -> N
     trace = np.diag(np.append(0.0, np.ones(n - 1)))
     assert law.trace_variance == pytest.approx(float(law.variance(None, trace[None])[0]), rel=1e-11)
     np.testing.assert_allclose(law.sum_variances, cells[0, 1:], rtol=1e-11, atol=1e-14)
+    vectors, less = rng.normal(size=(2, 4, n))
+    whole = vectors[:, :, None] * vectors[:, None, :] - less[:, :, None] * np.eye(n)
+    np.testing.assert_allclose(law.variance_of_squares(vectors, less), law.variance(None, whole), rtol=1e-11)
 
 
 @pytest.mark.parametrize("name", ADDITIVE)
@@ -239,6 +242,13 @@ def test_features_are_restricted_and_combined() -> None:
     expected = [law.variance(None, (halves.T @ weight @ halves)[None])[0] for weight in weights]
     np.testing.assert_allclose(contrast.variance(None, weights), expected, rtol=1e-12)
     few_indices_are_as_good_as_all(contrast, rng)
+
+
+def test_a_difference_of_squares_without_noise_is_zero_to_the_digit() -> None:
+    law = ADDITIVE["gaussian"].law()
+    vector = 0.3 * np.eye(D + 1)[[2]]
+    assert law.variance_of_squares(vector, vector**2).tolist() == [0.0]
+    assert law.variance_of_squares(vector, 0.9 * vector**2)[0] > 0.0
 
 
 def test_a_constant_that_is_mixed_with_a_feature_is_followed() -> None:

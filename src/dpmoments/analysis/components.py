@@ -67,8 +67,6 @@ def _trace_of_square(vectors: FloatArray, subtracted: FloatArray, matrix: FloatA
 
 _MIN_SAMPLING = 0.05
 """The sampling variance is this share of that of normal rows at least."""
-_MAX_BLOCK = 4_000_000
-"""Max number of weights computed at a time, over several components."""
 
 
 def _explained_variance_noise(
@@ -83,26 +81,16 @@ def _explained_variance_noise(
     by_deviation: bool,
 ) -> tuple[FloatArray, FloatArray]:
     """Return variances of vᵀSv, S the scaled covariance, by noise and by sampling, each (k,)."""
-    d, n = len(chosen), moments.n_rows
     in_units = moments.unit[chosen] / scale
-    privacy, sampling = np.empty(len(components)), np.empty(len(components))
-    step = max(1, _MAX_BLOCK // d**2)
-    for start in range(0, len(components), step):
-        block = slice(start, start + step)
-        vectors, values = components[block], eigenvalues[block]
-        subtracted = values[:, None] * vectors**2 if by_deviation else np.zeros_like(vectors)
-        normal = np.maximum(2.0 * _trace_of_square(vectors, subtracted, matrix), 0.0)
-        beyond = _fourth_cumulants(release, chosen, scale, vectors, subtracted)
-        sampling[block] = np.maximum(normal + beyond, _MIN_SAMPLING * normal) / moments.independent_rows
-        on_moments = np.zeros((len(vectors), d + 1, d + 1))
-        in_features = vectors * in_units
-        np.multiply(in_features[:, :, None], in_features[:, None, :], out=on_moments[:, 1:, 1:])
-        on_moments[:, np.arange(1, d + 1), np.arange(1, d + 1)] -= subtracted * in_units**2
-        if not by_deviation:
-            on_moments[:, 0, 0] = -values  # the count divides, and has noise of its own
-        indices = np.broadcast_to(np.concatenate([[0], chosen + 1]), (len(vectors), d + 1))
-        privacy[block] = moments.variances(indices, on_moments) / n**2
-    return privacy, sampling
+    subtracted = eigenvalues[:, None] * components**2 if by_deviation else np.zeros_like(components)
+    normal = np.maximum(2.0 * _trace_of_square(components, subtracted, matrix), 0.0)
+    beyond = _fourth_cumulants(release, chosen, scale, components, subtracted)
+    sampling = np.maximum(normal + beyond, _MIN_SAMPLING * normal) / moments.independent_rows
+    # without scaling by deviations the count divides, and has noise of its own
+    of_count = np.zeros(len(components)) if by_deviation else eigenvalues
+    on_moments = np.column_stack([np.zeros(len(components)), components * in_units])
+    less = np.column_stack([of_count, subtracted * in_units**2])
+    return moments.variances_of_squares(chosen, on_moments, less) / moments.n_rows**2, sampling
 
 
 def _largest_possible_variance(release: Released, chosen: IntegerArray, scale: FloatArray) -> float:

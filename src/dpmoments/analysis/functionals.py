@@ -74,8 +74,7 @@ class LocalMoments:
                 [total[:, None], release.noisy_gram],
             ]
         )
-        matrix = np.diag(np.concatenate([[1.0], stretch]))
-        matrix[1:, 0] = shift
+        matrix = _shifted(shift, stretch)
         return cls(
             matrix @ released @ matrix.T,
             n_rows,
@@ -102,11 +101,8 @@ class LocalMoments:
         if (opposite < 0).all():
             return self
         own = np.flatnonzero(opposite >= 0)
-        other, halves = opposite[own], np.eye(len(opposite) + 1)
-        halves[own + 1, own + 1] = 0.5
-        halves[own + 1, other + 1] = -0.5
-        location = self.location.copy()
-        location[own] = (1.0 + self.location[own] - self.location[other]) / 2.0
+        halves, location = _halved(opposite), self.location.copy()
+        location[own] = (1.0 + self.location[own] - self.location[opposite[own]]) / 2.0
         return replace(self, moments=halves @ self.moments @ halves.T, location=location, opposite=opposite)
 
     def variances(self, indices: IntegerArray, weights: FloatArray) -> FloatArray:
@@ -121,6 +117,18 @@ class LocalMoments:
         if self.opposite is not None:
             indices, weights = _on_both(indices, weights, self.opposite)
         return self.law.variance(indices, self._of_released(indices, weights))
+
+    def variances_of_squares(self, chosen: IntegerArray, vectors: FloatArray, subtracted: FloatArray) -> FloatArray:
+        """Return the variances of the noise on aᵀUa − Σ sᵢUᵢᵢ, shape (P,).
+
+        Vectors a and s have an entry for the constant and one for each chosen feature, (P, k + 1).
+        """
+        if self.law is None:
+            return np.full(len(vectors), np.nan)
+        matrix = _shifted(self.shift, self.stretch)
+        if self.opposite is not None:
+            matrix = _halved(self.opposite) @ matrix
+        return self.law.carried(matrix[np.append(0, chosen + 1)]).variance_of_squares(vectors, subtracted)
 
     def covariance(self, indices: IntegerArray, weights: FloatArray) -> FloatArray:
         """Return the noise covariance of P functionals of the same m indices, the first 0, (P, P)."""
@@ -162,6 +170,22 @@ class LocalMoments:
         return result
 
 
+def _shifted(shift: FloatArray, stretch: FloatArray) -> FloatArray:
+    """Return the linear map from (1, x) to (1, t + s·x)."""
+    result = np.diag(np.concatenate([[1.0], stretch]))
+    result[1:, 0] = shift
+    return result
+
+
+def _halved(opposite: IntegerArray) -> FloatArray:
+    """Return the linear map from (1, w) to (1, (w_f − w_g)/2) for opposites f and g, w_f for others."""
+    own = np.flatnonzero(opposite >= 0)
+    result = np.eye(len(opposite) + 1)
+    result[own + 1, own + 1] = 0.5
+    result[own + 1, opposite[own] + 1] = -0.5
+    return result
+
+
 def gaps_of(release: Released) -> FloatArray:
     """Return the number of missing values of each feature over that of present ones, shape (d,)."""
     if release.present is None:
@@ -198,15 +222,19 @@ def noise_edges(cells: FloatArray, components: FloatArray, law: NoiseLaw | None)
     # With P the projection on that span, E‖PNPe_j‖² = tr(P Cov(N b)), b = Pe_j, is the sum of a row of variances. Of
     # more than 64 components some take the edge of one a little before them, which is a little larger.
     d = cells.shape[0]
-    result, projection = np.empty(len(components)), np.eye(d)
+    result, between = np.empty(len(components)), cells - np.diag(np.diag(cells))
     index = 0
     while index < len(components):
         following = min(index + max(1, index // _EDGES_PER_OCTAVE), len(components))
-        squares = projection**2
-        shared = np.einsum("ij,ij->j", projection, (projection * (cells - np.diag(np.diag(cells)))) @ projection)
-        rows = np.maximum(np.diag(projection), 0.0) @ cells @ squares + shared
+        before = components[:index]
+        away = before.T @ before  # P = 1 − away
+        kept = 1.0 - np.diag(away)
+        squares = away**2
+        squares[np.diag_indices(d)] = kept**2
+        carried = -before @ (away * between)
+        within = np.einsum("ti,ti->i", before, (carried @ before.T) @ before - 2.0 * carried)
+        rows = np.maximum(kept, 0.0) @ cells @ squares + within
         result[index:following] = _noise_edge(float(np.max(rows, initial=0.0)), d - index, law)
-        projection = projection - components[index:following].T @ components[index:following]
         index = following
     return result
 

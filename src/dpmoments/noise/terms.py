@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -44,6 +44,8 @@ _MAX_UNROLLED = 5
 
 More take a temporary array.
 """
+_ROUNDING = 1e-13
+"""Relative size of a difference of variances that is taken to be 0."""
 
 
 class _Local(NamedTuple):
@@ -197,6 +199,49 @@ class NoiseTerm:
                 twice = (2.0 if r == s else 4.0) * values[:, r] * values[:, s]
                 result += twice * np.einsum("pm,pm->p", both @ self.variances, both)
         return np.asarray(result - diagonal**2 @ np.diag(self.variances))
+
+    @cached_property
+    def _own_cells(self) -> tuple[Any, IntegerArray, IntegerArray] | None:
+        """S, i and j: N_ff is Σ S_fc C_{i_c j_c}, S sparse; None if rows of R have many entries."""
+        n, m = self.size, len(self.variances)
+        if self.exact is not None or (self.matrix is not None and self._local is None):
+            return None
+        columns, values = np.arange(n)[:, None], np.ones((n, 1))
+        if self._local is not None:
+            used = self._local.columns >= 0
+            columns = np.column_stack([np.zeros(n, dtype=int), np.where(used, self._local.columns, 0)])
+            values = np.column_stack([self._local.first, self._local.values])
+        first, second = np.triu_indices(columns.shape[1])
+        twice = np.where(first == second, 1.0, 2.0)
+        cells = columns[:, first] * m + columns[:, second]
+        found, position = np.unique(cells, return_inverse=True)
+        entries = (values[:, first] * values[:, second] * twice).ravel()
+        rows = np.repeat(np.arange(n), len(first))
+        shape = (n, len(found))
+        return scipy.sparse.csr_array((entries, (rows, position.ravel())), shape=shape), found // m, found % m
+
+    def variance_of_squares(self, vectors: FloatArray, subtracted: FloatArray) -> FloatArray:
+        """Return Var(aᵀN a − Σ s_f N_ff) of P vectors a and s, each (P, n), shape (P,)."""
+        if self._own_cells is None:
+            result, step = np.empty(len(vectors)), max(1, _MAX_ENTRIES // self.size**2)
+            every, own = np.arange(self.size), np.arange(self.size)
+            for start in range(0, len(vectors), step):
+                part = slice(start, start + step)
+                weights = vectors[part, :, None] * vectors[part, None, :]
+                weights[:, own, own] -= subtracted[part]
+                result[part] = self.variance(np.broadcast_to(every, (len(weights), self.size)), weights)
+            return result
+        cells, first, second = self._own_cells
+        images = vectors if self.matrix is None else vectors @ self.matrix
+        squares = images**2
+        alone = 2.0 * np.einsum("pi,pi->p", squares @ self.variances, squares) - squares**2 @ np.diag(self.variances)
+        less = np.asarray((cells.T @ subtracted.T).T)
+        of_cells = self.variances[first, second]
+        twice = np.where(first == second, 1.0, 2.0)
+        both = (less * images[:, first] * images[:, second]) @ (of_cells * twice)
+        of_less = less**2 @ of_cells
+        result = alone - 2.0 * both + of_less
+        return np.asarray(np.where(result > _ROUNDING * (alone + of_less), result, 0.0))
 
     def covariance(self, indices: IntegerArray, weights: FloatArray) -> FloatArray:
         """Return the covariance of P functionals on the same m indices, shape (P, P).
@@ -547,6 +592,10 @@ class NoiseLaw:
             at = np.broadcast_to(at, (len(weights), len(at)))
         # about the public center some functionals have no noise, and rounding makes that of either sign
         return np.asarray(np.maximum(sum(term.variance(at, weights) for term in self.terms), 0.0))
+
+    def variance_of_squares(self, vectors: FloatArray, subtracted: FloatArray) -> FloatArray:
+        """Return the variances of aᵀN a − Σ sᵢ Nᵢᵢ for P vectors a and s, each (P, d + 1), shape (P,)."""
+        return np.asarray(sum(term.variance_of_squares(vectors, subtracted) for term in self.terms))
 
     def covariance(self, indices: Indices | None, weights: FloatArray) -> FloatArray:
         """Return the covariance, shape (P, P), of functionals with weights (P, m, m).
