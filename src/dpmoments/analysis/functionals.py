@@ -178,7 +178,7 @@ def _shifted(shift: FloatArray, stretch: FloatArray) -> FloatArray:
 
 
 def _halved(opposite: IntegerArray) -> FloatArray:
-    """Return the linear map from (1, w) to (1, (w_f − w_g)/2) for opposites f and g, w_f for others."""
+    """Return the map from w_f to (w_f − w_g)/2 for opposites f and g, on (1, w)."""
     own = np.flatnonzero(opposite >= 0)
     result = np.eye(len(opposite) + 1)
     result[own + 1, own + 1] = 0.5

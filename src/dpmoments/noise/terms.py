@@ -45,7 +45,7 @@ _MAX_UNROLLED = 5
 More take a temporary array.
 """
 _ROUNDING = 1e-13
-"""Relative size of a difference of variances that is taken to be 0."""
+"""Relative size below which a difference of variances is rounding, and 0."""
 
 
 class _Local(NamedTuple):
@@ -594,7 +594,7 @@ class NoiseLaw:
         return np.asarray(np.maximum(sum(term.variance(at, weights) for term in self.terms), 0.0))
 
     def variance_of_squares(self, vectors: FloatArray, subtracted: FloatArray) -> FloatArray:
-        """Return the variances of aᵀN a − Σ sᵢ Nᵢᵢ for P vectors a and s, each (P, d + 1), shape (P,)."""
+        """Return Var(aᵀN a − Σ sᵢ Nᵢᵢ) of P vectors a and s, each (P, d + 1), shape (P,)."""
         return np.asarray(sum(term.variance_of_squares(vectors, subtracted) for term in self.terms))
 
     def covariance(self, indices: Indices | None, weights: FloatArray) -> FloatArray:
