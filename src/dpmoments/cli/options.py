@@ -64,10 +64,8 @@ class Option:
     argument: bool = False
 
     def parameter(self, name: str, hint: Any = None, declared: Any = None) -> inspect.Parameter:
-        """Return the option as a parameter that typer reads.
-
-        For the type ``hint`` and the default ``declared``.
-        """
+        """Return the option as a parameter that typer reads."""
+        # For the type `hint` and the default `declared`.
         default = declared if self.default is _AS_DECLARED else self.default
         kind = self.kind or _kind_of_value(hint)
         dashed = name.replace("_", "-")
@@ -220,12 +218,10 @@ def options_of(
     own: Mapping[str, Option] | None = None,
     objects: Mapping[str, tuple[Sequence[str], Reader]] | None = None,
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Make a command of a body, with an option for each parameter of a Python function.
-
-    The body gets the function's arguments as a dict, and its own parameters by name, annotated for typer or with an
-    entry in ``own``, which also overrides options. ``leave_out`` names omitted parameters and options. ``objects`` maps
-    parameters that are objects to their options and a parser.
-    """
+    """Make a command of a body, with an option for each parameter of a Python function."""
+    # The body gets the function's arguments as a dict, and its own parameters by name, annotated for typer or with an
+    # entry in `own`, which also overrides options. `leave_out` names omitted parameters and options. `objects` maps
+    # parameters that are objects to their options and a parser.
     own = own or {}
     words, objects = _OPTIONS | dict(own), _objects() | dict(objects or {})
     hints, made = get_type_hints(function), dict[str, inspect.Parameter]()
@@ -321,10 +317,8 @@ def data_of(
 
 
 def shell_arguments(data: str | EngineFiles | DatabaseQuery) -> str:
-    """Return the words of a command that name a table.
-
-    The URL of a server is left out, since it may hold a password.
-    """
+    """Return the words of a command that name a table."""
+    # The URL of a server is left out, since it may hold a password.
     if not isinstance(data, DatabaseQuery):
         return shlex.quote(str(getattr(data, "path", data)))
     url = shlex.quote(data.url) if data.scheme == "sqlite" else '"$DPMOMENTS_DATABASE"'

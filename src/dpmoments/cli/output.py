@@ -51,10 +51,8 @@ def drop_output() -> None:
 
 
 def print_text(text: str = "", *, indent: int = 0) -> None:
-    """Print to standard output, wrapped at the terminal's width.
-
-    Names of columns are never read as markup.
-    """
+    """Print to standard output, wrapped at the terminal's width."""
+    # Names of columns are never read as markup.
     _print(Padding(visible(text), (0, 0, 0, indent)))
 
 
@@ -79,11 +77,9 @@ def print_page(text: str) -> None:
 def print_table(
     headers: Sequence[str], rows: Iterable[tuple[str, ...]], *, numbers: Sequence[str] = (), whole: Sequence[str] = ()
 ) -> None:
-    """Print rows under headers (none if all are empty).
-
-    ``numbers`` are right-aligned, and ``whole`` columns unbroken. Columns that do not fit the terminal follow below, after
-    the first column once more.
-    """
+    """Print rows under headers (none if all are empty)."""
+    # `numbers` are right-aligned, and `whole` columns unbroken. Columns that do not fit the terminal follow below,
+    # after the first column once more.
     body = [tuple(map(visible, row)) for row in rows]
     unbroken = [header in numbers or header in whole for header in headers]
     words = [visible(header).replace("± ", "±\u00a0") for header in headers]
@@ -265,15 +261,10 @@ class StoppedError(InputError):
 
 
 def explain(error: Exception) -> str:
-    """Return a one-line description of an error.
-
-    A message is shown only if it cannot quote a value: raised by this library (whose messages contain no private
-    values), or by the operating system refusing a file. Any other error, such as one inside a reader or an array
-    library, is described by its type and location only. Every description says whether anything was spent.
-
-    >>> explain(FileNotFoundError(2, "No such file or directory", "people.yaml"))
-    'people.yaml: No such file or directory'
-    """
+    """Return a one-line description of an error."""
+    # A message is shown only if it cannot quote a value: raised by this library (whose messages contain no private
+    # values), or by the operating system refusing a file. Any other error, such as one inside a reader or an array
+    # library, is described by its type and location only. Every description says whether anything was spent.
     return "; ".join([_message(error), *notes_of(error)])
 
 
@@ -283,10 +274,8 @@ def refuge(name: str) -> Path:
 
 
 def notes_of(error: BaseException) -> list[str]:
-    """Return the library's notes on an error: whether anything was spent.
-
-    Others' notes may quote a value.
-    """
+    """Return the library's notes on an error: whether anything was spent."""
+    # Others' notes may quote a value.
     from dpmoments.spending.run import NOTES
 
     return [note for note in getattr(error, "__notes__", ()) if note in NOTES]
