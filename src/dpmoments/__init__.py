@@ -4,97 +4,14 @@ Analyze the release freely.
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from dpmoments.foundation import __version__
+from dpmoments.foundation import __version__ as __version__
 from dpmoments.foundation.errors import InputError
 
-if TYPE_CHECKING:
-    from dpmoments import datasets, mechanisms, noise, privacy, rows
-    from dpmoments.foundation.databases import DatabaseQuery
-    from dpmoments.foundation.table_files import EngineFiles
-    from dpmoments.foundation.text_format import TextFormat
-    from dpmoments.inspection.preflight import Preflight, preflight
-    from dpmoments.ledger import BudgetExceededError, Ledger, LedgerError
-    from dpmoments.papers import bounds as utility_bounds
-    from dpmoments.papers import metrics
-    from dpmoments.planning.forecast import forecast, forecast_counts, forecast_mean
-    from dpmoments.privacy.budget import PrivacyBudget
-    from dpmoments.privacy.unit import Neighbors, PrivacyUnit
-    from dpmoments.releases.counts_release import CountsRelease
-    from dpmoments.releases.group_releases import GroupReleases
-    from dpmoments.releases.loading import load
-    from dpmoments.releases.mean_release import MeanRelease
-    from dpmoments.releases.moment_release import MomentRelease
-    from dpmoments.releases.pooling import PooledRelease, pool
-    from dpmoments.releases.release_warning import ReleaseWarning
-    from dpmoments.reporting.report import report
-    from dpmoments.schema.columns import Boolean, Categorical, Coordinate
-    from dpmoments.schema.dates import Date
-    from dpmoments.schema.derived import Power, Product
-    from dpmoments.schema.numeric import Numeric
-    from dpmoments.schema.schema import Schema
-    from dpmoments.spending.release import release, release_counts, release_groups, release_mean
-    from dpmoments.spending.run import UnsavedReleaseError
-
-__all__ = [
-    "Boolean",
-    "BudgetExceededError",
-    "Categorical",
-    "Coordinate",
-    "CountsRelease",
-    "DatabaseQuery",
-    "Date",
-    "EngineFiles",
-    "GroupReleases",
-    "Ledger",
-    "LedgerError",
-    "MeanRelease",
-    "MomentRelease",
-    "Neighbors",
-    "Numeric",
-    "PooledRelease",
-    "Power",
-    "Preflight",
-    "PrivacyBudget",
-    "PrivacyUnit",
-    "Product",
-    "ReleaseWarning",
-    "Schema",
-    "TextFormat",
-    "UnsavedReleaseError",
-    "__version__",
-    "datasets",
-    "forecast",
-    "forecast_counts",
-    "forecast_mean",
-    "load",
-    "mechanisms",
-    "metrics",
-    "noise",
-    "pool",
-    "preflight",
-    "privacy",
-    "release",
-    "release_counts",
-    "release_groups",
-    "release_mean",
-    "report",
-    "rows",
-    "utility_bounds",
-]
-
-
-_MODULES = {
-    "datasets": "datasets",
-    "mechanisms": "mechanisms",
-    "metrics": "papers.metrics",
-    "noise": "noise",
-    "privacy": "privacy",
-    "rows": "rows",
-    "utility_bounds": "papers.bounds",
-}
-"""Public modules, and those that they are."""
+_MODULES = {name: name for name in ("datasets", "mechanisms", "noise", "privacy", "rows")}
+_PAPERS = {"metrics": "papers.metrics", "utility_bounds": "papers.bounds"}
+"""Modules of the papers: in no list of names, so that a star import loads none of them."""
 _NAMES: dict[str, str] = {
     "Boolean": "schema.columns",
     "BudgetExceededError": "ledger",
@@ -134,12 +51,13 @@ _NAMES: dict[str, str] = {
     "report": "reporting.report",
 }
 """Modules of the other public names."""
+__all__ = sorted([*_NAMES, *_MODULES, "__version__"])
 
 
 def __getattr__(name: str) -> Any:
     """Load a public name when it is first used: a script loads only what it needs."""
-    if name in _MODULES:
-        value = import_module(f"dpmoments.{_MODULES[name]}")
+    if module := (_MODULES | _PAPERS).get(name):
+        value = import_module(f"dpmoments.{module}")
     elif name in _NAMES:
         value = getattr(import_module(f"dpmoments.{_NAMES[name]}"), name)
     else:
@@ -149,7 +67,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *_PAPERS})
 
 
 def _message(code: str, **facts: Any) -> Any:

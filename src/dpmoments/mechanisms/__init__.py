@@ -7,24 +7,7 @@ from typing import Any
 
 from dpmoments.mechanisms.entries import MOMENTS, class_named
 
-__all__ = [
-    "AdaptiveBall",
-    "AdditiveWishart",
-    "Auto",
-    "CoinPress",
-    "Gaussian",
-    "InverseGaussian",
-    "InverseWishart",
-    "Isotropic",
-    "IterativeEigenvectors",
-    "JohnsonLindenstrauss",
-    "KapralovTalwar",
-    "Laplace",
-    "LogScaleHistogram",
-    "MatrixLaplace",
-    "PrivatePreconditioning",
-    "means",
-]
+__all__ = [*sorted(entry.partition(":")[2] for entry in MOMENTS.values()), "means"]
 
 
 def __getattr__(name: str) -> Any:

@@ -14,22 +14,3 @@ from dpmoments.papers.mechanisms.iterative_eigenvectors import IterativeEigenvec
 from dpmoments.papers.mechanisms.johnson_lindenstrauss import JohnsonLindenstrauss as JohnsonLindenstrauss
 from dpmoments.papers.mechanisms.kapralov_talwar import KapralovTalwar as KapralovTalwar
 from dpmoments.papers.mechanisms.private_preconditioning import PrivatePreconditioning as PrivatePreconditioning
-
-__all__ = [
-    "AdaptiveBall",
-    "AdditiveWishart",
-    "Auto",
-    "CoinPress",
-    "Gaussian",
-    "InverseGaussian",
-    "InverseWishart",
-    "Isotropic",
-    "IterativeEigenvectors",
-    "JohnsonLindenstrauss",
-    "KapralovTalwar",
-    "Laplace",
-    "LogScaleHistogram",
-    "MatrixLaplace",
-    "PrivatePreconditioning",
-    "means",
-]

@@ -34,6 +34,7 @@ from dpmoments.inspection.preflight import Preflight
 from dpmoments.ledger.accounts import Account
 from dpmoments.mechanisms.registry import MECHANISMS
 from dpmoments.messages.message import Message
+from dpmoments.planning.forecast_table import Forecast
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.releases.release_warning import AnyRelease, MessageWarning
 from dpmoments.schema.document import format_yaml, parse_yaml, read_text, read_yaml_nodes
@@ -298,7 +299,7 @@ class Journey:
         """Return the stated budget as arguments."""
         return _budget({name: self.stated[prefix + name] for name in ("epsilon", "delta", "rho")})
 
-    def forecast(self, form: Form) -> dpmoments.Forecast:
+    def forecast(self, form: Form) -> Forecast:
         """Return the forecast for the numbers of a form; reads no data and states nothing."""
         texts = {name: form.get(f"sd-{index}", "").strip() for index, name in enumerate(self.schema.feature_names)}
         guesses = {name: _number(text) for name, text in texts.items() if text}

@@ -4,15 +4,7 @@ from typing import Any
 
 from dpmoments.mechanisms.entries import MEANS, class_named
 
-__all__ = [
-    "BoundedSums",
-    "CoinPressMean",
-    "KarwaVadhan",
-    "LogScaleHistogramMean",
-    "Naive",
-    "SymmetricQuantiles",
-    "VarianceAware",
-]
+__all__ = sorted(entry.partition(":")[2] for entry in MEANS.values())
 
 
 def __getattr__(name: str) -> Any:

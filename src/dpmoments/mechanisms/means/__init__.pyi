@@ -5,5 +5,3 @@ from dpmoments.mechanisms.means.variance_aware import VarianceAware as VarianceA
 from dpmoments.papers.mechanisms.karwa_vadhan import KarwaVadhan as KarwaVadhan
 from dpmoments.papers.mechanisms.naive import Naive as Naive
 from dpmoments.papers.mechanisms.symmetric_quantiles import SymmetricQuantiles as SymmetricQuantiles
-
-__all__ = ["CoinPressMean", "KarwaVadhan", "LogScaleHistogramMean", "Naive", "SymmetricQuantiles", "VarianceAware"]
