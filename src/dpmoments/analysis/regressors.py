@@ -13,7 +13,7 @@ import numpy as np
 
 from dpmoments.analysis.released import Released, columns_with_indices, feature_index, named_features
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.errors import InputTypeError, InputValueError
+from dpmoments.foundation.errors import InputTypeError, InputValueError, wrong_type
 from dpmoments.messages.message import Message
 from dpmoments.messages.wording import closest
 from dpmoments.schema.columns import Categorical
@@ -124,14 +124,7 @@ class Regressors:
         """Find the named features; arguments as for :func:`dpmoments.analysis.regression.ols`."""
         names = release.feature_names
         if not isinstance(target, str):
-            raise InputTypeError(
-                Message(
-                    "wrong-type",
-                    parameter="target",
-                    expected="feature-or-formula",
-                    got=type(target).__name__,
-                )
-            )
+            raise wrong_type("target", "feature-or-formula", target)
         if "~" in target and target not in names:
             if features is not None:
                 raise InputValueError(Message("formula-and-features", target=target, features=list(features)))

@@ -21,6 +21,7 @@ import scipy
 from dpmoments.analysis.answers import in_floating_point
 from dpmoments.analysis.released import Released
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.checks import check_one_of
 from dpmoments.foundation.errors import InputModuleNotFoundError, InputValueError
 from dpmoments.foundation.table_libraries import pa
 from dpmoments.messages.message import Message
@@ -185,8 +186,7 @@ def _check(release: Released, n_rows: object, seed: object, format: object) -> N
     for name, value, least in (("n_rows", n_rows, 1), ("seed", seed, 0)):
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
             raise InputValueError(Message("too-small", parameter=name, value=value, least=least))
-    if format not in ("pandas", "arrow"):
-        raise InputValueError(Message("not-one-of", parameter="format", value=format, choices=["pandas", "arrow"]))
+    check_one_of("format", format, ("pandas", "arrow"))
     if release.noisy_count is None or release.noisy_sum is None:
         raise InputValueError(Message("rows-need-mean", absent="mean" if release.noisy_sum is None else "count"))
 

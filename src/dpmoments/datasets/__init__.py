@@ -12,9 +12,8 @@ from typing import Literal
 
 import numpy as np
 
-from dpmoments.foundation.errors import InputValueError
+from dpmoments.foundation.checks import check_one_of
 from dpmoments.foundation.table_libraries import pa, pq
-from dpmoments.messages.message import Message
 from dpmoments.schema.columns import Boolean, Categorical
 from dpmoments.schema.numeric import Numeric
 from dpmoments.schema.schema import Schema
@@ -254,8 +253,7 @@ def adult(subset: Literal["train", "test", "all"] = "all", complete: bool = True
     ((45222, 15), 'income')
     """
     rows = {"train": slice(0, _N_ADULT_TRAIN), "test": slice(_N_ADULT_TRAIN, None), "all": slice(None)}
-    if subset not in rows:
-        raise InputValueError(Message("not-one-of", parameter="subset", value=subset, choices=[*rows]))
+    check_one_of("subset", subset, rows)
     schema = _adult_schema()
     frame = _bundled("adult", schema)[rows[subset]]
     return Dataset(

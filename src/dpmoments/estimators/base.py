@@ -25,7 +25,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from dpmoments.analysis.frames import feature_values
 from dpmoments.cells.objects import ColumnTable, declared_array, declared_column, objects_of
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.errors import InputError, InputTypeError, InputValueError
+from dpmoments.foundation.errors import InputError, InputTypeError, InputValueError, wrong_type
 from dpmoments.foundation.table_libraries import nw, pa
 from dpmoments.ledger import BudgetExceededError, Ledger
 from dpmoments.mechanisms.base import Mechanism
@@ -58,14 +58,7 @@ def public_schema(
         raise InputValueError(Message("several-descriptions", given=" and ".join(given)))
     if schema is not None:
         if not isinstance(schema, Schema):
-            raise InputTypeError(
-                Message(
-                    "wrong-type",
-                    parameter="schema",
-                    expected="schema",
-                    got=type(schema).__name__,
-                )
-            )
+            raise wrong_type("schema", "schema", schema)
         return schema
     if row_norm is not None:
         return Schema(*(Coordinate(name) for name in names), row_norm=row_norm)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from numbers import Integral
 from typing import Any
 
@@ -40,6 +41,12 @@ def check_between(parameter: str, value: float, least: float, most: float, *, wh
     if not (_is_real(value) and least <= value <= most and not (whole and value % 1)):
         code = "not-whole-between" if whole else "not-between"
         raise InputValueError.of(code, parameter=parameter, value=value, least=least, most=most)
+
+
+def check_one_of(parameter: str, value: object, choices: Collection[Any], **more: Any) -> None:
+    """Raise ValueError unless a value is one of the choices."""
+    if value not in choices:
+        raise InputValueError.of("not-one-of", parameter=parameter, value=value, choices=[*choices], **more)
 
 
 def check_finite(parameter: str, values: npt.NDArray[Any]) -> None:

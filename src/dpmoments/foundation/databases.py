@@ -14,7 +14,12 @@ from urllib.parse import unquote
 
 import numpy as np
 
-from dpmoments.foundation.errors import InputError, InputModuleNotFoundError, InputTypeError, InputValueError
+from dpmoments.foundation.errors import (
+    InputError,
+    InputModuleNotFoundError,
+    InputValueError,
+    wrong_type,
+)
 from dpmoments.foundation.table_libraries import pa, pc
 
 _KINDS = {"sqlite": "SQLite", "postgresql": "PostgreSQL", "postgres": "PostgreSQL"}
@@ -88,7 +93,7 @@ class DatabaseQuery:
     def __post_init__(self) -> None:
         for name in ("url", "query"):
             if not isinstance(value := getattr(self, name), str):
-                raise InputTypeError.of("wrong-type", parameter=name, expected="text", got=type(value).__name__)
+                raise wrong_type(name, "text", value)
         if self.scheme not in _KINDS or (self.scheme == "sqlite" and not self.url.lower().startswith("sqlite:///")):
             raise InputValueError.of("database-url")
 

@@ -89,6 +89,11 @@ class InputTypeError(InputError, TypeError):
     """A ``TypeError`` raised by this library."""
 
 
+def wrong_type(parameter: str, expected: str, value: object, **more: Any) -> InputTypeError:
+    """Return the error of an argument that has another type than expected."""
+    return InputTypeError.of("wrong-type", parameter=parameter, expected=expected, got=type(value).__name__, **more)
+
+
 class InputAttributeError(InputError, AttributeError):
     """An ``AttributeError`` that this library raised."""
 

@@ -178,12 +178,6 @@ def check_text(text: str, parameter: str, column: str | None = None) -> None:
         raise InputValueError.of("not-unicode", parameter=parameter, text=text, **where) from None
 
 
-def check_choice(column: str, option: str, value: object, choices: tuple[str, ...]) -> None:
-    """Raise unless ``value`` is one of ``choices``."""
-    if value not in choices:
-        raise InputValueError.of("not-one-of", column=column, parameter=option, value=value, choices=[*choices])
-
-
 def check_description(column: str, description: object) -> None:
     """Raise unless ``description`` is None or one line of printable text."""
     # Control characters, line ends and marks of writing direction could make a page or a terminal show something else.

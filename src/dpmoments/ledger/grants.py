@@ -13,7 +13,7 @@ from numbers import Real
 from types import MappingProxyType
 from typing import Any
 
-from dpmoments.foundation.errors import InputTypeError, InputValueError
+from dpmoments.foundation.errors import InputTypeError, InputValueError, wrong_type
 from dpmoments.foundation.values import check_text, no_less, require_known
 from dpmoments.messages.message import Message
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
@@ -286,7 +286,7 @@ def _composition(composition: object) -> Composition:
 
 def _positive_mu(mu: object) -> float:
     if isinstance(mu, bool) or not isinstance(mu, Real):
-        raise InputTypeError(Message("wrong-type", parameter="mu", expected="number", got=type(mu).__name__))
+        raise wrong_type("mu", "number", mu)
     number = float(mu)
     if not 0 < number <= _MAX_MU:
         raise InputValueError(Message("mu-not-a-budget", value=number, most=_MAX_MU))

@@ -9,6 +9,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
+from dpmoments.foundation.checks import check_one_of
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.mechanisms.adaptive_ball import MAX_SPENT, AdaptiveBall, AdaptiveBallPlan
 from dpmoments.mechanisms.base import Mechanism, Plan
@@ -78,10 +79,7 @@ class Auto(Mechanism):
     source: ClassVar[str] = "this library"
 
     def __post_init__(self) -> None:
-        if self.rule not in ("practice", "least-error", "regime"):
-            raise InputValueError(
-                Message("not-one-of", parameter="rule", value=self.rule, choices=["practice", "least-error", "regime"])
-            )
+        check_one_of("rule", self.rule, ("practice", "least-error", "regime"))
         if self.largest_eigenvalue is None:
             return
         if self.rule != "regime":

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from dpmoments.foundation.checks import check_probability
+from dpmoments.foundation.checks import check_one_of, check_probability
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.one_variable import brent_root
 from dpmoments.messages.message import Message
@@ -351,15 +351,7 @@ class CoinPressOptions:
     def check_schedule_options(self) -> None:
         """Refuse impossible options, and scale ``split`` to a sum of 1."""
         for name, choices in (("constants", ("practical", "paper")), ("clip", ("adaptive", "gaussian"))):
-            if getattr(self, name) not in choices:
-                raise InputValueError(
-                    Message(
-                        "not-one-of",
-                        parameter=name,
-                        value=getattr(self, name),
-                        choices=[*choices],
-                    )
-                )
+            check_one_of(name, getattr(self, name), choices)
         if self.steps is not None and (isinstance(self.steps, bool) or not 1 <= self.steps <= 1000):
             raise InputValueError(Message("out-of-range", parameter="steps", value=self.steps, expected="steps"))
         if isinstance(self.failure, bool) or not isinstance(self.failure, int | float) or not 0.0 < self.failure < 1.0:

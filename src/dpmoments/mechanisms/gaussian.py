@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 from dpmoments.foundation.arrays import FloatArray, IntegerArray
-from dpmoments.foundation.errors import InputValueError
+from dpmoments.foundation.checks import check_one_of
 from dpmoments.mechanisms.additive import (
     AdditivePlan,
     choose_augmentation_about_levels,
@@ -18,7 +18,7 @@ from dpmoments.mechanisms.additive import (
 from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Mechanism
 from dpmoments.mechanisms.lattice_noise import off_diagonal, with_gaussian_noise
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape
-from dpmoments.messages.message import Message, Query
+from dpmoments.messages.message import Query
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import zcdp_noise_scale
@@ -99,10 +99,7 @@ class Gaussian(Mechanism):
     source: ClassVar[str] = "Dwork et al. 2014 (Analyze Gauss), isotropic; Balle & Wang 2018 calibration"
 
     def __post_init__(self) -> None:
-        if self.variance not in ("isotropic", "entrywise"):
-            raise InputValueError(
-                Message("not-one-of", parameter="variance", value=self.variance, choices=["isotropic", "entrywise"])
-            )
+        check_one_of("variance", self.variance, ("isotropic", "entrywise"))
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> GaussianPlan:
         if self.variance != "isotropic":

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from dpmoments.foundation.arrays import FloatArray, IntegerArray
-from dpmoments.foundation.errors import InputValueError
+from dpmoments.foundation.checks import check_one_of
 from dpmoments.mechanisms.additive import AdditivePlan, choose_augmentation, choose_bits
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.lattice_noise import noise_scale_for, with_laplace_noise
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape
-from dpmoments.messages.message import Message, Query
+from dpmoments.messages.message import Query
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.filter import PrivacyFilter
@@ -86,10 +86,7 @@ class Laplace(Mechanism):
     source: ClassVar[str] = "Amin et al. 2019, baseline L; tight constants derived here"
 
     def __post_init__(self) -> None:
-        if self.calibration not in ("tight", "paper"):
-            raise InputValueError(
-                Message("not-one-of", parameter="calibration", value=self.calibration, choices=["tight", "paper"])
-            )
+        check_one_of("calibration", self.calibration, ("tight", "paper"))
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> LaplacePlan:
         def sensitivity(w: float) -> float:

@@ -17,6 +17,7 @@ from dpmoments.foundation.checks import (
     check_at_least,
     check_between,
     check_not_negative,
+    check_one_of,
     check_positive,
     check_probability,
 )
@@ -330,8 +331,7 @@ class AdditiveModel(WithOwnCount):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.family not in _FAMILIES:
-            raise InputValueError(Message("not-one-of", parameter="family", value=self.family, choices=[*_FAMILIES]))
+        check_one_of("family", self.family, _FAMILIES)
         if isinstance(_FAMILIES[self.family], CellFamily):
             _require(self.rate is None, "rate", "unset")
             return
@@ -947,8 +947,7 @@ class MeanModel:
     bias_suspected: bool = False
 
     def __post_init__(self) -> None:
-        if self.law not in _MEAN_LAWS:
-            raise InputValueError(Message("not-one-of", parameter="law", value=self.law, choices=[*_MEAN_LAWS]))
+        check_one_of("law", self.law, _MEAN_LAWS)
         for name, values in (("deviations", self.deviations), ("count_deviations", self.count_deviations)):
             fits = values.ndim == 1 and values.shape == self.deviations.shape
             _require(fits and np.isfinite(values).all() and (values >= 0.0).all(), name, "one-per-coordinate")

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmoments.datasets import Dataset
-from dpmoments.foundation.checks import check_at_least
+from dpmoments.foundation.checks import check_at_least, check_one_of
 from dpmoments.foundation.errors import InputConnectionError, InputNotADirectoryError, InputOSError, InputValueError
 from dpmoments.foundation.table_libraries import pa, pc
 from dpmoments.messages.message import Message
@@ -240,12 +240,8 @@ def amin_synthetic(
     ((1000, 5), True)
     """
     _require_sizes(n_rows, n_features)
-    if columns not in ("standardized", "centered", "drawn"):
-        raise InputValueError(
-            Message("not-one-of", parameter="columns", value=columns, choices=["standardized", "centered", "drawn"])
-        )
-    if scaling not in ("unit", "largest"):
-        raise InputValueError(Message("not-one-of", parameter="scaling", value=scaling, choices=["unit", "largest"]))
+    check_one_of("columns", columns, ("standardized", "centered", "drawn"))
+    check_one_of("scaling", scaling, ("unit", "largest"))
     normals = rng.standard_normal((n_rows, n_features))
     mixing = rng.random((n_features, n_features))
     rows: NDArray[np.float64] = normals @ mixing

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from dpmoments.analysis.answers import MAX_LABEL_LENGTH, escaped
 from dpmoments.analysis.answers import label as shortened
 from dpmoments.analysis.released import Released
-from dpmoments.foundation.errors import InputTypeError, InputValueError
+from dpmoments.foundation.errors import InputValueError, wrong_type
 from dpmoments.foundation.values import is_finite_number
 from dpmoments.messages.message import Message
 from dpmoments.schema.schema import Schema
@@ -206,14 +206,7 @@ def axes_of(ax: Axes | None, width: float, height: float) -> Axes:
         _, made = pyplot.subplots(figsize=(width, height), layout="constrained")
         return made
     if not isinstance(ax, Axes):
-        raise InputTypeError(
-            Message(
-                "wrong-type",
-                parameter="ax",
-                expected="axes",
-                got=type(ax).__name__,
-            )
-        )
+        raise wrong_type("ax", "axes", ax)
     return ax
 
 

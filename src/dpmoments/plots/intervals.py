@@ -17,6 +17,7 @@ from dpmoments.analysis.regression_results import FittedLine
 from dpmoments.analysis.released import Released, feature_index
 from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE, NOT_CLEAR_ROWS, NOT_ESTIMABLE, UNCLEAR, decided
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.checks import check_one_of
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.messages.message import Message
 from dpmoments.plots.canvas import (
@@ -162,8 +163,7 @@ def plot_coefficients(
     **options: Any,
 ) -> Axes:
     """Plot coefficients; see :meth:`dpmoments.plots.accessor.ReleasePlots.coefficients`."""
-    if method not in _FITS:
-        raise InputValueError(Message("not-one-of", parameter="method", value=method, choices=[*_FITS]))
+    check_one_of("method", method, _FITS)
     if per not in ("deviation", "unit"):
         raise InputValueError(Message("unknown-scale-of-plot", per=per))
     if sort not in ("fit", "size", "p"):

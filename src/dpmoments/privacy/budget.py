@@ -14,7 +14,7 @@ from functools import lru_cache
 from numbers import Real
 from typing import Any
 
-from dpmoments.foundation.errors import InputTypeError, InputValueError
+from dpmoments.foundation.errors import InputTypeError, InputValueError, wrong_type
 from dpmoments.foundation.values import is_finite_number, no_less, require_known, rounded_down, rounded_up
 from dpmoments.messages.message import Message
 
@@ -35,7 +35,7 @@ class BudgetKind(StrEnum):
 
 def _positive(name: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, Real):
-        raise InputTypeError(Message("wrong-type", parameter=name, expected="number", got=type(value).__name__))
+        raise wrong_type(name, "number", value)
     try:
         number = float(value)
     except OverflowError:
@@ -87,9 +87,7 @@ class PrivacyBudget:
         if self.rho:
             raise InputValueError(Message("budget-has-no-rho", kind=self.kind))
         if isinstance(self.delta, bool) or not isinstance(self.delta, Real):
-            raise InputTypeError(
-                Message("wrong-type", parameter="delta", expected="number", got=type(self.delta).__name__)
-            )
+            raise wrong_type("delta", "number", self.delta)
         object.__setattr__(self, "delta", float(self.delta))
         if self.kind is BudgetKind.PURE and self.delta != 0:
             raise InputValueError(Message("pure-has-no-delta"))

@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Any, Literal, get_args
 
 from dpmoments.foundation.checks import is_whole
-from dpmoments.foundation.errors import InputTypeError, InputValueError
+from dpmoments.foundation.errors import InputValueError, wrong_type
 from dpmoments.foundation.values import require_known
 from dpmoments.messages.message import Message
 
@@ -113,20 +113,11 @@ class PrivacyUnit:
 
     def __post_init__(self) -> None:
         if not isinstance(self.column, str):
-            raise InputTypeError(
-                Message(
-                    "wrong-type",
-                    parameter="column",
-                    expected="text",
-                    got=type(self.column).__name__,
-                )
-            )
+            raise wrong_type("column", "text", self.column)
         if not self.column:
             raise InputValueError(Message("unit-without-name"))
         if not is_whole(self.max_rows):
-            raise InputTypeError(
-                Message("wrong-type", parameter="max_rows", expected="whole-number", got=type(self.max_rows).__name__)
-            )
+            raise wrong_type("max_rows", "whole-number", self.max_rows)
         object.__setattr__(self, "max_rows", int(self.max_rows))
         if not 1 <= self.max_rows <= _MAX_ROWS:
             raise InputValueError(Message("max-rows-out-of-range", value=self.max_rows, most=_MAX_ROWS))
@@ -181,14 +172,7 @@ class PrivacyUnit:
 def require_unit(privacy_unit: object, columns: Collection[str], neighbors: Neighbors) -> None:
     """Refuse an impossible privacy unit before a row is read; ``columns`` are the schema's."""
     if not isinstance(privacy_unit, PrivacyUnit):
-        raise InputTypeError(
-            Message(
-                "wrong-type",
-                parameter="privacy_unit",
-                expected="privacy-unit",
-                got=type(privacy_unit).__name__,
-            )
-        )
+        raise wrong_type("privacy_unit", "privacy-unit", privacy_unit)
     if neighbors is not Neighbors.ADD_REMOVE:
         raise InputValueError(Message("unit-needs-add-remove", neighbors=str(neighbors)))
     if privacy_unit.column in columns:

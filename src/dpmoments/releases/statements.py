@@ -23,7 +23,7 @@ from typing import Any, Protocol
 import yaml
 
 from dpmoments.foundation.documents import NEVER_OVERWRITTEN, write_text
-from dpmoments.foundation.errors import InputTypeError, InputValueError
+from dpmoments.foundation.errors import InputTypeError, InputValueError, wrong_type
 from dpmoments.foundation.values import no_less
 from dpmoments.ledger import Ledger
 from dpmoments.ledger.ledger import originals
@@ -642,7 +642,7 @@ def _listed(texts: Sequence[str]) -> str:
 def _check(known: Mapping[str, Any], authors: Sequence[str]) -> None:
     for field, value in known.items():
         if not isinstance(value, str):
-            raise InputTypeError(Message("wrong-type", parameter=field, expected="text", got=type(value).__name__))
+            raise wrong_type(field, "text", value)
         if field in _CHOICES and value not in _CHOICES[field]:
             raise InputValueError(
                 Message("not-a-registry-value", parameter=field, value=value, choices=[*_CHOICES[field]])

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.checks import check_one_of
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.messages.message import Message
 from dpmoments.rows.lattice import EXACT, NARROW, Lattice, clip_rows, squared_norms
@@ -135,10 +136,7 @@ class RowMap:
         limit: int | None = None,
     ) -> RowMap:
         """Check the arguments of :func:`dpmoments.rows.kernel.exact_moments` and combine them."""
-        if missing not in ("error", "center", "drop"):
-            raise InputValueError(
-                Message("not-one-of", parameter="missing", value=missing, choices=["error", "center", "drop"])
-            )
+        check_one_of("missing", missing, ("error", "center", "drop"))
         shift: FloatArray | None = None
         if center is not None:
             shift = np.array(center, dtype=np.float64)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from numpy.typing import NDArray
 
 from dpmoments.foundation.arrays import BoolArray, FloatArray
-from dpmoments.foundation.errors import InputTypeError, InputValueError
+from dpmoments.foundation.errors import InputTypeError, InputValueError, wrong_type
 from dpmoments.messages.message import Message
 
 Running = TypeVar("Running")
@@ -84,7 +84,7 @@ def checked_block(block: object, n_features: int) -> NDArray[Any]:
     """Check a batch, (n, n_features), of numbers of at most 64 bits."""
     # Integers beyond 2^53 round to float64.
     if not isinstance(block, np.ndarray):
-        raise InputTypeError(Message("wrong-type", parameter="block", expected="array", got=type(block).__name__))
+        raise wrong_type("block", "array", block)
     if isinstance(block, np.ma.MaskedArray):
         raise InputTypeError(Message("block-masked"))
     if block.dtype.kind not in "biuf" or block.dtype.itemsize > 8:

@@ -8,7 +8,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from dpmoments.foundation.errors import InputTypeError, InputValueError
+from dpmoments.foundation.errors import InputTypeError, InputValueError, wrong_type
 from dpmoments.foundation.text_format import TextFormat
 from dpmoments.foundation.values import check_text
 from dpmoments.messages.message import Message
@@ -52,9 +52,7 @@ def checked_weight(column: str, weight: object) -> float | None:
     if weight is None:
         return None
     if isinstance(weight, bool) or not isinstance(weight, int | float | np.integer | np.floating):
-        raise InputTypeError(
-            Message("wrong-type", column=column, parameter="weight", expected="number", got=type(weight).__name__)
-        )
+        raise wrong_type("weight", "number", weight, column=column)
     if not 1.0 / MAX_WEIGHT <= weight <= MAX_WEIGHT:
         raise InputValueError(Message("weight-out-of-range", column=column, weight=weight, most=MAX_WEIGHT))
     return float(weight)
@@ -67,9 +65,7 @@ def checked_mean_weight(weight: object) -> float:
     4.0
     """
     if isinstance(weight, bool) or not isinstance(weight, int | float | np.integer | np.floating):
-        raise InputTypeError(
-            Message("wrong-type", parameter="mean_weight", expected="number", got=type(weight).__name__)
-        )
+        raise wrong_type("mean_weight", "number", weight)
     if not 1.0 / MAX_WEIGHT <= weight <= MAX_WEIGHT:
         raise InputValueError(
             Message("not-between", parameter="mean_weight", value=weight, least=1.0 / MAX_WEIGHT, most=MAX_WEIGHT)

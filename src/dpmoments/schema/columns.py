@@ -10,8 +10,9 @@ from typing import Any, ClassVar, Literal, TypeVar
 import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.errors import InputTypeError, InputValueError
-from dpmoments.foundation.values import check_choice, check_description, check_name, check_text
+from dpmoments.foundation.checks import check_one_of
+from dpmoments.foundation.errors import InputTypeError, InputValueError, wrong_type
+from dpmoments.foundation.values import check_description, check_name, check_text
 from dpmoments.messages.message import Message
 from dpmoments.schema.cleaning import (
     MarkedMissing,
@@ -75,7 +76,7 @@ class Boolean:
     def __post_init__(self) -> None:
         check_name(self.name)
         check_description(self.name, self.description)
-        check_choice(self.name, "missing", self.missing, MISSING_NUMBER)
+        check_one_of("missing", self.missing, MISSING_NUMBER, column=self.name)
         check_source(self.name, self.source)
         object.__setattr__(self, "weight", checked_weight(self.name, self.weight))
         check_fill_is_stated(self.name, self.missing, self.fill)
@@ -186,8 +187,8 @@ class Categorical:
     def __post_init__(self) -> None:
         check_name(self.name)
         check_description(self.name, self.description)
-        check_choice(self.name, "missing", self.missing, ("error", "available", "zero", "drop"))
-        check_choice(self.name, "other", self.other, ("drop", "zero"))
+        check_one_of("missing", self.missing, ("error", "available", "zero", "drop"), column=self.name)
+        check_one_of("other", self.other, ("drop", "zero"), column=self.name)
         if isinstance(self.levels, str) and self.levels:
             raise InputValueError(Message("levels-one-text", column=self.name, levels=self.levels))
         if self.levels is None or isinstance(self.levels, str) or not isinstance(self.levels, Sequence | np.ndarray):
@@ -300,7 +301,7 @@ class Coordinate:
     def __post_init__(self) -> None:
         check_name(self.name)
         check_description(self.name, self.description)
-        check_choice(self.name, "missing", self.missing, ("error", "center", "drop"))
+        check_one_of("missing", self.missing, ("error", "center", "drop"), column=self.name)
 
     @property
     def public_values_text(self) -> str:
@@ -357,9 +358,7 @@ def coordinates(
 ) -> list[Coordinate]:
     """Return coordinates with these names, ``x0``, ``x1``, … by default."""
     if isinstance(n_features, bool) or not isinstance(n_features, int | np.integer):
-        raise InputTypeError(
-            Message("wrong-type", parameter="n_features", expected="whole-number", got=type(n_features).__name__)
-        )
+        raise wrong_type("n_features", "whole-number", n_features)
     if n_features < 1:
         raise InputValueError(Message("no-feature", n_features=n_features))
     if names is None:

@@ -16,8 +16,9 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.checks import check_one_of
 from dpmoments.foundation.errors import InputTypeError, InputValueError
-from dpmoments.foundation.values import check_choice, check_description, check_name
+from dpmoments.foundation.values import check_description, check_name
 from dpmoments.messages.message import Message
 from dpmoments.schema.cleaning import MarkedMissing, check_source, checked_marks, checked_weight, plain_marks
 from dpmoments.schema.numeric import MISSING_NUMBER, MissingNumber, anchored, check_fill_is_stated
@@ -189,10 +190,10 @@ class Date:
         weight: float | None = None,
     ) -> None:
         check_name(name)
-        check_choice(name, "missing", missing, MISSING_NUMBER)
+        check_one_of("missing", missing, MISSING_NUMBER, column=name)
         check_source(name, source)
         check_fill_is_stated(name, missing, fill)
-        check_choice(name, "unit", unit, tuple(_SECONDS))
+        check_one_of("unit", unit, _SECONDS, column=name)
         check_description(name, description)
         dates = {option: _iso_date(name, option, value) for option, value in (("lower", lower), ("upper", upper))}
         dates["origin"] = dates["lower"] if origin is None else _iso_date(name, "origin", origin)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.errors import InputTypeError, InputValueError
+from dpmoments.foundation.errors import InputValueError, wrong_type
 from dpmoments.messages.message import Message
 from dpmoments.schema.columns import Categorical, Coordinate
 from dpmoments.schema.derived import SchemaColumn, stated_columns
@@ -160,9 +160,7 @@ def checked_row_norm(columns: Sequence[SchemaColumn], row_norm: float | Literal[
             raise InputValueError(Message("row-norm-none"))
         return None
     if isinstance(row_norm, bool) or not isinstance(row_norm, int | float | np.integer | np.floating):
-        raise InputTypeError(
-            Message("wrong-type", parameter="row_norm", expected="number", got=type(row_norm).__name__)
-        )
+        raise wrong_type("row_norm", "number", row_norm)
     bound = row_norm if isinstance(row_norm, int) else float(row_norm)
     if not 1.0 / MAX_BOUND <= bound <= MAX_BOUND:
         raise InputValueError(Message("row-norm-out-of-range", row_norm=bound, least=1.0 / MAX_BOUND, most=MAX_BOUND))

@@ -13,8 +13,9 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.errors import InputTypeError, InputValueError
-from dpmoments.foundation.values import check_choice, check_description, check_name, number_as_text
+from dpmoments.foundation.checks import check_one_of
+from dpmoments.foundation.errors import InputTypeError, InputValueError, wrong_type
+from dpmoments.foundation.values import check_description, check_name, number_as_text
 from dpmoments.messages.message import Message
 from dpmoments.schema.cleaning import (
     MarkedMissing,
@@ -135,7 +136,7 @@ class Numeric:
 
     def __post_init__(self) -> None:
         check_name(self.name)
-        check_choice(self.name, "missing", self.missing, MISSING_NUMBER)
+        check_one_of("missing", self.missing, MISSING_NUMBER, column=self.name)
         check_description(self.name, self.description)
         check_source(self.name, self.source)
         object.__setattr__(self, "weight", checked_weight(self.name, self.weight))
@@ -231,9 +232,7 @@ class Numeric:
                 Message("number-as-text", column=self.name, parameter=label, problem=number_as_text(value))
             )
         if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-            raise InputTypeError(
-                Message("wrong-type", column=self.name, parameter=label, expected="number", got=type(value).__name__)
-            )
+            raise wrong_type(label, "number", value, column=self.name)
         number = value if isinstance(value, int) else float(value)  # an int may be beyond floats
         if not -MAX_BOUND <= number <= MAX_BOUND:
             raise InputValueError(Message("not-finite", column=self.name, parameter=label, value=value, most=MAX_BOUND))

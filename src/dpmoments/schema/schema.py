@@ -20,7 +20,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from dpmoments.foundation.errors import InputTypeError, InputValueError, message_of
+from dpmoments.foundation.errors import InputTypeError, InputValueError, message_of, wrong_type
 from dpmoments.foundation.text_format import TextFormat
 from dpmoments.foundation.values import shown
 from dpmoments.messages.message import Message
@@ -107,14 +107,7 @@ class Schema:
         mean_weight: float = 1.0,
     ) -> None:
         if text_format is not None and not isinstance(text_format, TextFormat):
-            raise InputTypeError(
-                Message(
-                    "wrong-type",
-                    parameter="text_format",
-                    expected="text-format",
-                    got=type(text_format).__name__,
-                )
-            )
+            raise wrong_type("text_format", "text-format", text_format)
         for column in stated:
             if not isinstance(column, Column | Power | Product | DerivedColumn):
                 raise InputTypeError(Message("schema-of-other-type", got=type(column).__name__))
@@ -609,11 +602,4 @@ def _repeated(names: Sequence[str]) -> list[str]:
 def require_schema(schema: object) -> None:
     """Raise TypeError unless ``schema`` is a schema."""
     if not isinstance(schema, Schema):
-        raise InputTypeError(
-            Message(
-                "wrong-type",
-                parameter="schema",
-                expected="schema",
-                got=type(schema).__name__,
-            )
-        )
+        raise wrong_type("schema", "schema", schema)

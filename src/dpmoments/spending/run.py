@@ -16,7 +16,7 @@ from dpmoments.foundation import __version__
 from dpmoments.foundation.checks import is_whole
 from dpmoments.foundation.databases import DatabaseQuery
 from dpmoments.foundation.documents import check_output
-from dpmoments.foundation.errors import InputError, InputTypeError, InputValueError, LedgerError, message_of
+from dpmoments.foundation.errors import InputError, InputTypeError, InputValueError, LedgerError, message_of, wrong_type
 from dpmoments.foundation.progress import Watch, log, watched
 from dpmoments.foundation.text_format import TextFormat
 from dpmoments.ledger import Ledger
@@ -455,9 +455,7 @@ def require_whole_numbers(**values: object) -> None:
     """Raise TypeError unless every value is a whole number or None."""
     for name, value in values.items():
         if value is not None and not is_whole(value):
-            raise InputTypeError(
-                Message("wrong-type", parameter=name, expected="whole-number", got=type(value).__name__)
-            )
+            raise wrong_type(name, "whole-number", value)
 
 
 def privacy_statement(

@@ -21,7 +21,7 @@ from dpmoments.foundation.checks import (
     check_probability,
     check_vector,
 )
-from dpmoments.foundation.errors import InputTypeError, InputValueError
+from dpmoments.foundation.errors import InputValueError, wrong_type
 from dpmoments.messages.message import Message
 
 Parameters = ParamSpec("Parameters")
@@ -64,7 +64,7 @@ def _check(name: str, annotation: str, value: Any) -> None:
         return
     if isinstance(value, bool) or not isinstance(value, Integral if kind == "int" else Real):
         expected = "whole-number" if kind == "int" else "number"
-        raise InputTypeError(Message("wrong-type", parameter=name, expected=expected, got=type(value).__name__))
+        raise wrong_type(name, expected, value)
     if kind == "int":
         check_at_least(name, value)
     elif name in _PROBABILITIES:

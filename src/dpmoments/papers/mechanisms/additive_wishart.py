@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray, IntegerArray
+from dpmoments.foundation.checks import check_one_of
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.mechanisms.additive import (
     AdditivePlan,
@@ -244,14 +245,8 @@ class AdditiveWishart(Mechanism):
     source: ClassVar[str] = "Sheffet 2015, Algorithm 3; exact calibration"
 
     def __post_init__(self) -> None:
-        if self.calibration not in ("exact", "paper"):
-            raise InputValueError(
-                Message("not-one-of", parameter="calibration", value=self.calibration, choices=["exact", "paper"])
-            )
-        if self.debias not in ("mean", "positive-definite"):
-            raise InputValueError(
-                Message("not-one-of", parameter="debias", value=self.debias, choices=["mean", "positive-definite"])
-            )
+        check_one_of("calibration", self.calibration, ("exact", "paper"))
+        check_one_of("debias", self.debias, ("mean", "positive-definite"))
         if self.calibration == "paper" and self.degrees_of_freedom is not None:
             raise InputValueError(Message("paper-sets-degrees"))
         if self.scale_matrix is None:

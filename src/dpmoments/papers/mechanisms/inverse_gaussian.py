@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.checks import check_positive
+from dpmoments.foundation.checks import check_one_of, check_positive
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.values import finite_numbers
 from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Mechanism, Plan
@@ -161,10 +161,7 @@ class InverseGaussian(Mechanism):
     source: ClassVar[str] = "Sheffet 2015, Theorem B.5; smaller, unconditional sensitivity"
 
     def __post_init__(self) -> None:
-        if self.calibration not in ("exact", "paper"):
-            raise InputValueError(
-                Message("not-one-of", parameter="calibration", value=self.calibration, choices=["exact", "paper"])
-            )
+        check_one_of("calibration", self.calibration, ("exact", "paper"))
         if self.smallest_eigenvalue is not None:
             check_positive("smallest_eigenvalue", self.smallest_eigenvalue)
 

@@ -13,13 +13,11 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.checks import check_probability
-from dpmoments.foundation.errors import InputValueError
+from dpmoments.foundation.checks import check_one_of, check_probability
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.lattice_noise import count_scale
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.mechanisms.synthetic_spectrum import SyntheticSpectrum
-from dpmoments.messages.message import Message
 from dpmoments.papers.bounds.arguments import Constants, NoiseKind
 from dpmoments.papers.bounds.eigenvectors import eigenvector_release_error, largest_noise, released_eigenvector_error
 from dpmoments.papers.mechanisms.spectral import (
@@ -206,12 +204,7 @@ class IterativeEigenvectors(Mechanism):
     source: ClassVar[str] = "Amin et al. 2019, Algorithm 1; exact sampler of Kent, Ganeiber & Mardia 2018"
 
     def __post_init__(self) -> None:
-        if self.allocation not in ("gaps", "adaptive", "uniform"):
-            raise InputValueError(
-                Message(
-                    "not-one-of", parameter="allocation", value=self.allocation, choices=["gaps", "adaptive", "uniform"]
-                )
-            )
+        check_one_of("allocation", self.allocation, ("gaps", "adaptive", "uniform"))
         check_probability("failure", self.failure)
         check_options(self.rank, self.calibration, self.sum_share, self.eigenvalue_share)
 

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.checks import check_between, check_positive
+from dpmoments.foundation.checks import check_between, check_one_of, check_positive
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.mechanisms.additive import augmented_dimension, augmented_gram, choose_augmentation, taken_apart
 from dpmoments.mechanisms.base import Mechanism, Plan
@@ -206,10 +206,7 @@ class PaddedGram(Mechanism):
     """Minimum of the degrees of freedom minus the dimension."""
 
     def __post_init__(self) -> None:
-        if self.calibration not in ("exact", "paper"):
-            raise InputValueError(
-                Message("not-one-of", parameter="calibration", value=self.calibration, choices=["exact", "paper"])
-            )
+        check_one_of("calibration", self.calibration, ("exact", "paper"))
         if self.degrees_of_freedom is not None:
             check_between("degrees_of_freedom", self.degrees_of_freedom, 1, MAX_DEGREES)
         if self.smallest_eigenvalue is not None:

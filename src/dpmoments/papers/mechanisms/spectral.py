@@ -18,6 +18,7 @@ import numpy as np
 import scipy
 
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.checks import check_one_of
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.values import finite_numbers
 from dpmoments.mechanisms.additive import MAX_NOISE, choose_bits
@@ -217,10 +218,7 @@ def check_options(rank: int | None, calibration: str, sum_share: float | None, e
     """Refuse options that no table could be released with."""
     if rank is not None and (isinstance(rank, bool) or rank < 1):
         raise InputValueError(Message("out-of-range", parameter="rank", value=rank, expected="rank"))
-    if calibration not in ("tight", "paper"):
-        raise InputValueError(
-            Message("not-one-of", parameter="calibration", value=calibration, choices=["tight", "paper"])
-        )
+    check_one_of("calibration", calibration, ("tight", "paper"))
     for name, share in (("sum_share", sum_share), ("eigenvalue_share", eigenvalue_share)):
         if share is not None and not 0.0 < share < 1.0:
             raise InputValueError(Message("out-of-range", parameter=name, value=share, expected="share-of-budget"))

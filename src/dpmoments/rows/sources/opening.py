@@ -11,7 +11,7 @@ import numpy as np
 
 from dpmoments.cells.objects import ColumnTable
 from dpmoments.foundation.databases import DatabaseQuery
-from dpmoments.foundation.errors import InputTypeError, InputValueError
+from dpmoments.foundation.errors import InputTypeError, InputValueError, wrong_type
 from dpmoments.foundation.table_files import (
     CSV_DELIMITERS,
     EXCEL_ENDINGS,
@@ -62,9 +62,7 @@ def open_source(
     Tables of Dask or Spark, and files given to one of them, are read by that engine's workers.
     """
     if text_format is not None and not isinstance(text_format, TextFormat):
-        raise InputTypeError(
-            Message("wrong-type", parameter="text_format", expected="text-format", got=type(text_format).__name__)
-        )
+        raise wrong_type("text_format", "text-format", text_format)
     if isinstance(data, str | PathLike):
         return _file_source(data if isinstance(data, str) else Path(data), schema, mean, privacy_unit, text_format)
     if isinstance(data, EngineFiles):
