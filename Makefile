@@ -94,7 +94,7 @@ fuzz: $(STAMP)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/fuzz.py
 	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist worksteal -m "hypothesis and not slow" --hypothesis-profile=default
 
-# An interrupted run goes on where it was. `make mutants MUTANTS="privacy/filter --sample 0.2"` for a part, or a sample.
+# `make mutants MUTANTS="--fresh 80 --seed 1 noise"` judges a fresh sample; an interrupted one goes on where it was. Alone it writes the report.
 mutants: $(MUTANTS_STAMP)
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m tools.mutants $(MUTANTS)
 

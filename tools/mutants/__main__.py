@@ -1,61 +1,60 @@
-"""Judge mutants and write the report: ``python -m mutants``, or ``python -m tools.mutants privacy/filter noise``.
+"""Judge a fresh random sample of mutants of each package and write the report.
 
-An interrupted run goes on where it was. ``--sample 0.2`` judges a fifth of the mutants of each module, the same fifth each time.
-``--fresh 80 --seed 1`` judges 80 mutants of each package that were never judged, and prints what share of them is killed: tests
-that were written for the survivors of an earlier sample do not flatter it.
+``python -m tools.mutants --fresh 80 --seed 1 noise repair`` judges 80 mutants of each package that were never judged, so that
+tests written for the survivors of an earlier sample do not flatter the score. An interrupted run goes on where it was. Without
+``--fresh`` only the report is written: survivors that ``equivalent.toml`` names count as no faults from then on.
+``--again noise`` judges the survivors of the last sample once more, and prints which are left; no figure changes.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
-import math
-import time
-from collections import Counter
+from collections.abc import Iterator
 
 from tools.mutants.enumeration import Mutant, mutants_of
 from tools.mutants.forked import load_everything_else
-from tools.mutants.judging import KILLED, SURVIVED, Judge, tests_key
-from tools.mutants.report import is_reviewed, write
-from tools.mutants.results import Kept, Results
+from tools.mutants.judging import SURVIVED, Judge, Verdict
+from tools.mutants.report import last_samples, write
+from tools.mutants.results import Kept, Results, commit_now
 from tools.mutants.targets import modules, package_of
-
-AT_LEAST = 8
-"""Mutants of a module in a sample, where it has as many."""
-
-
-def sampled(module: str, share: float) -> list[Mutant]:
-    """A random sample that grows with the share: the mutants whose hashes are lowest."""
-    ordered = sorted(mutants_of(module), key=lambda mutant: mutant.name)
-    return ordered[: max(AT_LEAST, round(share * len(ordered)))]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("modules", nargs="*", help="prefixes, such as privacy or privacy/filter")
-    parser.add_argument("--sample", type=float, default=1.0, help="share of the mutants of each module")
-    parser.add_argument("--seconds", type=float, default=30.0, help="of tests for a mutant that survives")
-    parser.add_argument("--again", action="store_true", help="judge survivors again, whether or not tests changed")
-    parser.add_argument("--report-only", action="store_true")
     parser.add_argument("--fresh", type=int, default=0, help="mutants of each package, none of them judged before")
     parser.add_argument("--seed", type=int, default=0, help="of --fresh")
+    parser.add_argument("--seconds", type=float, default=30.0, help="of tests for a mutant that survives")
+    parser.add_argument("--again", action="store_true", help="judge the survivors of the last sample again")
     options = parser.parse_args()
     results = Results()
-    if options.fresh:
-        judge_fresh(options, results)
+    if options.again:
+        for mutant, verdict in judged(survivors(options.modules, results), options.seconds):
+            if verdict.outcome == SURVIVED:
+                show(mutant)
         return
-    if not options.report_only:
-        judge_all(options, results)
-    write(results, options.seconds)
+    if options.fresh:
+        commit = commit_now()
+        chosen = fresh(options.modules, options.fresh, (commit, options.seed), results)
+        for mutant, verdict in judged(chosen, options.seconds):
+            results.add(mutant.name, Kept(mutant.module, verdict, commit, options.seed))
+            if verdict.outcome == SURVIVED:
+                show(mutant)
+    write(results)
 
 
-def fresh(asked: list[str], per_package: int, seed: int, results: Results) -> dict[str, list[Mutant]]:
-    """Random mutants without a verdict by module, as many of each module as its share of the package."""
+def fresh(asked: list[str], per_package: int, sample: tuple[str, int], results: Results) -> dict[str, list[Mutant]]:
+    """Random mutants without a verdict by module, as many of each module as its share of the package.
+
+    Of a sample that was interrupted, those that are left.
+    """
     unjudged: dict[str, list[tuple[str, Mutant]]] = {}
     for module in modules(asked):
         for mutant in mutants_of(module):
-            if mutant.name not in results.kept:
-                rank = hashlib.sha256(f"{seed} {mutant.name}".encode()).hexdigest()
+            kept = results.kept.get(mutant.name)
+            if kept is None or kept.sample == sample:
+                rank = hashlib.sha256(f"{sample[1]} {mutant.name}".encode()).hexdigest()
                 unjudged.setdefault(package_of(module), []).append((rank, mutant))
     chosen: dict[str, list[Mutant]] = {}
     for found in unjudged.values():
@@ -65,53 +64,29 @@ def fresh(asked: list[str], per_package: int, seed: int, results: Results) -> di
         start = step * int(found[0][0], 16) / 16**64
         for place in range(min(per_package, len(found))):
             mutant = found[int(start + place * step)][1]
-            chosen.setdefault(mutant.module, []).append(mutant)
+            if mutant.name not in results.kept:
+                chosen.setdefault(mutant.module, []).append(mutant)
     return chosen
 
 
-def judge_fresh(options: argparse.Namespace, results: Results) -> None:
-    load_everything_else()
-    every, counts = modules([]), {}
-    for module, mutants in fresh(options.modules, options.fresh, options.seed, results).items():
-        judge = Judge(module, options.seconds, every)
-        counted = counts.setdefault(package_of(module), Counter[str]())
-        for mutant, verdict in judge.judge(mutants):
-            results.add(mutant.name, Kept(module, verdict, judge.tests_key))
-            outcome = "no fault" if verdict.outcome == SURVIVED and is_reviewed(mutant) else verdict.outcome
-            counted[outcome] += 1
-            if outcome == SURVIVED:
-                was, becomes = mutant.change()
-                print(f"{module}:{mutant.line} {mutant.definition.name}\n- {was[:300]}\n+ {becomes[:300]}", flush=True)
-    for package, counted in counts.items():
-        faults = counted[KILLED] + counted[SURVIVED]
-        share = counted[KILLED] / faults
-        error = math.sqrt(share * (1.0 - share) / faults)
-        print(f"{package}: {dict(counted)}, killed {share:.3f} with a standard error of {error:.3f}", flush=True)
+def survivors(asked: list[str], results: Results) -> dict[str, list[Mutant]]:
+    """Survivors of the last samples whose code is as it was, by module."""
+    names = {name for kept in last_samples(results).values() for name in kept}
+    left = {name for name in names if results.kept[name].verdict.outcome == SURVIVED}
+    found = {module: [mutant for mutant in mutants_of(module) if mutant.name in left] for module in modules(asked)}
+    return {module: mutants for module, mutants in found.items() if mutants}
 
 
-def judge_all(options: argparse.Namespace, results: Results) -> None:
+def judged(chosen: dict[str, list[Mutant]], seconds: float) -> Iterator[tuple[Mutant, Verdict]]:
     load_everything_else()
     every = modules([])
-    for module in modules(options.modules):
-        key = "again" if options.again else tests_key(module)
-        chosen = {mutant.name for mutant in sampled(module, options.sample)}
-        known = {mutant.name: mutant for mutant in mutants_of(module)}
-        left = [
-            mutant
-            for name, mutant in known.items()
-            # A sample that was larger before keeps its survivors, and they are judged again with the others.
-            if (name in chosen and name not in results.kept)
-            or (name in results.kept and not results.kept[name].holds(key) and not is_reviewed(mutant))
-        ]
-        if not left:
-            continue
-        started, counts = time.monotonic(), Counter[str]()
-        judge = Judge(module, options.seconds, every)
-        for mutant, verdict in judge.judge(left):
-            results.add(mutant.name, Kept(module, verdict, judge.tests_key))
-            counts[verdict.outcome] += 1
-        words = ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items()))
-        print(f"{module}: {words} of {len(left)} in {time.monotonic() - started:.0f} s", flush=True)
+    for module, mutants in chosen.items():
+        yield from Judge(module, seconds, every).judge(mutants)
+
+
+def show(mutant: Mutant) -> None:
+    was, becomes = mutant.change()
+    print(f"{mutant.module}:{mutant.line} {mutant.definition.name}\n- {was[:300]}\n+ {becomes[:300]}", flush=True)
 
 
 if __name__ == "__main__":

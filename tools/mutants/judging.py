@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import hashlib
 import os
 import signal
 from collections import Counter
@@ -59,7 +58,6 @@ class Judge:
         self.covering: dict[str, Covering] = {file: covering(file, module, every_module) for file in self.files}
         self.times = {test: took for found in self.covering.values() for test, took in found.seconds.items()}
         self.kills: Counter[str] = Counter()
-        self.tests_key = tests_key(module)
 
     def judge(self, mutants: Iterable[Mutant]) -> Iterator[tuple[Mutant, Verdict]]:
         """Each mutant with its verdict, as it is found. Those that act on import come last."""
@@ -202,14 +200,6 @@ class Judge:
     def _learn(self, verdict: Verdict) -> None:
         if verdict.outcome == KILLED and verdict.by in self.times:
             self.kills[verdict.by] += 1
-
-
-def tests_key(module: str) -> str:
-    """A hash of the tests that judge a module: a survivor is judged again when they change."""
-    digest = hashlib.sha256()
-    for file in test_files(module)[1:]:
-        digest.update((ROOT / file).read_bytes())
-    return digest.hexdigest()[:8]
 
 
 def _can_be_swapped(mutant: Mutant, living: dict[tuple[str, int], list[object]]) -> bool:
