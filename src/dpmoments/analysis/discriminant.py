@@ -27,7 +27,7 @@ from dpmoments.analysis.group_tests import between_groups
 from dpmoments.analysis.released import Released, cautions_by_code
 from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE, decided
 from dpmoments.foundation.arrays import FloatArray, IntegerArray
-from dpmoments.foundation.errors import InputValueError
+from dpmoments.foundation.errors import InputValueError, out_of_range
 from dpmoments.messages.message import Message
 from dpmoments.schema.columns import Categorical
 from dpmoments.schema.schema import Schema
@@ -462,9 +462,7 @@ def lda(
 def require_shrinkage(shrinkage: float | str) -> None:
     """Raise ValueError unless it is "auto", or a number from 0."""
     if shrinkage != "auto" and not (isinstance(shrinkage, int | float) and math.isfinite(shrinkage) and shrinkage >= 0):
-        raise InputValueError(
-            Message("out-of-range", parameter="shrinkage", value=shrinkage, expected="auto-or-not-negative")
-        )
+        raise out_of_range("shrinkage", shrinkage, "auto-or-not-negative")
 
 
 def _classes(release: Released, by: str) -> tuple[Any, ...]:

@@ -15,7 +15,7 @@ from dpmoments.analysis.functionals import Standardized, describe_law, without_r
 from dpmoments.analysis.released import Released, cautions_by_code
 from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.errors import InputValueError
+from dpmoments.foundation.errors import InputValueError, out_of_range
 from dpmoments.messages.message import Message
 
 _PENALTY = 3.0
@@ -146,7 +146,7 @@ def graphical_lasso(
     [('x0', 'x1')]
     """
     if alpha != "auto" and not (isinstance(alpha, int | float) and math.isfinite(alpha) and alpha > 0):
-        raise InputValueError(Message("out-of-range", parameter="alpha", value=alpha, expected="auto-or-positive"))
+        raise out_of_range("alpha", alpha, "auto-or-positive")
     if release.noisy_sum is None:
         raise InputValueError(Message("needs-mean", analysis="graph"))
     if alpha == "auto" and release.noise is None:

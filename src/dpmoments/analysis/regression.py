@@ -22,7 +22,7 @@ from dpmoments.analysis.regressors import Regressors, regressed_moment
 from dpmoments.analysis.released import Released, cautions_by_code
 from dpmoments.analysis.robust_errors import ResidualProducts
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.errors import InputValueError
+from dpmoments.foundation.errors import InputValueError, out_of_range
 from dpmoments.foundation.values import is_finite_number
 from dpmoments.messages.message import Message
 from dpmoments.noise.models import MomentInterval
@@ -282,7 +282,7 @@ def stated_penalty(alpha: float | Literal["auto"]) -> float | None:
     if alpha == "auto":
         return None
     if not (is_finite_number(alpha) and float(alpha) >= 0.0):
-        raise InputValueError(Message("out-of-range", parameter="alpha", value=alpha, expected="auto-or-not-negative"))
+        raise out_of_range("alpha", alpha, "auto-or-not-negative")
     return float(alpha)
 
 

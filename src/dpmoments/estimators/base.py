@@ -25,7 +25,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from dpmoments.analysis.frames import feature_values
 from dpmoments.cells.objects import ColumnTable, declared_array, declared_column, objects_of
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.errors import InputError, InputTypeError, InputValueError, wrong_type
+from dpmoments.foundation.errors import InputError, InputTypeError, InputValueError, out_of_range, wrong_type
 from dpmoments.foundation.table_libraries import nw, pa
 from dpmoments.ledger import BudgetExceededError, Ledger
 from dpmoments.mechanisms.base import Mechanism
@@ -69,14 +69,7 @@ def public_schema(
 def _pairs(bounds: Any, n_columns: int) -> list[tuple[float, float]]:
     """Return a lower and an upper bound for every column."""
     if isinstance(bounds, str | bytes) or not hasattr(bounds, "__len__") or len(bounds) != 2:
-        raise InputValueError(
-            Message(
-                "out-of-range",
-                parameter="bounds",
-                value=bounds,
-                expected="low-and-high",
-            )
-        )
+        raise out_of_range("bounds", bounds, "low-and-high")
     ends = [np.asarray(end, dtype=np.float64) for end in bounds]
     if any(end.shape not in ((), (n_columns,)) for end in ends):
         shapes = " and ".join(str(end.shape) for end in ends)

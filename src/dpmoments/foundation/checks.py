@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.errors import InputValueError
+from dpmoments.foundation.errors import InputValueError, out_of_range
 from dpmoments.foundation.values import is_finite_number
 
 
@@ -91,4 +91,4 @@ def _is_real(value: object) -> bool:
 
 def _require(holds: bool, parameter: str, value: object, expected: str) -> None:
     if not holds:
-        raise InputValueError.of("out-of-range", parameter=parameter, value=value, expected=expected)
+        raise out_of_range(parameter, value, expected)

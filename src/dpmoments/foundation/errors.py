@@ -94,6 +94,11 @@ def wrong_type(parameter: str, expected: str, value: object, **more: Any) -> Inp
     return InputTypeError.of("wrong-type", parameter=parameter, expected=expected, got=type(value).__name__, **more)
 
 
+def out_of_range(parameter: str, value: object, expected: str, **more: Any) -> InputValueError:
+    """Return the error of an argument with a value that it cannot have."""
+    return InputValueError.of("out-of-range", parameter=parameter, value=value, expected=expected, **more)
+
+
 class InputAttributeError(InputError, AttributeError):
     """An ``AttributeError`` that this library raised."""
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from dpmoments.foundation.errors import InputError, InputTypeError, InputValueError
+from dpmoments.foundation.errors import InputError, InputTypeError, InputValueError, out_of_range
 from dpmoments.foundation.values import shown
 
 _ALWAYS_NULL = (
@@ -87,12 +87,7 @@ class TextFormat:
             if mark is None and option != "decimal":
                 continue
             if not isinstance(mark, str) or len(mark) != 1 or mark.isalnum() or mark in "\r\n\0\ufeff":
-                raise InputValueError.of(
-                    "out-of-range",
-                    parameter=option,
-                    value=mark,
-                    expected="character",
-                )
+                raise out_of_range(option, mark, "character")
         if (self.delimiter or ",") > "\x7e" or (self.quote or '"') > "\x7e":
             raise InputValueError.of("marks-not-ascii")
         if self.delimiter is not None and self.delimiter == self.quote:
@@ -124,7 +119,7 @@ class TextFormat:
             if both := sorted(set(getattr(self, first)) & set(getattr(self, second))):
                 raise InputValueError.of("text-in-both", text=both[0], first=first, second=second)
         if isinstance(self.skip_lines, bool) or not isinstance(self.skip_lines, int) or self.skip_lines < 0:
-            raise InputValueError.of("out-of-range", parameter="skip_lines", value=self.skip_lines, expected="count")
+            raise out_of_range("skip_lines", self.skip_lines, "count")
 
     def delimiter_for(self, ending: str) -> str:
         r"""Return the delimiter of a file with this ending.

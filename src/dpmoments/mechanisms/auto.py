@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 from dpmoments.foundation.checks import check_one_of
-from dpmoments.foundation.errors import InputValueError
+from dpmoments.foundation.errors import InputValueError, out_of_range
 from dpmoments.mechanisms.adaptive_ball import MAX_SPENT, AdaptiveBall, AdaptiveBallPlan
 from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.coinpress import CoinPress
@@ -85,14 +85,7 @@ class Auto(Mechanism):
         if self.rule != "regime":
             raise InputValueError(Message("eigenvalue-needs-regime"))
         if not 0.0 < self.largest_eigenvalue < math.inf:
-            raise InputValueError(
-                Message(
-                    "out-of-range",
-                    parameter="largest_eigenvalue",
-                    value=self.largest_eigenvalue,
-                    expected="positive",
-                )
-            )
+            raise out_of_range("largest_eigenvalue", self.largest_eigenvalue, "positive")
 
     def check_support(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> None:
         if self.rule == "regime" and budget.kind is BudgetKind.ZCDP:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpmoments.foundation.arrays import BoolArray, FloatArray
-from dpmoments.foundation.errors import InputValueError
+from dpmoments.foundation.errors import InputValueError, out_of_range
 from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Mechanism, Plan
 from dpmoments.mechanisms.coinpress_schedule import (
     STAND_IN_ROWS,
@@ -579,9 +579,7 @@ class CoinPress(CoinPressOptions, Mechanism):
         if self.eigenvalue_bounds is not None:
             object.__setattr__(self, "eigenvalue_bounds", checked_eigenvalue_bounds(self.eigenvalue_bounds))
         if self.mean_radius is not None and not 0.0 <= self.mean_radius < math.inf:
-            raise InputValueError(
-                Message("out-of-range", parameter="mean_radius", value=self.mean_radius, expected="not-negative")
-            )
+            raise out_of_range("mean_radius", self.mean_radius, "not-negative")
         if self.anchor is not None:
             object.__setattr__(self, "anchor", positive_definite(self.anchor, "the anchor"))
 

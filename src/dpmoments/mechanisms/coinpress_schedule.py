@@ -18,7 +18,7 @@ import numpy.typing as npt
 import scipy
 
 from dpmoments.foundation.checks import check_one_of, check_probability
-from dpmoments.foundation.errors import InputValueError
+from dpmoments.foundation.errors import InputValueError, out_of_range
 from dpmoments.foundation.one_variable import brent_root
 from dpmoments.messages.message import Message
 
@@ -353,16 +353,9 @@ class CoinPressOptions:
         for name, choices in (("constants", ("practical", "paper")), ("clip", ("adaptive", "gaussian"))):
             check_one_of(name, getattr(self, name), choices)
         if self.steps is not None and (isinstance(self.steps, bool) or not 1 <= self.steps <= 1000):
-            raise InputValueError(Message("out-of-range", parameter="steps", value=self.steps, expected="steps"))
+            raise out_of_range("steps", self.steps, "steps")
         if isinstance(self.failure, bool) or not isinstance(self.failure, int | float) or not 0.0 < self.failure < 1.0:
-            raise InputValueError(
-                Message(
-                    "out-of-range",
-                    parameter="failure",
-                    value=self.failure,
-                    expected="probability",
-                )
-            )
+            raise out_of_range("failure", self.failure, "probability")
         if self.failure != _FAILURE and self.constants != "paper":
             raise InputValueError(Message("failure-needs-paper", failure=self.failure))
         if isinstance(self.split, str):

@@ -18,7 +18,13 @@ from numpy.typing import NDArray
 
 from dpmoments.datasets import Dataset
 from dpmoments.foundation.checks import check_at_least, check_one_of
-from dpmoments.foundation.errors import InputConnectionError, InputNotADirectoryError, InputOSError, InputValueError
+from dpmoments.foundation.errors import (
+    InputConnectionError,
+    InputNotADirectoryError,
+    InputOSError,
+    InputValueError,
+    out_of_range,
+)
 from dpmoments.foundation.table_libraries import pa, pc
 from dpmoments.messages.message import Message
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate
@@ -296,7 +302,7 @@ def multivariate_student(
     """
     _require_sizes(n_rows, n_features)
     if not degrees > 2.0:
-        raise InputValueError(Message("out-of-range", parameter="degrees", value=degrees, expected="above-two"))
+        raise out_of_range("degrees", degrees, "above-two")
     squares = rng.chisquare(degrees, (n_rows, 1))
     rows: NDArray[np.float64] = rng.standard_normal((n_rows, n_features)) * np.sqrt((degrees - 2.0) / squares)
     return rows

@@ -16,7 +16,7 @@ import numpy as np
 from dpmoments.analysis.answers import Answer, Column, aligned, format_level, number
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.checks import is_whole
-from dpmoments.foundation.errors import InputKeyError, InputValueError
+from dpmoments.foundation.errors import InputKeyError, InputValueError, out_of_range
 from dpmoments.foundation.values import is_finite_number
 from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.counts import Counts, CountsPlan, shape_of
@@ -265,7 +265,7 @@ def _largest_ratio(variances: FloatArray, less: FloatArray, units: FloatArray) -
 def require_row_count(n_rows: int) -> None:
     """Raise ValueError unless ``n_rows`` is a possible number of rows."""
     if not (is_whole(n_rows) and n_rows >= 1):
-        raise InputValueError(Message("out-of-range", parameter="n_rows", value=n_rows, expected="positive-whole"))
+        raise out_of_range("n_rows", n_rows, "positive-whole")
 
 
 def _row(

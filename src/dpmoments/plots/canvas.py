@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from dpmoments.analysis.answers import MAX_LABEL_LENGTH, escaped
 from dpmoments.analysis.answers import label as shortened
 from dpmoments.analysis.released import Released
-from dpmoments.foundation.errors import InputValueError, wrong_type
+from dpmoments.foundation.errors import InputValueError, out_of_range, wrong_type
 from dpmoments.foundation.values import is_finite_number
 from dpmoments.messages.message import Message
 from dpmoments.schema.schema import Schema
@@ -217,7 +217,7 @@ def sized(ax: Axes | None, figsize: tuple[float, float] | None) -> Axes | None:
     if ax is not None:
         raise InputValueError(Message("figure-and-axes"))
     if len(figsize) != 2 or not all(is_finite_number(side) and 0.0 < float(side) <= _MAX_INCHES for side in figsize):
-        raise InputValueError(Message("out-of-range", parameter="figsize", value=figsize, expected="size-in-inches"))
+        raise out_of_range("figsize", figsize, "size-in-inches")
     return axes_of(None, *map(float, figsize))
 
 

@@ -16,9 +16,8 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
-from dpmoments.foundation.errors import InputValueError
+from dpmoments.foundation.errors import out_of_range
 from dpmoments.foundation.values import no_less, rounded_up
-from dpmoments.messages.message import Message
 from dpmoments.privacy.accounting import Loss, LossUnit, loss_for_units
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves.composed import PrivacyCurve, composed, randomized_response_delta
@@ -403,14 +402,7 @@ class RunCurve:
         # The least of δ + e^ε·`false_positives` and 1 − e^{−ε}(1 − `false_positives` − δ) over many points of the curve
         # (Dong, Roth & Su 2022, Proposition 2.5).
         if not 0.0 <= false_positives <= 1.0:
-            raise InputValueError(
-                Message(
-                    "out-of-range",
-                    parameter="false_positives",
-                    value=false_positives,
-                    expected="share",
-                )
-            )
+            raise out_of_range("false_positives", false_positives, "share")
         last = 2.0 * _reference_epsilon(self.cost)
         least = 1.0
         for index in range(_TESTED_POINTS + 1):

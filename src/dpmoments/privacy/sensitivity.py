@@ -20,7 +20,7 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
 
-from dpmoments.foundation.errors import InputTypeError, InputValueError
+from dpmoments.foundation.errors import InputTypeError, InputValueError, out_of_range
 from dpmoments.foundation.values import is_finite_number, require_kinds, require_known, rounded_up
 from dpmoments.messages.message import Message
 from dpmoments.privacy.distances import Argument, Norm, Sensitivity
@@ -137,7 +137,7 @@ def inverse_gram_frobenius(
     Δ/(w²(w² − 1)).
     """
     if published not in (0.0, 1.0):
-        raise InputValueError(Message("out-of-range", parameter="published", value=published, expected="zero-or-one"))
+        raise out_of_range("published", published, "zero-or-one")
     if not least_eigenvalue > published:
         raise InputValueError(Message("eigenvalue-not-above", value=least_eigenvalue, least=published))
     of_gram = gram_frobenius(neighbors, n_features).value
@@ -361,7 +361,7 @@ def _check(n_features: int, augmentation: float) -> None:
 def _row_square(augmentation: float, row_square: float = 1.0) -> float:
     """Return ‖x‖² + w², exact if w is a multiple of 1/64 and ‖x‖² is 1, and else rounded up."""
     if not 0.0 < row_square <= 1.0:
-        raise InputValueError(Message("out-of-range", parameter="row_square", value=row_square, expected="fraction"))
+        raise out_of_range("row_square", row_square, "fraction")
     return rounded_up(Fraction(row_square) + Fraction(augmentation) ** 2)
 
 

@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Any, Literal, get_args
 
 from dpmoments.foundation.checks import is_whole
-from dpmoments.foundation.errors import InputValueError, wrong_type
+from dpmoments.foundation.errors import InputValueError, out_of_range, wrong_type
 from dpmoments.foundation.values import require_known
 from dpmoments.messages.message import Message
 
@@ -122,14 +122,7 @@ class PrivacyUnit:
         if not 1 <= self.max_rows <= _MAX_ROWS:
             raise InputValueError(Message("max-rows-out-of-range", value=self.max_rows, most=_MAX_ROWS))
         if self.missing not in get_args(MissingUnit):
-            raise InputValueError(
-                Message(
-                    "out-of-range",
-                    parameter="missing",
-                    value=self.missing,
-                    expected="error-or-drop",
-                )
-            )
+            raise out_of_range("missing", self.missing, "error-or-drop")
 
     @property
     def rows_text(self) -> str:

@@ -23,7 +23,7 @@ from typing import Any, Protocol
 import yaml
 
 from dpmoments.foundation.documents import NEVER_OVERWRITTEN, write_text
-from dpmoments.foundation.errors import InputTypeError, InputValueError, wrong_type
+from dpmoments.foundation.errors import InputTypeError, InputValueError, out_of_range, wrong_type
 from dpmoments.foundation.values import no_less
 from dpmoments.ledger import Ledger
 from dpmoments.ledger.ledger import originals
@@ -654,14 +654,7 @@ def _check(known: Mapping[str, Any], authors: Sequence[str]) -> None:
         try:
             datetime.date.fromisoformat(date)
         except ValueError as reason:
-            raise InputValueError(
-                Message(
-                    "out-of-range",
-                    parameter="publication_date",
-                    value=date,
-                    expected="date",
-                )
-            ) from reason
+            raise out_of_range("publication_date", date, "date") from reason
 
 
 def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:

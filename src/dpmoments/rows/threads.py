@@ -18,7 +18,7 @@ import numpy.typing as npt
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
-from dpmoments.foundation.errors import InputRuntimeError, InputValueError
+from dpmoments.foundation.errors import InputRuntimeError, InputValueError, out_of_range
 from dpmoments.messages.message import Message
 from dpmoments.rows.summary import Summary
 
@@ -120,14 +120,7 @@ def stated_threads(threads: int | None) -> int | None:
     # None if neither does.
     if threads is not None:
         if threads < 1:
-            raise InputValueError(
-                Message(
-                    "out-of-range",
-                    parameter="threads",
-                    value=threads,
-                    expected="threads",
-                )
-            )
+            raise out_of_range("threads", threads, "threads")
         return threads
     written = os.environ.get(_THREADS_VARIABLE, "").strip()
     if not written:

@@ -17,7 +17,7 @@ import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.checks import check_one_of
-from dpmoments.foundation.errors import InputTypeError, InputValueError
+from dpmoments.foundation.errors import InputTypeError, InputValueError, out_of_range
 from dpmoments.foundation.values import check_description, check_name
 from dpmoments.messages.message import Message
 from dpmoments.schema.cleaning import MarkedMissing, check_source, checked_marks, checked_weight, plain_marks
@@ -348,15 +348,7 @@ def _iso_date(column: str, option: str, value: object) -> str:
             return (result.astimezone(dt.UTC).replace(tzinfo=None) if result.tzinfo else result).isoformat()
         if isinstance(result, dt.date):
             return result.isoformat()
-    raise InputValueError(
-        Message(
-            "out-of-range",
-            column=column,
-            parameter=option,
-            value=value,
-            expected="date-or-time",
-        )
-    )
+    raise out_of_range(option, value, "date-or-time", column=column)
 
 
 def _microseconds(date: str) -> int:

@@ -16,7 +16,15 @@ from dpmoments.foundation import __version__
 from dpmoments.foundation.checks import is_whole
 from dpmoments.foundation.databases import DatabaseQuery
 from dpmoments.foundation.documents import check_output
-from dpmoments.foundation.errors import InputError, InputTypeError, InputValueError, LedgerError, message_of, wrong_type
+from dpmoments.foundation.errors import (
+    InputError,
+    InputTypeError,
+    InputValueError,
+    LedgerError,
+    message_of,
+    out_of_range,
+    wrong_type,
+)
 from dpmoments.foundation.progress import Watch, log, watched
 from dpmoments.foundation.text_format import TextFormat
 from dpmoments.ledger import Ledger
@@ -476,7 +484,7 @@ def privacy_statement(
 def _public_row_count(rows: Rows, neighbors: Neighbors, n_rows: int | None = None) -> int | None:
     """Return the table size if it is public, counted or as given, else None."""
     if n_rows is not None and not (is_whole(n_rows) and n_rows >= 1):
-        raise InputValueError(Message("out-of-range", parameter="n_rows", value=n_rows, expected="positive-whole"))
+        raise out_of_range("n_rows", n_rows, "positive-whole")
     if not neighbors.table_size_is_public:
         return n_rows
     counted = rows.table_size()

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.errors import InputValueError
+from dpmoments.foundation.errors import InputValueError, out_of_range
 from dpmoments.mechanisms.additive import choose_bits
 from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, CalibratedPlan, ConfiguredMechanism
 from dpmoments.mechanisms.coordinatewise import ClampedMean
@@ -111,7 +111,7 @@ class MeanMechanism(ConfiguredMechanism[MeanPlan]):
             if value is None:
                 continue
             if not (not isinstance(value, bool) and isinstance(value, int | float) and 0.0 < value < math.inf):
-                raise InputValueError(Message("out-of-range", parameter=name, value=value, expected="positive"))
+                raise out_of_range(name, value, "positive")
             if not _MIN <= value <= _MAX:
                 raise InputValueError(
                     Message("value-needs-other-units", parameter=name, value=value, least=_MIN, most=_MAX)

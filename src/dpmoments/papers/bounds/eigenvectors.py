@@ -22,7 +22,7 @@ from dpmoments.foundation.checks import (
     check_positive,
     check_probability,
 )
-from dpmoments.foundation.errors import InputValueError
+from dpmoments.foundation.errors import InputValueError, out_of_range
 from dpmoments.foundation.one_variable import brent_root
 from dpmoments.messages.message import Message
 from dpmoments.papers.bounds.arguments import Constants, NoiseKind, check_draw, checked, descending
@@ -96,9 +96,7 @@ def exponential_mechanism_failure(temperature: float, shortfall: float, *, near:
     check_not_negative("shortfall", shortfall)
     check_between("near", near, 0.0, shortfall)
     if not 0.0 < near_measure <= 1.0:
-        raise InputValueError(
-            Message("out-of-range", parameter="near_measure", value=near_measure, expected="fraction")
-        )
+        raise out_of_range("near_measure", near_measure, "fraction")
     return min(1.0, math.exp(-temperature * (shortfall - near)) / near_measure)
 
 

@@ -19,7 +19,7 @@ import scipy
 
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.checks import check_one_of
-from dpmoments.foundation.errors import InputValueError
+from dpmoments.foundation.errors import InputValueError, out_of_range
 from dpmoments.foundation.values import finite_numbers
 from dpmoments.mechanisms.additive import MAX_NOISE, choose_bits
 from dpmoments.mechanisms.base import Mechanism, Plan
@@ -217,11 +217,11 @@ class SpectralPlan(Plan):
 def check_options(rank: int | None, calibration: str, sum_share: float | None, eigenvalue_share: float | None) -> None:
     """Refuse options that no table could be released with."""
     if rank is not None and (isinstance(rank, bool) or rank < 1):
-        raise InputValueError(Message("out-of-range", parameter="rank", value=rank, expected="rank"))
+        raise out_of_range("rank", rank, "rank")
     check_one_of("calibration", calibration, ("tight", "paper"))
     for name, share in (("sum_share", sum_share), ("eigenvalue_share", eigenvalue_share)):
         if share is not None and not 0.0 < share < 1.0:
-            raise InputValueError(Message("out-of-range", parameter=name, value=share, expected="share-of-budget"))
+            raise out_of_range(name, share, "share-of-budget")
 
 
 def temperature(part: PrivacyBudget, neighbors: Neighbors, calibration: Calibration) -> float:

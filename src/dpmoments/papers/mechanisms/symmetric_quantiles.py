@@ -11,7 +11,7 @@ import numpy as np
 import scipy
 
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.errors import InputValueError
+from dpmoments.foundation.errors import out_of_range
 from dpmoments.mechanisms.base import ZCDP_LOSS_UNITS
 from dpmoments.mechanisms.coordinatewise import CELLS, CoordinateValue, choice_epsilon, choose, zoom
 from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean, NormalRows
@@ -141,9 +141,7 @@ class SymmetricQuantiles(MeanMechanism):
     def __post_init__(self) -> None:
         self.require_positive("radius")
         if not 0.0 < self.quantile < 0.5:
-            raise InputValueError(
-                Message("out-of-range", parameter="quantile", value=self.quantile, expected="below-half")
-            )
+            raise out_of_range("quantile", self.quantile, "below-half")
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> SymmetricQuantilesPlan:
         radius = self.known_radius(self.radius, shape)

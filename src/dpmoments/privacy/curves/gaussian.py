@@ -25,8 +25,7 @@ import numpy as np
 import scipy
 
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.errors import InputValueError
-from dpmoments.messages.message import Message
+from dpmoments.foundation.errors import out_of_range
 from dpmoments.privacy.curves.inversion import require_delta, require_nonnegative, require_positive, safe_root
 
 # Relative error of gaussian_delta: below 1e-12 in the tests, against 60 digits. Inversions leave room for it.
@@ -199,9 +198,7 @@ def discrete_gaussian_log_delta(
     noise_scale = require_positive("noise_scale", noise_scale)
     smallest_ratio = require_positive("smallest_ratio", smallest_ratio)
     if n_coordinates < 1:
-        raise InputValueError(
-            Message("out-of-range", parameter="n_coordinates", value=n_coordinates, expected="one-or-more")
-        )
+        raise out_of_range("n_coordinates", n_coordinates, "one-or-more")
     m = float(n_coordinates)
     smallest_scale = noise_scale * smallest_ratio * (1.0 - _ROUNDING)
     if smallest_scale < 1.0:

@@ -20,7 +20,7 @@ import numpy as np
 import scipy
 
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.errors import InputValueError
+from dpmoments.foundation.errors import InputValueError, out_of_range
 from dpmoments.foundation.one_variable import (
     brent_root,
     log_gamma_density,
@@ -56,9 +56,7 @@ def wishart_sampling_log_delta(
     degrees = require_positive("degrees_of_freedom", degrees_of_freedom)
     padding = require_positive("padding", padding)
     if degrees < 1.0:
-        raise InputValueError(
-            Message("out-of-range", parameter="degrees_of_freedom", value=degrees_of_freedom, expected="one-or-more")
-        )
+        raise out_of_range("degrees_of_freedom", degrees_of_freedom, "one-or-more")
     if Neighbors.of(neighbors) is Neighbors.REPLACE_ONE:
         log_delta = _replaced(epsilon, degrees, padding)
     else:
@@ -212,9 +210,7 @@ def additive_wishart_log_delta(
     epsilon = require_nonnegative("epsilon", epsilon)
     m = require_positive("excess_degrees", excess_degrees)
     if m < 1.0:
-        raise InputValueError(
-            Message("out-of-range", parameter="excess_degrees", value=excess_degrees, expected="one-or-more")
-        )
+        raise out_of_range("excess_degrees", excess_degrees, "one-or-more")
     a = 1.0 / require_positive("scale", scale)
     candidates = [_without_row_of_additive_wishart(epsilon, m, a), _with_row_of_additive_wishart(epsilon, m, a)]
     if Neighbors.of(neighbors) is Neighbors.REPLACE_ONE:
@@ -422,9 +418,7 @@ def raised_wishart_log_delta(epsilon: float, degrees_of_freedom: float, ratio: f
     degrees = require_positive("degrees_of_freedom", degrees_of_freedom)
     ratio = require_positive("ratio", ratio)
     if degrees < 1.0:
-        raise InputValueError(
-            Message("out-of-range", parameter="degrees_of_freedom", value=degrees_of_freedom, expected="one-or-more")
-        )
+        raise out_of_range("degrees_of_freedom", degrees_of_freedom, "one-or-more")
     kappa, half = 1.0 / ratio, 0.5 * degrees
     highest = ratio * (1.0 - 2.0**-30)
     if highest <= 1.0:
