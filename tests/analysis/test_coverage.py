@@ -783,7 +783,7 @@ CHECKS: list[tuple[Check, float, list[Fault]]] = [
     (
         inverted_p_values,
         0.1,
-        [Fault(inverted_test.Search.at, "covariance = self._noise", "covariance = 0.4 * self._noise")],
+        [Fault(inverted_test.Search.at, "scaled = self._noise", "scaled = 0.4 * self._noise")],
     ),
     (
         whole_fits,

@@ -80,9 +80,17 @@ class _Point(NamedTuple):
     beyond: FloatArray
     statistic: float
     multiplier: FloatArray  # u = W⁻¹ g
-    whitener: FloatArray  # R, RᵀR = W⁻¹
+    root: FloatArray  # L, W = L Lᵀ, of rows and columns times `own`; or R, RᵀR = W⁻¹, if W is nearly singular
+    own: FloatArray | None
     on_target: FloatArray  # M b
     total: float  # bᵀM b
+
+    def whitened(self, matrix: FloatArray) -> FloatArray:
+        """Return R A with RᵀR = W⁻¹."""
+        if self.own is None:
+            return np.asarray(self.root @ matrix)
+        scaled = (self.own[:, None] * matrix).T
+        return np.asarray(scipy.linalg.blas.dtrsm(1.0, self.root, scaled, side=1, lower=1, trans_a=1, overwrite_b=1).T)
 
 
 class Search:
@@ -102,22 +110,24 @@ class Search:
         equations = self.equations
         on_target = equations.moments @ beyond
         total = max(float(beyond @ on_target), 0.0)
-        covariance = self._noise.covariance_of_product(beyond, self._rows)
-        covariance = covariance + total / equations.n_rows * self._sampling
-        own = 1.0 / np.sqrt(np.maximum(np.diag(covariance), np.finfo(float).tiny))
-        scaled = covariance * (own[:, None] * own)
+        scaled = self._noise.covariance_of_product(beyond, self._rows)
+        scaled += total / equations.n_rows * self._sampling
+        own = 1.0 / np.sqrt(np.maximum(np.diag(scaled), np.finfo(float).tiny))
+        scaled *= own[:, None]
+        scaled *= own
         scaled[self._rows, self._rows] += 1e-12  # directions without any error count as known to six digits
-        factor, failed = scipy.linalg.lapack.dpotrf(scaled, lower=1)
+        error, lapack = own * on_target[:-1], scipy.linalg.lapack
+        root, failed = lapack.dpotrf(scaled.T, lower=1, clean=0)
         if not failed:
-            whitener = scipy.linalg.lapack.dtrtri(factor, lower=1)[0] * own
-        else:
-            eigenvalues, vectors = np.linalg.eigh(scaled)
-            whitener = (vectors / np.sqrt(np.maximum(eigenvalues, 1e-12))).T * own
-        whitened = whitener @ on_target[:-1]
-        return _Point(beyond, float(whitened @ whitened), whitened @ whitener, whitener, on_target, total)
+            solved = lapack.dpotrs(root, error, lower=1)[0]
+            return _Point(beyond, float(error @ solved), own * solved, root, own, on_target, total)
+        eigenvalues, vectors = np.linalg.eigh(scaled)
+        root = (vectors / np.sqrt(np.maximum(eigenvalues, 1e-12))).T * own
+        whitened = root @ on_target[:-1]
+        return _Point(beyond, float(whitened @ whitened), whitened @ root, root, None, on_target, total)
 
-    def derivatives(self, point: _Point) -> tuple[FloatArray, FloatArray]:
-        """Return the gradient and the Hessian of Q over 2, shapes (k + 1,) and (k + 1, k + 1)."""
+    def derivatives(self, point: _Point, entries: IntegerArray | None = None) -> tuple[FloatArray, FloatArray]:
+        """Return the gradient and the Hessian of Q over 2, in all or some entries of b."""
         # The gradient is M_·A u − K b, K = Cov(N (u, 0)) + (uᵀ V u/n) M; the Hessian (M_A· − L)ᵀ W⁻¹ (M_A· − L) − K
         # with L = ∂(W(b) u)/∂b at fixed u.
         equations, u, b = self.equations, point.multiplier, point.beyond
@@ -126,10 +136,15 @@ class Search:
         change = self._noise.mixed_derivative(extended, b)[:-1]
         if point.total > 0.0:
             of_rows = self._sampling @ u
-            penalty = penalty + float(u @ of_rows) / equations.n_rows * equations.moments
-            change = change + of_rows[:, None] * (2.0 / equations.n_rows * point.on_target)
-        carried = point.whitener @ (self._system - change)
-        return self._system.T @ u - penalty @ b, _squared(carried) - penalty
+            penalty += float(u @ of_rows) / equations.n_rows * equations.moments
+            change += np.outer(of_rows, 2.0 / equations.n_rows * point.on_target)
+        slope, system = self._system.T @ u - penalty @ b, self._system
+        if entries is not None and len(entries) < len(b):
+            slope, penalty = slope[entries], penalty[np.ix_(entries, entries)]
+            system, change = np.take(system, entries, axis=1), np.take(change, entries, axis=1)
+        curvature = _squared(point.whitened(system - change))
+        curvature -= penalty
+        return slope, curvature
 
     def least(
         self,
@@ -164,9 +179,9 @@ class Search:
         """Return the least squares solution at the weights of b."""
         if not len(free):
             return beyond
-        whitened = self.at(beyond).whitener @ self._system
-        wanted = -whitened[:, held] @ beyond[held]
-        part = whitened[:, free]
+        point = self.at(beyond)
+        wanted = -point.whitened(self._system[:, held] @ beyond[held][:, None])[:, 0]
+        part = point.whitened(np.take(self._system, free, axis=1))
         square = _squared(part)
         result = beyond.copy()
         solution = _solved(square, 1e-13 * float(np.trace(square)), part.T @ wanted)
@@ -192,13 +207,12 @@ class Search:
         point, damping = self.at(beyond), 0.0
         if not len(free):
             return point
-        value, block = self._value(point, pull), np.ix_(free, free)
+        value = self._value(point, pull)
         scale = np.sqrt(self._unit[free])
         for _ in range(_MAX_STEPS):
             if point.statistic <= enough:
                 break
-            gradient, curvature = self.derivatives(point)
-            slope, curvature = gradient[free], curvature[block]
+            slope, curvature = self.derivatives(point, free)
             if lowest is not None:
                 away = (point.beyond - lowest.beyond)[free]
                 if 0.0 <= float(away @ curvature @ away) <= _SAME_VALLEY * lowest.statistic:
@@ -207,8 +221,10 @@ class Search:
                 known = np.append(np.isfinite(pull[1]), False)[free]
                 toward = np.append(np.nan_to_num(pull[1], nan=0.0), 0.0)
                 slope = slope + pull[0] * np.where(known, (point.beyond + toward)[free], 0.0)
-                curvature = curvature + pull[0] * np.diag(known.astype(float))
-            slope, curvature = slope * scale, curvature * (scale[:, None] * scale)
+                curvature[np.diag_indices(len(free))] += pull[0] * known
+            slope = slope * scale
+            curvature *= scale[:, None]
+            curvature *= scale
             floor = float(np.abs(np.diag(curvature)).max()) + np.finfo(float).tiny
             moved, promised = None, math.inf
             while damping < _MAX_DAMPING:
@@ -260,7 +276,7 @@ class Search:
         """A b without target, of small Q at every length: a witness for each of its entries."""
         last = self.equations.n_regressors
         at_solution = self.at(np.append(-self.equations.solution, 1.0))
-        whitened = at_solution.whitener @ self._system[:, :-1]
+        whitened = at_solution.whitened(self._system[:, :-1])
         vector = scipy.linalg.eigh(whitened.T @ whitened, subset_by_index=[0, 0])[1][:, 0]
         held = int(np.argmax(np.abs(vector) / np.sqrt(self._unit[:-1])))
         start = np.append(vector / vector[held], 0.0)
@@ -314,8 +330,7 @@ class Search:
         # where ∇Q/2 + H s = λ e_j, Q = limit by its second-order expansion
         free, point, reach = self._all[:-1], center, math.inf
         for _ in range(_MAX_TOUCHING):
-            gradient, curvature = self.derivatives(point)
-            slope, block = gradient[free], curvature[np.ix_(free, free)]
+            slope, block = self.derivatives(point, free)
             toward, back = _solved(block, 0.0, np.eye(len(free))[index]), _solved(block, 0.0, slope)
             if toward is None or back is None:
                 return None
@@ -358,19 +373,26 @@ class Search:
         if best.statistic <= limit:
             return best.beyond
         scale = float(np.max(1.0 / self._unit[:-1]))
-        result, low, high = self.at(raw), -14.0, 4.0
-        at_low, at_high = result.statistic - limit, best.statistic - limit
+        # Q rises with the penalty, from 0 to that of r, about as a power of it: secants on the scale of logarithms
+        result, beyond, low, high = self.at(raw), None, -14.0, 4.0
+        sought, power, before = math.log10((1.0 - 0.5 * _NEAR_ENOUGH) * limit), _USUAL_POWER, None
+        middle = (low + high) / 2.0
         for _ in range(_MAX_PULLS):
-            # Q rises with the penalty, from 0 to that of r: the Illinois rule, and halves where it stalls
-            share = at_low / (at_low - at_high) if at_low < 0.0 < at_high else 0.5
-            middle = low + min(max(share, 0.1), 0.9) * (high - low)
-            reached = self._least_pulled(result.beyond, (scale * 10.0**middle, toward))
-            if reached.statistic <= limit:
-                result, low, at_low, at_high = reached, middle, reached.statistic - limit, at_high / 2.0
+            near = result if beyond is None or middle - low < high - middle else beyond
+            reached = self._least_pulled(near.beyond, (scale * 10.0**middle, toward))
+            at_middle = math.log10(max(reached.statistic, np.finfo(float).tiny))
+            if reached.statistic > limit:
+                beyond, high = reached, middle
+            else:
+                result, low = reached, middle
                 if reached.statistic >= (1.0 - _NEAR_ENOUGH) * limit:
                     break
-            else:
-                high, at_high, at_low = middle, reached.statistic - limit, at_low / 2.0
+            if before is not None:
+                power = (at_middle - before[1]) / (middle - before[0])
+            before = middle, at_middle
+            middle += (sought - at_middle) / power if power > 0.0 else math.inf
+            if not low < middle < high:
+                middle = (low + high) / 2.0
         return result.beyond if result.statistic <= limit else raw
 
     def _least_pulled(self, near: FloatArray, pull: tuple[float, FloatArray]) -> _Point:
@@ -380,21 +402,23 @@ class Search:
 
 _MAX_PULLS = 26
 """Penalties that are tried for the nearest point."""
+_USUAL_POWER = 0.6
+"""Power of the penalty that Q grows with, until two are known."""
 _NEAR_ENOUGH = 1e-4
 """Relative distance from the limit at which the search for the nearest point ends."""
 
 
 def _squared(matrix: FloatArray) -> FloatArray:
     """Return AᵀA at half the cost of the general product."""
-    lower = scipy.linalg.blas.dsyrk(1.0, matrix, trans=1, lower=1)
-    return np.asarray(lower + np.tril(lower, -1).T)
+    # what is stored by rows is a matrix by columns, transposed
+    upper = scipy.linalg.blas.dsyrk(1.0, matrix.T, trans=0, lower=0)
+    return np.asarray(upper + np.triu(upper, 1).T)
 
 
 def _solved(matrix: FloatArray, damping: float, vector: FloatArray) -> FloatArray | None:
     """Return the solution of a positive definite system with a damped diagonal."""
     # None if it is not.
-    damped = matrix.copy() if damping else matrix
-    if damping:
-        damped[np.diag_indices(len(matrix))] += damping
-    _, solution, failed = scipy.linalg.lapack.dposv(damped, vector, lower=1)
+    damped = matrix.copy()
+    damped[np.diag_indices(len(matrix))] += damping
+    _, solution, failed = scipy.linalg.lapack.dposv(damped.T, vector, lower=1, overwrite_a=1)
     return None if failed else np.asarray(solution)

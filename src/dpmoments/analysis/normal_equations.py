@@ -537,15 +537,15 @@ class NormalEquations:
         index, unit = int(indices[0]), float(units[0, 0])
         total, last = float(weights @ self.coefficients), self.n_regressors
         limit, excess = float(scipy.special.chdtri(1, 1.0 - level)), total - value
-        inside = np.append(-basis @ (self.coefficients / np.diag(self.units_map)), 1.0)
         if equations is self:
             inside = self.beyond.copy()
+        else:
+            scaled = self.coefficients / np.diag(self.units_map)
+            inside = np.append(-scaled if basis is None else -basis @ scaled, 1.0)
         inside[index] = -total / unit
         # far out the target does not matter: both ends have one limit, at least that of all directions
-        far_out = self.search.least_direction.statistic if excess == 0.0 else -math.inf
-        if far_out <= limit:
-            far_out = equations.search.at_infinity(index, limit)
-        if far_out <= limit:
+        far_out = self.search.least_direction.statistic
+        if far_out <= limit and equations.search.at_infinity(index, limit) <= limit:
             return Estimate.not_estimable(level)
         ends = sorted(end * unit - value for end in equations.search.limits(index, limit, inside))
         if not all(map(math.isfinite, ends)):
@@ -562,6 +562,8 @@ class NormalEquations:
                     return Estimate.not_estimable(level)
                 lower, upper = min(lower, end), max(upper, end)
         # beyond all bounds is refuted too, but perhaps less than v is
+        if of_value > far_out:
+            far_out = equations.search.at_infinity(index)
         p_value = float(scipy.special.chdtrc(1, min(of_value, far_out)))
         parts = (float(weights @ part @ weights) for part in (self.privacy_covariance, self.sampling_covariance))
         privacy, sampling = (max(part, 0.0) for part in parts)
@@ -569,7 +571,7 @@ class NormalEquations:
         agreeing = agreeing_p_value(p_value, lower, upper, level)
         return Estimate.of_interval(excess, lower, upper, agreeing, level, min(share, 1.0))
 
-    def _rotated(self, matrix: FloatArray) -> tuple[NormalEquations, FloatArray, IntegerArray, FloatArray]:
+    def _rotated(self, matrix: FloatArray) -> tuple[NormalEquations, FloatArray | None, IntegerArray, FloatArray]:
         """Return equations in which q combinations of coefficients are entries of β."""
         # The new β is `basis`, (k, k), times the coefficients in original units over their units; the combinations are
         # `units`, (q, q), times the entries of β at `indices`.
@@ -577,14 +579,15 @@ class NormalEquations:
         if self.at_zero is not None and matrix[:, 0].any():
             base = self.at_zero
         encoded = matrix * np.diag(self.units_map)
+        rows, entries = np.nonzero(encoded)
+        if len(rows) == len(matrix) == len(set(rows.tolist())) == len(set(entries.tolist())):
+            return base, None, entries, encoded[:, entries]
         scaled = encoded / np.linalg.norm(encoded, axis=1, keepdims=True)
         indices = np.asarray(scipy.linalg.qr(scaled, mode="r", pivoting=True)[1][: len(matrix)], dtype=int)
         units = encoded[:, indices]
         basis = np.eye(self.n_regressors)
         basis[indices] = np.linalg.solve(units, encoded)
         basis[indices[:, None], indices] = np.eye(len(indices))
-        if (basis == np.eye(self.n_regressors)).all():
-            return base, basis, indices, units
         carried = np.eye(self.n_regressors + 1)
         carried[:-1, :-1] = np.linalg.inv(basis).T
         return base.mapped(carried), basis, indices, units

@@ -290,10 +290,11 @@ class NoiseTerm:
 
     def mixed_derivative(self, left: FloatArray, right: FloatArray) -> FloatArray:
         """Return ∂(Cov(N b) u)/∂b for u = ``left`` and b = ``right``, shape (n, n)."""
-        rows = np.eye(self.size) if self.matrix is None else self.matrix
-        y, x = rows.T @ left, rows.T @ right
+        rows = self._rows[: self.size]
+        y, x = (left, right) if self.matrix is None else (rows.T @ left, rows.T @ right)
         cells, squares = self.variances, np.diag(self.variances)
-        result = y[:, None] * cells * x * 2.0 + x[:, None] * cells * y
+        result = np.column_stack([2.0 * y, x]) @ np.vstack([x, y])
+        result *= cells
         result[np.diag_indices(len(cells))] += cells @ (x * y) - 2.0 * squares * x * y
         result = result if self.matrix is None else _conjugated(rows, result)
         if self.exact is not None:
@@ -511,9 +512,15 @@ _MANY_ENTRIES = 5_000
 def _of_products(variances: FloatArray, first: FloatArray, second: FloatArray, rows: IntegerArray) -> FloatArray:
     """Return the entries ``rows`` of E[(C v)(C w)ᵀ]."""
     # Cells are uncorrelated, and two entries of C v share one cell.
-    of_rows = variances[rows]
-    result = of_rows[:, rows] * np.outer(second[rows], first[rows])
-    result[np.diag_indices(len(rows))] = of_rows @ (first * second)
+    k = len(rows)
+    if k and int(rows[-1]) - int(rows[0]) == k - 1 and (np.diff(rows) == 1).all():
+        part = slice(int(rows[0]), int(rows[-1]) + 1)
+        of_rows, result = variances[part], np.outer(second[part], first[part])
+        result *= of_rows[:, part]
+    else:
+        of_rows = variances[rows]
+        result = of_rows[:, rows] * np.outer(second[rows], first[rows])
+    result[np.diag_indices(k)] = of_rows @ (first * second)
     return np.asarray(result)
 
 
