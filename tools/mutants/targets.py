@@ -517,8 +517,14 @@ TESTS = {
         "coverage",
     ),
     "repair/": (
+        "plain_repair",
         "repair",
         "structured_repair",
+        "center_of_levels",
+    ),
+    "repair/available_cases": (
+        "available_release",
+        "present_rows",
     ),
     "planning/": (
         "plain_forecast",

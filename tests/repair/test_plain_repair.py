@@ -1,0 +1,506 @@
+"""The repairs against their plain versions (``references/plain_repair.py``), on matrices of every kind."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpmoments import Boolean, Categorical, Numeric, Schema
+from dpmoments.noise.terms import NoiseLaw
+from dpmoments.repair import repair as repairs
+from dpmoments.repair.levels import CompletedLevels, _with_margins, level_shares, possible_covariance, possible_mean
+from dpmoments.repair.repair import Repair, _clip_to_bounds, repair_gram, repair_moments
+from dpmoments.repair.spectral import (
+    SpectralNoise,
+    _isotonic,
+    _trace_estimate,
+    bulk_and_outlier_eigenvalues,
+    pooled_spread,
+    possible_eigenvalues,
+    rotation_invariant_eigenvalues,
+)
+from dpmoments.repair.structured import (
+    CellVariances,
+    CenteredVariances,
+    NoisySums,
+    _cell_variances,
+    _count_about_center,
+    _deviations,
+    _make_margins_agree,
+    _posterior_moments,
+    _shrunk_to_independence,
+    _spectral,
+    _steadied,
+    _without_fractions,
+    implied_count,
+    possible_second_moment,
+    relative_noise,
+)
+from dpmoments.schema.constraints import Constraints
+from references import plain_repair as plain
+from support.noise_models import gaussian
+
+EXACT: dict[str, Any] = dict(rtol=1e-9, atol=1e-9)
+SCHEMA = Schema(
+    Categorical("region", ["north", "south", "east"]),
+    Numeric("age", 0, 100),
+    Categorical("job", ["a", "b"], missing="zero"),
+    Boolean("smoker"),
+    Categorical("sex", ["f", "m"], other="zero"),
+    Boolean("owner"),
+    Numeric("income", 0, 10),
+)
+CONSTRAINTS = Constraints.of(SCHEMA, mean=True)
+D = CONSTRAINTS.n_features
+
+
+# --- eigenvalues --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_eigenvalues_are_repaired_as_derived(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    for d in (1, 2, 3, 7, 20):
+        for skews in ((0.0, 0.0), (0.3, 0.3), (0.4, 0.0), (0.2, 0.5)):
+            noise = SpectralNoise(d, 2.0, 4.0 * d, *skews)
+            spread = np.sort(rng.normal(scale=math.sqrt(2.0 * d), size=d))
+            signal = np.zeros(d)
+            signal[-2:] = rng.choice([0.0, 6.0, 40.0], min(d, 2))
+            eigenvalues = np.sort(spread + signal * math.sqrt(d))
+            np.testing.assert_allclose(
+                rotation_invariant_eigenvalues(eigenvalues, noise),
+                plain.rotation_invariant(eigenvalues, noise),
+                **EXACT,
+            )
+            for upper, attained in ((None, 0.0), (3.0, 0.0), (60.0, 0.2), (500.0, 0.0), (500.0, 0.2)):
+                np.testing.assert_allclose(
+                    bulk_and_outlier_eigenvalues(eigenvalues, noise, upper, attained),
+                    plain.bulk_and_outliers(eigenvalues, noise, upper, attained),
+                    err_msg=f"{d} {skews} {upper}",
+                    **EXACT,
+                )
+    exact = SpectralNoise(3, 0.0, 0.0)
+    np.testing.assert_array_equal(
+        bulk_and_outlier_eigenvalues(np.array([-1.0, 2.0, 5.0]), exact, None), [0.0, 2.0, 5.0]
+    )
+
+
+def test_ascending_values_and_simplices() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        values = rng.normal(size=rng.integers(1, 9)).round(1)
+        np.testing.assert_allclose(_isotonic(values), plain.ascending(values), **EXACT)
+        for upper in (None, 0.5, 3.0):
+            expected = plain.at_most(plain.ascending(values), upper)
+            np.testing.assert_allclose(possible_eigenvalues(values, upper), expected, **EXACT)
+
+
+def test_traces_are_posterior_means() -> None:
+    for noisy, deviation, upper, attained in (
+        *((5.0, 2.0, 10.0, 0.0), (-3.0, 2.0, 10.0, 0.0), (12.0, 0.5, 10.0, 0.0), (9.0, 0.5, 10.0, 0.0)),
+        *((9.999, 0.5, 20.0, 0.0), (10.001, 0.5, 20.0, 0.0), (9.0, 2.0, 10.0, 0.2), (-40.0, 1.0, 10.0, 0.2)),
+        *((5.0, 2.0, None, 0.0), (5.0, 0.0, 4.0, 0.2), (5.0, 2.0, 0.0, 0.0), (-1.0, 2.0, None, 0.2)),
+    ):
+        expected = plain.trace(noisy, deviation, upper, attained)
+        assert _trace_estimate(noisy, deviation, upper, attained) == pytest.approx(expected, rel=1e-9, abs=1e-12)
+
+
+def test_what_noise_explains_of_a_spread() -> None:
+    noise = SpectralNoise(4, 1.5, 3.0)
+    assert noise.dimensions == 9.0
+    assert noise.energy == 2 * 1.5 * 9
+    assert noise.variance == 6.0
+    for deviations, largest in (
+        ([-5.0, 1.0, 1.0, 3.0], 100.0),
+        ([-5.0, 1.0, 1.0, 3.0], 1.5),
+        ([-1.0, 0.0, 0.0, 1.0], 9.0),
+    ):
+        expected = plain.pooled(np.array(deviations), 27.0, largest)
+        np.testing.assert_allclose(pooled_spread(np.array(deviations), noise, largest), expected)
+    assert not pooled_spread(np.zeros(4), noise, 1.0).any()
+
+
+def test_spectral_noise_is_that_of_the_cells() -> None:
+    """E‖N‖² − E(tr N)²/d over the (d − 1)(d + 2) halves of traceless squares; of one cell half of its variance."""
+    law = gaussian(4, 3.0, 1.0, None, None).law()
+    noise = SpectralNoise.of(law)
+    assert noise.trace_variance == pytest.approx(12.0)
+    assert noise.cell_variance == pytest.approx((12 + 12 * 1.0 - 12 / 4) / (3 * 6))
+    assert SpectralNoise.of(gaussian(1, 3.0, 1.0, None, None).law()).cell_variance == pytest.approx(1.5)
+    block = replace(noise, upper_skew=0.8, lower_skew=0.4).block(2)
+    assert (block.size, block.trace_variance, block.upper_skew, block.lower_skew) == pytest.approx((2, 6.0, 0.4, 0.2))
+    assert block.cell_variance == noise.cell_variance
+
+
+# --- whole matrices -----------------------------------------------------------------------------------------------------------
+
+
+def from_eigen(values: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+    return vectors @ np.diag(values) @ vectors.T
+
+
+def test_each_repair_of_a_gram_matrix() -> None:
+    rng = np.random.default_rng(1)
+    law = gaussian(4, 2.0, 1.0, None, None).law()
+    noise = SpectralNoise.of(law)
+    for upper, lower in ((None, 0.0), (8.0, 0.0), (40.0, 0.0), (None, 9.0)):
+        half = rng.normal(size=(4, 4)) * 3
+        gram = (half + half.T) / 2 + np.diag([9.0, 4.0, 1.0, 0.0]) - lower * np.eye(4)
+        values, vectors = np.linalg.eigh(gram)
+        cap = math.inf if upper is None else upper
+        trace = min(max(values.sum(), 0.0), cap)
+        largest = min(max(values.sum(), 0.0) + 2 * math.sqrt(noise.trace_variance), cap)
+        shrunk = trace / 4 + plain.pooled(values - values.mean(), noise.energy, largest)
+        expected = {
+            Repair.NONE: values,
+            Repair.CLIP: np.clip(values, 0, cap),
+            Repair.SHIFT: values - min(values[0], 0),
+            Repair.NOISE_SHIFT: values + (max(law.gram_bound(0.05), -values[0]) if values[0] < 0 else 0),
+            Repair.SHRINK: plain.at_most(shrunk, upper),
+            Repair.ROTATION_INVARIANT: plain.at_most(plain.rotation_invariant(values, noise), upper),
+            Repair.SPECTRAL: plain.bulk_and_outliers(values, noise, upper, 0.3),
+        }
+        for repair, repaired in expected.items():
+            found = repair_gram(gram, law, repair, upper, 0.3)
+            np.testing.assert_allclose(found, from_eigen(repaired, vectors), err_msg=repair, **EXACT)
+        np.testing.assert_allclose(
+            repair_gram(gram, None, Repair.SHRINK, upper), from_eigen(np.clip(values, 0, cap), vectors)
+        )
+    sure = np.diag([1.0, 2.0, 3.0, 4.0])
+    for repair in (Repair.SHIFT, Repair.NOISE_SHIFT):
+        np.testing.assert_array_equal(repair_gram(sure, law, repair, None), sure)
+    np.testing.assert_allclose(repair_gram(np.diag([0.5, 2.0, 3.0, 4.0]), law, Repair.SHIFT, None)[0, 0], 0.5)
+
+
+def test_moments_are_repaired_about_their_mean() -> None:
+    rng = np.random.default_rng(2)
+    rows = rng.uniform(-0.4, 0.4, (50, 3)) + [0.1, 0.2, -0.1]
+    law = gaussian(3, 0.5, 0.25, 2.0, None).law()
+    box = np.full(3, -0.5), np.full(3, 0.5)
+    total = rows.sum(axis=0) + [30.0, 0.0, -3.0]
+    half = rng.normal(size=(3, 3))
+    gram = rows.T @ rows + half + half.T
+    for center in (None, np.array([0.05, 0.0, 0.1])):
+        origin = np.zeros(3) if center is None else center
+        for repair in (Repair.NONE, Repair.CLIP, Repair.SPECTRAL, Repair.AUTO):
+            mean = total / 50
+            if repair is not Repair.NONE:
+                inside = np.clip(origin + mean, *box)
+                mean = inside / max(1.0, np.linalg.norm(inside)) - origin
+            about = mean if center is None else total / 50
+            spread = gram - 50 * np.outer(about, about)
+            expected = gram
+            if repair is not Repair.NONE:
+                values, vectors = np.linalg.eigh(spread)
+                noise = SpectralNoise.of(law.about(-mean))
+                values = (
+                    np.clip(values, 0, 50) if repair is Repair.CLIP else plain.bulk_and_outliers(values, noise, 50, 0.0)
+                )
+                expected = from_eigen(values, vectors) + 50 * np.outer(mean, mean)
+            if repair is Repair.AUTO:
+                expected = clipped_to_bounds(mean, expected, 50, box, origin)
+            found = repair_moments(50, total, gram, law, repair, box=box, center=center)
+            np.testing.assert_allclose(found[0], mean, **EXACT)
+            np.testing.assert_allclose(found[1], expected, **EXACT)
+    without = repair_moments(50, None, gram, law, Repair.SPECTRAL, box=box)
+    values, vectors = np.linalg.eigh(gram)
+    expected = from_eigen(plain.bulk_and_outliers(values, SpectralNoise.of(law), 50, 0.2), vectors)
+    assert without[0] is None
+    np.testing.assert_allclose(without[1], expected, **EXACT)
+    unbounded = repair_moments(50, None, gram * 9, law, Repair.CLIP, box=None)[1]
+    np.testing.assert_allclose(unbounded, from_eigen(np.maximum(values * 9, 0), vectors), **EXACT)
+
+
+def clipped_to_bounds(mean: Any, gram: np.ndarray, count: int, box: Any, origin: np.ndarray) -> np.ndarray:
+    """(u − μ)(μ − l), entry by entry."""
+    spread, position = gram / count - np.outer(mean, mean), origin + mean
+    ends = zip(box[0], position, box[1], strict=True)
+    most = [max((upper - at) * (at - lower), 0.0) for lower, at, upper in ends]
+    shares = [math.sqrt(m / v) if v > m else 1.0 for m, v in zip(most, np.diag(spread), strict=True)]
+    return count * (spread * np.outer(shares, shares) + np.outer(mean, mean))
+
+
+def test_variances_are_clipped_to_bounds() -> None:
+    box, origin = (np.array([-1.0, -1.0, 0.0]), np.ones(3)), np.array([0.0, 0.2, 0.1])
+    mean = np.array([0.9, 0.1, 0.3])
+    spread = np.array([[0.5, 0.2, 0.1], [0.2, 0.4, 0.0], [0.1, 0.0, 0.3]])
+    gram = 7 * (spread + np.outer(mean, mean))
+    found = _clip_to_bounds(mean, gram, 7, box, origin)[1]
+    np.testing.assert_allclose(found, clipped_to_bounds(mean, gram, 7, box, origin))
+    assert found[0, 0] < gram[0, 0]
+    assert found[1, 1] == pytest.approx(gram[1, 1])
+    assert found[2, 2] < gram[2, 2]
+    assert _clip_to_bounds(mean, gram, 7, (-9 * np.ones(3), 9 * np.ones(3)), None)[1] is gram
+    for missing in ((None, gram, 7, box), (mean, gram, None, box), (mean, gram, 7, None)):
+        assert _clip_to_bounds(*missing, origin)[1] is gram
+
+
+@pytest.mark.parametrize(("count", "variance", "expected"), [(0.2, 0.09, 1.0), (3.0, 16.0, 4.0), (30.0, 16.0, 30.0)])
+def test_counts_are_floored_by_their_noise(count: float, variance: float, expected: float) -> None:
+    law = gaussian(2, 1.0, 1.0, 1.0, variance).law()
+    assert repairs.floored_count(count, law) == pytest.approx(expected)
+    assert repairs.floored_count(count, None) == max(1.0, count)
+    message = repairs.few_rows_message(count, law)
+    assert (message is not None) == (count < 10 * math.sqrt(variance))
+    assert repairs.few_rows_message(10 * math.sqrt(variance), law) is None
+    assert repairs.few_rows_message(None, law) is None
+
+
+# --- levels -------------------------------------------------------------------------------------------------------------------
+
+
+def noisy_levels(rng: np.random.Generator) -> tuple[CompletedLevels, np.ndarray]:
+    """A noisy covariance of one-hot rows, with what is missing beside it."""
+    wild = rng.random() < 0.5
+    mean = possible_mean(rng.normal(0.3, 0.3, D), CONSTRAINTS)
+    levels = CompletedLevels.of(CONSTRAINTS, mean)
+    half = rng.normal(scale=0.4 if wild else 0.05, size=(D, D))
+    variances = np.diag(rng.uniform(0.0 if wild else 0.05, 0.3, D))
+    return levels, levels.extended(half + half.T + variances)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_covariances_become_possible_as_derived(seed: int) -> None:
+    levels, extended = noisy_levels(np.random.default_rng(seed))
+    np.testing.assert_allclose(
+        possible_covariance(extended, levels), plain.possible_covariance(extended, levels), **EXACT
+    )
+
+
+def test_levels_are_completed() -> None:
+    mean = np.array([0.5, 0.3, 0.2, 0.1, 0.2, 0.3, 0.4, 0.25, 0.25, -0.2, 0.0])
+    levels = CompletedLevels.of(CONSTRAINTS, mean)
+    assert [column.features.tolist() for column in levels.columns] == [[0, 1, 2], [4, 5, 11], [7, 8, 12]]
+    np.testing.assert_allclose(
+        np.concatenate([column.shares for column in levels.columns]), [0.5, 0.3, 0.2, 0.2, 0.3, 0.5, 0.25, 0.25, 0.5]
+    )
+    assert levels.single.tolist() == [3, 6, 9, 10]
+    assert levels.free.tolist() == [3, 10]
+    assert levels.flags.tolist() == [6, 9]
+    assert [column.features[-1] for column in levels.hidden] == [11, 12]
+    np.testing.assert_allclose(levels.flag_variances, [1 - 0.16, 1 - 0.04])
+    rows = np.random.default_rng(0).normal(size=(20, D))
+    whole = np.column_stack([rows, -rows[:, 4] - rows[:, 5], -rows[:, 7] - rows[:, 8]])
+    np.testing.assert_allclose(levels.extended(rows.T @ rows), whole.T @ whole, **EXACT)
+    cells = np.arange(1.0, 1.0 + D * D).reshape(D, D)
+    cells = cells + cells.T
+    found = levels.extended_variances(cells)
+    assert found[11, 3] == cells[4, 3] + cells[5, 3]
+    assert found[11, 12] == cells[np.ix_([4, 5], [7, 8])].sum()
+    np.testing.assert_array_equal(found[:D, :D], cells)
+
+
+def test_margins_and_means() -> None:
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        joint, rows, columns = rng.normal(0.1, 0.2, (3, 2)), rng.dirichlet(np.ones(3)), rng.dirichlet(np.ones(2))
+        np.testing.assert_allclose(
+            _with_margins(joint, rows, columns), plain.with_margins(joint, rows, columns), **EXACT
+        )
+        shares = rng.normal(0.3, 0.5, 4)
+        expected = plain.at_most(shares, 1.0)
+        np.testing.assert_allclose(level_shares(shares, complete=False), expected, **EXACT)
+        lifted = plain.at_most(shares + 9.0, 1.0)
+        np.testing.assert_allclose(level_shares(shares, complete=True), lifted, **EXACT)
+    mean = np.array([0.5, 0.9, -0.3, 1.7, 0.8, 0.8, -1.5, 0.1, 0.2, 0.4, -0.2])
+    expected = mean.copy()
+    expected[:3], expected[3], expected[4:6], expected[6] = [0.3, 0.7, 0.0], 1.0, [0.5, 0.5], -1.0
+    np.testing.assert_allclose(possible_mean(mean, CONSTRAINTS), expected, **EXACT)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_second_moments_become_possible_as_derived(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    constraints = Constraints.of(SCHEMA, mean=False)
+    half = rng.normal(size=(D, D))
+    gram = half @ half.T * 3 + rng.normal(scale=2.0) * np.eye(D)
+    if seed % 2:
+        gram[1, 1] = -1.0
+    for count in (None, 60.0, 10.0):
+        expected = plain.second_moment(gram, count, constraints, level_shares)
+        np.testing.assert_allclose(possible_second_moment(gram, count, constraints), expected, **EXACT)
+
+
+# --- the structured repair, step by step --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.02, 0.3])
+def test_posteriors_are_those_of_the_mixture(noise: float) -> None:
+    rng = np.random.default_rng(4)
+    scales = np.where(rng.random(40) < 0.2, 0.0, rng.uniform(0.1, 0.6, 40))
+    cells, variances = rng.normal(scale=0.1, size=40), noise**2 * rng.uniform(0.5, 2.0, 40)
+    for found, expected in zip(
+        _posterior_moments(cells, variances, scales), plain.posterior(cells, variances, scales), strict=True
+    ):
+        np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-12)
+
+
+VARIANCES = CellVariances(3.0, 2.0, np.linspace(0.5, 1.5, D))
+RNG = np.random.default_rng(5)
+HALF = RNG.normal(scale=20, size=(D, D))
+NOISY = NoisySums(80.0, RNG.normal(10.0, 5.0, D), HALF + HALF.T, RNG.uniform(1, 4, D))
+
+
+def test_noise_on_covariances_is_that_of_cells_and_means() -> None:
+    mean, relative = NOISY.sum / 80, np.linspace(0.5, 1.5, D)
+    for projected in (False, True):
+        found = _cell_variances(NOISY, mean, VARIANCES, CONSTRAINTS, projected=projected)
+        left = np.ones(D)
+        left[:3] = 2 / 3 if projected else 1.0
+        for i in range(D):
+            for j in range(D):
+                cells = 2.0 * relative[i] * relative[j] * left[i] * left[j]
+                means = mean[i] ** 2 * NOISY.sum_variance[j] + mean[j] ** 2 * NOISY.sum_variance[i]
+                assert found[i, j] == pytest.approx((cells + means) / 6400)
+
+
+def test_mean_variances_of_cells_are_those_of_the_law() -> None:
+    law = gaussian(D, 2.0, 0.5, None, None).law()
+    found = CellVariances.of(law, 3.0)
+    assert (found.diagonal, found.off_diagonal) == pytest.approx((2.0 * 81, 0.5 * 81))
+    one = CellVariances.of(gaussian(1, 2.0, 0.5, None, None).law(), 1.0)
+    assert (one.diagonal, one.off_diagonal) == pytest.approx((2.0, 1.0))
+    np.testing.assert_array_equal(found.each(3), np.ones(3))
+    assert found.of_block(CONSTRAINTS.blocks[1]) == 1.0
+    assert VARIANCES.of_block(CONSTRAINTS.blocks[1]) == pytest.approx(0.9)
+    assert relative_noise(CONSTRAINTS) is None
+    heavier = Constraints.of(Schema(Numeric("a", 0, 1, weight=2.0), Numeric("b", 0, 1)), mean=True)
+    relative = relative_noise(heavier)
+    assert relative is not None
+    assert heavier.row_norm is not None
+    np.testing.assert_allclose(relative, (heavier.units / heavier.row_norm) ** 2)
+
+
+def test_shares_are_steadied_by_james_and_stein() -> None:
+    schema = Schema(Categorical("a", list("abcde")), Categorical("b", list("xyz")), Numeric("c", 0, 1))
+    constraints = Constraints.of(schema, mean=True)
+    mean = np.array([0.5, 0.2, 0.1, 0.1, 0.1, 0.6, 0.3, 0.1, 0.0])
+    for variance in (0.5, 40.0, 4000.0):
+        noisy = NoisySums(40.0, mean * 40, np.zeros((9, 9)), variance * np.arange(1.0, 10.0))
+        deviations = mean[:5] - 0.2
+        kept = max(0.0, 1 - 2 * variance * 3.0 / 1600 / (deviations @ deviations))
+        expected = mean.copy()
+        expected[:5] = 0.2 + kept * deviations
+        np.testing.assert_allclose(_steadied(mean, noisy, constraints), expected, **EXACT)
+
+
+def test_a_flag_of_fractions_is_dropped_from_six_deviations_on() -> None:
+    law = gaussian(D, 3.0, 2.0, 1.0, 5.0).law()
+    for origin in (np.zeros(D), np.full(D, 0.3)):
+        for tolerance in (0.1, 1e-4):
+            of_sums = 0.09 * NOISY.sum_variance[6] if origin.any() else 0.0
+            about = origin[6]
+            variance = 3.0 * VARIANCES.each(D)[6] ** 2 + 4 * of_sums + (1 - about**2) ** 2 * 5.0
+            most = 6 * math.sqrt(variance) + 1 + tolerance * 80
+            for short, kept in ((most - 1e-6, True), (most + 1e-6, False)):
+                gram = NOISY.gram.copy()
+                gram[6, 6] = 80 - short - 2 * about * NOISY.sum[6] - 80 * about**2
+                gram[9, 9] = 80 - 2 * about * NOISY.sum[9] - 80 * about**2
+                found = _without_fractions(replace(NOISY, gram=gram), law, VARIANCES, CONSTRAINTS, origin, tolerance)
+                assert found.flags == ((6, 9) if kept else (9,))
+
+
+def test_single_features_are_repaired_alone() -> None:
+    single, law, about = np.array([3, 6, 9, 10]), gaussian(D, 3.0, 1.5, 2.0, None).law(), NOISY.sum / 80
+    spread = NOISY.gram[np.ix_(single, single)] - 80 * np.outer(about[single], about[single])
+    values, vectors = np.linalg.eigh(spread / 4.0)
+    noise = SpectralNoise.of(law.about(-about / 2.0).restricted(single.tolist()))
+    expected = from_eigen(plain.bulk_and_outliers(values, noise, 80 * 4 / 4.0, 0.0), vectors) * 4.0 / 80
+    np.testing.assert_allclose(_spectral(NOISY, single, about, law, 2.0), expected, **EXACT)
+    assert _spectral(NOISY, single[:0], about, law, 2.0).shape == (0, 0)
+
+
+def test_dependence_shrinks_by_kinds_of_pairs_and_margins_agree() -> None:
+    rng = np.random.default_rng(6)
+    levels = CompletedLevels.of(CONSTRAINTS, possible_mean(rng.uniform(0.1, 0.4, D), CONSTRAINTS))
+    size = D + 2
+    half = rng.normal(scale=0.1, size=(size, size))
+    spread, of_cells = half + half.T, np.outer(rng.uniform(0.02, 0.1, size), np.ones(size))
+    of_cells = of_cells * of_cells.T
+    of_single = np.diag([0.2, 0.3, 0.4, 0.1]) + 0.01
+    deviations = _deviations(np.diag(of_single), levels)
+    shares = np.zeros(size)
+    for column in levels.columns:
+        shares[column.features] = column.shares
+    expected = np.sqrt(shares * (1 - shares))
+    expected[[3, 10]] = np.sqrt(np.diag(of_single)[[0, 3]])
+    expected[levels.flags] = np.sqrt(levels.flag_variances)
+    np.testing.assert_allclose(deviations, expected, **EXACT)
+    column_of = {f: 3 * k + 100 for k, column in enumerate(levels.columns) for f in column.features.tolist()}
+    kind = dict.fromkeys(column_of, "level") | {3: "single", 10: "single", 6: "flag", 9: "flag"}
+    pairs: dict[frozenset[str], list[tuple[int, int]]] = {}
+    for i in range(size):
+        for j in range(i + 1, size):
+            if column_of.get(i, i) != column_of.get(j, j):
+                pairs.setdefault(frozenset((kind[i], kind[j])), []).append((i, j))
+    plainly, uncertain = np.zeros((size, size)), np.zeros((size, size))
+    plainly[np.ix_(levels.single, levels.single)] = of_single
+    for kinds, of_kind in pairs.items():
+        if kinds == {"single"}:
+            continue
+        i, j = map(list, zip(*of_kind, strict=True))
+        means, variances = plain.posterior(spread[i, j], of_cells[i, j], deviations[i] * deviations[j])
+        if "level" not in kinds:
+            means = (means + plainly[i, j]) / 2
+        plainly[i, j] = plainly[j, i] = means
+        uncertain[i, j] = uncertain[j, i] = variances
+    estimate, uncertainty = _shrunk_to_independence(spread, of_cells, of_single, deviations, levels)
+    np.testing.assert_allclose(estimate, plainly, rtol=1e-7, atol=1e-12)
+    np.testing.assert_allclose(uncertainty, uncertain, rtol=1e-6, atol=1e-12)
+    for _ in range(5):
+        for column in levels.columns:
+            for f in range(size):
+                weights = uncertain[f, column.features]
+                if weights.sum() > 0:
+                    cells = plainly[f, column.features] - weights * plainly[f, column.features].sum() / weights.sum()
+                    plainly[f, column.features] = cells
+            plainly[column.features] = plainly[:, column.features].T
+    _make_margins_agree(estimate, uncertainty, levels)
+    np.testing.assert_allclose(estimate, plainly, rtol=1e-6, atol=1e-9)
+
+
+def test_a_law_about_another_center_reaches_every_repair() -> None:
+    law = gaussian(3, 2.0, 1.0, 4.0, 9.0).law()
+    assert isinstance(law, NoiseLaw)
+    assert repairs.exact_law(law) is law
+    assert repairs.exact_law(replace(law, caveats=("linearized",))) is None
+    assert repairs.exact_law(None) is None
+
+
+def test_an_implied_count_weighs_every_pair_of_complete_blocks() -> None:
+    schema = Schema(
+        Categorical("a", list("xyz")), Categorical("b", ["p", "q"]), Numeric("c", 0, 1), Categorical("d", list("uvwx"))
+    )
+    constraints, relative = Constraints.of(schema, mean=True), np.linspace(0.5, 1.4, 10)
+    half = np.random.default_rng(8).normal(20.0, 4.0, (10, 10))
+    gram = half + half.T
+    blocks = [(0, 3), (3, 5), (6, 10)]
+    for cells, q in ((CellVariances(3.0, 2.0, relative), relative), (CellVariances(3.0, 0.5), np.ones(10))):
+        weights, counts = [], []
+        for place, (start, stop) in enumerate(blocks):
+            weights.append(1 / ((stop - start) * 3.0 * q[start] ** 2))
+            counts.append(np.trace(gram[start:stop, start:stop]))
+            for low, high in blocks[:place]:
+                weights.append(1 / ((stop - start) * (high - low) * cells.off_diagonal * q[start] * q[low]))
+                counts.append(gram[start:stop, low:high].sum())
+        assert implied_count(gram, cells, constraints) == pytest.approx(np.average(counts, weights=weights))
+    assert implied_count(gram, cells, Constraints.of(Schema(Numeric("c", 0, 1)), mean=True)) is None
+
+
+def test_a_count_about_the_center_is_weighed_with_traces_and_flags() -> None:
+    relative = np.linspace(0.5, 1.5, D)
+    for of_count, sums, scale in ((400.0, NOISY, 1.0), (4.0, NOISY, 1.0), (1e6, replace(NOISY, count=-500.0), 1e4)):
+        cell = 2.0 * scale
+        variances = CenteredVariances(CellVariances(2 * cell, cell, relative), 3.0, of_count)
+        # The trace of a block about its center is n(1 − 1/k), of noise variance 2·cell·(k − 1)q²; a flag's square is n.
+        found = [(sums.count, of_count)]
+        found.append((np.trace(sums.gram[:3, :3]) / (2 / 3), 2 * cell * 2 * relative[0] ** 2 / (2 / 3) ** 2))
+        found += [(sums.gram[f, f], 2 * cell * relative[f] ** 2) for f in (6, 9)]
+        precision = sum(1 / variance for _, variance in found)
+        count = sum(value / variance for value, variance in found) / precision
+        expected = max(1.0, count, math.sqrt(1 / precision))
+        assert _count_about_center(sums, variances, CONSTRAINTS) == pytest.approx(expected)
