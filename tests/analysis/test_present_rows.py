@@ -11,7 +11,7 @@ import pytest
 import scipy
 
 import dpmoments as dpm
-from dpmoments.analysis.present_rows import PresentRows
+from dpmoments.analysis.group_sums import PresentRows
 
 RULE: Any = "available"
 SCHEMA = dpm.Schema(

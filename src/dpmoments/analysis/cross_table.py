@@ -16,8 +16,7 @@ from dpmoments.analysis.answers import Answer, Column, confidence_level, in_floa
 from dpmoments.analysis.clipping import describe_clipping
 from dpmoments.analysis.confidence import Quantiles, format_probability, score_test
 from dpmoments.analysis.functionals import LocalMoments, bilinear, describe_law
-from dpmoments.analysis.group_sums import Levels, whole_counts
-from dpmoments.analysis.present_rows import PresentRows
+from dpmoments.analysis.group_sums import Levels, PresentRows, whole_counts
 from dpmoments.analysis.released import Released, cautions_by_code
 from dpmoments.analysis.resolvability import decided, not_clear
 from dpmoments.foundation.arrays import FloatArray, IntegerArray

@@ -22,8 +22,7 @@ from dpmoments.analysis.answers import (
 from dpmoments.analysis.clipping import describe_clipping
 from dpmoments.analysis.confidence import deviations_for, fieller_interval
 from dpmoments.analysis.functionals import describe_law
-from dpmoments.analysis.group_sums import GroupSums, Levels
-from dpmoments.analysis.present_rows import PresentRows
+from dpmoments.analysis.group_sums import GroupSums, Levels, PresentRows
 from dpmoments.analysis.released import Released, cautions_by_code, chosen_features
 from dpmoments.analysis.resolvability import (
     NOT_CLEAR_NOISE,

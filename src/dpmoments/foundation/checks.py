@@ -36,11 +36,10 @@ def check_at_least(parameter: str, value: Any, least: int = 1) -> None:
         raise InputValueError.of("too-small", parameter=parameter, value=value, least=least)
 
 
-def check_between(parameter: str, value: float, least: float, most: float, *, whole: bool = False) -> None:
-    """Raise ValueError unless a number is finite and in a range, and whole if that is asked."""
-    if not (_is_real(value) and least <= value <= most and not (whole and value % 1)):
-        code = "not-whole-between" if whole else "not-between"
-        raise InputValueError.of(code, parameter=parameter, value=value, least=least, most=most)
+def check_between(parameter: str, value: float, least: float, most: float) -> None:
+    """Raise ValueError unless a number is finite and in a range."""
+    if not (_is_real(value) and least <= value <= most):
+        raise InputValueError.of("not-between", parameter=parameter, value=value, least=least, most=most)
 
 
 def check_one_of(parameter: str, value: object, choices: Collection[Any], **more: Any) -> None:

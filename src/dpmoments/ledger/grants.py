@@ -97,10 +97,10 @@ class Amount:
         return self.describe()
 
 
-def no_more(loss: float, digits: int = 6) -> str:
-    """Format a loss to significant digits, rounded down."""
-    rounded = Context(prec=digits, rounding=ROUND_FLOOR).create_decimal(repr(float(loss)))
-    return f"{float(rounded):.{digits}g}"
+def no_more(loss: float) -> str:
+    """Format a loss to six significant digits, rounded down."""
+    rounded = Context(prec=6, rounding=ROUND_FLOOR).create_decimal(repr(float(loss)))
+    return f"{float(rounded):.6g}"
 
 
 def upward(number: Fraction) -> float:

@@ -14,7 +14,6 @@ REFUSALS: Mapping[str, str] = MappingProxyType(
         "array-not-finite": "{parameter} holds NaN or infinity: use finite numbers",
         "array-of-other-shape": "{parameter} has shape {shape}: give {expected:phrase}",
         "not-above": "{parameter}={value!r} must be above {least:g}",
-        "not-whole-between": "{parameter}={value!r} must be a whole number from {least:,} to {most:,}",
         "shapes-differ": "{first} has shape {shape} and {second} {other_shape}, which do not fit each other",
         "no-root": "no root of the function was found between {low!r} and {high!r}",
         "root-not-a-number": "the function is not a number at {x!r}, so no root can be found",

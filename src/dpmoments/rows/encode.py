@@ -137,13 +137,10 @@ def largest_block(schema: Schema, *, whole_rows: bool = False) -> int:
     return dense_rows_at_a_time(sum(widths))
 
 
-def encode_columns(
-    columns: Mapping[str, Any], schema: Schema, *, mean: bool, memory: BlockMemory | None = None
-) -> FloatArray:
+def encode_columns(columns: Mapping[str, Any], schema: Schema, *, mean: bool) -> FloatArray:
     """Encode equally long columns as rows, shape (n, d); dropped rows are NaN throughout."""
-    # Rows have norm ≤ 1, up to rounding, if the schema bounds every column and its row norm is the default. With
-    # `memory` the next batch overwrites them.
-    return encode_levels(columns, schema, LevelLayout.of(schema, mean=mean), memory).encoded()
+    # Rows have norm ≤ 1, up to rounding, if the schema bounds every column and its row norm is the default.
+    return encode_levels(columns, schema, LevelLayout.of(schema, mean=mean)).encoded()
 
 
 def encode_levels(

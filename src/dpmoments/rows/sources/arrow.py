@@ -54,13 +54,11 @@ class ArrowSource(LocalSource["pa.RecordBatch"]):
     def written_cells(self, part: pa.RecordBatch, name: str) -> Any:
         return part.column(name)
 
-    def sliced(
-        self, batches: Any, where: str | Path, columns: Sequence[str] = (), why: Message = DAMAGED_FILE
-    ) -> Iterator[pa.RecordBatch]:
+    def sliced(self, batches: Any, where: str | Path, why: Message = DAMAGED_FILE) -> Iterator[pa.RecordBatch]:
         """Iterate over record batches, cut to at most the encoding batch size."""
         step = self.largest_part
         following = partial(next, iter(batches), None)
-        while (batch := read_quietly(following, where, why, columns=columns)) is not None:
+        while (batch := read_quietly(following, where, why)) is not None:
             for start in range(0, batch.num_rows, step):
                 yield batch.slice(start, step)
 
