@@ -176,24 +176,43 @@ def test_a_search_shows_proofs_after_pages_that_say_how() -> None:
 
 
 def test_each_class_and_function_of_the_reference_has_a_page() -> None:
-    """The list on a page of ``docs/api`` takes the place of its directives; no two pages differ in the case of letters alone."""
+    """The list on a page of ``docs/api`` takes the place of its directives."""
     from types import SimpleNamespace
 
-    from tools.documentation.reference_pages import listed, on_page_markdown
+    from tools.documentation.reference_pages import DIRECTIVE, listed, on_page_markdown, reference
 
-    pages = [f"api/{path.name}" for path in (DOCS / "api").glob("*.md")]
-    entries = {page: listed(page) for page in pages}
-    every = [entry for found in entries.values() for entry in found]
-    assert len({entry.page.lower() for entry in every}) == len(every) > 80
+    entries = {page: listed(page) for page in reference()}
     assert {entry.name for entry in entries["api/releases.md"]} > {"release", "load", "Receipt"}
+    assert {entry.name for entry in entries["api/analyses/ols.md"]} > {"FittedLine", "Predictions"}
     assert "sample_bingham" in {entry.name for entry in entries["api/building-blocks.md"]}
     for page, found in entries.items():
         text = (DOCS / page).read_text(encoding="utf-8")
         file = SimpleNamespace(file=SimpleNamespace(src_uri=page))
         shown = on_page_markdown(text, file, {"docs_dir": str(DOCS)})
-        assert ("::: " in shown) == ("::: " in text and not found)
-        assert all(entry.line in shown for entry in found)
+        assert not DIRECTIVE.search(shown)
+        assert all(entry.line(page) in shown for entry in found)
         assert ":func:" not in shown
+
+
+def test_each_method_of_the_reference_has_a_page() -> None:
+    """A class lists its methods, and no two pages differ in the case of letters alone."""
+    from tools.documentation.reference_pages import in_place, listed, reference
+    from tools.documentation.reference_pages import pages as generated
+
+    pages = dict(generated())
+    assert len({name.lower() for name in pages}) == len(list(generated())) > 300
+    for source in reference():
+        for entry in [*listed(source), *in_place(source)]:
+            shown = entry.directive(2, source)
+            for method in entry.methods:
+                assert f"::: {method.path}\n" in pages[method.page]
+                assert method.line(source) in shown
+    assert {f"api/ledger/class-ledger/{name}.md" for name in public_methods(dpm.Ledger)} <= set(pages)
+    assert {f"api/moment-release/class-momentrelease/{name}.md" for name in ("save", "with_repair")} <= set(pages)
+
+
+def public_methods(found: type) -> list[str]:
+    return [name for name, value in vars(found).items() if name[0] != "_" and inspect.isfunction(value)]
 
 
 def test_the_evidence_site_can_be_checked() -> None:

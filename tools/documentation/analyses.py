@@ -53,8 +53,10 @@ def page(name: str) -> str:
     if "figure" in text:
         lines += ["", f"![{text['asks']}](../../images/{text['figure']})"]
     lines += ["", f"::: {function.__module__}.{function.__name__}", OPTIONS.rstrip()]
+    if "answers" in text:
+        lines += ["", "## What it returns"]
     for answer in text.get("answers", ()):
-        lines += ["", f"::: {answer}", OPTIONS.rstrip()]
+        lines += ["", f"::: {answer}"]
     return "\n".join(lines) + "\n"
 
 
