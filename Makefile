@@ -39,7 +39,7 @@ test-slow: $(STAMP)
 	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist worksteal -m "slow or hypothesis" --hypothesis-profile=default
 
 # The wheel in an environment of its own, with every library at the oldest version that pyproject.toml declares, or at the newest there is:
-# what reads tables, what makes releases, what is done with them, and every example in a docstring. `make test-newest PYTHON=python3.14` for one Python of several.
+# what reads tables, what makes releases, what is done with them, and every example in a docstring. `make test-newest PYTHON=python3.13` for one Python of several.
 test-oldest test-newest: test-%:
 	rm -rf .$* && $(PYTHON) -m venv .$*/venv
 	.$*/venv/bin/python -m pip install --quiet --upgrade 'pip>=25.1'

@@ -560,10 +560,23 @@ def test_deep_values(saved: Path) -> None:
     document["content"]["diagnostics"] = {"a": deep}
     saved.write_text(signed(document))
     assert dpm.load(saved).diagnostics["a"] == deep
+    parsed = []
     for depth in (200, 800, 5_000, 50_000):  # too deep to read, to check or to restore: never an error of another kind
         saved.write_text(signed(document).replace("[" * 101, "[" * depth).replace("]" * 101, "]" * depth))
-        with refused("file-changed" if depth < 5_000 else "file-damaged", path=str(saved)):
+        parsed.append(_can_be_parsed(saved))
+        with refused("file-changed" if parsed[-1] else "file-damaged", path=str(saved)):
             dpm.load(saved)
+    assert parsed[:2] == [True, True]
+    assert not parsed[-1]
+
+
+def _can_be_parsed(path: Path) -> bool:
+    """Python 3.13 parses deeper lists than 3.11."""
+    try:
+        json.loads(path.read_text())
+    except RecursionError:
+        return False
+    return True
 
 
 @pytest.mark.parametrize(

@@ -217,7 +217,7 @@ class ColumnTable:
     def n_rows(self) -> int:
         return len(next(iter(self.columns.values()), ()))
 
-    def cells(self, name: str, part: slice = slice(None)) -> Any:
+    def cells(self, name: str, part: slice = slice(0, None)) -> Any:  # narwhals 2.0 refuses slice(None)
         """Return the values of some rows of a column: an Arrow array, or an array of Python objects."""
         column = self.columns[name][part]
         return series_cells(column, name) if isinstance(column, nw.Series) else _array_cells(column, name)
