@@ -242,6 +242,82 @@ def of_people() -> dpm.MomentRelease:
     return dpm.release(frame, COLUMNS, rho=1.0, privacy_unit=unit, insecure_seed=9)
 
 
+def fake(rows: float, share: float | None, **facts: Any) -> Any:
+    shares = None if share is None else np.array([share, 1.0])
+    both = None if share is None else np.array([[share, share], [share, 1.0]])
+    return SimpleNamespace(n_rows=rows, present=shares, both_present=both, **facts)
+
+
+def test_shares_and_centers_of_tables_are_weighted_by_their_rows() -> None:
+    parts = (fake(100.0, 0.5, center=np.array([1.0, 0.0])), fake(300.0, 0.9, center=np.array([3.0, 4.0])))
+    of_all: Any = SimpleNamespace(parts=parts)
+    expected = (100 * 0.5 + 300 * 0.9) / 400
+    np.testing.assert_allclose(pooling.PooledRelease.present.fget(of_all), [expected, 1.0])
+    both = pooling.PooledRelease.both_present.fget(of_all)
+    np.testing.assert_allclose(both, [[expected, expected], [expected, 1.0]])
+    for complete in (fake(100.0, None), fake(300.0, None)):
+        some: Any = SimpleNamespace(parts=(parts[0], complete))
+        assert pooling.PooledRelease.present.fget(some) is None
+        assert pooling.PooledRelease.both_present.fget(some) is None
+    np.testing.assert_allclose(pooling._center_of_all(parts), [2.5, 3.0])
+    without = fake(1e6, 0.5, center=None)
+    np.testing.assert_allclose(pooling._center_of_all((without, *parts)), [2.5, 3.0])
+    assert pooling._center_of_all((without, without)) is None
+
+
+def test_the_largest_budget_has_the_largest_of_each_part() -> None:
+    budget = dpm.PrivacyBudget
+    for first, second, most in (
+        (budget.pure(1.0), budget.pure(2.0), budget.pure(2.0)),
+        (budget.zcdp(0.3), budget.zcdp(0.1), budget.zcdp(0.3)),
+        (budget.approximate(1.0, 1e-6), budget.approximate(2.0, 1e-9), budget.approximate(2.0, 1e-6)),
+    ):
+        assert pooling._largest([first, second]) == pooling._largest([second, first]) == most
+
+
+def test_a_pool_says_what_is_true_of_all_tables() -> None:
+    """The statement: rules of the schema once, then that of pooling, each table's cost, and each table's own rules."""
+    parts = [columns(0, dataset="north"), columns(1, dataset="south", insecure_seed=3), columns(2, dataset="west")]
+    pooled = dpm.pool(parts)
+    assert pooled.mechanism == "pooled"
+    assert pooled.mechanism_options == {}
+    assert pooled.details == {"mechanisms": ["matrix-laplace"] * 3}
+    assert pooled.noisy_count == pytest.approx(sum(part.noisy_count or 0.0 for part in parts))
+    assert pooled.repair == "auto"
+    assert not pooled.privacy.private
+    assert pooled.runs == tuple(parts)
+    rules, of_schema = pooled.privacy.rules, COLUMNS.rules
+    assert rules[: len(of_schema)] == of_schema
+    assert rules[len(of_schema)] == Message("pooled-tables", tables=3, neighbors="add_remove")
+    spent = rules[len(of_schema) + 1 : len(of_schema) + 4]
+    assert [said.code for said in spent] == ["pooled-part"] * 3
+    assert [said.facts["part"] for said in spent] == [("1:north",), ("2:south",), ("3:west",)]
+    own = [said for part in parts for said in part.privacy.rules if said not in of_schema]
+    assert [said.code for said in rules[len(of_schema) + 4 :]] == [said.code for said in own]
+    assert repr(pooled).startswith("PooledRelease(3 releases, ")
+    for one in parts:
+        assert dpm.pool([one]).privacy.private == one.privacy.private
+    rough = [
+        replace(one, privacy=replace(one.privacy, arithmetic=each))
+        for one, each in zip(parts, pooling.ARITHMETICS, strict=False)
+    ]
+    assert dpm.pool(rough).privacy.arithmetic == pooling.ARITHMETICS[len(rough) - 1]
+    assert dpm.pool(rough[::-1]).privacy.arithmetic == pooling.ARITHMETICS[len(rough) - 1]
+
+
+def test_noise_is_unknown_where_that_of_one_table_is() -> None:
+    parts = [columns(0, dataset="north"), columns(1, dataset="south")]
+    assert dpm.pool(parts).noise_model is not None
+    for place in (0, 1):
+        some = [replace(part, noise_model=None) if at == place else part for at, part in enumerate(parts)]
+        assert dpm.pool(some).noise_model is None
+    doubtful = [columns(0, dataset="north"), columns(1), columns(2)]
+    said = pooling._unchecked(tuple(doubtful))
+    assert said is not None
+    assert said.facts["names"] == tuple(part.origin.label for part in doubtful[1:])
+    assert pooling._unchecked((doubtful[1],)) is None
+
+
 # Refusals -------------------------------------------------------------------------------------------------------------
 
 

@@ -559,6 +559,7 @@ TESTS = {
     ),
     "releases/pooling": (
         "pooling",
+        "available_release",
         "coverage",
     ),
 }
