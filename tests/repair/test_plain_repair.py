@@ -12,6 +12,7 @@ import pytest
 from dpmoments import Boolean, Categorical, Numeric, Schema
 from dpmoments.noise.terms import NoiseLaw
 from dpmoments.repair import repair as repairs
+from dpmoments.repair.available_cases import _variances
 from dpmoments.repair.levels import CompletedLevels, _with_margins, level_shares, possible_covariance, possible_mean
 from dpmoments.repair.repair import Repair, _clip_to_bounds, repair_gram, repair_moments
 from dpmoments.repair.spectral import (
@@ -504,3 +505,14 @@ def test_a_count_about_the_center_is_weighed_with_traces_and_flags() -> None:
         count = sum(value / variance for value, variance in found) / precision
         expected = max(1.0, count, math.sqrt(1 / precision))
         assert _count_about_center(sums, variances, CONSTRAINTS) == pytest.approx(expected)
+
+
+def test_variances_of_products_need_no_index_where_both_are_zero() -> None:
+    """Var(aᵀ N b) of sparse a and b, against weights on every cell."""
+    rng, law = np.random.default_rng(9), gaussian(4, 3.0, 2.0, 1.0, 5.0).law()
+    first, second = rng.normal(size=(12, 5)), rng.normal(size=(12, 5)).round(0)
+    first[rng.random((12, 5)) < 0.5] = 0.0
+    first[0], second[0] = np.eye(5)[1], np.eye(5)[0]
+    whole = np.einsum("ki,kj->kij", first, second)
+    expected = law.variance(None, (whole + np.swapaxes(whole, 1, 2)) / 2.0)
+    np.testing.assert_allclose(_variances(law, first, second), expected, **EXACT)

@@ -523,6 +523,7 @@ TESTS = {
         "center_of_levels",
     ),
     "repair/available_cases": (
+        "plain_repair",
         "available_release",
         "present_rows",
     ),
@@ -554,6 +555,7 @@ TESTS = {
         "forecast",
     ),
     "plots/": (
+        "parts_of_pictures",
         "drawn_numbers",
         "plots",
     ),

@@ -1,0 +1,641 @@
+"""Parts of pictures by themselves, on numbers made for them: limits, places of labels, shapes, scales, sizes asked for."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from types import SimpleNamespace
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.colors import Normalize, to_hex
+from matplotlib.figure import Figure
+
+import dpmoments as dpm
+from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE, NOT_CLEAR_ROWS
+from dpmoments.plots import canvas, components, intervals, matrices, steps
+from dpmoments.plots.accessor import MeanPlots, ReleasePlots
+from dpmoments.plots.canvas import StandIns, captioned, entitle, fonts_of_reader, label, room_for_labels, sized
+from dpmoments.plots.intervals import _draw_intervals, _IntervalLine, _limits, _privacy_part, _times
+from dpmoments.plots.matrices import NumberedCells, draw_matrix, with_color_bar
+from support.pictured_releases import release_of
+from support.said import refused
+
+mpl.use("Agg")
+NAN, INF = math.nan, math.inf
+
+
+def axes() -> Axes:
+    return Figure().subplots()
+
+
+def caption_of(ax: Axes) -> str:
+    return " ".join(text.get_text() for text in ax.texts if text.get_gid() == "caption").replace("\n", " ")
+
+
+# --- intervals ----------------------------------------------------------------------------------------------------------------
+
+
+def line(value: float, lower: float, upper: float, privacy: float = NAN, word: str = "") -> _IntervalLine:
+    return _IntervalLine(f"{value:g}", value, lower, upper, privacy, word)
+
+
+@pytest.mark.parametrize(
+    ("lines", "about", "ends"),
+    [
+        ([line(2, 1, 3)], None, (1, 3)),
+        ([line(2, 1, 3)], 0.0, (0, 3)),
+        ([line(2, 1, 3), line(9, -50, 50, word="x")], None, (1, 9)),
+        ([line(2, 1, 3), line(9.1, -50, 50, word="x")], None, (1, 3)),
+        ([line(2, 1, 3), line(-9, -50, 50, word="x")], None, (-9, 3)),
+        ([line(2, 1, 3), line(NAN, -50, 50, word="x")], None, (1, 3)),
+        ([line(9, -50, 40, word="x")], None, (-50, 40)),
+        ([line(9, -INF, 40, word="x")], None, (9, 40)),
+        ([line(5, NAN, NAN)], None, (5, 5)),
+    ],
+)
+def test_limits_leave_a_margin_of_fifteen_in_a_hundred(
+    lines: Any, about: float | None, ends: tuple[float, float]
+) -> None:
+    spread = (ends[1] - ends[0]) or abs(ends[1])
+    assert _limits(lines, about) == pytest.approx((ends[0] - 0.15 * spread, ends[1] + 0.15 * spread))
+
+
+def test_limits_of_nothing() -> None:
+    assert _limits([], None) == (-1.0, 1.0)
+    assert _limits([line(NAN, NAN, INF)], None) == (-1.0, 1.0)
+    assert _limits([line(0, NAN, NAN)], None) == pytest.approx((-0.15, 0.15))
+
+
+def test_privacy_has_its_share_of_half_a_width() -> None:
+    found = _privacy_part(
+        np.array([1.0, 1.0, -INF, 0.0]),
+        np.array([5.0, 5.0, 2.0, 8.0]),
+        np.array([3.0, 0.0, 1.0, 1.0]),
+        np.array([4.0, 1.0, 2.0, 0.0]),
+    )
+    np.testing.assert_allclose(found, [2.0 * 3.0 / 4.0, 0.0, NAN, NAN])
+    assert _times(3.0, 2.0) == 6.0
+    for deviation in (0.0, -1.0, NAN):
+        assert math.isnan(_times(3.0, deviation))
+
+
+def test_intervals_are_drawn_from_the_top() -> None:
+    lines = [
+        line(1.0, 0.0, 2.0, 0.5),
+        line(1.5, 1.0, 30.0, 9.0, NOT_CLEAR_NOISE),
+        line(0.5, -30.0, 1.0, 9.0, NOT_CLEAR_ROWS),
+        line(NAN, 0.5, 1.5, word="lost"),
+        line(40.0, 39.0, 41.0, word="far"),
+        line(NAN, NAN, NAN, word="nothing"),
+    ]
+    ax = axes()
+    _draw_intervals(ax, lines, "words", about=0.25)
+    left, right = ax.get_xlim()
+    assert (left, right) == pytest.approx((-0.3, 2.3))
+    assert ax.get_ylim() == (5.6, -0.6)
+    assert ax.get_yticks().tolist() == [0, 1, 2, 3, 4, 5]
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["1", "1.5", "0.5", "nan", "40", "nan"]
+    assert ax.get_xlabel() == "words"
+    (about,) = [each for each in ax.lines if list(each.get_xdata()) == [0.25, 0.25]]
+    assert about.get_color() == "#404040"
+    rows: dict[int, list[tuple[str, list[float], str]]] = {}
+    for each in ax.lines:
+        if each is not about:
+            assert len(set(each.get_ydata())) == 1
+            marker, xs = str(each.get_marker()), [float(x) for x in each.get_xdata()]
+            rows.setdefault(int(each.get_ydata()[0]), []).append((marker, xs, to_hex(each.get_color())))
+    blue, orange, gray = "#0072b2", "#d55e00", "#8c8c8c"
+    assert rows[0] == [("None", [0.0, 2.0], blue), ("None", [0.5, 1.5], orange), ("o", [1.0], blue)]
+    approx = pytest.approx
+    assert rows[1] == [
+        ("None", [1.0, approx(right)], gray),
+        (">", [approx(right)], gray),
+        ("None", [1.0, approx(right)], orange),
+        ("o", [1.5], gray),
+    ]
+    assert rows[2] == [
+        ("None", [approx(left), 1.0], gray),
+        ("<", [approx(left)], gray),
+        ("None", [approx(left), 1.0], orange),
+        ("o", [0.5], gray),
+    ]
+    assert rows[4][1:] == [(">", [approx(right)], gray)]
+    assert set(rows) == {0, 1, 2, 4}
+    (band,) = ax.patches
+    assert (band.get_x(), band.get_width(), band.get_y() + band.get_height() / 2) == approx((0.5, 1.0, 3))
+    assert band.get_hatch() == "////"
+    hollow = {
+        each.get_ydata()[0]: each.get_markerfacecolor() == "white" for each in ax.lines if each.get_marker() == "o"
+    }
+    assert hollow == {0: False, 1: True, 2: True}
+    words = {round(text.xy[1]): text.get_text() for text in ax.texts}  # type: ignore[attr-defined]
+    assert words == {1: "noise", 2: "few rows", 3: "lost", 4: "far", 5: "nothing"}
+    for text in ax.texts:
+        assert text.xy[0] == 1.0  # type: ignore[attr-defined]
+        assert not text.get_annotation_clip()  # type: ignore[attr-defined]
+        assert not text.get_parse_math()
+
+
+# --- what is asked for --------------------------------------------------------------------------------------------------------
+
+
+def test_defaults_are_those_of_the_reference() -> None:
+    """Signatures of the public methods, and of what they call."""
+    expected = {
+        "correlation": {"level": 0.95, "sort": "schema", "triangle": False},
+        "covariance": {"level": 0.95},
+        "spectrum": {"scaling": "bounds"},
+        "components": {"n_components": None, "scaling": "bounds", "n_features": 25},
+        "coefficients": {"method": "ols", "per": "deviation", "n_coefficients": 25, "sort": "fit"},
+        "groups": {"level": 0.95, "sort": "schema"},
+    }
+    for name, defaults in expected.items():
+        found = {key: entry.default for key, entry in inspect.signature(getattr(ReleasePlots, name)).parameters.items()}
+        assert found.items() >= (defaults | {"ax": None, "figsize": None, "caption": True}).items(), name
+    for module in (intervals, components, matrices):
+        for name in [name for name in vars(module) if name.startswith(("plot_", "draw_", "_draw_components"))]:
+            entries = inspect.signature(getattr(module, name)).parameters
+            for key, value in {"n_coefficients": 25, "n_features": 25, "level": 0.95, "triangle": False}.items():
+                if key in entries and entries[key].default is not inspect.Parameter.empty:
+                    assert entries[key].default == value, (name, key)
+
+
+def test_sizes_of_figures_are_refused_or_kept() -> None:
+    for size in ((0.1, 300.0), (300, 1)):
+        made = sized(None, size)
+        assert made is not None
+        figure = made.get_figure(root=True)
+        assert figure is not None
+        assert figure.get_size_inches().tolist() == list(size)
+    plt.close("all")
+    assert sized(None, None) is None
+    ax = axes()
+    assert sized(ax, None) is ax
+    for wrong in ((0.0, 1.0), (1.0, 300.1), (1.0,), (1.0, 2.0, 3.0), (1.0, NAN), ("1", 1.0)):
+        with refused("out-of-range", parameter="figsize"):
+            sized(None, wrong)  # type: ignore[arg-type]
+
+
+def test_captions_go_and_other_words_stay() -> None:
+    for kept in (True, False):
+        ax = axes()
+        ax.text(0.1, 0.1, "a number")
+        entitle(ax, "title", "meaning", "", "second", grow=False)
+        assert caption_of(ax) == "meaning second"
+        assert captioned(ax, kept) is ax
+        assert caption_of(ax) == ("meaning second" if kept else "")
+        assert "a number" in [text.get_text() for text in ax.texts]
+        assert ax.get_title(loc="left") == "title"
+    title = " ".join(["word"] * 80)
+    figure = Figure(figsize=(6.0, 3.0))
+    ax = figure.subplots()
+    entitle(ax, title, title, grow=True)
+    assert ax.get_title(loc="left").replace("\n", " ") == title
+    assert caption_of(ax) == title
+    assert figure.get_size_inches()[0] == 6.0
+    lines = len(ax.get_title(loc="left").split("\n"))
+    small = len(next(text for text in ax.texts if text.get_gid() == "caption").get_text().split("\n"))
+    assert figure.get_size_inches()[1] == pytest.approx(3.0 + 1.35 * (8.0 * small + 9.0 * lines) / 72.0)
+    assert "\\u…" in caption_of_escaped()
+
+
+def caption_of_escaped() -> str:
+    ax = axes()
+    ax.set_xlabel("\\u5e74")
+    entitle(ax, "title", grow=False)
+    return caption_of(ax)
+
+
+@pytest.mark.parametrize("what", ["a picture"])
+def test_what_cannot_be_drawn_is_said(what: str) -> None:
+    whole: Any = SimpleNamespace(noisy_sum=np.zeros(1), noisy_count=3.0)
+    canvas.require_mean(whole, what)
+    canvas.require_count(whole, what)
+    with refused("plot-needs-mean", what=what):
+        canvas.require_mean(SimpleNamespace(noisy_sum=None, noisy_count=3.0), what)  # type: ignore[arg-type]
+    for check in (canvas.require_mean, canvas.require_count):
+        with refused("plot-needs-count", what=what):
+            check(SimpleNamespace(noisy_sum=None, noisy_count=None), what)  # type: ignore[arg-type]
+
+
+def test_arguments_out_of_range_are_refused() -> None:
+    plot = release_of("moments").plot
+    with refused("too-few-coefficients", value=0):
+        plot.coefficients("income", n_coefficients=0)
+    with refused("too-few-features", n_features=0):
+        plot.components(n_features=0)
+    with refused("unknown-scale-of-plot", per="row"):
+        plot.coefficients("income", per="row")
+    with refused("plot-of-one-feature", TypeError):
+        plot.groups("region", ["income"])
+    one = plot.coefficients("income", n_coefficients=1, ax=axes())
+    assert len(one.get_yticks()) == 1
+    assert len(plot.components(n_features=1, ax=axes()).get_yticks()) == 1
+
+
+# --- letters ------------------------------------------------------------------------------------------------------------------
+
+
+def test_stand_ins_are_restored() -> None:
+    stand_ins = StandIns()
+    wide, narrow = "\U00020000\U00020001", "\U0001e900\U0001e901"
+    drawn = stand_ins.in_place_of(f"a{wide}{narrow}é")
+    assert len(drawn) == 6
+    assert drawn[0] == "a"
+    assert drawn[5] == "é"
+    assert all(letter in canvas._WIDE_STAND_INS for letter in drawn[1:3])
+    assert all(letter in canvas._STAND_INS for letter in drawn[3:5])
+    assert len(set(drawn)) == 6
+    assert stand_ins.restored(drawn) == f"a{wide}{narrow}é"
+    assert stand_ins.in_place_of(wide) == drawn[1:3]
+    assert stand_ins.in_place_of("plain") == "plain"
+    # a letter that itself is a stand-in is replaced as well, so that it is not restored as another
+    itself = canvas._STAND_INS[0]
+    assert stand_ins.restored(stand_ins.in_place_of(itself)) == itself
+    assert stand_ins.in_place_of(itself) != itself
+    every = "".join(chr(0x20100 + place) for place in range(len(canvas._ALL_STAND_INS) + 3))
+    full = StandIns()
+    drawn = full.in_place_of(every)
+    assert "\\U" in drawn
+    assert full.restored(drawn[:300]) == every[:300]
+    with fonts_of_reader() as outer:
+        shown = label("\U00020000")
+        assert outer.restored(shown) == "\U00020000"
+        with fonts_of_reader() as inner:
+            assert inner is not outer
+        assert outer.restored(label("\U00020000")) == "\U00020000"
+    assert label("\U0001e900") != shown
+
+
+def test_labels_are_cut_and_never_longer() -> None:
+    assert label("x" * 30, 30) == "x" * 30
+    for name in ("y" * 40, "年" * 40, "a" * 19 + "年", "年a" * 10, "\U00020000" * 5):
+        assert len(label(name, 20)) <= 20
+    assert label("y" * 40, 20).endswith("…")
+    assert room_for_labels([0.0, 0.4, 1.0, 1.9, 2.0, 3.5], 1.0) == [0, 2, 4, 5]
+    assert room_for_labels([], 1.0) == []
+
+
+def test_fonts_for_letters() -> None:
+    assert canvas._families_with(frozenset()) == ()
+    families = canvas._families_with(frozenset("אé"))
+    assert families
+    assert "DejaVu" in families[0] or "Sans" in families[0]
+    assert not canvas._missing_letters("plain")
+    assert not canvas._missing_letters("é\x80")
+    assert canvas._missing_letters("é\U0001e900") == {"\U0001e900"}
+    before = canvas.literal_text()
+    assert before == {"parse_math": False, "usetex": False}
+    with mpl.rc_context({"font.family": ["cmr10"]}), canvas.fonts_for(dpm.Schema(dpm.Numeric("אב", 0, 1))):
+        assert canvas.literal_text()["fontfamily"][0] == "cmr10"
+        assert len(canvas.literal_text()["fontfamily"]) > 1
+    assert canvas.literal_text() == before
+
+
+# --- matrices -----------------------------------------------------------------------------------------------------------------
+
+NAMES = ["a", "b", "c"]
+
+
+def matrix(values: Any, noise: Any = None, **options: Any) -> tuple[Axes, Any]:
+    ax, values = axes(), np.array(values, dtype=float)
+    d, k = values.shape
+    noise = np.zeros(values.shape, dtype=bool) if noise is None else np.array(noise)
+    names = {"rows": [f"r{i}" for i in range(d)], "columns": [f"c{i}" for i in range(k)]} | options
+    return ax, draw_matrix(ax, values, Normalize(-1.0, 1.0), is_noise=noise, **names)
+
+
+def hatched_cells(ax: Axes, gid: str) -> set[tuple[int, int]]:
+    (mesh,) = [each for each in ax.collections if each.get_gid() == gid]
+    found = set()
+    for path in mesh.get_paths():
+        x, y = path.get_extents().get_points().mean(axis=0)
+        found.add((round(y), round(x)))
+    assert mesh.get_hatch()
+    return found
+
+
+def test_cells_are_hatched_crossed_or_left_out() -> None:
+    values = [[1.0, 0.5, NAN], [0.2, NAN, -1.0]]
+    noise = [[True, False, True], [False, True, True]]
+    ax, image = matrix(values, noise)
+    shown = image.get_array()
+    np.testing.assert_array_equal(np.ma.getmaskarray(shown), np.isnan(values))
+    np.testing.assert_array_equal(shown.filled(9.0)[~np.isnan(values)], [1.0, 0.5, 0.2, -1.0])
+    assert hatched_cells(ax, "noise decides") == {(0, 0), (1, 2)}
+    assert hatched_cells(ax, "no number") == {(0, 2), (1, 1)}
+    assert to_hex(image.cmap.get_bad()) == "#d9d9d9"
+    left_out = np.array([[True, False, True], [False, False, True]])
+    ax, image = matrix(values, noise, left_out=left_out)
+    np.testing.assert_array_equal(np.ma.getmaskarray(image.get_array()), np.isnan(values) | left_out)
+    assert hatched_cells(ax, "no number") == {(1, 1)}
+    assert not [each for each in ax.collections if each.get_gid() == "noise decides"]
+    assert to_hex(image.cmap.get_bad()) == "#ffffff"
+    assert image.get_interpolation() == "nearest"
+
+
+def test_among_many_cells_noise_has_no_color() -> None:
+    for size, colored in ((45, True), (46, False)):
+        values, noise = np.full((size, size), 0.7), np.zeros((size, size), dtype=bool)
+        noise[3, 5] = noise[3, 6] = noise[44, 0] = True
+        ax, image = matrix(values, noise)
+        assert float(image.get_array()[3, 5]) == (0.7 if colored else 0.0)
+        assert float(image.get_array()[3, 7]) == 0.7
+        assert hatched_cells(ax, "noise decides") == {(3, 5), (3, 6), (44, 0)}
+
+
+@pytest.mark.parametrize("size", [20, 21])
+def test_more_than_400_hatched_cells_are_one_shape_of_runs(size: int) -> None:
+    where = np.zeros((size, size + 2), dtype=bool)
+    where[:, 1:-1] = True
+    where[4, 7] = False
+    where[4, 0] = size == 20
+    ax = axes()
+    matrices._hatched(ax, where, "xx", "shape", "red")
+    if size == 20:
+        assert not ax.patches
+        assert hatched_cells(ax, "shape") == {(i, j) for i, j in np.argwhere(where).tolist()}
+        return
+    (shape,) = ax.patches
+    assert shape.get_gid() == "shape"
+    assert shape.get_hatch() == "xx"
+    assert shape.get_rasterized()
+    vertices = shape.get_path().vertices.reshape(-1, 5, 2)
+    runs = [(float(y0), float(x0), float(x1)) for ((x0, y0), (x1, _), *_) in vertices]
+    expected = [(row - 0.5, 0.5, size + 0.5) for row in range(size)]
+    expected[4:5] = [(3.5, 0.5, 6.5), (3.5, 7.5, size + 0.5)]
+    assert runs == expected
+    for corners in vertices:
+        (x0, y0), (x1, _), (_, y1), *_ = corners
+        assert corners.tolist() == [[x0, y0], [x1, y0], [x1, y1], [x0, y1], [x0, y0]]
+        assert y1 - y0 == 1.0
+    codes = shape.get_path().codes.reshape(-1, 5)
+    assert (codes == [1, 2, 2, 2, 79]).all()
+    assert not matrices._hatched(axes(), np.zeros((2, 2), dtype=bool), "x", "none", "red")
+
+
+def test_numbers_stand_in_few_cells_and_on_paper_where_noise_is() -> None:
+    cells = NumberedCells([["1", "2"], ["3", "4"]], [["±5", ""], ["±6", "±7"]])
+    ax, _ = matrix([[1.0, -1.0], [0.0, NAN]], [[False, False], [True, False]], cells=cells)
+    texts = {(round(text.get_position()[1]), round(text.get_position()[0])): text for text in ax.texts}
+    assert {at: text.get_text() for at, text in texts.items()} == {
+        (0, 0): "1\n±5", (0, 1): "2", (1, 0): "3\n±6", (1, 1): "4\n±7",
+    }  # fmt: skip
+    assert [at for at, text in texts.items() if text.get_bbox_patch() is not None] == [(1, 0)]
+    assert texts[1, 0].get_color() == texts[1, 1].get_color() == "black"
+    assert texts[0, 0].get_color() == "white"
+    for size, shown in ((12, True), (13, False)):
+        texts_of = [["x"] * size] * size
+        ax, _ = matrix(np.zeros((size, size)), cells=NumberedCells(texts_of, texts_of))
+        assert bool(ax.texts) == shown
+
+
+def test_columns_of_levels_are_separated_and_share_a_label() -> None:
+    ax, _ = matrix(np.zeros((4, 4)), groups=["g", "g", "h", "k"])
+    places = sorted({float(each.get_ydata()[0]) for each in ax.lines if list(each.get_xdata()) == [0, 1]})
+    assert places == [1.5, 2.5]
+    assert sorted({float(each.get_xdata()[0]) for each in ax.lines if list(each.get_ydata()) == [0, 1]}) == places
+    assert not matrix(np.zeros((3, 3)), groups=["g", "h", "k"])[0].lines
+    names = [f"n{i}" for i in range(46)]
+    groups = ["first"] * 20 + ["second"] * 25 + ["third"]
+    assert matrices._labels(names, groups) == ([9.5, 32.0, 45.0], ["first", "second", "third"])
+    assert matrices._labels(names[:45], groups[:45])[1] == names[:45]
+    assert matrices._labels(names, groups[:45]) == (list(map(float, range(46))), names)
+
+
+def test_labels_are_turned_where_they_are_many_or_long() -> None:
+    for names, turned in ((NAMES, False), (["a" * 8] * 4, False), (["a" * 9, "b"], True), (list("abcde"), True)):
+        ax, _ = matrix(np.zeros((2, len(names))), columns=names, rows=["r", "s"])
+        assert {text.get_rotation() for text in ax.get_xticklabels()} == {90.0 if turned else 0.0}
+
+
+def test_color_bars_have_the_noise_and_ticks() -> None:
+    for noise, lines in ((0.25, [-0.25, 0.25]), (NAN, []), (0.0, [])):
+        ax, image = matrix(np.zeros((2, 2)))
+        with_color_bar(ax, image, "words", noise=noise, ticks=[-1.0, 0.0, 0.001] if noise else ())
+        (bar,) = [each for each in ax.get_figure(root=True).axes if each is not ax]  # type: ignore[union-attr]
+        assert [float(each.get_ydata()[0]) for each in bar.lines if len(set(each.get_ydata())) == 1] == lines
+        assert bar.get_ylabel() == "words"
+        if noise:
+            assert [text.get_text() for text in bar.get_yticklabels()] == ["-1", "0", "0.001"]
+
+
+@pytest.mark.parametrize(
+    ("linear", "largest", "above"),
+    [
+        (0.004, 0.5, [0.01, 0.1]),
+        (0.005, 0.5, [0.01, 0.1]),
+        (0.006, 1.0, [0.1, 1.0]),
+        (0.4, 0.5, []),
+        (1e-6, 1.0, [1e-4, 1e-2, 1.0]),
+        (1e-9, 1.0, [1e-6, 1e-3, 1.0]),
+        (4e-5, 0.2, [1e-4, 1e-3, 1e-2, 1e-1]),
+    ],
+)
+def test_ticks_are_a_few_powers_of_ten_above_the_linear_range(
+    linear: float, largest: float, above: list[float]
+) -> None:
+    found = matrices._ticks(linear, largest)
+    assert found == pytest.approx([*(-each for each in reversed(above)), 0.0, *above])
+
+
+def test_numbers_of_cells() -> None:
+    assert matrices._numbers(np.array([[1.0, -0.001], [NAN, 0.126]])) == [["1.00", "0.00"], ["–", "0.13"]]
+    assert matrices._numbers(np.array([[1.0, 0.5], [NAN, 0.1]]), "±") == [["", "±0.50"], ["", ""]]
+    assert matrices._numbers_of_covariance(np.array([[1234.5, NAN, 0.0]]), "±") == [["±1.23e+03", "", "±0"]]
+    verdicts = np.array([["", "positive", "noise"], ["negative", "", "x"]], dtype=object)
+    np.testing.assert_array_equal(matrices._unclear(verdicts), [[False, False, True], [False, False, True]])
+
+
+def test_alike_features_are_clustered_by_their_distance() -> None:
+    assert matrices._alike(np.eye(2)) == [0, 1]
+    r = np.eye(4)
+    r[0, 2] = r[2, 0] = -0.9
+    r[1, 3] = r[3, 1] = 0.8
+    r[0, 1] = r[1, 0] = NAN
+    order = matrices._alike(r)
+    assert sorted(order) == [0, 1, 2, 3]
+    assert abs(order.index(0) - order.index(2)) == abs(order.index(1) - order.index(3)) == 1
+
+
+# --- components and steps -----------------------------------------------------------------------------------------------------
+
+
+def test_features_with_the_largest_loadings_on_clear_components() -> None:
+    loadings = np.array([[0.1, 0.9, 0.2, 0.3], [0.8, 0.1, 0.05, -0.4]])
+    for is_noise, expected in (([False, True], [1, 3]), ([False, False], [0, 1]), ([True, True], [0, 1])):
+        answer: Any = SimpleNamespace(components=loadings, is_noise=np.array(is_noise))
+        assert components._weighing_most(answer, 2).tolist() == expected
+        assert components._weighing_most(answer, 9).tolist() == [0, 1, 2, 3]
+
+
+def test_the_axis_of_a_spectrum_ends_below_what_is_clear() -> None:
+    def least(edge: list[float], variance: list[float], noise: list[bool]) -> float:
+        answer: Any = SimpleNamespace(
+            noise_edge=np.array(edge), explained_variance=np.array(variance), is_noise=np.array(noise)
+        )
+        return components._least_shown(answer)
+
+    assert least([0.1, 0.2], [5.0, 1e-9], [False, True]) == pytest.approx(0.1 / 10**1.5)
+    assert least([0.1, INF], [0.05, 0.2], [False, True]) == pytest.approx(0.05 / 10**1.5)
+    assert least([0.0, NAN], [5.0, 0.0], [False, False]) == pytest.approx(5.0 / 10**1.5)
+    assert least([1e-20, 1e-20], [5.0, 1.0], [False, False]) == pytest.approx(5e-12)
+    assert least([0.0, NAN], [5.0, 1.0], [True, True]) == 1.0
+
+
+def test_outlines_are_ellipses() -> None:
+    shape = np.array([[4.0, 1.0], [1.0, 2.0]])
+    edge = steps._outline(shape)
+    assert edge.shape == (181, 2)
+    np.testing.assert_allclose(np.einsum("ni,ij,nj->n", edge, np.linalg.inv(shape), edge), 1.0)
+    np.testing.assert_allclose(edge[0], edge[-1], atol=1e-12)
+    np.testing.assert_allclose(edge.max(axis=0), np.sqrt(np.diag(shape)), rtol=2e-3)
+    encoding = dpm.Schema(dpm.Numeric("a", 0, 10), dpm.Numeric("b", -2, 2)).encoding(mean=True)
+    linear = np.array([[2.0, 0.5], [0.0, 1.0]])
+    region = steps._Region.of(np.array([0.1, -0.2]), linear, 0.3, 0.25, encoding)
+    back = np.diag(encoding.scale) @ np.linalg.inv(linear) * 0.3
+    np.testing.assert_allclose(region.shape, back @ back.T)
+    np.testing.assert_allclose(region.half_widths, np.linalg.norm(back, axis=1))
+    np.testing.assert_allclose(region.center, encoding.offset + encoding.scale * [0.1, -0.2])
+    assert region.noise == 0.25
+    for wrong in (np.zeros((2, 2)), np.full((2, 2), NAN), np.diag([1.0, INF])):
+        with refused("impossible-steps"):
+            steps._Region.of(np.zeros(2), wrong, 0.3, 0.25, encoding)
+
+
+def recorded(made: list[dict[str, Any]], **facts: Any) -> Any:
+    schema = dpm.Schema.unit_ball(2)
+    given = {
+        "diagnostics": {"steps": made},
+        "mechanism": "coinpress",
+        "feature_names": schema.feature_names,
+        "schema": schema,
+    }
+    return SimpleNamespace(**given | facts)
+
+
+def test_recorded_steps_are_read_as_they_were_written() -> None:
+    first = {"center": [0.1, 0.2], "mean_radius": 2.0, "scales": [2.0, 4.0], "noise_scale": 0.5}
+    second = {"center": [0.0, 0.0], "mean_radius": 1.0, "linear": [[1.0, 0.0], [0.0, 2.0]]}
+    mean = recorded([first, second])
+    found = steps._steps_of(mean)
+    np.testing.assert_allclose(found.regions[0].half_widths, [4.0, 8.0])
+    np.testing.assert_allclose(found.regions[1].half_widths, [1.0, 0.5])
+    assert found.regions[0].noise == 0.25
+    assert math.isnan(found.regions[1].noise)
+    assert found.names == ("1", "2 (last)")
+    assert found.what == "region known to contain the mean"
+    assert found.of_noise == "noise on the mean"
+    rows = recorded([{"radius": 2.0, "noise_scale": 9.0}])
+    rows.diagnostics["linear"] = [[1.0, 0.0], [0.0, 4.0]]
+    found = steps._steps_of(rows)
+    np.testing.assert_allclose(found.regions[0].half_widths, [2.0, 0.5])
+    assert found.regions[0].noise == 3.0 / 2.0
+    assert found.names == ("1 (last)",)
+    assert found.what == "rows outside were clipped to it"
+    for wrong in ([], [{"radius": 0.0, "scales": [1.0, 1.0]}], [{"radius": 1.0}], [{"radius": 1.0, "scales": [1.0]}]):
+        with refused("impossible-steps"):
+            steps._steps_of(recorded(wrong))
+    step = {"radius": 1.0, "scales": [1.0, 1.0]}
+    assert len(steps._steps_of(recorded([step] * 1000)).regions) == 1000
+    with refused("impossible-steps"):
+        steps._steps_of(recorded([step] * 1001))
+    with refused("steps-of-several-runs"):
+        steps._steps_of(recorded([], diagnostics={}, mechanism="pooled"))
+    with refused("mechanism-without-steps", mechanism="gaussian"):
+        steps._steps_of(recorded([], diagnostics={}, mechanism="gaussian"))
+    for value in (0.0, -1.0, NAN, "1", None):
+        with pytest.raises(ValueError):
+            steps._positive(value)
+    assert steps._positive(2) == 2.0
+
+
+def test_a_ball_that_was_found_lies_beside_the_public_bounds() -> None:
+    given = {"mechanism": "adaptive-ball", "diagnostics": {"radius": 0.5, "share_beyond_bound": 0.0123}}
+    found = steps._steps_of(recorded([], **given), np.array([0.1, 0.0]), hidden=0.2)
+    assert found.names == ("public bounds", "ball found")
+    np.testing.assert_allclose(found.regions[0].half_widths, 1.0)
+    np.testing.assert_allclose(found.regions[1].half_widths, 0.5)
+    np.testing.assert_allclose(found.regions[1].center, [0.1, 0.0])
+    assert math.isnan(found.regions[0].noise)
+    assert found.regions[1].noise == pytest.approx(0.4)
+    assert found.remark == "at most 1.23% of the rows were clipped (95 % confidence)"
+    given["diagnostics"] = {"radius": 0.5, "share_beyond_bound": None}
+    assert steps._steps_of(recorded([], **given), np.zeros(2)).remark == ""
+    with refused("impossible-steps"):
+        steps._steps_of(recorded([], **given))
+
+
+@pytest.mark.parametrize("count", [1, 3, 8, 9, 17])
+def test_sizes_of_steps_are_drawn_relative_to_the_first(count: int) -> None:
+    radii = [2.0 * 0.8**place for place in range(count)]
+    made = [{"mean_radius": radius, "scales": [1.0, 3.0], "center": [0.0, 0.0], "noise_scale": 0.2} for radius in radii]
+    ax = steps._draw_sizes(recorded(made), steps._steps_of(recorded(made)), axes())
+    (middle,) = [each for each in ax.lines if each.get_marker() == "o"]
+    (noise,) = [each for each in ax.lines if each.get_marker() == "s"]
+    widths = np.array(radii) / radii[0]
+    np.testing.assert_allclose(middle.get_ydata(), widths)
+    np.testing.assert_allclose(noise.get_ydata(), 0.2 / radii[0])
+    every = -(-count // 8)
+    ticks = sorted(range(count, 0, -every))
+    assert ax.get_xticks().tolist() == ticks
+    names = [str(place) if place < count else f"{place} (last)" for place in ticks]
+    assert [text.get_text() for text in ax.get_xticklabels()] == names
+    assert ax.get_xlim() == (0.7, count + 0.3)
+    if min(widths[-1], 0.1) < 0.05:
+        assert ax.get_yscale() == "log"
+    else:
+        assert ax.get_ylim()[0] == 0.0
+    title = ax.get_title(loc="left").replace("\n", " ")
+    narrower = f"coinpress: after {count} steps the region is {widths[-1]:.2g} × as wide as at first"
+    assert title == (narrower if count > 1 else "coinpress: one region")
+
+
+def test_outlines_have_names_apart_and_an_inset_where_they_are_small() -> None:
+    for ratio, zoomed in ((0.1, True), (0.149, True), (0.2, False)):
+        made = [{"radius": radius, "scales": [1.0, 1.0]} for radius in (1.0, 0.5, ratio)]
+        release = recorded(made)
+        ax = steps._draw_regions(release, steps._steps_of(release), [0, 1], np.array([0.05, 0.02]), axes())
+        outlines = [each for each in ax.lines if len(each.get_xdata()) == 181]
+        assert [float(np.ptp(each.get_xdata()) / 2) for each in outlines] == pytest.approx([1.0, 0.5, ratio])
+        assert [to_hex(each.get_color()) for each in outlines] == ["#8c8c8c", "#8c8c8c", "#0072b2"]
+        names = [text for text in ax.texts if text.get_gid() != "caption" and text.get_text()]
+        assert [text.get_text() for text in names] == ["1", "2", "3 (last)"]
+        for text, outline, at in zip(names, outlines, (30, 55, 80), strict=True):
+            np.testing.assert_allclose(text.xy, outline.get_xydata()[at])  # type: ignore[attr-defined]
+        assert bool(ax.child_axes) == zoomed
+        crosses = [[each.get_xdata()[0], each.get_ydata()[0]] for each in ax.lines if each.get_marker() == "+"]
+        assert crosses == [[0.05, 0.02]]
+        for inside in ax.child_axes:
+            assert inside.get_xlim() == pytest.approx((-1.3 * ratio, 1.3 * ratio), rel=1e-3)
+            assert inside.get_ylim() == pytest.approx((-1.3 * ratio, 1.3 * ratio), rel=1e-3)
+            assert len([each for each in inside.lines if each.get_marker() == "+"]) == 1
+            assert not [text for text in inside.texts if text.get_text() in "123"]
+
+
+def test_methods_hand_on_what_they_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    release = release_of("adaptive ball")
+    ax, law = axes(), release.noise
+    seen: dict[str, Any] = {}
+
+    def plotted(_: Any, features: Any = None, **how: Any) -> Axes:
+        seen.update(how, features=features)
+        return ax
+
+    monkeypatch.setattr("dpmoments.plots.accessor.plot_steps", plotted)
+    assert ReleasePlots(release).steps(["x0", "x1"], ax=ax) is ax
+    hidden = math.sqrt(math.sqrt(law.trace_variance / law.n_features) / release.n_rows)
+    assert seen["hidden"] == pytest.approx(hidden)
+    assert seen["features"] == ["x0", "x1"]
+    np.testing.assert_array_equal(seen["center"], release.center)
+    without: Any = SimpleNamespace(release=SimpleNamespace(noise=None, center=None, schema=release.schema))
+    ReleasePlots.steps(without, ax=ax)
+    assert math.isnan(seen["hidden"])
+    mean = release_of("mean")
+    assert MeanPlots(mean, mean.mean).steps(ax=ax) is ax
+    np.testing.assert_array_equal(seen["mean"], mean.mean)
