@@ -27,7 +27,7 @@ from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.repair.available_cases import AvailableCases
 from dpmoments.repair.repair import Repair, exact_law, few_rows_message, floored_count, repair_moments
 from dpmoments.schema.constraints import Constraints
-from dpmoments.schema.derived import DerivedColumn, SchemaColumn, feature_slices
+from dpmoments.schema.derived import DerivedColumn, SchemaColumn, columns_with_slices
 from dpmoments.schema.encoding import Encoding
 from dpmoments.schema.schema import Schema
 
@@ -608,9 +608,8 @@ def named_features(release: Stated, names: Sequence[str], *, word: str) -> list[
 
 def columns_with_indices(release: Stated) -> list[tuple[SchemaColumn, range]]:
     """Yield the schema's columns, each with the indices of its features."""
-    columns = release.schema.columns
     every = range(release.schema.n_features)
-    return [(column, every[index]) for column, index in zip(columns, feature_slices(columns), strict=True)]
+    return [(column, every[features]) for column, features in columns_with_slices(release.schema.columns)]
 
 
 def columns_of(release: Stated, features: Sequence[int]) -> tuple[str, ...]:

@@ -37,7 +37,7 @@ from dpmoments.privacy.origin import check_dataset
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.releases.moment_release import MomentRelease
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate
-from dpmoments.schema.derived import feature_slices
+from dpmoments.schema.derived import columns_with_slices
 from dpmoments.schema.numeric import Numeric
 from dpmoments.schema.schema import Schema
 from dpmoments.spending.release import release
@@ -623,7 +623,7 @@ class PrivateEstimator(BaseEstimator):
             raise InputValueError(Message("no-samples"))
         table = features.by_position([column.name for column in columns], None if unit is None else unit.column)
         schema = self.release_.schema
-        slices = dict(zip((column.name for column in schema.columns), feature_slices(schema.columns), strict=True))
+        slices = {column.name: index for column, index in columns_with_slices(schema.columns)}
         strict = [
             index
             for column in columns

@@ -16,7 +16,7 @@ from dpmoments.noise.cells import GaussianCells
 from dpmoments.noise.terms import NoiseLaw, NoiseTerm
 from dpmoments.schema.columns import Boolean, Categorical
 from dpmoments.schema.dates import Date
-from dpmoments.schema.derived import MissingIndicator, feature_slices, presence_column
+from dpmoments.schema.derived import MissingIndicator, columns_with_slices, presence_column
 from dpmoments.schema.numeric import Numeric
 from dpmoments.schema.schema import Schema
 
@@ -42,9 +42,9 @@ class Presence:
         scale = drawn.encoding(mean=True).scale
         places = np.hstack([origin[:, None], np.eye(m)])
         constant = np.eye(1, m + 1)[0]
-        slices = feature_slices(drawn.columns)
+        columns = columns_with_slices(drawn.columns)
         of_column: dict[str, FloatArray] = {}
-        for column, features in zip(drawn.columns, slices, strict=True):
+        for column, features in columns:
             if isinstance(column, MissingIndicator):
                 of_column[column.stated.column] = constant - scale[features.start] * places[features.start]
             elif isinstance(column, Categorical) and column.missing == "available":
@@ -52,7 +52,7 @@ class Presence:
         names = list(of_column)
         groups: list[int] = []
         stand_in = np.zeros(m)
-        for column, features in zip(drawn.columns, slices, strict=True):
+        for column, features in columns:
             if not isinstance(column, MissingIndicator):
                 name = presence_column(column)
                 groups += [0 if name is None else 1 + names.index(name)] * len(column.feature_names)

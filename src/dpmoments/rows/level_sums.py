@@ -31,7 +31,7 @@ from dpmoments.rows.lattice import Lattice
 from dpmoments.rows.moments import LIMB_BITS, Moments, add_limbs, split_limbs
 from dpmoments.rows.summary import Adapted, Summary
 from dpmoments.schema.columns import Categorical, Coordinate
-from dpmoments.schema.derived import feature_slices
+from dpmoments.schema.derived import columns_with_slices
 from dpmoments.schema.encoding import Encoding
 from dpmoments.schema.numeric import Numeric
 from dpmoments.schema.schema import Schema
@@ -90,14 +90,14 @@ class LevelLayout:
         ones = np.ones((1, schema.n_features))
         encoding.scale_into_ball(ones)
         is_number, columns = np.ones(schema.n_features, dtype=bool), []
-        for column, index in zip(schema.columns, feature_slices(schema.columns), strict=True):
+        for column, index in columns_with_slices(schema.columns):
             if isinstance(column, Categorical):
                 is_number[index] = False
                 none = "zero" in (column.missing, column.other) or column.missing == "available"
                 columns.append(LevelColumn(index.start, len(column.levels), none, float(ones[0, index.start])))
         numbers = np.flatnonzero(is_number)
         others = [column for column in schema.columns if not isinstance(column, Categorical)]
-        indices = {column.name: index for column, index in zip(others, feature_slices(others), strict=True)}
+        indices = {column.name: index for column, index in columns_with_slices(others)}
         return cls(schema.n_features, numbers, encoding.of_features(numbers), indices, tuple(columns))
 
 

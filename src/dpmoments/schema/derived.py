@@ -440,14 +440,14 @@ def with_factors(stated: Sequence[Column | Power | Product | DerivedColumn]) -> 
     return tuple(result)
 
 
-def feature_slices(columns: Sequence[SchemaColumn]) -> list[slice]:
-    """Return the slice of each column's features.
+def columns_with_slices(columns: Sequence[SchemaColumn]) -> list[tuple[SchemaColumn, slice]]:
+    """Return the columns, each with the slice of its features.
 
-    >>> feature_slices([Categorical("region", ["north", "south"]), Boolean("smoker")])
+    >>> [features for _, features in columns_with_slices([Categorical("region", ["north", "south"]), Boolean("smoker")])]
     [slice(0, 2, None), slice(2, 3, None)]
     """
     stops = accumulate((len(column.feature_names) for column in columns), initial=0)
-    return [slice(start, stop) for start, stop in pairwise(stops)]
+    return [(column, slice(*ends)) for column, ends in zip(columns, pairwise(stops), strict=True)]
 
 
 class HasColumns(Protocol):
@@ -472,12 +472,13 @@ def derived_values(schema: HasColumns, values: FloatArray, *, within_bounds: boo
            [1.69e+04, 1.30e+02, 0.00e+00, 0.00e+00]])
     """
     filled: FloatArray = np.array(values, dtype=np.float64)
-    slices = feature_slices(schema.columns)
-    indices = {column.name: index for column, index in zip(schema.columns, slices, strict=True)}
-    if filled.ndim != 2 or filled.shape[1] != slices[-1].stop:
-        raise InputValueError(Message("values-shape", features=slices[-1].stop, shape=filled.shape))
+    columns = columns_with_slices(schema.columns)
+    indices = {column.name: index for column, index in columns}
+    n_features = columns[-1][1].stop
+    if filled.ndim != 2 or filled.shape[1] != n_features:
+        raise InputValueError(Message("values-shape", features=n_features, shape=filled.shape))
     if within_bounds:
-        for column, index in zip(schema.columns, slices, strict=True):
+        for column, index in columns:
             if not isinstance(column, Coordinate | DerivedColumn):
                 filled[:, index] = np.clip(filled[:, index], *column.bounds)
     for column in schema.columns:
