@@ -44,6 +44,7 @@ from dpmoments.repair.structured import (
 from dpmoments.schema.constraints import Constraints
 from references import plain_repair as plain
 from support.noise_models import gaussian
+from support.said import refused
 
 EXACT: dict[str, Any] = dict(rtol=1e-9, atol=1e-9)
 SCHEMA = Schema(
@@ -256,15 +257,15 @@ def test_counts_are_floored_by_their_noise(count: float, variance: float, expect
 
 def noisy_levels(rng: np.random.Generator) -> tuple[CompletedLevels, np.ndarray]:
     """A noisy covariance of one-hot rows, with what is missing beside it."""
-    wild = rng.random() < 0.5
+    size = rng.choice([0.05, 0.4, 1.5])
     mean = possible_mean(rng.normal(0.3, 0.3, D), CONSTRAINTS)
     levels = CompletedLevels.of(CONSTRAINTS, mean)
-    half = rng.normal(scale=0.4 if wild else 0.05, size=(D, D))
-    variances = np.diag(rng.uniform(0.0 if wild else 0.05, 0.3, D))
+    half = rng.normal(scale=size, size=(D, D))
+    variances = np.diag(rng.uniform(0.0 if size > 0.05 else 0.05, 0.3, D))
     return levels, levels.extended(half + half.T + variances)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(16))
 def test_covariances_become_possible_as_derived(seed: int) -> None:
     levels, extended = noisy_levels(np.random.default_rng(seed))
     np.testing.assert_allclose(
@@ -462,6 +463,12 @@ def test_dependence_shrinks_by_kinds_of_pairs_and_margins_agree() -> None:
             plainly[column.features] = plainly[:, column.features].T
     _make_margins_agree(estimate, uncertainty, levels)
     np.testing.assert_allclose(estimate, plainly, rtol=1e-6, atol=1e-9)
+
+
+def test_repairs_have_names() -> None:
+    assert [Repair.of(str(each)) for each in Repair] == list(Repair)
+    with refused("not-one-of", parameter="repair", value="mend"):
+        Repair.of("mend")
 
 
 def test_a_law_about_another_center_reaches_every_repair() -> None:
