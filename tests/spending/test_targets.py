@@ -23,7 +23,7 @@ from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.releases.moment_release import MomentRelease
 from dpmoments.repair.repair import Repair
 from dpmoments.spending.targets import STEPS, WithTargets
-from support.said import refused
+from support.said import codes, refused, warned
 
 RNG = np.random.default_rng(7)
 N = 4000
@@ -218,6 +218,65 @@ def test_a_forecast_has_the_noise_of_the_moments_that_the_release_will_have(opti
 def test_a_forecast_refuses_what_the_release_would(options: dict[str, Any], code: str) -> None:
     with refused(code):
         dpm.forecast(SCHEMA, **{"n_rows": N, "targets": ["income"], **options})
+
+
+FLAGS = pa.table({f"flag{i}": RNG.random(2_000) < 0.4 for i in range(10)} | {"age": RNG.uniform(20, 80, 2_000)})
+SCHEMA_OF_FLAGS = dpm.Schema(*(dpm.Boolean(f"flag{i}") for i in range(10)), dpm.Numeric("age", 0, 100))
+
+
+@pytest.mark.parametrize("budget", [{"epsilon": 1.0, "delta": 1e-6}, {"rho": 0.1, "neighbors": "replace_one"}])
+def test_where_refining_would_not_pay_it_is_the_plain_release_and_says_so(budget: dict[str, Any]) -> None:
+    with warned("targets-not-refined", names=("flag0",)):
+        release = dpm.release(FLAGS, SCHEMA_OF_FLAGS, targets=["flag0"], insecure_seed=1, **budget)
+    plain = dpm.release(FLAGS, SCHEMA_OF_FLAGS, insecure_seed=1, **budget)
+    assert "targets-not-refined" in codes(release.warnings)
+    np.testing.assert_array_equal(release.noisy_gram, plain.noisy_gram)
+    assert release.receipt.draws == plain.receipt.draws
+    assert str(release.privacy.describe()) == str(plain.privacy.describe())
+    assert not release.ridge("flag0").refined
+    assert [check for check in checks(release) if check.passed is not True] == []
+    table = dpm.forecast(SCHEMA_OF_FLAGS, n_rows=2_000, targets=["flag0"], **budget)
+    assert [one.pays for one in table.targets] == [False]
+    same = dpm.forecast(SCHEMA_OF_FLAGS, n_rows=2_000, **budget)
+    assert [row.second_moment_error for row in table] == [row.second_moment_error for row in same]
+    assert "Not refined, since it would not pay: flag0" in table.text()
+
+
+def test_only_targets_that_pay_are_refined() -> None:
+    budget = {"epsilon": 1.0, "delta": 1e-6, "targets": ["flag0", "age"]}
+    with warned("targets-not-refined", names=("flag0",)):
+        release = dpm.release(FLAGS, SCHEMA_OF_FLAGS, insecure_seed=1, **budget)
+    assert [entry["target"] for entry in release.diagnostics[TARGETS]] == ["age"]
+    assert release.ridge("age").refined
+    assert [check for check in checks(release) if check.passed is not True] == []
+    table = dpm.forecast(SCHEMA_OF_FLAGS, n_rows=2_000, **budget)
+    assert [(one["target"], one["pays"]) for one in table.to_dict()["target_forecasts"]] == [
+        ("flag0", False),
+        ("age", True),
+    ]
+
+
+def test_a_table_of_one_column_is_refused_before_it_is_read() -> None:
+    with refused("no-features"):
+        dpm.release(FRAME, dpm.Schema(dpm.Numeric("income", 0, 200)), rho=1.0, targets=["income"], insecure_seed=0)
+
+
+@pytest.mark.parametrize("budget", [{"epsilon": 1.0, "delta": 1e-6}, {"rho": 0.05, "neighbors": "replace_one"}])
+def test_a_forecast_has_the_noise_of_refined_coefficients(budget: dict[str, Any]) -> None:
+    """Where the regressors explain half the variance, as the forecast assumes; shrinkage may take some of it back."""
+    rng, n, k = np.random.default_rng(5), 10_000, 4
+    features = np.clip(rng.normal(50, 10, (n, k)), 0, 100)
+    shared = (features - 50) @ np.full(k, 1 / np.sqrt(2 * k))
+    columns = {f"x{i}": features[:, i] for i in range(k)} | {"y": 50 + shared + rng.normal(0, np.sqrt(50), n)}
+    schema = dpm.Schema(*(dpm.Numeric(name, 0, 100) for name in columns))
+    exact = np.linalg.lstsq(np.column_stack([np.ones(n), features]), columns["y"], rcond=None)[0][1:]
+    (forecast,) = dpm.forecast(schema, n_rows=n, targets=["y"], **budget).targets
+    found = [
+        dpm.release(pa.table(columns), schema, targets=["y"], insecure_seed=seed, **budget).ridge("y").params[1:]
+        for seed in range(12)
+    ]
+    assert np.sqrt(np.mean((np.array(found) - exact) ** 2)) == pytest.approx(forecast.refined, rel=0.3)
+    assert forecast.refined < forecast.unrefined
 
 
 def test_one_name_in_place_of_a_list_is_refused() -> None:

@@ -1,12 +1,16 @@
-"""Plan of the moments of a release with targets, and what it refuses.
+"""Plan of the moments of a release with targets, and the noise of the steps.
 
 ``docs/evidence/derivations/refined-regression.md`` has the derivation.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
+import numpy as np
+
+from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Mechanism, Plan
 from dpmoments.mechanisms.shape import MomentShape
@@ -14,11 +18,21 @@ from dpmoments.messages.message import Message
 from dpmoments.messages.wording import closest
 from dpmoments.privacy.accounting import allowance
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.curves import zcdp_noise_scale
+from dpmoments.privacy.sensitivity import row_sum_l2
 from dpmoments.privacy.unit import Neighbors
+from dpmoments.rows.kernel import LONGEST
 from dpmoments.schema.schema import Schema
 
 RELEASE_SHARE = 0.75
 """Share of ρ for the moments; the refining steps have the rest."""
+STEPS = 6
+_GROWTH = 1.15
+"""Budget of a step over that of the step before."""
+KEPT = 0.7
+"""Weight of all earlier steps in the next average."""
+_CLIP, _CLIP_POWER = 0.854, 0.3
+"""Clip over the typical length of a product: a factor, and a power of signal over noise."""
 
 
 def check_targets(schema: Schema, targets: Sequence[str]) -> None:
@@ -45,6 +59,39 @@ def budget_of_moments(shape: MomentShape, budget: PrivacyBudget) -> PrivacyBudge
         raise InputValueError(Message("mechanism-needs-row-bound", mechanism="targets"))
     drawable = allowance(budget, GAUSSIAN_LOSS_UNITS[budget.kind]).as_budget
     return drawable.split(RELEASE_SHARE, 1.0 - RELEASE_SHARE)[0]
+
+
+def budgets_of_steps(rho: float) -> FloatArray:
+    """Return the ρ of every step, of their sum."""
+    parts = _GROWTH ** np.arange(STEPS)
+    return np.asarray(rho * parts / parts.sum())
+
+
+def signal_of_steps(n_rows: float, size: float, rho: float) -> float:
+    """Return the size of the signal over the noise of all steps, at least 1.
+
+    ``size`` is the mean squared length of the whitened regressors with the constant.
+    """
+    return max(n_rows * math.sqrt(2.0 * rho) / size, 1.0)
+
+
+def clip_of_products(signal: float, residual: float, size: float) -> float:
+    """Return the length to which a row's product of residual and regressors is clipped.
+
+    ``residual`` is a variance.
+    """
+    return float(_CLIP * signal**_CLIP_POWER * math.sqrt(residual * size))
+
+
+def noise_of_average(clip: float, rho: float, neighbors: Neighbors) -> float:
+    """Return the noise SD of a coordinate of the last average of steps, as a sum over the rows."""
+    total = variance = 0.0
+    for spent in budgets_of_steps(rho):
+        total = KEPT * total + float(spent)
+        new = float(spent) / total
+        step = LONGEST * clip * zcdp_noise_scale(float(spent), row_sum_l2(neighbors).value)
+        variance = (1.0 - new) ** 2 * variance + (new * step) ** 2
+    return math.sqrt(variance)
 
 
 def has_gaussian_noise(mechanism: Mechanism) -> bool:

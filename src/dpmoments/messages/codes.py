@@ -152,6 +152,7 @@ _WARNINGS: Mapping[str, Kinds] = {
     "row-count-uncertain": {"noise": "number", "rows": "number"},
     "too-few-rows": {"rows": "number", "noise": "number"},
     "delta-too-large": {"delta": "number", "rows?": "integer"},
+    "targets-not-refined": {"names": "names"},
     "location-lost": _NAMES,
     "search-unsettled": _NAMES,
     "values-clipped": {"share": "number", "names": "names"},

@@ -31,6 +31,7 @@ from dpmoments.noise.cells import CountNoise
 from dpmoments.planning.changes import changes
 from dpmoments.planning.forecast_table import DerivedCost, Forecast, ForecastRow, short_refusal
 from dpmoments.planning.imagined_release import ForecastNoise, ReleasePlan, forecast_noise, planned, worst_run
+from dpmoments.planning.refined_targets import TargetForecast
 from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
@@ -78,7 +79,8 @@ def forecast(
         Expected number of rows; it only scales the errors. With a privacy unit, the number of rows that count: at most
         ``max_rows`` of each unit.
     epsilon, delta, rho, neighbors, mean, targets
-        As for :func:`dpmoments.release`. With targets the moments have three quarters of ρ.
+        As for :func:`dpmoments.release`. With targets the moments have three quarters of ρ; the forecast states what that costs
+        and gains, and which targets would not be refined.
     privacy_unit : PrivacyUnit, optional
         As for :func:`dpmoments.release`: the budget is then for all rows of a unit together, and so are all results,
         including ``epsilon_needed``. **n_rows must then also come from public knowledge.**
@@ -162,10 +164,17 @@ def forecast(
     # Where the number of rows is private a release plans without it, and so does its forecast.
     shape = MomentShape.of(schema, mean=mean, n_rows=n_rows if relation.table_size_is_public else None)
     check_targets(schema, targets)
-    if refines := len(targets) > 0:
+    if targets:
         budget_of_moments(shape, budget)
     assumption = Assumption.of(schema.with_indicators, mean=mean, spectrum=spectrum, decay=decay)
     typical = TypicalTable.of(schema, typical_sd=typical_sd, typical_mean=typical_mean, spectrum=spectrum, decay=decay)
+    of_targets: tuple[TargetForecast, ...] = ()
+    if targets:
+        named = make_mechanism(mechanism or "auto")
+        refining = ReleasePlan(typical, n_rows, budget, relation, named, (), privacy_unit, refines=True)
+        _ = refining.plan  # or its refusal
+        of_targets = TargetForecast.of(refining, targets)
+    refines = any(one.pays for one in of_targets)
     if mechanism is not None:
         planned(make_mechanism(mechanism), shape, budget, relation, privacy_unit, refines=refines)  # or its refusal
     assumed = assumption.table(n_rows)
@@ -189,7 +198,7 @@ def forecast(
         privacy_unit=privacy_unit,
         mechanism=mechanism,
         robust_cost=None if products is None else replace(products, robust=True),
-        targets=tuple(targets),
+        targets=of_targets,
     )
     chosen = mechanism or table.best
     if chosen is None or table[chosen].typical_noise is None:

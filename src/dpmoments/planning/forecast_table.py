@@ -22,6 +22,7 @@ from dpmoments.messages.message import Message
 from dpmoments.planning.changes import Change, Wanted, budget_needed, rows_needed
 from dpmoments.planning.imagined_release import EXPLAINED, ForecastNoise, ReleasePlan
 from dpmoments.planning.picture import MAX_FEATURES, plot_forecast
+from dpmoments.planning.refined_targets import TargetForecast, not_refined
 from dpmoments.plots.canvas import fonts_for
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
@@ -325,8 +326,8 @@ class Forecast(Answer):
         None if the schema has no derived feature, or no mechanism with known noise can run.
     robust_cost : DerivedCost or None
         What the products for robust standard errors would cost; None if they were not asked for, or are all there.
-    targets : tuple of str
-        Features whose coefficients the release would refine.
+    targets : tuple of TargetForecast
+        What refining the coefficients of each stated target costs and gains.
     setting : ReleasePlan or None
         The release that the numbers in original units are for: by ``mechanism``, else by the best one.
     noise : ForecastNoise or None
@@ -356,7 +357,7 @@ class Forecast(Answer):
     without_units: Message = field(default_factory=lambda: Message("no-units-of-any-mechanism"))
     privacy_unit: PrivacyUnit | None = None
     robust_cost: DerivedCost | None = None
-    targets: tuple[str, ...] = ()
+    targets: tuple[TargetForecast, ...] = ()
     mechanism: str | None = None
 
     def __iter__(self) -> Iterator[ForecastRow]:
@@ -619,13 +620,11 @@ class Forecast(Answer):
         unknown = [row.mechanism for row in self.rows if row.refusal is None and row.second_moment_error is None]
         of_unknown = (f"not measured (too many features): the error of {', '.join(unknown)}",) if unknown else ()
         derived = (str(cost) for cost in (self.derived_cost, self.robust_cost) if cost is not None)
-        refining, kept = f"{1.0 - RELEASE_SHARE:.0%} of ρ refines coefficients", f"{RELEASE_SHARE:.0%} of ρ"
-        of_targets = (f"{refining} of {', '.join(self.targets)}: this noise is for moments with {kept}",)
         refused = _refusals_in_a_line(self.rows)
         clipped = [f"{row.mechanism} ({row.clipped:.2g} of them)" for row in self.rows if row.clipped > 0.0]
         of_clipped = (f"errors include the clipping of assumed rows: {', '.join(clipped)}",) if clipped else ()
         return (
-            *(of_targets if self.targets else ()),
+            *self._of_targets(),
             *derived,
             *adaptive,
             *of_clipped,
@@ -633,6 +632,23 @@ class Forecast(Answer):
             *(f"{row.mechanism}: {row.chosen_because.text('curator')}" for row in self.rows if row.chosen_because),
             *((refused,) if refused else ()),
         )
+
+    def _of_targets(self) -> Iterator[str]:
+        """Yield what targets cost and gain."""
+        if refined := [one for one in self.targets if one.pays]:
+            names, kept = ", ".join(one.target for one in refined), f"{RELEASE_SHARE:.0%} of ρ"
+            yield f"{1.0 - RELEASE_SHARE:.0%} of ρ refines coefficients of {names}: this noise is for moments with {kept}"
+        for one in refined:
+            without = f"{one.unrefined:.2g}" if math.isfinite(one.unrefined) else _NOISE
+            yield f"± on a standardized coefficient of {one.target}: {one.refined:.2g} refined, {without} without targets"
+        if refined and self.noise is not None and self.setting is not None:
+            plain = replace(self.setting, mechanism=make_mechanism(_DEFAULT), refines=False).noise
+            if plain is not None:
+                with_targets, without = correlation_text(self.noise), correlation_text(plain)
+                yield f"± on a correlation (the median): {with_targets} with targets, {without} without, by {_DEFAULT}"
+        asked, paying = ([one.target for one in some] for some in (self.targets, refined))
+        if (said := not_refined(asked, paying)) is not None:
+            yield said.text("curator")
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -660,7 +676,8 @@ class Forecast(Answer):
             "n_rows": self.n_rows,
             "budget": self.budget.to_dict(),
             "neighbors": str(self.neighbors),
-            "targets": list(self.targets),
+            "targets": [one.target for one in self.targets],
+            "target_forecasts": [one.to_dict() for one in self.targets],
             "protected_unit": "row" if self.privacy_unit is None else self.privacy_unit.to_dict(),
             "assumption": {"spectrum": list(self.assumption.spectrum), "units": self.assumption.units},
             "mechanisms": [row.to_dict() for row in self.rows],

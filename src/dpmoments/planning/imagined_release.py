@@ -243,7 +243,7 @@ def _with_share(law: NoiseLaw, budget: ball_search.BallBudget, share: float) -> 
 
 EXPLAINED = 0.5
 """Fraction of the variance that the regressors of the typical regression explain."""
-_MANY_TIMES = 10**9
+MANY_TIMES = 10**9
 """Factor on the rows that reveals first-order noise where it hides the value."""
 
 
@@ -667,7 +667,7 @@ def typical_regression(
     release: ImaginedRelease, target: int, by: Sequence[str] | None = None, *, first_order: bool = False
 ) -> TypicalRegression | None:
     """Fit the typical regression; ``first_order`` also gives noise that hides the result."""
-    name, times = release.feature_names[target], _MANY_TIMES if first_order else 1
+    name, times = release.feature_names[target], MANY_TIMES if first_order else 1
     try:
         release = replace(release, n_rows=release.n_rows * times)
         imagined = release.explained_by_others(target, by)
@@ -699,8 +699,8 @@ def _first_order(release: ImaginedRelease, noise: FloatArray) -> FloatArray:
     """Return first-order noise also for correlations that it hides."""
     if not np.isnan(noise).any():
         return noise
-    many = replace(release, n_rows=release.n_rows * _MANY_TIMES)
-    return np.asarray(np.where(np.isnan(noise), correlation_noise(many) * _MANY_TIMES, noise))
+    many = replace(release, n_rows=release.n_rows * MANY_TIMES)
+    return np.asarray(np.where(np.isnan(noise), correlation_noise(many) * MANY_TIMES, noise))
 
 
 # What a release would be made with, all of it public.

@@ -509,7 +509,8 @@ def release(
         ``noise-shift``, ``shrink`` or ``rotation-invariant``.
     targets : sequence of str
         Features to predict from all other features: a quarter of ρ refines their coefficients, which ``ridge`` prints, without
-        errors (``docs/noise-and-regression.md``). It needs ``rho`` or ``delta``; all noise is Gaussian.
+        errors (``docs/noise-and-regression.md``). It needs ``rho`` or ``delta``; all noise is Gaussian. Those for which this
+        would not pay, by a forecast from public numbers, are not refined, and the release says so.
     n_rows : int, optional
         The number of rows, if it is public. Under ``replace_one`` it is counted if not given. Under ``add_remove`` give it only
         if it is known from another source than the table; dropped rows do not count.
@@ -575,13 +576,19 @@ def release(
         *(privacy_unit, text_format, ledger, threads, progress, insecure_seed),
     )
     chosen, repair = make_mechanism(mechanism), Repair.of(repair)
+    said: Message | None = None
     if targets:
-        chosen = WithTargets.of(chosen, schema, targets, repair)
+        with nothing_spent():
+            chosen, said = WithTargets.if_it_pays(chosen, schema, targets, repair, request, mean=mean)
     spent = spend(data, schema.with_indicators, chosen, request, mean=mean, n_rows=n_rows)
+    result = spent.result
+    if said is not None:
+        found = (*result.diagnostics.get("warnings", ()), said)
+        result = replace(result, diagnostics={**result.diagnostics, "warnings": found})
     with cost_spent(spent.rows):
         released = moment_release(
             spent.plan,
-            spent.result,
+            result,
             spent.receipt,
             spent.rows.schema,
             repair=repair,

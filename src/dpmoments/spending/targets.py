@@ -21,10 +21,22 @@ from dpmoments.foundation.errors import InputValueError
 from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Mechanism, Plan, Recorded
 from dpmoments.mechanisms.lattice_noise import with_gaussian_noise
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape, RunResult
-from dpmoments.mechanisms.share_for_targets import budget_of_moments, check_targets, plan_of_moments
+from dpmoments.mechanisms.share_for_targets import (
+    KEPT,
+    STEPS,
+    budget_of_moments,
+    budgets_of_steps,
+    check_targets,
+    clip_of_products,
+    plan_of_moments,
+    signal_of_steps,
+)
 from dpmoments.mechanisms.synthetic_spectrum import ErrorsOnTable, SyntheticSpectrum
 from dpmoments.messages.message import Message
 from dpmoments.noise.models import NoiseModel
+from dpmoments.planning.imagined_release import ReleasePlan
+from dpmoments.planning.refined_targets import ASSUMED_ROWS, not_refined, targets_that_pay
+from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.privacy.accounting import Loss
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import zcdp_noise_scale
@@ -32,23 +44,16 @@ from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.origin import ReleaseOrigin
 from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.sensitivity import row_sum_l2
-from dpmoments.privacy.unit import Neighbors
+from dpmoments.privacy.unit import Neighbors, require_unit
 from dpmoments.releases.moment_release import MomentRelease
 from dpmoments.repair.repair import Repair
 from dpmoments.rows.kernel import LONGEST, SHARE_WEIGHT
 from dpmoments.rows.rows import Rows
 from dpmoments.schema.schema import Schema
-from dpmoments.spending.run import moment_release
+from dpmoments.spending.run import Request, moment_release
 
-STEPS = 6
-_GROWTH = 1.15
-"""Budget of a step over that of the step before."""
-_KEPT = 0.7
-"""Weight of all earlier steps in the next average."""
 _RIDGE = 0.6
 """Added to the variances of the regressors, in σ√k, σ the noise of a covariance."""
-_CLIP, _CLIP_POWER = 1.2, 0.2
-"""Clip over the typical length of a product: a factor, and a power of signal over noise."""
 _LEAST_RESIDUAL = 0.02
 """Least residual variance that a release is believed to show, as a share of the target's."""
 _SHRINKAGE = 2.0
@@ -77,6 +82,24 @@ class WithTargets(Mechanism):
         """Return the mechanism; refuse targets that are not features."""
         check_targets(schema, targets)
         return cls(inner, tuple(targets), repair)
+
+    @classmethod
+    def if_it_pays(
+        cls, inner: Mechanism, schema: Schema, targets: Sequence[str], repair: Repair, request: Request, *, mean: bool
+    ) -> tuple[Mechanism, Message | None]:
+        """Return the mechanism for the targets that pay, and what to say of the others.
+
+        The inner one if none does. The choice reads no data, and no number of rows.
+        """
+        check_targets(schema, targets)
+        if request.privacy_unit is not None:
+            require_unit(request.privacy_unit, schema.reserved_names, request.neighbors)
+        budget_of_moments(MomentShape.of(schema, mean=mean), request.budget)
+        options = (ASSUMED_ROWS, request.budget, request.neighbors, inner, (), request.privacy_unit)
+        setting = ReleasePlan(TypicalTable.of(schema), *options, refines=True)
+        _ = setting.plan  # or its refusal
+        paying = targets_that_pay(setting, targets)
+        return cls(inner, paying, repair) if paying else inner, not_refined(targets, paying)
 
     @property
     def name(self) -> str:
@@ -198,10 +221,9 @@ class TargetsPlan(Plan):
         regressors[:k, start.features] = start.whitening
         weights, center = start.coefficients, np.zeros(len(release.feature_names))
         center[[*start.features, start.target]] = start.center
-        parts = _GROWTH ** np.arange(STEPS)
         sensitivity, bits = row_sum_l2(self.neighbors), min(_MAX_BITS, (53 - (k + 1).bit_length()) // 2)
         average, answer, total, variance = np.zeros(k + 1), np.zeros(k + 2), 0.0, 0.0
-        for step, share in enumerate(rho * parts / parts.sum(), start=1):
+        for step, share in enumerate(budgets_of_steps(rho), start=1):
             spent = min(float(share) * (1.0 - 1e-12), privacy_filter.left.as_budget.rho)
             regressors[k] = -weights[1:] @ regressors[:k]
             regressors[k, start.target] = 1.0
@@ -209,7 +231,7 @@ class TargetsPlan(Plan):
             scale = zcdp_noise_scale(spent, sensitivity.value)
             what = Message("residual-products", target=target, step=step)
             noisy = with_gaussian_noise(privacy_filter, what, exact.sum, sensitivity, scale, bits=bits)
-            total = _KEPT * total + spent
+            total = KEPT * total + spent
             new = spent / total
             average = average + new * (weights - average)
             answer = answer + new * (LONGEST * clip * noisy - answer)
@@ -259,14 +281,13 @@ class _Start:
         error = noise**2 * float(np.sum(values * factors**4)) * (1.0 + float(slopes @ slopes))
         residual = min(max(max(variance - float(fitted), 0.0) + error, _LEAST_RESIDUAL * variance), variance)
         size = 1.0 + float(np.sum(values * factors**2))
-        signal = max(n_rows * math.sqrt(2.0 * rho) / size, 1.0)
         return cls(
             target=y,
             features=features,
             center=mean[[*features, y]],
             whitening=(vectors * factors).T,
             coefficients=np.append(0.0, (vectors.T @ slopes) / factors),
-            clip=_CLIP * signal**_CLIP_POWER * math.sqrt(residual * size),
+            clip=clip_of_products(signal_of_steps(n_rows, size, rho), residual, size),
         )
 
 

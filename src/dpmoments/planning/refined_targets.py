@@ -1,0 +1,151 @@
+"""Refined coefficients of targets, forecast: their noise, and whether refining pays.
+
+``docs/evidence/derivations/refined-regression.md`` has the formulas and the tables on which the constants were chosen.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from dpmoments.analysis.answers import plain
+from dpmoments.analysis.regressors import Regressors
+from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS
+from dpmoments.mechanisms.share_for_targets import (
+    RELEASE_SHARE,
+    clip_of_products,
+    noise_of_average,
+    signal_of_steps,
+)
+from dpmoments.messages.message import Message
+from dpmoments.planning.imagined_release import (
+    EXPLAINED,
+    MANY_TIMES,
+    ImaginedRelease,
+    ReleasePlan,
+    typical_regression,
+)
+from dpmoments.privacy.accounting import allowance, budget_for_rows
+
+ASSUMED_ROWS, _ASSUMED_SIGNAL = 10_000, 30.0
+"""Number of rows, and signal over noise, that the decision to refine assumes."""
+_LARGEST_RISK = 2.1
+"""Excess risk of the steps, over that of the moments, above which a target is not refined."""
+
+
+def targets_that_pay(setting: ReleasePlan, targets: Sequence[str]) -> tuple[str, ...]:
+    """Return the targets to refine, from public numbers.
+
+    These are the schema, the budget and the noise of the plan. If that is not known beforehand, all are refined.
+    """
+    return tuple(name for name in targets if not _risk(setting, name, len(targets)) > _LARGEST_RISK)
+
+
+def not_refined(targets: Sequence[str], refined: Sequence[str]) -> Message | None:
+    """Return which targets are not refined, and why; None if all are."""
+    lost = [name for name in targets if name not in refined]
+    return Message("targets-not-refined", names=lost) if lost else None
+
+
+@dataclass(frozen=True)
+class TargetForecast:
+    """Forecast of a target before a release.
+
+    Attributes
+    ----------
+    target : str
+    pays : bool
+        False if the release would not refine it.
+    refined, unrefined : float
+        Noise SDs of a standardized coefficient, one half explained: refined, and of a release without targets. Infinite if
+        noise hides it, NaN if it is not known beforehand.
+    """
+
+    target: str
+    pays: bool
+    refined: float
+    unrefined: float
+
+    @classmethod
+    def of(cls, setting: ReleasePlan, targets: Sequence[str]) -> tuple[TargetForecast, ...]:
+        """Forecast all targets of a release."""
+        paying = targets_that_pay(setting, targets)
+        return tuple(
+            cls(name, name in paying, refined_noise(setting, name, len(paying) or 1), _unrefined_noise(setting, name))
+            for name in targets
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, for JSON."""
+        numbers = {name: plain(getattr(self, name), finite=True) for name in ("refined", "unrefined")}
+        return {"target": self.target, "pays": self.pays, **numbers}
+
+
+def _risk(setting: ReleasePlan, target: str, n_targets: int) -> float:
+    """Return the excess risk of refined coefficients, over those of the moments.
+
+    To first order. A number is explained to one half, a share not at all. NaN if the noise is not known beforehand.
+    """
+    release = _imagined(setting)
+    if release is None:
+        return math.nan
+    features, index = _regression(release, target)
+    deviations, _ = setting.typical.in_unit_ball
+    own, k = deviations[index] ** 2, len(features)
+    inverse = np.linalg.pinv(release.unit_ball_covariance[np.ix_(features, features)], hermitian=True)
+    # The typical regressor: a ridge hardly pays for directions of little variance.
+    typical = float(np.median(np.diag(inverse)))
+    explained = 0.0 if setting.typical.shares[index] else EXPLAINED
+    variances = release.noise.cell_variances(np.arange(1, len(deviations) + 1))
+    cell = float(np.median(variances[~np.eye(len(variances), dtype=bool)]))
+    clip = clip_of_products(_ASSUMED_SIGNAL, (1.0 - explained) * own, 1.0 + k)
+    steps = noise_of_average(clip, _rho_of_steps(setting, n_targets), setting.neighbors)
+    return float(steps**2 / (cell * (1.0 + explained * own * typical) * typical))
+
+
+def refined_noise(setting: ReleasePlan, target: str, n_targets: int) -> float:
+    """Return the noise SD of a refined standardized coefficient, one half explained.
+
+    NaN if the noise is not known beforehand.
+    """
+    release = _imagined(setting)
+    if release is None:
+        return math.nan
+    features, index = _regression(release, target)
+    own = setting.typical.in_unit_ball[0][index] ** 2
+    rho, size = _rho_of_steps(setting, n_targets), 1.0 + len(features)
+    clip = clip_of_products(signal_of_steps(setting.n_rows, size, rho), (1.0 - EXPLAINED) * own, size)
+    noise = noise_of_average(clip, rho, setting.neighbors)
+    return float(noise / (setting.n_rows * math.sqrt(own))) if own > 0.0 else math.inf
+
+
+def _unrefined_noise(setting: ReleasePlan, target: str) -> float:
+    noise = replace(setting, refines=False).noise
+    if noise is None:
+        return math.nan
+    fit = typical_regression(noise.release, noise.release.feature_names.index(target))
+    return math.inf if fit is None else fit.noise
+
+
+def _rho_of_steps(setting: ReleasePlan, n_targets: int) -> float:
+    """Return the ρ of all steps of a target, for one row of a privacy unit."""
+    of_row = budget_for_rows(setting.budget, GAUSSIAN_LOSS_UNITS[setting.budget.kind], setting.privacy_unit)
+    rho = allowance(of_row, GAUSSIAN_LOSS_UNITS[of_row.kind]).as_budget.rho
+    return float(rho * (1.0 - RELEASE_SHARE) / n_targets)
+
+
+def _imagined(setting: ReleasePlan) -> ImaginedRelease | None:
+    """Return the likeliest release without targets; None if its noise is not known beforehand."""
+    noise = replace(setting, n_rows=ASSUMED_ROWS, refines=False).noise
+    return None if noise is None else noise.release
+
+
+def _regression(release: ImaginedRelease, target: str) -> tuple[list[int], int]:
+    """Return the indices of the regressors, no level left out as too rare, and of the target."""
+    many = replace(release, n_rows=release.n_rows * MANY_TIMES)
+    chosen = Regressors.chosen(many, target, None, True, None)
+    return list(chosen.features), chosen.target
