@@ -820,6 +820,9 @@ REFUSALS: Mapping[str, str] = MappingProxyType(
             "{parameter} of {feature!r}: {value:g} is more than half the range, {half:g}, the largest possible "
             "standard deviation between {least:g} and {most:g}: is it in the units of the bounds?"
         ),
+        "not-lists-of-names": (
+            "{parameter} is a list of lists of names, [['income', 'age']], and has {value!r} in place of a list"
+        ),
         "not-a-regression": "a regression is a target and its regressors, ['income', 'age'], got {columns}",
         "question-needed": (
             "state a question: means=True, tables=[['region', 'sex']] or regressions=[['income', 'age']]"

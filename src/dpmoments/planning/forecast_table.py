@@ -476,7 +476,8 @@ class Forecast(Answer):
         tables : sequence of sequences of str
             Contingency tables by these columns, which :func:`dpmoments.release_counts` also gives: ``[["region", "sex"]]``.
         regressions : sequence of sequences of str
-            Each a target and its regressors, which a release of these columns also gives: ``[["income", "age", "sex"]]``.
+            Each a target and its regressors, which a release of these columns also gives, with ``targets`` if that has less
+            noise: ``[["income", "age", "sex"]]``.
 
         Returns
         -------
@@ -487,6 +488,8 @@ class Forecast(Answer):
         ------
         ValueError
             If no question is stated, a column is unknown, or the noise is not known beforehand.
+        TypeError
+            If a name is given in place of a list of names.
 
         Examples
         --------
@@ -498,8 +501,8 @@ class Forecast(Answer):
         """
         from dpmoments.planning.ways import ways_to_answer
 
-        setting = self._setting_of(self.asked_of)
-        return ways_to_answer(setting, self.title, means=means, tables=tables, regressions=regressions)
+        setting, refined = self._setting_of(self.asked_of), [one.target for one in self.targets if one.pays]
+        return ways_to_answer(setting, self.title, means=means, tables=tables, regressions=regressions, targets=refined)
 
     def noise_of(self, mechanism: str) -> ForecastNoise:
         """Return the noise of a mechanism in original units.

@@ -12,7 +12,7 @@ import numpy as np
 from dpmoments.analysis.answers import Answer, Column, number
 from dpmoments.analysis.cross_table import cross_table
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.errors import InputValueError
+from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.mechanisms.counts import Counts, CountsPlan
 from dpmoments.mechanisms.means.base import NormalRows
 from dpmoments.mechanisms.registry import automatic_mean
@@ -21,8 +21,9 @@ from dpmoments.mechanisms.units import plan_before_release
 from dpmoments.messages.message import Message
 from dpmoments.messages.wording import closest
 from dpmoments.planning.imagined_release import ForecastNoise, ReleasePlan, typical_regression
+from dpmoments.planning.refined_targets import refined_noise, targets_that_pay
 from dpmoments.planning.typical_table import TypicalTable
-from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.schema.constraints import schema_of_tables
 from dpmoments.schema.schema import Schema
 
@@ -115,8 +116,13 @@ def ways_to_answer(
     means: bool,
     tables: Sequence[Sequence[str]],
     regressions: Sequence[Sequence[str]],
+    targets: Sequence[str] = (),
 ) -> Ways:
-    """Compare one release by this plan with releases made for each question."""
+    """Compare one release by this plan with releases made for each question.
+
+    ``targets`` are those that the one release refines.
+    """
+    _require_lists(tables=tables, regressions=regressions)
     noise = setting.noise
     if noise is None:
         raise InputValueError(Message("original-units-unknown", mechanism=setting.mechanism.name))
@@ -131,8 +137,15 @@ def ways_to_answer(
         if len(columns) < 2:
             raise InputValueError(Message("not-a-regression", columns=list(columns)))
         _require_columns(setting.typical.schema, columns)
-        name, call = f"{columns[0]} ~ {' + '.join(columns[1:])}", f"release(…) of {len(columns)} columns"
-        of_fit, own = _of_regression(noise, columns), partial(_of_columns, setting, columns)
+        name, more, own = f"{columns[0]} ~ {' + '.join(columns[1:])}", "", partial(_of_columns, setting, columns)
+        refined = partial(_refined_of_columns, setting, columns)
+        if refined(setting.budget) < own(setting.budget):
+            more, own = f", targets=[{columns[0]!r}]", refined
+        call = f"release(…{more}) of {len(columns)} columns"
+        if columns[0] in targets and {*columns} == {column.name for column in setting.typical.schema.columns}:
+            of_fit = refined_noise(setting, columns[0], len(targets))
+        else:
+            of_fit = _of_regression(noise, columns)
         questions.append((name, "standardized coefficient", call, of_fit, own))
     if not questions:
         raise InputValueError(Message("question-needed"))
@@ -143,6 +156,14 @@ def ways_to_answer(
         for (question, unit, call, one, own), share in zip(questions, shares, strict=True)
     ]
     return Ways(tuple(ways), title)
+
+
+def _require_lists(**questions: Sequence[Sequence[str]]) -> None:
+    """Raise TypeError for a name in place of a list of names."""
+    for parameter, given in questions.items():
+        for one in [given] if isinstance(given, str) else given:
+            if isinstance(one, str):
+                raise InputTypeError(Message("not-lists-of-names", parameter=parameter, value=one))
 
 
 def _require_columns(schema: Schema, columns: Sequence[str]) -> None:
@@ -209,6 +230,19 @@ def _of_regression(noise: ForecastNoise, columns: Sequence[str]) -> float:
 
 def _of_columns(setting: ReleasePlan, columns: Sequence[str], budget: PrivacyBudget) -> float:
     """Return the noise on a coefficient in a release of some columns; the first is the target."""
+    noise = _plan_of_columns(setting, columns, budget).noise
+    return math.inf if noise is None else _of_regression(noise, columns)
+
+
+def _refined_of_columns(setting: ReleasePlan, columns: Sequence[str], budget: PrivacyBudget) -> float:
+    """Return the same with the first as a target; infinite if it would not be refined."""
+    plan, target = _plan_of_columns(setting, columns, budget), columns[0]
+    if budget.kind is BudgetKind.PURE or plan.typical.schema.has_available:
+        return math.inf
+    return refined_noise(plan, target, 1) if targets_that_pay(plan, [target]) else math.inf
+
+
+def _plan_of_columns(setting: ReleasePlan, columns: Sequence[str], budget: PrivacyBudget) -> ReleasePlan:
     typical = setting.typical
     schema = typical.schema.with_columns([one for one in typical.schema.columns if one.name in columns], row_norm=False)
     indices = {name: typical.schema.feature_names.index(name) for name in schema.feature_names}
@@ -219,5 +253,4 @@ def _of_columns(setting: ReleasePlan, columns: Sequence[str], budget: PrivacyBud
         },
         typical_mean={name: float(typical.means[i]) for name, i in indices.items()},
     )
-    noise = replace(setting, typical=own, budget=budget, refines=False).noise
-    return math.inf if noise is None else _of_regression(noise, columns)
+    return replace(setting, typical=own, budget=budget, refines=False)
