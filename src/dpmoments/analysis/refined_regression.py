@@ -22,6 +22,7 @@ from dpmoments.messages.message import Message
 
 TARGETS = "targets"
 """Entry of a release's diagnostics with its refined regressions."""
+_ARRAYS, _NUMBERS = ("center", "whitening", "coefficients"), ("clipped", "clipped_error", "kept")
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,30 +54,15 @@ class RefinedRegression:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> RefinedRegression:
         """Read a file's entry, with every check."""
-        if not isinstance(values, Mapping):
-            raise InputValueError(Message("refined-features"))
-        require_known(values, [entry.name for entry in fields(cls)], "a refined regression")
-        features = values["features"]
-        if not isinstance(features, list) or not features or not all(isinstance(name, str) for name in features):
-            raise InputValueError(Message("refined-features"))
-        k = len(features)
-        if not isinstance(values["whitening"], list) or len(values["whitening"]) != k:
-            raise InputValueError(Message("refined-whitening"))
-        rows = [finite_numbers(row, k, "whitening") for row in values["whitening"]]
-        numbers: dict[str, Any] = {
-            name: finite_numbers(values[name], k + 1, name) for name in ("center", "coefficients")
-        }
-        for name in ("clipped", "clipped_error", "kept"):
-            if (
-                not is_finite_number(values[name])
-                or (name == "clipped_error" and values[name] <= 0.0)
-                or (name == "kept" and not 0.0 <= values[name] <= 1.0)
-            ):
-                raise InputValueError(Message("refined-number", parameter=name))
-            numbers[name] = float(values[name])
-        if np.linalg.matrix_rank(np.array(rows)) < k:
-            raise InputValueError(Message("refined-whitening"))
-        return cls(str(values["target"]), tuple(features), whitening=np.array(rows), **numbers)
+        _check_entry(values)
+        return cls.of_entry(values)
+
+    @classmethod
+    def of_entry(cls, values: Mapping[str, Any]) -> RefinedRegression:
+        """Return the regression of an entry that was checked when its release was made or read."""
+        center, whitening, coefficients = (np.array(values[name], dtype=float) for name in _ARRAYS)
+        numbers = (float(values[name]) for name in _NUMBERS)
+        return cls(str(values["target"]), tuple(values["features"]), center, whitening, coefficients, *numbers)
 
     def ordered(self, features: Sequence[str]) -> RefinedRegression:
         """Return the same regression with its features in another order."""
@@ -131,6 +117,31 @@ def _entries(diagnostics: Mapping[str, Any]) -> list[Any]:
     return entries
 
 
+def _check_entry(values: object) -> None:
+    """Raise unless a file's entry is a refined regression."""
+    if not isinstance(values, Mapping):
+        raise InputValueError(Message("refined-features"))
+    require_known(values, [entry.name for entry in fields(RefinedRegression)], "a refined regression")
+    features, whitening = values["features"], values["whitening"]
+    if not isinstance(features, list) or not features or not all(isinstance(name, str) for name in features):
+        raise InputValueError(Message("refined-features"))
+    k = len(features)
+    if not isinstance(whitening, list) or len(whitening) != k:
+        raise InputValueError(Message("refined-whitening"))
+    rows = [finite_numbers(row, k, "whitening") for row in whitening]
+    for name in ("center", "coefficients"):
+        finite_numbers(values[name], k + 1, name)
+    for name in _NUMBERS:
+        if (
+            not is_finite_number(values[name])
+            or (name == "clipped_error" and values[name] <= 0.0)
+            or (name == "kept" and not 0.0 <= values[name] <= 1.0)
+        ):
+            raise InputValueError(Message("refined-number", parameter=name))
+    if np.linalg.matrix_rank(np.array(rows)) < k:
+        raise InputValueError(Message("refined-whitening"))
+
+
 def check_refined_features(diagnostics: Mapping[str, Any], names: Sequence[str]) -> None:
     """Raise unless the refined regressions of a file are of these features."""
     for entry in _entries(diagnostics):
@@ -150,5 +161,5 @@ def refined_regression(release: Stated, chosen: Regressors) -> RefinedRegression
     asked = {names[index] for index in chosen.features}
     for entry in release.diagnostics.get(TARGETS, ()):
         if chosen.intercept and entry["target"] == names[chosen.target] and set(entry["features"]) == asked:
-            return RefinedRegression.from_dict(entry).ordered([names[index] for index in chosen.features])
+            return RefinedRegression.of_entry(entry).ordered([names[index] for index in chosen.features])
     return None
