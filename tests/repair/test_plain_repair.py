@@ -12,6 +12,7 @@ import pytest
 from dpmoments import Boolean, Categorical, Numeric, Schema
 from dpmoments.noise.terms import NoiseLaw
 from dpmoments.repair import repair as repairs
+from dpmoments.repair import structured as structured_module
 from dpmoments.repair.available_cases import _variances
 from dpmoments.repair.levels import CompletedLevels, _with_margins, level_shares, possible_covariance, possible_mean
 from dpmoments.repair.repair import Repair, _clip_to_bounds, repair_gram, repair_moments
@@ -37,9 +38,12 @@ from dpmoments.repair.structured import (
     _spectral,
     _steadied,
     _without_fractions,
+    center_of_levels,
     implied_count,
     possible_second_moment,
+    project_about_center,
     relative_noise,
+    structured_second_moment,
 )
 from dpmoments.schema.constraints import Constraints
 from references import plain_repair as plain
@@ -523,3 +527,109 @@ def test_variances_of_products_need_no_index_where_both_are_zero() -> None:
     whole = np.einsum("ki,kj->kij", first, second)
     expected = law.variance(None, (whole + np.swapaxes(whole, 1, 2)) / 2.0)
     np.testing.assert_allclose(_variances(law, first, second), expected, **EXACT)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_table_about_the_center_of_levels_is_left_as_it_is(seed: int) -> None:
+    """Sums, blocks and squares of rows that are one-hot; what is wrong of them comes back, and variances are those left."""
+    rng, n = np.random.default_rng(seed), 60
+    lacking = Categorical("b", ["p", "q"], missing="zero")
+    others = Boolean("c"), Numeric("e", 0, 1), Categorical("f", ["s", "t"])
+    schema = Schema(Categorical("a", list("xyz")), lacking, *others)
+    constraints = Constraints.of(schema, mean=True)
+    rows = np.zeros((n, 9))
+    rows[np.arange(n), rng.integers(0, 3, n)] = 1.0
+    some = rng.random(n) < 0.7
+    rows[some, 3 + rng.integers(0, 2, n)[some]] = 1.0
+    rows[:, 5], rows[:, 6] = rng.choice([-1.0, 1.0], n), rng.random(n)
+    rows[np.arange(n), 7 + rng.integers(0, 2, n)] = 1.0
+    center = np.array([1 / 3] * 3 + [1 / 2] * 2 + [0.0, 0.0] + [1 / 2] * 2)
+    np.testing.assert_allclose(center_of_levels(constraints), center)
+    about = rows - center
+    relative = rng.uniform(0.5, 1.5, 9)
+    relative[:3], relative[3:5], relative[7:] = relative[0], relative[3], relative[7]
+    exact = NoisySums(float(n), about.sum(axis=0), about.T @ about, np.full(9, 5.0))
+    variances = CenteredVariances(CellVariances(4.0, 2.0, relative), 3.0, 5.0)
+    found = project_about_center(exact, variances, constraints)
+    assert found.count == pytest.approx(n)
+    np.testing.assert_allclose(found.sum, exact.sum, **EXACT)
+    np.testing.assert_allclose(found.gram, exact.gram, **EXACT)
+    wrong = exact.gram.copy()
+    wrong[0, 1] = wrong[1, 0] = wrong[5, 5] = 99.0
+    mended = project_about_center(replace(exact, gram=wrong), variances, constraints)
+    assert mended.gram[5, 5] == mended.count
+    np.testing.assert_allclose(mended.gram[:3, :3].sum(axis=0), 0.0, atol=1e-9)
+    np.testing.assert_allclose(found.sum_variance[5:7], 3.0 * relative[5:7])
+    of_sum, of_cells = 1 / (3.0 * relative[0]), 1 / (4.0 * relative[0] ** 2)
+    np.testing.assert_allclose(found.sum_variance[:3], (2 / 3) / (of_sum + of_cells / 3))
+    np.testing.assert_allclose(found.sum_variance[7:], 3.0 * relative[7] / 2)
+    # An incomplete block, about 1/2: its cells are ℓ_i δ_ij − (ℓ_i + ℓ_j)/2 + n/4, least squares in the ℓ.
+    of_sum, of_cells = 1 / (3.0 * relative[3]), 1 / (4.0 * relative[3] ** 2)
+    design = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0], [0.0, 0.0], [-0.5, -0.5]])
+    precision = np.diag([of_sum, of_sum, of_cells, of_cells, 2 * of_cells])
+    left = np.linalg.inv(design.T @ precision @ design)
+    np.testing.assert_allclose(found.sum_variance[3:5], np.diag(left))
+
+
+@pytest.mark.parametrize(
+    ("numbers", "levels", "noise", "structured"),
+    [(3, 3, 0.1, True), (4, 3, 0.1, False), (3, 3, 900.0, False), (0, 3, 900.0, True)],
+)
+def test_second_moments_are_structured_unless_numbers_or_noise_outweigh(
+    numbers: int, levels: int, noise: float, structured: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kinds = [Categorical("g", list("abcdef")[:levels]), *(Numeric(f"n{i}", 0, 1) for i in range(numbers))]
+    schema = Schema(*kinds)
+    constraints = Constraints.of(schema, mean=False)
+    d = numbers + levels
+    law = gaussian(d, 2 * noise, noise, None, None).law()
+    rng = np.random.default_rng(0)
+    half = rng.normal(size=(d, d))
+    gram = half @ half.T + 40.0 * np.eye(d)
+    seen: list[Any] = []
+
+    def recorded(noisy: NoisySums, *_: Any, **how: Any) -> Any:
+        seen.append((noisy, how))
+        return np.full(d, 0.1), np.eye(d)
+
+    monkeypatch.setattr(structured_module, "structured_moments", recorded)
+    found = structured_second_moment(gram, 50.0, law, constraints, gram + 1.0)
+    if not structured:
+        assert not seen
+        np.testing.assert_allclose(found, possible_second_moment(gram + 1.0, 50.0, constraints))
+        return
+    ((noisy, how),) = seen
+    assert how["rows_moved"] is False
+    np.testing.assert_allclose(found, 50.0 * (np.eye(d) + 0.01))
+    np.testing.assert_allclose(noisy.sum[levels:], (gram + 1.0)[:levels, levels:].sum(axis=0))
+    assert not noisy.sum[:levels].any()
+    assert np.isinf(noisy.sum_variance[:levels]).all()
+    scale = 1.0 if constraints.row_norm is None else constraints.row_norm
+    np.testing.assert_allclose(noisy.sum_variance[levels:], noise * scale**4)
+    assert noisy.count == 50.0
+    structured_second_moment(gram, None, law, constraints, gram)
+    cells = CellVariances(2 * noise * scale**4, noise * scale**4)
+    assert seen[-1][0].count == pytest.approx(implied_count(gram, cells, constraints))
+
+
+@pytest.mark.parametrize(("moved", "tolerance"), [(True, 0.1), (False, 1e-4)])
+def test_flags_may_fall_short_by_clipping_or_rounding(
+    moved: bool, tolerance: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    law, seen = gaussian(D, 3.0, 1.5, 2.0, 1.0).law(), []
+    plainly = structured_module._without_fractions
+
+    def recorded(*given: Any) -> Constraints:
+        seen.append(given[-1])
+        return plainly(*given)
+
+    monkeypatch.setattr(structured_module, "_without_fractions", recorded)
+    structured_module.structured_moments(NOISY, law, CONSTRAINTS, None, rows_moved=moved)
+    assert seen == [tolerance]
+
+
+def test_equal_shares_are_left_as_they_are() -> None:
+    constraints = Constraints.of(Schema(Categorical("a", list("abcde"))), mean=True)
+    mean = np.full(5, 0.2)
+    noisy = NoisySums(40.0, mean * 40, np.zeros((5, 5)), np.ones(5))
+    np.testing.assert_array_equal(_steadied(mean, noisy, constraints), mean)
