@@ -202,10 +202,7 @@ class Answer:
     def table(self) -> Sequence[Sequence[str]]:
         """Return the rows of text, the head first."""
         shown = [column for column in self._columns() if column.head]
-        return [
-            tuple(column.head for column in shown),
-            *zip(*(column.text() for column in shown), strict=True),
-        ]
+        return [tuple(column.head for column in shown), *zip(*(column.text() for column in shown), strict=True)]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the answer as plain JSON values, bit for bit; None if not a finite number."""
@@ -353,11 +350,7 @@ def in_floating_point(compute: Callable[Parameters, Found]) -> Callable[Paramete
 
 
 _UNSUPPORTED = MappingProxyType(
-    {
-        "weights": "weights-not-applied",
-        "cov_type": "robust-errors-of-ols",
-        "method": "correlations-are-pearsons",
-    }
+    {"weights": "weights-not-applied", "cov_type": "robust-errors-of-ols", "method": "correlations-are-pearsons"}
 )
 """Arguments of other libraries that no analysis can have, with reason and alternative."""
 

@@ -119,10 +119,7 @@ class ClippingBounds:
         """Return the bounds of some features."""
         chosen = list(features)
         return replace(
-            self,
-            squares=self.squares[chosen],
-            sum_below=self.sum_below[chosen],
-            sum_above=self.sum_above[chosen],
+            self, squares=self.squares[chosen], sum_below=self.sum_below[chosen], sum_above=self.sum_above[chosen]
         )
 
     def correlation_ends(

@@ -60,13 +60,7 @@ def unit_ids(cells: Any, column: str, *, strict: bool = True) -> Any:
         if isinstance(cells, np.ndarray):
             result = read_objects(cells, _object_id, _UNREADABLE)
             if strict and _UNREADABLE in result:
-                raise InputTypeError(
-                    Message(
-                        "not-a-unit-column",
-                        column=column,
-                        content="odd-objects",
-                    )
-                )
+                raise InputTypeError(Message("not-a-unit-column", column=column, content="odd-objects"))
             return pa.array([cell or None for cell in result], pa.large_binary())
         chunks = cells.chunks if isinstance(cells, pa.ChunkedArray) else [cells]
         read = [_chunk_ids(chunk, column, strict=strict) for chunk in chunks]

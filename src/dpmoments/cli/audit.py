@@ -53,8 +53,7 @@ def audit(
         ),
     ] = None,
     exact_noise: Annotated[
-        bool,
-        typer.Option("--exact-noise", help="Draw integer noise as in releases, about ten times slower."),
+        bool, typer.Option("--exact-noise", help="Draw integer noise as in releases, about ten times slower.")
     ] = False,
     seed: Annotated[
         int | None, typer.Option("--seed", min=0, help="Seed, to repeat an audit.", show_default=False)

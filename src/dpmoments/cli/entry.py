@@ -71,10 +71,7 @@ _COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
             "Describe the mean and spread of every feature with their noise: free of privacy cost.",
         ),
         "ols": ("analyses", "Fit least squares of a feature on others, with intervals: free of privacy cost."),
-        "ridge": (
-            "analyses",
-            "Fit ridge regression of a feature on others.",
-        ),
+        "ridge": ("analyses", "Fit ridge regression of a feature on others."),
         "lasso": (
             "analyses",
             "Fit the lasso of a feature on others, most coefficients exactly 0: free of privacy cost.",
@@ -84,10 +81,7 @@ _COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
             "analyses",
             "Compute correlations with noise, interval and verdict each: free of privacy cost.",
         ),
-        "group-means": (
-            "analyses",
-            "Compute means over the rows of each group, with intervals and differences.",
-        ),
+        "group-means": ("analyses", "Compute means over the rows of each group, with intervals and differences."),
         "anova": ("analyses", "Run a one-way analysis of variance of a feature by groups: free of privacy cost."),
         "t-test": ("analyses", "Run Welch's t-test of a feature by two groups: post-processing, free of privacy cost."),
         "cross-table": (

@@ -36,8 +36,7 @@ def grant(
     delta: Delta = 0.0,
     rho: Rho = None,
     mu: Annotated[
-        float | None,
-        typer.Option("--mu", help="μ of Gaussian privacy, instead of ε.", rich_help_panel=BUDGET_PANEL),
+        float | None, typer.Option("--mu", help="μ of Gaussian privacy, instead of ε.", rich_help_panel=BUDGET_PANEL)
     ] = None,
     unit: Annotated[
         str,

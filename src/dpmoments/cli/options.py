@@ -140,9 +140,7 @@ _OPTIONS: dict[str, Option] = {
     "progress": Option("Show a progress bar; default: in a terminal.", default=None),
     "insecure_seed": Option("FOR TESTS ONLY: repeatable noise. Such a release protects nobody.", least=0),
     "radius": Option(
-        "Public bound on the mean, for a mechanism that needs one; in encoded units.",
-        _METHOD_PANEL,
-        kind=float,
+        "Public bound on the mean, for a mechanism that needs one; in encoded units.", _METHOD_PANEL, kind=float
     ),
     "scale": Option(
         "Public bound on the standard deviation, for a mechanism that needs one; in encoded units.",
@@ -358,9 +356,7 @@ def mean_mechanism_of(
 
 
 def _configured(
-    name: str,
-    classes: Mapping[str, type[Configured]],
-    given: Iterable[tuple[str, str, Any]],
+    name: str, classes: Mapping[str, type[Configured]], given: Iterable[tuple[str, str, Any]]
 ) -> Configured:
     """Return the named mechanism with options given as (text, key, value)."""
     if name not in classes:

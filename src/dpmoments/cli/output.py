@@ -94,11 +94,7 @@ def print_table(
         if number:
             print_text()
         table = Table(
-            box=None,
-            pad_edge=False,
-            padding=(0, _BETWEEN_COLUMNS, 0, 0),
-            header_style="bold",
-            show_header=any(headers),
+            box=None, pad_edge=False, padding=(0, _BETWEEN_COLUMNS, 0, 0), header_style="bold", show_header=any(headers)
         )
         for index in chosen:
             table.add_column(

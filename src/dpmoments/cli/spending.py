@@ -108,10 +108,7 @@ def release_mean(options: dict[str, Any], yes: Yes = False, no_ledger: NoLedger 
     _report(released, options, f"the mean of {released.n_rows:,} rows ({exactness})")
 
 
-@options_of(
-    dpmoments.release_counts,
-    own={"by": TABLES, "split": SPLIT},
-)
+@options_of(dpmoments.release_counts, own={"by": TABLES, "split": SPLIT})
 def release_counts(options: dict[str, Any], yes: Yes = False, no_ledger: NoLedger = False) -> None:
     """Release only contingency tables, once: this spends budget.
 

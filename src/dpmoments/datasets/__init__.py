@@ -18,11 +18,7 @@ from dpmoments.schema.columns import Boolean, Categorical
 from dpmoments.schema.numeric import Numeric
 from dpmoments.schema.schema import Schema
 
-__all__ = [
-    "adult",
-    "airfoil",
-    "wine",
-]
+__all__ = ["adult", "airfoil", "wine"]
 
 # Public schemas of the tables: bounds and levels from codebooks, physics and survey design, not from rows.
 

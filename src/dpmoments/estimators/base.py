@@ -506,10 +506,7 @@ class PrivateEstimator(BaseEstimator):
         self._check_parameters()
         table, schema, shaped = self._table(X, y)
         validate_data(self, shaped, y="no_validation", skip_check_array=True)
-        with (
-            nullcontext() if self._is_counted_elsewhere else _HELD[self].taken(),
-            _in_words_of_scikit_learn(),
-        ):
+        with nullcontext() if self._is_counted_elsewhere else _HELD[self].taken(), _in_words_of_scikit_learn():
             released = release(
                 table,
                 schema,

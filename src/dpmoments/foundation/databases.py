@@ -14,12 +14,7 @@ from urllib.parse import unquote
 
 import numpy as np
 
-from dpmoments.foundation.errors import (
-    InputError,
-    InputModuleNotFoundError,
-    InputValueError,
-    wrong_type,
-)
+from dpmoments.foundation.errors import InputError, InputModuleNotFoundError, InputValueError, wrong_type
 from dpmoments.foundation.table_libraries import pa, pc
 
 _KINDS = {"sqlite": "SQLite", "postgresql": "PostgreSQL", "postgres": "PostgreSQL"}

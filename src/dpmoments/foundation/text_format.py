@@ -108,12 +108,7 @@ class TextFormat:
             if isinstance(words, str) or not isinstance(words, Sequence):
                 raise InputTypeError.of("texts-not-a-list", parameter=option, words=words)
             if not all(isinstance(word, str) for word in words):
-                raise InputTypeError.of(
-                    "out-of-range",
-                    parameter=option,
-                    value=words,
-                    expected="list-of-texts",
-                )
+                raise InputTypeError.of("out-of-range", parameter=option, value=words, expected="list-of-texts")
             object.__setattr__(self, option, tuple(words))
         for first, second in (("true", "false"), ("nulls", "true"), ("nulls", "false")):
             if both := sorted(set(getattr(self, first)) & set(getattr(self, second))):

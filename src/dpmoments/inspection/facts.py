@@ -62,12 +62,7 @@ class ShiftFacts:
 
     def to_plain(self) -> dict[str, Any]:
         """Return plain values, private."""
-        return {
-            "cells": self.cells,
-            "mean": self.mean,
-            "noise": self.noise,
-            "budget": self.budget.to_dict(),
-        }
+        return {"cells": self.cells, "mean": self.mean, "noise": self.noise, "budget": self.budget.to_dict()}
 
 
 @dataclass(frozen=True, eq=False, repr=False)

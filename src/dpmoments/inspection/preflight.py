@@ -869,11 +869,7 @@ def _as_wide_as_shown(character: str) -> str:
 
 
 def _facts(
-    schema: Schema,
-    survey: SurveyCounts,
-    failures: list[str],
-    unit: UnitFacts | None,
-    absent: tuple[AbsentColumn, ...],
+    schema: Schema, survey: SurveyCounts, failures: list[str], unit: UnitFacts | None, absent: tuple[AbsentColumn, ...]
 ) -> TableFacts:
     counts = survey.counts
     dropping = [pair for column in schema.table_columns for pair in _dropping_rules(column)]

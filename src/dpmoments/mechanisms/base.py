@@ -32,11 +32,7 @@ from dpmoments.schema.schema import Schema
 # Units in which the losses of a mechanism's draws add up, by the kind of budget.
 
 _LOSS_UNITS: Mapping[BudgetKind, LossUnit] = MappingProxyType(
-    {
-        BudgetKind.PURE: LossUnit.EPSILON,
-        BudgetKind.ZCDP: LossUnit.RHO,
-        BudgetKind.APPROXIMATE: LossUnit.EPSILON_DELTA,
-    }
+    {BudgetKind.PURE: LossUnit.EPSILON, BudgetKind.ZCDP: LossUnit.RHO, BudgetKind.APPROXIMATE: LossUnit.EPSILON_DELTA}
 )
 GAUSSIAN_LOSS_UNITS = MappingProxyType({**_LOSS_UNITS, BudgetKind.APPROXIMATE: LossUnit.GAUSSIAN_RHO})
 """Loss units of mechanisms whose every draw under (ε, δ) is Gaussian."""

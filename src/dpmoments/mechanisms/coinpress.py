@@ -328,13 +328,7 @@ def _histogram_share(n_features: int) -> float:
 
 
 def _widened_clip(
-    rows: Rows,
-    privacy_filter: PrivacyFilter,
-    planned: _LastClip,
-    ellipsoid: Ellipsoid,
-    *,
-    n_rows: float,
-    mean: bool,
+    rows: Rows, privacy_filter: PrivacyFilter, planned: _LastClip, ellipsoid: Ellipsoid, *, n_rows: float, mean: bool
 ) -> _LastClip:
     """Return the clip after part of the planned budget paid for a histogram of norms."""
     d = len(ellipsoid.center)

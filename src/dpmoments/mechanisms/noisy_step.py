@@ -59,12 +59,7 @@ class NoisyStep:
 
 def last_step_entries(n_features: int, count_scale: float) -> dict[str, Any]:
     """Return what a plan knows of the noise model of a run that ends with a step."""
-    return {
-        "name": LastStepModel.name,
-        "n_features": n_features,
-        "count_scale": count_scale,
-        "count_is_laplace": False,
-    }
+    return {"name": LastStepModel.name, "n_features": n_features, "count_scale": count_scale, "count_is_laplace": False}
 
 
 @dataclass(frozen=True, slots=True)

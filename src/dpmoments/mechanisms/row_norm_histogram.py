@@ -214,12 +214,7 @@ def _resolution(edges: FloatArray) -> float:
 
 
 def _noisy(
-    rows: Rows,
-    privacy_filter: PrivacyFilter,
-    what: Query,
-    rho: float,
-    statistic: TransformedNorm,
-    edges: FloatArray,
+    rows: Rows, privacy_filter: PrivacyFilter, what: Query, rho: float, statistic: TransformedNorm, edges: FloatArray
 ) -> NormHistogram:
     exact = rows.histogram(statistic, edges)
     sensitivity = histogram_l2(rows.neighbors)

@@ -147,9 +147,7 @@ IN_PYTHON: Mapping[str, Words] = MappingProxyType(
             "dataset."
         ),
         "grant-of-other-unit": lambda facts: _for_the_unit(
-            facts,
-            f"Release with privacy_unit=PrivacyUnit({facts['granted']!r}, max_rows=…)",
-            f"unit={facts['unit']!r}",
+            facts, f"Release with privacy_unit=PrivacyUnit({facts['granted']!r}, max_rows=…)", f"unit={facts['unit']!r}"
         ),
         "grant-of-other-relation": (
             "Release with neighbors='add_remove', or grant a dataset of another name for replace_one. Nothing was spent."

@@ -441,11 +441,7 @@ class OrthonormalFrame:
 
 
 def sample_orthonormal_frame(
-    matrix: npt.ArrayLike,
-    temperatures: npt.ArrayLike,
-    rng: np.random.Generator,
-    *,
-    block_size: int | None = None,
+    matrix: npt.ArrayLike, temperatures: npt.ArrayLike, rng: np.random.Generator, *, block_size: int | None = None
 ) -> OrthonormalFrame:
     """Draw orthonormal θ_1, …, θ_rank, θ_i with density ∝ exp(t_i θᵀCθ).
 

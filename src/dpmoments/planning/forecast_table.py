@@ -461,11 +461,7 @@ class Forecast(Answer):
         return budget_needed(setting, Wanted.of(setting.typical, **wanted))
 
     def ways(
-        self,
-        *,
-        means: bool = False,
-        tables: Sequence[Sequence[str]] = (),
-        regressions: Sequence[Sequence[str]] = (),
+        self, *, means: bool = False, tables: Sequence[Sequence[str]] = (), regressions: Sequence[Sequence[str]] = ()
     ) -> Ways:
         """Compare one release of everything with releases made for stated questions.
 

@@ -168,13 +168,7 @@ def _plot_against_budget(setting: ReleasePlan, title: str, ax: Axes | None) -> A
     )
     ax.grid(alpha=0.3)
     ax.legend(fontsize=SMALL_TEXT)
-    entitle(
-        ax,
-        title,
-        "standard deviations, before repair",
-        "hollow: hidden by noise" if any_lost else "",
-        grow=grow,
-    )
+    entitle(ax, title, "standard deviations, before repair", "hollow: hidden by noise" if any_lost else "", grow=grow)
     return ax
 
 

@@ -15,20 +15,9 @@ import numpy as np
 from dpmoments.analysis.answers import plain
 from dpmoments.analysis.regressors import Regressors
 from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS
-from dpmoments.mechanisms.share_for_targets import (
-    RELEASE_SHARE,
-    clip_of_products,
-    noise_of_average,
-    signal_of_steps,
-)
+from dpmoments.mechanisms.share_for_targets import RELEASE_SHARE, clip_of_products, noise_of_average, signal_of_steps
 from dpmoments.messages.message import Message
-from dpmoments.planning.imagined_release import (
-    EXPLAINED,
-    MANY_TIMES,
-    ImaginedRelease,
-    ReleasePlan,
-    typical_regression,
-)
+from dpmoments.planning.imagined_release import EXPLAINED, MANY_TIMES, ImaginedRelease, ReleasePlan, typical_regression
 from dpmoments.privacy.accounting import allowance, budget_for_rows
 
 ASSUMED_ROWS, _ASSUMED_SIGNAL = 10_000, 30.0

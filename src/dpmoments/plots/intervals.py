@@ -244,11 +244,7 @@ def _title_and_marks(fit: FittedLine, lines: Sequence[_IntervalLine]) -> list[st
     """Return the title, and the meaning of the marks."""
     if fit.equations is None:
         title = f"{fit.method} regression of {label(fit.target)}: noise unknown"
-        return [
-            title,
-            "hollow: noise distribution unknown, so coefficients have no intervals",
-            fit.warning,
-        ]
+        return [title, "hollow: noise distribution unknown, so coefficients have no intervals", fit.warning]
     whole = ": whole fit not clear" if fit.is_noise else ""
     title = f"{fit.method} regression of {label(fit.target)}, {fit.r_squared_text}{whole}"
     said = {line.word for line in lines}

@@ -188,11 +188,7 @@ def _check_parameter(law: str, name: str, kind: Any, value: Any) -> None:
             raise InputValueError(Message("distribution-numbers", **stated, expected=numbers))
         if name not in _SIGNED and any(each < 0.0 or (name in _POSITIVE and each == 0.0) for each in values):
             raise InputValueError(
-                Message(
-                    "distribution-sign",
-                    **stated,
-                    expected="above-zero" if name in _POSITIVE else "zero-or-above",
-                )
+                Message("distribution-sign", **stated, expected="above-zero" if name in _POSITIVE else "zero-or-above")
             )
 
 

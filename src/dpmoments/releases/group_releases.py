@@ -220,10 +220,7 @@ class GroupReleases(Disclosed, Mapping[Level, MomentRelease]):
         return card(
             f"Releases of {len(self)} groups, the levels of {self.by.name}, by {first.mechanism}",
             [f"{len(first.feature_names):,} features each"],
-            [
-                (self.by.name, "rows"),
-                *((str(level), each.rows_text) for level, each in zip(self, result, strict=True)),
-            ],
+            [(self.by.name, "rows"), *((str(level), each.rows_text) for level, each in zip(self, result, strict=True))],
             self.privacy,
             [f"Warning: {message.text()}" for message in self.warnings],
             [f"groups[{next(iter(self))!r}].plot.correlation()", 'save("groups.json")'],

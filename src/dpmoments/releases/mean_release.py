@@ -153,10 +153,9 @@ class MeanRelease(Release, Disclosed):
         """Explanation of the noise next to the mean, and of what it omits."""
         if self.noise is None:
             return f"± noise: not known; {self._without_law}."
-        clipped = {
-            None: "",
-            0.0: " (the number of clipped rows is not distinguishable from noise)",
-        }.get(self.noise.clipped, f" (about {100.0 * (self.noise.clipped or 0.0):.2g} % of the rows were clipped)")
+        clipped = {None: "", 0.0: " (the number of clipped rows is not distinguishable from noise)"}.get(
+            self.noise.clipped, f" (about {100.0 * (self.noise.clipped or 0.0):.2g} % of the rows were clipped)"
+        )
         return (
             "± noise: SD of the privacy noise on the mean of the clipped rows. It does not include the effect of "
             f"clipping{clipped} or sampling error."

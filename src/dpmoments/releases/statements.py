@@ -312,11 +312,7 @@ def auditor_statement(
 
 
 def _levels(
-    release: AuditedRelease,
-    profile: PrivacyProfile,
-    composition: str,
-    unprotected: Sequence[str],
-    free: Sequence[str],
+    release: AuditedRelease, profile: PrivacyProfile, composition: str, unprotected: Sequence[str], free: Sequence[str]
 ) -> tuple[PyramidLevel, ...]:
     privacy = release.privacy
     return (

@@ -62,10 +62,7 @@ def _shown(value: Any) -> Any:
 
 NOISE = "noise"
 _NOTHING = "nothing"
-_DECIDED_BY_NOISE = (
-    *(NOISE, _NOTHING, LOST),
-    *UNCLEAR,
-)
+_DECIDED_BY_NOISE = (*(NOISE, _NOTHING, LOST), *UNCLEAR)
 """Texts shown in place of a number or a verdict that would carry no information."""
 _VERDICT = "verdict"
 _NUMBER = re.compile(

@@ -101,10 +101,7 @@ class Lattice:
 
 
 def squared_norms(
-    rows: NDArray[np.float64],
-    *,
-    scratch: NDArray[np.float64] | None = None,
-    out: NDArray[np.float64] | None = None,
+    rows: NDArray[np.float64], *, scratch: NDArray[np.float64] | None = None, out: NDArray[np.float64] | None = None
 ) -> NDArray[np.float64]:
     """Compute the sum of squares of each integer-valued row, shape (n,), exact below 2^53.
 

@@ -293,12 +293,7 @@ class Rows:
         return replace(self, shortened=True) if may_be_shortened(self.schema.columns, self.schema.row_norm) else self
 
     def moments(
-        self,
-        center: FloatArray | None = None,
-        linear: FloatArray | None = None,
-        radius: float = 1.0,
-        *,
-        bits: int = 20,
+        self, center: FloatArray | None = None, linear: FloatArray | None = None, radius: float = 1.0, *, bits: int = 20
     ) -> Moments:
         """Compute exact sums of w = linear · (x − center), clipped to norm ≤ radius and rounded.
 
@@ -323,16 +318,7 @@ class Rows:
         ValueError
             If a value breaks a rule with outcome ``"error"``.
         """
-        return self.summarize(
-            MomentSummary(
-                self.n_features,
-                bits,
-                radius,
-                center,
-                linear,
-                missing=self.source.missing,
-            )
-        )
+        return self.summarize(MomentSummary(self.n_features, bits, radius, center, linear, missing=self.source.missing))
 
     def moments_of_moved(self, features: Sequence[int], center: FloatArray, limit: int, *, bits: int) -> Moments:
         """Compute exact sums of rows with some features clipped to a ball about a center.

@@ -135,14 +135,7 @@ def dropped_by_missing(missing: BoolArray, rule: str, column: str, *, cell: str,
     would fill it.
     """
     if rule == "error" and missing.any():
-        raise InputValueError(
-            Message(
-                "cell-missing",
-                column=column,
-                content=cell,
-                instead=instead,
-            )
-        )
+        raise InputValueError(Message("cell-missing", column=column, content=cell, instead=instead))
     return missing if rule == "drop" else np.zeros_like(missing)
 
 

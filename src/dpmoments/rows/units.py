@@ -430,11 +430,7 @@ class UnitCounts:
 
 
 def counts_of_units(
-    source: UnitSource,
-    max_rows: int,
-    *,
-    threads: int | None = None,
-    on_block: Callable[[int], None] | None = None,
+    source: UnitSource, max_rows: int, *, threads: int | None = None, on_block: Callable[[int], None] | None = None
 ) -> UnitCounts:
     """Count the units of a table, with the contribution bound ``max_rows``."""
     # It takes two rounds of passes.

@@ -28,13 +28,7 @@ def check_source(column: str, source: object) -> None:
         return
     if not isinstance(source, str) or not source:
         raise InputTypeError(
-            Message(
-                "out-of-range",
-                column=column,
-                parameter="source",
-                value=source,
-                expected="column-name",
-            )
+            Message("out-of-range", column=column, parameter="source", value=source, expected="column-name")
         )
     check_text(source, "source", column)
 

@@ -218,11 +218,7 @@ class Categorical:
             if not isinstance(getattr(self, option), bool):
                 raise InputTypeError(
                     Message(
-                        "out-of-range",
-                        column=self.name,
-                        parameter=option,
-                        value=getattr(self, option),
-                        expected="flag",
+                        "out-of-range", column=self.name, parameter=option, value=getattr(self, option), expected="flag"
                     )
                 )
         aliases = checked_aliases(self.name, self.aliases, self.levels)

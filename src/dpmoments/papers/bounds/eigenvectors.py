@@ -30,12 +30,7 @@ from dpmoments.papers.bounds.arguments import Constants, NoiseKind, check_draw, 
 
 @checked
 def largest_noise(
-    scale: float,
-    n_draws: int,
-    failure: float,
-    *,
-    kind: NoiseKind = "laplace",
-    constants: Constants = "sharp",
+    scale: float, n_draws: int, failure: float, *, kind: NoiseKind = "laplace", constants: Constants = "sharp"
 ) -> float:
     """Bound the largest absolute value of independent draws, with probability 1 − ``failure``.
 

@@ -265,9 +265,7 @@ class AdditiveWishart(Mechanism):
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> Plan:
         augmentation = choose_augmentation(
-            shape,
-            lambda w: row_norm_square(neighbors, w).value,
-            noisy_count=not shape.count_is_public(neighbors),
+            shape, lambda w: row_norm_square(neighbors, w).value, noisy_count=not shape.count_is_public(neighbors)
         )
         dimension = augmented_dimension(shape.n_features, augmentation)
         beyond, scale = self._degrees_and_scale(dimension, budget, neighbors)

@@ -37,13 +37,7 @@ class NaivePlan(MeanPlan):
         n_rows = self.count_of(rows, privacy_filter)
         result = [
             examined_mean(
-                rows,
-                privacy_filter,
-                self.loss,
-                feature=feature,
-                center=0.0,
-                half_width=self.half_width,
-                n_rows=n_rows,
+                rows, privacy_filter, self.loss, feature=feature, center=0.0, half_width=self.half_width, n_rows=n_rows
             )
             for feature in range(self.shape.n_features)
         ]

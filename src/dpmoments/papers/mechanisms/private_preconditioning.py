@@ -191,12 +191,7 @@ class PrivatePreconditioning(Mechanism):
         rounds, rho = n_rounds(highest / lowest, self.stop_at), self.drawable_budget(budget).rho
         require_workable_budget(rho, _shares(rounds))
         return PrivatePreconditioningPlan(
-            mechanism=self,
-            shape=shape,
-            neighbors=neighbors,
-            cost=budget,
-            rho=rho,
-            n_rounds=rounds,
+            mechanism=self, shape=shape, neighbors=neighbors, cost=budget, rho=rho, n_rounds=rounds
         )
 
     def bounds(self, shape: MomentShape) -> tuple[float, float]:
@@ -225,9 +220,4 @@ def _shrink_long(second_moment: FloatArray, threshold: float) -> FloatArray:
 
 def _record(linear: FloatArray, radius: float, kappa: float, release: NoisyStep, n_rows: float) -> dict[str, Any]:
     """Return the round as plain values: rows were clipped to {x : ‖linear·x‖ ≤ radius}."""
-    return {
-        "linear": linear.tolist(),
-        "radius": radius,
-        "kappa": kappa,
-        "noise_scale": release.gram_scale / n_rows,
-    }
+    return {"linear": linear.tolist(), "radius": radius, "kappa": kappa, "noise_scale": release.gram_scale / n_rows}

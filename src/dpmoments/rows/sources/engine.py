@@ -190,10 +190,7 @@ class Failure:
         """Return the error's own message if this library wrote it, else its type and location."""
         if isinstance(error, InputError):
             kinds = (InputTypeError, InputFileNotFoundError, InputPermissionError)
-            return cls(
-                next((kind for kind in kinds if isinstance(error, kind)), InputValueError),
-                message_of(error),
-            )
+            return cls(next((kind for kind in kinds if isinstance(error, kind)), InputValueError), message_of(error))
         where = {} if (line := line_of(error.__traceback__)) is None else {"where": Message("at-line", line=line)}
         return cls(InputValueError, Message("partition-not-read", kind=type(error).__name__, **where))
 
@@ -436,11 +433,7 @@ class EngineSource(ABC):
         return self.mapped(_SummarizedUnits(summary), summary.merge, summary.finish(summary.start()), on_block)
 
     def mapped(
-        self,
-        work: Work,
-        merge: Callable[[Any, Any], Any],
-        nothing: Any,
-        on_block: Callable[[int], None] | None = None,
+        self, work: Work, merge: Callable[[Any, Any], Any], nothing: Any, on_block: Callable[[int], None] | None = None
     ) -> Any:
         """Run the same work on a local source of every partition, and merge the results."""
         # `merge` is commutative and associative, `nothing` the result of no partition; `on_block` gets hundredths of
