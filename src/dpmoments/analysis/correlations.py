@@ -27,6 +27,7 @@ from dpmoments.analysis.functionals import (
     LocalMoments,
     Standardized,
     describe_law,
+    functionals_of,
     noise_edges,
     opposite_levels,
     second_levels,
@@ -121,11 +122,12 @@ class _Errors:
         safe: FloatArray,
         of_opposites: BoolArray,
     ) -> _Errors:
-        product, scale = np.zeros((2, len(i), 3, 3))
+        product, scale = functionals_of(3, len(i)), functionals_of(3, len(i))
         product[:, 1, 2] = product[:, 2, 1] = 0.5 / (np.sqrt(safe[i]) * np.sqrt(safe[j]))
+        own = variances.weights / (2.0 * safe)[:, None, None]
         for index, feature in ((1, i), (2, j)):
-            corner = np.ix_(np.arange(len(i)), np.array([0, index]), np.array([0, index]))
-            scale[corner] += variances.weights[feature] / (2.0 * safe[feature])[:, None, None]
+            for row, column in ((0, 0), (0, 1), (1, 0), (1, 1)):
+                scale[:, index * row, index * column] += own[feature, row, column]
         product[of_opposites] = scale[of_opposites] = 0.0  # one level is where the other is not, in every table
         indices = np.stack([np.zeros(len(i), dtype=int), i + 1, j + 1], axis=1)
         of_product, of_scale, both = (

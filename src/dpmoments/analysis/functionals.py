@@ -74,9 +74,12 @@ class LocalMoments:
                 [total[:, None], release.noisy_gram],
             ]
         )
-        matrix = _shifted(shift, stretch)
+        units = np.append(1.0, stretch)
+        moments = released * np.outer(units, units)
+        moments[1:] += np.outer(shift, moments[0])
+        moments[:, 1:] += np.outer(moments[:, 0], shift)
         return cls(
-            matrix @ released @ matrix.T,
+            moments,
             n_rows,
             location,
             unit,
@@ -159,8 +162,10 @@ class LocalMoments:
         chosen = indices[:, 1:] - 1
         used = chosen >= 0
         chosen = np.maximum(chosen, 0)
-        shift = np.concatenate([np.ones((len(indices), 1)), np.where(used, self.shift[chosen], 0.0)], axis=1)
-        stretch = np.where(used, self.stretch[chosen], 0.0)
+        shift, stretch = np.where(used, self.shift[chosen], 0.0), np.where(used, self.stretch[chosen], 0.0)
+        if indices.shape[1] <= _FEW_INDICES:
+            return _of_few(weights, shift.T, stretch.T)
+        shift = np.concatenate([np.ones((len(indices), 1)), shift], axis=1)
         on_shift = (weights @ shift[:, :, None])[:, :, 0]
         result = np.empty_like(weights)
         result[:, 0, 0] = np.einsum("pi,pi->p", on_shift, shift)
@@ -168,6 +173,31 @@ class LocalMoments:
         np.multiply(weights[:, 1:, 1:], stretch[:, :, None], out=result[:, 1:, 1:])
         result[:, 1:, 1:] *= stretch[:, None, :]
         return result
+
+
+_FEW_INDICES = 4
+"""Max indices of a functional whose weights are converted entry by entry."""
+
+
+def functionals_of(size: int, count: int) -> FloatArray:
+    """Return weights 0 of functionals on a few indices, shape (count, size, size)."""
+    # of which one entry is stored for all functionals, then the next
+    return np.moveaxis(np.zeros((size, size, count)), 2, 0)
+
+
+def _of_few(weights: FloatArray, shift: FloatArray, stretch: FloatArray) -> FloatArray:
+    """Convert weights on (1, t + s·x) to weights on (1, x); t and s have shape (m − 1, P)."""
+    size = weights.shape[1]
+    result = functionals_of(size, len(weights))
+    corner = weights[:, 0, 0].copy()
+    for i in range(1, size):
+        on_shift = weights[:, i, 0] + sum(weights[:, i, j] * shift[j - 1] for j in range(1, size))
+        corner += shift[i - 1] * (weights[:, i, 0] + on_shift)
+        result[:, i, 0] = result[:, 0, i] = on_shift * stretch[i - 1]
+        for j in range(1, i + 1):
+            result[:, i, j] = result[:, j, i] = weights[:, i, j] * (stretch[i - 1] * stretch[j - 1])
+    result[:, 0, 0] = corner
+    return result
 
 
 def _shifted(shift: FloatArray, stretch: FloatArray) -> FloatArray:

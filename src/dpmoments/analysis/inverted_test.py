@@ -327,18 +327,29 @@ class Search:
 
     def _touching(self, index: int, limit: float, center: _Point, side: float) -> float | None:
         """Find an end of b_j by Newton's method for all entries of b; None if it is not the end."""
-        # where ∇Q/2 + H s = λ e_j, Q = limit by its second-order expansion
-        free, point, reach = self._all[:-1], center, math.inf
+        # The other entries are where the second-order expansion is least, given b_j; along b_j it, or the first-order
+        # expansion of √Q, is at the limit.
+        free, point = self._all[:-1], center
+        others = np.delete(free, index)
         for _ in range(_MAX_TOUCHING):
-            slope, block = self.derivatives(point, free)
-            toward, back = _solved(block, 0.0, np.eye(len(free))[index]), _solved(block, 0.0, slope)
-            if toward is None or back is None:
+            slope, curvature = self.derivatives(point, free)
+            across, apart = curvature[others, index], np.ix_(others, others)
+            solved = _solved(curvature[apart], 0.0, np.column_stack([across, slope[others]]))
+            if solved is None:
                 return None
-            square = (limit - point.statistic + float(slope @ back)) / float(toward[index])
-            if not square > 0.0:
+            least = max(point.statistic - float(slope[others] @ solved[:, 1]), 0.0)
+            rise = side * (float(slope[index]) - float(across @ solved[:, 1]))
+            bend = float(curvature[index, index]) - float(across @ solved[:, 0])
+            square = rise**2 + bend * (limit - least)
+            if bend > 0.0 and square > 0.0:
+                change = side * (math.sqrt(square) - rise) / bend
+            elif rise > 0.0 and least > 0.0:
+                change = side * (math.sqrt(limit) - math.sqrt(least)) * math.sqrt(least) / rise
+            else:
                 return None
             beyond = point.beyond.copy()
-            beyond[free] += side * math.sqrt(square) * toward - back
+            beyond[others] -= solved[:, 1] + change * solved[:, 0]
+            beyond[index] += change
             step, point = abs(float(beyond[index] - point.beyond[index])), self.at(beyond)
             reach = (float(beyond[index]) - float(center.beyond[index])) * side
             if step <= 1e-3 * _EXACT * reach and abs(point.statistic - limit) <= _EXACT * limit:

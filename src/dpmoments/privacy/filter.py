@@ -231,7 +231,7 @@ def _is_integral(query: Any) -> bool:
     """Return True if a query consists of integers by its type, or of Python integers."""
     cells = np.asarray(query)
     if cells.dtype == object:
-        return all(type(cell) is int for cell in cells.ravel().tolist())
+        return set(map(type, cells.ravel().tolist())) <= {int}
     return bool(np.issubdtype(cells.dtype, np.integer))
 
 
