@@ -267,7 +267,7 @@ def adaptive_ball(
     part = search * loss
     left -= part
     if pure:
-        preferences = [round(4.0 * math.log(2.0) * i / 24 / part) for i in range(-4, 160, 4)]
+        preferences = [round(8.0 * math.log(2.0) * min(i, 64) / 24 / part) for i in range(-4, 160, 4)]
         outside = [0] + [rows_beyond(i) for i in range(0, 160, 4)]
         scores = [p - abs(number - beyond) for number, p in zip(outside, preferences, strict=True)]
         place = 4 * answers.choice("ball-radius", scores, part) - 4
@@ -293,12 +293,11 @@ def adaptive_ball(
         total = sum(share_of(distance, radius, farthest) for distance in distances if distance >= radius)
         excess = q * answers.number("ball-excess", total / 2.0**20, part, bits=20)
         deviation = q * answers.deviation(part, 1.0)
-    saved = joint(left).of_gram * (1.0 - radius**2)
+    saved = joint(left).of_gram * math.sqrt(1.0 - radius**4)
     near = 1.25 * radius**2 * beyond
     room = max(0.0, 1.0 - (1.5 * radius / farthest) ** 4)
-    if excess > (2.0 - 1.5 * room) * saved + (near + (1.0 + 1.5 * room) * deviation) * max(
-        0.0, 1.0 - (radius / 0.8) ** 2
-    ):
+    usual = max((1.0 + 2.5 * room) * deviation, near) * max(0.0, 1.0 - (radius / 0.9) ** 2)
+    if excess > max((3.0 - 2.5 * room) * saved, usual):
         found = at_the_bounds(TOO_FAR, "guard")
         if excess > near + 3.0 * deviation:
             found.warning = (Message("no-ball", spent=0.39),)

@@ -597,10 +597,25 @@ def gain(table: Any, schema: Schema, epsilon: float, trials: int) -> float:
 
 @pytest.mark.slow
 def test_adult_gains_what_is_documented() -> None:
-    """docs/evidence/practice.md; without the agreement of margins it is 1.69 at ε = 3."""
+    """docs/evidence/practice.md; without the agreement of margins it is 1.55 at ε = 3.
+
+    It was 1.85 before noise was added about the public center of levels, which took 9 % off the spectral repair's error and
+    4 % off this one's.
+    """
     adult = dpm.datasets.adult()
-    assert gain(adult.frame, adult.schema, 3.0, 2) > 1.78
+    assert gain(adult.frame, adult.schema, 3.0, 2) > 1.72
     assert gain(adult.frame, adult.schema, 0.3, 2) > 2.0
+
+
+def test_a_narrow_number_takes_nothing_from_levels() -> None:
+    """A number of a fiftieth of its bounds beside dependent levels (×0.7 if projections weigh it in its own scale)."""
+    rng = np.random.default_rng(73)
+    codes = [rng.integers(0, 3, 1200)]
+    for _ in range(5):
+        codes.append(np.where(rng.random(1200) < 0.7, codes[-1], rng.integers(0, 3, 1200)))
+    table = pd.DataFrame({f"c{i}": code for i, code in enumerate(codes)} | {"x": codes[0] + rng.exponential(1.0, 1200)})
+    schema = Schema(*[Categorical(f"c{i}", [0, 1, 2]) for i in range(6)], Numeric("x", 0, 50))
+    assert gain(table, schema, 10.0, 4) > 1.1
 
 
 def test_few_rows_lose_nothing() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -49,18 +50,18 @@ _MEAN_SQUARE, _COVARIANCE_SQUARE = 0.3, 0.4
 
 The first is ‖μ‖², the second that of the second moment.
 """
-MAX_CLIPPING_PER_NOISE = 0.5, 2.0
+MAX_CLIPPING_PER_NOISE = 0.5, 3.0
 """Accept the ball if the excess is at most this multiple of the noise saved …
 
 The second is for a ball so large that no row can be outlying.
 """
-_MAX_DEVIATIONS = 2.5, 1.0
-"""… plus this many of its noise SDs and the excess of rows near the ball …
+_MAX_DEVIATIONS = 3.5, 1.0
+"""… or at most this many of its noise SDs, or the excess of rows near the ball …
 
 A small ball saves most of the noise: chance must hardly ever refuse it.
 """
-LENIENT_BELOW = 0.8
-"""… times what falls from 1 as r grows to 0 from here on."""
+LENIENT_BELOW = 0.9
+"""… the latter two times what falls from 1 as r grows to 0 from here on."""
 _GAUSSIAN_TOLERANCE = 1.05
 """Keep Gaussian noise up to this multiple of the final noise of pure ε.
 
@@ -154,7 +155,8 @@ class AdaptiveBallPlan(Plan):
             return self._at_the_bounds(moments, privacy_filter, "rows-fill-bounds")
         evidence = BallEvidence.measured(distances, privacy_filter, budget, index, farthest)
         noise = self.noise_saved_by_point(privacy_filter.left.as_budget, numbers)
-        if evidence.excess > allowed_excess(evidence, noise, rows_beyond):
+        share = 1.0 if numbers is None else numbers.share
+        if evidence.excess > allowed_excess(evidence, noise, rows_beyond, share):
             warnings = (Message("no-ball", spent=MAX_SPENT),) if evidence.shows_outlying_rows(rows_beyond) else ()
             return self._at_the_bounds(moments, privacy_filter, "ball-clips-too-much", warnings=warnings)
         share = budget.beyond_share(least_rows)
@@ -389,16 +391,18 @@ def _joint(
     return plan if bits is None else replace(plan, bits=bits)
 
 
-def allowed_excess(evidence: BallEvidence, noise: float, rows_beyond: int) -> float:
+def allowed_excess(evidence: BallEvidence, noise: float, rows_beyond: int, share: float = 1.0) -> float:
     """Return the largest noisy excess with which a ball is accepted."""
-    # `noise` is for rows in the unit ball about 0.
+    # A ball of radius 0 would save `noise`, which is this `share` of all. Where a ball leaves a fraction q of all noise, an
+    # excess in one direction of √(1 − q²) times it takes the whole gain away.
     room = evidence.room_for_outlying_rows
     multiple, deviations = (
         room * small + (1.0 - room) * large for small, large in (MAX_CLIPPING_PER_NOISE, _MAX_DEVIATIONS)
     )
-    usual = deviations * evidence.excess_deviation + evidence.excess_of_near_rows(rows_beyond)
+    saved = share * (1.0 - evidence.radius**2)
+    usual = max(deviations * evidence.excess_deviation, evidence.excess_of_near_rows(rows_beyond))
     lenience = usual * max(0.0, 1.0 - (evidence.radius / LENIENT_BELOW) ** 2)
-    return multiple * noise * (1.0 - evidence.radius**2) + lenience
+    return max(multiple * noise / share * math.sqrt(saved * (2.0 - saved)), lenience)
 
 
 @lru_cache(maxsize=64)

@@ -60,6 +60,11 @@ class BallOfNumbers:
         """Largest norm of the numbers, in unit-ball units: radii of the search are fractions of it."""
         return math.sqrt(self.square) / LATTICE
 
+    @property
+    def share(self) -> float:
+        """Fraction of the noise that a ball of radius 0 would save."""
+        return self.unit**2 / self.levels.row_square
+
     def limit(self, radius: float, bits: int) -> int:
         """Return a radius in units of 2^−bits, rounded down."""
         return math.floor(radius * self.unit * 2.0**bits)

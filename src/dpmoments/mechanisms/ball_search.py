@@ -201,10 +201,15 @@ SCREEN_PLACE = 5
 """Index of the screening radius, 0.82."""
 COMPARISONS = 6
 """Comparisons in the binary search over 64 radii (log2 64)."""
-_PREFERENCE = 2.0
-"""Exponent of the prior odds radius^−2 among radii with equally many rows outside.
+_PREFERENCE = 4.0
+"""Exponent of the prior odds radius^−4 among radii with equally many rows outside.
 
-Noise grows with radius².
+The noise variance grows with radius⁴.
+"""
+_LEAST_PREFERRED = 64
+"""Index of the radius, 0.15, below which none is preferred.
+
+Few rows would remain in the ball.
 """
 _SHARE_BITS = 20
 """Bits of a row's contribution to a sum: multiples of 2^-20."""
@@ -374,8 +379,8 @@ def possible_draws(*, pure: bool, count_is_public: bool, in_ball: bool) -> froze
 
 
 def preference(index: int, epsilon: float) -> int:
-    """Return a radius's bonus to its score, in whole rows, for odds of radius^−2."""
-    return round(2.0 * _PREFERENCE * math.log(2.0) * index / _FINENESS / epsilon)
+    """Return a radius's bonus to its score, in whole rows, for the prior odds."""
+    return round(2.0 * _PREFERENCE * math.log(2.0) * min(index, _LEAST_PREFERRED) / _FINENESS / epsilon)
 
 
 def _noisy_count(privacy_filter: PrivacyFilter, what: Query, exact: int, budget: BallBudget, share: float) -> float:

@@ -128,12 +128,13 @@ def _runs_of_ball(plan: AdaptiveBallPlan, typical: TypicalTable, n_rows: int) ->
         chosen = _chosen_by_comparisons(beyond, rows_beyond, budget.deviation(search / ball_search.COMPARISONS))
     inner = plan.last_step(budget.whole, in_ball=True).model.fixed_law
     error_at_bounds = plan.noise_saved_by_point(budget.whole, numbers)
+    share = 1.0 if numbers is None else numbers.share
     runs = []
     for index in np.flatnonzero((chosen > _MIN_PROBABILITY) & (radii < MAX_RADIUS)):
         radius = float(radii[index])
         looked = spent + budget.excess_share(radius)
         error = error_at_bounds / math.sqrt(_strength(budget, 1.0 - looked))
-        probability = float(chosen[index]) * distances.passes(radius, error, budget, rows_beyond)
+        probability = float(chosen[index]) * distances.passes(radius, error, budget, rows_beyond, share)
         if probability > _MIN_PROBABILITY:
             left = 1.0 - looked - ball_search.BEYOND_SHARE
             if numbers is None:
@@ -180,13 +181,18 @@ class _Distances:
             )
         )
 
-    def passes(self, radius: float, error: float, budget: ball_search.BallBudget, rows_beyond: int) -> float:
-        """Return the probability that the noisy excess accepts the ball; ``error`` is without one."""
+    def passes(
+        self, radius: float, error: float, budget: ball_search.BallBudget, rows_beyond: int, share: float = 1.0
+    ) -> float:
+        """Return the probability that the noisy excess accepts the ball.
+
+        ``error`` and ``share`` are of the noise that a ball of radius 0 would save.
+        """
         most = max(self.farthest**2 - radius**2, 0.0)
         deviation = budget.deviation(budget.excess_share(radius)) * most
         excess = self.excess(radius)
         evidence = ball_search.BallEvidence(radius, math.nan, math.nan, excess, deviation, self.farthest, budget.pure)
-        room = allowed_excess(evidence, error, rows_beyond) - excess
+        room = allowed_excess(evidence, error, rows_beyond, share) - excess
         if deviation <= 0.0:
             return float(room >= 0.0)
         if budget.pure:

@@ -6,7 +6,8 @@ Derivation: ``docs/evidence/derivations/repairs.md``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -133,6 +134,11 @@ _ROUNDS = 30
 """Maximum number of projections; an unfinished search shrinks dependence by λ/(1 + λ)."""
 _NEGLIGIBLE = 1e-3
 """Negative eigenvalues of a correlation matrix below this size are left to the mixture."""
+_LEAST_DEVIATION = 0.25
+"""Least standard deviation of a number in projections.
+
+It is a fraction of the root mean square of those of levels.
+"""
 
 
 def possible_covariance(extended: FloatArray, levels: CompletedLevels) -> FloatArray:
@@ -145,14 +151,15 @@ def possible_covariance(extended: FloatArray, levels: CompletedLevels) -> FloatA
     has possible counts (``docs/evidence/derivations/repairs.md``).
     """
     cells = _Cells.of(extended, levels)
-    scaled = cells.scaled(cells.possible(extended, exact=False))
+    metric = cells.with_narrow_features_enlarged()
+    scaled = metric.scaled(metric.possible(extended, exact=False))
     for _ in range(_ROUNDS):
         eigenvalues, eigenvectors = np.linalg.eigh(scaled)
         if eigenvalues[0] >= -_NEGLIGIBLE:
             break
         definite = (eigenvectors * np.maximum(eigenvalues, 0.0)) @ eigenvectors.T
-        scaled = cells.scaled(cells.possible(cells.unscaled(definite), exact=False))
-    scaled = cells.scaled(cells.possible(cells.unscaled(scaled), exact=True))
+        scaled = metric.scaled(metric.possible(metric.unscaled(definite), exact=False))
+    scaled = cells.scaled(cells.possible(metric.unscaled(scaled), exact=True))
     lack = max(0.0, -float(np.linalg.eigvalsh(scaled)[0]))
     return cells.mixed(scaled, lack / (1.0 + lack))
 
@@ -175,6 +182,18 @@ class _Cells:
             deviations[column.features] = np.sqrt(column.shares)
         deviations[levels.flags] = np.sqrt(levels.flag_variances)
         return cls(levels, deviations, largest)
+
+    def with_narrow_features_enlarged(self) -> _Cells:
+        """Return the cells with enlarged deviations of narrow numbers, as units of projections.
+
+        Noise is alike in all column units: in its own scale a feature that varies little is nearly all noise, which a
+        projection would take from the entries of levels.
+        """
+        if not self.levels.is_level.any():
+            return self
+        least = _LEAST_DEVIATION * math.sqrt(float(np.mean(self.deviations[self.levels.is_level] ** 2)))
+        wide = np.where(self.levels.is_level, self.deviations, np.maximum(self.deviations, least))
+        return replace(self, deviations=wide)
 
     def scaled(self, covariance: FloatArray) -> FloatArray:
         """Scale a covariance; constant features get zeros."""
