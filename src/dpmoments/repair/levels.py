@@ -184,11 +184,9 @@ class _Cells:
         return cls(levels, deviations, largest)
 
     def with_narrow_features_enlarged(self) -> _Cells:
-        """Return the cells with enlarged deviations of narrow numbers, as units of projections.
-
-        Noise is alike in all column units: in its own scale a feature that varies little is nearly all noise, which a
-        projection would take from the entries of levels.
-        """
+        """Return the cells with enlarged deviations of narrow numbers, as units of projections."""
+        # Noise is alike in all column units: in its own scale a number that varies little is nearly all noise, which a
+        # projection would move into the entries of levels.
         if not self.levels.is_level.any():
             return self
         least = _LEAST_DEVIATION * math.sqrt(float(np.mean(self.deviations[self.levels.is_level] ** 2)))
