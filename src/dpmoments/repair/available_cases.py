@@ -181,7 +181,7 @@ def _of_counts(
     shift = np.array(
         [
             (indicators[i] - share[i] * constant)
-            if i == j or i == 0 or j == 0
+            if i == j
             else share[j] * (indicators[i] - share[i] * constant) + share[i] * (indicators[j] - share[j] * constant)
             for i, j in zip(np.maximum(first, second), np.minimum(first, second), strict=True)
         ]

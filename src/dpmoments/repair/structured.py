@@ -126,7 +126,7 @@ def _sums(
     """Return the precision-weighted sum of the rows, and its variances."""
     d = constraints.n_features
     precision = _precisions(noisy.sum_variance)
-    weighted = np.where(precision > 0.0, noisy.sum, 0.0) * precision
+    weighted = noisy.sum * precision
     on_diagonal = np.zeros(d, dtype=bool)
     for block in constraints.blocks:
         on_diagonal[block.features] = True
