@@ -230,7 +230,7 @@ class NoiseTerm:
                 weights = vectors[part, :, None] * vectors[part, None, :]
                 weights[:, own, own] -= subtracted[part]
                 result[part] = self.variance(np.broadcast_to(every, (len(weights), self.size)), weights)
-            return result
+            return np.maximum(result, 0.0)  # differences of large numbers may be below 0 by rounding
         cells, first, second = self._own_cells
         images = vectors if self.matrix is None else vectors @ self.matrix
         squares = images**2
