@@ -14,6 +14,7 @@ import pytest
 from scipy.stats import f as f_distribution
 
 import dpmoments as dpm
+from dpmoments.analysis import cross_table
 from dpmoments.analysis.answers import Answer, Column
 from dpmoments.analysis.confidence import score_test
 from dpmoments.analysis.correlations import correlation_noise
@@ -23,6 +24,7 @@ from dpmoments.analysis.group_sums import GroupSums, Levels
 from dpmoments.analysis.resolvability import NOT_ESTIMABLE
 from dpmoments.noise.cells import GaussianCells
 from dpmoments.noise.terms import NoiseLaw
+from support.drawn_releases import planted
 from support.said import refused
 
 SCHEMA = dpm.Schema(
@@ -501,3 +503,41 @@ def test_the_noise_of_correlations_alone_is_that_of_the_table() -> None:
     noise = release.correlations().privacy_noise
     assert np.isfinite(noise).any()
     np.testing.assert_array_equal(correlation_noise(release), noise)
+
+
+def cells_below(draws: int) -> tuple[float, float]:
+    """Share of the limits of unclear cells that hold, and of tables in which an empty cell is a number."""
+    exact = np.array([[700.0, 250.0, 30.0, 12.0, 5.0], [0.0, 0.0, 0.0, 0.0, 0.0]])
+    law = NoiseLaw.additive(GaussianCells(), 2, diagonal=2.0, off_diagonal=1.0, of_sum=1.0, of_count=1.0)
+    held, hidden, found = 0, 0, 0
+    for seed in range(draws):
+        noisy = exact + 6.0 * np.random.default_rng(seed).standard_normal(exact.shape)
+        counts = np.maximum(np.round(noisy), 0.0).astype(int)
+        limits = cross_table.counts_below(noisy, np.full(exact.shape, 6.0), counts, law)
+        below = limits > 0
+        assert not below[0, :2].any()
+        assert (counts < limits)[below].all()
+        held, hidden = held + int((exact < limits)[below].sum()), hidden + int(below.sum())
+        found += int((~below[1]).any())
+    return held / hidden, found / draws
+
+
+def test_cells_that_noise_does_not_distinguish_from_empty_ones_are_below_their_largest_count() -> None:
+    held, found = cells_below(400)
+    assert held >= 0.95
+    assert found <= 0.05
+    with planted(cross_table.counts_below, "deviations_for(0.95,", "0.1 * deviations_for(0.95,"):
+        assert cells_below(400)[0] < 0.95
+    with planted(cross_table.counts_below, "~resolved(np.where(", "~(0.05 > np.where("):
+        assert cells_below(400)[1] > 0.05
+
+
+def test_two_columns_that_are_one_have_the_correlation_one() -> None:
+    """Without noise the sampling error of counts is 0 there, and on the scale of artanh r it has no bound."""
+    night = np.random.default_rng(0).random(900) < 0.3
+    rows = pa.table({"night": night, "shift": np.where(night, "night", "day")})
+    schema = dpm.Schema(dpm.Boolean("night"), dpm.Categorical("shift", ["night", "day", "late"]))
+    found = dpm.release(rows, schema, epsilon=1e13, insecure_seed=0, repair="none").correlations()
+    assert found.correlation[1, 0] == pytest.approx(1.0)
+    assert found.lower[1, 0] > 0.9
+    assert found.verdict[1][0] == "positive"

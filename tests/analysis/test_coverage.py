@@ -173,6 +173,39 @@ def correlation_intervals_under_noise() -> Replications:
     return replications(105, one)
 
 
+def correlations_by_products() -> Replications:
+    """Large values go with large ones of either sign: sampling is 1.7 times that of normal rows."""
+
+    def rows(rng: np.random.Generator, n_rows: int) -> np.ndarray:
+        size, x, y = 0.5 + rng.random(n_rows), *rng.standard_normal((2, n_rows))
+        x, y = 1.0 + size**2 * x / 2.0, -2.0 + size**2 * (0.6 * x + 0.8 * y)
+        flag = rng.random(n_rows) < 0.3
+        return np.column_stack([x, flag, y, x**2, y**2, x * flag, x * y, flag * y])
+
+    truth = np.arctanh(0.6)
+
+    def one(rng: np.random.Generator) -> np.ndarray:
+        found = correlations.correlations(drawn(template(PRODUCTS, rho=10_000.0), rows(rng, 1_000), rng), ["x", "y"])
+        return of_interval(np.arctanh(found.lower[1, 0]), np.arctanh(found.upper[1, 0]), truth)
+
+    return replications(300, one)
+
+
+def sums_of_squares() -> Replications:
+    """Between groups and of their total, of rows that stay."""
+    rows = grouped(np.random.default_rng(0), 600)
+    exact = np.array(group_tests.anova(drawn(template(GROUPS), rows, None), "y", "group").sum_of_squares)
+
+    def one(rng: np.random.Generator) -> np.ndarray:
+        found = group_tests.anova(drawn(template(GROUPS, rho=5.0), rows, rng), "y", "group")
+        return np.array([found.sum_of_squares[0] - exact[0], sum(found.sum_of_squares) - exact.sum()]) / [
+            found.noise[0],
+            found.noise[2],
+        ]
+
+    return replications(150, one)
+
+
 def partial_correlation_intervals() -> Replications:
     inverse = np.linalg.inv(OF_FIT)
     root = np.sqrt(np.diag(inverse))
@@ -628,6 +661,24 @@ CHECKS: list[tuple[Check, float, list[Fault]]] = [
         ],
     ),
     (
+        correlations_by_products,
+        0.1,
+        [
+            Fault(correlations._Errors.parts, "self.times * ", ""),
+            Fault(robust_errors.PairProducts.variances, "- r[:, None] * self.squares", "- 0.0 * self.squares"),
+        ],
+    ),
+    (
+        sums_of_squares,
+        0.1,
+        [
+            Fault(group_tests.between_groups, "gradient, own = 2.0 *", "gradient, own = 0.5 *"),
+            Fault(
+                group_sums._total_variance, "result / moments.n_rows, noise /", "result / moments.n_rows, 0.4 * noise /"
+            ),
+        ],
+    ),
+    (
         partial_correlation_intervals,
         0.05,
         [
@@ -853,7 +904,9 @@ def test_stated_errors_are_those_of_draws_and_faults_in_them_are_found(
     check: Check, slack: float, faults: list[Fault], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     without_bisection(monkeypatch)
-    monkeypatch.setattr(cross_tables, "_feasible_counts", lambda *_: None)
+    monkeypatch.setattr(
+        cross_tables, "_feasible_counts", lambda _, one, other: np.zeros((len(one.names), len(other.names)), dtype=int)
+    )
     assert distance(list(check()[0]), slack) < 1.0
     for fault in faults:
         with planted(*fault):
@@ -1056,11 +1109,11 @@ LIMITS: list[tuple[Callable[[], tuple[Any, Any]], list[Fault]]] = [
     (
         robust_least_squares,
         [
-            Fault(robust_errors.ResidualProducts.of, "result[0] += unit", "result[0] += 0.0 * unit"),
+            Fault(robust_errors._Combinations.product, "result[0] += unit", "result[0] += 0.0 * unit"),
             Fault(
-                robust_errors.ResidualProducts.of,
-                "-shift[first] * factor(second)",
-                "0.9 * -shift[first] * factor(second)",
+                robust_errors._Combinations.product,
+                "-zero[first] * self.factor(second)",
+                "0.9 * -zero[first] * self.factor(second)",
             ),
         ],
     ),
@@ -1134,7 +1187,7 @@ def noise_of_robust_variances() -> np.ndarray:
 def test_the_noise_on_robust_variances_is_that_of_draws() -> None:
     """About the center of this release: the noise barely depends on it."""
     np.testing.assert_allclose(noise_of_robust_variances(), 1.0, atol=0.15)
-    with planted(robust_errors.ResidualProducts.of, "[0, *(feature + 1", "[0, *(feature"):
+    with planted(robust_errors.ResidualProducts.of, "+ 1)[rows]", "+ 1)[np.roll(rows, 1)]"):
         assert np.abs(noise_of_robust_variances() - 1.0).max() > 0.15
 
 
@@ -1314,7 +1367,7 @@ def test_the_sampling_variance_of_a_level_and_a_number(share: float, r: float) -
 
 def test_rounding_makes_no_negative_variance_of_a_correlation() -> None:
     one, zero = np.ones(1), np.zeros(1)
-    errors = correlations._Errors(zero, zero, one, zero, None, None, None, 1.0, None, zero, zero)  # type: ignore[arg-type]
+    errors = correlations._Errors(zero, zero, one, zero, None, None, None, 1.0, None, zero, zero, one, one)  # type: ignore[arg-type]
     assert errors.privacy(np.array([0.5])) == 0.0
 
 

@@ -230,6 +230,6 @@ def test_a_share_that_noise_hides_is_shown_as_below_its_largest_value() -> None:
             if cell[0] == "b"
         )
         shown_as_numbers += int((~below[10:]).any())
-        assert "“below”: a share" in str(found)
+        assert "“below”: noise does not distinguish" in str(found)
         assert found["level=l39"].table()[1][1] == cells[39]
     assert shown_as_numbers <= 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -14,6 +15,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from scipy.optimize import minimize
+from scipy.special import ndtr
 from scipy.stats import binom, chi2, kstest
 
 import dpmoments as dpm
@@ -21,7 +23,7 @@ from dpmoments.analysis.confidence import Estimate, agreeing_p_value
 from dpmoments.analysis.inverted_test import Search
 from dpmoments.analysis.normal_equations import NormalEquations
 from dpmoments.analysis.regression_results import ExplainedVariance, FittedLine
-from dpmoments.analysis.robust_errors import robust_or_larger
+from dpmoments.analysis.robust_errors import known_ratio, robust_covariance
 from dpmoments.noise.terms import NoiseLaw
 from support.drawn_releases import drawn
 from support.noise_models import gaussian
@@ -139,7 +141,7 @@ def test_independent_columns_are_called_noise() -> None:
     for seed in range(60):
         table = np.random.default_rng(seed).uniform(-1, 1, (3_000, 6))
         fit = dpm.release(table, schema, epsilon=1.0, insecure_seed=seed, threads=1).ols("x0")
-        shares.append(fit.r_squared)
+        shares.append(fit.explained.share)
         noise += fit.is_noise
         assert fit.summary().startswith("WHOLE FIT: NOT CLEAR") == fit.is_noise
     assert np.median(shares) < 0.02
@@ -520,11 +522,13 @@ def test_robust_errors_without_products_are_refused_with_their_names() -> None:
         }
     )
     without = dpm.release(rows, schema, rho=1e6, insecure_seed=0)
-    with refused("no-robust-errors") as error:
-        without.ols("pay", ["age", "smoker"], cov_type="HC1")
-    assert set(error.value.facts["missing"]) == {"age^2", "pay^2", "age:smoker", "age:pay", "pay:smoker"}
-    with refused("unknown-covariance"):
-        without.ols("pay", ["age"], cov_type="HC3")
+    for kind in ("HC", "HC1"):
+        with refused("no-robust-errors") as error:
+            without.ols("pay", ["age", "smoker"], cov_type=kind)
+        assert set(error.value.facts["missing"]) == {"age^2", "pay^2", "age:smoker", "age:pay", "pay:smoker"}
+    for kind, code in (("HC2", "no-leverages"), ("HC3", "no-leverages"), ("HC4", "unknown-covariance")):
+        with refused(code):
+            without.ols("pay", ["age"], cov_type=kind)
     assert not without.ols("pay", ["age", "smoker"]).equations.robust
     with_them = dpm.release(rows, schema.with_products(schema.names), rho=1e6, insecure_seed=0)
     assert with_them.ols("pay", ["age", "smoker"]).equations.robust
@@ -549,9 +553,12 @@ def test_products_are_added_once() -> None:
 
 def test_answers_without_products_quote_what_was_measured() -> None:
     page = Path(__file__).parents[2] / "docs" / "evidence" / "regression-coverage.md"
-    quoted = exact_equations_sentence().removesuffix(").").partition(": ")[2]
-    assert quoted
-    assert f"In short, {quoted} " in page.read_text(encoding="utf-8")
+    of_pairs = exact().correlations(["age", "income"]).remarks[1].removesuffix(".")
+    assert not exact().correlations(["smoker", "region"]).remarks[1]
+    for said in (exact_equations_sentence().removesuffix(")."), of_pairs):
+        quoted = said.partition(": ")[2]
+        assert quoted
+        assert f"In short, {quoted} " in page.read_text(encoding="utf-8")
 
 
 def exact_equations_sentence() -> str:
@@ -562,21 +569,40 @@ def exact_equations_sentence() -> str:
 
 def test_residuals_that_are_zero_in_a_group_make_no_combination_of_coefficients_certain() -> None:
     singular = np.array([[1.0, -1.0], [-1.0, 1.0]])
-    found = robust_or_larger(singular, np.zeros(2), np.eye(2))
+    found = robust_covariance(singular, np.zeros(2), np.eye(2))
     assert np.linalg.eigvalsh(found)[0] > 1e-7
     assert np.allclose(found, singular, atol=1e-5)
 
 
-def test_one_noisy_robust_error_leaves_the_larger_of_both() -> None:
-    """Classical correlations, and the robust variance where it is known or larger."""
+def test_one_noisy_robust_error_leaves_the_classical_correlations() -> None:
+    """Variances are drawn to the classical ones by their noise, each by its own."""
     classical = np.array([[1.0, 0.5, 0.2], [0.5, 4.0, 0.0], [0.2, 0.0, 9.0]])
-    found = robust_or_larger(np.diag([0.5, 1.0, 25.0]), np.array([0.01, 0.5, 20.0]), classical)
-    assert np.allclose(np.diag(found), [0.5, 4.0, 25.0])
+    found = robust_covariance(np.diag([0.5, 1.0, 25.0]), np.array([0.01, 0.5, 20.0]), classical)
+    variances = np.array([1.0, 4.0, 9.0])
+    np.testing.assert_allclose(
+        np.diag(found),
+        variances * known_ratio(np.array([0.5, 1.0, 25.0]) / variances, np.array([0.01, 0.125, 20.0 / 9.0])),
+    )
+    assert np.diag(found)[0] == pytest.approx(0.5, abs=0.001)
     assert found[0, 1] / math.sqrt(found[0, 0] * found[1, 1]) == pytest.approx(0.25)
-    just_known = robust_or_larger(np.diag([4.0, 1.0]), np.array([0.99, 0.0]), 9.0 * np.eye(2))
-    assert np.allclose(just_known, np.diag([4.0, 1.0]), atol=1e-5)
-    not_quite = robust_or_larger(np.diag([4.0, 1.0]), np.array([1.01, 0.0]), 9.0 * np.eye(2))
-    assert np.allclose(np.diag(not_quite), [9.0, 1.0])
+    robust = np.array([[4.0, 1.0], [1.0, 1.0]])
+    just_known = robust_covariance(robust, np.array([0.99, 0.0]), 9.0 * np.eye(2))
+    assert just_known[0, 1] / math.sqrt(just_known[0, 0] * just_known[1, 1]) == pytest.approx(0.5)
+    assert robust_covariance(robust, np.array([1.01, 0.0]), 9.0 * np.eye(2))[0, 1] == 0.0
+
+
+def test_intervals_by_noisy_robust_variances_cover_as_often() -> None:
+    """Over normal noise on the ratio of variances, as exact integrals: neither the larger of both nor the robust one would."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(101)
+
+    def coverage(rule: Callable[[np.ndarray, np.ndarray], np.ndarray], ratio: float, noise: float) -> float:
+        found = np.maximum(rule(ratio + noise * nodes, np.array(noise)), 0.0)
+        return float(weights / weights.sum() @ (2.0 * ndtr(1.96 * np.sqrt(found / ratio)) - 1.0))
+
+    cells = [(ratio, noise) for ratio in (0.8, 1.0, 1.3, 1.7) for noise in (0.0, 0.1, 0.25, 0.5, 1.0)]
+    assert all(0.935 < coverage(known_ratio, *cell) < 0.978 for cell in cells)
+    for rule in (lambda ratio, _: np.maximum(ratio, 1.0), lambda ratio, _: ratio, lambda ratio, _: np.ones_like(ratio)):
+        assert not all(0.935 < coverage(rule, *cell) < 0.978 for cell in cells)
 
 
 def test_a_p_value_agrees_with_its_interval() -> None:

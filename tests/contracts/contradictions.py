@@ -8,6 +8,7 @@ pictures.
 from __future__ import annotations
 
 import html
+import json
 import math
 import re
 import warnings
@@ -20,6 +21,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from scipy.stats import f as f_distribution
 
 import dpmoments as dpm
 from dpmoments.analysis.resolvability import NOISE_UNKNOWN, NOT_ESTIMABLE, largest_resolved
@@ -272,6 +274,14 @@ def described(release: dpm.MomentRelease, found: Found) -> None:
             found.unless(ends[0] <= 0.0 or answer.share_is_unclear[index], f"mean of {name}: {row[1]}, {ends}")
         no_finer_than_its_error(found, f"mean of {name}", row[1], float(answer.mean_noise[index]))
         no_finer_than_its_error(found, f"deviation of {name}", row[3], float(answer.standard_deviation_noise[index]))
+        most = number_of(row[3].removeprefix("below "))
+        if row[3].startswith("below "):
+            found.unless(deviation <= 1.06 * most, f"deviation of {name}: {row[3]}, {deviation}")
+            found.unless(
+                most <= (high[index] - low[index]) / 2.0 * 1.06, f"deviation of {name}: {row[3]} beyond its bounds"
+            )
+        elif math.isfinite(most):
+            shown_as(found, f"deviation of {name}", row[3], deviation)
         if answer.clipping is not None:
             found.unless(("clipped" in row[5]) == answer.clipped[index], f"{name} named as clipped")
             found.unless(
@@ -372,13 +382,11 @@ def fitted(
             found.unless(
                 math.isclose(float(frame.loc[name, "coef"]), value, rel_tol=1e-12, abs_tol=1e-300), f"{where}: frame"
             )
-    in_unit(found, [fit.r_squared], f"R² {fit.r_squared}")
-    explained = fit.r_squared_interval()
-    if explained is not None and np.isfinite(explained).all():
-        found.unless(
-            explained[0] - TOLERANCE <= fit.r_squared <= explained[1] + TOLERANCE, f"R² {fit.r_squared} in {explained}"
-        )
-        in_unit(found, explained, f"R² in {explained}")
+    explained_variance(fit, found)
+    if math.isfinite(fit.fvalue):
+        test = fit.equations.overall_test
+        p_value = float(f_distribution.sf(fit.fvalue, test.numerator, min(test.denominator, 1e12)))
+        found.unless(math.isclose(p_value, fit.f_pvalue, abs_tol=1e-6), f"F {fit.fvalue}: {p_value}, {fit.f_pvalue}")
     printed = re.search(r"overall test: .*p ([=<]) ([\d.]+)", str(fit))
     if printed and printed[1] == "=":
         found.unless(abs(float(printed[2]) - fit.f_pvalue) < 6e-4, f"overall p {printed[2]}, {fit.f_pvalue}")
@@ -450,17 +458,24 @@ def contrasted(fit: Any, found: Found) -> None:
         found.unless(same, f"contrast of {name}: {again}, {estimate}")
 
 
+def explained_variance(fit: Any, found: Found) -> None:
+    """R² is a number exactly where one is printed, and then the one in the interval and the JSON."""
+    low, high = fit.r_squared_interval()
+    said, value = fit.r_squared_text, fit.r_squared
+    in_unit(found, [low, high], f"R² in {low}, {high}")
+    found.unless(said.startswith("R² = ") == math.isfinite(value), f"{said}: {value}")
+    written = json.loads(json.dumps(fit.to_dict()))["r_squared"]
+    found.unless(written == (value if math.isfinite(value) else None), f"{said}: {written} in the JSON")
+    if math.isfinite(value):
+        found.unless(low - TOLERANCE <= value <= high + TOLERANCE, f"{fit.method}: R² {value} in {low}, {high}")
+        shown_as(found, "R²", said.removeprefix("R² = ").partition(" ")[0], value)
+
+
 def penalized(fit: Any, found: Found) -> None:
     head, *rows = fit.table()
     found.rows += len(rows)
     found.unless(not any(head[2:]) and not any("".join(row[2:]) for row in rows), f"a penalized fit shows {head}")
-    in_unit(found, [fit.r_squared], f"R² {fit.r_squared}")
-    explained = fit.r_squared_interval()
-    if explained is not None and np.isfinite(explained).all():
-        found.unless(
-            explained[0] - TOLERANCE <= fit.r_squared <= explained[1] + TOLERANCE,
-            f"{fit.method}: R² {fit.r_squared} in {explained}",
-        )
+    explained_variance(fit, found)
 
 
 def compared(release: dpm.MomentRelease, by: str, target: str, found: Found) -> None:
@@ -507,6 +522,9 @@ def compared(release: dpm.MomentRelease, by: str, target: str, found: Found) -> 
     found.rows += 1
     found.unless(between >= 0.0 and within >= 0.0, f"sums of squares {between}, {within}")
     in_unit(found, [] if math.isnan(test.eta_squared) else [test.eta_squared], f"eta² {test.eta_squared}")
+    for row, value, error in zip(test.table()[1:], (between, within, between + within), test.noise, strict=True):
+        no_finer_than_its_error(found, f"anova, {row[0]}", row[1], error)
+        shown_as(found, f"anova, {row[0]}", row[1], value)
     if math.isfinite(test.p_value):
         found.unless(
             (test.verdict == "groups differ") == (test.p_value < 0.05), f"anova: {test.verdict}, p {test.p_value}"
@@ -542,6 +560,13 @@ def tabulated(release: dpm.MomentRelease, by: str, other: str, found: Found) -> 
         found.unless((means.counts == margin).all(), f"rows by {name}: {means.counts}, in the cross table {margin}")
     _, *rows = answer.table()
     shown = np.array([[number_of(cell) for cell in row[1:]] for row in rows])
+    for (i, j), count in np.ndenumerate(answer.counts):
+        cell = rows[i][1 + j]
+        if cell.startswith("below "):  # what its margins add up
+            found.unless(count < number_of(cell.removeprefix("below ")), f"{by} and {other}: {cell}, {count}")
+            shown[i, j] = count
+        else:
+            found.unless(shown[i, j] == count, f"{by} and {other}: {cell}, {count}")
     if np.isfinite(shown).all():
         found.unless((shown[:-1, :-1].sum(axis=0) == shown[-1, :-1]).all(), f"{by} and {other}: columns do not add up")
         found.unless((shown[:, :-1].sum(axis=1) == shown[:, -1]).all(), f"{by} and {other}: rows do not add up")

@@ -22,7 +22,14 @@ from contracts.contradictions import (
     search,
     tables,
 )
-from dpmoments.analysis import components, contrasts, group_means, naive_bayes, regression_results
+from dpmoments.analysis import (
+    components,
+    contrasts,
+    group_means,
+    group_tests,
+    naive_bayes,
+    regression_results,
+)
 from dpmoments.analysis import correlations as correlation_module
 from dpmoments.analysis import description as description_module
 from dpmoments.analysis.count_table import CountTable
@@ -77,6 +84,8 @@ def test_ten_thousand_rows_do_not_contradict_each_other(tmp_path: Path) -> None:
         (contrasts.estimate_cells, "rounded(value, error)", "rounded(value, error * 1e-3)"),
         (regression_results.FittedLine.predict, "+ self.intercept", "+ 1.01 * self.intercept"),
         (group_means.group_means, "levels.row_counts(release)", "np.round(levels.row_counts(release) + 0.6)"),
+        (regression_results.FittedLine.r_squared, " if self._r_squared_is_known else math.nan", ""),
+        (group_tests.AnalysisOfVariance.table, "rounded(*pair)", "rounded(pair[0], 1e-3 * pair[1])"),
     ],
     ids=lambda value: value if isinstance(value, str) else None,
 )

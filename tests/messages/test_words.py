@@ -233,7 +233,10 @@ def test_an_analyst_is_not_told_what_only_a_curator_can_do() -> None:
 
 
 OF_PYTHON = frozenset(
-    ["weights-not-applied", "no-choice-of-rows", "no-groups-afterwards", "no-quantiles", "no-logistic-regression"]
+    [
+        *("weights-not-applied", "no-choice-of-rows", "no-groups-afterwards", "no-quantiles", "no-logistic-regression"),
+        *("no-distribution", "other-name"),
+    ]
 )
 """Errors about names that only Python has, which no command can meet."""
 

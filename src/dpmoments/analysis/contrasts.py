@@ -78,6 +78,15 @@ def statistic_of(each: Estimate, equations: NormalEquations) -> float:
     return math.copysign(float(-scipy.special.ndtri(each.p_value / 2.0)), each.value)
 
 
+def describe_statistic(equations: NormalEquations) -> str:
+    """Return the remark on z of test inversion; empty for t."""
+    if equations.delta_method_valid:
+        return ""
+    return (
+        "z is the normal quantile of the p-value, not the estimate over its standard error: both are of test inversion."
+    )
+
+
 def bonferroni(level: float, adjust: Literal["bonferroni"] | None, comparisons: int) -> float:
     """Return the level of each interval of a family that holds with confidence ``level``.
 
@@ -449,7 +458,8 @@ class ContrastTests(Answer):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        return (f"Standard errors include privacy noise and sampling error{self.equations.about_sampling}",)
+        about = f"Standard errors include privacy noise and sampling error{self.equations.about_sampling}"
+        return about, describe_statistic(self.equations)
 
     def _columns(self) -> list[Column]:
         estimates, value = self.estimates, self.restrictions.values

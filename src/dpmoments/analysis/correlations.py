@@ -45,6 +45,7 @@ from dpmoments.analysis.resolvability import (
     p_values,
     sign_verdicts,
 )
+from dpmoments.analysis.robust_errors import PairProducts, known_ratio
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.messages.message import Message
@@ -110,6 +111,10 @@ class _Errors:
     """Sum of the odds of a missing value in the two features, shape (P,)."""
     joint_gaps: FloatArray
     """The second-order part of the gaps of a pair, shape (P,)."""
+    times: FloatArray
+    """Factor on the sampling variance of normal rows, by products; 1 without them, shape (P,)."""
+    of_normal_rows: BoolArray
+    """True for pairs whose sampling variance assumes normal rows, shape (P,)."""
 
     @classmethod
     def of(
@@ -135,7 +140,22 @@ class _Errors:
         )
         shared = (both - of_product - of_scale) / 2.0
         gaps, joint = moments.gaps[i] + moments.gaps[j], moments.joint_gaps[i, j]
-        return cls(r, of_product, shared, of_scale, variances, i, j, moments.independent_rows, moments.law, gaps, joint)
+        assumed = ~(variances.of_share[i] & variances.of_share[j])
+        return cls(
+            r,
+            of_product,
+            shared,
+            of_scale,
+            variances,
+            i,
+            j,
+            moments.independent_rows,
+            moments.law,
+            gaps,
+            joint,
+            np.ones(len(i)),
+            assumed,
+        )
 
     def privacy(self, rho: FloatArray) -> FloatArray:
         """Return the variance of privacy noise if the population's correlation is ``rho``."""
@@ -143,16 +163,36 @@ class _Errors:
 
     def parts(self, rho: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return variances of noise and sampling error at the population's correlation ``rho``."""
-        complete = _sampling_variances(rho, self.variances, self.i, self.j)
+        complete = self.times * _sampling_variances(rho, self.variances, self.i, self.j)
         # docs/evidence/derivations/missing-values.md, section 5
         missing = self.gaps * (1.0 - rho**2 / 2.0) + self.joint_gaps * (1.0 + rho**2)
         return self.privacy(rho), (complete + np.maximum(missing, 0.0)) / self.independent_rows
 
+    def with_products(self, release: Released, moments: LocalMoments, usable: BoolArray, safe: FloatArray) -> _Errors:
+        """Return the errors with the sampling variances that released products give."""
+        asked = np.flatnonzero(usable & self.of_normal_rows)
+        pairs, deviations = np.column_stack([self.i[asked], self.j[asked]]), np.sqrt(safe / moments.n_rows)
+        found = PairProducts.of(release, pairs, moments.location, deviations)
+        if found is None:
+            return self
+        products, kept = found
+        at, times, assumed = asked[kept], self.times.copy(), self.of_normal_rows.copy()
+        r = self._inside[at]
+        normal = _sampling_variances(r, self.variances, self.i[at], self.j[at])
+        variance, noise = products.variances(r, moments.n_rows)
+        times[at] = known_ratio(variance / normal, noise / normal)
+        assumed[at] = False
+        return replace(self, times=times, of_normal_rows=assumed)
+
+    @cached_property
+    def _inside(self) -> FloatArray:
+        """Correlations no nearer to ±1 than their standard error, or 1/n."""
+        return _inside(self.r, np.maximum(np.sqrt(sum(self.parts(self.r))), 1.0 / self.independent_rows))
+
     @cached_property
     def _on_scale(self) -> FloatArray:
         """Variance of the sampling error of artanh r."""
-        inside = _inside(self.r, np.sqrt(sum(self.parts(self.r))))
-        return np.asarray(self.parts(inside)[1] / (1.0 - inside**2) ** 2)
+        return np.asarray(self.parts(self._inside)[1] / (1.0 - self._inside**2) ** 2)
 
     def _between(self, rho: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the variances of r − ρ."""
@@ -211,6 +251,8 @@ _UNEVEN = (
 )
 KNOWN_VARIANCE = 3.0
 """Min variance for a correlation, in SDs of its noise."""
+_NORMAL_ROWS = "on 16 real tables, the error without this assumption was 0.8 to 1.2 times it for 80 % of pairs"
+"""Measured by ``benchmarks/practice/unequal_variance.py``."""
 _SHOWN_PAIRS = 60
 """Max number of pairs in the text, the clearest first; frames and JSON hold all."""
 
@@ -240,6 +282,8 @@ class Correlations(Answer):
     identified : bool
         False if the noise is too large to invert the covariance (partial correlations only): every number is then NaN.
     noise_known : bool
+    normal_rows : bool
+        True if the sampling error of a pair that is compared assumes normal rows.
     p_value : ndarray of shape (k, k) or None
         Of each correlation by itself; below 0.05 exactly when 0 is outside its 95 % interval. NaN if the noise is unknown.
     comparable : ndarray of bool, shape (k, k), or None
@@ -265,6 +309,7 @@ class Correlations(Answer):
     partial: bool = False
     identified: bool = True
     noise_known: bool = True
+    normal_rows: bool = False
     p_value: FloatArray | None = None
     comparable: BoolArray | None = None
     columns_of_features: tuple[str, ...] = ()
@@ -384,7 +429,8 @@ class Correlations(Answer):
     def remarks(self) -> tuple[str, ...]:
         hidden = len(self._shown) - _SHOWN_PAIRS
         more = f"… {hidden} more pairs: to_pandas() and --json hold all" if hidden > 0 else ""
-        return more, "" if self.noise_known else describe_law(None), self.about_rows, self.warning
+        normal = f"± sampling assumes normal rows: {_NORMAL_ROWS}." if self.normal_rows and self.identified else ""
+        return more, normal, "" if self.noise_known else describe_law(None), self.about_rows, self.warning
 
     def _columns(self) -> list[Column]:
         first, second = self._pairs
@@ -449,9 +495,10 @@ def correlations(
     -----
     Intervals are of the population's correlations, on the scale of Fisher (1921). Their privacy part is the first order in the
     noise of the released moments, before any repair; for a column of two levels, averaged over both. The sampling
-    part is (1 − r²)²/n where both features are numbers, as for normal rows; from the joint counts where both are levels or
-    Booleans; for a number and a level as for the point-biserial correlation (Das Gupta 1960). Correlations of heavy-tailed
-    columns vary more. If a variance is noise-dominated, the interval is [−1, 1].
+    part is from the second moments of the squares and the product of two columns where the schema has them
+    (:meth:`dpmoments.Schema.with_products`), for any rows; else (1 − r²)²/n where both features are numbers, as for
+    normal rows, for a number and a level as for the point-biserial correlation (Das Gupta 1960), and from the joint counts where
+    both are levels or Booleans. If a variance is noise-dominated, the interval is [−1, 1].
 
     Examples
     --------
@@ -509,6 +556,7 @@ def correlations(
         upper=_symmetric(upper, size, 1.0),
         level=level,
         noise_known=moments.law is not None,
+        normal_rows=bool((errors.of_normal_rows & usable & comparable[first, second]).any()),
         p_value=_symmetric(p_value, size, 0.0),
         comparable=comparable,
         columns_of_features=columns_of(release, chosen.tolist()),
@@ -544,7 +592,7 @@ def _errors_of_pairs(release: Released, chosen: IntegerArray) -> tuple[LocalMome
     raw = np.where(usable, moments.moments[i + 1, j + 1] / root, 0.0)
     bounded = np.clip(np.where(of_opposites, -1.0, raw), -1.0, 1.0)
     errors = _Errors.of(bounded, moments, variances, i, j, safe, of_opposites)
-    return moments, errors, usable, of_opposites
+    return moments, errors.with_products(release, moments, usable, safe), usable, of_opposites
 
 
 def _symmetric(values: FloatArray, size: int, diagonal: float) -> FloatArray:
@@ -640,6 +688,7 @@ def partial_correlation(
         level=level,
         partial=True,
         noise_known=law is not None,
+        normal_rows=True,
         p_value=p_value,
         comparable=unrelated(release, features.tolist()),
         columns_of_features=columns_of(release, features.tolist()),

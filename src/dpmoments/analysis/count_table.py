@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 
 from dpmoments.analysis.answers import Answer, Column, confidence_level, format_level, rounded
-from dpmoments.analysis.cross_table import CrossTable, independence_test
+from dpmoments.analysis.cross_table import CrossTable, counts_below, independence_test
 from dpmoments.foundation.arrays import FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.messages.message import Message
@@ -176,7 +176,8 @@ class CountTable(Answer):
             rows=_named(by, table.levels[0]),
             labels=_named(other, table.levels[1]),
             counts=table.counts,
-            noise=np.full(table.counts.shape, table.standard_error),
+            noise=(noise := np.full(table.counts.shape, table.standard_error)),
+            below=counts_below(table.noisy_counts, noise, table.counts, table.noise),
             n_rows=table.n_rows,
             statistic=statistic,
             degrees=degrees,

@@ -14,14 +14,16 @@ import scipy
 
 from dpmoments.analysis.answers import Answer, Column, confidence_level, in_floating_point, rounded
 from dpmoments.analysis.clipping import describe_clipping
-from dpmoments.analysis.confidence import Quantiles, format_probability, score_test
+from dpmoments.analysis.confidence import Quantiles, deviations_for, format_probability, score_test
 from dpmoments.analysis.functionals import LocalMoments, bilinear, describe_law
 from dpmoments.analysis.group_sums import Levels, PresentRows, whole_counts
 from dpmoments.analysis.released import Released, cautions_by_code
-from dpmoments.analysis.resolvability import decided, not_clear
+from dpmoments.analysis.resolvability import decided, not_clear, p_values, resolved
 from dpmoments.foundation.arrays import FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.messages.message import Message
+from dpmoments.noise.cells import CountNoise
+from dpmoments.noise.terms import NoiseLaw
 
 _ROUNDS = 50
 """Rounds of fitting counts to their margins in turn."""
@@ -43,6 +45,9 @@ class CrossTable(Answer):
         Whole numbers, 0 or above; their sums over rows and columns are the margins, and all together at most ``n_rows``.
     noise : ndarray of shape (k, l)
         Noise SDs of the counts, before repair; NaN if not known.
+    below : integer ndarray of shape (k, l)
+        Above the largest counts (95 % confidence, not of a population) of the cells that noise does not distinguish from empty
+        ones, by Holm's correction over the table at 5 %; 0 for the others.
     n_rows : int
         Rows that have a value of both columns.
     statistic : float
@@ -65,6 +70,7 @@ class CrossTable(Answer):
     labels: tuple[str, ...]
     counts: IntegerArray
     noise: FloatArray
+    below: IntegerArray
     n_rows: int
     statistic: float
     degrees: int
@@ -103,8 +109,14 @@ class CrossTable(Answer):
         """Return a line per level of the first column, its margin last."""
         across, down = self.margins
         lines = [
-            (name, *(f"{count:,}" for count in counts.tolist()), f"{total:,}")
-            for name, counts, total in zip(self.rows, self.counts, across.tolist(), strict=True)
+            (
+                name,
+                *(f"below {end:,}" if end else f"{count:,}" for count, end in zip(counts, ends, strict=True)),
+                f"{total:,}",
+            )
+            for name, counts, ends, total in zip(
+                self.rows, self.counts.tolist(), self.below.tolist(), across.tolist(), strict=True
+            )
         ]
         foot = ("total", *(f"{count:,}" for count in down.tolist()), f"{self.counts.sum():,}")
         return [("", *self.labels, "total"), *lines, foot]
@@ -127,6 +139,9 @@ class CrossTable(Answer):
         span = f"± {low}" if low == high else f"± {low} to {high}"
         return (
             f"noise on a count: {span} (1 SD, before negative counts were corrected)",
+            "“below”: noise does not distinguish the cell from an empty one; its largest count (95 % confidence)"
+            if self.below.any()
+            else "",
             self.test_text,
             self.about_rows,
             self.warning,
@@ -188,13 +203,15 @@ def cross_table(release: Released, by: str, other: str, *, level: float = 0.95) 
         raise InputValueError(Message("cross-table-of-one-column", by=by))
     joint, noise, privacy, rows = _joint_counts(release, first, second)
     statistic, degrees, p_value = independence_test(joint, privacy, release.privacy.rows_per_unit * rows, release.noise)
+    counts = _feasible_counts(release, first, second)
     return CrossTable(
         by=by,
         other=other,
         rows=first.names,
         labels=second.names,
-        counts=_feasible_counts(release, first, second),
+        counts=counts,
         noise=noise,
+        below=counts_below(joint, noise, counts, release.noise),
         n_rows=round(rows),
         statistic=statistic,
         degrees=degrees,
@@ -205,6 +222,23 @@ def cross_table(release: Released, by: str, other: str, *, level: float = 0.95) 
         about_rows=describe_clipping(release),
         warning=cautions_by_code(release),
     )
+
+
+def counts_below(
+    noisy: FloatArray, noise: FloatArray, counts: IntegerArray, law: NoiseLaw | CountNoise | None
+) -> IntegerArray:
+    """Return upper limits of the counts that noise does not distinguish from 0; else 0."""
+    tested, none = noise > 0.0, np.zeros_like(noise)
+    if law is None or not tested.any():
+        return np.zeros(counts.shape, dtype=np.int64)
+    possible = np.maximum(noisy, 0.0)
+    far = np.divide(possible, noise, out=none.copy(), where=tested)
+    hidden = tested & ~resolved(np.where(tested, p_values(far, noise**2, none, law), np.nan))
+    most = np.maximum(possible + deviations_for(0.95, law, noise**2, none) * noise, counts)
+    step = 10.0 ** np.maximum(np.floor(np.log10(np.where(tested, noise, 1.0))) - 1.0, 0.0)
+    result: IntegerArray = np.where(hidden, (np.floor(most / step) + 1.0) * step, 0.0).astype(np.int64)
+    result.setflags(write=False)
+    return result
 
 
 def independence_test(

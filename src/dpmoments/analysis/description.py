@@ -66,6 +66,9 @@ class Description(Answer):
     share_is_unclear : ndarray of bool, shape (d,)
         True for shares that noise does not distinguish from 0, by Holm's correction over all shares at 5 %. They are shown as
         below the upper end of their interval, or one noise SD if that is larger.
+    deviation_below : ndarray of shape (d,)
+        Upper ends (95 % confidence) of the standard deviations that noise does not distinguish from 0, by Holm's correction over
+        all of them at 5 %; 0 for the others.
     noise : NoiseLaw or None
         Noise distribution of the moments.
     clipping : TableBounds or None
@@ -92,6 +95,7 @@ class Description(Answer):
     noisy_mean: FloatArray | None
     bounds: tuple[FloatArray, FloatArray]
     share_is_unclear: BoolArray
+    deviation_below: FloatArray
     noise: NoiseLaw | None = None
     clipping: TableBounds | None = None
     about_rows: str = ""
@@ -118,6 +122,7 @@ class Description(Answer):
             "root_mean_square",
             "noisy_mean",
             "share_is_unclear",
+            "deviation_below",
         )
         every = ((name, getattr(self, name)) for name in arrays)
         parts: dict[str, Any] = {name: None if values is None else values[chosen] for name, values in every}
@@ -153,12 +158,10 @@ class Description(Answer):
         if not np.isfinite(self.mean_noise).any():
             return f"{WHY_NOISE_UNKNOWN}."
         words = "± noise: standard deviation of the privacy noise in the number to its left, before repair."
-        if any(self.mean_is_noise) or any(self.standard_deviation_is_noise):
+        if any(self.mean_is_noise) or "noise" in self.deviation_cells:
             words += " “noise”: the noise is as large as the value, so no value is shown."
-        if any(self._below):
-            words += (
-                " “below”: a share that noise does not distinguish from 0, and its largest value (95 % confidence)."
-            )
+        if any(self._below) or any(cell.startswith("below") for cell in self.deviation_cells):
+            words += " “below”: noise does not distinguish the number from 0; its largest value (95 % confidence)."
         return words
 
     @property
@@ -283,11 +286,25 @@ class Description(Answer):
                 "" if spread is None else shown[0],
                 spread,
                 shown[1],
-                self._with_units(spreads, _describe_values(spreads, noise, self.standard_deviation_is_noise)),
+                self._with_units(spreads, self.deviation_cells if centered else rounded_cells(spreads, noise)),
             ),
             Column("standard_deviation_noise", noise, "± noise", self._with_units(noise)),
             Column("standard_deviation_is_noise", self.standard_deviation_is_noise),
             *self._table_columns(),
+        ]
+
+    @property
+    def deviation_cells(self) -> list[str]:
+        """SDs in words: a number, below its upper limit, or noise if that is the bounds' own."""
+        if self.standard_deviation is None:
+            return []
+        noise, shown = self.standard_deviation_noise, np.nan_to_num(self.standard_deviation, nan=0.0)
+        most = np.where(self.standard_deviation_is_noise, np.maximum(self.deviation_below, noise), self.deviation_below)
+        most = np.where(most > 0.0, np.maximum(most, shown), 0.0)
+        cells = _describe_values(self.standard_deviation, noise, (most >= np.ptp(self.bounds, axis=0) / 2.0).tolist())
+        return [
+            f"below {end}" if upper > 0.0 and cell != "noise" else cell
+            for cell, end, upper in zip(cells, rounded_cells(most, noise), most, strict=True)
         ]
 
     def _mean_cells(self, means: FloatArray) -> list[str]:
@@ -332,7 +349,9 @@ class Description(Answer):
         """Return cells of durations with the unit of the column; by default rounded to two digits."""
         plain = rounded_cells(values, values) if cells is None else cells
         return [
-            f"{cell} {self.dates[name].counted_in}" if name in self.dates and cell[:1].isdigit() else cell
+            f"{cell} {self.dates[name].counted_in}"
+            if name in self.dates and cell.removeprefix("below ")[:1].isdigit()
+            else cell
             for name, cell in zip(self.feature_names, plain, strict=True)
         ]
 
@@ -431,7 +450,8 @@ def describe(release: Released, columns: Sequence[str] | None = None) -> Descrip
         sampling_variance=_sampling_variance(release, mean_noise) if with_mean else unknown,
         noisy_mean=LocalMoments.of(release).location if with_mean else None,
         bounds=release.schema.feature_bounds,
-        share_is_unclear=_unclear_shares(release, mean_noise),
+        share_is_unclear=(unclear := _unclear_shares(release, mean_noise)),
+        deviation_below=_deviation_below(release, unclear) if with_mean else np.zeros(len(unknown)),
         noise=release.noise,
         clipping=clipping,
         about_rows="" if clipping is None else clipping.description,
@@ -459,6 +479,22 @@ def _unclear_shares(release: Released, noise: FloatArray) -> BoolArray:
     far = np.maximum(LocalMoments.of(release).location[shares], 0.0) / own
     result[shares] = ~resolved(p_values(far, own**2, np.zeros_like(own), law))
     return result
+
+
+def _deviation_below(release: Released, unclear_shares: BoolArray) -> FloatArray:
+    """Return upper limits of the SDs that noise does not distinguish from 0; else 0."""
+    moments, result = LocalMoments.of(release), np.zeros(len(release.feature_names))
+    variances = FeatureVariances.of(release, moments, as_shown=True)
+    values, noise = variances.values / moments.n_rows, variances.noise_per_row(moments)
+    tested = (noise > 0.0) & ~variances.of_share
+    if moments.law is None:
+        return result
+    none = np.zeros_like(noise)
+    far = np.divide(np.maximum(values, 0.0), noise, out=none.copy(), where=tested)
+    p = np.where(tested, p_values(far, noise**2, none, moments.law), np.nan)
+    hidden = np.where(variances.of_share, unclear_shares, tested & ~resolved(p))
+    most = np.maximum(values, 0.0) + deviations_for(0.95, moments.law, noise**2, none) * noise
+    return np.asarray(np.where(hidden, np.sqrt(most) * moments.unit, 0.0))
 
 
 def clipping_warning(release: Released) -> Message | None:

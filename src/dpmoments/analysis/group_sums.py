@@ -126,6 +126,7 @@ class GroupSums:
     variances: FloatArray  # (k,), variance of y within each group; 0 or above
     own: BoolArray  # (k,), true for a group's own variance, False for the pooled one
     total_variance: float  # variance of y over all rows; 0 or above
+    total_noise: float  # its noise SD; NaN if not known
     n_rows: float
     location: float  # with `unit`: y = (value − location)/unit
     unit: float
@@ -150,7 +151,7 @@ class GroupSums:
         released = np.einsum("pij,ij->p", weights, moments.moments[np.ix_(indices, indices)])
         counts, sums = released[:k], released[k:]
         covariance = moments.covariance(indices, weights)
-        total = _total_variance(release, feature)
+        total, total_noise = _total_variance(release, feature)
         means = _shrunk_means(sums, counts, total)
         # what the noise alone makes groups differ by is not between them
         by_noise = np.diag(np.nan_to_num(covariance, nan=0.0))[k:] / np.maximum(counts, 1.0)
@@ -178,6 +179,7 @@ class GroupSums:
             variances,
             own,
             total,
+            total_noise,
             moments.n_rows,
             location,
             unit,
@@ -222,14 +224,14 @@ class GroupSums:
         return np.asarray(self.variances / np.maximum(left, 1.0))
 
 
-def _total_variance(release: Released, feature: int) -> float:
-    """Return the unrepaired variance over all rows, or the repaired one if noise dominates it."""
+def _total_variance(release: Released, feature: int) -> tuple[float, float]:
+    """Return the variance over all rows and its noise SD; repaired if noise dominates it."""
     moments = LocalMoments.of(release)
     every = FeatureVariances.of(release, moments)
-    result, noise = float(every.values[feature]), float(np.nan_to_num(every.noise(moments)[feature], nan=0.0))
-    if result <= _OWN_VARIANCE * noise:
-        return max(0.0, float(release.unit_ball_covariance[feature, feature]))
-    return result / moments.n_rows
+    result, noise = float(every.values[feature]), float(every.noise(moments)[feature])
+    if result <= _OWN_VARIANCE * np.nan_to_num(noise, nan=0.0):
+        return max(0.0, float(release.unit_ball_covariance[feature, feature])), noise / moments.n_rows
+    return result / moments.n_rows, noise / moments.n_rows
 
 
 def _shrunk_means(sums: FloatArray, counts: FloatArray, variance: float) -> FloatArray:

@@ -266,6 +266,8 @@ class AnalysisOfVariance(Answer):
         Between and within groups, less the expected effect of noise; 0 or above.
     noise_between : float
         Expected effect of noise on the sum of squares between groups; NaN if not known.
+    noise : tuple of float
+        Noise SDs of the sums of squares between and within groups, and of their total; NaN if not known.
     degrees : tuple of float
         k − 1 and n − k, k the groups that have rows.
     f : float
@@ -293,6 +295,7 @@ class AnalysisOfVariance(Answer):
     counts: FloatArray
     sum_of_squares: tuple[float, float]
     noise_between: float
+    noise: tuple[float, float, float]
     degrees: tuple[float, float]
     f: float
     eta_squared: float
@@ -305,7 +308,18 @@ class AnalysisOfVariance(Answer):
     warning: str = ""
 
     facts = (
-        *("target", "by", "levels", "counts", "sum_of_squares", "noise_between", "degrees", "f", "eta_squared"),
+        *(
+            "target",
+            "by",
+            "levels",
+            "counts",
+            "sum_of_squares",
+            "noise_between",
+            "noise",
+            "degrees",
+            "f",
+            "eta_squared",
+        ),
         *("p_value", "statistic", "degrees_of_test", "level", "verdict", "warning"),
     )
 
@@ -328,24 +342,30 @@ class AnalysisOfVariance(Answer):
     def table(self) -> list[tuple[str, ...]]:
         """Return the usual table: between, within, total."""
         (between, within), (upper, lower) = self.sum_of_squares, self.degrees
-        squares = (between / upper if upper > 0 else np.nan, within / lower if lower > 0 else np.nan)
+        totals, noise = (between, within, between + within), self.noise
+        cells = [rounded(*pair) for pair in zip(totals, noise, strict=True)]
+        squares = [
+            rounded(value / degrees, deviation / degrees) if degrees > 0.0 else number(math.nan)
+            for value, deviation, degrees in zip(totals, noise, self.degrees, strict=False)
+        ]
         return [
             ("", "sum of squares", "degrees", "mean square"),
-            ("between groups", number(between), f"{upper:,.0f}", NOISE if self.lost else number(float(squares[0]))),
-            ("within groups", number(within), f"{lower:,.0f}", number(float(squares[1]))),
-            ("total", number(between + within), f"{upper + lower:,.0f}", ""),
+            ("between groups", cells[0], f"{upper:,.0f}", NOISE if self.lost else squares[0]),
+            ("within groups", cells[1], f"{lower:,.0f}", squares[1]),
+            ("total", cells[2], f"{upper + lower:,.0f}", ""),
         ]
 
     @property
     def remarks(self) -> tuple[str, ...]:
         if np.isnan(self.p_value):
             return describe_law(None), self.about_rows, self.warning
-        eta = NOISE if self.lost else number(self.eta_squared)
+        error = self.noise[0] / total if (total := sum(self.sum_of_squares)) > 0.0 else math.nan
+        eta = NOISE if self.lost else rounded(self.eta_squared, error)
         return (
             f"Score test: χ²({self.degrees_of_test}) = {self.statistic:,.1f}, {format_probability(self.p_value)}, "
             f"including privacy noise. eta² = {eta}.",
             "Sums of squares are reduced by what the noise is expected to add "
-            f"({number(self.noise_between)} between groups).",
+            f"({rounded(self.noise_between, self.noise_between)} between groups).",
             self.about_rows,
             self.warning,
         )
@@ -366,6 +386,7 @@ class BetweenGroups(NamedTuple):
 
     squares: float
     added: float
+    noise: float
     statistic: float
     degrees: int
     p_value: float
@@ -387,8 +408,13 @@ def between_groups(sums: GroupSums) -> BetweenGroups:
     sampling = sums.moments.rows_per_unit * centring @ np.diag(rows * spread) @ centring.T
     weights = 1.0 / np.maximum(sums.safe_counts, np.nan_to_num(sums.count_noise, nan=0.0))
     squares, added = float(np.sum(weights * scores**2)), float(np.sum(weights * np.diag(noise)))
+    # of Σ w(S + N)²: 2 Σ w S N, and the variance of Σ w N²
+    gradient, own = 2.0 * weights * scores, weights[:, None] * noise
+    deviation = math.sqrt(max(float(gradient @ noise @ gradient) + 2.0 * float(np.sum(own * own.T)), 0.0))
     reason = not_clear(float(weights @ np.diag(noise)), float(weights @ np.diag(sampling)))
-    return BetweenGroups(squares, added, *score_test(scores, noise, sampling, k - 1, sums.moments.law), reason)
+    return BetweenGroups(
+        squares, added, deviation, *score_test(scores, noise, sampling, k - 1, sums.moments.law), reason
+    )
 
 
 @in_floating_point
@@ -443,6 +469,7 @@ def anova(release: Released, target: str, by: str, *, level: float = 0.95) -> An
     total = sums.n_rows * sums.total_variance
     between = min(max(0.0, squares - (0.0 if np.isnan(added) else added)), total)
     within = total - between
+    of_total = sums.n_rows * sums.total_noise
     rows = np.maximum(sums.counts, 0.0)
     present = int((rows >= np.maximum(0.5, np.nan_to_num(sums.count_noise, nan=0.0))).sum())
     degrees = (float(max(present - 1, 0)), max(sums.n_rows - present, 0.0))
@@ -454,6 +481,7 @@ def anova(release: Released, target: str, by: str, *, level: float = 0.95) -> An
         counts=rows,
         sum_of_squares=(between * sums.unit**2, within * sums.unit**2),
         noise_between=added * sums.unit**2,
+        noise=(test.noise * sums.unit**2, math.hypot(test.noise, of_total) * sums.unit**2, of_total * sums.unit**2),
         degrees=degrees,
         f=(between / degrees[0]) / (within / degrees[1]) if usable else np.nan,
         eta_squared=between / total if total > 0.0 else np.nan,

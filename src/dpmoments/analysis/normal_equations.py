@@ -16,7 +16,7 @@ from dpmoments.analysis.inverted_test import Search
 from dpmoments.analysis.regressors import Regressors
 from dpmoments.analysis.released import Released
 from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE
-from dpmoments.analysis.robust_errors import ResidualProducts, robust_or_larger
+from dpmoments.analysis.robust_errors import ResidualProducts, moments_with_constant, robust_covariance
 from dpmoments.foundation.arrays import FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.messages.message import Message
@@ -161,11 +161,7 @@ class NormalEquations:
             design_map = np.vstack([np.eye(1, d + 1), design_map])
         elif release.noisy_sum is not None:
             design_map[:, 0] = shift[indices]
-        whole = np.zeros((d + 1, d + 1))
-        whole[1:, 1:] = release.noisy_gram
-        whole[0, 0] = release.n_rows if release.noisy_count is None else max(float(release.noisy_count), 1.0)
-        if release.noisy_sum is not None:
-            whole[0, 1:] = whole[1:, 0] = release.noisy_sum
+        whole = moments_with_constant(release)
         gaps = joint_gaps = None
         if release.present is not None:
             used = [*chosen.features, chosen.target]
@@ -322,7 +318,7 @@ class NormalEquations:
             basis = np.asarray(self.units_map @ np.linalg.inv(self.gram))
         classical = variance * basis @ self.psd_gram @ basis.T
         back = np.linalg.inv(basis)
-        result = robust_or_larger(*self.products.covariance(at, basis), classical)
+        result = robust_covariance(*self.products.covariance(at, basis), classical)
         return np.asarray(back @ result @ back.T / variance)
 
     @property

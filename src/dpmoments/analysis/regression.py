@@ -41,7 +41,7 @@ def ols(
     intercept: bool | None = None,
     reference: Sequence[str] | Mapping[str, str | int] | None = None,
     level: float = 0.95,
-    cov_type: Literal["auto", "HC1", "nonrobust"] = "auto",
+    cov_type: Literal["auto", "HC", "HC1", "nonrobust"] = "auto",
 ) -> FittedLine:
     """Fit least squares of a feature on others, with intervals: free of privacy cost.
 
@@ -65,10 +65,11 @@ def ols(
         frequent level in the release.
     level : float
         Confidence of intervals and bounds.
-    cov_type : {"auto", "HC1", "nonrobust"}
-        Sampling errors that allow for residuals of unequal variance (``"HC1"``, White 1980), or that assume one variance. The
-        former need the products of all regressors and the target in the schema (:meth:`dpmoments.Schema.with_products`), and are
-        the default if they are there.
+    cov_type : {"auto", "HC", "HC1", "nonrobust"}
+        Sampling errors that allow for residuals of unequal variance (``"HC"``, which is HC1, White 1980), or that assume one
+        variance. The former need the products of all regressors and the target in the schema
+        (:meth:`dpmoments.Schema.with_products`), and are the default if they are there. HC2 and HC3 need the leverage of every
+        row, which moments do not hold: they are refused.
 
     Returns
     -------
@@ -79,7 +80,7 @@ def ols(
     ------
     ValueError
         If a name is not a feature, the target is a feature or one is derived from the other, an intercept is requested without
-        a released mean, the level is below 0.5, no number of rows was released, or ``"HC1"`` lacks products, which are named.
+        a released mean, the level is below 0.5, no number of rows was released, or ``"HC"`` lacks products, which are named.
 
     Notes
     -----
@@ -97,11 +98,13 @@ def ols(
     (array([0.8]), True)
     """
     level = confidence_level(level)
-    if cov_type not in ("auto", "HC1", "nonrobust"):
+    if cov_type in ("HC2", "HC3"):
+        raise InputValueError(Message("no-leverages", cov_type=cov_type))
+    if cov_type not in ("auto", "HC", "HC1", "nonrobust"):
         raise InputValueError(Message("unknown-covariance", cov_type=cov_type))
     chosen = Regressors.chosen(release, target, features, intercept, reference)
     wants_products = cov_type != "nonrobust"
-    products = ResidualProducts.of(release, chosen, required=cov_type == "HC1") if wants_products else None
+    products = ResidualProducts.of(release, chosen, required=cov_type in ("HC", "HC1")) if wants_products else None
     equations = NormalEquations.of(release, chosen, products)
     if equations is None or not equations.delta_method_valid:
         moment = regressed_moment(release, intercept=chosen.intercept)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -25,6 +25,7 @@ from dpmoments.analysis.contrasts import (
     Restrictions,
     WaldTests,
     bonferroni,
+    describe_statistic,
     estimate_cells,
     statistic_of,
 )
@@ -156,10 +157,13 @@ class ExplainedVariance:
 
     def interval(self, level: float) -> tuple[float, float]:
         """Return a confidence interval within [0, 1]."""
-        if math.isinf(self.privacy_error):
-            return 0.0, 1.0
+        lower, upper = self.ends(level)
+        return max(lower, 0.0), min(upper, 1.0)
+
+    def ends(self, level: float) -> tuple[float, float]:
+        """Return the ends of the interval, which may be beyond [0, 1]."""
         reach = float(scipy.special.ndtri(0.5 + 0.5 * level)) * math.hypot(self.privacy_error, self.sampling_error)
-        return max(self.share - reach, 0.0), min(self.share + reach, 1.0)
+        return self.share - reach, self.share + reach
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -462,13 +466,18 @@ class FittedLine(Answer):
 
     @property
     def r_squared(self) -> float:
-        """R² less the expected effect of noise; as released if the noise distribution is not known."""
-        return self.released_r_squared if self.explained is None else self.explained.share
+        """R² less the expected effect of noise; as released if the noise distribution is not known.
+
+        NaN where noise leaves no number, but a limit at most: ``r_squared_interval`` has it.
+        """
+        if self.explained is None:
+            return self.released_r_squared
+        return self.explained.share if self._r_squared_is_known else math.nan
 
     @property
     def adjusted_r_squared(self) -> float:
-        """R² adjusted for the number of features."""
-        return math.nan if self.explained is None else self.explained.adjusted
+        """R² adjusted for the number of features; NaN where ``r_squared`` is."""
+        return math.nan if self.explained is None or not self._r_squared_is_known else self.explained.adjusted
 
     def r_squared_interval(self, level: float | None = None) -> tuple[float, float]:
         """Return a confidence interval of R²; [0, 1] if the noise distribution is not known."""
@@ -485,18 +494,26 @@ class FittedLine(Answer):
         return max((upper - lower) / (2.0 * float(scipy.special.ndtri(0.5 + 0.5 * self.level))), 1e-3)
 
     @property
+    def _r_squared_is_known(self) -> bool:
+        """True if what noise leaves of R², sampling aside, is short and inside (0, 1)."""
+        if self.explained is None or not self._is_identified:
+            return self.explained is None
+        lower, upper = replace(self.explained, sampling_error=0.0).ends(self.level)
+        return bool(estimable(np.array(lower), np.array(upper), 0.0, 1.0)) and lower > 0.0 and upper < 1.0
+
+    @property
     def r_squared_text(self) -> str:
-        """R² in words: a number only if its interval is short and inside (0, 1)."""
+        """R² in words: a number only if noise leaves one."""
         lower, upper = self.r_squared_interval()
         shown = f"R² = {rounded(self.r_squared, self._r_squared_error)}"
         interval = f"({self.level:.0%} interval {lower:.3f} to {upper:.3f})"
         if self.explained is None:
             return f"{shown} (at the released moments; too large by an unknown amount)"
+        if self._r_squared_is_known:
+            return f"{shown} {interval}"
         if not estimable(np.array(lower), np.array(upper), 0.0, 1.0):
             return f"R² is {NOT_ESTIMABLE}"
-        if lower <= 0.0:
-            return f"R² is below {upper:.3f} {interval}"
-        return f"R² is at least {lower:.3f} {interval}" if upper >= 1.0 else f"{shown} {interval}"
+        return f"R² is below {upper:.3f} {interval}" if lower <= 0.0 else f"R² is at least {lower:.3f} {interval}"
 
     @property
     def heading(self) -> tuple[str, ...]:
@@ -568,7 +585,8 @@ class FittedLine(Answer):
                 "Too noisy for the usual standard errors: intervals come from test inversion, and standard errors are half "
                 f"their widths over the normal quantile{self.equations.about_sampling} {self.help}"
             )
-        return tuple(filter(None, [about, self.clipping.description, self._describe_bound(), self.warning]))
+        about_z = "" if self._is_penalized else describe_statistic(self.equations)
+        return tuple(filter(None, [about, about_z, self.clipping.description, self._describe_bound(), self.warning]))
 
     def _columns(self) -> list[Column]:
         if self._is_penalized or self.equations is None:
@@ -781,10 +799,14 @@ class FittedLine(Answer):
 
     @property
     def fvalue(self) -> float:
-        """F of the test that all slopes are 0; NaN if the delta method is not valid."""
-        if self.equations is None or not self.equations.delta_method_valid:
+        """F of the test that all slopes are 0.
+
+        Of a noisy fit the χ² of test inversion over its degrees, which is F with infinite residual degrees.
+        """
+        if self.equations is None:
             return math.nan
-        return self.equations.overall_test.statistic
+        test = self.equations.overall_test
+        return test.statistic / test.numerator if math.isinf(test.denominator) else test.statistic
 
     @property
     def f_pvalue(self) -> float:

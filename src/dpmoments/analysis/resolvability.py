@@ -15,6 +15,7 @@ import numpy as np
 import scipy
 
 from dpmoments.foundation.arrays import BoolArray, FloatArray
+from dpmoments.noise.cells import CountNoise
 from dpmoments.noise.terms import NoiseLaw
 
 ERROR_RATE = 0.05
@@ -60,7 +61,7 @@ _TAILS = np.array([1e-14, 1e-11, 1e-8, 1e-6, 1e-5, 1e-4, 1e-3, 5e-3, 0.02, 0.05,
 
 
 @lru_cache(maxsize=8)
-def half_widths(noise: NoiseLaw) -> Callable[[FloatArray, FloatArray], FloatArray]:
+def half_widths(noise: NoiseLaw | CountNoise) -> Callable[[FloatArray, FloatArray], FloatArray]:
     """Return the half-width of an interval, in standard errors.
 
     A function of a normal quantile z and the noise's share.
@@ -89,7 +90,9 @@ def p_by_inversion(excludes: Callable[[FloatArray], BoolArray], shape: tuple[int
     return np.asarray(2.0 * scipy.special.ndtr(-low))
 
 
-def p_values(deviations: FloatArray, privacy: FloatArray, sampling: FloatArray, noise: NoiseLaw | None) -> FloatArray:
+def p_values(
+    deviations: FloatArray, privacy: FloatArray, sampling: FloatArray, noise: NoiseLaw | CountNoise | None
+) -> FloatArray:
     """Return two-sided p-values of estimates this many standard errors from "nothing there"."""
     # The p-value is 1 − level of the interval that just reaches "nothing there", with the tails of the noise
     # distribution, so that p < 0.05 exactly when the 95 % interval excludes it.

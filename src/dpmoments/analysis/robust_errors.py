@@ -1,24 +1,26 @@
-"""Sampling errors for residuals of unequal variance (HC1, White 1980).
+"""Sampling errors from released products of columns.
 
-They come from released products of columns.
+They assume neither equal variances nor normal rows.
 
 With z the regressors and e = bᵀ(z, y) the residual, every z_a e is a linear combination of features if the schema has the
 products of each regressor with each regressor and the target. The sampling covariance of Σ z e, Σ e² z zᵀ, is then a function of
-the released second moments (``docs/evidence/derivations/regression-inference.md``).
+the released second moments (HC1, White 1980; ``docs/evidence/derivations/regression-inference.md``), and so is the sampling
+variance of a correlation (``docs/evidence/derivations/resolvability.md``).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations_with_replacement
 
 import numpy as np
 
 from dpmoments.analysis.regressors import Regressors
 from dpmoments.analysis.released import Released
-from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.arrays import FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.messages.message import Message
 from dpmoments.noise.terms import NoiseLaw
@@ -27,7 +29,16 @@ from dpmoments.schema.derived import DerivedColumn, Power
 from dpmoments.schema.schema import Schema
 
 CLEAR = 0.25
-"""Max noise of a robust variance, as a share of it, to use one below the classical."""
+"""Max noise of the robust variances, as a share of each, to use the robust correlations."""
+
+_SPREAD_ABOVE, _SPREAD_BELOW = 1.5, 0.7
+"""Noise at which a ratio above 1, or below, is drawn half the way to 1.
+
+Ratios are of robust to classical variances. Chosen on a grid of ratios, noise and privacy noise, so that coverage is
+within 0.93 and 0.98 in most cells.
+"""
+_LEAST = 0.25
+"""Least ratio that noise can make."""
 
 _MIN_EIGENVALUE = 1e-6
 """Smallest eigenvalue of robust correlations, as residuals of 0 would make some 0."""
@@ -88,6 +99,69 @@ def _name(monomial: _Monomial) -> str:
     return ":".join(name if power == 1 else f"{name}^{power}" for name, power in sorted(monomial))
 
 
+def moments_with_constant(release: Released) -> FloatArray:
+    """Return Σ w wᵀ as released, w the constant and all features about the release's center."""
+    size = len(release.feature_names) + 1
+    result = np.zeros((size, size))
+    result[1:, 1:] = release.noisy_gram
+    result[0, 0] = release.n_rows if release.noisy_count is None else max(float(release.noisy_count), 1.0)
+    if release.noisy_sum is not None:
+        result[0, 1:] = result[1:, 0] = release.noisy_sum
+    return result
+
+
+@dataclass(frozen=True, eq=False)
+class _Combinations:
+    """Products of two features as combinations of released features.
+
+    These are w, the constant and features about the release's center; factors are in encoded units about ``zero``.
+    """
+
+    release: Released
+    products: _Products
+    zero: FloatArray
+    used: list[int]
+
+    @classmethod
+    def of(
+        cls, release: Released, products: _Products, pairs: Iterable[tuple[int, int]], zero: FloatArray
+    ) -> _Combinations:
+        """Return those of ``pairs`` of features, whose products are all there."""
+        pairs = list(pairs)
+        made = (products.product(*pair) for pair in pairs)
+        used = {products.index[one] for one in made if one is not None}
+        return cls(release, products, zero, sorted(used.union(*pairs)))
+
+    @cached_property
+    def _position(self) -> dict[int, int]:
+        return {feature: index + 1 for index, feature in enumerate(self.used)}
+
+    def factor(self, feature: int | None) -> FloatArray:
+        """Return a feature, or the constant, as a combination of w."""
+        result = np.zeros(len(self.used) + 1)
+        if feature is None:
+            result[0] = 1.0
+        else:
+            result[0], result[self._position[feature]] = self.release.zero_of_units[feature] - self.zero[feature], 1.0
+        return result
+
+    def product(self, first: int | None, second: int | None) -> FloatArray:
+        """Return a product of features, or of one and the constant, as a combination of w."""
+        if first is None or second is None:
+            return self.factor(second if first is None else first)
+        zero, scale = self.zero, self.release.encoding.scale
+        # (x/s − t)(x'/s' − t') with values x, of which x x' is a feature
+        result = -zero[first] * self.factor(second) - zero[second] * self.factor(first)
+        result[0] -= zero[first] * zero[second]
+        one = self.products.product(first, second)
+        if one is not None:
+            feature = self.products.index[one]
+            unit = scale[feature] / (scale[first] * scale[second])
+            result[self._position[feature]] += unit
+            result[0] += unit * self.release.zero_of_units[feature]
+        return np.asarray(result)
+
+
 @dataclass(frozen=True, eq=False)
 class ResidualProducts:
     """Products of the regressors with the residual of a regression.
@@ -109,50 +183,20 @@ class ResidualProducts:
             return None
         products = _Products.of(release.schema)
         every = [*chosen.features, chosen.target]
-        made = {pair: products.product(*pair) for pair in combinations_with_replacement(every, 2)}
-        missing = sorted({_name(one) for one in made.values() if one is not None and one not in products.index})
+        pairs = list(combinations_with_replacement(every, 2))
+        made = (products.product(*pair) for pair in pairs)
+        missing = sorted({_name(one) for one in made if one is not None and one not in products.index})
         if missing:
             if not required:
                 return None
             raise InputValueError(Message("no-robust-errors", missing=missing))
-        scale, zero = release.encoding.scale, release.zero_of_units
-        shift = zero if chosen.intercept else np.zeros(len(scale))
-        used = sorted({*every, *(products.index[one] for one in made.values() if one is not None)})
-        position = {feature: index + 1 for index, feature in enumerate(used)}
-        size = len(used) + 1
-
-        def factor(feature: int | None) -> FloatArray:
-            """Return a regressor as a combination of w."""
-            result = np.zeros(size)
-            if feature is None:
-                result[0] = 1.0
-            else:
-                result[0], result[position[feature]] = zero[feature] - shift[feature], 1.0
-            return result
-
-        def product(first: int | None, second: int | None) -> FloatArray:
-            if first is None or second is None:
-                return factor(second if first is None else first)
-            # (x/s − t)(x'/s' − t') with values x, of which x x' is a feature
-            result = -shift[first] * factor(second) - shift[second] * factor(first)
-            result[0] -= shift[first] * shift[second]
-            one = made[(first, second) if (first, second) in made else (second, first)]
-            if one is not None:
-                feature = products.index[one]
-                unit = scale[feature] / (scale[first] * scale[second])
-                result[position[feature]] += unit
-                result[0] += unit * zero[feature]
-            return np.asarray(result)
-
+        zero = release.zero_of_units if chosen.intercept else np.zeros(len(release.feature_names))
+        combinations = _Combinations.of(release, products, pairs, zero)
         regressors = [*([None] if chosen.intercept else []), *chosen.features]
-        weights = [[product(one, other) for other in (*regressors, chosen.target)] for one in regressors]
-        rows = np.array([0, *(feature + 1 for feature in used)])
-        moments = np.zeros((size, size))
-        moments[1:, 1:] = release.noisy_gram[np.ix_(used, used)]
-        moments[0, 0] = release.n_rows if release.noisy_count is None else max(float(release.noisy_count), 1.0)
-        if release.noisy_sum is not None:
-            moments[0, 1:] = moments[1:, 0] = release.noisy_sum[used]
+        weights = [[combinations.product(one, other) for other in (*regressors, chosen.target)] for one in regressors]
+        rows = np.array([0, *(feature + 1 for feature in combinations.used)])
         taken = np.eye(len(release.feature_names) + 1)[rows]
+        moments = moments_with_constant(release)[np.ix_(rows, rows)]
         return cls(np.swapaxes(np.array(weights), 1, 2), moments, release.noise.carried(taken))
 
     def covariance(self, beyond: FloatArray, basis: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -163,16 +207,76 @@ class ResidualProducts:
         return np.asarray(carried @ self.moments @ carried.T), np.sqrt(np.maximum(noise, 0.0))
 
 
-def robust_or_larger(robust: FloatArray, noise: FloatArray, classical: FloatArray) -> FloatArray:
-    """Combine two covariances: the robust one if it is known, else the larger of both."""
-    # The result is positive definite: `robust` without eigenvalues near or below 0 if all noise is small, else
-    # `classical` with its diagonal scaled to the robust one's, or left unchanged if that is smaller and noisy. `noise`
-    # holds the noise SDs of the diagonal of `robust`.
+@dataclass(frozen=True, eq=False)
+class PairProducts:
+    """Sampling variances of correlations of P pairs, from released products."""
+
+    # (P, m), those of the features that a pair uses among (1, all features), the first 0, −1 for none
+    indices: IntegerArray
+    # with `squares`: (P, m), uv and (u² + v²)/2 as combinations of these features, u and v standardized
+    product: FloatArray
+    squares: FloatArray
+    moments: FloatArray  # (P, m, m), their second moments as released
+    noise: NoiseLaw
+
+    @classmethod
+    def of(
+        cls, release: Released, pairs: IntegerArray, location: FloatArray, deviations: FloatArray
+    ) -> tuple[PairProducts, IntegerArray] | None:
+        """Return the products of the pairs that have all, with their indices; None without any."""
+        # `location` holds means in original units, `deviations` standard deviations in encoded units
+        if release.noise is None or not release.schema.derived_columns:
+            return None
+        products = _Products.of(release.schema)
+        own = [products.product(feature, feature) in products.index for feature in range(len(location))]
+        made = (products.product(*pair) if own[pair[0]] and own[pair[1]] else frozenset() for pair in pairs.tolist())
+        kept = [index for index, one in enumerate(made) if one is None or one in products.index]
+        if not kept:
+            return None
+        zero, width = location / release.encoding.scale, 0
+        found = []
+        for i, j in pairs[kept].tolist():
+            terms = _Combinations.of(release, products, [(i, j), (i, i), (j, j)], zero)
+            of_pair, *squares = (
+                terms.product(one, other) / (deviations[one] * deviations[other])
+                for one, other in ((i, j), (i, i), (j, j))
+            )
+            found.append(([0, *(feature + 1 for feature in terms.used)], of_pair, (squares[0] + squares[1]) / 2.0))
+            width = max(width, len(of_pair))
+        indices = np.full((len(found), width), -1)
+        product, halves = np.zeros((2, len(found), width))
+        for row, (used, of_pair, of_squares) in enumerate(found):
+            indices[row, : len(used)], product[row, : len(used)], halves[row, : len(used)] = used, of_pair, of_squares
+        whole = moments_with_constant(release)
+        moments = whole[indices[:, :, None], indices[:, None, :]]  # −1 has weights of 0
+        return cls(indices, product, halves, moments, release.noise), np.array(kept)
+
+    def variances(self, r: FloatArray, n_rows: float) -> tuple[FloatArray, FloatArray]:
+        """Return n times the sampling variances of r, and their noise SDs."""
+        # they are E ψ² of ψ = uv − r(u² + v²)/2
+        rows = self.product - r[:, None] * self.squares
+        value = np.einsum("pi,pij,pj->p", rows, self.moments, rows) / n_rows
+        noise = self.noise.variance(self.indices, rows[:, :, None] * rows[:, None, :])
+        return np.asarray(value), np.sqrt(noise) / n_rows
+
+
+def known_ratio(ratio: FloatArray, noise: FloatArray) -> FloatArray:
+    """Return robust over classical variances, drawn toward 1 by their noise."""
+    # Noise counts for more below 1, since an interval that is too short costs more than one that is too long. What is
+    # left of the noise, of variance s², adds s² over the ratio: an interval whose variance is noisy misses too often.
+    weight = 1.0 / (1.0 + (noise / np.where(ratio > 1.0, _SPREAD_ABOVE, _SPREAD_BELOW)) ** 2)
+    drawn = np.maximum(1.0 + (ratio - 1.0) * weight, _LEAST)
+    return np.asarray(drawn + (weight * noise) ** 2 / drawn)
+
+
+def robust_covariance(robust: FloatArray, noise: FloatArray, classical: FloatArray) -> FloatArray:
+    """Combine a noisy robust covariance with the classical one."""
+    # The result is positive definite: variances by `known_ratio`, with the correlations of `robust` if all noise is
+    # small, else of `classical`. `noise` holds the noise SDs of the diagonal of `robust`.
     own, other = np.diag(robust), np.maximum(np.diag(classical), np.finfo(float).tiny)
-    clear = noise < CLEAR * own
-    if clear.all():
-        root = np.sqrt(own)
-        eigenvalues, vectors = np.linalg.eigh(robust / np.outer(root, root))
-        return np.asarray(np.outer(root, root) * ((vectors * np.maximum(eigenvalues, _MIN_EIGENVALUE)) @ vectors.T))
-    times = np.sqrt(np.where(clear, own, np.maximum(own, other)) / other)
-    return np.asarray(classical * np.outer(times, times))
+    known = np.sqrt(other * known_ratio(own / other, noise / other))
+    if not (noise < CLEAR * own).all():
+        return np.asarray(classical * np.outer(known, known) / np.outer(np.sqrt(other), np.sqrt(other)))
+    root = np.sqrt(own)
+    eigenvalues, vectors = np.linalg.eigh(robust / np.outer(root, root))
+    return np.asarray(np.outer(known, known) * ((vectors * np.maximum(eigenvalues, _MIN_EIGENVALUE)) @ vectors.T))

@@ -491,9 +491,17 @@ REFUSALS: Mapping[str, str] = MappingProxyType(
             "describe() has the mean and the standard deviation, and before a release the column can be cut into ranges: a "
             "Categorical has the share of each"
         ),
+        "no-distribution": (
+            "a release has no {name}: it holds count, mean and covariance, and no distribution of values; describe() has the "
+            "share of each level, and before a release the column can be cut into ranges: a Categorical has the share of each"
+        ),
+        "other-name": (
+            "a release has no {name}: correlations() has correlations, covariance_frame() variances and covariances, describe() "
+            "standard deviations, cross_table(by, other) counts, t_test(target, by) a test"
+        ),
         "no-logistic-regression": (
-            "a release has no {name}: a logistic regression needs every row; ols(...) of a Boolean column is the linear "
-            "probability model, and lda(...) separates groups by the same moments"
+            "a release has no {name}: a logistic or other generalized linear model needs every row; ols(...) of a Boolean column "
+            "is the linear probability model, and lda(...) separates groups by the same moments"
         ),
         "no-undo": (
             "a release has no {name}: what was drawn counts as spent even if its file is deleted, because nobody can prove that "
@@ -566,7 +574,7 @@ REFUSALS: Mapping[str, str] = MappingProxyType(
             "combine the groups by their weights"
         ),
         "robust-errors-of-ols": (
-            "{function}() takes no cov_type=: use ols(..., cov_type='HC1') for robust standard errors"
+            "{function}() takes no cov_type=: use ols(..., cov_type='HC') for robust standard errors"
         ),
         "correlations-are-pearsons": (
             "{function}() takes no method=: rank correlations need the order of the rows, and a release holds moments: "
@@ -642,8 +650,12 @@ REFUSALS: Mapping[str, str] = MappingProxyType(
             "a t-test is of two groups, and here are {groups} ({names}): name two by groups=, or use anova"
         ),
         "restrictions-contradict": "the restrictions contradict each other: no coefficients fulfill all of them",
+        "no-leverages": (
+            "cov_type={cov_type!r} divides each squared residual by a power of 1 less the row's leverage, which a release of "
+            "moments does not hold: use 'HC1', which differs little where rows are many times the coefficients"
+        ),
         "unknown-covariance": (
-            "cov_type={cov_type!r}: use 'HC1', 'nonrobust' or 'auto' (HC1 if the release has the products)"
+            "cov_type={cov_type!r}: use 'HC' (HC1), 'nonrobust' or 'auto' (HC1 if the release has the products)"
         ),
         "system-singular": (
             "the system is singular at alpha={alpha!r}: features are collinear or the noise hides them: leave "

@@ -87,9 +87,11 @@ NOT_IN_MOMENTS = MappingProxyType(
         **dict.fromkeys(
             ("median", "quantile", "quantiles", "percentile", "percentiles", "min", "max", "mode"), "no-quantiles"
         ),
-        **dict.fromkeys(("logit", "logistic"), "no-logistic-regression"),
+        **dict.fromkeys(("hist", "histogram", "boxplot", "kde", "value_counts"), "no-distribution"),
+        **dict.fromkeys(("logit", "logistic", "probit", "glm", "poisson", "mnlogit"), "no-logistic-regression"),
+        **dict.fromkeys(("corr", "cov", "crosstab", "std", "var"), "other-name"),
         "undo": "no-undo",
-        "filter": "no-choice-of-rows",
+        **dict.fromkeys(("filter", "query", "head", "sample", "loc", "iloc"), "no-choice-of-rows"),
         "groupby": "no-groups-afterwards",
     }
 )

@@ -175,7 +175,7 @@ def _kept(answer: Description) -> str:
     """Describe how many means and standard deviations are noise-dominated."""
     if answer.mean is None or not np.isfinite(answer.mean_noise).any():
         return ""
-    lost = sum(answer.mean_is_noise), sum(answer.standard_deviation_is_noise)
+    lost = sum(answer.mean_is_noise), answer.deviation_cells.count("noise")
     total = len(answer.feature_names)
     if not any(lost):
         return "No mean and no standard deviation is noise-dominated."
