@@ -252,8 +252,6 @@ class AdaptiveBallPlan(Plan):
         _, radius, numbers = self._recorded_ball(release.diagnostics)
         if radius is None or release.center is None:
             return {}
-        if self.neighbors.table_size_is_public and not self.count_is_public:
-            return {}  # a count of kept rows is cut to the size of the table, and bounds are from the count before that
         ends = release.center, *release.schema.encoding(mean=True).values_in_ball(*release.schema.feature_bounds)
         unit = 1.0
         if numbers is not None:
@@ -287,8 +285,14 @@ class AdaptiveBallPlan(Plan):
         assert result.sum is not None
         model = plan.model.in_ball(radius)
         noisy = replace(result, sum=result.sum * radius, gram=result.gram * radius**2, center=center, model=model)
-        diagnostics = evidence.diagnostics(noisy)
+        diagnostics = evidence.diagnostics(self._within_table(noisy, rows))
         return replace(noisy, diagnostics=diagnostics, rules=self.rules_of_run(diagnostics))
+
+    def _within_table(self, noisy: RunResult, rows: Rows) -> RunResult:
+        """Return the result with the count that its release states, by which `verify` computes the bounds again."""
+        if noisy.count is None or self.count_is_public or not self.neighbors.table_size_is_public:
+            return noisy
+        return replace(noisy, count=min(noisy.count, float(rows.table_size())))
 
     def _with_numbers_in_the_ball(
         self,
@@ -302,7 +306,7 @@ class AdaptiveBallPlan(Plan):
         limit, center = numbers.limit(evidence.radius, plan.bits), numbers.center(center)
         moved = rows.moments_of_moved(numbers.features, center[list(numbers.features)], limit, bits=plan.bits)
         noisy = replace(plan.released(moved, privacy_filter), center=center)
-        diagnostics = {**evidence.diagnostics(noisy, numbers.unit), "numbers_alone": True}
+        diagnostics = {**evidence.diagnostics(self._within_table(noisy, rows), numbers.unit), "numbers_alone": True}
         return replace(noisy, diagnostics=diagnostics, rules=self.rules_of_run(diagnostics))
 
 
