@@ -289,7 +289,8 @@ class AdaptiveBallPlan(Plan):
         return replace(noisy, diagnostics=diagnostics, rules=self.rules_of_run(diagnostics))
 
     def _within_table(self, noisy: RunResult, rows: Rows) -> RunResult:
-        """Return the result with the count that its release states, by which `verify` computes the bounds again."""
+        """Return the result with the count that its release states."""
+        # From this count `verify` computes the bounds again.
         if noisy.count is None or self.count_is_public or not self.neighbors.table_size_is_public:
             return noisy
         return replace(noisy, count=min(noisy.count, float(rows.table_size())))
