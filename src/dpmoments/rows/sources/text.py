@@ -40,6 +40,8 @@ from dpmoments.schema.dates import Date
 from dpmoments.schema.numeric import Numeric
 
 _CSV_BLOCK_BYTES = 4 << 20
+"""Size of a block, of which Arrow reads 32 ahead: half for few columns, four times for long lines."""
+_FEW_COLUMNS = 256
 _HEADER_BYTES = 1 << 20
 _BYTES_AT_A_TIME = 1 << 13
 """Step of the search for the end of the header."""
@@ -274,7 +276,11 @@ class CsvSource(StreamedFileSource):
             ignore_empty_lines=not one_column,
             invalid_row_handler=ragged,
         )
-        block_size = len(header) + 1 if header is not None else _CSV_BLOCK_BYTES * (4 if long_lines else 1)
+        block_size = _CSV_BLOCK_BYTES // (2 if len(columns) <= _FEW_COLUMNS else 1)
+        if header is not None:
+            block_size = len(header) + 1
+        elif long_lines:
+            block_size = 4 * _CSV_BLOCK_BYTES
         open_reader = partial(
             pa_csv.open_csv,
             pa.PythonFile(stream, mode="r"),
