@@ -326,7 +326,7 @@ class AnalysisOfVariance(Answer):
     @property
     def verdict(self) -> str:
         """Verdict on a difference of the groups' means."""
-        return decided(self.p_value, "groups differ" if self.p_value < 1.0 - self.level else self.reason)
+        return decided(self.p_value, "groups differ" if self.p_value < error_rate(self.level) else self.reason)
 
     @property
     def lost(self) -> bool:

@@ -1,0 +1,660 @@
+"""Parts of answers by themselves: texts of numbers, verdicts, limits by search, formulas on numbers made for them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpmoments.analysis import correlations as pairs
+from dpmoments.analysis.answers import (
+    Answer,
+    Column,
+    aligned,
+    confidence_level,
+    escaped,
+    html_table,
+    intervals,
+    label,
+    number,
+    plain,
+    rounded,
+    rounded_cells,
+)
+from dpmoments.analysis.clipping import (
+    ClippingBounds,
+    ClippingEffect,
+    TableBounds,
+    _highest,
+    _of_variances,
+    largest_variance,
+)
+from dpmoments.analysis.confidence import (
+    Estimate,
+    deviations_by_quantile,
+    fieller_interval,
+    format_probability,
+    score_test,
+)
+from dpmoments.analysis.distances import MahalanobisDistances
+from dpmoments.analysis.group_tests import AnalysisOfVariance, TwoGroups, _tested
+from dpmoments.analysis.resolvability import (
+    NOISE_UNKNOWN,
+    NOT_CLEAR_NOISE,
+    NOT_CLEAR_ROWS,
+    NOT_ESTIMABLE,
+    estimable,
+    format_findings,
+    holm,
+    largest_resolved,
+    not_clear,
+    p_values,
+    resolved,
+    sign_verdicts,
+    smallest_seen,
+)
+from support.noise_models import gaussian, laplace
+from support.said import refused
+
+NAN, INF = math.nan, math.inf
+NORMAL, HEAVY = gaussian(2, 2.0, 1.0, 3.0, 4.0).law(), laplace(2, 2.0, 2.0, 3.0, 4.0).law()
+
+# --- texts --------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Made(Answer):
+    names: tuple[str, ...] = ("age", "<b>")
+    values: Any = (1.5, NAN)
+    more: Any = None
+
+    facts = ("size: more", "left?: more", "kept: names", "of: values by names", "rows: *", "**: further")
+
+    @property
+    def further(self) -> dict[str, float]:
+        return {"one": 1.0, "two": INF}
+
+    @property
+    def heading(self) -> tuple[str, ...]:
+        return "made & kept", "second", ""
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        return "", "a remark\nof two lines"
+
+    def _columns(self) -> list[Column]:
+        return [
+            Column("name", self.names, "name", label=True),
+            Column("value", np.array(self.values), "value ±"),
+            Column("hidden", None),
+            Column("", None, "shown", ["x", "yy"]),
+        ]
+
+
+def test_an_answer_is_text_html_latex_and_plain_values() -> None:
+    made = Made()
+    assert made.table() == [("name", "value ±", "shown"), ("age", "1.5", "x"), ("<b>", "–", "yy")]
+    table = "name  value ±  shown\nage       1.5      x\n<b>         –     yy"
+    assert made.text() == f"made & kept\nsecond\n{table}\na remark\nof two lines"
+    assert made.columns() == {"name": ["age", "<b>"], "value": [1.5, None], "hidden": [None, None]}
+    assert made.to_dict() == {
+        "size": None,
+        "kept": ["age", "<b>"],
+        "of": {"age": 1.5, "<b>": None},
+        "rows": {"name": ["age", "<b>"], "value": [1.5, None], "hidden": [None, None]},
+        "one": 1.0,
+        "two": None,
+    }
+    assert replace(made, more=3).to_dict()["left"] == 3
+    html = made._repr_html_()
+    assert html.startswith("<div><p>made &amp; kept</p><p>second</p><div style=")
+    assert html.endswith('<pre style="overflow-x:auto">a remark\nof two lines</pre></div>')
+    assert '<td style="text-align:left">&lt;b&gt;</td><td style="text-align:right">–</td>' in html
+    assert '<th style="text-align:left">name</th>' in html_table(made.table())
+    frame = made.to_pandas()
+    assert frame.index.tolist() == ["age", "<b>"]
+    latex = made.summary().as_latex().splitlines()
+    assert latex[:5] == [
+        r"\begin{table}",
+        r"\caption{made \& kept}",
+        r"\begin{tabular}{lrr}",
+        r"\hline",
+        r"name & value $\pm$ & shown \\",
+    ]
+    assert latex[5:] == [
+        r"\hline",
+        r"age & 1.5 & x \\",
+        r"$<$b$>$ & -- & yy \\",
+        r"\hline",
+        r"\end{tabular}",
+        r"\par\footnotesize second",
+        r"\par\footnotesize a remark",
+        r"\par\footnotesize of two lines",
+        r"\end{table}",
+    ]
+
+
+def test_plain_values_have_no_number_that_is_none() -> None:
+    assert plain(np.array([[1.0, NAN], [INF, 2.0]])) == [[1.0, None], [INF, 2.0]]
+    assert plain(np.array([[1.0, NAN], [INF, 2.0]]), finite=True) == [[1.0, None], [None, 2.0]]
+    assert plain(np.array([1, 2])) == [1, 2]
+    assert plain(np.array(["a", "b"])) == ["a", "b"]
+    assert plain((np.float64(NAN), np.int64(3), "x", None)) == [None, 3, "x", None]
+    assert plain({"a": np.array([INF])}) == {"a": [INF]}
+    assert plain(INF) == INF
+    assert plain(INF, finite=True) is None
+    assert type(plain(np.int64(3))) is int
+
+
+def test_numbers_are_rounded_to_their_errors() -> None:
+    for value, error, words in (
+        *((38.5123, 0.214, "38.51"), (38.5123, 2.14, "38.5"), (38.5123, 21.4, "39"), (1234567.0, 214.0, "1,234,570")),
+        *((-0.0001, 0.05, "0.000"), (38.5123, 0.0996, "38.51"), (38.5123, 0.09996, "38.51"), (38.5123, NAN, "38.512")),
+        *((38.5123, 0.0, "38.512"), (NAN, 1.0, "–"), (None, 1.0, "–"), (38.5123, None, "38.512"), (INF, 1.0, "–")),
+        *((1e-9, 1e-9, "1e-09"), (1.234e-7, 2e-7, "0.00000012"), (1.1e15, 1e3, "1.1e+15")),
+        *((9.9e14, 1e14, "990,000,000,000,000"), (5e20, 1e16, "5e+20"), (38.5123, -1.0, "38.512")),
+    ):
+        assert rounded(value, error) == words, (value, error)
+    assert rounded_cells(np.array([[38.512], [2.5]]), np.array([[0.21], [0.013]])) == ["38.51", "2.500"]
+    assert intervals(np.array([1.234]), np.array([2.346]), np.array([0.1])) == ["[1.23, 2.35]"]
+    assert number(0.0) == "0"
+    assert number(123456.0) == "1.2346e+05"
+    assert aligned([("a", "b"), ("long", "1"), ("x", "")]) == "a     b\nlong  1\nx"
+    for level in (0.5, 0.999):
+        assert confidence_level(level) == level
+    for level in (0.499, 1.0, True, "0.9", NAN):
+        with refused("level-is-a-confidence"):
+            confidence_level(level)  # type: ignore[arg-type]
+    assert format_probability(1e-4) == "p = 0.0001"
+    assert format_probability(0.99e-4) == "p < 0.0001"
+    assert format_probability(0.0123, 2) == "p = 0.01"
+
+
+def test_names_are_cut_at_the_column_first() -> None:
+    assert label("x" * 26) == "x" * 26
+    assert label("x" * 27) == "x" * 25 + "…"
+    cut = label("a_long_column_name=north", 20)
+    assert len(cut) == 20
+    assert cut.endswith("…=north")
+    assert label("a_long_column_name=" + "n" * 30, 20) == "a_long_…=nnnnnnnnnn…"
+    assert label("column=" + "n" * 30, 20) == "column=nnnnnnnnnnnn…"
+    assert label("eightcol=" + "n" * 30, 20) == "eightcol=nnnnnnnnnn…"
+    assert label("a\nb") == "a\\nb"
+    assert escaped("\n") == "\\n"
+    assert escaped("年") == "\\u5e74"
+
+
+# --- confidence ---------------------------------------------------------------------------------------------------------------
+
+
+def test_estimates_refuse_to_contradict_themselves() -> None:
+    good = (1.0, 0.5, 1.5, 0.01, 0.3, 0.4)
+    assert Estimate(*good).standard_error == pytest.approx(0.5)
+    for change in (
+        (2.0, 0.5, 1.5, 0.01, 0.3, 0.4),
+        (1.0, 0.5, 1.5, 0.05, 0.3, 0.4),
+        (1.0, 0.0, 1.5, 0.01, 0.3, 0.4),
+        (NAN, 0.5, 1.5, 0.01, 0.3, 0.4),
+        (1.0, 0.5, 1.5, NAN, 0.3, 0.4),
+        (1.0, 0.5, 1.5, 0.01, NAN, 0.4),
+        (1.0, -INF, INF, NAN, NAN, NAN),
+        (NAN, -INF, INF, 0.5, NAN, NAN),
+        (NAN, -INF, 3.0, NAN, NAN, NAN),
+        (NAN, -INF, INF, NAN, 1.0, 1.0),
+    ):
+        with pytest.raises(AssertionError):
+            Estimate(*change)
+    for kept in ((0.5, 0.5, 1.5, 0.01, 0.3, 0.4), (1.5, 0.5, 1.5, 0.01, 0.3, 0.4), (1.0, 0.0, 1.5, 0.05, 0.3, 0.4)):
+        assert Estimate(*kept).estimable
+    none = Estimate.not_estimable(0.9)
+    assert not none.estimable
+    assert none.level == 0.9
+    made = Estimate.of_interval(1.0, 0.5, 1.5, 0.001, 0.9, 0.36)
+    deviation = 0.5 / stats.norm.ppf(0.95)
+    assert (made.privacy, made.sampling) == pytest.approx((0.6 * deviation, 0.8 * deviation))
+
+
+def test_intervals_widen_with_the_noises_share_squared() -> None:
+    privacy, sampling = np.array([0.0, 1.0, 3.0, 0.0]), np.array([1.0, 0.0, 1.0, 0.0])
+    z = stats.norm.ppf(0.975)
+    found = deviations_by_quantile(0.95, 2.5, privacy, sampling)
+    np.testing.assert_allclose(found, [z, 2.5, z + (2.5 - z) * 0.75**2, z])
+    np.testing.assert_allclose(deviations_by_quantile(0.95, 1.5, privacy, sampling), z)
+    np.testing.assert_allclose(deviations_by_quantile(0.95, None, privacy, sampling), z)
+    p = p_values(np.array([z, 3.0, NAN]), np.ones(3), np.zeros(3), NORMAL)
+    np.testing.assert_allclose(p, [0.05, 2 * stats.norm.sf(3.0), NAN], rtol=1e-6)
+    for share in (0.3, 1.0):
+        reach = z + (HEAVY.quantile(0.975, of="cell") - z) * share**2
+        assert p_values(np.array([reach]), np.array([share]), np.array([1 - share]), HEAVY)[0] == pytest.approx(
+            0.05, rel=1e-6
+        )
+    assert np.isnan(p_values(np.ones(2), np.ones(2), np.ones(2), None)).all()
+
+
+def test_fiellers_interval_is_every_ratio_that_is_not_refuted() -> None:
+    a, b, cov, extra, q = 3.0, 2.0, (0.2, 0.05, 0.1), 0.3, 1.9
+    covariance: Any = tuple(np.array([each]) for each in cov)
+    others = covariance, np.array([extra]), np.array([q])
+    low, high = fieller_interval(np.array([a]), np.array([b]), *others)
+    grid = np.linspace(-1.0, 6.0, 70001)
+    kept = grid[(a - grid * b) ** 2 <= q**2 * (cov[0] - 2 * grid * cov[1] + grid**2 * cov[2] + extra)]
+    assert (low[0], high[0]) == pytest.approx((kept.min(), kept.max()), abs=2e-4)
+    for denominator in (0.5, -2.0):
+        ends = fieller_interval(np.array([a]), np.array([denominator]), *others)
+        assert (ends[0][0], ends[1][0]) == (-INF, INF)
+
+
+def test_the_score_test_is_a_chi_squared_of_whitened_scores() -> None:
+    rng = np.random.default_rng(0)
+    half, other = rng.normal(size=(3, 3)), rng.normal(size=(3, 3))
+    privacy, sampling, scores = half @ half.T, other @ other.T, rng.normal(size=3)
+    exact = scores @ np.linalg.inv(privacy + sampling) @ scores
+    share = np.trace(np.linalg.inv(privacy + sampling) @ privacy) / 3
+    for law in (NORMAL, HEAVY):
+        z = stats.norm.ppf(0.975)
+        heavy = z + max(0.0, law.quantile(0.975, of="cell") - z) * share**2
+        value, degrees, p = score_test(scores, privacy, sampling, 3, law)
+        assert value == pytest.approx(exact * (z / heavy) ** 2)
+        assert degrees == 3
+        assert p == pytest.approx(stats.chi2(3).sf(value))
+    assert score_test(scores, privacy, sampling, 0, NORMAL) == (0.0, 0, 1.0)
+    assert score_test(scores[:0], privacy[:0, :0], sampling[:0, :0], 2, NORMAL) == (0.0, 0, 1.0)
+    value, degrees, p = score_test(scores, privacy * NAN, sampling, 3, None)
+    assert math.isnan(value)
+    assert degrees == 3
+    assert math.isnan(p)
+    assert score_test(scores, privacy * 0, sampling * 0, 3, NORMAL) == (0.0, 0, 1.0)
+    singular = np.outer([1.0, 1.0, 0.0], [1.0, 1.0, 0.0]) + np.diag([0.0, 0.0, 2.0])
+    value, degrees, _ = score_test(np.array([1.0, 1.0, 4.0]), np.zeros((3, 3)), singular, 3, NORMAL)
+    assert degrees == 2
+    assert value == pytest.approx(1.0 + 8.0)
+    # of three directions the one of least variance is left out
+    value, degrees, _ = score_test(np.array([1.0, 2.0, 3.0]), np.zeros((3, 3)), np.diag([1.0, 1.0, 1e-12]), 2, NORMAL)
+    assert degrees == 2
+
+
+# --- what a release resolves --------------------------------------------------------------------------------------------------
+
+
+def test_holm_steps_down() -> None:
+    p = np.array([0.01, 0.04, NAN, 0.03, 0.9, 0.02])
+    known = np.sort(p[~np.isnan(p)])
+    adjusted, largest = {}, 0.0
+    for place, value in enumerate(known):
+        largest = max(largest, min((len(known) - place) * value, 1.0))
+        adjusted[value] = largest
+    np.testing.assert_allclose(holm(p), [adjusted.get(value, NAN) for value in p])
+    assert holm(np.array([[0.01, 0.5]])).shape == (1, 2)
+    assert resolved(np.array([0.0249, 0.0499])).tolist() == [True, True]
+    assert resolved(np.array([0.0251, 0.04])).tolist() == [False, False]
+    assert resolved(np.array([0.05])).tolist() == [False]
+    assert largest_resolved(np.array([0.001, 0.02, 0.9, NAN])) == 0.02
+    assert largest_resolved(np.array([0.9])) == -1.0
+    ends = np.array([0.0, 0.0, -INF, NAN, 0.0])
+    tops = np.array([0.99, 1.0, 1.0, 1.0, INF])
+    assert estimable(ends, tops, -1.0, 1.0).tolist() == [True, False, False, False, False]
+
+
+def test_verdicts_say_sign_or_reason() -> None:
+    estimate, p = np.array([1.0, -1.0, 0.5, 0.5, 1.0, 1.0, 1.0]), np.array([1e-4, 1e-4, 0.9, 0.9, 0.5, NAN, 1e-4])
+    privacy, sampling = np.array([1.0, 1.0, 1.0, 0.5, 1.0, 1.0, 1.0]), np.array([1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0])
+    can, counted = np.array([True, False, True, True, False, True, True]), np.array([True] * 6 + [False])
+    words = sign_verdicts(estimate, p, privacy, sampling, can, counted=counted)
+    assert words == ["positive", "negative", NOT_CLEAR_NOISE, NOT_CLEAR_ROWS, NOT_ESTIMABLE, NOISE_UNKNOWN, ""]
+    kept = sign_verdicts(estimate, p, privacy, sampling, can, words=("up", "down"), cutoff=0.5)
+    assert kept == ["up", "down", NOT_CLEAR_NOISE, NOT_CLEAR_ROWS, "up", NOISE_UNKNOWN, "up"]
+    assert not_clear(1.0, 1.0) == NOT_CLEAR_NOISE
+    assert not_clear(1.0, 1.1) == NOT_CLEAR_ROWS
+    assert format_findings(["positive", "", NOT_CLEAR_NOISE], "pairs", "related") == (
+        "1 of 2 pairs are related (5 % chance that any of these is false)"
+    )
+    assert format_findings([NOT_ESTIMABLE], "pairs", "related") == "0 of 1 pairs are related"
+    seen = smallest_seen(np.array([3.0, 0.0]), np.array([1.0, 4.0]), 10, NORMAL)
+    np.testing.assert_allclose(seen, 2.0 * (stats.norm.isf(0.0025) + stats.norm.ppf(0.8)), rtol=1e-6)
+    assert smallest_seen(np.array([0.0]), np.array([1.0]), 0, NORMAL)[0] == pytest.approx(
+        stats.norm.ppf(0.975) + stats.norm.ppf(0.8)
+    )
+
+
+# --- tests of groups ----------------------------------------------------------------------------------------------------------
+
+
+def two_groups(**facts: Any) -> TwoGroups:
+    given = dict(
+        target="age",
+        by="g",
+        levels=("a", "b"),
+        counts=np.array([1234.0, 7.0]),
+        means=np.array([3.14159, NAN]),
+        difference=0.51234,
+        lower=0.1,
+        upper=0.9,
+        privacy_noise=0.03,
+        sampling_noise=0.04,
+        statistic=2.5,
+        degrees=1234.4,
+        p_value=0.01,
+        own_variances=True,
+        level=0.95,
+    )
+    return TwoGroups(**given | facts)  # type: ignore[arg-type]
+
+
+def test_a_t_test_says_who_is_higher() -> None:
+    made = two_groups()
+    assert made.verdict == "a higher"
+    assert two_groups(statistic=-2.5).verdict == "b higher"
+    assert two_groups(statistic=0.0).verdict == NOT_CLEAR_ROWS
+    assert two_groups(p_value=0.05).verdict == NOT_CLEAR_ROWS
+    assert two_groups(p_value=0.05, privacy_noise=0.04).verdict == NOT_CLEAR_NOISE
+    assert two_groups(p_value=NAN).verdict == NOISE_UNKNOWN
+    assert made.heading == ("Welch's t-test of age by g: a higher",)
+    assert two_groups(own_variances=False).heading[0].startswith("t-test (pooled variance) of age")
+    assert made.table() == [
+        ("", "rows", "mean", "± privacy", "± sampling", "95 %"),
+        ("a", "1,234", "3.142", "", "", ""),
+        ("b", "7", "–", "", "", ""),
+        ("difference", "", "0.512", "0.030", "0.040", "[0.100, 0.900]"),
+    ]
+    assert made.remarks[0] == "t = 2.50, 1,234 degrees of freedom, p = 0.0100, including privacy noise"
+    assert (
+        two_groups(own_variances=False)
+        .remarks[0]
+        .endswith("each group's own variance needs the product age:g in the schema")
+    )
+    assert "noise unknown" in two_groups(p_value=NAN).remarks[0]
+
+
+@pytest.mark.parametrize("per_unit", [1, 4])
+def test_welchs_t_is_that_of_sums_about_the_mean_of_both(per_unit: int) -> None:
+    rng = np.random.default_rng(1)
+    half = rng.normal(size=(6, 6))
+    counts, totals = np.array([40.0, 60.0, 25.0]), np.array([30.0, -20.0, 55.0])
+    sampling = np.array([0.02, 0.05, 0.03])
+    for size, law in ((1.0, NORMAL), (1.0, HEAVY), (0.0, NORMAL)):
+        covariance = size * half @ half.T
+        moments = SimpleNamespace(rows_per_unit=per_unit, independent_rows=130.0 / per_unit, law=law)
+        sums: Any = SimpleNamespace(
+            counts=counts,
+            safe_counts=counts,
+            sums=totals,
+            covariance=covariance,
+            sampling_variances=sampling,
+            moments=moments,
+        )
+        t, degrees, parts, p = _tested(sums, [2, 0])
+        mean = (55.0 + 30.0) / 65.0
+        weights = np.array([mean / 40, 0.0, -mean / 25, -1 / 40, 0.0, 1 / 25])
+        privacy = float(weights @ covariance @ weights)
+        total = privacy + 0.05
+        z = stats.norm.ppf(0.975)
+        heavy = z + max(0.0, law.quantile(0.975, of="cell") - z) * (privacy / total) ** 2
+        expected = (55 / 25 - 30 / 40) / math.sqrt(total) * z / heavy
+        rows = np.array([25.0, 40.0]) / per_unit
+        below = 0.03**2 / max(rows[0] - 1, 1) + 0.02**2 / max(rows[1] - 1, 1)
+        assert t == pytest.approx(expected)
+        assert degrees == pytest.approx(min(total**2 / below, rows.sum() - 2))
+        assert parts == pytest.approx((math.sqrt(privacy), math.sqrt(0.05)))
+        assert p == pytest.approx(2 * stats.t(degrees).sf(abs(expected)))
+    sums.sampling_variances = np.zeros(3)
+    assert _tested(sums, [0, 1]) == (0.0, INF, (0.0, 0.0), 1.0)
+    sums.covariance = np.full((6, 6), NAN)
+    assert math.isnan(_tested(sums, [0, 1])[3])
+
+
+def variance(**facts: Any) -> AnalysisOfVariance:
+    given = dict(
+        target="age",
+        by="g",
+        levels=("a", "b"),
+        counts=np.array([10.0, 20.0]),
+        sum_of_squares=(30.0, 600.0),
+        noise_between=5.0,
+        degrees=(2.0, 100.0),
+        f=2.5,
+        eta_squared=0.04762,
+        p_value=0.01,
+        statistic=9.21,
+        degrees_of_test=2,
+        reason=NOT_CLEAR_NOISE,
+        level=0.95,
+    )
+    return AnalysisOfVariance(**given | facts)  # type: ignore[arg-type]
+
+
+def test_an_analysis_of_variance_says_what_is_lost() -> None:
+    made = variance()
+    assert made.verdict == "groups differ"
+    assert variance(p_value=0.05).verdict == NOT_CLEAR_NOISE
+    assert variance(p_value=NAN).verdict == NOISE_UNKNOWN
+    # noise is more than what chance alone makes of groups: 2 · 600/100
+    assert not made.lost
+    assert not variance(p_value=0.5, noise_between=12.0).lost
+    assert variance(p_value=0.5, noise_between=12.1).lost
+    assert not variance(noise_between=12.1).lost
+    assert variance(p_value=0.5, noise_between=0.1, degrees=(2.0, 0.0)).lost
+    assert made.table() == [
+        ("", "sum of squares", "degrees", "mean square"),
+        ("between groups", "30", "2", "15"),
+        ("within groups", "600", "100", "6"),
+        ("total", "630", "102", ""),
+    ]
+    lost = variance(p_value=0.5, noise_between=13.0)
+    assert lost.table()[1][3] == "noise"
+    assert variance(degrees=(0.0, 0.0)).table()[1:3] == [
+        ("between groups", "30", "0", "–"),
+        ("within groups", "600", "0", "–"),
+    ]
+    assert made.remarks[0] == "Score test: χ²(2) = 9.2, p = 0.0100, including privacy noise. eta² = 0.04762."
+    assert lost.remarks[0].endswith("eta² = noise.")
+    assert "(5 between groups)" in made.remarks[1]
+    assert made.heading == ("analysis of variance of age by g: groups differ",)
+
+
+def test_distances_say_how_many_are_shown() -> None:
+    from dpmoments.analysis import distances
+
+    shown = distances._SHOWN_ROWS
+    for m in (shown, shown + 1):
+        made = MahalanobisDistances(("a", "b"), np.arange(float(m)), 2, 0)
+        assert made.remarks[0] == ("" if m == shown else f"the furthest {shown} of {m:,} rows")
+        assert made.table()[1] == (str(m - 1), number(float(m - 1)))
+        assert len(made.table()) == shown + 1
+    some = MahalanobisDistances(("a", "b"), np.array([1.0, NAN, 3.0]), 1, 2)
+    assert [row[0] for row in some.table()[1:]] == ["2", "0", "1"]
+    assert some.heading == (f"Mahalanobis distances in 1 direction, 2 of 3 left out: {NOT_CLEAR_NOISE}",)
+    assert replace(some, noise_known=False).heading == ("Mahalanobis distances in 1 direction",)
+    assert replace(some, n_directions=2, n_noise=0).heading == ("Mahalanobis distances in 2 directions",)
+    none = replace(some, n_directions=0, n_noise=3)
+    assert none.table() == [("row", "distance")]
+    assert "all 3 directions are noise" in none.heading[0]
+
+
+# --- clipping -----------------------------------------------------------------------------------------------------------------
+
+
+def test_the_highest_correlation_of_added_parts_is_found_by_search() -> None:
+    grid = np.linspace(0.0, 1.0, 401)
+    for r in (-0.6, 0.0, 0.3, 0.9):
+        for added in ((0.5, 0.1), (0.2, 0.2), (2.0, 0.01), (0.0, 0.3)):
+            least = np.array([1.0, 2.0])
+            a, b = (grid * math.sqrt(add / low) for add, low in zip(added, least, strict=True))
+            best = ((r + np.outer(a, b)) / np.sqrt(np.outer(1 + a**2, 1 + b**2))).max()
+            found = _highest(np.array([[1.0, r], [r, 1.0]]), np.array(added), least)
+            assert found[0, 1] == pytest.approx(best, abs=2e-4)
+            assert found[1, 0] == pytest.approx(found[0, 1])
+    assert _highest(np.array([[1.0, -0.1], [-0.1, 1.0]]), np.array([0.1, 0.1]), np.array([0.0, 1.0]))[0, 1] == 1.0
+
+
+def test_the_largest_correlation_of_a_covariance_and_variances_between() -> None:
+    least, most = np.array([1.0, 4.0, 0.0]), np.array([2.0, 9.0, 1.0])
+    covariance = np.array([[1.0, 0.6, 0.1], [0.6, 1.0, -0.2], [0.1, -0.2, 1.0]])
+    found = _of_variances(covariance, least, most)
+    assert found[0, 1] == pytest.approx(0.6 / 2.0)
+    assert found[0, 2] == found[1, 2] == 1.0
+    assert _of_variances(-covariance, least, most)[0, 1] == pytest.approx(-0.6 / math.sqrt(18.0))
+    assert _of_variances(9 * covariance, least, most)[0, 1] == 1.0
+
+
+def test_the_largest_variance_of_a_mean_between() -> None:
+    low, high = np.array([0.0, 3.0, 6.0, 2.0]), np.array([4.0, 8.0, 9.0, 2.0])
+    box = np.zeros(4), np.full(4, 10.0)
+    expected = [max((10 - m) * m for m in np.linspace(a, b, 2001)) for a, b in zip(low, high, strict=True)]
+    np.testing.assert_allclose(largest_variance(low, high, box), expected, rtol=1e-6)
+
+
+def made_bounds() -> tuple[ClippingBounds, dict[str, Any]]:
+    box = np.array([-0.9, -0.2, 0.1]), np.array([0.5, 0.8, 0.9])
+    given: dict[str, Any] = dict(
+        radius=0.5, max_rows=10.0, max_excess=2.0, box=box, farthest=1.2, clipped_squares=np.array([0.1, 3.0, 3.0])
+    )
+    return ClippingBounds.of_ball(*given.values()), given
+
+
+def test_rows_beyond_a_ball_change_moments_by_no_more_than_stated() -> None:
+    """Rows drawn outside the ball: all of them within the excess; and the bounds are those of the derivation."""
+    bounds, given = made_bounds()
+    share, r = 0.2, 0.5
+    norm = math.sqrt(r**2 + share)
+    below, above = np.array([0.9, 0.2, 0.0]), np.array([0.5, 0.8, 0.9])
+    squares = 10 * share * np.minimum(1.0, np.maximum(below, above) ** 2 / norm**2)
+    most = min(1.2**2, r**2 + 2.0) - r**2
+    np.testing.assert_allclose(bounds.squares, np.minimum(squares, given["clipped_squares"] * most / r**2))
+    np.testing.assert_allclose(bounds.sum_below, 10 * np.minimum(norm - r, below * (1 - r / norm)))
+    np.testing.assert_allclose(bounds.sum_above, 10 * np.minimum(norm - r, above * (1 - r / norm)))
+    assert bounds.sum_norm == pytest.approx(10 * (norm - r))
+    assert bounds.excess == 2.0
+    rng = np.random.default_rng(2)
+    for _ in range(200):
+        rows = rng.uniform(given["box"][0], given["box"][1], (10, 3))
+        lengths = np.linalg.norm(rows, axis=1)
+        inside = rows * np.minimum(1.0, r / lengths)[:, None]
+        if np.maximum(lengths**2 - r**2, 0).sum() > 2.0 or lengths.max() > 1.2:
+            continue
+        moved = rows.sum(axis=0) - inside.sum(axis=0)
+        assert (moved <= bounds.sum_above + 1e-9).all()
+        assert (-moved <= bounds.sum_below + 1e-9).all()
+        assert np.linalg.norm(moved) <= bounds.sum_norm + 1e-9
+    none = ClippingBounds.of_ball(0.5, 0.0, 2.0, given["box"], 1.2, np.ones(3))
+    assert not none.squares.any()
+    assert none.sum_norm == none.excess == 0.0
+    some = bounds.of_features([2, 0])
+    np.testing.assert_array_equal(some.sum_above, bounds.sum_above[[2, 0]])
+    matrix = np.array([[1.0, -2.0, 0.0], [0.5, 0.5, 0.5]])
+    carried = bounds.carried(matrix)
+    size = np.linalg.norm(matrix, 2)
+    np.testing.assert_allclose(carried.squares, (np.abs(matrix) @ np.sqrt(bounds.squares)) ** 2)
+    assert carried.sum_above[0] == pytest.approx(bounds.sum_above[0] + 2 * bounds.sum_below[1])
+    assert carried.sum_below[0] == pytest.approx(bounds.sum_below[0] + 2 * bounds.sum_above[1])
+    assert (carried.excess, carried.sum_norm) == pytest.approx((2.0 * size**2, bounds.sum_norm * size))
+
+
+def test_variances_and_products_move_within_their_ranges() -> None:
+    bounds, _ = made_bounds()
+    mean, n = np.array([0.05, -0.3, 0.4]), 40.0
+    fall, rise = bounds.variance_change(mean, n)
+    for j in range(3):
+        shifts = np.linspace(-bounds.sum_below[j] / n, bounds.sum_above[j] / n, 4001)
+        own = 2 * mean[j] * shifts + shifts**2  # what the mean's square grows by
+        assert fall[j] == pytest.approx(max(own.max(), 0.0), abs=1e-9)
+        assert rise[j] == pytest.approx(bounds.squares[j] / n - own.min(), abs=1e-6)
+    left, right = np.array([0.3, 1.0, -0.5, 0.2]), np.array([-0.4, 0.2, 0.7, 1.0])
+    low, high = bounds.product_range(left, right)
+    weights = left[0] * right[1:] + right[0] * left[1:]
+    up = sum(
+        max(w, 0) * a + max(-w, 0) * b for w, a, b in zip(weights, bounds.sum_above, bounds.sum_below, strict=True)
+    )
+    down = sum(
+        max(-w, 0) * a + max(w, 0) * b for w, a, b in zip(weights, bounds.sum_above, bounds.sum_below, strict=True)
+    )
+    reach = bounds.sum_norm * np.linalg.norm(weights)
+    middle, size = left[1:] @ right[1:], np.linalg.norm(left[1:]) * np.linalg.norm(right[1:])
+    most = (np.abs(left[1:]) @ np.sqrt(bounds.squares)) * (np.abs(right[1:]) @ np.sqrt(bounds.squares))
+    assert low == pytest.approx(max(2.0 * (middle - size) / 2, -most) - min(down, reach))
+    assert high == pytest.approx(min(2.0 * (middle + size) / 2, most) + min(up, reach))
+
+
+def test_clipped_columns_are_named_where_clipping_is_clear_or_likely() -> None:
+    bounds, _ = made_bounds()
+    ones = np.ones(3)
+    made = TableBounds(
+        share=0.01234,
+        clearly=False,
+        n_rows=40.0,
+        bounds=bounds,
+        variance=ones,
+        center_mean=ones,
+        mean_below=ones,
+        mean_above=ones,
+        variance_below=ones,
+        variance_above=ones,
+        largest_ratio=np.array([1.3, 1.31, 1.31]),
+        skewed=np.array([True, True, False]),
+    )
+    assert made.likely.tolist() == [False, True, False]
+    assert replace(made, clearly=True).likely.tolist() == [False, True, True]
+    assert "at most 1.3 % of the rows" in made.description
+    for share, errors, words in (
+        (None, None, "how many was not measured"),
+        (0.2501, None, "Warning: up to 25%"),
+        (0.25, None, "at most 25.00% of the rows"),
+        (0.01, np.array([0.5, 3.0]), "by more than 3 of its standard errors"),
+        (0.01, np.array([3.01]), "by more than 3 standard errors"),
+        (0.01, np.array([]), "(95 % confidence)."),
+    ):
+        assert words in ClippingEffect(share, standard_errors=errors).description
+    assert ClippingEffect(0.01, standard_errors=None).description.endswith("(95 % confidence).")
+
+
+# --- correlations -------------------------------------------------------------------------------------------------------------
+
+
+def test_moments_of_two_shares_are_those_of_four_cells() -> None:
+    p, q, r = np.array([0.3, 0.5]), np.array([0.2, 0.5]), np.array([0.1, -0.4])
+    found = pairs._of_two_shares(r, p, q)
+    for index in range(2):
+        a, b, c = p[index], q[index], r[index]
+        both = a * b + c * math.sqrt(a * (1 - a) * b * (1 - b))
+        total = 0.0
+        for x, y, share in ((1, 1, both), (1, 0, a - both), (0, 1, b - both), (0, 0, 1 - a - b + both)):
+            u, v = (x - a) / math.sqrt(a * (1 - a)), (y - b) / math.sqrt(b * (1 - b))
+            total += share * (u * v - c * (u * u + v * v) / 2) ** 2
+        assert found[index] == pytest.approx(total)
+
+
+def errors(r: float, privacy: tuple[float, float, float], rows: float, gaps: float = 0.0, joint: float = 0.0) -> Any:
+    of_share = np.array([False, False])
+    variances: Any = SimpleNamespace(of_share=of_share, share=np.array([0.5, 0.5]))
+    given = [np.array([each]) for each in (r, *privacy)]
+    return pairs._Errors(
+        *given, variances, np.array([0]), np.array([1]), rows, NORMAL, np.array([gaps]), np.array([joint])
+    )
+
+
+def test_without_noise_intervals_of_correlations_are_fishers() -> None:
+    for r in (-0.8, 0.0, 0.35, 0.97):
+        made = errors(r, (0.0, 0.0, 0.0), 200.0)
+        reach = stats.norm.ppf(0.975) / math.sqrt(200.0)
+        low, high = made.interval(0.95)
+        assert (low[0], high[0]) == pytest.approx(
+            (math.tanh(math.atanh(r) - reach), math.tanh(math.atanh(r) + reach)), abs=1e-4
+        )
+        assert made.p_values()[0] == pytest.approx(2 * stats.norm.sf(abs(r) / abs(_error_at_zero(r, 200.0))), abs=1e-6)
+    made = errors(0.3, (0.04, 0.01, 0.02), 100.0, gaps=0.2, joint=0.1)
+    rho = np.array([0.5])
+    privacy, sampling = made.parts(rho)
+    assert privacy[0] == pytest.approx(0.04 - 2 * 0.5 * 0.01 + 0.25 * 0.02)
+    assert sampling[0] == pytest.approx(((1 - 0.25) ** 2 + 0.2 * (1 - 0.125) + 0.1 * 1.25) / 100)
+    assert errors(0.3, (0.0, 0.5, 0.0), 100.0).privacy(rho)[0] == 0.0
+    near = errors(0.3, (0.0, 0.0, 0.0), 100.0)._between(np.array([0.3]))
+    assert near[1][0] == pytest.approx((1 - 0.09) ** 2 / 100)
+
+
+def _error_at_zero(r: float, rows: float) -> float:
+    """Of r − 0, constant on the scale of artanh r."""
+    return (r / math.atanh(r) if r else 1.0) / math.sqrt(rows)
