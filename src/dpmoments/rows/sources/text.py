@@ -40,7 +40,7 @@ from dpmoments.schema.dates import Date
 from dpmoments.schema.numeric import Numeric
 
 _CSV_BLOCK_BYTES = 4 << 20
-"""Size of a block, of which Arrow reads 32 ahead: half for few columns, four times for long lines."""
+"""Size of a block (half for few columns, four times for long lines); 32 are read ahead."""
 _FEW_COLUMNS = 256
 _HEADER_BYTES = 1 << 20
 _BYTES_AT_A_TIME = 1 << 13
