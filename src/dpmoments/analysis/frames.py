@@ -14,7 +14,7 @@ from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.table_libraries import nw, pa
 from dpmoments.messages.message import Message
 from dpmoments.schema.columns import Categorical
-from dpmoments.schema.derived import DerivedColumn, columns_with_slices, derived_values
+from dpmoments.schema.derived import DerivedColumn, derived_values
 from dpmoments.schema.schema import Schema
 
 _SHOWN_LEVELS = 6
@@ -26,7 +26,7 @@ def feature_values(schema: Schema, frame: Any, features: Sequence[int]) -> Float
     # An array is accepted if every column of the schema is a coordinate: its columns are the schema's, in order. NaN
     # stands for missing values, and for features that are not requested.
     wanted = set(features)
-    slices = {column.name: index for column, index in columns_with_slices(schema.columns)}
+    slices = {column.name: index for column, index in schema.columns_with_slices}
     asked = [column for column in schema.columns if wanted & set(range(schema.n_features)[slices[column.name]])]
     named = {
         factor.name

@@ -27,7 +27,7 @@ from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.repair.available_cases import AvailableCases
 from dpmoments.repair.repair import Repair, exact_law, few_rows_message, floored_count, repair_moments
 from dpmoments.schema.constraints import Constraints
-from dpmoments.schema.derived import DerivedColumn, SchemaColumn, columns_with_slices
+from dpmoments.schema.derived import DerivedColumn, SchemaColumn
 from dpmoments.schema.encoding import Encoding
 from dpmoments.schema.schema import Schema
 
@@ -609,7 +609,7 @@ def named_features(release: Stated, names: Sequence[str], *, word: str) -> list[
 def columns_with_indices(release: Stated) -> list[tuple[SchemaColumn, range]]:
     """Yield the schema's columns, each with the indices of its features."""
     every = range(release.schema.n_features)
-    return [(column, every[features]) for column, features in columns_with_slices(release.schema.columns)]
+    return [(column, every[features]) for column, features in release.schema.columns_with_slices]
 
 
 def columns_of(release: Stated, features: Sequence[int]) -> tuple[str, ...]:

@@ -37,7 +37,6 @@ from dpmoments.privacy.origin import check_dataset
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.releases.moment_release import MomentRelease
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate
-from dpmoments.schema.derived import columns_with_slices
 from dpmoments.schema.numeric import Numeric
 from dpmoments.schema.schema import Schema
 from dpmoments.spending.release import release
@@ -620,7 +619,7 @@ class PrivateEstimator(BaseEstimator):
             raise InputValueError(Message("no-samples"))
         table = features.by_position([column.name for column in columns], None if unit is None else unit.column)
         schema = self.release_.schema
-        slices = {column.name: index for column, index in columns_with_slices(schema.columns)}
+        slices = {column.name: index for column, index in schema.columns_with_slices}
         strict = [
             index
             for column in columns

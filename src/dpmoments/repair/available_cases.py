@@ -16,7 +16,7 @@ from dpmoments.noise.cells import GaussianCells
 from dpmoments.noise.terms import NoiseLaw, NoiseTerm
 from dpmoments.schema.columns import Boolean, Categorical
 from dpmoments.schema.dates import Date
-from dpmoments.schema.derived import MissingIndicator, columns_with_slices, presence_column
+from dpmoments.schema.derived import MissingIndicator, presence_column
 from dpmoments.schema.numeric import Numeric
 from dpmoments.schema.schema import Schema
 
@@ -42,7 +42,7 @@ class Presence:
         scale = drawn.encoding(mean=True).scale
         places = np.hstack([origin[:, None], np.eye(m)])
         constant = np.eye(1, m + 1)[0]
-        columns = columns_with_slices(drawn.columns)
+        columns = drawn.columns_with_slices
         of_column: dict[str, FloatArray] = {}
         for column, features in columns:
             if isinstance(column, MissingIndicator):

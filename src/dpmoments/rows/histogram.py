@@ -17,7 +17,6 @@ from dpmoments.messages.message import Message
 from dpmoments.rows.level_sums import CodedBlock
 from dpmoments.rows.summary import Missing, Summary, plain_rows
 from dpmoments.schema.columns import Boolean, Categorical
-from dpmoments.schema.derived import columns_with_slices
 from dpmoments.schema.schema import Schema
 
 
@@ -81,7 +80,7 @@ class CellCountSummary(Summary[list[IntegerArray], CellCounts]):
         """Return the summary for tables of Categorical and Boolean columns of a schema, by name."""
         levels = numbers = 0
         columns: dict[str, _Counted] = {}
-        for column, features in columns_with_slices(schema.columns):
+        for column, features in schema.columns_with_slices:
             if isinstance(column, Categorical):
                 columns[column.name] = _Counted(features.start, levels, len(column.levels), False, False)
                 levels += 1

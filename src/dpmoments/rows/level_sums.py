@@ -90,7 +90,7 @@ class LevelLayout:
         ones = np.ones((1, schema.n_features))
         encoding.scale_into_ball(ones)
         is_number, columns = np.ones(schema.n_features, dtype=bool), []
-        for column, index in columns_with_slices(schema.columns):
+        for column, index in schema.columns_with_slices:
             if isinstance(column, Categorical):
                 is_number[index] = False
                 none = "zero" in (column.missing, column.other) or column.missing == "available"

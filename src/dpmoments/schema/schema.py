@@ -34,6 +34,7 @@ from dpmoments.schema.derived import (
     Power,
     Product,
     SchemaColumn,
+    columns_with_slices,
     indicators,
     presence_column,
     stated_columns,
@@ -351,6 +352,11 @@ class Schema:
     def feature_names(self) -> tuple[str, ...]:
         """Names of the encoded features, in the order of every released array."""
         return tuple(feature for column in self.columns for feature in column.feature_names)
+
+    @cached_property
+    def columns_with_slices(self) -> tuple[tuple[SchemaColumn, slice], ...]:
+        """Columns, derived ones included, each with the slice of its features."""
+        return tuple(columns_with_slices(self.columns))
 
     @property
     def n_features(self) -> int:
