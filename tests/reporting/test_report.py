@@ -400,10 +400,12 @@ def test_a_summary_has_the_head_of_the_report_and_its_first_numbers(tmp_path: Pa
     dpm.report(release, tmp_path / "all.html", groups=[("region", "income")])
     dpm.report(release, tmp_path / "summary.html", groups=[("region", "income")], summary=True)
     whole, summary = ((tmp_path / name).read_text() for name in ("all.html", "summary.html"))
-    for anchor in ("findings", "facts", "released", "limits"):
+    for anchor in ("findings", "facts", "released", "groups-1", "limits"):
         assert f'id="{anchor}"' in whole
         assert f'id="{anchor}"' in summary
-    for anchor in ("privacy", "correlations", "groups-1", "appendix"):
+    assert "Mean of income by region</caption>" in summary
+    assert "<figure" not in summary
+    for anchor in ("privacy", "correlations", "appendix"):
         assert f'id="{anchor}"' in whole
         assert f'id="{anchor}"' not in summary
     head = [re.search(r'<ol class="findings">.*?</ol>', page, re.DOTALL) for page in (whole, summary)]
@@ -419,7 +421,6 @@ def test_a_summary_of_many_features_says_how_many_it_leaves_out() -> None:
     release = dpm.release(rows, dpm.Schema.unit_ball(20), epsilon=1.0, insecure_seed=0)
     page = _page(release, _Asked(summary=True))
     assert page.count('<th scope="row">') == 12
-    assert "8 more rows" in page
     assert "12 of 20 rows" in page
 
 

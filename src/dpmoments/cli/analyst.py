@@ -381,7 +381,9 @@ def report(
     level: Annotated[float, typer.Option("--level", help="Confidence level of intervals.")] = 0.95,
     summary: Annotated[
         bool,
-        typer.Option("--summary", help="Only guarantee, findings, first numbers and limits: one or two printed pages."),
+        typer.Option(
+            "--summary", help="Only guarantee, findings, first and requested tables, limits: one or two printed pages."
+        ),
     ] = False,
     overwrite: Overwrite = False,
 ) -> None:

@@ -141,7 +141,7 @@ class Section:
 
     ``anchor`` is the target of links, ``lead`` and ``remarks`` are paragraphs before and after the rest, ``warning`` is
     repeated at the head of the page, and ``refusal`` is the reason for an empty section. ``statements`` are all comparisons of
-    the section, ``unresolved`` says what they could not show.
+    the section, ``unresolved`` says what they could not show. A summary shows the sections that were ``requested``.
     """
 
     title: str
@@ -154,6 +154,7 @@ class Section:
     refusal: str = ""
     statements: tuple[Statement, ...] = ()
     unresolved: tuple[str, ...] = ()
+    requested: bool = False
 
 
 def table_of(caption: str, answer: Answer, most: int | None = None) -> PageTable:

@@ -66,7 +66,8 @@ def report(
     level : float
         Confidence level of intervals.
     summary : bool
-        If True, only the guarantee, the findings, the first numbers and the limits: one or two printed pages.
+        If True, only the guarantee, the findings, the first numbers, tables that were asked for, and the limits: one or two
+        printed pages.
     overwrite : bool
 
     Raises
@@ -309,25 +310,31 @@ _MAX_SUMMARY_ROWS = 12
 
 @dataclass(frozen=True)
 class _Summary:
-    """First numbers of a page of one chapter; none of a page of several."""
+    """First and requested sections of a page of one chapter; none of a page of several."""
 
-    section: Section | None
-    table: PageTable | None
-    left_out: int
+    sections: tuple[Section, ...]
 
     @classmethod
     def of(cls, chapters: Sequence[tuple[str, tuple[Section, ...]]], findings: _Findings | None) -> _Summary:
-        """Return the first table, cut after some rows; those that a finding names are kept."""
-        first = chapters[0][1][0] if len(chapters) == 1 and chapters[0][1] else None
-        if first is None or not first.tables:
-            return cls(first, None, 0)
-        table = first.tables[0]
+        """Return the sections with their first tables, cut after some rows; those that a finding names are kept."""
         told = " ".join(findings.stated) if findings is not None else ""
-        indices = sorted(range(len(table.rows)), key=lambda index: table.rows[index][0].text not in told)
-        rows = tuple(table.rows[index] for index in sorted(indices[:_MAX_SUMMARY_ROWS]))
-        left_out = len(table.rows) - len(rows)
-        part = f"{len(rows)} of {len(table.rows):,} rows. {table.caption}" if left_out else table.caption
-        return cls(first, replace(table, rows=rows, caption=part), left_out)
+        [(_, sections)] = chapters if len(chapters) == 1 else [("", ())]
+        shown = (part for index, part in enumerate(sections) if part.requested or (index == 0 and part.tables))
+        return cls(
+            tuple(
+                replace(part, picture=None, tables=tuple(_first_rows(table, told) for table in part.tables[:1]))
+                for part in shown
+            )
+        )
+
+
+def _first_rows(table: PageTable, told: str) -> PageTable:
+    """Return a table of at most so many rows, of which a caption says how many they are."""
+    indices = sorted(range(len(table.rows)), key=lambda index: table.rows[index][0].text not in told)
+    rows = tuple(table.rows[index] for index in sorted(indices[:_MAX_SUMMARY_ROWS]))
+    if len(rows) == len(table.rows):
+        return table
+    return replace(table, rows=rows, caption=f"{len(rows)} of {len(table.rows):,} rows. {table.caption}")
 
 
 def _by_strength(statement: Statement) -> float:

@@ -348,6 +348,7 @@ def _regression(release: MomentRelease, formula: str, fit: FittedLine, anchor: s
         warning=fit.warning,
         statements=_coefficient_statements(release, fit),
         unresolved=_unclear_of(f"coefficients of {formula}", fit.verdict),
+        requested=True,
     )
 
 
@@ -424,6 +425,7 @@ def _group_means(answer: GroupMeans, anchor: str) -> Section:
         unresolved=_unclear_of(
             f"differences of {feature} by {answer.by}", [word for words in differences.verdict for word in words]
         ),
+        requested=True,
     )
 
 
