@@ -79,3 +79,7 @@ def test_sizes_of_pictures_are_named_as_they_are() -> None:
     assert used >= ARGUMENTS | CALLS
     assert list(sizes_of("analysis/confidence", ast.parse("f(alpha=0.05)"), ["f(alpha=0.05)"])) == []
     assert list(sizes_of("plots/intervals", ast.parse("f(alpha=0.05)"), ["f(alpha=0.05)"])) == [((1, 8), (1, 12))]
+    beside = 'ax.annotate("a", (1.0, 2.0), (6, 0), textcoords="offset points")'
+    assert list(sizes_of("plots/intervals", ast.parse(beside), [beside])) == [((1, 29), (1, 35))]
+    at = 'ax.annotate("a", (1.0, 2.0), (6, 0), textcoords="data")'
+    assert list(sizes_of("plots/intervals", ast.parse(at), [at])) == []

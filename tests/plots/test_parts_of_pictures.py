@@ -269,7 +269,7 @@ def test_stand_ins_are_restored() -> None:
         with fonts_of_reader() as inner:
             assert inner is not outer
         assert outer.restored(label("\U00020000")) == "\U00020000"
-    assert label("\U0001e900") != shown
+    assert label("\U00020000") == "\\U00020000"  # outside the block letters are escaped again
 
 
 def test_labels_are_cut_and_never_longer() -> None:
@@ -286,6 +286,7 @@ def test_fonts_for_letters() -> None:
     families = canvas._families_with(frozenset("אé"))
     assert families
     assert "DejaVu" in families[0] or "Sans" in families[0]
+    assert canvas._families_with(frozenset("א\U000e0fff"))  # as far as possible
     assert not canvas._missing_letters("plain")
     assert not canvas._missing_letters("é\x80")
     assert canvas._missing_letters("é\U0001e900") == {"\U0001e900"}
@@ -639,3 +640,32 @@ def test_methods_hand_on_what_they_are_asked(monkeypatch: pytest.MonkeyPatch) ->
     mean = release_of("mean")
     assert MeanPlots(mean, mean.mean).steps(ax=ax) is ax
     np.testing.assert_array_equal(seen["mean"], mean.mean)
+
+
+def test_a_font_that_cannot_be_read_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_: str) -> None:
+        raise RuntimeError
+
+    monkeypatch.setattr("matplotlib.ft2font.FT2Font", broken)
+    canvas._families_with.cache_clear()
+    assert canvas._families_with(frozenset("אב")) == ()
+    canvas._families_with.cache_clear()
+
+
+def test_a_fit_that_is_not_clear_says_so_in_its_title() -> None:
+    for kind, target in (("all noise", "d"), ("moments", "income")):
+        release = release_of(kind)
+        fit = release.ols(target)
+        title = release.plot.coefficients(target, method="ols", ax=axes()).get_title(loc="left").replace("\n", " ")
+        assert ("whole fit not clear" in title) == fit.is_noise == (kind == "all noise")
+
+
+def test_a_caption_counts_what_is_left_out_only_if_something_is() -> None:
+    plot = release_of("moments").plot
+    k = len(release_of("moments").ols("income").features)
+    for shown in (k, k + 1, k - 1):
+        caption = caption_of(plot.coefficients("income", n_coefficients=shown, ax=axes()))
+        assert (f"the {shown} clearest of {k} coefficients" in caption) == (shown < k)
+        assert ("clearest" in caption) == (shown < k)
+        assert "95% intervals" in caption
+        assert "thick: privacy noise" in caption

@@ -22,6 +22,7 @@ LEFT_ALONE = {
     "__all__ and TYPE_CHECKING": "no effect at run time",
     "unions of types": "`A | B` outside functions: types again",
     "caches": "`@cache` and its kin: speed alone",
+    "strict= of zip": "a check of lengths that are equal, so that it never fails",
     "dataclass, property, classmethod and other plain decorators": "without them nothing imports or works",
     "sizes and colors of pictures": "numbers and arithmetic that `sizes.py` lists; what is drawn is mutated",
 }
@@ -184,6 +185,8 @@ def _left_alone(node: ast.AST) -> bool:
         return node.name in UNSPOKEN
     if isinstance(node, ast.If):
         return ast.unparse(node.test) == "TYPE_CHECKING"
+    if isinstance(node, ast.keyword):
+        return node.arg == "strict"
     return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Call) and _called(node) == "warn")
 
 

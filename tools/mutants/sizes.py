@@ -2,7 +2,8 @@
 
 A mutant of a picture counts if what is drawn is another: positions of estimates, ends of intervals, labels and their order,
 hatching, hollow marks, and every condition. Numbers and arithmetic are left alone in the arguments named here, in the
-arguments of the calls named here, and in definitions that compute nothing but sizes, colors or places for letters.
+arguments of the calls named here, in definitions that compute nothing but sizes, colors or places for letters, and in the
+distance in points of letters from what they are about.
 """
 
 from __future__ import annotations
@@ -73,3 +74,12 @@ def sizes_of(module: str, tree: ast.Module, lines: list[str]) -> Iterator[Span]:
             yield span_of(node.value, lines)
         elif isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) in CALLS:
             yield from (span_of(argument, lines) for argument in node.args)
+        elif isinstance(node, ast.Call) and _is_beside(node):
+            yield span_of(node.args[2], lines)
+
+
+def _is_beside(call: ast.Call) -> bool:
+    """Whether a call writes letters so many points beside what they are about: its third argument says how many."""
+    coordinates = [word.value for word in call.keywords if word.arg == "textcoords"]
+    beside = [isinstance(value, ast.Constant) and value.value == "offset points" for value in coordinates]
+    return getattr(call.func, "attr", "") == "annotate" and beside == [True] and len(call.args) == 3
