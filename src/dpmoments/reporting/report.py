@@ -316,7 +316,7 @@ class _Summary:
 
     @classmethod
     def of(cls, chapters: Sequence[tuple[str, tuple[Section, ...]]], findings: _Findings | None) -> _Summary:
-        """Return the sections with their first tables, cut after some rows; those that a finding names are kept."""
+        """Return the sections with their first tables, shortened."""
         told = " ".join(findings.stated) if findings is not None else ""
         [(_, sections)] = chapters if len(chapters) == 1 else [("", ())]
         shown = (part for index, part in enumerate(sections) if part.requested or (index == 0 and part.tables))
@@ -329,7 +329,7 @@ class _Summary:
 
 
 def _first_rows(table: PageTable, told: str) -> PageTable:
-    """Return a table of at most so many rows, of which a caption says how many they are."""
+    """Shorten a table, but keep rows that ``told`` names; the caption says how many are shown."""
     indices = sorted(range(len(table.rows)), key=lambda index: table.rows[index][0].text not in told)
     rows = tuple(table.rows[index] for index in sorted(indices[:_MAX_SUMMARY_ROWS]))
     if len(rows) == len(table.rows):
