@@ -329,7 +329,7 @@ class _Summary:
 
 
 def _first_rows(table: PageTable, told: str) -> PageTable:
-    """Shorten a table, but keep rows that ``told`` names; the caption says how many are shown."""
+    """Return the first rows of a table, with those that ``told`` names; the caption counts them."""
     indices = sorted(range(len(table.rows)), key=lambda index: table.rows[index][0].text not in told)
     rows = tuple(table.rows[index] for index in sorted(indices[:_MAX_SUMMARY_ROWS]))
     if len(rows) == len(table.rows):
