@@ -69,7 +69,7 @@ class Cell:
     correlation_loss : float
         Median correlation error of the release with a target, over that of the one without.
     clipped : float
-        Mean upper bound on the share of clipped rows, as printed.
+        Mean upper bound on the share of clipped rows, as printed; NaN where the target is not refined.
     """
 
     table: str
@@ -131,8 +131,13 @@ def measured(name: str, table: Made, targets: Sequence[str]) -> Iterator[Cell]:
                 name, target, truth.n_rows, len(truth.features), truth.explained_share, (epsilon, delta),
                 {method: max(float(np.median(values)), 1e-6) for method, values in excess.items()},
                 float(errors[0] / errors[1]),
-                float(np.mean([one.ridge(target).clipping.share for one in refined])),
+                clipped_share([one.ridge(target) for one in refined]),
             )  # fmt: skip
+
+
+def clipped_share(fits: Sequence[dpm.analysis.regression_results.FittedLine]) -> float:
+    """Mean upper bound on the share of clipped rows; NaN where nothing is refined."""
+    return float(np.mean([fit.clipping.share if fit.refined else np.nan for fit in fits]))
 
 
 def line(fit: dpm.analysis.regression_results.FittedLine, truth: Regression) -> tuple[FloatArray, float]:
@@ -168,7 +173,7 @@ def lines(cells: Sequence[Cell]) -> Iterator[str]:
         yield (
             f"| {cell.table}, {cell.target} | {cell.n_rows:,} | {cell.n_features} | {cell.explained_share:.2f} | "
             f"{cell.budget[0]:g}, {cell.budget[1]:g} | {' | '.join(shown)} | × {cell.correlation_loss:.2f} | "
-            f"{cell.clipped:.3f} |"
+            f"{'plain' if np.isnan(cell.clipped) else format(cell.clipped, '.3f')} |"
         )
     means = [digits(geometric_mean(cell.excess[name] for cell in cells)) for name in METHODS]
     yield f"| geometric mean | | | | | {' | '.join(means)} | | |"
