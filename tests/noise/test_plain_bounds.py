@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any
 
+import mpmath
 import numpy as np
 import pytest
 from scipy import stats
 
 from dpmoments.foundation.errors import InputValueError
-from dpmoments.noise import extreme_eigenvalues
+from dpmoments.noise import discrete, extreme_eigenvalues
 from dpmoments.noise.cells import (
     CellFamily,
     CountNoise,
@@ -41,6 +43,7 @@ from dpmoments.noise.models import (
     ScaledWishartModel,
     WishartModel,
 )
+from dpmoments.noise.terms import NoiseTerm
 from support.noise_models import additive, gaussian, laplace
 from support.said import refused
 
@@ -644,3 +647,39 @@ def test_half_widths_of_a_mean_are_quantiles_of_two_independent_parts() -> None:
     for other in (np.ones(2), np.ones((1, 1)), np.array([math.inf])):
         with refused("noise-model-entry", entry="count_deviations"):
             MeanModel("gaussian", np.ones(1), other)
+
+
+# --- derivatives and tables ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("with_matrix", [False, True])
+@pytest.mark.parametrize("known", [False, True])
+def test_mixed_derivatives_are_those_of_the_covariance_of_a_product(with_matrix: bool, known: bool) -> None:
+    """Cov(N b)u is quadratic in b: a central difference is its derivative."""
+    rng = np.random.default_rng(4)
+    half = rng.uniform(0.5, 2.0, (4, 4))
+    matrix = rng.normal(size=(4, 4)) if with_matrix else None
+    exact = (rng.normal(size=4), rng.normal(size=4)) if known else None
+    term = NoiseTerm(GaussianCells(), half + half.T, matrix, exact)
+    u, b, step = rng.normal(size=4), rng.normal(size=4), 0.5
+    columns = []
+    for i in range(4):
+        ahead, behind = b + step * np.eye(4)[i], b - step * np.eye(4)[i]
+        difference = term.covariance_of_product(ahead) - term.covariance_of_product(behind)
+        columns.append(difference @ u / (2.0 * step))
+    np.testing.assert_allclose(term.mixed_derivative(u, b), np.array(columns).T, rtol=1e-9, atol=1e-9)
+
+
+def test_exponentials_of_tables_are_exact() -> None:
+    wholes, parts, coefficients = discrete._tables()
+    assert coefficients == pytest.approx([(-1) ** k / math.factorial(k) for k in range(7)], rel=1e-15)
+    assert wholes == pytest.approx([math.exp(-i) for i in range(len(wholes))], rel=4e-16)
+    assert parts == pytest.approx([math.exp(-j / 64) for j in range(64)], rel=4e-16)
+    assert len(wholes) == 48
+    for x in (Fraction(0), Fraction(1, 3), Fraction(7, 2), Fraction(40)):
+        for bits in (10, 60):
+            low, high = discrete._exp_bounds(x, bits)
+            with mpmath.workdps(60):
+                exact = mpmath.exp(-mpmath.mpf(x.numerator) / x.denominator) * 2**bits
+            assert low <= exact <= high
+            assert high - low <= 2
