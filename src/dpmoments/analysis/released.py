@@ -15,7 +15,15 @@ from dpmoments.analysis.answers import in_floating_point
 from dpmoments.foundation.arrays import BoolArray, FloatArray
 from dpmoments.foundation.documents import DocumentKind
 from dpmoments.foundation.errors import InputKeyError, InputTypeError, InputValueError
-from dpmoments.foundation.values import finite_numbers, plain_mapping, require_kinds, require_known, shown, to_plain
+from dpmoments.foundation.values import (
+    finite_numbers,
+    is_finite_number,
+    plain_mapping,
+    require_kinds,
+    require_known,
+    shown,
+    to_plain,
+)
 from dpmoments.messages.codes import WARNINGS
 from dpmoments.messages.message import Message, messages_of
 from dpmoments.messages.wording import closest
@@ -658,7 +666,7 @@ def cautions(release: Released) -> tuple[Message, ...]:
     ['too-few-rows']
     """
     few = few_rows_message(release.noisy_count, release.noise)
-    said = (few, dependent_rows(release), *caveats(release.noise), *release.warnings)
+    said = (few, dependent_rows(release), *conditions(release), *release.warnings)
     return tuple(dict.fromkeys(message for message in said if message is not None))
 
 
@@ -671,6 +679,21 @@ def cautions_by_code(release: Released) -> str:
     """Return the codes of all warnings about a release in a line; empty without any."""
     codes = dict.fromkeys(message.code for message in cautions(release))
     return f"Warnings about this release, explained by describe: {', '.join(codes)}." if codes else ""
+
+
+def conditions(release: Released) -> tuple[Message, ...]:
+    """Return the caveats of the noise; they name columns of which a tail may be unseen."""
+    names = [rule.facts["column"] for rule in release.privacy.rules if rule.code == "scale-range"]
+    share: Any = release.diagnostics.get("share_unseen")
+    said = caveats(release.noise)
+    if (
+        not names
+        or not is_finite_number(share)
+        or any(message.code == "rows-unseen-tail" for message in release.warnings)
+    ):
+        return said
+    tail = Message("tail-not-excluded", share=min(max(float(share), 0.0), 1.0), names=names)
+    return tuple(tail if message.code == "clipped-in-last-step" else message for message in said)
 
 
 def caveats(law: NoiseLaw | None) -> tuple[Message, ...]:

@@ -174,6 +174,7 @@ _WARNINGS: Mapping[str, Kinds] = {
     "variance-of-outlying-rows": _SHARE,
     "noise-above-covariance": _NONE,
     "rows-unseen-tail": _SHARE,
+    "tail-not-excluded": {"share": "number", "names": "names"},
     "fewer-rows-than-features": _NONE,
     "rounds-too-noisy": _NONE,
     "tables-not-checked": _NAMES,

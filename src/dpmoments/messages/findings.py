@@ -616,6 +616,11 @@ FINDINGS: Mapping[str, Words] = MappingProxyType(
         "linearized": (
             "The noise distribution is linearized about the release: it is accurate if noise is small compared with the moments."
         ),
+        "tail-not-excluded": (
+            "The stated noise is about the rows as the last step clipped them. Up to {share:.1%} of rows could be beyond, at any "
+            "distance, without being detected: if one of these columns has a long tail, its standard deviation is far too small "
+            "({names})."
+        ),
         "clipped-in-last-step": (
             "The stated noise is about the rows as the last step clipped them; the effect of clipping is not included."
         ),
