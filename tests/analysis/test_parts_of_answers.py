@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dpmoments.analysis import contrasts
 from dpmoments.analysis import correlations as pairs
 from dpmoments.analysis.answers import (
     Answer,
@@ -41,6 +42,8 @@ from dpmoments.analysis.confidence import (
     format_probability,
     score_test,
 )
+from dpmoments.analysis.contrasts import ContrastTests, Restrictions
+from dpmoments.analysis.description import Description
 from dpmoments.analysis.distances import MahalanobisDistances
 from dpmoments.analysis.group_tests import AnalysisOfVariance, TwoGroups, _tested
 from dpmoments.analysis.resolvability import (
@@ -415,6 +418,7 @@ def variance(**facts: Any) -> AnalysisOfVariance:
         counts=np.array([10.0, 20.0]),
         sum_of_squares=(30.0, 600.0),
         noise_between=5.0,
+        noise=(1.0, 2.0, 3.0),
         degrees=(2.0, 100.0),
         f=2.5,
         eta_squared=0.04762,
@@ -440,19 +444,19 @@ def test_an_analysis_of_variance_says_what_is_lost() -> None:
     assert variance(p_value=0.5, noise_between=0.1, degrees=(2.0, 0.0)).lost
     assert made.table() == [
         ("", "sum of squares", "degrees", "mean square"),
-        ("between groups", "30", "2", "15"),
-        ("within groups", "600", "100", "6"),
-        ("total", "630", "102", ""),
+        ("between groups", "30.0", "2", "15.00"),
+        ("within groups", "600.0", "100", "6.000"),
+        ("total", "630.0", "102", ""),
     ]
     lost = variance(p_value=0.5, noise_between=13.0)
     assert lost.table()[1][3] == "noise"
     assert variance(degrees=(0.0, 0.0)).table()[1:3] == [
-        ("between groups", "30", "0", "–"),
-        ("within groups", "600", "0", "–"),
+        ("between groups", "30.0", "0", "–"),
+        ("within groups", "600.0", "0", "–"),
     ]
-    assert made.remarks[0] == "Score test: χ²(2) = 9.2, p = 0.0100, including privacy noise. eta² = 0.04762."
+    assert made.remarks[0] == "Score test: χ²(2) = 9.2, p = 0.0100, including privacy noise. eta² = 0.0476."
     assert lost.remarks[0].endswith("eta² = noise.")
-    assert "(5 between groups)" in made.remarks[1]
+    assert "(5.0 between groups)" in made.remarks[1]
     assert made.heading == ("analysis of variance of age by g: groups differ",)
 
 
@@ -627,12 +631,28 @@ def test_moments_of_two_shares_are_those_of_four_cells() -> None:
         assert found[index] == pytest.approx(total)
 
 
-def errors(r: float, privacy: tuple[float, float, float], rows: float, gaps: float = 0.0, joint: float = 0.0) -> Any:
+def errors(
+    r: float,
+    privacy: tuple[float, float, float],
+    rows: float,
+    gaps: float = 0.0,
+    joint: float = 0.0,
+    times: float = 1.0,
+) -> Any:
     of_share = np.array([False, False])
     variances: Any = SimpleNamespace(of_share=of_share, share=np.array([0.5, 0.5]))
     given = [np.array([each]) for each in (r, *privacy)]
     return pairs._Errors(
-        *given, variances, np.array([0]), np.array([1]), rows, NORMAL, np.array([gaps]), np.array([joint])
+        *given,
+        variances,
+        i=np.array([0]),
+        j=np.array([1]),
+        independent_rows=rows,
+        noise=NORMAL,
+        gaps=np.array([gaps]),
+        joint_gaps=np.array([joint]),
+        times=np.array([times]),
+        of_normal_rows=np.array([True]),
     )
 
 
@@ -651,6 +671,8 @@ def test_without_noise_intervals_of_correlations_are_fishers() -> None:
     assert privacy[0] == pytest.approx(0.04 - 2 * 0.5 * 0.01 + 0.25 * 0.02)
     assert sampling[0] == pytest.approx(((1 - 0.25) ** 2 + 0.2 * (1 - 0.125) + 0.1 * 1.25) / 100)
     assert errors(0.3, (0.0, 0.5, 0.0), 100.0).privacy(rho)[0] == 0.0
+    heavy = errors(0.3, (0.04, 0.01, 0.02), 100.0, gaps=0.2, joint=0.1, times=3.0).parts(rho)[1]
+    assert heavy[0] == pytest.approx((3 * (1 - 0.25) ** 2 + 0.2 * (1 - 0.125) + 0.1 * 1.25) / 100)
     near = errors(0.3, (0.0, 0.0, 0.0), 100.0)._between(np.array([0.3]))
     assert near[1][0] == pytest.approx((1 - 0.09) ** 2 / 100)
 
@@ -658,3 +680,215 @@ def test_without_noise_intervals_of_correlations_are_fishers() -> None:
 def _error_at_zero(r: float, rows: float) -> float:
     """Of r − 0, constant on the scale of artanh r."""
     return (r / math.atanh(r) if r else 1.0) / math.sqrt(rows)
+
+
+# --- contrasts ----------------------------------------------------------------------------------------------------------------
+
+NAMES = ("Intercept", "age", "age:sex=f", "sex=f")
+
+
+@pytest.mark.parametrize(
+    ("text", "rows", "values"),
+    [
+        ("age", [[0, 1, 0, 0]], [0]),
+        ("age + age:sex=f = 3", [[0, 1, 1, 0]], [3]),
+        ("age = 2*sex=f", [[0, 1, 0, -2]], [0]),
+        ("-age - -1", [[0, -1, 0, 0]], [-1]),
+        ("(age - sex=f)/4 = .5", [[0, 0.25, 0, -0.25]], [0.5]),
+        ("age = sex=f = 1e1", [[0, 1, 0, -1], [0, 0, 0, 1]], [0, 10]),
+        ("age, 2*(sex=f + 1) - 2", [[0, 1, 0, 0], [0, 0, 0, 2]], [0, 0]),
+        ("`age`*2*3 = +6", [[0, 6, 0, 0]], [6]),
+        ("1 + Intercept", [[1, 0, 0, 0]], [-1]),
+        ("age*2/4", [[0, 0.5, 0, 0]], [0]),
+    ],
+)
+def test_restrictions_are_read_as_written(text: str, rows: list[list[float]], values: list[float]) -> None:
+    found = Restrictions.of(text, NAMES)
+    np.testing.assert_allclose(found.matrix, rows)
+    np.testing.assert_allclose(found.values, values)
+
+
+def test_restrictions_are_also_arrays_mappings_and_lists() -> None:
+    for given, rows, values in (
+        ([0.0, 1.0, 0.0, 2.0], [[0, 1, 0, 2]], [0]),
+        (([0.0, 1.0, 0.0, 2.0], 3.0), [[0, 1, 0, 2]], [3]),
+        ((np.eye(4)[:2], [1.0, 2.0]), np.eye(4)[:2], [1, 2]),
+        ({"age": 2, "sex=f": -1.5}, [[0, 2, 0, -1.5]], [0]),
+        (["age", "sex=f = 1"], [[0, 1, 0, 0], [0, 0, 0, 1]], [0, 1]),
+    ):
+        found = Restrictions.of(given, NAMES)
+        np.testing.assert_allclose(found.matrix, rows)
+        np.testing.assert_allclose(found.values, values)
+    for given, code in (
+        ("age +", "not-a-restriction"),
+        ("age * sex=f", "not-a-restriction"),
+        ("2/age", "not-a-restriction"),
+        ("age/0", "not-a-restriction"),
+        ("(age", "not-a-restriction"),
+        ("age sex=f", "not-a-restriction"),
+        ("height", "unknown-coefficient"),
+        ("2 = 2", "restriction-without-coefficient"),
+        ([1.0, 2.0], "restrictions-shape"),
+        ([0.0, math.inf, 0.0, 0.0], "restriction-not-finite"),
+        ([], "no-restriction"),
+    ):
+        with refused((code, "restrictions-shape")):
+            Restrictions.of(given, NAMES)
+    with refused("restriction-mapping", TypeError):
+        Restrictions.of({"age": True}, NAMES)
+    with refused("level-merged", level="sex=x"):
+        Restrictions.of("`sex=x`", NAMES, merged=["sex=x"])
+    for row, words in (
+        ([0, 1, 0, -1], "age - sex=f"),
+        ([0, -1, 0, 2.5], "-age + 2.5*sex=f"),
+        ([0, 0, 0, -0.5], "-0.5*sex=f"),
+        ([0, 0, -1, 0], "-age:sex=f"),
+        ([2, 0, 0, 0], "2*Intercept"),
+    ):
+        assert Restrictions.of([float(each) for each in row], NAMES).labels == (words,)
+
+
+def given_contrasts(valid: bool, values: list[float]) -> ContrastTests:
+    """Estimates that are given: one clear, one not, one not estimable."""
+    level = 0.95
+    estimates = (
+        Estimate(2.0, 1.0, 3.0, 1e-4, 0.3, 0.4, level),
+        Estimate(-0.1, -1.0, 0.8, 0.8, 0.3, 0.3, level),
+        Estimate.not_estimable(level),
+    )
+
+    def contrast(weights: np.ndarray, *_: float) -> Estimate:
+        return estimates[int(weights[0])]
+
+    equations: Any = SimpleNamespace(delta_method_valid=valid, degrees_of_freedom=1234.0, contrast=contrast)
+    equations.about_sampling = " (robust)"
+    rows = Restrictions(("a", "b", "c"), np.array([[0.0], [1.0], [2.0]]), np.array(values))
+    return ContrastTests(rows, equations, "income", level)
+
+
+def test_contrasts_are_tested_one_by_one() -> None:
+    made = given_contrasts(True, [0.0, 0.0, 0.0])
+    assert made.verdict == ("positive", NOT_CLEAR_NOISE, NOT_ESTIMABLE)
+    assert made.heading == (
+        "t-test of 3 combinations of coefficients, regression of income, 1,234 residual degrees of freedom",
+    )
+    head, first, second, third = made.table()
+    assert head == ("", "estimate", "std err", "privacy", "sampling", "t", "P>|t|", "[0.025", "0.975]", "")
+    assert first == ("a", "2.00", "0.50", "0.30", "0.40", "4.00", first[6], "1.00", "3.00", "positive")
+    assert second[0] == "b"
+    assert third[1:9] == ("–", "–", "–", "–", "–", third[6], "−∞", "∞")
+    np.testing.assert_allclose(made.tvalue, [4.0, -0.1 / math.hypot(0.3, 0.3), NAN])
+    np.testing.assert_allclose(made.sd, [0.5, math.hypot(0.3, 0.3), NAN])
+    moved = given_contrasts(True, [1.5, 0.0, 0.0])
+    assert moved.table()[1][:2] == ("a = 1.5", "3.50")
+    assert moved.table()[1][7:9] == ("2.50", "4.50")
+    assert moved.verdict[0] == "higher"
+    np.testing.assert_allclose(moved.effect, [3.5, -0.1, NAN])
+    np.testing.assert_allclose(moved.conf_int().iloc[0], [2.5, 4.5])
+    assert moved.conf_int().columns.tolist() == ["lower", "upper"]
+    inverted = given_contrasts(False, [0.0, 0.0, 0.0])
+    assert inverted.heading[0].startswith("test by test inversion of 3 combinations")
+    assert "residual" not in inverted.heading[0]
+    assert inverted.table()[0][5:7] == ("z", "P>|z|")
+    np.testing.assert_allclose(inverted.tvalue, [stats.norm.isf(5e-5), -stats.norm.isf(0.4), NAN], rtol=1e-6)
+    assert inverted.remarks[1]
+    assert not made.remarks[1]
+    assert made.remarks[0].endswith("sampling error (robust)")
+    plainly = made.columns()
+    assert plainly["lower"] == [1.0, -1.0, -INF]
+    assert plainly["p_value"] == [1e-4, 0.8, None]
+    assert contrasts.bonferroni(0.95, "bonferroni", 0) == pytest.approx(0.95)
+    assert contrasts.bonferroni(0.9, "bonferroni", 4) == pytest.approx(0.975)
+    with refused("unknown-adjustment"):
+        contrasts.bonferroni(0.9, "holm", 4)  # type: ignore[arg-type]
+
+
+# --- descriptions -------------------------------------------------------------------------------------------------------------
+
+
+def described(**facts: Any) -> Description:
+    """Three features within [0, 10]: one clear, one whose noise is as large as its spread, one a share near 0."""
+    given = dict(
+        feature_names=("a", "b", "c"),
+        mean=np.array([5.0, 2.0, 0.05]),
+        mean_noise=np.array([0.1, 4.0, 0.04]),
+        standard_deviation=np.array([2.0, 1.0, NAN]),
+        standard_deviation_noise=np.array([0.2, 1.0, 0.0]),
+        root_mean_square=None,
+        n_rows=400,
+        count_noise=8.0,
+        count_is_public=False,
+        mean_count_covariance=np.array([0.001, 0.0, 0.0]),
+        sampling_variance=np.array([0.01, 0.0025, 0.0001]),
+        noisy_mean=np.array([5.0, 2.0, 0.03]),
+        bounds=(np.zeros(3), np.array([10.0, 10.0, 1.0])),
+        share_is_unclear=np.array([False, False, True]),
+        deviation_below=np.array([0.0, 0.0, 0.0]),
+        noise=NORMAL,
+    )
+    return Description(**given | facts)  # type: ignore[arg-type]
+
+
+def test_what_noise_hides_of_a_description() -> None:
+    made = described()
+    # uniform on the bounds has a deviation of 10/√12 = 2.89
+    assert made.mean_is_noise == [False, True, False]
+    edge = 10 / math.sqrt(12)
+    assert described(mean_noise=np.array([edge, edge * 0.999, 0.04])).mean_is_noise == [True, False, False]
+    # noise as large as the deviation; and of no noise nothing is lost
+    assert made.standard_deviation_is_noise == [False, True, False]
+    lost = described(standard_deviation=np.array([20.0, 1.0, 0.3]), standard_deviation_noise=np.array([4.9, 0.99, 0.0]))
+    assert lost.standard_deviation_is_noise == [False, False, False]
+    lost = described(
+        standard_deviation=np.array([20.0, 1.0, NAN]), standard_deviation_noise=np.array([5.0, 1.01, 1e-9])
+    )
+    assert lost.standard_deviation_is_noise == [True, True, True]
+    assert described(standard_deviation=None).standard_deviation_is_noise == [False] * 3
+    assert made.rows_text == "400 (noisy, standard deviation 8.0)"
+    assert described(count_is_public=True).rows_text == "400 (public, exact)"
+    assert described(count_noise=None).rows_text == "400 (noisy)"
+    assert described(n_rows=None).rows_text.startswith("not released")
+    assert made.heading == ("rows: 400 (noisy, standard deviation 8.0)",)
+    assert "“noise”" in made.noise_text
+    assert "“below”" in made.noise_text
+    clear = described(
+        mean_noise=np.full(3, 0.01),
+        standard_deviation_noise=np.full(3, 0.01),
+        share_is_unclear=np.zeros(3, dtype=bool),
+        standard_deviation=np.ones(3),
+    )
+    assert "“" not in clear.noise_text
+    assert described(mean=None).noise_text == ""
+    assert described(mean_noise=np.full(3, NAN)).noise_text.startswith("noise unknown")
+    assert described(clipping=None).clipped == [False] * 3
+
+
+def test_intervals_of_means_are_fiellers_within_the_bounds() -> None:
+    made = described()
+    z = stats.norm.ppf(0.975)
+    low, high = made.conf_int()[0]
+    # every θ with (0 − θ)² ≤ z²(V − 2θC + θ²V_n + sampling), about the noisy mean
+    grid = np.linspace(-2.0, 2.0, 80001)
+    kept = grid[grid**2 <= z**2 * (0.01 - 2 * grid * 0.001 + grid**2 * (8 / 400) ** 2 + 0.01)]
+    assert (low, high) == pytest.approx((5 + kept.min(), 5 + kept.max()), abs=1e-4)
+    assert made.conf_int()[1, 0] == 0.0
+    assert described(mean_noise=np.array([0.1, 9.0, 0.04])).conf_int()[1].tolist() == [0.0, 10.0]
+    # the mean that is shown lies in its interval, wherever the repair moved it
+    moved = described(mean=np.array([9.0, 2.0, 0.05]))
+    assert moved.conf_int()[0][1] == 9.0
+    assert np.isnan(described(noisy_mean=None).conf_int()).all()
+    assert np.isnan(described(mean_noise=np.array([NAN, 0.1, 0.1])).conf_int()[0]).all()
+    below = made._below
+    assert below[:2] == [0.0, 0.0]
+    assert below[2] == pytest.approx(max(made.conf_int()[2, 1], 0.04))
+    narrow = made.conf_int(0.5)[0]
+    assert narrow[1] - narrow[0] < high - low
+    mean, spread = made.of_table()
+    reach = z * 0.2
+    assert spread[0].tolist() == pytest.approx([2.0 - reach, min(2.0 + reach, 5.0)])
+    assert mean[0][0] > low
+    some = made[["c", "a"]]
+    assert some.feature_names == ("c", "a")
+    np.testing.assert_array_equal(some.mean_noise, [0.04, 0.1])
+    np.testing.assert_array_equal(some.bounds[1], [1.0, 10.0])
+    assert made["b"].feature_names == ("b",)
