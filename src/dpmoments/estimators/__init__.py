@@ -9,8 +9,7 @@
 """
 
 from dpmoments.estimators.base import expected_failed_checks as expected_failed_checks
-from dpmoments.estimators.components import DPPCA
-from dpmoments.estimators.covariance import DPCovariance
+from dpmoments.estimators.covariance import DPPCA, DPCovariance
 from dpmoments.estimators.discriminant import DPLinearDiscriminant
 from dpmoments.estimators.ridge import DPRidge
 
