@@ -17,6 +17,7 @@ from dpmoments.planning import changes, forecast_table, picture, ways
 from dpmoments.planning.changes import Change, Wanted
 from dpmoments.planning.forecast_table import DerivedCost, Forecast, ForecastRow, short_refusal
 from dpmoments.planning.imagined_release import ForecastNoise, PossibleRun, _first_order
+from dpmoments.planning.refined_targets import TargetForecast
 from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.planning.ways import Way, Ways
 from dpmoments.privacy.budget import PrivacyBudget
@@ -181,21 +182,31 @@ def test_what_is_said_of_a_mechanism_that_was_asked_for() -> None:
     assert made(infinite, mechanism="laplace")._requested == "laplace (the least noise on a typical mean)"
 
 
+TARGETS = (
+    TargetForecast("age", True, 0.012, 0.034),
+    TargetForecast("pay", True, 0.056, INF),
+    TargetForecast("flag", False, 0.1, 0.1),
+)
+
+
 def test_tables_and_remarks_of_mechanisms() -> None:
-    forecast = made(ROWS, derived_cost=DerivedCost(("age^2",), "laplace", 0.5, None), targets=("age", "pay"))
+    forecast = made(ROWS, derived_cost=DerivedCost(("age^2",), "laplace", 0.5, None), targets=TARGETS)
     table = forecast.mechanism_table()
     assert table[0] == ("mechanism", "second moment", "mean", "± corr.", "arithmetic")
     assert table[1] == ("laplace", "0.2", "0.1", "0.3", "exact-lattice")
     assert [line[0] for line in table[1:]] == ["laplace", "auto", "isotropic", "slow", "adaptive-ball"]
     remarks = forecast.mechanism_remarks
     assert remarks[0] == "25% of ρ refines coefficients of age, pay: this noise is for moments with 75% of ρ"
-    assert remarks[1].startswith("derived features age^2")
-    assert "adaptive-ball adapts to the table: its error is at most 0.456" in remarks[2]
-    assert remarks[3] == "errors include the clipping of assumed rows: slow (0.12 of them)"
-    assert remarks[4] == "not measured (too many features): the error of slow"
-    assert remarks[5].startswith("auto: ")
-    assert remarks[6] == "cannot run here: coinpress (needs ρ)"
-    assert len(remarks) == 7
+    assert remarks[1] == "± on a standardized coefficient of age: 0.012 refined, 0.034 without targets"
+    assert remarks[2] == "± on a standardized coefficient of pay: 0.056 refined, noise without targets"
+    assert remarks[3] == Message("targets-not-refined", names=["flag"]).text("curator")
+    assert remarks[4].startswith("derived features age^2")
+    assert "adaptive-ball adapts to the table: its error is at most 0.456" in remarks[5]
+    assert remarks[6] == "errors include the clipping of assumed rows: slow (0.12 of them)"
+    assert remarks[7] == "not measured (too many features): the error of slow"
+    assert remarks[8].startswith("auto: ")
+    assert remarks[9] == "cannot run here: coinpress (needs ρ)"
+    assert len(remarks) == 10
     assert forecast.mechanisms_text[1:] == (f"~ assumes: {ASSUMPTION.words}",)
     assert len(made(ROWS[:4]).mechanisms_text) == 1
     assert made(ROWS[:1]).mechanism_remarks == ()
@@ -209,7 +220,8 @@ def test_tables_and_remarks_of_mechanisms() -> None:
         [],
         "row",
     )
-    assert plain["targets"] == ["age", "pay"]
+    assert plain["targets"] == ["age", "pay", "flag"]
+    assert plain["target_forecasts"][1] == {"target": "pay", "pays": True, "refined": 0.056, "unrefined": None}
     assert plain["derived_cost"]["second_moment"] == 0.5
     assert plain["robust_cost"] is None
     assert len(plain["mechanisms"]) == 6

@@ -177,20 +177,23 @@ def possible_covariance(extended: Matrix, levels: Any) -> Matrix:
     for f in levels.flags:
         deviations[f] = math.sqrt((levels.mean[f] - constraints.lower[f]) * (constraints.upper[f] - levels.mean[f]))
 
-    def scaled(matrix: Matrix) -> Matrix:
+    def scaled(matrix: Matrix, by: Matrix) -> Matrix:
         return np.array(
-            [[matrix[i, j] / (deviations[i] * deviations[j]) if deviations[i] * deviations[j] else 0.0 for j in range(size)]
-             for i in range(size)]
-        )  # fmt: skip
+            [[matrix[i, j] / (by[i] * by[j]) if by[i] * by[j] else 0.0 for j in range(size)] for i in range(size)]
+        )
 
-    units = np.outer(deviations, deviations)
-    matrix = scaled(possible(extended, levels, exact=False))
+    # What varies little beside the levels is projected as if it varied by a quarter of their root mean square.
+    least = 0.25 * math.sqrt(np.mean([deviations[f] ** 2 for f in range(size) if levels.is_level[f]]))
+    wide = np.array([deviations[f] if levels.is_level[f] else max(deviations[f], least) for f in range(size)])
+    units, wide_units = np.outer(deviations, deviations), np.outer(wide, wide)
+    matrix = scaled(possible(extended, levels, exact=False), wide)
     for _ in range(30):
         values, vectors = np.linalg.eigh(matrix)
         if values[0] >= -1e-3:
             break
-        matrix = scaled(possible(vectors @ np.diag(np.maximum(values, 0)) @ vectors.T * units, levels, exact=False))
-    matrix = scaled(possible(matrix * units, levels, exact=True))
+        definite = vectors @ np.diag(np.maximum(values, 0)) @ vectors.T
+        matrix = scaled(possible(definite * wide_units, levels, exact=False), wide)
+    matrix = scaled(possible(matrix * wide_units, levels, exact=True), deviations)
     lack = max(0.0, -np.linalg.eigvalsh(matrix)[0])
     mixed = (1 - lack / (1 + lack)) * matrix * units
     free = [int(f) for f in levels.free]
