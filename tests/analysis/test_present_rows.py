@@ -11,7 +11,9 @@ import pytest
 import scipy
 
 import dpmoments as dpm
+from dpmoments.analysis import discriminant
 from dpmoments.analysis.group_sums import PresentRows
+from support.drawn_releases import planted
 
 RULE: Any = "available"
 SCHEMA = dpm.Schema(
@@ -153,3 +155,54 @@ def test_means_say_whether_they_are_repaired() -> None:
     first, second = (each.group_means("kind") for each in (release, as_released))
     assert not np.allclose(first.mean, second.mean)  # so that it has to be said
     np.testing.assert_array_equal(first.privacy_noise, second.privacy_noise)
+
+
+@cache
+def _classes() -> list[dpm.MomentRelease]:
+    """Return 50 releases of two features that are normal within the groups of two columns, 40 % of all values missing."""
+    schema = dpm.Schema(
+        dpm.Categorical("kind", ["a", "b", "c"], RULE),
+        dpm.Boolean("flag", RULE),
+        dpm.Numeric("x", 0, 10, RULE, fill=5),
+        dpm.Numeric("y", 0, 10, RULE, fill=5),
+    )
+    result = []
+    for seed in range(50):
+        rng = np.random.default_rng([5, seed])
+        kind = rng.choice(3, 2_000, p=[0.5, 0.3, 0.2])
+        rows = OF_KINDS[kind] + rng.standard_normal((2_000, 2)) @ np.linalg.cholesky(WITHIN).T
+        flag = (kind == 0).astype(object)
+        table = pd.DataFrame({"kind": np.array(["a", "b", "c"])[kind], "flag": flag, "x": rows[:, 0], "y": rows[:, 1]})
+        for name in table:
+            table.loc[rng.random(2_000) < 0.4, name] = None
+        result.append(dpm.release(table, schema, epsilon=400.0, mechanism="matrix-laplace", insecure_seed=seed))
+    return result
+
+
+WITHIN, OF_KINDS = np.array([[0.5, 0.25], [0.25, 0.75]]), 5.0 + np.array([[0.0, 0.0], [0.7, 0.35], [0.35, -0.7]])
+
+
+def _squares_of_discriminants() -> float:
+    """Mean square of standardized errors of discriminant coefficients: by three groups, and by one against the others."""
+    priors = np.array([0.5, 0.3, 0.2])
+    apart = OF_KINDS - priors @ OF_KINDS
+    others = np.vstack([priors[1:] @ OF_KINDS[1:] / 0.5, OF_KINDS[0]])
+    between = (OF_KINDS[1:] - others[0]).T * (priors[1:] / 0.5) @ (OF_KINDS[1:] - others[0])
+    truth = apart @ np.linalg.inv(WITHIN), (others - others.mean(axis=0)) @ np.linalg.inv(WITHIN + 0.5 * between)
+    squares = []
+    for release in _classes():
+        for by, exact in zip(("kind", "flag"), truth, strict=True):
+            found = release.lda(by, ["x", "y"], shrinkage=0.0)
+            squares.append(((found.coef - exact) / found.standard_errors) ** 2)
+    return float(np.mean(np.concatenate(squares)))
+
+
+def test_errors_of_discriminants_allow_for_missing_values() -> None:
+    """Measured apart on 150 tables: 95 % intervals cover .956, and .88 if only the complete rows' errors are stated."""
+    assert 0.75 < _squares_of_discriminants() < 1.25
+    for before, after in (
+        ("gaps[0] * spread", "0.0 * spread"),
+        ("variance) @ gaps[1:]", "variance) @ (0.0 * gaps[1:])"),
+    ):
+        with planted(discriminant.CoefficientErrors._of_gaps, before, after):
+            assert _squares_of_discriminants() > 1.25

@@ -20,6 +20,8 @@ from dpmoments.analysis.functionals import (
     Standardized,
     bilinear,
     describe_law,
+    gaps_of,
+    joint_gaps_of,
     without_redundant_levels,
 )
 from dpmoments.analysis.group_sums import GroupSums, Levels
@@ -68,7 +70,9 @@ class CoefficientErrors:
     inverse: FloatArray
     priors: FloatArray  # (k,)
     least: float  # least eigenvalue of W at which errors are stated
-    present: float = 1.0  # least share of the rows that have the class and a feature, or two features
+    # (1 + d,) and (1 + d, 1 + d), those of the class and the features in `moments`; None without missing values
+    gaps: FloatArray | None = None
+    joint_gaps: FloatArray | None = None
 
     @cached_property
     def privacy(self) -> FloatArray:
@@ -125,7 +129,6 @@ class CoefficientErrors:
     @cached_property
     def sampling(self) -> FloatArray:
         """Sampling errors of the coefficients, shape (k, d)."""
-        n = self.present * self.moments.independent_rows
         beta = self.shifts @ self.inverse
         own = np.einsum("ij,jk,ik->i", self.inverse, self.within, self.inverse)
         with np.errstate(divide="ignore"):
@@ -133,8 +136,53 @@ class CoefficientErrors:
         along = np.einsum("gj,jk,gk->g", beta, self.within, beta)
         crossed = beta @ self.within @ self.inverse
         apart = self.priors @ (self.shifts @ self.inverse) ** 2
-        result = (linear + own * along[:, None] + crossed**2 + apart) / n
+        result = (linear + own * along[:, None] + crossed**2 + apart) / self.moments.independent_rows
+        if self.gaps is not None:
+            for group in np.flatnonzero(self.priors > 0.0).tolist():
+                result[group] += self._of_gaps(self._weights(group, self.inverse), self.gaps)
         return np.asarray(np.where(self.priors[:, None] > 0.0, np.sqrt(result), np.nan))
+
+    def _of_gaps(self, weights: FloatArray, gaps: FloatArray) -> FloatArray:
+        """Return what missing values add to sampling variances, for gradients of shape (P, m, m)."""
+        # docs/evidence/derivations/missing-values.md, section 5, for normal rows within groups
+        d, size = len(self.within), len(self.indices)
+        lead, priors, within, means = size - d, self.priors, self.within, self.shifts
+        levels = np.linalg.lstsq(self.groups[:, 1:lead], np.eye(len(priors)) - self.groups[:, :1], rcond=None)[0].T
+        centered = np.eye(size)
+        centered[1:lead, 0] = priors @ levels
+        about = centered.T @ weights @ centered
+        levels = levels - priors @ levels
+        of_class = 2.0 * levels @ about[:, 1:lead, lead:]  # (P, k, d), factors of the features by group
+        constant = 2.0 * about[:, 0, 1:lead] @ levels.T
+        constant = constant + np.einsum("hl,plm,hm->ph", levels, about[:, 1:lead, 1:lead], levels)
+        pairs = 2.0 * about[:, lead:, lead:]
+        lines = pairs * (1.0 - np.eye(d) / 2.0)  # (P, d, d), of the others that a feature is multiplied with
+        own = np.diag(within)
+
+        def spread(mean: FloatArray, variance: FloatArray) -> FloatArray:
+            """Return the variance over groups, the second axis, of terms with these moments in each."""
+            middle = np.einsum("ph...,h->p...", mean, priors)
+            return np.asarray(np.einsum("ph...,h->p...", variance + mean**2, priors) - middle**2)
+
+        result = gaps[0] * spread(
+            constant + np.einsum("phj,hj->ph", of_class, means),
+            np.einsum("phj,jk,phk->ph", of_class, within, of_class),
+        )
+        factor = 2.0 * about[:, None, 0, lead:] + of_class + np.einsum("pjk,hk->phj", lines, means)
+        crossed = np.einsum("pjk,kj->pj", lines, within)[:, None]
+        along = np.einsum("pjk,kl,pjl->pj", lines, within, lines)[:, None]
+        variance = means**2 * along + factor**2 * own + 2.0 * means * factor * crossed + own * along + crossed**2
+        result = result + spread(means * factor + crossed, variance) @ gaps[1:]
+        if self.joint_gaps is not None:
+            both = np.maximum(self.joint_gaps, 0.0)
+            result = result + spread(of_class * means, of_class**2 * own) @ both[0, 1:]
+            for j, k in np.argwhere(np.triu(both[1:, 1:], 1)):
+                product = means[:, j] * means[:, k] + within[j, k]
+                square = means[:, j] ** 2 * own[k] + means[:, k] ** 2 * own[j] + own[j] * own[k] + within[j, k] ** 2
+                square = square + 2.0 * means[:, j] * means[:, k] * within[j, k]
+                of_pair = pairs[:, j, k, None]
+                result = result + both[1 + j, 1 + k] * spread(of_pair * product, of_pair**2 * square)
+        return np.asarray(self.moments.rows_per_unit * self.moments.n_rows * result)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -419,7 +467,7 @@ def lda(
     least = _CLEAR_OF_NOISE * edge
     if release.noise is not None and float(eigenvalues[0]) > least:
         zeros = np.zeros((len(levels.names), len(features)))
-        used = [levels.features[0], *features.tolist()]
+        used, some_missing = [levels.features[0], *features.tolist()], release.present is not None
         errors = CoefficientErrors(
             LocalMoments.of(release, levels.features),
             np.concatenate([[0], np.array(levels.features) + 1, features + 1]),
@@ -429,7 +477,8 @@ def lda(
             (vectors / kept) @ vectors.T,
             priors,
             least,
-            1.0 if release.both_present is None else float(release.both_present[np.ix_(used, used)].min()),
+            gaps_of(release)[used] if some_missing else None,
+            joint_gaps_of(release)[np.ix_(used, used)] if some_missing else None,
         )
     directions = ((shift @ vectors) / kept) @ vectors.T
     middle = np.einsum("gj,gj->g", directions, shift) / 2.0
