@@ -180,6 +180,12 @@ def _combined(first: FloatArray, second: FloatArray, correlation: FloatArray) ->
     return np.sqrt(np.maximum(0.0, first**2 + second**2 - 2.0 * correlation * first * second))
 
 
+_OF_MISSING = " of complete columns, and others whose noise is over 3 times their sampling error,"
+_REPAIRED_FROM = 3.0
+"""Ratio of noise to sampling error from which means with missing values are repaired.
+
+Measured: repair takes a quarter to a third off their error there, and adds to it where noise is small.
+"""
 _SHOWN_DIFFERENCES = 30
 """Max number of differences for which the text of the means ends with them."""
 LOST = "lost in noise"
@@ -281,7 +287,7 @@ class GroupMeans(Answer):
             if self.own_variance or not self.noise_known
             else "sampling: equal group variances are assumed (pooled variance)",
             describe_law(None) if not self.noise_known else "",
-            f"means{' of complete columns' if self.some_missing else ''} are after repair, ± noise and intervals before it"
+            f"means{_OF_MISSING if self.some_missing else ''} are after repair, ± noise and intervals before it"
             if self.repaired and self.noise_known
             else "",
             "rows: those of the group; a mean is of those with both values" if self.some_missing else "",
@@ -353,13 +359,14 @@ def group_means(release: Released, by: str, of: Sequence[str] | None = None, *, 
     ]
     parts = [_intervals(each, *limits, level) for each, limits in zip(sums, bounds, strict=True)]
     lower, upper, privacy, sampling = (np.array([part[index] for part in parts]) for index in range(4))
-    law = release.noise
+    law, repaired = release.noise, release.repair is not Repair.NONE
+    kept = (privacy > _REPAIRED_FROM * sampling) & repaired
     of_rows, count_noise = sums[0].counts, sums[0].count_noise
     if (present := PresentRows.of(release, levels.features[0], *chosen)) is not None:
         of_rows, count_noise = present.counts(present.of_groups(levels.weights, levels.features))
-        # repaired means would be of other rows than their errors
-        for row, each, limits in zip(result, sums, bounds, strict=True):
-            row[:] = np.clip(each.means, *limits) if each.some_missing else row
+        # repaired means are of other rows than their errors: worth it only where noise is far larger than sampling
+        for row, each, limits, noisy in zip(result, sums, bounds, kept, strict=True):
+            row[:] = np.where(noisy, row, np.clip(each.means, *limits)) if each.some_missing else row
     lost = _lost(of_rows, count_noise, law, level)
     mean = result if law is None else np.clip(result, lower, upper)
     differences = [_Differences.of(each, limits, level) for each, limits in zip(sums, bounds, strict=True)]
@@ -378,7 +385,7 @@ def group_means(release: Released, by: str, of: Sequence[str] | None = None, *, 
         counts=levels.row_counts(release),
         count_noise=count_noise,
         some_missing=any(each.some_missing for each in sums),
-        repaired=release.repair is not Repair.NONE and not all(each.some_missing for each in sums),
+        repaired=repaired and any(not each.some_missing or row.any() for each, row in zip(sums, kept, strict=True)),
         mean=np.where(lost, np.nan, mean),
         privacy_noise=np.where(lost, np.nan, privacy),
         sampling_noise=np.where(lost, np.nan, sampling),
