@@ -572,7 +572,7 @@ def test_a_ball_that_was_found_lies_beside_the_public_bounds() -> None:
         steps._steps_of(recorded([], **given))
 
 
-@pytest.mark.parametrize("count", [1, 3, 8, 9, 17])
+@pytest.mark.parametrize("count", [1, 3, 8, 9, 12, 17])
 def test_sizes_of_steps_are_drawn_relative_to_the_first(count: int) -> None:
     radii = [2.0 * 0.8**place for place in range(count)]
     made = [{"mean_radius": radius, "scales": [1.0, 3.0], "center": [0.0, 0.0], "noise_scale": 0.2} for radius in radii]
@@ -669,3 +669,45 @@ def test_a_caption_counts_what_is_left_out_only_if_something_is() -> None:
         assert ("clearest" in caption) == (shown < k)
         assert "95% intervals" in caption
         assert "thick: privacy noise" in caption
+
+
+def test_the_noise_on_covariances_is_that_of_independent_cells() -> None:
+    """n·cov(i, j) is off by N_ij − m_i N_0j − m_j N_0i + (m_i m_j − cov(i, j)) N_00."""
+    table = np.random.default_rng(1).normal(0.1, [0.2, 0.15, 0.1], (3_000, 3)).clip(-0.5, 0.5)
+    release = dpm.release(table, dpm.Schema.unit_ball(3), epsilon=1.0, mechanism="laplace", insecure_seed=2)
+    law = release.noise
+    assert law is not None
+    cells, n, mean = law.cell_variances(), release.n_rows, np.asarray(release.noisy_sum) / release.n_rows
+    assert release.center is None
+    covariance = release.noisy_gram / n - np.outer(mean, mean)
+    found = matrices._covariance_noise(release, range(3))
+    for i in range(3):
+        for j in range(i):
+            square = cells[i + 1, j + 1] + mean[i] ** 2 * cells[0, j + 1] + mean[j] ** 2 * cells[0, i + 1]
+            square += (mean[i] * mean[j] - covariance[i, j]) ** 2 * cells[0, 0]
+            assert found[i, j] == pytest.approx(math.sqrt(square) / n, rel=1e-6)
+            assert found[j, i] == found[i, j]
+    some = matrices._covariance_noise(release, [2, 0])
+    np.testing.assert_allclose(some, found[np.ix_([2, 0], [2, 0])])
+
+
+@pytest.mark.parametrize("kind", ["moments", "all noise", "few rows"])
+def test_the_scale_and_the_title_of_covariances(kind: str) -> None:
+    release = release_of(kind)
+    ax = release.plot.covariance(ax=axes())
+    k = len(release.feature_names)
+    unit = release.encoding.unit
+    noise = matrices._covariance_noise(release, range(k)) / np.outer(unit, unit)
+    largest = np.abs(release.covariance / np.outer(unit, unit)).max()
+    typical = float(np.median(noise))
+    expected = min(max(typical, 1e-4 * largest), 0.99 * largest)
+    assert ax.images[0].norm.linthresh == pytest.approx(expected, rel=1e-6)
+    title = ax.get_title(loc="left").replace("\n", " ")
+    assert f"of {k * (k - 1) // 2} pairs are distinguishable from noise" in title
+    one = release.plot.covariance([release.feature_names[0]], ax=axes())
+    assert one.get_title(loc="left").replace("\n", " ") == f"variance of {release.feature_names[0]}"
+    assert "± noise SD" in caption_of(ax)
+    verdicts = np.array(release.correlations().verdict, dtype=object)
+    lost = np.diag(np.array(release.describe().standard_deviation_is_noise)) | matrices._unclear(verdicts)
+    below = np.tril_indices(k, -1)
+    assert title.startswith(f"covariances: {int((~lost[below]).sum())} of ")
