@@ -53,30 +53,36 @@ def timed(owner: Any, name: str, spent: dict[str, float]) -> Iterator[None]:
         setattr(owner, name, function)
 
 
-def measure(n_rows: int, n_features: int, repeats: int) -> dict[str, list[tuple[float, float, float]]]:
-    """For both ways, turn by turn: the ratio, and the shares of the pass and of the noise."""
+def turns(n_rows: int, n_features: int) -> Callable[[], tuple[float, float, float]]:
+    """What measures a release once: its ratio to a product just before it, and the shares of the pass and of the noise."""
     table = np.random.default_rng(n_features).uniform(-5.0, 105.0, (n_rows, n_features))
     schema = dpm.Schema(*(dpm.Numeric(f"c{index}", 0, 100) for index in range(n_features)))
 
-    def release() -> tuple[float, float, float]:
+    def turn() -> tuple[float, float, float]:
         spent: dict[str, float] = {}
+        start = time.process_time()
+        table.T @ table
+        product = time.process_time() - start
         with timed(LocalSource, "summarize", spent), timed(privacy_filter, "noised", spent):
             start = time.process_time()
             dpm.release(table, schema, epsilon=1.0, delta=1e-9, mechanism="gaussian", threads=1)
             whole = time.process_time() - start
-        return whole, spent["summarize"] / whole, spent["noised"] / whole
+        return whole / product, spent["summarize"] / whole, spent["noised"] / whole
 
+    return turn
+
+
+def measure(n_rows: int, n_features: int, repeats: int) -> dict[str, list[tuple[float, float, float]]]:
+    """For both ways, turn by turn: the ratio, and the shares of the pass and of the noise."""
+    release = turns(n_rows, n_features)
     ways: dict[str, Callable[[], Any]] = {"fast": release, "NumPy": lambda: numpy_alone(release)}
     found: dict[str, list[tuple[float, float, float]]] = {name: [] for name in ways}
     with threadpool_limits(1, user_api="blas"):
         for turn in range(repeats + 1):
             for name, way in ways.items():
-                start = time.process_time()
-                table.T @ table
-                product = time.process_time() - start
-                whole, of_pass, of_noise = way()
+                ratio_and_shares = way()
                 if turn:  # the first loads what it needs
-                    found[name].append((whole / product, of_pass, of_noise))
+                    found[name].append(ratio_and_shares)
     return found
 
 

@@ -23,6 +23,16 @@ def _law(family: CellFamily) -> NoiseLaw:
     return NoiseLaw.additive(family, 3, diagonal=2.0, off_diagonal=1.0, of_sum=1.0, of_count=2.0)
 
 
+@pytest.mark.parametrize("size", [3, 5, 14])
+def test_the_monotone_interpolant_is_that_of_scipy(size: int) -> None:
+    rng = np.random.default_rng(size)
+    for values in (np.cumsum(rng.exponential(size=size)), np.maximum(rng.normal(size=size), 0.0)):
+        x = np.sort(rng.normal(size=size))
+        at = np.concatenate([x, rng.uniform(x[0], x[-1], 50)])
+        expected = scipy.interpolate.PchipInterpolator(x, values)(at)
+        np.testing.assert_allclose(resolvability._monotone(x, values)(at), expected, atol=1e-13)
+
+
 FAMILIES = [GaussianCells(), LaplaceCells(), MatrixLaplaceCells(4), IsotropicCells(4)]
 
 

@@ -79,6 +79,7 @@ def test_an_analyst_needs_nothing_that_tables_are_read_with(tmp_path: Path) -> N
     assert {"dpmoments.ledger", "dpmoments.mechanisms", "dpmoments.plots", "dpmoments.rows"} & set(
         used.split()
     ) == set()
+    assert {"scipy.interpolate", "scipy.optimize"} & set(used.split()) == set()
     assert "dpmoments.analysis.regression" in used.split()
 
 
