@@ -100,8 +100,7 @@ def judged() -> Iterator[str]:
         "We tuned the default on half of our tables and then froze it. On the other half (pure ε from 0.3 to 10), noise for "
         f"the public bounds had {gains[0]} times the default's error on {real['how many']} real tables, {gains[1]} times "
         f"on {drawn['how many']} synthetic tables, and {gains[2]} times on tables in which a few rows dominate ([all tables, "
-        "including every loss](docs/evidence/practice.md)). Today's default has less error on tables with "
-        "categories, and nearly the same on others."
+        "including every loss](docs/evidence/practice.md))."
     )
 
 
