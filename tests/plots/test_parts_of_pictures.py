@@ -599,12 +599,14 @@ def test_sizes_of_steps_are_drawn_relative_to_the_first(count: int) -> None:
 
 def test_outlines_have_names_apart_and_an_inset_where_they_are_small() -> None:
     for ratio, zoomed in ((0.1, True), (0.149, True), (0.2, False)):
-        made = [{"radius": radius, "scales": [1.0, 1.0]} for radius in (1.0, 0.5, ratio)]
+        made = [{"radius": 2.0 * radius, "scales": [0.5, 0.5]} for radius in (1.0, 0.5, ratio)]
         release = recorded(made)
         ax = steps._draw_regions(release, steps._steps_of(release), [0, 1], np.array([0.05, 0.02]), axes())
         outlines = [each for each in ax.lines if len(each.get_xdata()) == 181]
         assert [float(np.ptp(each.get_xdata()) / 2) for each in outlines] == pytest.approx([1.0, 0.5, ratio])
         assert [to_hex(each.get_color()) for each in outlines] == ["#8c8c8c", "#8c8c8c", "#0072b2"]
+        title = ax.get_title(loc="left").replace("\n", " ")
+        assert title == f"coinpress: after 3 steps the region is {ratio:.2g} × as wide as at first"
         names = [text for text in ax.texts if text.get_gid() != "caption" and text.get_text()]
         assert [text.get_text() for text in names] == ["1", "2", "3 (last)"]
         for text, outline, at in zip(names, outlines, (30, 55, 80), strict=True):

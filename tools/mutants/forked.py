@@ -152,6 +152,7 @@ def code_objects(code: CodeType) -> Iterator[tuple[tuple[str, int], CodeType]]:
 def functions_of(path: Path) -> dict[tuple[str, int], list[FunctionType]]:
     """All living functions of a module, wherever they are held: by other modules, in registries, under decorators."""
     found: dict[tuple[str, int], list[FunctionType]] = {}
+    gc.unfreeze()  # what the tests' own conftest froze is not among the objects
     for value in gc.get_objects():
         if isinstance(value, FunctionType) and value.__code__.co_filename == str(path):
             found.setdefault((value.__code__.co_qualname, value.__code__.co_firstlineno), []).append(value)
