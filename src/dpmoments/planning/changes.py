@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -53,14 +53,7 @@ class Change:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for a file."""
-        return {
-            "kind": self.kind,
-            "what": self.what,
-            "measure": self.measure,
-            "before": self.before,
-            "after": self.after,
-            "ratio": self.ratio,
-        }
+        return {**asdict(self), "ratio": self.ratio}
 
 
 def changes(setting: ReleasePlan) -> tuple[Change, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -90,20 +90,8 @@ class ForecastRow:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for a file."""
-        return {
-            "mechanism": self.mechanism,
-            "second_moment_error": self.second_moment_error,
-            "mean_error": self.mean_error,
-            "arithmetic": self.arithmetic,
-            "refusal": self.refusal,
-            "assumed": self.assumed,
-            "mean_assumed": self.mean_assumed,
-            "guaranteed_error": self.guaranteed_error,
-            "chosen_because": None if self.chosen_because is None else self.chosen_because.to_dict(),
-            "typical_noise": self.typical_noise,
-            "typical_is_noise": self.typical_is_noise,
-            "clipped": self.clipped,
-        }
+        entries = {entry.name: getattr(self, entry.name) for entry in fields(self) if entry.name != "short_refusal"}
+        return {**entries, "chosen_because": None if self.chosen_because is None else self.chosen_because.to_dict()}
 
 
 @dataclass(frozen=True, slots=True)
