@@ -26,13 +26,8 @@ if TYPE_CHECKING:
 
 
 def html_table(table: Sequence[Sequence[str]], escaped: Callable[[str], str] = html.escape) -> str:
-    """Format a table, head first, as HTML.
-
-    First column to the left, numbers to the right, cells by ``escaped``.
-
-    >>> html_table([("feature", "mean"), ("<age>", "38.5")]).count("&lt;age&gt;")
-    1
-    """
+    """Format a table, head first, as HTML."""
+    # First column to the left, numbers to the right, cells by `escaped`.
     head, *rows = table
     lines = [_row("th", head, escaped), *(_row("td", row, escaped) for row in rows)]
     return f'<div style="overflow-x:auto"><table>{"".join(lines)}</table></div>'
@@ -262,13 +257,8 @@ class Answer:
 
 
 def plain(value: Any, *, finite: bool = False) -> Any:
-    """Convert arrays, tuples and mappings to lists and dicts, NaN to None.
-
-    Also ∞ to None with ``finite``.
-
-    >>> plain((np.array([1.5, np.nan, np.inf]), "age")), plain({"age": np.array([1.5, np.inf])}, finite=True)
-    ([[1.5, None, inf], 'age'], {'age': [1.5, None]})
-    """
+    """Convert arrays, tuples and mappings to lists and dicts, NaN to None."""
+    # Also ∞ to None with `finite`.
     if isinstance(value, np.ndarray):
         entries: list[Any] = value.tolist()
         if value.dtype.kind != "f" or (known := np.isfinite(value) if finite else ~np.isnan(value)).all():
@@ -356,11 +346,7 @@ _UNSUPPORTED = MappingProxyType(
 
 
 def number(value: float | None) -> str:
-    """Format five significant digits; a dash for None or NaN.
-
-    >>> number(0.0123456), number(38.5), number(None)
-    ('0.012346', '38.5', '–')
-    """
+    """Format five significant digits; a dash for None or NaN."""
     return "–" if value is None or not math.isfinite(value) else f"{value:.5g}"
 
 
@@ -375,11 +361,7 @@ def rounded(value: float | None, error: float | None) -> str:
 
 
 def rounded_cells(values: FloatArray, errors: FloatArray) -> list[str]:
-    """Return one cell for each number, :func:`rounded` by its error.
-
-    >>> rounded_cells(np.array([38.512, 2.5]), np.array([0.21, 0.013]))
-    ['38.51', '2.500']
-    """
+    """Return one cell for each number, :func:`rounded` by its error."""
     return [rounded(*pair) for pair in zip(values.ravel().tolist(), errors.ravel().tolist(), strict=True)]
 
 
@@ -395,13 +377,7 @@ def intervals(lower: FloatArray, upper: FloatArray, errors: FloatArray) -> list[
 
 
 def confidence_level(level: float) -> float:
-    """Return the confidence level if it is 0.5 or more, else raise.
-
-    >>> confidence_level(0.05)
-    Traceback (most recent call last):
-    ...
-    dpmoments.foundation.errors.InputValueError: level=0.05: level is a confidence such as 0.95; statsmodels' alpha is 1 − level
-    """
+    """Return the confidence level if it is 0.5 or more, else raise."""
     if isinstance(level, bool) or not isinstance(level, Real) or not 0.5 <= level < 1.0:
         raise InputValueError(Message("level-is-a-confidence", level=level))
     return float(level)
@@ -417,12 +393,7 @@ def format_level(level: float) -> str:
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:
-    """Format rows of text as a table: the first column to the left, numbers to the right.
-
-    >>> print(aligned([("feature", "mean"), ("age", "38.5")]))
-    feature  mean
-    age      38.5
-    """
+    """Format rows of text as a table: the first column to the left, numbers to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(
         "  ".join(

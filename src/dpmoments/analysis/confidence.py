@@ -173,11 +173,7 @@ def score_test(
 
 
 def format_probability(value: float, digits: int = 4) -> str:
-    """Format a p-value for printing.
-
-    >>> format_probability(0.04321), format_probability(1e-9), format_probability(float("nan"))
-    ('p = 0.0432', 'p < 0.0001', 'noise unknown')
-    """
+    """Format a p-value for printing."""
     if math.isnan(value):
         return "noise unknown"
     least = 10.0**-digits

@@ -88,11 +88,7 @@ def describe_statistic(equations: NormalEquations) -> str:
 
 
 def bonferroni(level: float, adjust: Literal["bonferroni"] | None, comparisons: int) -> float:
-    """Return the level of each interval of a family that holds with confidence ``level``.
-
-    >>> bonferroni(0.95, None, 5), bonferroni(0.95, "bonferroni", 5)
-    (0.95, 0.99)
-    """
+    """Return the level of each interval of a family that holds with confidence ``level``."""
     if adjust is None:
         return level
     if adjust != "bonferroni":

@@ -122,10 +122,8 @@ class LocalMoments:
         return self.law.variance(indices, self._of_released(indices, weights))
 
     def variances_of_squares(self, chosen: IntegerArray, vectors: FloatArray, subtracted: FloatArray) -> FloatArray:
-        """Return the variances of the noise on aᵀUa − Σ sᵢUᵢᵢ, shape (P,).
-
-        Vectors a and s have an entry for the constant and one for each chosen feature, (P, k + 1).
-        """
+        """Return the variances of the noise on aᵀUa − Σ sᵢUᵢᵢ, shape (P,)."""
+        # Vectors a and s have an entry for the constant and one for each chosen feature, (P, k + 1).
         if self.law is None:
             return np.full(len(vectors), np.nan)
         matrix = _shifted(self.shift, self.stretch)

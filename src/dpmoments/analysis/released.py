@@ -654,17 +654,9 @@ def shown_names(names: Sequence[str]) -> str:
 
 
 def cautions(release: Released) -> tuple[Message, ...]:
-    """Return all warnings about a release that an analyst must know.
-
-    Intervals include noise and sampling. What clipping rows to a ball did to the moments is in none of them: the mechanism's
-    own warning says it.
-
-    >>> import numpy as np, dpmoments as dpm
-    >>> table = np.zeros((20, 2))
-    >>> released = dpm.release(table, dpm.Schema.unit_ball(2), epsilon=0.1, insecure_seed=0)
-    >>> [message.code for message in cautions(released)]
-    ['too-few-rows']
-    """
+    """Return all warnings about a release that an analyst must know."""
+    # Intervals include noise and sampling. What clipping rows to a ball did to the moments is in none of them: the
+    # mechanism's own warning says it.
     few = few_rows_message(release.noisy_count, release.noise)
     said = (few, dependent_rows(release), *conditions(release), *release.warnings)
     return tuple(dict.fromkeys(message for message in said if message is not None))

@@ -137,11 +137,7 @@ def p_values(
 
 
 def holm(p: FloatArray) -> FloatArray:
-    """Return Holm's adjusted p-values of one family; NaN stays NaN and is not counted.
-
-    >>> holm(np.array([0.01, 0.04, np.nan, 0.03]))
-    array([0.03, 0.06,  nan, 0.06])
-    """
+    """Return Holm's adjusted p-values of one family; NaN stays NaN and is not counted."""
     values = np.asarray(p, dtype=float).ravel()
     known = np.flatnonzero(~np.isnan(values))
     order = known[np.argsort(values[known], kind="stable")]

@@ -68,18 +68,14 @@ def budgets_of_steps(rho: float) -> FloatArray:
 
 
 def signal_of_steps(n_rows: float, size: float, rho: float) -> float:
-    """Return the size of the signal over the noise of all steps, at least 1.
-
-    ``size`` is the mean squared length of the whitened regressors with the constant.
-    """
+    """Return the size of the signal over the noise of all steps, at least 1."""
+    # `size` is the mean squared length of the whitened regressors with the constant.
     return max(n_rows * math.sqrt(2.0 * rho) / size, 1.0)
 
 
 def clip_of_products(signal: float, residual: float, size: float) -> float:
-    """Return the length to which a row's product of residual and regressors is clipped.
-
-    ``residual`` is a variance.
-    """
+    """Return the length to which a row's product of residual and regressors is clipped."""
+    # `residual` is a variance.
     return float(_CLIP * signal**_CLIP_POWER * math.sqrt(residual * size))
 
 

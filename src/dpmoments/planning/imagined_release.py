@@ -184,10 +184,8 @@ class _Distances:
     def passes(
         self, radius: float, error: float, budget: ball_search.BallBudget, rows_beyond: int, share: float = 1.0
     ) -> float:
-        """Return the probability that the noisy excess accepts the ball.
-
-        ``error`` and ``share`` are of the noise that a ball of radius 0 would save.
-        """
+        """Return the probability that the noisy excess accepts the ball."""
+        # `error` and `share` are of the noise that a ball of radius 0 would save.
         most = max(self.farthest**2 - radius**2, 0.0)
         deviation = budget.deviation(budget.excess_share(radius)) * most
         excess = self.excess(radius)

@@ -192,11 +192,7 @@ def _noise_of(setting: ReleasePlan, *, one_column: bool = False) -> tuple[float,
 
 
 def _digits(value: float, significant: int = 2) -> str:
-    """Format to significant digits, without an exponent for ordinary numbers.
-
-    >>> _digits(20000.0), _digits(0.00451), _digits(1234567.0), _digits(0.0)
-    ('20,000', '0.0045', '1,200,000', '0')
-    """
+    """Format to significant digits, without an exponent for ordinary numbers."""
     if value == 0.0 or not math.isfinite(value):
         return f"{value:g}"
     size = math.floor(math.log10(abs(value)))

@@ -27,10 +27,8 @@ _LARGEST_RISK = 2.1
 
 
 def targets_that_pay(setting: ReleasePlan, targets: Sequence[str]) -> tuple[str, ...]:
-    """Return the targets to refine, from public numbers.
-
-    These are the schema, the budget and the noise of the plan. If that is not known beforehand, all are refined.
-    """
+    """Return the targets to refine, from public numbers."""
+    # These are the schema, the budget and the noise of the plan. If that is not known beforehand, all are refined.
     return tuple(name for name in targets if not _risk(setting, name, len(targets)) > _LARGEST_RISK)
 
 
@@ -42,20 +40,12 @@ def not_refined(targets: Sequence[str], refined: Sequence[str]) -> Message | Non
 
 @dataclass(frozen=True)
 class TargetForecast:
-    """Forecast of a target before a release.
-
-    Attributes
-    ----------
-    target : str
-    pays : bool
-        False if the release would not refine it.
-    refined, unrefined : float
-        Noise SDs of a standardized coefficient, one half explained: refined, and of a release without targets. Infinite if
-        noise hides it, NaN if it is not known beforehand.
-    """
+    """Forecast of a target before a release."""
 
     target: str
-    pays: bool
+    pays: bool  # false if the release would not refine it
+    # with `unrefined`: noise SDs of a standardized coefficient, one half explained: refined, and of a release without
+    # targets. Infinite if noise hides it, NaN if it is not known beforehand.
     refined: float
     unrefined: float
 
@@ -75,10 +65,8 @@ class TargetForecast:
 
 
 def _risk(setting: ReleasePlan, target: str, n_targets: int) -> float:
-    """Return the excess risk of refined coefficients, over those of the moments.
-
-    To first order. A number is explained to one half, a share not at all. NaN if the noise is not known beforehand.
-    """
+    """Return the excess risk of refined coefficients, over those of the moments."""
+    # To first order. A number is explained to one half, a share not at all. NaN if the noise is not known beforehand.
     release = _imagined(setting)
     if release is None:
         return math.nan
@@ -97,10 +85,8 @@ def _risk(setting: ReleasePlan, target: str, n_targets: int) -> float:
 
 
 def refined_noise(setting: ReleasePlan, target: str, n_targets: int) -> float:
-    """Return the noise SD of a refined standardized coefficient, one half explained.
-
-    NaN if the noise is not known beforehand.
-    """
+    """Return the noise SD of a refined standardized coefficient, one half explained."""
+    # NaN if the noise is not known beforehand.
     release = _imagined(setting)
     if release is None:
         return math.nan

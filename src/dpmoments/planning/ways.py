@@ -118,10 +118,8 @@ def ways_to_answer(
     regressions: Sequence[Sequence[str]],
     targets: Sequence[str] = (),
 ) -> Ways:
-    """Compare one release by this plan with releases made for each question.
-
-    ``targets`` are those that the one release refines.
-    """
+    """Compare one release by this plan with releases made for each question."""
+    # `targets` are those that the one release refines.
     _require_lists(tables=tables, regressions=regressions)
     noise = setting.noise
     if noise is None:

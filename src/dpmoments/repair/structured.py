@@ -562,12 +562,6 @@ def possible_second_moment(gram: FloatArray, count: float | None, constraints: C
     level is within its bounds times their number. Alternating projections onto these and the positive semi-definite matrices;
     a remaining eigenvalue −λ, in units of the diagonal's roots, is removed by scaling cells of counts off the diagonal by
     1/(1 + λ) (if bounds exclude 0 they then hold only nearly).
-
-    >>> from dpmoments import Categorical, Schema
-    >>> constraints = Constraints.of(Schema(Categorical("region", ["north", "south"], missing="zero")), mean=False)
-    >>> possible_second_moment(np.array([[40.0, -3.0], [-3.0, -1.0]]), None, constraints)
-    array([[40.,  0.],
-           [ 0.,  0.]])
     """
     d = constraints.n_features
     diagonal = np.maximum(np.diag(gram), 0.0)

@@ -87,10 +87,8 @@ class WithTargets(Mechanism):
     def if_it_pays(
         cls, inner: Mechanism, schema: Schema, targets: Sequence[str], repair: Repair, request: Request, *, mean: bool
     ) -> tuple[Mechanism, Message | None]:
-        """Return the mechanism for the targets that pay, and what to say of the others.
-
-        The inner one if none does. The choice reads no data, and no number of rows.
-        """
+        """Return the mechanism for the targets that pay, and what to say of the others."""
+        # The inner one if none does. The choice reads no data, and no number of rows.
         check_targets(schema, targets)
         if request.privacy_unit is not None:
             require_unit(request.privacy_unit, schema.reserved_names, request.neighbors)
