@@ -13,7 +13,7 @@ from dpmoments import Boolean, Categorical, Numeric, Schema
 from dpmoments.noise.terms import NoiseLaw
 from dpmoments.repair import repair as repairs
 from dpmoments.repair import structured as structured_module
-from dpmoments.repair.available_cases import _variances
+from dpmoments.repair.available_cases import _of_counts, _rows_with_both, _variances
 from dpmoments.repair.levels import CompletedLevels, _with_margins, level_shares, possible_covariance, possible_mean
 from dpmoments.repair.repair import Repair, _clip_to_bounds, repair_gram, repair_moments
 from dpmoments.repair.spectral import (
@@ -633,3 +633,57 @@ def test_equal_shares_are_left_as_they_are() -> None:
     mean = np.full(5, 0.2)
     noisy = NoisySums(40.0, mean * 40, np.zeros((5, 5)), np.ones(5))
     np.testing.assert_array_equal(_steadied(mean, noisy, constraints), mean)
+
+
+@pytest.mark.parametrize("noisy", [False, True])
+def test_rows_with_two_values_lie_between_independence_and_what_was_counted(noisy: bool) -> None:
+    """By the variance of a number spread evenly over what margins allow, and that of the noise; at least one row."""
+    rng = np.random.default_rng(10)
+    law = gaussian(3, 30.0, 20.0, 10.0, 5.0).law() if noisy else None
+    indicators = np.vstack([np.eye(4)[0], rng.uniform(0.0, 1.0, (3, 4))])
+    half = rng.uniform(0.0, 20.0, (4, 4))
+    moments = half + half.T
+    for present in (
+        np.array([40.0, 30.0, 12.0, 5.0]),
+        np.array([40.0, 39.0, 1.2, 0.5]),
+        np.array([0.5, 0.4, 0.3, 0.2]),
+    ):
+        found = _rows_with_both(indicators, moments, present, law)
+        count = present[0]
+        for i in range(4):
+            for j in range(4):
+                low, high = max(present[i] + present[j] - count, 0.0), min(present[i], present[j])
+                expected = present[i] * present[j] / count
+                if noisy and i > 0 and j > 0 and i != j:
+                    weights = np.outer(indicators[i], indicators[j])
+                    variance = float(law.variance(None, (weights + weights.T)[None] / 2)[0]) if law else 0.0
+                    width = (high - low) ** 2 / 12.0
+                    counted = indicators[i] @ moments @ indicators[j]
+                    expected += (width / (width + variance) if width else 0.0) * (counted - expected)
+                expected = min(max(expected, low, min(1.0, count)), high) if i != j else present[i]
+                assert found[i, j] == pytest.approx(expected), (i, j)
+
+
+def test_noise_of_numbers_of_rows_is_in_covariances() -> None:
+    """Cov(j, k) is over n_jk: relative to it, the noise of n_jk/n to first order, as of independent gaps."""
+    rng = np.random.default_rng(11)
+    law = gaussian(3, 3.0, 2.0, 1.0, 5.0).law()
+    indicators = np.vstack([np.eye(4)[0], rng.uniform(-0.5, 1.0, (2, 4))])
+    groups, present = np.array([0, 1, 2, 1]), np.array([50.0, 40.0, 20.0])
+    both = np.array([[50.0, 40.0, 20.0], [40.0, 40.0, 17.0], [20.0, 17.0, 20.0]])
+    half = rng.normal(size=(4, 4))
+    covariance = half @ half.T
+    found = _of_counts(covariance, indicators, groups, present, both, law)
+    assert found is not None
+    cells = found.cell_variances()
+    assert not cells[0].any()
+    share = present / 50.0
+    for a in range(4):
+        for b in range(4):
+            i, j = groups[a], groups[b]
+            gaps = [indicators[k] - share[k] * np.eye(4)[0] for k in (i, j)]
+            shift = share[j] * gaps[0] + share[i] * gaps[1]
+            weights = np.outer(shift, np.eye(4)[0])
+            variance = float(law.variance(None, (weights + weights.T)[None] / 2)[0]) if i != j else 0.0
+            assert cells[a + 1, b + 1] == pytest.approx((50.0 * covariance[a, b]) ** 2 * variance / both[i, j] ** 2)
+    assert _of_counts(covariance, indicators[:1], groups * 0, present[:1], both[:1, :1], law) is None

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -130,11 +129,6 @@ class AvailableCases:
         """Return the noise on these moments, to first order."""
         carried = drawn.carried(self.noise_map)
         return carried if self.rest is None else carried + self.rest
-
-    @cached_property
-    def spread(self) -> float:
-        """Largest factor by which ``noise_map`` lengthens a combination of features."""
-        return float(np.linalg.norm(self.noise_map[1:, 1:], 2))
 
 
 def _rows_with_both(
