@@ -41,6 +41,7 @@ from dpmoments.repair.structured import (
     center_of_levels,
     implied_count,
     possible_second_moment,
+    project,
     project_about_center,
     relative_noise,
     structured_second_moment,
@@ -687,3 +688,71 @@ def test_noise_of_numbers_of_rows_is_in_covariances() -> None:
             variance = float(law.variance(None, (weights + weights.T)[None] / 2)[0]) if i != j else 0.0
             assert cells[a + 1, b + 1] == pytest.approx((50.0 * covariance[a, b]) ** 2 * variance / both[i, j] ** 2)
     assert _of_counts(covariance, indicators[:1], groups * 0, present[:1], both[:1, :1], law) is None
+
+
+@pytest.mark.parametrize("skews", [(0.0, 0.0), (0.7, 0.0), (0.0, 0.3), (0.5, 0.5), (0.2, 0.9)])
+def test_the_threshold_is_where_the_edge_turns(skews: tuple[float, float]) -> None:
+    """At g = 1/threshold the slope of 1/g + R(g) is 0, and the edge is its value."""
+    noise = SpectralNoise(9, 3.0, 5.0, *skews)
+
+    def height(g: float) -> float:
+        return 1 / g + noise.variance * g / ((1 - skews[0] * g) * (1 + skews[1] * g))
+
+    g, step = 1 / noise.threshold, 1e-5
+    assert height(g + step) - height(g - step) == pytest.approx(0.0, abs=1e-8)
+    assert noise.edge == pytest.approx(height(g))
+    assert height(g) < min(height(0.9 * g), height(1.05 * g))
+
+
+def test_sums_that_nothing_measures_have_no_precision() -> None:
+    """Without a mean and without a complete block only levels have sums: those of their own squares."""
+    schema = Schema(Categorical("a", ["x", "y"], missing="zero"), Numeric("b", 0, 1))
+    constraints = Constraints.of(schema, mean=True)
+    gram = np.array([[20.0, 3.0, 4.0], [3.0, 10.0, 5.0], [4.0, 5.0, 9.0]])
+    noisy = NoisySums(40.0, np.zeros(3), gram, np.full(3, np.inf))
+    found = project(noisy, CellVariances(3.0, 2.0), constraints)
+    np.testing.assert_array_equal(found.sum, [20.0, 10.0, 0.0])
+    np.testing.assert_allclose(found.sum_variance, [3.0, 3.0, np.inf])
+    np.testing.assert_array_equal(found.gram, [[20.0, 0.0, 4.0], [0.0, 10.0, 5.0], [4.0, 5.0, 9.0]])
+
+
+@pytest.mark.parametrize(("moved", "loud"), [(False, 0.05), (False, 3.0), (True, 0.05)])
+def test_the_structured_repair_is_its_steps_one_after_another(
+    moved: bool, loud: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The spectral repair of all features weighs by kinds of pairs, and alone where noise is more than all rows."""
+    rng, scale = np.random.default_rng(12), CONSTRAINTS.row_norm or 1.0
+    law = gaussian(D, 2 * loud, loud, loud, 1.0).law()
+    rows = np.clip(rng.normal(0.2, 0.4, (80, D)), -1.0, 1.0)
+    rows[:, [6, 9]] = np.sign(rows[:, [6, 9]])
+    noisy = NoisySums(80.0, rows.sum(axis=0), rows.T @ rows, np.full(D, loud))
+    whole = np.cov(rng.normal(size=(200, D)).T)
+    seen: list[np.ndarray] = []
+    monkeypatch.setattr(structured_module, "possible_covariance", lambda estimate, _: seen.append(estimate))
+    mean, _ = structured_module.structured_moments(noisy, law, CONSTRAINTS, whole, rows_moved=moved)
+    variances = CellVariances.of(law, scale)
+    assert _without_fractions(noisy, law, variances, CONSTRAINTS, np.zeros(D), 1e-4).flags == (6, 9)
+    sums = noisy if moved else project(noisy, variances, CONSTRAINTS)
+    from_origin = sums.sum / 80
+    np.testing.assert_allclose(mean, possible_mean(_steadied(from_origin, sums, CONSTRAINTS), CONSTRAINTS))
+    levels = CompletedLevels.of(CONSTRAINTS, mean)
+    of_single = _spectral(sums, levels.single, mean, law, scale)
+    spread = levels.extended(sums.gram / 80 - np.outer(from_origin, from_origin))
+    of_cells = levels.extended_variances(
+        _cell_variances(sums, from_origin, variances, CONSTRAINTS, projected=not moved)
+    )
+    deviations = _deviations(np.diag(of_single), levels)
+    estimate, uncertainty = _shrunk_to_independence(spread, of_cells, of_single, deviations, levels)
+    noise = math.sqrt(law.energy) * scale**2
+    single = set(levels.single.tolist())
+    for i in range(D):
+        for j in range(D):
+            weight = 0.5 * len(single) / D
+            if i not in single and j not in single:
+                weight = 0.05
+            if i in single and j in single:
+                weight = max(weight, 1 - 80 / noise if noise > 80 else 0.0)
+            estimate[i, j] += weight * (whole[i, j] - estimate[i, j])
+    _make_margins_agree(estimate, uncertainty, levels)
+    np.testing.assert_allclose(seen[0], estimate, **EXACT)
+    assert (noise > 80) == (loud > 1)

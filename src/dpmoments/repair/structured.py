@@ -142,7 +142,7 @@ def _sums(
         weighted[outside] += weight[outside] * noisy.gram[outside, block.features].sum(axis=1)
         precision[outside] += weight[outside]
     with np.errstate(divide="ignore"):
-        variance = np.where(precision > 0.0, 1.0 / precision, np.inf)
+        variance = np.asarray(1.0 / precision)
     total = np.where(precision > 0.0, weighted / np.where(precision > 0.0, precision, 1.0), 0.0)
     for block in complete:
         levels = total[block.features]
@@ -573,7 +573,7 @@ def possible_second_moment(gram: FloatArray, count: float | None, constraints: C
     for block in constraints.blocks:
         counted[block.features] = True
     # Cell (i, j) of a counted j is the sum of u_i over the rows that j counts.
-    rows = np.where(counted, diagonal, 0.0)[None, :]
+    rows = diagonal[None, :]
     least = np.where(counted[None, :], _times(constraints.lower[:, None], rows), -np.inf)
     most = np.where(counted[None, :], _times(constraints.upper[:, None], rows), np.inf)
     least, most = np.maximum(least, least.T), np.minimum(most, most.T)
