@@ -1,7 +1,7 @@
 """
 Peak memory of releases of large files and wide tables, and what of it is libraries and results.
 
-``python -m benchmarks.speed.memory`` [--rows 10000000] [--columns 50] [--page]
+``python -m benchmarks.speed.memory`` [--rows 10000000] [--columns 50] [--only CSV] [--page]
 
 Tables are written batch by batch into a temporary folder (10⁷ rows of 50 numbers: 4 GB of Parquet, then 5 GB of CSV), and removed
 when they have been read. Every job runs once, in a process of its own: ``nothing`` imports what a release imports and reads a
@@ -135,11 +135,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--columns", type=int, default=50)
+    parser.add_argument("--only", default="", help="tables whose names have this in them")
     parser.add_argument("--page", action="store_true", help="write the table into docs/evidence/scale.md")
     options = parser.parse_args()
+    if options.page and options.only:
+        parser.error("the page is of all tables: leave out --only")
     found = {}
     with tempfile.TemporaryDirectory() as folder:
         for shape in shapes(options.rows, options.columns):
+            if options.only not in shape.name:
+                continue
             found[shape.name] = measure(shape, Path(folder))
             print(shape.name, *found[shape.name], file=sys.stderr, flush=True)
     print("\n".join(page_lines(found)))

@@ -11,7 +11,7 @@ which find the library compiled, as an installed one is. The first turn is not c
 not measured.
 
 Releases of an array are compared with ``X.T @ X`` just before (``benchmarks.speed.releases``), and filtered tables of Spark and
-Dask with a local pass over the same files just before (``benchmarks.speed.engines``; 10⁶ rows of 50 numbers).
+Dask with a local pass over the same files just before (``benchmarks.speed.engines``; 2·10⁶ rows of 50 numbers).
 
 ``--page`` writes the table, and what it was measured with, into docs/evidence/scale.md: eight minutes of a machine that does
 nothing else. Every row has a command of its own.
@@ -52,7 +52,7 @@ N_ROWS, N_FEATURES = 20_000, 500
 EPSILON = {"noise": 1.0, "between": 10.0, "clear": 1000.0}
 """Budgets by what they make of a release; ``between`` is for 100 numbers."""
 PREDICTED = 100
-ROWS_OF_ENGINES, COLUMNS_OF_ENGINES = 1_000_000, 50
+ROWS_OF_ENGINES, COLUMNS_OF_ENGINES = 2_000_000, 50
 COMMAND = "python -m benchmarks.speed.waits --only"
 CHILD = (sys.executable, "-W", "ignore")
 NARROW = "import numpy as np, dpmoments as dpm; x = np.random.default_rng(0).uniform(0, 1, (200, 6)); "
