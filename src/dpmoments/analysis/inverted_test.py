@@ -142,7 +142,8 @@ class Search:
         if entries is not None and len(entries) < len(b):
             slope, penalty = slope[entries], penalty[np.ix_(entries, entries)]
             system, change = np.take(system, entries, axis=1), np.take(change, entries, axis=1)
-        curvature = _squared(point.whitened(system - change))
+        carried = point.whitened(system - change)
+        curvature: FloatArray = carried.T @ carried  # NumPy computes half of it
         curvature -= penalty
         return slope, curvature
 
@@ -182,7 +183,7 @@ class Search:
         point = self.at(beyond)
         wanted = -point.whitened(self._system[:, held] @ beyond[held][:, None])[:, 0]
         part = point.whitened(np.take(self._system, free, axis=1))
-        square = _squared(part)
+        square = part.T @ part
         result = beyond.copy()
         solution = _solved(square, 1e-13 * float(np.trace(square)), part.T @ wanted)
         result[free] = np.linalg.lstsq(part, wanted, rcond=None)[0] if solution is None else solution
@@ -417,13 +418,6 @@ _USUAL_POWER = 0.6
 """Power of the penalty that Q grows with, until two are known."""
 _NEAR_ENOUGH = 1e-4
 """Relative distance from the limit at which the search for the nearest point ends."""
-
-
-def _squared(matrix: FloatArray) -> FloatArray:
-    """Return AᵀA at half the cost of the general product."""
-    # what is stored by rows is a matrix by columns, transposed
-    upper = scipy.linalg.blas.dsyrk(1.0, matrix.T, trans=0, lower=0)
-    return np.asarray(upper + np.triu(upper, 1).T)
 
 
 def _solved(matrix: FloatArray, damping: float, vector: FloatArray) -> FloatArray | None:
