@@ -274,12 +274,7 @@ class Description(Answer):
         noise = self.standard_deviation_noise
         return [
             Column("feature", self.feature_names, "feature", label=True),
-            Column(
-                "mean",
-                self.mean,
-                "mean",
-                self._as_dates(self._mean_cells(means), means, self.mean_is_noise),
-            ),
+            Column("mean", self.mean, "mean", self._as_dates(self._mean_cells(means), means, self.mean_is_noise)),
             Column("mean_noise", self.mean_noise, "± noise", self._with_units(self.mean_noise)),
             Column("mean_is_noise", self.mean_is_noise),
             Column(

@@ -165,8 +165,7 @@ class CoefficientErrors:
             return np.asarray(np.einsum("ph...,h->p...", variance + mean**2, priors) - middle**2)
 
         result = gaps[0] * spread(
-            constant + np.einsum("phj,hj->ph", of_class, means),
-            np.einsum("phj,jk,phk->ph", of_class, within, of_class),
+            constant + np.einsum("phj,hj->ph", of_class, means), np.einsum("phj,jk,phk->ph", of_class, within, of_class)
         )
         factor = 2.0 * about[:, None, 0, lead:] + of_class + np.einsum("pjk,hk->phj", lines, means)
         crossed = np.einsum("pjk,kj->pj", lines, within)[:, None]

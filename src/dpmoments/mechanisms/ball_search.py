@@ -418,12 +418,7 @@ class BallEvidence:
 
     @classmethod
     def measured(
-        cls,
-        distances: RowDistances,
-        privacy_filter: PrivacyFilter,
-        budget: BallBudget,
-        index: int,
-        farthest: float,
+        cls, distances: RowDistances, privacy_filter: PrivacyFilter, budget: BallBudget, index: int, farthest: float
     ) -> BallEvidence:
         """Return the evidence of the clipped excess; the rows are counted if it allows the ball."""
         radius = radius_at(index)
