@@ -846,7 +846,7 @@ CHECKS: list[tuple[Check, float, list[Fault]]] = [
         0.05,
         [
             Fault(discriminant.CoefficientErrors.privacy, "np.maximum(result, 0.0)", "0.2 * np.maximum(result, 0.0)"),
-            Fault(discriminant.CoefficientErrors.sampling, "apart) / n", "apart) / (9.0 * n)"),
+            Fault(discriminant.CoefficientErrors.sampling, "apart) / self", "apart) / 9.0 / self"),
         ],
     ),
     (
