@@ -8,7 +8,7 @@ import numpy as np
 
 import dpmoments as dpm
 from dpmoments.privacy.unit import Neighbors
-from dpmoments.rows.moments import Moments
+from dpmoments.rows.moments import ExactMoments
 from dpmoments.rows.rows import Rows
 
 __all__ = ["SummedOnce"]
@@ -23,9 +23,9 @@ class SummedOnce:
         self.schema = rows.schema
         self._moments = cache(rows.moments)
 
-    def moments(self, **lattice: int) -> Moments:
+    def moments(self, **lattice: int) -> ExactMoments:
         """The exact sums, on the lattice 2^−bits where ``bits`` is given."""
-        moments: Moments = self._moments(**lattice)
+        moments: ExactMoments = self._moments(**lattice)
         return moments
 
     @property

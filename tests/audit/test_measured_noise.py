@@ -15,7 +15,7 @@ from dpmoments.noise.models import NoiseModel
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.unit import Neighbors
-from dpmoments.rows.moments import Moments
+from dpmoments.rows.moments import ExactMoments
 
 RUNS = 300
 FAMILIES = {
@@ -26,7 +26,7 @@ FAMILIES = {
 }
 
 
-def runs_of(name: str) -> tuple[Plan, NoiseModel, Moments, list[NoisyMoments]]:
+def runs_of(name: str) -> tuple[Plan, NoiseModel, ExactMoments, list[NoisyMoments]]:
     """Moments of a table of two features, with noise of their mechanism."""
     rows = repeated_rows(np.array([[0.6, 0.0], [0.1, 0.7]]), Neighbors.ADD_REMOVE)
     plan = make_mechanism(name).plan(MomentShape(2, mean=True), FAMILIES[name], Neighbors.ADD_REMOVE)
@@ -37,12 +37,12 @@ def runs_of(name: str) -> tuple[Plan, NoiseModel, Moments, list[NoisyMoments]]:
 
 
 @pytest.fixture(scope="module", params=FAMILIES)
-def measured(request: pytest.FixtureRequest) -> tuple[str, NoiseModel, Moments, list[NoisyMoments]]:
+def measured(request: pytest.FixtureRequest) -> tuple[str, NoiseModel, ExactMoments, list[NoisyMoments]]:
     _, model, exact, runs = runs_of(request.param)
     return request.param, model, exact, runs
 
 
-def scaled(exact: Moments, runs: list[NoisyMoments], factor: float) -> list[NoisyMoments]:
+def scaled(exact: ExactMoments, runs: list[NoisyMoments], factor: float) -> list[NoisyMoments]:
     """The same runs with ``factor`` times their noise."""
     gram = np.asarray(exact.gram, dtype=float) * exact.scale**2
     own = np.asarray(exact.sum, dtype=float) * exact.scale
@@ -52,21 +52,23 @@ def scaled(exact: Moments, runs: list[NoisyMoments], factor: float) -> list[Nois
     ]
 
 
-def test_the_bound_is_below_the_rate_and_near_it(measured: tuple[str, NoiseModel, Moments, list[NoisyMoments]]) -> None:
+def test_the_bound_is_below_the_rate_and_near_it(
+    measured: tuple[str, NoiseModel, ExactMoments, list[NoisyMoments]],
+) -> None:
     name, model, exact, runs = measured
     bound = noise_rate_at_least(model, [(exact, runs)], 1e-3)
     assert bound is not None
     assert (0.8 if name == "matrix-laplace" else 0.87) < bound < 1.0
 
 
-def test_the_bound_follows_the_scale(measured: tuple[str, NoiseModel, Moments, list[NoisyMoments]]) -> None:
+def test_the_bound_follows_the_scale(measured: tuple[str, NoiseModel, ExactMoments, list[NoisyMoments]]) -> None:
     _, model, exact, runs = measured
     whole = noise_rate_at_least(model, [(exact, runs)], 1e-3)
     half = noise_rate_at_least(model, [(exact, scaled(exact, runs, 0.5))], 1e-3)
     assert half == pytest.approx(2.0 * whole, rel=1e-6)
 
 
-def test_the_bound_fails_as_often_as_stated(measured: tuple[str, NoiseModel, Moments, list[NoisyMoments]]) -> None:
+def test_the_bound_fails_as_often_as_stated(measured: tuple[str, NoiseModel, ExactMoments, list[NoisyMoments]]) -> None:
     name, model, exact, runs = measured
     bounds = [noise_rate_at_least(model, [(exact, [run])], 0.5) for run in runs]
     failed = sum(bound > 1.0 for bound in bounds if bound is not None) / RUNS
@@ -78,7 +80,7 @@ def test_the_bound_fails_as_often_as_stated(measured: tuple[str, NoiseModel, Mom
 
 
 def test_a_wrong_number_of_cells_is_noticed(
-    measured: tuple[str, NoiseModel, Moments, list[NoisyMoments]], monkeypatch: pytest.MonkeyPatch
+    measured: tuple[str, NoiseModel, ExactMoments, list[NoisyMoments]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, model, exact, runs = measured
     right = model.loss_dimension

@@ -1,6 +1,6 @@
 """One table of mechanisms × neighbors × budget kinds; `test_contract.py` runs every row.
 
-A new mechanism adds its rows here, and nothing else, to be held to the contract.
+A new mechanism adds its rows here; those of its noise stand in `test_noise_contract.py`.
 """
 
 from __future__ import annotations

@@ -420,7 +420,7 @@ PLANTED_IMPORTS = [
     ("dpmoments.repair.repair", "import dpmoments.rows", "see records"),
     ("dpmoments.repair.repair", "from dpmoments import rows", "see records"),
     ("dpmoments.repair.repair", "from ..rows import rows", "see records"),
-    ("dpmoments.analysis.regression", "def f():\n    from dpmoments.rows.moments import Moments", "see records"),
+    ("dpmoments.analysis.regression", "def f():\n    from dpmoments.rows.moments import ExactMoments", "see records"),
     ("dpmoments.releases.moment_release", "from dpmoments.rows.rows import Rows", "see records"),
     ("dpmoments.audit.verification", "from dpmoments.rows.rows import Rows", "see records"),
     ("dpmoments.planning.forecast", "from dpmoments.noise.matrices import wishart", "draw noise"),

@@ -51,7 +51,7 @@ from contracts.odd_rows import (
 from dpmoments import estimators
 from dpmoments.foundation.table_files import _COMPRESSIONS, CSV_DELIMITERS, ENGINES, FEATHER_ENDINGS, PARQUET_ENDINGS
 from dpmoments.foundation.text_format import TextFormat
-from dpmoments.rows.moments import Moments
+from dpmoments.rows.moments import ExactMoments
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.sources import opening
 from dpmoments.rows.sources.engine import _PACKAGES, EngineSource
@@ -83,7 +83,7 @@ class Stop:
     kind: type[Exception]
 
 
-Outcome = Moments | Stop
+Outcome = ExactMoments | Stop
 Ask = Callable[[Sequence[Row]], Outcome]
 
 
@@ -161,8 +161,8 @@ def with_rows(rows: Sequence[Row], odd: Sequence[Row], first: int) -> list[Row]:
     return [*found[0], *found[1]]
 
 
-def added(first: Outcome, *others: Outcome) -> Moments:
-    return reduce(Moments.merge, others, first)  # type: ignore[arg-type]
+def added(first: Outcome, *others: Outcome) -> ExactMoments:
+    return reduce(ExactMoments.merge, others, first)  # type: ignore[arg-type]
 
 
 @dataclass
@@ -211,7 +211,7 @@ def examine(ask: Ask, rule: str, odd: Sequence[OddRow], *, singly: bool, most: i
     if isinstance(base, Stop):
         report.faults.append(f"an ordinary table is refused: {base.kind.__name__}")
         return report
-    alone: list[tuple[OddRow, Moments]] = []
+    alone: list[tuple[OddRow, ExactMoments]] = []
     for number, one in enumerate(odd):
         if report.applicable == most:
             break
@@ -225,7 +225,7 @@ def examine(ask: Ask, rule: str, odd: Sequence[OddRow], *, singly: bool, most: i
         report.applicable += 1
         if isinstance(outcome, CrashError):
             report.faults.append(f"{one}: alone, {outcome}")
-        elif isinstance(outcome, Moments):
+        elif isinstance(outcome, ExactMoments):
             alone.append((one, outcome))
         elif rule != "error":
             report.faults.append(f"{one}: refused, {outcome.kind.__name__}")
@@ -255,11 +255,11 @@ def shown(outcome: Outcome | str) -> str:
 
 
 def interference(
-    ask: Ask, rows: Sequence[Row], base: Moments, together: Sequence[tuple[OddRow, Moments]], place: int
+    ask: Ask, rows: Sequence[Row], base: ExactMoments, together: Sequence[tuple[OddRow, ExactMoments]], place: int
 ) -> list[str]:
     """Which of some odd rows change how other rows are read, or are read otherwise among them."""
     told = tried(ask, with_rows(rows, [one.row for one, _ in together], place))
-    if isinstance(told, Moments) and told == added(base, *(moments for _, moments in together)):
+    if isinstance(told, ExactMoments) and told == added(base, *(moments for _, moments in together)):
         return []
     if len(together) == 1:
         where = ("first", "in the middle", "last")[place % 3]
@@ -313,7 +313,7 @@ def test_an_ordinary_table_is_the_same_by_every_entrance(name: str, tmp_path: Pa
 
 
 @cache
-def usual_moments(read_by: dpm.Schema) -> list[Moments]:
+def usual_moments(read_by: dpm.Schema) -> list[ExactMoments]:
     """Of the ordinary table in Arrow's types, and with days in place of times."""
     usual = pa.table({name: [row[name] for row in table(gaps=False)] for name in COLUMNS})
     of_days = usual.set_column(usual.column_names.index("day"), "day", usual["day"].cast(pa.date32()))
@@ -381,7 +381,7 @@ def examine_units(ask: Ask, rule: str, odd: Sequence[OddRow], ids: str = "cells"
             if told != alone:
                 report.faults.append(f"{one}: refused alone, and not with others: {shown(told)}")
             continue
-        if not isinstance(alone, Moments) or not isinstance(told, Moments):
+        if not isinstance(alone, ExactMoments) or not isinstance(told, ExactMoments):
             report.faults.append(f"{one}: alone, {shown(alone)}; with others, {shown(told)}")
             continue
         own = [row for row in rows if unit_of(row, ids) == unit]
@@ -389,7 +389,7 @@ def examine_units(ask: Ask, rule: str, odd: Sequence[OddRow], ids: str = "cells"
         if one.column == "person" and unit is None and alone.count:
             report.faults.append(f"{one}: counts, and is nobody's")
         apart = [tried(ask, part) for part in (others, [*own, one.row])] if own else [base, alone]
-        if not all(isinstance(part, Moments) for part in apart) or told != added(*apart):
+        if not all(isinstance(part, ExactMoments) for part in apart) or told != added(*apart):
             report.faults.append(f"{one}: changes the rows of other people that count")
     return report
 
@@ -424,7 +424,7 @@ def test_the_rows_of_a_unit_depend_on_its_own_rows(name: str, rule: str, every: 
 class AuditedRelease(BaseException):
     """Carries exact moments out of a fit, before noise is drawn."""
 
-    def __init__(self, moments: Moments) -> None:
+    def __init__(self, moments: ExactMoments) -> None:
         super().__init__()
         self.moments = moments
 
@@ -494,7 +494,7 @@ def examine_alike(name: str, entrances: dict[str, Entrance], rule: str, folder: 
     ask, by_itself = asked(entrance, rule, folder / "engine"), asked(like, rule, folder / "local")
     report = Report()
     rows, base = ordinary(by_itself, rule)
-    alone: list[tuple[OddRow, Moments]] = []
+    alone: list[tuple[OddRow, ExactMoments]] = []
     refused: list[OddRow] = []
     some = SOME_ODD_ROWS if entrances is LOCAL else SOME_ON_AN_ENGINE
     for one in spread(odd_rows_of(entrance.like or "arrow"), turn_of(name, entrances, rule), some):
@@ -512,7 +512,7 @@ def examine_alike(name: str, entrances: dict[str, Entrance], rule: str, folder: 
             report.not_applicable += 1
             continue
         report.applicable += 1
-        if isinstance(outcome, Moments) and not (entrance.own_reader and rule == "error"):
+        if isinstance(outcome, ExactMoments) and not (entrance.own_reader and rule == "error"):
             alone.append((one, outcome))
         elif rule == "error":
             refused.append(one)
@@ -523,7 +523,7 @@ def examine_alike(name: str, entrances: dict[str, Entrance], rule: str, folder: 
     if entrance.own_reader:
         base, without = tried(ask, rows), tried(ask, [one.row for one, _ in alone])
         told = tried(ask, with_rows(rows, [one.row for one, _ in alone], 0))
-        if not all(isinstance(part, Moments) for part in (base, without, told)) or added(base, without) != told:
+        if not all(isinstance(part, ExactMoments) for part in (base, without, told)) or added(base, without) != told:
             report.faults.append(f"alone {shown(without)}, with others {shown(told)}")
         return report
     step = ODD_ROWS_AT_A_TIME if entrances is LOCAL else len(alone) or 1
@@ -556,11 +556,16 @@ def alone_at(name: str, one: OddRow, rule: str, folder: Path) -> Outcome | str |
 
 
 def by_halves(
-    ask: Ask, rows: Sequence[Row], base: Outcome, together: Sequence[tuple[OddRow, Moments]], first: int, most: int = 4
+    ask: Ask,
+    rows: Sequence[Row],
+    base: Outcome,
+    together: Sequence[tuple[OddRow, ExactMoments]],
+    first: int,
+    most: int = 4,
 ) -> list[str]:
     """A few of the odd rows that change how others are read, in as few passes as find them."""
     told = tried(ask, with_rows(rows, [one.row for one, _ in together], first))
-    if isinstance(told, Moments) and told == added(base, *(moments for _, moments in together)):
+    if isinstance(told, ExactMoments) and told == added(base, *(moments for _, moments in together)):
         return []
     if len(together) <= 1:
         return [f"{[one for one, _ in together]}: {shown(told)}"]
@@ -584,7 +589,7 @@ def examine_units_together(name: str, engine: dict[str, Entrance], rule: str, fo
             outcome = tried_unless_not_held(by_itself, [one.row])
         except NotHeldError:
             continue
-        if isinstance(outcome, Moments):
+        if isinstance(outcome, ExactMoments):
             odd.append(one)
         elif rule != "error":
             return [f"{one}: {shown(outcome)}"]

@@ -89,7 +89,7 @@ def test_the_known_limits_list_every_mechanism_under_its_arithmetic() -> None:
         if name == "adaptive-ball":  # which has that of its last step
             assert found == {"exact-lattice", "lattice-rounded"} >= {arithmetic}
         elif name != "auto":  # which has that of the mechanism it takes
-            assert found == {arithmetic}, name
+            assert found == {arithmetic}, f"docs/known-limits.md must name {name} under {arithmetic}"
 
 
 # The whole job, replayed -----------------------------------------------------------------------------------------------------

@@ -564,8 +564,10 @@ CENTERED = CenteredLevelsModel(
     sum_variance=12 / RATE**2, count_variance=96 / RATE**2, rate=RATE,
     center=np.array([0.25, 0.25, 0.0, 0.125]), block_sizes=np.array([2.0, 2.0, 0.0, 0.0]),
 )  # fmt: skip
+CENTERED_GAUSSIAN = replace(CENTERED, family="gaussian", rate=None)
 EVERY: list[NoiseModel] = [
     CENTERED,
+    CENTERED_GAUSSIAN,
     *ADDITIVE.values(),
     *MODELS.values(),
     BASIS,
@@ -647,6 +649,7 @@ def test_files_keep_every_bit_and_refuse_forgeries(model: NoiseModel) -> None:
         (CENTERED, {"center": [2.0, 0.0, 0.0, 0.0]}),
         (CENTERED, {"sum_variance": None}),
         (CENTERED, {"name": "centered-levels-wishart"}),
+        (CENTERED_GAUSSIAN, {"off_diagonal_variance": 1.0}),  # unequal noise does not survive the projection
         (MODELS["wishart"], {"degrees": 3.0}),
         (MODELS["inverse normal"], {"smallest_eigenvalue": 0.0}),
         (MODELS["last step"], {"sum_scale": 0.0}),

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from dpmoments.rows import kernel
 from dpmoments.rows.kernel import exact_moments
 from dpmoments.rows.lattice import Lattice
-from dpmoments.rows.moments import Moments, add_limbs, split_limbs
+from dpmoments.rows.moments import ExactMoments, add_limbs, split_limbs
 from references.reference_lattice import reference_lattice_row, reference_sums
 from support.drawn_tables import drawn_table
 from support.examples import examples
@@ -33,7 +33,7 @@ from support.said import refused
 FloatArray = NDArray[np.float64]
 
 
-def values_of(moments: Moments) -> tuple[Any, ...]:
+def values_of(moments: ExactMoments) -> tuple[Any, ...]:
     return moments.count, moments.dropped, moments.sum.tolist(), moments.gram.tolist()
 
 
@@ -197,7 +197,7 @@ def test_merging_with_itself_to_2_to_the_50_rows_and_beyond() -> None:
         assert values_of(moments) == (count, 0, total, gram)
     assert moments.gram.dtype == object
     with pytest.raises(OverflowError):
-        reduce(Moments.merge, [moments] * 4)
+        reduce(ExactMoments.merge, [moments] * 4)
 
 
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=6), st.integers(0, 50))
@@ -216,11 +216,11 @@ def test_limbs_add_like_python_integers(integers: list[int], doublings: int) -> 
 def test_int64_wherever_it_fits(integer: int) -> None:
     limbs = np.zeros((2, 2, 1), dtype=np.int64)
     limbs[:, 1] = split_limbs(np.array([integer]))
-    fits = Moments(1, 0, 0, 20, 1.0, limbs)
+    fits = ExactMoments(1, 0, 0, 20, 1.0, limbs)
     assert fits.gram.dtype == np.int64
     assert fits.gram.tolist() == [[integer]]
     for step in (1, -1):
-        beyond = Moments(1, 0, 0, 20, 1.0, add_limbs(limbs, split_limbs(np.full((2, 1), step))))
+        beyond = ExactMoments(1, 0, 0, 20, 1.0, add_limbs(limbs, split_limbs(np.full((2, 1), step))))
         fits_still = -(2**63) <= integer + step < 2**63
         assert beyond.gram.tolist() == [[integer + step]]
         assert (beyond.gram.dtype == np.int64) == fits_still
@@ -230,8 +230,8 @@ def test_merge_is_a_commutative_monoid() -> None:
     rows = table_of_many_kinds(300, 4)
     parts = [exact_moments([part], 4, missing="drop") for part in np.array_split(rows, 3)]
     whole = exact_moments([rows], 4, missing="drop")
-    empty = Moments.empty(4, bits=20, radius=1.0)
-    assert reduce(Moments.merge, parts) == reduce(Moments.merge, parts[::-1]) == whole
+    empty = ExactMoments.empty(4, bits=20, radius=1.0)
+    assert reduce(ExactMoments.merge, parts) == reduce(ExactMoments.merge, parts[::-1]) == whole
     assert parts[0] + (parts[1] + parts[2]) == (parts[0] + parts[1]) + parts[2] == whole
     assert empty + whole == whole + empty == whole
     assert whole != parts[0]
@@ -241,11 +241,11 @@ def test_merge_is_a_commutative_monoid() -> None:
 
 
 def test_moments_refuse_what_does_not_match() -> None:
-    one = Moments.empty(2, bits=20, radius=1.0)
+    one = ExactMoments.empty(2, bits=20, radius=1.0)
     others = (
-        Moments.empty(3, bits=20, radius=1.0),
-        Moments.empty(2, bits=19, radius=1.0),
-        Moments.empty(2, bits=20, radius=2.0),
+        ExactMoments.empty(3, bits=20, radius=1.0),
+        ExactMoments.empty(2, bits=19, radius=1.0),
+        ExactMoments.empty(2, bits=20, radius=2.0),
     )
     for other in others:
         with refused("moments-on-other-lattice"):
@@ -253,11 +253,11 @@ def test_moments_refuse_what_does_not_match() -> None:
     with pytest.raises(TypeError):
         one + 1  # type: ignore[operator]
     with refused("moments-limbs"):
-        Moments(0, 0, 0, 20, 1.0, np.zeros((2, 2, 2), dtype=np.int64))
+        ExactMoments(0, 0, 0, 20, 1.0, np.zeros((2, 2, 2), dtype=np.int64))
     with refused("moments-counts"):
-        Moments(0, 1, 0, 20, 1.0, np.zeros((2, 2, 1), dtype=np.int64))
+        ExactMoments(0, 1, 0, 20, 1.0, np.zeros((2, 2, 1), dtype=np.int64))
     with refused("lattice-bits"):
-        Moments.empty(2, bits=40, radius=1.0)
+        ExactMoments.empty(2, bits=40, radius=1.0)
 
 
 def test_moments_are_immutable_and_show_no_value() -> None:

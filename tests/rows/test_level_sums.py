@@ -22,7 +22,7 @@ from dpmoments.rows.encode import encode_columns
 from dpmoments.rows.kernel import MomentSummary
 from dpmoments.rows.lattice import Lattice
 from dpmoments.rows.level_sums import LevelLayout, _longest_row, _scaled_limbs, counting_levels
-from dpmoments.rows.moments import Moments
+from dpmoments.rows.moments import ExactMoments
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.sources.engine import PartitionJob, Reading, _Summarized
 from dpmoments.rows.sources.local import LocalSource
@@ -44,7 +44,7 @@ WIDE = Schema(
 """Of the table of :mod:`table_forms`; wide enough that levels are counted."""
 
 
-def dense(source: LocalSource[Any], summary: MomentSummary) -> Moments:
+def dense(source: LocalSource[Any], summary: MomentSummary) -> ExactMoments:
     """The moments of encoded rows, one feature for every level."""
     return summarize_in_threads(summary, source.parts(), source.encode, 1)
 
@@ -201,7 +201,7 @@ def test_the_choice_is_the_schemas() -> None:
 
 
 @pytest.fixture(scope="module")
-def expected() -> Moments:
+def expected() -> ExactMoments:
     found = reference_moments(TABLE, WIDE)
     assert counting_levels(MomentSummary(WIDE.n_features, missing="drop"), WIDE, LevelLayout.of(WIDE, mean=True))
     return found
@@ -216,7 +216,7 @@ EVERYWHERE = (
 
 @pytest.mark.parametrize("form", EVERYWHERE)
 def test_every_source_counts_levels(
-    form: str, expected: Moments, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    form: str, expected: ExactMoments, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = Rows.of(FORMS[form]() if form in FORMS else FILES[form](tmp_path), WIDE, neighbors="replace_one")
     count = rows.count()
@@ -230,7 +230,7 @@ def jobs() -> Iterator[pa.Table]:
         yield TABLE.slice(start, stop - start)
 
 
-def test_workers_of_engines_count_levels(expected: Moments, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_of_engines_count_levels(expected: ExactMoments, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a worker of Dask or Spark does, sent there and back."""
     monkeypatch.setattr(LocalSource, "encode", None)
     summary = MomentSummary(WIDE.n_features, missing="drop")
@@ -240,7 +240,7 @@ def test_workers_of_engines_count_levels(expected: Moments, monkeypatch: pytest.
     assert job.merged(outcomes).result == expected
 
 
-def test_a_frame_of_dask_has_the_same_bits(expected: Moments) -> None:
+def test_a_frame_of_dask_has_the_same_bits(expected: ExactMoments) -> None:
     dask = pytest.importorskip("dask", reason="Dask is not installed: pip install 'dpmoments[dask]'")
     frames = pytest.importorskip("dask.dataframe", reason="Dask is not installed: pip install 'dpmoments[dask]'")
     with dask.config.set(scheduler="synchronous"):
@@ -284,7 +284,7 @@ def test_a_dense_summary_of_a_wide_schema_takes_few_rows_at_a_time(monkeypatch: 
     assert found == about(rows, center)
 
 
-def about(rows: np.ndarray, center: np.ndarray) -> Moments:
+def about(rows: np.ndarray, center: np.ndarray) -> ExactMoments:
     summary = MomentSummary(rows.shape[1], center=center, missing="drop")
     running = summary.start()
     summary.add(running, rows)

@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 import dpmoments as dpm
 from dpmoments.rows import compiled, kernel
 from dpmoments.rows.kernel import MomentSummary
-from dpmoments.rows.moments import Moments
+from dpmoments.rows.moments import ExactMoments
 from dpmoments.rows.rows import Rows
 from dpmoments.schema.schema import Schema
 from support.examples import examples
 from support.said import refused
 
 
-def moments(data: Any, schema: Schema, *, in_machine_code: bool, **options: Any) -> Moments:
+def moments(data: Any, schema: Schema, *, in_machine_code: bool, **options: Any) -> ExactMoments:
     """Exact moments of a table, encoded on one of the two paths, which is checked to have been taken."""
     used: list[bool] = []
     encode = compiled.CompiledNumbers.add

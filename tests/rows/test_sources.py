@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 import dpmoments as dpm
 from dpmoments.cells.objects import ColumnTable
 from dpmoments.rows.kernel import exact_moments
-from dpmoments.rows.moments import Moments
+from dpmoments.rows.moments import ExactMoments
 from dpmoments.rows.rows import Rows
 from dpmoments.schema import Coordinate, Schema
 from support.encoded_blocks import encoded_blocks
@@ -303,7 +303,7 @@ def test_any_order_and_partition_of_any_table(table: pa.Table, data: st.DataObje
     shuffled = table.take(pa.array(order, pa.int64()))
     pieces = [shuffled.slice(a, b - a) for a, b in zip([0, *cuts], [*cuts, len(table)], strict=True)]
     parts = [Rows.of(piece, SCHEMA, neighbors="replace_one").moments() for piece in pieces]
-    assert reduce(Moments.merge, parts) == expected
+    assert reduce(ExactMoments.merge, parts) == expected
     assert Rows.of(pa.concat_tables(pieces), SCHEMA, neighbors="replace_one").moments() == expected
     frames = (shuffled.to_pandas(), pl.from_arrow(shuffled), shuffled.to_pandas(types_mapper=pd.ArrowDtype))
     for frame in frames:
@@ -372,7 +372,7 @@ EMPTY: dict[str, Callable[[Path], Any]] = {
 @pytest.mark.parametrize("name", EMPTY)
 def test_an_empty_table_is_a_table_where_n_is_private(name: str, tmp_path: Path) -> None:
     empty = EMPTY[name](tmp_path)
-    assert Rows.of(empty, SCHEMA, neighbors="replace_one").moments() == Moments.empty(
+    assert Rows.of(empty, SCHEMA, neighbors="replace_one").moments() == ExactMoments.empty(
         SCHEMA.n_features, bits=20, radius=1.0
     )
     for mean in (True, False):

@@ -21,7 +21,7 @@ from dpmoments.noise.entropy import insecure_generator
 from dpmoments.rows import kernel
 from dpmoments.rows.histogram import Histogram, HistogramSummary, RowCount
 from dpmoments.rows.kernel import MomentSummary, RunningMoments
-from dpmoments.rows.moments import Moments
+from dpmoments.rows.moments import ExactMoments
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.summary import Summary
 from dpmoments.rows.threads import summarize_in_threads
@@ -59,7 +59,7 @@ def short_steps() -> Iterator[None]:
 
 
 def plain(result: Any) -> Any:
-    if isinstance(result, Moments):
+    if isinstance(result, ExactMoments):
         return (result.count, result.dropped, result.clipped, result.limbs.tobytes())
     return (result.counts.tolist(), result.below, result.above) if isinstance(result, Histogram) else result
 

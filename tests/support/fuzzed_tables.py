@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 
 import dpmoments as dpm
 from dpmoments.rows import level_sums
-from dpmoments.rows.moments import Moments
+from dpmoments.rows.moments import ExactMoments
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.sources import arrow, memory, text
 from dpmoments.schema import Schema
@@ -90,7 +90,7 @@ class OneRefusal(Fault):
 # What a table comes to ------------------------------------------------------------------------------------------------------
 
 
-def outcome(data: Any, schema: Schema, mean: bool, neighbors: str, threads: int) -> Moments | str:
+def outcome(data: Any, schema: Schema, mean: bool, neighbors: str, threads: int) -> ExactMoments | str:
     """Exact moments, or the kind of refusal. Raise Fault where a refusal quotes a cell or is none."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -26,7 +26,7 @@ import pytest
 import dpmoments as dpm
 from dpmoments.cells.objects import ColumnTable, declared_column
 from dpmoments.rows.kernel import exact_moments
-from dpmoments.rows.moments import Moments
+from dpmoments.rows.moments import ExactMoments
 from dpmoments.schema import Schema
 
 N_ROWS = 400
@@ -112,7 +112,7 @@ def reference_rows(table: pa.Table, schema: Schema, *, mean: bool = True) -> tup
     return np.array(encoded).reshape(len(encoded), schema.n_features), np.array(dropped, dtype=bool)
 
 
-def reference_moments(table: pa.Table, schema: Schema = SCHEMA) -> Moments:
+def reference_moments(table: pa.Table, schema: Schema = SCHEMA) -> ExactMoments:
     rows, dropped = reference_rows(table, schema)
     rows[dropped] = np.nan
     return exact_moments([rows], schema.n_features, missing="drop", threads=1).without_dropped()

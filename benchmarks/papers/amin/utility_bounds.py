@@ -30,7 +30,7 @@ from dpmoments.papers.mechanisms.iterative_eigenvectors import IterativeEigenvec
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.unit import Neighbors
-from dpmoments.rows.moments import Moments
+from dpmoments.rows.moments import ExactMoments
 from dpmoments.rows.rows import Rows
 
 PAGE = EVIDENCE / "utility-bounds-eigenvectors.md"
@@ -59,16 +59,16 @@ FEW_RUNS = {"private-preconditioning": 3}
 class SummedOnce(Rows):
     """The same rows; sums that no step transforms are made once a lattice."""
 
-    def moments(self, center: Any = None, linear: Any = None, radius: float = 1.0, *, bits: int = 20) -> Moments:
+    def moments(self, center: Any = None, linear: Any = None, radius: float = 1.0, *, bits: int = 20) -> ExactMoments:
         if center is not None or linear is not None or radius != 1.0:
             return super().moments(center, linear, radius, bits=bits)
         return self._plain(bits)
 
     @cached_property
-    def _kept(self) -> dict[int, Moments]:
+    def _kept(self) -> dict[int, ExactMoments]:
         return {}
 
-    def _plain(self, bits: int) -> Moments:
+    def _plain(self, bits: int) -> ExactMoments:
         if bits not in self._kept:
             self._kept[bits] = super().moments(bits=bits)
         return self._kept[bits]

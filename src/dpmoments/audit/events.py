@@ -20,7 +20,7 @@ from dpmoments.messages.message import Message
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit, SelectionKey
 from dpmoments.rows.kernel import MomentSummary
-from dpmoments.rows.moments import Moments
+from dpmoments.rows.moments import ExactMoments
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.summary import Summary
 from dpmoments.rows.threads import single_threaded_blas
@@ -282,7 +282,7 @@ class RepeatedRows(Rows):
     Moments about a center or in a linear map depend on earlier noise and are computed every time.
     """
 
-    remembered: dict[tuple[float, int], Moments] = field(default_factory=dict, repr=False)
+    remembered: dict[tuple[float, int], ExactMoments] = field(default_factory=dict, repr=False)
     passes: list[int] = field(default_factory=lambda: [0], repr=False)
 
     def summarize(self, summary: Summary[Running, Result]) -> Result:

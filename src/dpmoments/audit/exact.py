@@ -17,14 +17,14 @@ from dpmoments.noise.sphere import envelope_parameter
 from dpmoments.papers.mechanisms.iterative_eigenvectors import IterativeEigenvectorsPlan
 from dpmoments.papers.mechanisms.spectral import temperature
 from dpmoments.privacy.curves import gaussian_epsilon, zcdp_epsilon
-from dpmoments.rows.moments import Moments
+from dpmoments.rows.moments import ExactMoments
 
 _ORDERS = 1.0 + np.geomspace(1e-3, 1e3, 121)
 """Rényi orders to try; the supremum over all orders is larger by less than a thousandth."""
 
 
 def noise_epsilon(
-    model: NoiseModel, first: Moments, second: Moments, delta: float, *, rate: float = 1.0
+    model: NoiseModel, first: ExactMoments, second: ExactMoments, delta: float, *, rate: float = 1.0
 ) -> float | None:
     """Return the smallest ε of (ε, δ) between two tables under additive noise.
 
@@ -43,7 +43,7 @@ NoisyMoments = tuple[FloatArray, FloatArray | None, float]
 
 
 def noise_rate_at_least(
-    model: NoiseModel, samples: Sequence[tuple[Moments, Sequence[NoisyMoments]]], failure: float
+    model: NoiseModel, samples: Sequence[tuple[ExactMoments, Sequence[NoisyMoments]]], failure: float
 ) -> float | None:
     """Return a lower confidence bound on the rate of additive noise."""
     # It is in units of the stated rate. `samples` has the exact moments of a table with the noisy moments of runs on
@@ -66,11 +66,11 @@ def noise_rate_at_least(
     return math.sqrt(rate) if is_gaussian else rate
 
 
-def _gram(moments: Moments) -> FloatArray:
+def _gram(moments: ExactMoments) -> FloatArray:
     return np.asarray(moments.gram, dtype=np.float64) * moments.scale**2
 
 
-def _sum(moments: Moments) -> FloatArray:
+def _sum(moments: ExactMoments) -> FloatArray:
     return np.asarray(moments.sum, dtype=np.float64) * moments.scale
 
 
@@ -153,7 +153,7 @@ def stated_temperature(plan: Plan) -> float | None:
 
 
 def one_direction_epsilon(
-    plan: Plan, first: Moments, second: Moments, delta: float, *, strength: float | None = None
+    plan: Plan, first: ExactMoments, second: ExactMoments, delta: float, *, strength: float | None = None
 ) -> float | None:
     """Return the exact loss between two tables of everything that a run draws.
 

@@ -46,7 +46,7 @@ The check of the count uses only its share, since lattice noise follows the quan
 _ROUNDING = 1e-9
 """Relative differences attributed to rounding."""
 
-Released = TypeVar("Released", MomentRelease, MeanRelease, CountsRelease)
+OneRelease = TypeVar("OneRelease", MomentRelease, MeanRelease, CountsRelease)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ def _parallel(groups: GroupReleases) -> Check:
     )
 
 
-def _made(check: Callable[[Released], Check], release: Released) -> Check:
+def _made(check: Callable[[OneRelease], Check], release: OneRelease) -> Check:
     """Run one check; it fails if it cannot be run."""
     try:
         return in_floating_point(check)(release)

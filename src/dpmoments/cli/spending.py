@@ -40,7 +40,7 @@ NoLedger = Annotated[
     ),
 ]
 
-Released = TypeVar("Released", MomentRelease, MeanRelease, CountsRelease, GroupReleases)
+OneRelease = TypeVar("OneRelease", MomentRelease, MeanRelease, CountsRelease, GroupReleases)
 
 
 @options_of(
@@ -167,7 +167,7 @@ def _ask(options: dict[str, Any], *, yes: bool, no_ledger: bool) -> None:
         options["progress"] = sys.stderr.isatty()
 
 
-def _kept(options: dict[str, Any], make: Callable[[], Released]) -> Released:
+def _kept(options: dict[str, Any], make: Callable[[], OneRelease]) -> OneRelease:
     """Return the release; if its file cannot be written after all, save it elsewhere."""
     output = options["output"]
     try:

@@ -39,7 +39,7 @@ from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.unit import Neighbors
-from dpmoments.rows.moments import Moments
+from dpmoments.rows.moments import ExactMoments
 from dpmoments.rows.rows import Rows
 from dpmoments.schema.encoding import farthest_distance
 
@@ -271,7 +271,7 @@ class AdaptiveBallPlan(Plan):
         return BallEvidence.rules(diagnostics)
 
     def _at_the_bounds(
-        self, moments: Moments, privacy_filter: PrivacyFilter, reason: str, **said: tuple[Message, ...]
+        self, moments: ExactMoments, privacy_filter: PrivacyFilter, reason: str, **said: tuple[Message, ...]
     ) -> RunResult:
         plan = self.last_step(privacy_filter.left.as_budget)
         diagnostics = {"public_bounds": reason, **said}

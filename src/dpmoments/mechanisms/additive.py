@@ -27,7 +27,7 @@ from dpmoments.noise.models import AdditiveModel, CenteredLevelsModel
 from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.unit import Neighbors
-from dpmoments.rows.moments import Moments
+from dpmoments.rows.moments import ExactMoments
 from dpmoments.rows.rows import Rows
 
 _FINEST_BITS = 20
@@ -170,7 +170,7 @@ class AdditivePlan(Plan):
         self.check_rows(rows)
         return self.released(rows.moments(bits=self.bits), privacy_filter)
 
-    def released(self, moments: Moments, privacy_filter: PrivacyFilter) -> RunResult:
+    def released(self, moments: ExactMoments, privacy_filter: PrivacyFilter) -> RunResult:
         """Release moments of rows of norm at most 1, in units of their radius, with noise."""
         what = "count-sum-gram" if self.augmentation else "gram"
         if self.levels is not None:
@@ -244,7 +244,7 @@ def taken_apart(
     )
 
 
-def augmented_gram(moments: Moments, augmentation: float, *, count: bool = True) -> IntegerArray:
+def augmented_gram(moments: ExactMoments, augmentation: float, *, count: bool = True) -> IntegerArray:
     """Return Σ z zᵀ for z = (w, x) in exact integers."""
     # The shape is (d, d) if w is 0. Without `count` the entry w²n is 0.
     if not augmentation:

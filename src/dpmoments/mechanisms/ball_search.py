@@ -35,7 +35,7 @@ from dpmoments.privacy.sensitivity import (
 )
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.kernel import transformed_norms
-from dpmoments.rows.moments import Moments
+from dpmoments.rows.moments import ExactMoments
 from dpmoments.rows.rows import Rows
 
 # Division of the budget, step by step, by the noisy number of rows so far.
@@ -233,7 +233,7 @@ class _DistanceFromCenter:
 
 
 def noisy_center(
-    moments: Moments,
+    moments: ExactMoments,
     privacy_filter: PrivacyFilter,
     budget: BallBudget,
     share: float,

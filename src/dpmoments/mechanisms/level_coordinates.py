@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpmoments.foundation.arrays import FloatArray, IntegerArray
-from dpmoments.rows.moments import Moments
+from dpmoments.rows.moments import ExactMoments
 from dpmoments.schema.constraints import Constraints, LevelBlock
 from dpmoments.schema.encoding import LATTICE
 from dpmoments.schema.schema import Schema
@@ -126,7 +126,7 @@ class LevelCoordinates:
         assert (first, last) == (self.n_coordinates, len(self.steps))
         return result
 
-    def augmented_gram(self, moments: Moments, augmentation: float) -> IntegerArray:
+    def augmented_gram(self, moments: ExactMoments, augmentation: float) -> IntegerArray:
         """Compute exact Σ z zᵀ, z = (w, coordinates), from the moments about 0."""
         # In units of 2^(−2·bits); bits must be 16 or more.
         d, constant = len(self.steps), round(augmentation * 2**moments.bits)

@@ -22,7 +22,7 @@ from dpmoments.messages.message import Message
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.histogram import Histogram, RowStatistic
-from dpmoments.rows.moments import LIMB_BITS, Moments
+from dpmoments.rows.moments import LIMB_BITS, ExactMoments
 from dpmoments.rows.rows import Rows
 from dpmoments.schema.schema import Schema
 
@@ -94,7 +94,7 @@ class _AssumedRows(Rows):
 
     def moments(
         self, center: FloatArray | None = None, linear: FloatArray | None = None, radius: float = 1.0, *, bits: int = 20
-    ) -> Moments:
+    ) -> ExactMoments:
         if self.gram is not None:
             d = self.n_features
             mapped = np.eye(d) if linear is None else linear
@@ -113,14 +113,14 @@ class _AssumedRows(Rows):
             result, count=self.size, clipped=result.clipped * self.size // self.n_distinct, limbs=_limbs(cells)
         )
 
-    def _of_stated(self, total: FloatArray, gram: FloatArray, bits: int, radius: float) -> Moments:
+    def _of_stated(self, total: FloatArray, gram: FloatArray, bits: int, radius: float) -> ExactMoments:
         """Return the moments, in units of the radius, on the lattice."""
         k = len(total)
         cells = np.zeros((k + 1, k), dtype=object)
         cells[0] = [round(math.ldexp(value, bits)) for value in total.tolist()]
         for i, j in zip(*np.nonzero(gram), strict=True):
             cells[i + 1, j] = round(math.ldexp(float(gram[i, j]), 2 * bits))
-        return replace(Moments.empty(k, bits=bits, radius=radius), count=self.size, limbs=_limbs(cells))
+        return replace(ExactMoments.empty(k, bits=bits, radius=radius), count=self.size, limbs=_limbs(cells))
 
     def histogram(self, statistic: RowStatistic, edges: Iterable[float]) -> Histogram:
         result = super().histogram(statistic, edges)
@@ -190,7 +190,7 @@ def _first_primes(how_many: int) -> FloatArray:
 
 
 def _limbs(cells: IntegerArray) -> Any:
-    """Return Python integers as the two limbs of :class:`Moments`."""
+    """Return Python integers as the two limbs of :class:`ExactMoments`."""
     return np.stack([cells >> LIMB_BITS, cells & ((1 << LIMB_BITS) - 1)]).astype(np.int64)
 
 

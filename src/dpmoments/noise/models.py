@@ -339,6 +339,9 @@ class AdditiveModel(WithOwnCount):
         assert self.rate is not None
         check_positive("rate", self.rate)
         check_not_negative("diagonal_variance", self.diagonal_variance * self.rate * self.rate)
+        self._require_rotation_invariance()
+
+    def _require_rotation_invariance(self) -> None:
         twice = math.isclose(self.diagonal_variance, 2.0 * self.off_diagonal_variance, rel_tol=_ROUNDING)
         _require(twice, "diagonal_variance", "twice-off-diagonal")
 
@@ -476,6 +479,7 @@ class CenteredLevelsModel(AdditiveModel):
     def __post_init__(self) -> None:
         super().__post_init__()
         _require(self.family in _CENTERED_FAMILIES, "family", "symmetric-family")
+        self._require_rotation_invariance()
         _require(self.sum_variance is not None, "sum_variance", "given-for-center")
         _require(self.count_variance is not None, "count_variance", "given-for-center")
         _require((np.abs(self.center) <= 1.0).all(), "center", "in-unit-ball")

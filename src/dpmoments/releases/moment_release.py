@@ -1,4 +1,4 @@
-"""Release of moments: the only object that analyses see."""
+"""Release of moments, as it is saved; analyses read what it shares with others."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Data plane: the only package that sees records."""
 
 from dpmoments.rows.histogram import Histogram as Histogram
-from dpmoments.rows.moments import Moments
+from dpmoments.rows.moments import ExactMoments
 from dpmoments.rows.rows import Rows
 
-__all__ = ["Moments", "Rows"]
+__all__ = ["ExactMoments", "Rows"]

@@ -31,7 +31,7 @@ from dpmoments.rows.compiled import (
     compiled_sums,
     is_loaded,
 )
-from dpmoments.rows.moments import Moments, add_limbs, split_limbs
+from dpmoments.rows.moments import ExactMoments, add_limbs, split_limbs
 from dpmoments.rows.rounding import RowMap, RowRounder, SlicedMatrix, row_peaks
 from dpmoments.rows.summary import Adapted, Missing, Summary, checked_block, plain_rows
 from dpmoments.rows.threads import require_exact_products, single_threaded_blas, summarize_in_threads
@@ -110,7 +110,7 @@ def exact_moments(
     linear: ArrayLike | None = None,
     missing: Missing = "error",
     threads: int | None = None,
-) -> Moments:
+) -> ExactMoments:
     """Compute count, sum and Gram matrix of rows as exact integers.
 
     Each row is mapped to ``w = linear @ (x − center)``, clipped to ``‖w‖ ≤ radius``, and rounded to the lattice
@@ -186,7 +186,7 @@ def _rows_per_step(row_map: RowMap) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class MomentSummary(Summary["RunningMoments", Moments]):
+class MomentSummary(Summary["RunningMoments", ExactMoments]):
     """Exact moments as a summary: the arguments and the guarantee of :func:`exact_moments`.
 
     If ``keep_dropped``, a dropped row is counted in ``count`` and ``dropped``; else it leaves no trace.
@@ -226,11 +226,11 @@ class MomentSummary(Summary["RunningMoments", Moments]):
     def add(self, running: RunningMoments, block: NDArray[Any]) -> None:
         running.add(checked_block(block, self.n_features))
 
-    def finish(self, running: RunningMoments) -> Moments:
+    def finish(self, running: RunningMoments) -> ExactMoments:
         moments = running.moments()
         return moments if self.keep_dropped else moments.without_dropped()
 
-    def merge(self, first: Moments, second: Moments) -> Moments:
+    def merge(self, first: ExactMoments, second: ExactMoments) -> ExactMoments:
         return first.merge(second)
 
 
@@ -245,7 +245,7 @@ class NumberBlock:
 
 
 @dataclass(frozen=True)
-class OfNumbers(Adapted["RunningMoments", Moments]):
+class OfNumbers(Adapted["RunningMoments", ExactMoments]):
     """Exact moments of :class:`NumberBlock` batches, with the bits of their encoded rows."""
 
     summary: MomentSummary
@@ -376,11 +376,11 @@ class RunningMoments:
         self._integers[:] = 0
         self._products_in_integers = 0
 
-    def moments(self) -> Moments:
+    def moments(self) -> ExactMoments:
         """Return the moments of everything added."""
         self._empty_sums()
         self._carry()
-        return Moments(
+        return ExactMoments(
             count=self._count,
             dropped=self._dropped,
             clipped=self._clipped,
@@ -397,7 +397,7 @@ LONGEST = float(np.nextafter(np.sqrt(1.0 + SHARE_WEIGHT**2), np.inf))
 
 
 @dataclass(frozen=True, eq=False)
-class ClippedProducts(Adapted["RunningMoments", Moments]):
+class ClippedProducts(Adapted["RunningMoments", ExactMoments]):
     """Sums of clip_C(r a), with a = (1, L(x − center)) and r = t(x − center) − constant.
 
     One coordinate follows: ``SHARE_WEIGHT``·C if ‖r a‖ > C, else 0. A row's coordinates are a function of its own values,

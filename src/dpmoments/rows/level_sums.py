@@ -28,7 +28,7 @@ from dpmoments.foundation.errors import InputValueError
 from dpmoments.messages.message import Message
 from dpmoments.rows.kernel import MomentSummary, RunningMoments
 from dpmoments.rows.lattice import Lattice
-from dpmoments.rows.moments import LIMB_BITS, Moments, add_limbs, split_limbs
+from dpmoments.rows.moments import LIMB_BITS, ExactMoments, add_limbs, split_limbs
 from dpmoments.rows.summary import Adapted, Summary
 from dpmoments.schema.columns import Categorical, Coordinate
 from dpmoments.schema.derived import columns_with_slices
@@ -172,7 +172,7 @@ def _moments_of_levels(
     layout: LevelLayout,
     lattice: Lattice,
     packs: Sequence[_Pack],
-    numbers: Moments | None,
+    numbers: ExactMoments | None,
     counts: Sequence[IntegerArray],
     joint: Sequence[IntegerArray],
     sums: Sequence[IntegerArray],
@@ -303,7 +303,7 @@ class LevelSums:
 
     count: int  # with `dropped`: number of rows, dropped ones included; number of dropped rows
     dropped: int
-    numbers: Moments | None  # moments of the numbers; None without numbers
+    numbers: ExactMoments | None  # moments of the numbers; None without numbers
     counts: tuple[IntegerArray, ...]  # level counts of each pack
     # joint level counts of each pair of packs, in the order of `itertools.combinations`
     joint: tuple[IntegerArray, ...]
@@ -387,12 +387,12 @@ class LevelSumsSummary(Summary["RunningLevelSums", LevelSums]):
     def merge(self, first: LevelSums, second: LevelSums) -> LevelSums:
         return first.merge(second)
 
-    def result(self, sums: LevelSums) -> Moments:
+    def result(self, sums: LevelSums) -> ExactMoments:
         """Return the moments of the rows, equal to those of the dense pass."""
         limbs = _moments_of_levels(
             self.layout, self.lattice, self.packs, sums.numbers, sums.counts, sums.joint, sums.sums
         )
-        moments = Moments(sums.count, sums.dropped, 0, self.lattice.bits, self.lattice.radius, limbs)
+        moments = ExactMoments(sums.count, sums.dropped, 0, self.lattice.bits, self.lattice.radius, limbs)
         return moments if self.moments.keep_dropped else moments.without_dropped()
 
 

@@ -37,7 +37,7 @@ def add_limbs(left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.i
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Moments:
+class ExactMoments:
     """Exact integer sums of encoded rows: count, Σz and Σzzᵀ with z = lattice row; x = z·scale.
 
     Sums of integers do not depend on order, so merging is associative and commutative to the last bit: any
@@ -90,7 +90,7 @@ class Moments:
         object.__setattr__(self, "limbs", frozen)
 
     @classmethod
-    def empty(cls, n_features: int, *, bits: int, radius: float) -> Moments:
+    def empty(cls, n_features: int, *, bits: int, radius: float) -> ExactMoments:
         """Return the moments of no rows: the neutral element of ``merge``.
 
         >>> Moments.empty(2, bits=20, radius=1.0).gram.tolist()
@@ -98,7 +98,7 @@ class Moments:
         """
         return cls(0, 0, 0, bits, radius, np.zeros((2, n_features + 1, n_features), dtype=np.int64))
 
-    def merge(self, other: Moments) -> Moments:
+    def merge(self, other: ExactMoments) -> ExactMoments:
         """Return the moments of both sets of rows.
 
         Raises
@@ -112,7 +112,7 @@ class Moments:
         theirs = (other.n_features, other.bits, other.radius)
         if mine != theirs:
             raise InputValueError(Message("moments-on-other-lattice", mine=mine, theirs=theirs))
-        return Moments(
+        return ExactMoments(
             count=self.count + other.count,
             dropped=self.dropped + other.dropped,
             clipped=self.clipped + other.clipped,
@@ -121,15 +121,15 @@ class Moments:
             limbs=add_limbs(self.limbs, other.limbs),
         )
 
-    def without_dropped(self) -> Moments:
+    def without_dropped(self) -> ExactMoments:
         """Return the same sums without the dropped rows in the count."""
         return replace(self, count=self.count - self.dropped, dropped=0)
 
-    def __add__(self, other: object) -> Moments:
-        return self.merge(other) if isinstance(other, Moments) else NotImplemented
+    def __add__(self, other: object) -> ExactMoments:
+        return self.merge(other) if isinstance(other, ExactMoments) else NotImplemented
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Moments):
+        if not isinstance(other, ExactMoments):
             return NotImplemented
         numbers = ("count", "dropped", "clipped", "bits", "radius")
         same_numbers = all(getattr(self, name) == getattr(other, name) for name in numbers)
@@ -143,7 +143,7 @@ class Moments:
         numbers = (self.count, self.dropped, self.clipped, self.bits, self.radius)
         gram = self.limbs[:, 1:]
         if not np.array_equal(gram, gram.transpose(0, 2, 1)):
-            return Moments, (*numbers, np.asarray(self.limbs))
+            return ExactMoments, (*numbers, np.asarray(self.limbs))
         packed = np.concatenate([self.limbs[:, 0], gram[:, *np.tril_indices(self.n_features)]], axis=1)
         joined = _join_limbs(packed)
         return _unpacked, (*numbers, self.n_features, packed if joined.dtype == object else joined)
@@ -178,7 +178,7 @@ class Moments:
 
 def _unpacked(
     count: int, dropped: int, clipped: int, bits: int, radius: float, n_features: int, packed: NDArray[np.int64]
-) -> Moments:
+) -> ExactMoments:
     """Rebuild moments from Σz and the lower triangle of Σzzᵀ."""
     # One limb, shape (d + d(d + 1)/2,), or two.
     both = split_limbs(packed) if packed.ndim == 1 else packed
@@ -186,7 +186,7 @@ def _unpacked(
     limbs[:, 0] = both[:, :n_features]
     rows, columns = np.tril_indices(n_features)
     limbs[:, 1 + rows, columns] = limbs[:, 1 + columns, rows] = both[:, n_features:]
-    return Moments(count, dropped, clipped, bits, radius, limbs)
+    return ExactMoments(count, dropped, clipped, bits, radius, limbs)
 
 
 def _join_limbs(limbs: NDArray[np.int64]) -> NDArray[Any]:

@@ -26,7 +26,7 @@ from dpmoments.rows.histogram import (
     require_rowwise,
 )
 from dpmoments.rows.kernel import ClippedProducts, MomentSummary, MovedNumbers
-from dpmoments.rows.moments import Moments
+from dpmoments.rows.moments import ExactMoments
 from dpmoments.rows.sources.opening import open_source
 from dpmoments.rows.sources.source import Source
 from dpmoments.rows.summary import Adapted, Missing, Summary
@@ -294,7 +294,7 @@ class Rows:
 
     def moments(
         self, center: FloatArray | None = None, linear: FloatArray | None = None, radius: float = 1.0, *, bits: int = 20
-    ) -> Moments:
+    ) -> ExactMoments:
         """Compute exact sums of w = linear · (x − center), clipped to norm ≤ radius and rounded.
 
         Each w is rounded to the lattice.
@@ -320,7 +320,7 @@ class Rows:
         """
         return self.summarize(MomentSummary(self.n_features, bits, radius, center, linear, missing=self.source.missing))
 
-    def moments_of_moved(self, features: Sequence[int], center: FloatArray, limit: int, *, bits: int) -> Moments:
+    def moments_of_moved(self, features: Sequence[int], center: FloatArray, limit: int, *, bits: int) -> ExactMoments:
         """Compute exact sums of rows with some features clipped to a ball about a center.
 
         The other features stay as they are, and have the sums of :meth:`moments` about 0.
@@ -341,7 +341,7 @@ class Rows:
 
     def clipped_products(
         self, linear: FloatArray, center: FloatArray, constant: float, clip: float, *, bits: int
-    ) -> Moments:
+    ) -> ExactMoments:
         """Sum the clipped residual products of all kept rows (:class:`ClippedProducts`), in clips.
 
         Parameters

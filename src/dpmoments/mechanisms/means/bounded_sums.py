@@ -38,7 +38,7 @@ from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.sensitivity import row_sum_l1, row_sum_l2
 from dpmoments.privacy.unit import Neighbors
-from dpmoments.rows.moments import Moments
+from dpmoments.rows.moments import ExactMoments
 from dpmoments.rows.rows import Rows
 
 _MEAN_SQUARE = 0.3
@@ -96,7 +96,7 @@ class _CountAndSums:
         return math.hypot(self.of_sums(rest) * math.sqrt(self.n_features), of_count)
 
     def mean(
-        self, moments: Moments, privacy_filter: PrivacyFilter, loss: PrivacyBudget
+        self, moments: ExactMoments, privacy_filter: PrivacyFilter, loss: PrivacyBudget
     ) -> tuple[FloatArray, float, float, float]:
         """Return the noisy mean, noise SD of an entry, number of rows, and noise SD of that."""
         for_count, rest = self.parts(loss)
@@ -108,7 +108,7 @@ class _CountAndSums:
             )
         return self.sums(moments, privacy_filter, rest) / n_rows, self.of_sums(rest) / n_rows, n_rows, of_count
 
-    def sums(self, moments: Moments, privacy_filter: PrivacyFilter, loss: PrivacyBudget) -> FloatArray:
+    def sums(self, moments: ExactMoments, privacy_filter: PrivacyFilter, loss: PrivacyBudget) -> FloatArray:
         pure = loss.kind is BudgetKind.PURE
         sensitivity = self._sensitivity(pure)
         scale = noise_scale_for(loss, sensitivity.value)
@@ -153,7 +153,7 @@ class BoundedSumsPlan(MeanPlan):
         return NoisyMean(mean, n_rows, {"warnings": ()}, law)
 
     def _in_ball(
-        self, rows: Rows, moments: Moments, privacy_filter: PrivacyFilter, box: tuple[FloatArray, FloatArray]
+        self, rows: Rows, moments: ExactMoments, privacy_filter: PrivacyFilter, box: tuple[FloatArray, FloatArray]
     ) -> NoisyMean | None:
         """Search for a ball, and release the mean of rows clipped to it."""
         # None if the public bounds have less noise.

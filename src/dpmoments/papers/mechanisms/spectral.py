@@ -39,7 +39,7 @@ from dpmoments.privacy.sensitivity import (
     sum_and_count_l2,
 )
 from dpmoments.privacy.unit import Neighbors
-from dpmoments.rows.moments import Moments
+from dpmoments.rows.moments import ExactMoments
 from dpmoments.rows.rows import Rows
 
 Calibration = Literal["tight", "paper"]
@@ -176,7 +176,9 @@ class SpectralPlan(Plan):
         )
         return None if model is None else model.to_dict()
 
-    def _noisy_sum(self, moments: Moments, privacy_filter: PrivacyFilter) -> tuple[float | None, FloatArray | None]:
+    def _noisy_sum(
+        self, moments: ExactMoments, privacy_filter: PrivacyFilter
+    ) -> tuple[float | None, FloatArray | None]:
         public = self.released_count(moments.count, privacy_filter)
         if self.sum_scale is None:
             return public, None
