@@ -1,4 +1,4 @@
-"""Mechanisms, one published algorithm per file.
+"""Mechanisms, one algorithm per file, and the parts that several of them share.
 
 ``base.py`` is their contract, ``registry.py`` finds them by name.
 """

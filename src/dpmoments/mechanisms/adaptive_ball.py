@@ -50,18 +50,17 @@ _MEAN_SQUARE, _COVARIANCE_SQUARE = 0.3, 0.4
 
 The first is ‖μ‖², the second that of the second moment.
 """
+# A ball is accepted if its noisy excess is at most the larger of two limits (`allowed_excess`). Each of the first two
+# constants is for a small ball, and for one so large that no row can be outlying.
 MAX_CLIPPING_PER_NOISE = 0.5, 3.0
-"""Accept the ball if the excess is at most this multiple of the noise saved …
-
-The second is for a ball so large that no row can be outlying.
-"""
+"""Multiples of the noise saved: the first limit."""
 _MAX_DEVIATIONS = 3.5, 1.0
-"""… or at most this many of its noise SDs, or the excess of rows near the ball …
+"""Noise SDs of the excess, or the excess of rows near the ball if larger: the second limit at radius 0.
 
 A small ball saves most of the noise: chance must hardly ever refuse it.
 """
 LENIENT_BELOW = 0.9
-"""… the latter two times what falls from 1 as r grows to 0 from here on."""
+"""Radius from which on the second limit is 0."""
 _GAUSSIAN_TOLERANCE = 1.05
 """Keep Gaussian noise up to this multiple of the final noise of pure ε.
 

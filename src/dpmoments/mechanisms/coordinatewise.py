@@ -26,7 +26,7 @@ from dpmoments.privacy.sensitivity import row_sum_l1, row_sum_l2
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 
-CELLS = 4096
+MAX_BINS = 4096
 """Max number of bins of one level of a search; a range that needs more has several levels."""
 
 _CHECK_SHARE = 0.02
@@ -192,9 +192,9 @@ def choice_epsilon(loss: PrivacyBudget) -> float:
 
 def zoom(lower: float, upper: float, width: float) -> Sequence[float]:
     """Return bin widths, level by level, of a search of [lower, upper] down to ``width``."""
-    # Each level has at most CELLS bins.
+    # Each level has at most MAX_BINS bins.
     ratio = (upper - lower) / width
-    levels = max(1, math.ceil(math.log(ratio) / math.log(CELLS) - 1e-9))
+    levels = max(1, math.ceil(math.log(ratio) / math.log(MAX_BINS) - 1e-9))
     factor = ratio ** (1.0 / levels)
     return [width * factor ** (levels - 1 - level) for level in range(levels)]
 

@@ -13,7 +13,7 @@ import scipy
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import out_of_range
 from dpmoments.mechanisms.base import ZCDP_LOSS_UNITS
-from dpmoments.mechanisms.coordinatewise import CELLS, CoordinateValue, choice_epsilon, choose, zoom
+from dpmoments.mechanisms.coordinatewise import MAX_BINS, CoordinateValue, choice_epsilon, choose, zoom
 from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean, NormalRows
 from dpmoments.mechanisms.reliability import marked_names
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape
@@ -99,7 +99,7 @@ class SymmetricQuantilesPlan(MeanPlan):
     def _resolves(self, level: float, n_rows: float) -> bool:
         """Return True if the right bin outweighs all others."""
         # e^(ε·level·n/2) against their number, with a margin.
-        return choice_epsilon(self.level_loss) * level * n_rows / 2.0 >= CERTAIN * math.log(CELLS)
+        return choice_epsilon(self.level_loss) * level * n_rows / 2.0 >= CERTAIN * math.log(MAX_BINS)
 
 
 @dataclass(frozen=True)
