@@ -115,18 +115,13 @@ def summaries(found: dict[str, tuple[int, FloatArray, FloatArray]]) -> tuple[str
 
 def lines_of(found: dict[str, tuple[int, FloatArray, FloatArray]]) -> Iterator[str]:
     """Return the page's part."""
-    of_slopes, of_pairs = summaries(found)
-    for said, place, what, total in (
-        (of_slopes, 1, "coefficient", "in all"),
-        (of_pairs, 2, "correlation", "of numbers"),
-    ):
-        every = [each[place] for each in found.values()]
-        off = sum(bool((ratio > OFF).any()) for ratio in every)
-        yield (
-            f"In short, {said} ({sum(map(len, every)):,} {total}). In {off} of the tables the error of a {what} is over {OFF} "
-            "times the textbook one: its interval of 95 % covers less than 90 %."
-        )
+    for said, place in zip(summaries(found), (1, 2), strict=True):
+        yield f"In short, {said} ({sum(len(each[place]) for each in found.values()):,} in all)."
         yield ""
+    off = [sum(bool((each[place] > OFF).any()) for each in found.values()) for place in (1, 2)]
+    tables = " and ".join(map(str, off))
+    yield f"In {tables} of the tables one is over {OFF} times the textbook error: its interval covers less than 90 %."
+    yield ""
     yield "| table | rows | coefficients | least | median | largest |"
     yield "| --- | ---: | ---: | ---: | ---: | ---: |"
     for name, (n_rows, ratio, _) in found.items():
