@@ -6,10 +6,12 @@ import itertools
 import math
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from scipy import integrate, stats
 
 import dpmoments as dpm
+from dpmoments.analysis.group_sums import GroupSums, Levels
 from dpmoments.mechanisms import ball_search
 from dpmoments.mechanisms.adaptive_ball import AdaptiveBall, allowed_excess
 from dpmoments.mechanisms.registry import MECHANISMS
@@ -256,3 +258,19 @@ def test_forecasts_of_counts_refuse_no_rows() -> None:
     found = dpm.forecast_counts(schema, by=[["a"]], epsilon=1.0, n_rows=500)
     [relative] = [column.values for column in found._columns() if column.name == "relative_noise"]
     assert list(relative) == pytest.approx([found.standard_errors[0] / 250.0])
+
+
+def test_a_forecast_says_that_rows_with_both_values_are_counted_with_more_noise() -> None:
+    """As a release states it; and says nothing of it where no value can be missing."""
+
+    def schema(rule: str) -> dpm.Schema:
+        numbers = (dpm.Numeric(name, 0, 10, missing=rule) for name in "ab")
+        return dpm.Schema(dpm.Categorical("group", ["x", "y"], rule), *numbers)
+
+    said = "tests of groups count the rows with both values"
+    assert said in str(dpm.forecast(schema("available"), n_rows=900, epsilon=1.0))
+    assert said not in str(dpm.forecast(schema("drop"), n_rows=900, epsilon=1.0))
+    rows = pa.table({"group": ["x", "y"] * 450, "a": [3.0, 5.0] * 450, "b": [4.0] * 900})
+    release = dpm.release(rows, schema("available"), epsilon=1.0, mechanism="matrix-laplace", insecure_seed=0)
+    both = GroupSums.of(release, release.feature_names.index("a"), Levels.of(release, "group")).count_noise
+    assert (2.0 * release.group_means("group", ["a"]).count_noise < both).all()
