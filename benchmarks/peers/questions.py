@@ -1,14 +1,16 @@
 """What a user would pick instead of a release, question by question: the same tables and budgets, every loss shown.
 
-    OMP_NUM_THREADS=1 python -m benchmarks.peers.questions [--tables airfoil,fair] [--seeds 10]
+    OMP_NUM_THREADS=1 python -m benchmarks.peers.questions [--tables airfoil,fair] [--seeds 10] [--ours]
 
-Writes the tables of the page; with ``--tables`` it prints and writes nothing. diffprivlib and OpenDP run in environments of
+Writes the tables of the page; with ``--tables`` it prints and writes nothing. ``--ours`` measures the ways of this library again,
+and keeps the errors of the others, which do not depend on it, as the page has them. diffprivlib and OpenDP run in environments of
 their own (:mod:`benchmarks.peers.compare`), every release in a process that is stopped at the limit.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -41,6 +43,8 @@ from dpmoments.rows.sources.local import LocalSource
 
 PAGE = EVIDENCE / "peers-by-question.md"
 TABLES = ("wine", "diabetes", "airfoil", "fair", "lognormal-5000", "mixed-dependent-10000", "adult")
+OURS = ("release", "release_mean", "release_counts", "plain histograms")
+"""Measured again by ``--ours``."""
 BUDGETS = ((1.0, 0.0), (1.0, 1e-6))
 LEVELS = (dpm.Categorical, dpm.Boolean)
 N_COMPONENTS = 3
@@ -134,7 +138,9 @@ def _medians(runs: Callable[[int], dict[str, float]], seeds: int) -> dict[str, f
     return {name: float(np.median([errors[name] for errors in found])) for name in found[0]}
 
 
-def moments(table: Table, budget: PrivacyBudget, seeds: int, peers: Path) -> Iterator[tuple[str, dict[str, float]]]:
+def moments(
+    table: Table, budget: PrivacyBudget, seeds: int, peers: Path | None
+) -> Iterator[tuple[str, dict[str, float]]]:
     """Covariance, components and means, one row replaced: number of rows public."""
     d = table.rows.shape[1]
     pure = budget.kind is BudgetKind.PURE
@@ -148,6 +154,17 @@ def moments(table: Table, budget: PrivacyBudget, seeds: int, peers: Path) -> Ite
         return lambda seed: table.moment_errors(table.exact + draw(np.random.default_rng(seed)))
 
     yield "release", _medians(ours, seeds)
+
+    def mean_alone(seed: int) -> dict[str, float]:
+        released = dpm.release_mean(table.data, table.schema, **asked, insecure_seed=seed)
+        encoding = table.schema.encoding(mean=True)
+        mean = (released.mean - table.schema.encoding(mean=True).decode_mean(np.zeros(d - 1))) / encoding.unit
+        errors = table.errors_of(mean / np.sqrt(len(table.schema.columns) + 1), np.eye(d - 1))
+        return {"means": errors["means"]}
+
+    yield "release_mean", _medians(mean_alone, seeds)
+    if peers is None:
+        return
     if pure:
         # ℓ1 sensitivity of the upper triangle, one row of norm 1 replaced.
         scale = min(d / np.sqrt(2.0) + 1.0, np.sqrt(d * (d + 3) / 2.0)) / budget.epsilon
@@ -171,15 +188,6 @@ def moments(table: Table, budget: PrivacyBudget, seeds: int, peers: Path) -> Ite
             _medians(with_noise(lambda rng: symmetric_gaussian(d, np.sqrt(2.0) * sigma, rng)), seeds),
         )
         yield "joint moments", _medians(_joint_moments(table, sigma), seeds)
-
-    def mean_alone(seed: int) -> dict[str, float]:
-        released = dpm.release_mean(table.data, table.schema, **asked, insecure_seed=seed)
-        encoding = table.schema.encoding(mean=True)
-        mean = (released.mean - table.schema.encoding(mean=True).decode_mean(np.zeros(d - 1))) / encoding.unit
-        errors = table.errors_of(mean / np.sqrt(len(table.schema.columns) + 1), np.eye(d - 1))
-        return {"means": errors["means"]}
-
-    yield "release_mean", _medians(mean_alone, seeds)
 
 
 def _joint_moments(table: Table, sigma: float) -> Callable[[int], dict[str, float]]:
@@ -253,7 +261,9 @@ def cross_tables(table: Table, budget: PrivacyBudget, seeds: int) -> Iterator[tu
     yield "plain histograms", _medians(histogram, seeds)
 
 
-def regressions(table: Table, budget: PrivacyBudget, seeds: int) -> Iterator[tuple[str, dict[str, float]]]:
+def regressions(
+    table: Table, budget: PrivacyBudget, seeds: int, *, others: bool
+) -> Iterator[tuple[str, dict[str, float]]]:
     """Excess risk over Var(y), of one target and in the mean of five; a row may be added.
 
     A way that answers one regression divides its budget by five for five: ε and δ/5 under pure ε, else √5 times the noise.
@@ -292,6 +302,8 @@ def regressions(table: Table, budget: PrivacyBudget, seeds: int) -> Iterator[tup
         return {name: min(run[name] for run in runs) for name in runs[0]}
 
     yield "release", _medians(ours, seeds)
+    if not others:
+        return
     yield "AdaSSP", _medians(single(lambda s, b, rng: adassp(*s.moments(), b, rng)), seeds)
 
     largest = [float(np.linalg.eigvalsh(one.moments()[0])[-1]) for one in singles]
@@ -336,18 +348,35 @@ def _fifth(budget: PrivacyBudget) -> PrivacyBudget:
     return PrivacyBudget.of(epsilon=high, delta=budget.delta)
 
 
-def measured(table: Table, seeds: int, peers: Path) -> Iterator[Cell]:
-    """All questions about one table at all budgets."""
+def measured(table: Table, seeds: int, peers: Path | None) -> Iterator[Cell]:
+    """All questions about one table at all budgets; without a folder of ``peers`` those that this library answers."""
     for epsilon, delta in BUDGETS:
         budget = PrivacyBudget.of(epsilon=epsilon, delta=delta)
         for ways in (
             moments(table, budget, seeds, peers),
             cross_tables(table, budget, seeds),
-            regressions(table, budget, seeds),
+            regressions(table, budget, seeds, others=peers is not None),
         ):
             for way, errors in ways:
                 for question, error in errors.items():
                     yield Cell(question, table.name, epsilon, delta, way, error)
+
+
+def kept(measured_again: set[str]) -> list[Cell]:
+    """The errors of the other ways, and of all on tables that are not here, as the page has them; NaN where one was stopped."""
+    with (EVIDENCE / "tables" / "peers-by-question-questions.csv").open(encoding="utf-8") as file:
+        rows = [row for row in csv.DictReader(file) if not (row["way"] in OURS and row["table"] in measured_again)]
+    return [
+        Cell(
+            row["question"],
+            row["table"],
+            float(row["ε"]),
+            float(row["δ"]),
+            row["way"],
+            float("nan") if row["error"].startswith("stopped") else float(row["error"]),
+        )
+        for row in rows
+    ]
 
 
 def lines_of(cells: list[Cell]) -> Iterator[str]:
@@ -382,6 +411,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tables", help="names, with commas")
     parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--ours", action="store_true")
     parser.add_argument("--environment", type=Path, default=Path.home() / ".cache" / "dpmoments" / "peers")
     options = parser.parse_args()
     names = TABLES if options.tables is None else tuple(options.tables.split(","))
@@ -389,8 +419,13 @@ def main() -> None:
     cells: list[Cell] = []
     for entry in chosen(None, names):
         if (table := made(entry)) is not None:
-            cells += measured(Table.of(entry.name, table), options.seeds, options.environment)
+            cells += measured(Table.of(entry.name, table), options.seeds, None if options.ours else options.environment)
             print(entry.name, file=sys.stderr, flush=True)
+    if options.ours:
+        cells = sorted(
+            [*cells, *kept({cell.table for cell in cells})],
+            key=lambda cell: (TABLES.index(cell.table), cell.way != "release"),
+        )
     lines = list(lines_of(cells))
     print("\n".join(lines))
     if options.tables is None:
