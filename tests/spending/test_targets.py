@@ -127,6 +127,40 @@ def test_steps_that_show_only_noise_leave_the_fit_of_the_release_and_say_so() ->
     assert all("was taken back as noise" in " ".join(text.split()) for text in said[0.5])
 
 
+def test_bounds_hold_least_squares_and_are_of_use() -> None:
+    """The distance has about the law of its noise: a bound of a third of the size would not hold."""
+    rng = np.random.default_rng(8)
+    x = rng.uniform(-0.5, 0.5, (20_000, 4)) @ np.diag([1.0, 0.6, 0.8, 0.5])
+    y = 0.5 * x @ [0.8, -0.5, 0.3, 0.0] + rng.normal(0, 0.05, len(x))
+    table = pa.table({f"x{i}": x[:, i] for i in range(4)} | {"y": y})
+    schema = dpm.Schema(*(dpm.Numeric(name, -1, 1) for name in table.column_names))
+    exact = np.linalg.lstsq(np.column_stack([np.ones(len(x)), x]), y, rcond=None)[0][1:]
+    shares = []
+    for seed in range(30):
+        fit = dpm.release(table, schema, rho=0.5, targets=["y"], insecure_seed=seed).ridge("y")
+        assert fit.unit_ball_error_bound is not None
+        assert fit.unit_ball_error_bound < 0.2 * np.linalg.norm(fit.unit_ball_coefficients)
+        assert "from those of least squares on the table" in " ".join(str(fit).split())
+        shares.append(np.linalg.norm(fit.unit_ball_coefficients - exact) / fit.unit_ball_error_bound)
+    assert np.mean(np.array(shares) <= 1.0) >= 0.95
+    assert np.mean(np.array(shares) <= 1.0 / 3.0) < 0.7
+    higher = dpm.release(table, schema, rho=0.5, targets=["y"], insecure_seed=0).ridge("y", level=0.999)
+    assert higher.unit_ball_error_bound > 1.3 * fit.unit_ball_error_bound
+
+
+def test_no_bound_is_stated_where_rows_that_the_ball_hides_decide() -> None:
+    rng, n = np.random.default_rng(8), 20_000
+    columns = {f"x{i}": np.where(rng.random(n) < 0.8, 0.0, rng.lognormal(0, 1, n)).clip(0, 100) for i in range(4)}
+    columns["y"] = (0.1 * sum(columns.values()) + rng.normal(0.5, 0.1, n)).clip(0, 100)
+    table, schema = pa.table(columns), dpm.Schema(*(dpm.Numeric(name, 0, 100) for name in columns))
+    for seed in range(3):
+        release = dpm.release(table, schema, rho=0.5, targets=["y"], insecure_seed=seed)
+        assert any(release.describe().clipped)
+        fit = release.ridge("y")
+        assert fit.unit_ball_error_bound is None
+        assert "clipping may bias coefficients" in " ".join(str(fit).split())
+
+
 def test_features_in_another_order_have_the_same_coefficients() -> None:
     fit = RELEASE.ridge("income")
     order = RELEASE.ridge("income", ["region", *(name for name in fit.features if "=" not in name)][::-1])
@@ -151,6 +185,8 @@ def test_the_file_holds_them(tmp_path: Path) -> None:
         ("clipped_error", 0.0, "refined-number"),
         ("clipped", None, "refined-number"),
         ("kept", 1.5, "refined-number"),
+        ("moved", -1.0, "refined-number"),
+        ("error", 0.0, "refined-number"),
         ("center", [1.0], "not-finite-numbers"),
         ("square", 1.0, "unknown-entries"),
     ],

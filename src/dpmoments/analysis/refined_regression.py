@@ -22,7 +22,7 @@ from dpmoments.messages.message import Message
 
 TARGETS = "targets"
 """Entry of a release's diagnostics with its refined regressions."""
-_ARRAYS, _NUMBERS = ("center", "whitening", "coefficients"), ("clipped", "clipped_error", "kept")
+_ARRAYS, _NUMBERS = ("center", "whitening", "coefficients"), ("clipped", "clipped_error", "kept", "moved")
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +43,8 @@ class RefinedRegression:
     clipped_error: float
     # share of what the steps changed that was kept. 0 if they show only noise: the release's own ridge fit stays.
     kept: float
+    moved: float  # distance of the encoded slopes from the center of their error
+    error: float | None  # root of their summed variances; None if the moments are too noisy for a bound
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for a file."""
@@ -61,8 +63,10 @@ class RefinedRegression:
     def of_entry(cls, values: Mapping[str, Any]) -> RefinedRegression:
         """Return the regression of an entry that was checked when its release was made or read."""
         center, whitening, coefficients = (np.array(values[name], dtype=float) for name in _ARRAYS)
-        numbers = (float(values[name]) for name in _NUMBERS)
-        return cls(str(values["target"]), tuple(values["features"]), center, whitening, coefficients, *numbers)
+        clipped, clipped_error, kept, moved = (float(values[name]) for name in _NUMBERS)
+        error = None if values["error"] is None else float(values["error"])
+        line = (tuple(values["features"]), center, whitening, coefficients)
+        return cls(str(values["target"]), *line, clipped, clipped_error, kept, moved, error)
 
     def ordered(self, features: Sequence[str]) -> RefinedRegression:
         """Return the same regression with its features in another order."""
@@ -79,6 +83,14 @@ class RefinedRegression:
     def constant(self) -> float:
         """Encoded target where all encoded features are 0."""
         return float(self.center[-1] + self.coefficients[0] - self.slopes @ self.center[:-1])
+
+    def error_bound(self, level: float) -> float | None:
+        """Return a bound on the distance of the encoded slopes from those of least squares."""
+        # Of all normal vectors with this sum of variances one of a single coordinate is longest, at 0.785 and above
+        # (Székely and Bakirov 2003).
+        if self.error is None:
+            return None
+        return self.moved + float(scipy.special.ndtri((1.0 + max(level, 0.8)) / 2.0)) * self.error
 
     def clipping(self, n_rows: float) -> ClippedResiduals:
         """Return the share of rows that were clipped, at most with 95 % confidence."""
@@ -131,11 +143,12 @@ def _check_entry(values: object) -> None:
     rows = [finite_numbers(row, k, "whitening") for row in whitening]
     for name in ("center", "coefficients"):
         finite_numbers(values[name], k + 1, name)
-    for name in _NUMBERS:
+    for name in (*_NUMBERS, *(() if values["error"] is None else ("error",))):
         if (
             not is_finite_number(values[name])
-            or (name == "clipped_error" and values[name] <= 0.0)
+            or (name in ("clipped_error", "error") and values[name] <= 0.0)
             or (name == "kept" and not 0.0 <= values[name] <= 1.0)
+            or (name == "moved" and values[name] < 0.0)
         ):
             raise InputValueError(Message("refined-number", parameter=name))
     if np.linalg.matrix_rank(np.array(rows)) < k:

@@ -355,7 +355,7 @@ def _beside_refined(release: Released, chosen: Regressors, fit: FittedLine) -> F
     """Return the fit of the moments, which names refined coefficients."""
     if refined_regression(release, chosen) is None:
         return fit
-    there = f"ridge has refined coefficients of {fit.target}: better for prediction, but without errors."
+    there = f"ridge has refined coefficients of {fit.target}: better for prediction, but without intervals."
     return replace(fit, warning=" ".join(filter(None, [there, fit.warning])))
 
 
@@ -374,8 +374,10 @@ def _refined_line(release: Released, chosen: Regressors, refined: RefinedRegress
         intercept=float(encoding.offset[y] + encoding.scale[y] * constant - fit.coefficients @ encoding.offset[a]),
         explained=None if plain is None else ExplainedVariance.of_given(plain, line),
         clipping=refined.clipping(release.n_rows),
-        unit_ball_error_bound=None,
-        error_bound_note="clipping may bias coefficients by an unknown amount",
+        unit_ball_error_bound=refined.error_bound(level),
+        error_bound_note="clipping may bias coefficients by an unknown amount"
+        if refined.error is None
+        else "what is known is a bound on all refined coefficients together",
         refined=True,
     )
 
