@@ -204,7 +204,7 @@ _COUNTED = (
     "where values are missing, tests of groups count the rows with both values, with more noise than here: about 3 times that of "
     "the rows of a group"
 )
-"""Measured with three groups and two numbers, for Laplace and matrix Laplace noise: 2.6 to 2.9."""
+"""Measured: 2.6 to 2.9 times, by Laplace and matrix Laplace noise on three groups."""
 
 
 def _describe_noise(noise: ForecastNoise, worst: ForecastNoise | None, mechanism: str) -> tuple[str, ...]:
