@@ -55,7 +55,7 @@ The first is ‖μ‖², the second that of the second moment.
 MAX_CLIPPING_PER_NOISE = 0.5, 3.0
 """Multiples of the noise saved: the first limit."""
 _MAX_DEVIATIONS = 3.5, 1.0
-"""Noise SDs of the excess: the second limit at radius 0, or the excess of rows near the ball.
+"""Noise SDs of the excess: the second limit at radius 0, or for rows near the ball.
 
 A small ball saves most of the noise: chance must hardly ever refuse it.
 """
