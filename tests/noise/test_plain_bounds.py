@@ -256,9 +256,10 @@ def test_a_fine_lattice_is_rounded_up_by_a_step_at_most() -> None:
 # --- extreme eigenvalues ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("failure", [0.2, 1e-9])
-def test_ranges_of_wishart_eigenvalues_are_quantiles_or_the_closed_form(failure: float) -> None:
-    size, degrees = 3, 12.0
+@pytest.mark.parametrize(("failure", "size", "degrees"), [(0.2, 3, 12.0), (0.2, 2, 80.0), (1e-9, 3, 12.0)])
+def test_ranges_of_wishart_eigenvalues_are_quantiles_or_the_closed_form(
+    failure: float, size: int, degrees: float
+) -> None:
     s = reach(size, failure / 2)
     low, high = wishart_eigenvalue_range(size, degrees, failure)
     widest = max(sqrt(degrees) - s, 0.0) ** 2, (sqrt(degrees) + s) ** 2
@@ -683,3 +684,26 @@ def test_exponentials_of_tables_are_exact() -> None:
                 exact = mpmath.exp(-mpmath.mpf(x.numerator) / x.denominator) * 2**bits
             assert low <= exact <= high
             assert high - low <= 2
+
+
+@pytest.mark.parametrize("inverse", [False, True])
+def test_cells_of_a_wishart_draw_vary_by_the_matrix_that_was_drawn(inverse: bool) -> None:
+    """(W_ii W_jj + W_ij²)/ν, or over ν − D − 3 degrees of an inverse; W may be next to singular."""
+    half = np.array([[0.3, 0.1], [0.2, -0.5]])
+    gram = half @ half.T
+    model = WishartModel(
+        n_features=2, degrees=50.0, padding=0.01, subtracted=True, inverse=inverse, augmentation=0.0, corner=0.0, raised=0.0,
+        count_scale=3.0,
+    )  # fmt: skip
+    released: Any = SimpleNamespace(
+        noisy_gram=gram, noisy_sum=np.zeros(2), noisy_count=9.0, center=None, count_is_public=False
+    )
+    law, drawn = model.law(released), gram + 0.01 * np.eye(2)
+    assert law is not None
+    cells = (np.outer(np.diag(drawn), np.diag(drawn)) + drawn**2) / (50.0 - 2 - 3 if inverse else 50.0)
+    np.testing.assert_allclose(law.cell_variances()[1:, 1:], cells, **EXACT)
+    assert law.count_variance == pytest.approx(9.0)
+    assert "linearized" in law.caveats
+    assert replace(model, subtracted=False).law(released) is None
+    few = replace(model, degrees=5.0).law(released)
+    assert (few is None) == inverse
