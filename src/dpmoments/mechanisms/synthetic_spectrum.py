@@ -96,14 +96,13 @@ class _AssumedRows(Rows):
         self, center: FloatArray | None = None, linear: FloatArray | None = None, radius: float = 1.0, *, bits: int = 20
     ) -> ExactMoments:
         if self.gram is not None:
-            d = self.n_features
-            mapped = np.eye(d) if linear is None else linear
+            mapped = np.eye(self.n_features) if linear is None else linear
             mean = np.zeros(len(mapped)) if center is None else -mapped @ center
-            farthest = float(np.linalg.norm(mapped, 2)) * (
-                1.0 + (0.0 if center is None else float(np.linalg.norm(center)))
-            )
+            longest = 1.0 if linear is None else float(np.linalg.norm(linear, 2))
+            farthest = longest * (1.0 + (0.0 if center is None else float(np.linalg.norm(center))))
             if farthest <= radius * _ROUNDING:
-                gram = (mapped * self.gram) @ mapped.T + self.size * np.outer(mean, mean)
+                gram = np.diag(self.gram) if linear is None else (linear * self.gram) @ linear.T
+                gram = gram + self.size * np.outer(mean, mean)
                 return self._of_stated(self.size * mean / radius, gram / radius**2, bits, radius)
         result = super().moments(center, linear, radius, bits=bits)
         if result.clipped:
@@ -116,10 +115,9 @@ class _AssumedRows(Rows):
     def _of_stated(self, total: FloatArray, gram: FloatArray, bits: int, radius: float) -> ExactMoments:
         """Return the moments, in units of the radius, on the lattice."""
         k = len(total)
-        cells = np.zeros((k + 1, k), dtype=object)
-        cells[0] = [round(math.ldexp(value, bits)) for value in total.tolist()]
-        for i, j in zip(*np.nonzero(gram), strict=True):
-            cells[i + 1, j] = round(math.ldexp(float(gram[i, j]), 2 * bits))
+        cells = np.rint(np.vstack([np.ldexp(total, bits), np.ldexp(gram, 2 * bits)]))
+        fits = float(np.abs(cells).max()) < 2.0**63
+        cells = cells.astype(np.int64) if fits else np.frompyfunc(int, 1, 1)(cells)
         return replace(ExactMoments.empty(k, bits=bits, radius=radius), count=self.size, limbs=_limbs(cells))
 
     def histogram(self, statistic: RowStatistic, edges: Iterable[float]) -> Histogram:
