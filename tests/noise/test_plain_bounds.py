@@ -43,7 +43,7 @@ from dpmoments.noise.models import (
     ScaledWishartModel,
     WishartModel,
 )
-from dpmoments.noise.terms import NoiseTerm
+from dpmoments.noise.terms import NoiseLaw, NoiseTerm
 from support.noise_models import additive, gaussian, laplace
 from support.said import refused
 
@@ -707,3 +707,64 @@ def test_cells_of_a_wishart_draw_vary_by_the_matrix_that_was_drawn(inverse: bool
     assert replace(model, subtracted=False).law(released) is None
     few = replace(model, degrees=5.0).law(released)
     assert (few is None) == inverse
+
+
+# --- bounds of terms ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "family", [GaussianCells(), LaplaceCells(), WishartCells(5.0), MatrixLaplaceCells(7.0)], ids=str
+)
+def test_bounds_about_another_center_put_their_parts_together(family: CellFamily) -> None:
+    """‖D N D‖ + ‖t‖(‖D e‖ + |uᵀD e|) + ‖t‖²|n|, each at a quarter of the failure; of a sum ‖D e‖ + ‖t‖|n|, at half."""
+    rng, beta, law_of_one = np.random.default_rng(6), 0.1, family
+    half = rng.uniform(0.5, 2.0, (4, 4))
+    cells, scales, shift = half + half.T, np.array([0.5, 1.5, 0.8]), np.array([0.3, -0.2, 0.1])
+    matrix = np.eye(4)
+    matrix[1:, 1:], matrix[1:, 0] = np.diag(scales), shift
+
+    def two_sided(failure: float) -> float:
+        ends = family.quantile(failure / 2, diagonal=True), family.quantile(1 - failure / 2, diagonal=True)
+        return max(abs(end) for end in ends)
+
+    gram = np.outer(scales**2, scales**2) * cells[1:, 1:]
+    length = float(np.linalg.norm(shift))
+    of_sum = np.diag(scales**2 * cells[0, 1:])
+    along = shift @ of_sum @ shift / length**2
+    vectors = family.vector_bound(of_sum, beta / 4) + family.vector_bound(np.array([[along]]), beta / 4)
+    of_count = sqrt(cells[0, 0]) * two_sided(beta / 4)
+    parts = family.norm_bound(np.outer(scales, scales) ** 2 * cells[1:, 1:], beta / 4, 3)
+    term, features = NoiseTerm(law_of_one, cells, matrix), np.arange(1, 4)
+    expected = parts + length * vectors + length**2 * of_count
+    assert term._shifted_bound(beta, matrix[1:]) == pytest.approx(expected)
+    assert term.gram_bound(beta, features) <= expected * (1 + 1e-12)
+    assert np.allclose(gram, np.outer(scales, scales) ** 2 * cells[1:, 1:])
+    unmoved = matrix.copy()
+    unmoved[1:, 0] = 0.0
+    plainly = family.norm_bound(gram, beta, 3)
+    assert NoiseTerm(family, cells, unmoved)._shifted_bound(beta, unmoved[1:]) == pytest.approx(plainly)
+    assert term.gram_bound(beta, features) <= math.sqrt(term.energy(features) / beta) * (1 + 1e-12)
+    covariance = term.covariance_of_product(np.eye(4)[0], features)
+    found = term.sum_bound(beta, features)
+    if isinstance(family, GaussianCells):
+        assert found == pytest.approx(family.vector_bound(covariance, beta))
+    else:
+        apart = family.vector_bound(of_sum, beta / 2) + length * sqrt(cells[0, 0]) * two_sided(beta / 2)
+        assert found == pytest.approx(apart)
+    still = NoiseTerm(family, cells, unmoved)
+    sums = still.covariance_of_product(np.eye(4)[0], features)
+    assert still.sum_bound(beta, features) == pytest.approx(family.vector_bound(sums, beta))
+    alone = NoiseTerm(family, cells)
+    assert alone.gram_bound(beta, features) == pytest.approx(family.norm_bound(cells[1:, 1:], beta, 3))
+
+
+def test_skews_of_a_sum_are_weighed_by_energy_and_none_without_noise() -> None:
+    def law(*parts: tuple[CellFamily, float]) -> NoiseLaw:
+        return NoiseLaw(tuple(NoiseTerm(family, size * (np.ones((4, 4)) + np.eye(4))) for family, size in parts))
+
+    one, other = (WishartCells(5.0), 2.0), (MatrixLaplaceCells(9.0), 3.0)
+    energies = [size * (6 + 6) for _, size in (one, other)]
+    skews = [family.skews(3, 2 * energy / 12) for (family, _), energy in zip((one, other), energies, strict=True)]
+    expected = np.average(np.array(skews), axis=0, weights=energies)
+    assert law(one, other).spectral_skews == pytest.approx(tuple(expected))
+    assert law((WishartCells(5.0), 0.0)).spectral_skews == (0.0, 0.0)
