@@ -93,7 +93,7 @@ class ExactMoments:
     def empty(cls, n_features: int, *, bits: int, radius: float) -> ExactMoments:
         """Return the moments of no rows: the neutral element of ``merge``.
 
-        >>> Moments.empty(2, bits=20, radius=1.0).gram.tolist()
+        >>> ExactMoments.empty(2, bits=20, radius=1.0).gram.tolist()
         [[0, 0], [0, 0]]
         """
         return cls(0, 0, 0, bits, radius, np.zeros((2, n_features + 1, n_features), dtype=np.int64))
