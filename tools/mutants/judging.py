@@ -27,7 +27,7 @@ from tools.mutants.targets import test_files
 __all__ = ["Judge", "Verdict"]
 
 MOST_FILES = 2
-"""Of a fault that acts on import, every test file has to be loaded anew: so many at most."""
+"""Of a fault that acts on import, every test file has to be loaded anew: so many at most, likely killers first."""
 NO_MUTANT, KILLED, SURVIVED = "none", "killed", "survived"
 
 
@@ -175,7 +175,8 @@ class Judge:
         if mutated is None:
             return Verdict(NO_MUTANT)
         chosen = self.chosen(mutant, ran_on_import=True) or self.chosen(mutant)
-        files = list(dict.fromkeys(test.split("::")[0] for test in chosen))[:MOST_FILES]
+        asked = {test.split("::")[0] for test in chosen}
+        files = [file for file in self.files if file in asked][:MOST_FILES]
         chosen = [test for test in chosen if test.split("::")[0] in files]
 
         def work(say: Callable[[str], None]) -> None:
