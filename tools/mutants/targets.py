@@ -597,6 +597,10 @@ TESTS = {
         "plots",
         "forecast_units",
     ),
+    "planning/refined_targets": (
+        "targets",
+        "ways",
+    ),
     "planning/typical_table": (
         "parts_of_forecasts",
         "plain_forecast",
