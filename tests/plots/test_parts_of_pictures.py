@@ -725,19 +725,3 @@ def test_covariances_of_unknown_noise_are_linear_to_a_ten_thousandth_of_the_larg
     assert ax.images[0].norm.linthresh == pytest.approx(1e-4 * largest, rel=1e-6)
     assert ax.get_title(loc="left").replace("\n", " ") == "covariances: noise unknown"
     assert hatched_cells(ax, "noise decides") == {(i, j) for i in range(len(shown)) for j in range(len(shown))}
-
-
-def test_covariances_of_two_levels_have_the_noise_of_their_shares() -> None:
-    """cov = −p q: the noise of q s + p t, s and t the sums of the levels about their means."""
-    release = release_of("moments")
-    law, n = release.noise, release.n_rows
-    assert law is not None
-    names = [name for name in release.feature_names if name.startswith("region=")]
-    i, j = (release.feature_names.index(name) for name in names[:2])
-    cells, unit = law.cell_variances(), release.encoding.scale
-    mean = np.asarray(release.noisy_sum) / n
-    assert release.center is None
-    p, q = (np.clip(release.encoding.offset + unit * mean, 0.0, 1.0)[[i, j]]) / unit[[i, j]]
-    square = q**2 * cells[0, i + 1] + p**2 * cells[0, j + 1] + (q * mean[i] + p * mean[j]) ** 2 * cells[0, 0]
-    found = matrices._covariance_noise(release, [i, j])
-    assert found[1, 0] == pytest.approx(math.sqrt(square) / n * unit[i] * unit[j], rel=1e-6)
