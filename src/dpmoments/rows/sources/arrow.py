@@ -39,7 +39,7 @@ _BYTES_OF_BUFFERS = 1 << 26
 """Most bytes of the buffers of all columns of a Parquet file together."""
 _MIN_ROWS_PER_PIECE = 1 << 18
 """Min rows of a Parquet file per worker, as far as its row groups allow."""
-_SKIPPED = re.compile(r"parquet|arrow|iceberg|delta|ducklake", re.IGNORECASE)
+_SKIPPED = re.compile(r"parquet|arrow|iceberg|delta|ducklake|vortex|\blance", re.IGNORECASE)
 """Names in a DuckDB plan of data whose groups of rows state their range."""
 _SKIPPING = ("filter_pushdown", "join_filter_pushdown", "row_group_pruner", "statistics_propagation")
 """DuckDB's optimizers that decide by these ranges."""
