@@ -131,7 +131,7 @@ MOMENT = dt.datetime(1969, 12, 31, 12)
         pa.array([dt.datetime(1969, 12, 31, 7, tzinfo=dt.timezone(dt.timedelta(hours=-5))), None]),
         np.array([MOMENT, pd.NaT], dtype=object),
         np.array([pd.Timestamp("1969-12-31 13:00", tz="Europe/Berlin"), None], dtype=object),
-        np.array([np.datetime64("1969-12-31T12"), np.datetime64("NaT")], dtype=object),
+        np.array([np.datetime64("1969-12-31T12"), np.datetime64("NaT", "s")], dtype=object),
         np.array(["1969-12-31T12:00", pd.NA], dtype=object),
         np.array([MOMENT.replace(tzinfo=UTC), float("nan")], dtype=object),
         np.array(["1969-12-31T12:00Z", ""], dtype=object),

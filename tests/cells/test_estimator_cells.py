@@ -238,7 +238,7 @@ ODD_CELLS = {
     "None": None,
     "NA": pd.NA,
     "NaT": pd.NaT,
-    "NaT of NumPy": np.datetime64("NaT"),
+    "NaT of NumPy": np.datetime64("NaT", "s"),
     "true": True,
     "single": np.float32(1.5),
     "flag of NumPy": np.True_,

@@ -145,7 +145,7 @@ MISSING: dict[str, Any] = {
     "np.nan": np.float32("nan"),
     "NA": pd.NA,
     "NaT": pd.NaT,
-    "NaT of NumPy": np.datetime64("NaT"),
+    "NaT of NumPy": np.datetime64("NaT", "s"),
     "Decimal NaN": decimal.Decimal("NaN"),
     "signalling NaN": decimal.Decimal("sNaN"),
 }

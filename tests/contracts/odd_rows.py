@@ -224,7 +224,7 @@ ODD_CELLS: dict[str, Any] = {
     "time with a zone": MIDNIGHT.replace(tzinfo=dt.timezone(dt.timedelta(hours=5))),
     "time of pandas": pd.Timestamp("2020-03-01 12:00:00.000000001"),
     "time of NumPy": np.datetime64("2020-03-01T12"),
-    "no time of NumPy": np.datetime64("NaT"),
+    "no time of NumPy": np.datetime64("NaT", "s"),
     "far time of NumPy": np.datetime64("300000-01-01"),
     "year 1": dt.datetime(1, 1, 1),
     "year 9999": dt.date(9999, 12, 31),
