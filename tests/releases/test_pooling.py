@@ -371,6 +371,17 @@ def test_what_cannot_be_pooled_is_refused_with_the_reason(name: str) -> None:
         dpm.pool(releases)
 
 
+def test_what_is_no_release_is_refused_with_advice_where_it_may_be_a_key_of_groups() -> None:
+    frame = pd.DataFrame({"g": ["a", "b"] * 50})
+    counts = dpm.release_counts(frame, dpm.Schema(dpm.Categorical("g", ["a", "b"])), by=[["g"]], epsilon=1.0)
+    with refused("pooled-counts", TypeError):
+        dpm.pool([counts])  # type: ignore[list-item]
+    for given, advised in (("north", True), (3, True), (3.5, False), (None, False)):
+        with pytest.raises(TypeError) as caught:
+            dpm.pool([given])  # type: ignore[list-item]
+        assert ("advice" in caught.value.facts) == advised
+
+
 def test_pools_of_unlike_runs_add_their_laws() -> None:
     one = made(0, epsilon=2.0, delta=1e-6, mechanism="additive-wishart")
     other = made(1, epsilon=2.0, delta=1e-6, mechanism=dpm.mechanisms.JohnsonLindenstrauss())
