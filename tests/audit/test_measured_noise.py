@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 from dpmoments.audit.events import repeated_rows
-from dpmoments.audit.exact import NoisyMoments, noise_rate_at_least
+from dpmoments.audit.exact import NoisyMoments, draw_rates_at_least, noise_rate_at_least
+from dpmoments.audit.procedure import AuditEffort, AuditResult, audit
+from dpmoments.audit.replay import Recorder
+from dpmoments.mechanisms import AdaptiveBall
 from dpmoments.mechanisms.base import Plan
 from dpmoments.mechanisms.registry import make_mechanism
 from dpmoments.mechanisms.shape import MomentShape
@@ -14,8 +17,11 @@ from dpmoments.noise import insecure_generator
 from dpmoments.noise.models import NoiseModel
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
+from dpmoments.privacy.receipt import Draw
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.moments import ExactMoments
+from dpmoments.rows.rows import Rows
+from dpmoments.schema import Schema
 
 RUNS = 300
 FAMILIES = {
@@ -27,7 +33,7 @@ FAMILIES = {
 
 
 def runs_of(name: str) -> tuple[Plan, NoiseModel, ExactMoments, list[NoisyMoments]]:
-    """Moments of a table of two features, with noise of their mechanism."""
+    """ExactMoments of a table of two features, with noise of their mechanism."""
     rows = repeated_rows(np.array([[0.6, 0.0], [0.1, 0.7]]), Neighbors.ADD_REMOVE)
     plan = make_mechanism(name).plan(MomentShape(2, mean=True), FAMILIES[name], Neighbors.ADD_REMOVE)
     rng = insecure_generator(0)
@@ -106,3 +112,43 @@ def test_a_count_with_noise_of_its_own_is_part_of_the_loss() -> None:
         assert counted is not None
         assert alone.size == 0.0
         assert counted.size == pytest.approx(1.0 / model.count_scale)
+
+
+def halved(made: Draw, query: np.ndarray, answer: np.ndarray) -> tuple[Draw, np.ndarray, np.ndarray]:
+    return made, query, query + (answer - query) // 2
+
+
+@pytest.mark.parametrize("budget", [PrivacyBudget.pure(1.0), PrivacyBudget.zcdp(0.5)], ids=str)
+def test_draws_of_a_run_of_several_are_measured_one_by_one(budget: PrivacyBudget) -> None:
+    rng = np.random.default_rng(4)
+    rows = Rows.of(0.1 * rng.normal(size=(4000, 3)), Schema.unit_ball(3), neighbors="replace_one")
+    plan = AdaptiveBall().plan(MomentShape(3, n_rows=4000), budget, "replace_one")
+    exchanges = []
+    for seed in range(40):
+        recorder = Recorder(plan, insecure_generator(seed))
+        plan.run(rows, recorder)
+        exchanges += [(one.made, one.query, one.answer) for one in recorder.exchanges]
+    rates = draw_rates_at_least(exchanges, 1e-3)
+    twice = draw_rates_at_least([halved(*one) for one in exchanges if "Choice" not in type(one[0].law).__name__], 1e-3)
+    assert {"ball-center", "count-sum-gram"} < {key.partition(",")[0] for key in rates}
+    assert all(0.35 < rate < 1.0 for rate in rates.values())
+    for key, rate in twice.items():
+        assert rate == pytest.approx(2.0 * rates[key], rel=0.05)
+
+
+def test_an_audit_finds_half_the_noise_of_a_run_of_several_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    def audited() -> AuditResult:
+        budget, generator = PrivacyBudget.zcdp(0.5), insecure_generator(1)
+        return audit("adaptive-ball", budget, "replace_one", generator, effort=AuditEffort(20, 40, 1))
+
+    honest = audited()
+    assert honest.measured is not None
+    assert honest.measured.at_least < 1.0
+    assert not honest.exceeded
+    answer = PrivacyFilter._answer
+
+    def half(self: PrivacyFilter, made: Draw, query: np.ndarray) -> np.ndarray:
+        return halved(made, np.asarray(query), answer(self, made, query))[2]
+
+    monkeypatch.setattr(PrivacyFilter, "_answer", half)
+    assert audited().exceeded

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,8 @@ from dpmoments.noise.sphere import envelope_parameter
 from dpmoments.papers.mechanisms.iterative_eigenvectors import IterativeEigenvectorsPlan
 from dpmoments.papers.mechanisms.spectral import temperature
 from dpmoments.privacy.curves import gaussian_epsilon, zcdp_epsilon
+from dpmoments.privacy.laws import DiscreteGaussian, DiscreteLaplace, MatrixLaplaceDraw
+from dpmoments.privacy.receipt import Draw
 from dpmoments.rows.moments import ExactMoments
 
 _ORDERS = 1.0 + np.geomspace(1e-3, 1e3, 121)
@@ -64,6 +66,43 @@ def noise_rate_at_least(
     shape = count * k / 2.0 if is_gaussian else float(count * k)
     rate = float(scipy.special.gammaincinv(shape, failure)) / total if total > 0.0 else math.inf
     return math.sqrt(rate) if is_gaussian else rate
+
+
+_LEAST_SCALE = 30.0
+"""Scale, in lattice units, from which discrete noise is measured as if continuous."""
+
+
+def draw_rates_at_least(exchanges: Iterable[tuple[Draw, FloatArray, FloatArray]], failure: float) -> dict[str, float]:
+    """Return lower confidence bounds on the rates of noise draws, by query and distribution."""
+    # `exchanges` has each draw with its query and answer; laws that add no noise of one scale are left out. The gamma
+    # laws are those of `noise_rate_at_least`, for a draw in place of a run.
+    totals: dict[str, tuple[float, float, bool]] = {}
+    for made, query, answer in exchanges:
+        law, noise = made.law, np.atleast_1d(np.asarray(answer, dtype=np.float64) - np.asarray(query, dtype=np.float64))
+        cells = noise[np.triu_indices(len(noise))] if noise.ndim == 2 else noise
+        if isinstance(law, DiscreteGaussian) and min(law.lattice_scales) >= _LEAST_SCALE:
+            scales = np.full(noise.shape, law.scale)
+            if noise.ndim == 2 and law.off_diagonal_scale is not None:
+                scales = np.where(np.eye(len(noise)) > 0.0, law.scale, law.off_diagonal_scale)
+            ratios = noise / scales
+            upper = ratios[np.triu_indices(len(ratios))] if ratios.ndim == 2 else ratios
+            loss, shape, squared = float(upper @ upper) / 2.0, len(upper) / 2.0, True
+        elif isinstance(law, DiscreteLaplace) and law.scale >= _LEAST_SCALE:
+            loss, shape, squared = float(np.abs(cells).sum()) / law.scale, float(len(cells)), False
+        elif isinstance(law, MatrixLaplaceDraw):
+            size = float(np.abs(np.linalg.eigvalsh(noise)).sum())
+            loss, shape, squared = law.rate * size / 4.0**law.bits, float(len(cells)), False
+        else:
+            continue
+        key = f"{made.what.code}, {law.name}"
+        before = totals.get(key, (0.0, 0.0, squared))
+        totals[key] = before[0] + loss, before[1] + shape, squared
+    rates = {}
+    for key, (loss, shape, squared) in totals.items():
+        quantile = float(scipy.special.gammaincinv(shape, failure / len(totals)))
+        rate = quantile / loss if loss > 0.0 else math.inf
+        rates[key] = math.sqrt(rate) if squared else rate
+    return rates
 
 
 def _gram(moments: ExactMoments) -> FloatArray:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -28,6 +30,7 @@ from dpmoments.audit.events import (
     run_repeatedly,
 )
 from dpmoments.audit.exact import (
+    draw_rates_at_least,
     leading_scores,
     noise_epsilon,
     noise_rate_at_least,
@@ -36,6 +39,7 @@ from dpmoments.audit.exact import (
     temperature_at_least,
 )
 from dpmoments.audit.pairs import NeighboringPair, distant_pairs, neighboring_pairs, unit_pairs
+from dpmoments.audit.replay import Recorder
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.checks import check_probability
 from dpmoments.foundation.errors import InputRuntimeError, InputValueError
@@ -93,15 +97,16 @@ class AuditEffort:
 class MeasuredLaw:
     """Parameter of the distribution of the draws, measured from fresh runs."""
 
-    # `"noise rate"`: one over the scale of additive noise, in units of the stated one; or `"temperature"` of the first
-    # direction, for mechanisms that pay for one
+    # `"noise rate"`: one over the scale of additive noise, in units of the stated one; `"temperature"` of the first
+    # direction, for mechanisms that pay for one; or the rate of the draw of a query, for runs of several
     parameter: str
     # the pair it was measured on: that with the largest exact loss, or on which a direction that is too hot loses most
     pair: str
     # with `at_least`: the parameter that the plan states, and the lower confidence bound on that of the draws
     stated: float
     at_least: float
-    # exact loss on that pair at the lower bound, all other draws as stated. It assumes the stated family of
+    # exact loss on that pair at the lower bound, all other draws as stated (for runs of several draws: the stated ε
+    # times the rate, a comparison). It assumes the stated family of
     # distributions; if it exceeds the stated ε, the draws are not what the mechanism states, whatever their
     # distribution.
     epsilon: float
@@ -163,7 +168,9 @@ class AuditResult:
 
     @property
     def exceeded(self) -> bool:
-        """True if the mechanism was shown to spend more than it states."""
+        """True if the mechanism was shown to spend more than it states, or draws otherwise."""
+        if self.measured is not None and self.measured.at_least > self.measured.stated * (1.0 + _TOLERANCE):
+            return True
         exact = max(
             -math.inf if self.exact is None else self.exact,
             -math.inf if self.measured is None else self.measured.epsilon,
@@ -431,6 +438,9 @@ def audit(
     elif (warmest := _most_sensitive_to_temperature(trials)) is not None:
         failure /= 2.0
         measured = _measured_direction(warmest, max(effort.final // 2, 20), failure, generator)
+    elif (model := trials[0].plan.model) is None or model.loss_dimension is None:
+        failure /= 2.0
+        measured = _measured_draws(trials[0], min(effort.final, _MEASURED_RUNS), failure, generator)
     bounds = [candidate.bound(effort.final, failure / len(candidates), generator) for candidate in candidates]
     best = int(np.argmax([bound for bound, _ in bounds]))
     result, (lower_bound, event) = candidates[best], bounds[best]
@@ -499,6 +509,26 @@ def _measured_noise(
     epsilon = noise_epsilon(model, *tables, trial.delta, rate=at_least)
     assert epsilon is not None, "a loss dimension comes with a closed form"
     return MeasuredLaw("noise rate", trial.pair.name, 1.0, at_least, epsilon)
+
+
+_MEASURED_RUNS = 60
+"""Fresh runs whose draws are measured one by one, if a run has no closed form."""
+
+
+def _measured_draws(trial: Trial, size: int, failure: float, generator: np.random.Generator) -> MeasuredLaw | None:
+    """Return the largest lower bound on a rate over all queries; None without rates."""
+    exchanges = []
+    for _ in range(size):
+        recorder = Recorder(trial.run_plan, generator)
+        with warnings.catch_warnings(), contextlib.suppress(ArithmeticError, ValueError):
+            warnings.simplefilter("ignore")
+            trial.run_plan.run(trial.second, recorder)
+        exchanges += [(one.made, one.query, one.answer) for one in recorder.exchanges]
+    rates = draw_rates_at_least(exchanges, failure)
+    if not rates:
+        return None
+    key = max(rates, key=rates.__getitem__)
+    return MeasuredLaw(f"rate of {key}", trial.pair.name, 1.0, rates[key], rates[key] * _stated_promise(trial.cost)[0])
 
 
 def _measured_direction(trial: Trial, size: int, failure: float, generator: np.random.Generator) -> MeasuredLaw:
