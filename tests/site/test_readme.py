@@ -37,8 +37,12 @@ def test_the_default_has_the_errors_of_the_validation() -> None:
     sizes = {row["table"]: row for row in design if "mechanism now" in row}
     shown = {row["table"]: row for row in tables_in(part_of(README, "accuracy"))}
     for name in ("airfoil", "wine", "adult-numbers"):
-        validated = float(sizes[name]["covariance"].partition("→")[2])
-        assert f"{validated:#.2g}" == shown[TABLES[name]]["default"].strip("*")
+        # the page has three digits: one that ends in 5 may be rounded either way from there
+        validated, default = (
+            sizes[name]["covariance"].partition("→")[2].strip(),
+            shown[TABLES[name]]["default"].strip("*"),
+        )
+        assert default in {f"{float(validated + digits):#.2g}" for digits in ("", "1")}
 
 
 def test_the_least_error_is_bold() -> None:
