@@ -93,7 +93,7 @@ class Row:
         share = f"{killed / faults:.3f}" if faults else ""
         numbers = (self.total, faults + no_fault, killed, no_fault, survived)
         commit, seed = self.sample
-        return f"| `{self.package}/` | {' | '.join(map(str, numbers))} | {share} | {low:.3f} – {high:.3f} | {seed} | {commit} |"
+        return f"| `{self.package}` | {' | '.join(map(str, numbers))} | {share} | {low:.3f} – {high:.3f} | {seed} | {commit} |"
 
 
 def write(results: Results) -> None:
