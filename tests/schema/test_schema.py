@@ -105,6 +105,7 @@ REFUSED: list[tuple[str, Callable[[], object], type[Exception], str]] = [
     ("zero for a number", lambda: dpm.Numeric("age", 0, 1, missing="zero"), ValueError, "not-one-of"),
     ("center for a level", lambda: dpm.Categorical("a", ["x"], missing="center"), ValueError, "not-one-of"),
     ("other rule", lambda: dpm.Categorical("a", ["x"], other="error"), ValueError, "not-one-of"),
+    ("list of a unit", lambda: dpm.Date("d", "2020-01-01", "2021-01-01", unit=["days"]), ValueError, "not-one-of"),
     ("no name", lambda: dpm.Boolean(""), TypeError, "column-name-not-text"),
     ("number as a name", lambda: dpm.Boolean(3), TypeError, "column-name-not-text"),
     ("half a surrogate pair", lambda: dpm.Boolean("\ud800"), ValueError, "not-unicode"),

@@ -315,9 +315,10 @@ def test_a_forecast_has_the_noise_of_refined_coefficients(budget: dict[str, Any]
     assert forecast.refined < forecast.unrefined
 
 
-def test_one_name_in_place_of_a_list_is_refused() -> None:
+@pytest.mark.parametrize("targets", ["income", 5, iter(["income"])], ids=["text", "number", "iterator"])
+def test_what_is_no_list_of_names_is_refused(targets: Any) -> None:
     with refused("names-one-text", TypeError):
-        released(targets="income")
+        released(targets=targets)
 
 
 def test_missing_values_by_pairs_are_refused() -> None:

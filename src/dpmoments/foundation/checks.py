@@ -44,7 +44,7 @@ def check_between(parameter: str, value: float, least: float, most: float) -> No
 
 def check_one_of(parameter: str, value: object, choices: Collection[Any], **more: Any) -> None:
     """Raise ValueError unless a value is one of the choices."""
-    if value not in choices:
+    if value not in tuple(choices):  # a dictionary would ask for the value's hash, which a list has not
         raise InputValueError.of("not-one-of", parameter=parameter, value=value, choices=[*choices], **more)
 
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -37,7 +37,8 @@ _CLIP, _CLIP_POWER = 0.854, 0.3
 
 def check_targets(schema: Schema, targets: Sequence[str]) -> None:
     """Raise unless the targets are features that steps can refine."""
-    if isinstance(targets, str) or not all(isinstance(name, str) for name in targets):
+    is_list = isinstance(targets, Collection) and not isinstance(targets, str)
+    if not is_list or not all(isinstance(name, str) for name in targets):
         raise InputTypeError(Message("names-one-text", what="targets"))
     names = schema.feature_names
     for name in targets:
