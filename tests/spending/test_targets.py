@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import dpmoments as dpm
-from dpmoments.analysis.refined_regression import TARGETS, ClippedResiduals, RefinedRegression
+from dpmoments.analysis.refined_regression import TARGETS, ClippedResiduals, RefinedRegression, refined_targets
 from dpmoments.audit.replay import replay_everywhere, replay_on_any_table
 from dpmoments.audit.verification import checks
 from dpmoments.mechanisms.registry import make_mechanism
@@ -313,6 +314,24 @@ def test_a_forecast_has_the_noise_of_refined_coefficients(budget: dict[str, Any]
     ]
     assert np.sqrt(np.mean((np.array(found) - exact) ** 2)) == pytest.approx(forecast.refined, rel=0.3)
     assert forecast.refined < forecast.unrefined
+
+
+@pytest.mark.parametrize(("rho", "guess"), [(0.5, 0.3), (1e-4, 0.02)])
+def test_guesses_do_not_change_what_a_forecast_says_is_refined(rho: float, guess: float) -> None:
+    """Whatever standard deviations its caller states: a release is not told."""
+    rng = np.random.default_rng(3)
+    names = ["a", "b", "c"]
+    schema = dpm.Schema(*(dpm.Numeric(name, 0, 10) for name in names), dpm.Boolean("flag"), dpm.Numeric("y", 0, 100))
+    columns = {**{name: rng.uniform(0.0, 10.0, 2000) for name in names}, "flag": rng.random(2000) < 0.05}
+    targets = ["a", "flag", "y"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        release = dpm.release(
+            pa.table({**columns, "y": rng.uniform(0.0, 100.0, 2000)}), schema, rho=rho, targets=targets, insecure_seed=0
+        )
+    sizes = {**dict.fromkeys(names, 10.0 * guess), "y": 100.0 * guess}
+    table = dpm.forecast(schema=schema, n_rows=2000, rho=rho, targets=targets, typical_sd=sizes)
+    assert [one.target for one in table.targets if one.pays] == list(refined_targets(release))
 
 
 @pytest.mark.parametrize("targets", ["income", 5, iter(["income"])], ids=["text", "number", "iterator"])

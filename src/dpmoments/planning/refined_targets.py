@@ -18,6 +18,7 @@ from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS
 from dpmoments.mechanisms.share_for_targets import RELEASE_SHARE, clip_of_products, noise_of_average, signal_of_steps
 from dpmoments.messages.message import Message
 from dpmoments.planning.imagined_release import EXPLAINED, MANY_TIMES, ImaginedRelease, ReleasePlan, typical_regression
+from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.privacy.accounting import allowance, budget_for_rows
 
 ASSUMED_ROWS, _ASSUMED_SIGNAL = 10_000, 30.0
@@ -28,7 +29,9 @@ _LARGEST_RISK = 2.1
 
 def targets_that_pay(setting: ReleasePlan, targets: Sequence[str]) -> tuple[str, ...]:
     """Return the targets to refine, from public numbers."""
-    # These are the schema, the budget and the noise of the plan. If that is not known beforehand, all are refined.
+    # These are the schema, the budget and the noise of the plan. If that is not known beforehand, all are refined. A release
+    # has no guesses of its caller: a forecast with some must say what the release will do.
+    setting = replace(setting, typical=TypicalTable.of(setting.typical.schema))
     return tuple(name for name in targets if not _risk(setting, name, len(targets)) > _LARGEST_RISK)
 
 
