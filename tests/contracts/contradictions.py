@@ -762,7 +762,10 @@ def written_alike(answer: Any, found: Found, where: str, tables: Sequence[Any] =
 
 
 def shown_as(found: Found, where: str, cell: str, value: float) -> None:
-    """A cell's number is the value, to the cell's digits."""
+    """A cell's number is the value, to the cell's digits, or an upper limit of it."""
+    if "below " in cell:
+        found.unless(number_of(cell.split()[-1]) >= value, f"{where}: {cell}, and {value}")
+        return
     if cell in ("noise", "–", "none"):
         return
     shown = number_of(cell.strip("~±% "))
@@ -880,8 +883,8 @@ def forecasted(answer: Any, found: Found) -> None:
     found.unless(math.isclose(known[answer.best], noise.typical_correlation()), f"noise of {answer.best}")
     errors = [row.second_moment_error for row in answer.rows if row.second_moment_error is not None]
     found.unless(errors == sorted(errors), "mechanisms are not in order of their errors")
-    said = re.search(r"not correlated\): ([\d.e-]+|noise)", str(answer))
-    found.unless(said and (said[1] == "noise") == noise.typical_correlation_is_noise, f"{said}")
+    said = re.search(r"not correlated\): ([\d.e-]+(?: \(noise\))?|noise)", str(answer))
+    found.unless(said and ("noise" in said[1]) == noise.typical_correlation_is_noise, f"{said}")
     for change in answer.changes:
         found.unless(change.after < change.before, f"{change}")
         if change.kind in ("rows", "budget", "delta") and change.measure == "on a correlation":

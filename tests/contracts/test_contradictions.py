@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
+import dpmoments as dpm
 from contracts.contradictions import (
     KINDS,
+    Found,
     counted,
     drawn_alike,
     forecasted,
@@ -42,6 +44,14 @@ def test_answers_do_not_contradict_each_other(tmp_path: Path) -> None:
     rows, contradictions = search(400, 0, tmp_path, KINDS)
     assert rows >= 400
     assert contradictions == []
+
+
+def test_a_forecast_of_limits_of_deviations_does_not_contradict_itself() -> None:
+    found, columns = Found(), (dpm.Numeric("x", 0, 100), dpm.Numeric("y", -2, 2), dpm.Boolean("flag"))
+    table = dpm.forecast(dpm.Schema(*columns), n_rows=250, epsilon=0.5)
+    forecasted(table, found)
+    assert "~below" in table.text()
+    assert found == []
 
 
 def test_answers_of_few_rows_do_not_contradict_each_other() -> None:
