@@ -456,6 +456,7 @@ def test_an_analysis_of_variance_says_what_is_lost() -> None:
     ]
     assert made.remarks[0] == "Score test: χ²(2) = 9.2, p = 0.0100, including privacy noise. eta² = 0.0476."
     assert lost.remarks[0].endswith("eta² = noise.")
+    assert "equal group variances" in made.remarks[2].lower()
     assert "(5.0 between groups)" in made.remarks[1]
     assert made.heading == ("analysis of variance of age by g: groups differ",)
 

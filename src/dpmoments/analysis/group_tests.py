@@ -366,6 +366,7 @@ class AnalysisOfVariance(Answer):
             f"including privacy noise. eta² = {eta}.",
             "Sums of squares are reduced by what the noise is expected to add "
             f"({rounded(self.noise_between, self.noise_between)} between groups).",
+            "Equal group variances are assumed.",
             self.about_rows,
             self.warning,
         )

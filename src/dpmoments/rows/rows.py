@@ -138,6 +138,8 @@ class Rows:
         Unit with several rows. Queries then need :meth:`bounded` first, which selects rows.
     selection : UnitSelection or None
         Selected rows of each unit.
+    is_group : bool
+        See :meth:`where`.
     """
 
     schema: Schema
@@ -149,6 +151,7 @@ class Rows:
     shortened: bool = False
     privacy_unit: PrivacyUnit | None = None
     selection: UnitSelection | None = None
+    is_group: bool = False
 
     @classmethod
     def of(
@@ -280,7 +283,7 @@ class Rows:
         if self.privacy_unit is not None:
             raise InputValueError(Message("units-in-groups"))
         restriction = Restriction.of(self.schema, by, levels)
-        return replace(self, schema=restriction.schema, source=self.source.restricted(restriction))
+        return replace(self, schema=restriction.schema, source=self.source.restricted(restriction), is_group=True)
 
     def in_unit_ball(self) -> Rows:
         """Return the rows scaled down to norm 1 before a center is subtracted.
@@ -406,10 +409,11 @@ class Rows:
         return self.summarize(RowCount(missing=self.source.missing))
 
     def table_size(self) -> int:
-        """Return the number of rows of the table, dropped ones included.
+        """Return the number of rows of the whole table, dropped ones included.
 
-        From file footers if they state it.
+        From file footers if they state it. Rows of some levels have none: their number is private under every relation.
         """
+        assert not self.is_group, "the size of a group of rows is private"
         known = self.source.n_rows
         return known if known is not None else self.summarize(RowCount(missing=self.source.missing, keep_dropped=True))
 
