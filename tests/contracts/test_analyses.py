@@ -64,7 +64,8 @@ NAMING = [(case, parameter) for case in ANALYSES for parameter in names_taken(re
 def assert_same_numbers(found: Numbers, expected: Numbers, tolerance: float) -> None:
     assert set(found) == set(expected)
     for key, value in expected.items():
-        assert abs(found[key] - value) <= tolerance * max(1.0, abs(value)), (key, found[key], value)
+        same = abs(found[key] - value) <= tolerance * max(1.0, abs(value))
+        assert same or (np.isnan(value) and np.isnan(found[key])), (key, found[key], value)
 
 
 # The checks -----------------------------------------------------------------------------------------------------------------

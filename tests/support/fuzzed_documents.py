@@ -378,7 +378,9 @@ def ask_analyses(release: MomentRelease, random: Random) -> None:
     fit = attempt(lambda: release.ridge(target, alpha=alpha), "ridge", (ValueError,))
     if fit is not None:
         attempt(lambda: json.dumps(fit.to_dict(), allow_nan=False) + fit.summary(), "fit", ())
-        numbers(fit.coefficients, fit.intercept, fit.r_squared, during="ridge")
+        numbers(fit.coefficients, fit.intercept, during="ridge")
+        if fit.r_squared_text.startswith("R² ="):  # else "at least 0.9" or "not estimable", and NaN on purpose
+            numbers(fit.r_squared, during="ridge")
         if fit.unit_ball_error_bound is not None and math.isnan(fit.unit_ball_error_bound):
             raise Fault("ridge: a bound that is no number")
 
