@@ -614,6 +614,8 @@ def test_clipped_columns_are_named_where_clipping_is_clear_or_likely() -> None:
     ):
         assert words in ClippingEffect(share, standard_errors=errors).description
     assert ClippingEffect(0.01, standard_errors=None).description.endswith("(95 % confidence).")
+    assert "bounds" in ClippingEffect(None).description
+    assert "bounds" not in ClippingEffect(None, has_bounds=False).description
 
 
 # --- correlations -------------------------------------------------------------------------------------------------------------

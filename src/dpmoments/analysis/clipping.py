@@ -372,13 +372,14 @@ class ClippingEffect:
     lower: FloatArray | None = None
     upper: FloatArray | None = None
     standard_errors: FloatArray | None = None  # (k,) or None, the larger of the two, in standard errors of the slope
+    has_bounds: bool = True  # False if a column has no public bounds: far rows were clipped instead
 
     @classmethod
     def of(cls, release: Released, equations: NormalEquations | None) -> Self:
         """Return the effect on a fit (``docs/evidence/derivations/clipped-rows.md``, M5)."""
         table = TableBounds.of(release)
         if table is None:
-            return cls(None)
+            return cls(None, has_bounds=release.schema.row_norm is not None)
         if equations is None or not equations.identified:
             return cls(table.share)
         first = 1 if equations.with_constant else 0
@@ -393,7 +394,10 @@ class ClippingEffect:
     def description(self) -> str:
         """Text of one or two sentences."""
         if self.share is None:
-            return "Clipping: values beyond the public bounds were clipped to them; how many was not measured."
+            what = (
+                "values beyond the public bounds were clipped to them" if self.has_bounds else "far rows were clipped"
+            )
+            return f"Clipping: {what}; how many was not measured."
         if self.share > _LARGE_FRACTION:
             return (
                 f"Warning: up to {self.share:.0%} of rows were clipped. Coefficients and intervals are of the clipped rows, and "
