@@ -17,7 +17,14 @@ from dpmoments.analysis.regressors import Regressors
 from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS
 from dpmoments.mechanisms.share_for_targets import RELEASE_SHARE, clip_of_products, noise_of_average, signal_of_steps
 from dpmoments.messages.message import Message
-from dpmoments.planning.imagined_release import EXPLAINED, MANY_TIMES, ImaginedRelease, ReleasePlan, typical_regression
+from dpmoments.planning.imagined_release import (
+    EXPLAINED,
+    MANY_TIMES,
+    ForecastNoise,
+    ImaginedRelease,
+    ReleasePlan,
+    typical_regression,
+)
 from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.privacy.accounting import allowance, budget_for_rows
 
@@ -32,7 +39,10 @@ def targets_that_pay(setting: ReleasePlan, targets: Sequence[str]) -> tuple[str,
     # These are the schema, the budget and the noise of the plan. If that is not known beforehand, all are refined. A release
     # has no guesses of its caller: a forecast with some must say what the release will do.
     setting = replace(setting, typical=TypicalTable.of(setting.typical.schema))
-    return tuple(name for name in targets if not _risk(setting, name, len(targets)) > _LARGEST_RISK)
+    release = _imagined(setting)
+    if release is None:
+        return tuple(targets)
+    return tuple(name for name in targets if not _risk(release, setting, name, len(targets)) > _LARGEST_RISK)
 
 
 def not_refined(targets: Sequence[str], refined: Sequence[str]) -> Message | None:
@@ -55,10 +65,11 @@ class TargetForecast:
     @classmethod
     def of(cls, setting: ReleasePlan, targets: Sequence[str]) -> tuple[TargetForecast, ...]:
         """Forecast all targets of a release."""
-        paying = targets_that_pay(setting, targets)
+        paying, plain = targets_that_pay(setting, targets), replace(setting, refines=False).noise
+        refined = refined_noise(setting, targets, len(paying) or 1)
         return tuple(
-            cls(name, name in paying, refined_noise(setting, name, len(paying) or 1), _unrefined_noise(setting, name))
-            for name in targets
+            cls(name, name in paying, noise, _unrefined_noise(plain, name))
+            for name, noise in zip(targets, refined, strict=True)
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -67,12 +78,9 @@ class TargetForecast:
         return {"target": self.target, "pays": self.pays, **numbers}
 
 
-def _risk(setting: ReleasePlan, target: str, n_targets: int) -> float:
+def _risk(release: ImaginedRelease, setting: ReleasePlan, target: str, n_targets: int) -> float:
     """Return the excess risk of refined coefficients, over those of the moments."""
-    # To first order. A number is explained to one half, a share not at all. NaN if the noise is not known beforehand.
-    release = _imagined(setting)
-    if release is None:
-        return math.nan
+    # To first order. A number is explained to one half, a share not at all.
     features, index = _regression(release, target)
     deviations, _ = setting.typical.in_unit_ball
     own, k = deviations[index] ** 2, len(features)
@@ -87,22 +95,23 @@ def _risk(setting: ReleasePlan, target: str, n_targets: int) -> float:
     return float(steps**2 / (cell * (1.0 + explained * own * typical) * typical))
 
 
-def refined_noise(setting: ReleasePlan, target: str, n_targets: int) -> float:
-    """Return the noise SD of a refined standardized coefficient, one half explained."""
-    # NaN if the noise is not known beforehand.
+def refined_noise(setting: ReleasePlan, targets: Sequence[str], n_targets: int) -> list[float]:
+    """Return noise SDs of refined standardized coefficients of each target, one half explained."""
+    # `n_targets` share the steps' budget. NaN if the noise is not known beforehand.
     release = _imagined(setting)
     if release is None:
-        return math.nan
-    features, index = _regression(release, target)
-    own = setting.typical.in_unit_ball[0][index] ** 2
-    rho, size = _rho_of_steps(setting, n_targets), 1.0 + len(features)
-    clip = clip_of_products(signal_of_steps(setting.n_rows, size, rho), (1.0 - EXPLAINED) * own, size)
-    noise = noise_of_average(clip, rho, setting.neighbors)
-    return float(noise / (setting.n_rows * math.sqrt(own))) if own > 0.0 else math.inf
+        return [math.nan] * len(targets)
+    rho, result = _rho_of_steps(setting, n_targets), []
+    for target in targets:
+        features, index = _regression(release, target)
+        own, size = setting.typical.in_unit_ball[0][index] ** 2, 1.0 + len(features)
+        clip = clip_of_products(signal_of_steps(setting.n_rows, size, rho), (1.0 - EXPLAINED) * own, size)
+        noise = noise_of_average(clip, rho, setting.neighbors)
+        result.append(float(noise / (setting.n_rows * math.sqrt(own))) if own > 0.0 else math.inf)
+    return result
 
 
-def _unrefined_noise(setting: ReleasePlan, target: str) -> float:
-    noise = replace(setting, refines=False).noise
+def _unrefined_noise(noise: ForecastNoise | None, target: str) -> float:
     if noise is None:
         return math.nan
     fit = typical_regression(noise.release, noise.release.feature_names.index(target))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 
@@ -125,6 +125,7 @@ def ways_to_answer(
     if noise is None:
         raise InputValueError(Message("original-units-unknown", mechanism=setting.mechanism.name))
     questions: list[tuple[str, str, str, float, Callable[[PrivacyBudget], float]]] = []
+    own: Callable[[PrivacyBudget], float]
     if means:
         of_release = _root_mean_square(noise.mean / _deviations(setting.typical))
         questions.append(("all means", "typical SDs", "release_mean(…)", of_release, partial(_of_means, setting)))
@@ -135,13 +136,13 @@ def ways_to_answer(
         if len(columns) < 2:
             raise InputValueError(Message("not-a-regression", columns=list(columns)))
         _require_columns(setting.typical.schema, columns)
-        name, more, own = f"{columns[0]} ~ {' + '.join(columns[1:])}", "", partial(_of_columns, setting, columns)
-        refined = partial(_refined_of_columns, setting, columns)
+        name, more, own = f"{columns[0]} ~ {' + '.join(columns[1:])}", "", cache(partial(_of_columns, setting, columns))
+        refined = cache(partial(_refined_of_columns, setting, columns))
         if refined(setting.budget) < own(setting.budget):
             more, own = f", targets=[{columns[0]!r}]", refined
         call = f"release(…{more}) of {len(columns)} columns"
         if columns[0] in targets and {*columns} == {column.name for column in setting.typical.schema.columns}:
-            of_fit = refined_noise(setting, columns[0], len(targets))
+            (of_fit,) = refined_noise(setting, columns[:1], len(targets))
         else:
             of_fit = _of_regression(noise, columns)
         questions.append((name, "standardized coefficient", call, of_fit, own))
@@ -237,7 +238,7 @@ def _refined_of_columns(setting: ReleasePlan, columns: Sequence[str], budget: Pr
     plan, target = _plan_of_columns(setting, columns, budget), columns[0]
     if budget.kind is BudgetKind.PURE or plan.typical.schema.has_available:
         return math.inf
-    return refined_noise(plan, target, 1) if targets_that_pay(plan, [target]) else math.inf
+    return refined_noise(plan, [target], 1)[0] if targets_that_pay(plan, [target]) else math.inf
 
 
 def _plan_of_columns(setting: ReleasePlan, columns: Sequence[str], budget: PrivacyBudget) -> ReleasePlan:
