@@ -14,7 +14,7 @@ import pytest
 from scipy.stats import f as f_distribution
 
 import dpmoments as dpm
-from dpmoments.analysis import cross_table
+from dpmoments.analysis import cross_table, resolvability
 from dpmoments.analysis.answers import Answer, Column
 from dpmoments.analysis.confidence import score_test
 from dpmoments.analysis.correlations import correlation_noise
@@ -526,9 +526,9 @@ def test_cells_that_noise_does_not_distinguish_from_empty_ones_are_below_their_l
     held, found = cells_below(400)
     assert held >= 0.95
     assert found <= 0.05
-    with planted(cross_table.counts_below, "deviations_for(0.95,", "0.1 * deviations_for(0.95,"):
+    with planted(resolvability.hidden_by_noise, "deviations_for(0.95,", "0.1 * deviations_for(0.95,"):
         assert cells_below(400)[0] < 0.95
-    with planted(cross_table.counts_below, "~resolved(np.where(", "~(0.05 > np.where("):
+    with planted(resolvability.hidden_by_noise, "~resolved(np.where(", "~(0.05 > np.where("):
         assert cells_below(400)[1] > 0.05
 
 

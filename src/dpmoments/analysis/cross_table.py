@@ -14,11 +14,11 @@ import scipy
 
 from dpmoments.analysis.answers import Answer, Column, confidence_level, in_floating_point, rounded
 from dpmoments.analysis.clipping import describe_clipping
-from dpmoments.analysis.confidence import Quantiles, deviations_for, format_probability, score_test
+from dpmoments.analysis.confidence import Quantiles, format_probability, score_test
 from dpmoments.analysis.functionals import LocalMoments, bilinear, describe_law
 from dpmoments.analysis.group_sums import Levels, PresentRows, whole_counts
 from dpmoments.analysis.released import Released, cautions_by_code
-from dpmoments.analysis.resolvability import decided, not_clear, p_values, resolved
+from dpmoments.analysis.resolvability import decided, hidden_by_noise, not_clear
 from dpmoments.foundation.arrays import FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.messages.message import Message
@@ -228,13 +228,9 @@ def counts_below(
     noisy: FloatArray, noise: FloatArray, counts: IntegerArray, law: NoiseLaw | CountNoise | None
 ) -> IntegerArray:
     """Return upper limits of the counts that noise does not distinguish from 0; else 0."""
-    tested, none = noise > 0.0, np.zeros_like(noise)
-    if law is None or not tested.any():
-        return np.zeros(counts.shape, dtype=np.int64)
-    possible = np.maximum(noisy, 0.0)
-    far = np.divide(possible, noise, out=none.copy(), where=tested)
-    hidden = tested & ~resolved(np.where(tested, p_values(far, noise**2, none, law), np.nan))
-    most = np.maximum(possible + deviations_for(0.95, law, noise**2, none) * noise, counts)
+    tested = noise > 0.0
+    hidden, ends = hidden_by_noise(noisy, noise, law, tested)
+    most = np.maximum(ends, counts)
     step = 10.0 ** np.maximum(np.floor(np.log10(np.where(tested, noise, 1.0))) - 1.0, 0.0)
     result: IntegerArray = np.where(hidden, (np.floor(most / step) + 1.0) * step, 0.0).astype(np.int64)
     result.setflags(write=False)

@@ -24,7 +24,7 @@ from dpmoments.analysis.clipping import NAMED_RATIO, TableBounds, is_of_table, l
 from dpmoments.analysis.confidence import deviations_for, fieller_interval
 from dpmoments.analysis.functionals import WHY_NOISE_UNKNOWN, FeatureVariances, LocalMoments
 from dpmoments.analysis.released import Released, cautions_in_full, chosen_features, indices_of
-from dpmoments.analysis.resolvability import p_values, resolved
+from dpmoments.analysis.resolvability import hidden_by_noise
 from dpmoments.foundation.arrays import BoolArray, FloatArray
 from dpmoments.messages.message import Message
 from dpmoments.noise.terms import NoiseLaw
@@ -458,38 +458,26 @@ def describe(release: Released, columns: Sequence[str] | None = None) -> Descrip
 
 def _unclear_shares(release: Released, noise: FloatArray) -> BoolArray:
     """Return a mask of the shares that noise does not distinguish from 0."""
-    law, result, constraints = (
-        release.noise,
-        np.zeros(len(noise), dtype=bool),
-        Constraints.of(release.schema, mean=True),
-    )
+    constraints = Constraints.of(release.schema, mean=True)
     shares = np.zeros(len(noise), dtype=bool)
     for block in constraints.blocks:
         shares[block.features] = True
     shares[list(constraints.flags)] = True
     shares &= noise > 0.0
-    if law is None or not shares.any():
-        return result
-    own = noise[shares]
-    far = np.maximum(LocalMoments.of(release).location[shares], 0.0) / own
-    result[shares] = ~resolved(p_values(far, own**2, np.zeros_like(own), law))
-    return result
+    if release.noise is None or not shares.any():
+        return np.zeros(len(noise), dtype=bool)
+    return hidden_by_noise(LocalMoments.of(release).location, noise, release.noise, shares)[0]
 
 
 def _deviation_below(release: Released, unclear_shares: BoolArray) -> FloatArray:
     """Return upper limits of the SDs that noise does not distinguish from 0; else 0."""
-    moments, result = LocalMoments.of(release), np.zeros(len(release.feature_names))
-    variances = FeatureVariances.of(release, moments, as_shown=True)
-    values, noise = variances.values / moments.n_rows, variances.noise_per_row(moments)
-    tested = (noise > 0.0) & ~variances.of_share
+    moments = LocalMoments.of(release)
     if moments.law is None:
-        return result
-    none = np.zeros_like(noise)
-    far = np.divide(np.maximum(values, 0.0), noise, out=none.copy(), where=tested)
-    p = np.where(tested, p_values(far, noise**2, none, moments.law), np.nan)
-    hidden = np.where(variances.of_share, unclear_shares, tested & ~resolved(p))
-    most = np.maximum(values, 0.0) + deviations_for(0.95, moments.law, noise**2, none) * noise
-    return np.asarray(np.where(hidden, np.sqrt(most) * moments.unit, 0.0))
+        return np.zeros(len(unclear_shares))
+    variances = FeatureVariances.of(release, moments, as_shown=True)
+    noise, of_share = variances.noise_per_row(moments), variances.of_share
+    hidden, most = hidden_by_noise(variances.values / moments.n_rows, noise, moments.law, (noise > 0.0) & ~of_share)
+    return np.asarray(np.where(np.where(of_share, unclear_shares, hidden), np.sqrt(most) * moments.unit, 0.0))
 
 
 def clipping_warning(release: Released) -> Message | None:

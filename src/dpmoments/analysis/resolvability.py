@@ -14,6 +14,7 @@ from functools import lru_cache
 import numpy as np
 import scipy
 
+from dpmoments.analysis.confidence import deviations_for
 from dpmoments.foundation.arrays import BoolArray, FloatArray
 from dpmoments.noise.cells import CountNoise
 from dpmoments.noise.terms import NoiseLaw
@@ -134,6 +135,19 @@ def p_values(
     half_width = half_widths(noise)
     result = p_by_inversion(lambda z: half_width(z, share) < size, size.shape)
     return np.where(np.isnan(size), np.nan, result)
+
+
+def hidden_by_noise(
+    values: FloatArray, noise: FloatArray, law: NoiseLaw | CountNoise | None, tested: BoolArray
+) -> tuple[BoolArray, FloatArray]:
+    """Return a mask of values that noise does not distinguish from 0, and upper ends of all."""
+    # By Holm's correction over those that are `tested`, whose noise SDs are above 0; the ends are of 95 % intervals.
+    size, none = np.maximum(values, 0.0), np.zeros_like(noise)
+    if law is None or not tested.any():
+        return np.zeros(noise.shape, dtype=bool), size
+    far = np.divide(size, noise, out=none.copy(), where=tested)
+    hidden = tested & ~resolved(np.where(tested, p_values(far, noise**2, none, law), np.nan))
+    return hidden, size + deviations_for(0.95, law, noise**2, none) * noise
 
 
 def holm(p: FloatArray) -> FloatArray:
