@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -299,6 +300,13 @@ class PresentRows:
         """Return them if one of these features can be missing, else None."""
         if release.present is None:
             return None
+        every = cls._of(release)
+        return every if every.groups[list(features)].any() else None
+
+    @staticmethod
+    @lru_cache(maxsize=4)
+    def _of(release: Released) -> PresentRows:
+        """Return those of a release, which its features share."""
         parts, groups = [], np.zeros(0, dtype=int)
         for drawn in release.drawn_parts:
             assert drawn.noisy_sum is not None
@@ -311,7 +319,7 @@ class PresentRows:
             total = drawn.noisy_sum
             moments = np.block([[np.array([[drawn.noisy_count]]), total[None, :]], [total[:, None], drawn.noisy_gram]])
             parts.append((np.vstack([presence.indicators[:1], there, values]), moments, drawn.noise))
-        return cls(groups, tuple(parts)) if groups[list(features)].any() else None
+        return PresentRows(groups, tuple(parts))
 
     @property
     def constant(self) -> FloatArray:

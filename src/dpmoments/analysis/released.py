@@ -62,6 +62,9 @@ class Stated(Protocol):
     def feature_names(self) -> tuple[str, ...]:
         """Names of the features, in the order of every array."""
 
+    def __hash__(self) -> int:
+        """Return a hash: releases are immutable, and what follows from one may be kept."""
+
 
 class Released(Stated, Protocol):
     """Released moments as analyses see them.

@@ -63,8 +63,14 @@ def noise_rate_at_least(
             assert loss is not None
             is_gaussian, count = loss.is_gaussian, count + 1
             total += loss.size**2 / 2.0 if loss.is_gaussian else loss.size
-    shape = count * k / 2.0 if is_gaussian else float(count * k)
-    rate = float(scipy.special.gammaincinv(shape, failure)) / total if total > 0.0 else math.inf
+    return _rate_at_least(total, count * k, failure, is_gaussian=is_gaussian)
+
+
+def _rate_at_least(loss: float, values: int, failure: float, *, is_gaussian: bool) -> float:
+    """Return a lower confidence bound on the rate of noise, from its loss on all values."""
+    # Of normal noise `loss` is half the square.
+    shape = values / 2.0 if is_gaussian else float(values)
+    rate = float(scipy.special.gammaincinv(shape, failure)) / loss if loss > 0.0 else math.inf
     return math.sqrt(rate) if is_gaussian else rate
 
 
@@ -76,33 +82,30 @@ def draw_rates_at_least(exchanges: Iterable[tuple[Draw, FloatArray, FloatArray]]
     """Return lower confidence bounds on the rates of noise draws, by query and distribution."""
     # `exchanges` has each draw with its query and answer; laws that add no noise of one scale are left out. The gamma
     # laws are those of `noise_rate_at_least`, for a draw in place of a run.
-    totals: dict[str, tuple[float, float, bool]] = {}
+    totals: dict[str, tuple[float, int, bool]] = {}
     for made, query, answer in exchanges:
         law, noise = made.law, np.atleast_1d(np.asarray(answer, dtype=np.float64) - np.asarray(query, dtype=np.float64))
-        cells = noise[np.triu_indices(len(noise))] if noise.ndim == 2 else noise
+        upper = np.triu_indices(len(noise)) if noise.ndim == 2 else np.arange(len(noise))
+        cells, is_gaussian = noise[upper], isinstance(law, DiscreteGaussian)
         if isinstance(law, DiscreteGaussian) and min(law.lattice_scales) >= _LEAST_SCALE:
-            scales = np.full(noise.shape, law.scale)
+            scales: FloatArray | float = law.scale
             if noise.ndim == 2 and law.off_diagonal_scale is not None:
-                scales = np.where(np.eye(len(noise)) > 0.0, law.scale, law.off_diagonal_scale)
-            ratios = noise / scales
-            upper = ratios[np.triu_indices(len(ratios))] if ratios.ndim == 2 else ratios
-            loss, shape, squared = float(upper @ upper) / 2.0, len(upper) / 2.0, True
+                scales = np.where(upper[0] == upper[1], law.scale, law.off_diagonal_scale)
+            ratios = cells / scales
+            loss = float(ratios @ ratios) / 2.0
         elif isinstance(law, DiscreteLaplace) and law.scale >= _LEAST_SCALE:
-            loss, shape, squared = float(np.abs(cells).sum()) / law.scale, float(len(cells)), False
+            loss = float(np.abs(cells).sum()) / law.scale
         elif isinstance(law, MatrixLaplaceDraw):
-            size = float(np.abs(np.linalg.eigvalsh(noise)).sum())
-            loss, shape, squared = law.rate * size / 4.0**law.bits, float(len(cells)), False
+            loss = law.rate * float(np.abs(np.linalg.eigvalsh(noise)).sum()) / 4.0**law.bits
         else:
             continue
         key = f"{made.what.code}, {law.name}"
-        before = totals.get(key, (0.0, 0.0, squared))
-        totals[key] = before[0] + loss, before[1] + shape, squared
-    rates = {}
-    for key, (loss, shape, squared) in totals.items():
-        quantile = float(scipy.special.gammaincinv(shape, failure / len(totals)))
-        rate = quantile / loss if loss > 0.0 else math.inf
-        rates[key] = math.sqrt(rate) if squared else rate
-    return rates
+        before = totals.get(key, (0.0, 0, is_gaussian))
+        totals[key] = before[0] + loss, before[1] + len(cells), is_gaussian
+    return {
+        key: _rate_at_least(loss, values, failure / len(totals), is_gaussian=is_gaussian)
+        for key, (loss, values, is_gaussian) in totals.items()
+    }
 
 
 def _gram(moments: ExactMoments) -> FloatArray:

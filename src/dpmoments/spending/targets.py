@@ -248,7 +248,8 @@ class TargetsPlan(Plan):
         taken = _SHRINKAGE * max(k - 2, 1) * variance / n_rows**2 / max(float(change @ change), 1e-300)
         kept = max(0.0, 1.0 - taken)
         weights = np.append(weights[0], start.coefficients[1:] + kept * change)
-        center_of_error, error = _error_of_slopes(release, start, average, answer[: k + 1], variance)
+        slopes = start.whitening.T @ weights[1:]
+        moved, error = _error_of_slopes(slopes, release, start, average, answer[: k + 1], variance)
         return RefinedRegression(
             target=target,
             features=tuple(release.feature_names[index] for index in start.features),
@@ -258,37 +259,34 @@ class TargetsPlan(Plan):
             clipped=float(answer[k + 1]) / (SHARE_WEIGHT * clip),
             clipped_error=math.sqrt(variance) / (SHARE_WEIGHT * clip),
             kept=kept,
-            moved=float(np.linalg.norm(start.whitening.T @ weights[1:] - center_of_error))
-            if error is not None
-            else 0.0,
+            moved=moved,
             error=error,
         )
 
 
 def _error_of_slopes(
-    release: MomentRelease, start: _Start, average: FloatArray, answer: FloatArray, variance: float
-) -> tuple[FloatArray, float | None]:
-    """Return the center of the slopes' error, and the root of its summed variances.
+    slopes: FloatArray, release: MomentRelease, start: _Start, average: FloatArray, answer: FloatArray, variance: float
+) -> tuple[float, float | None]:
+    """Return how far slopes are from the center of their error, and the error's length.
 
-    None where the moments are too noisy to solve for it, or are not those of the rows that the steps read. The average answer
-    is M(w* − average) plus noise of this variance in each coordinate, M the regressors' moments.
+    The length is the root of summed variances. 0 and None where the moments are too noisy to solve for it, or are not those of the rows that the steps read. The average
+    answer is M(w* − average) plus noise of this variance in each coordinate, M the regressors' moments.
     """
     k, back = len(start.features), start.whitening
     gram = release.unit_ball_covariance[np.ix_(start.features, start.features)] * release.n_rows
     noise = _noise_off_diagonal(release)
-    slopes = back.T @ average[1:]
     clipped = release.noise is None or any(release.describe().clipped)
     if clipped or float(np.linalg.eigvalsh(gram)[0]) < _LEAST_EIGENVALUE * noise * math.sqrt(k):
-        return slopes, None
+        return 0.0, None
     inverse = np.linalg.inv(back @ gram @ back.T)
     correction = inverse @ answer[1:]
     if np.mean(correction**2 / (variance * np.diag(inverse @ inverse))) > _MAX_CORRECTION**2:
-        return slopes, None
+        return 0.0, None
     turned = back.T @ correction
     of_moments = noise**2 * (back @ back.T * float(turned @ turned) + np.outer(back @ turned, back @ turned))
     covariance = back.T @ inverse @ (variance * np.eye(k) + of_moments) @ inverse @ back
     error = (1.0 + _MOMENTS_ERROR) ** 2 * float(np.trace(covariance)) + _MOMENTS_ERROR**2 * float(turned @ turned)
-    return slopes + turned, math.sqrt(error)
+    return float(np.linalg.norm(slopes - (back.T @ average[1:] + turned))), math.sqrt(error)
 
 
 @dataclass(frozen=True, eq=False)
