@@ -13,7 +13,7 @@ import numpy as np
 
 from dpmoments.analysis.released import Released, chosen_features
 from dpmoments.analysis.resolvability import NOISE_UNKNOWN
-from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
+from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray, bordered
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.messages.message import Message
 from dpmoments.noise.terms import NoiseLaw
@@ -68,12 +68,8 @@ class LocalMoments:
         shift, stretch = -mean, np.ones(len(mean))
         kept = list(as_they_are)
         location[kept], unit[kept], shift[kept], stretch[kept] = 0.0, 1.0, origin[kept], encoding.scale[kept]
-        released = np.block(
-            [
-                [np.array([[n_rows if release.noisy_count is None else release.noisy_count]]), total[None, :]],
-                [total[:, None], release.noisy_gram],
-            ]
-        )
+        count = n_rows if release.noisy_count is None else release.noisy_count
+        released = bordered(count, total, np.asarray(release.noisy_gram))
         units = np.append(1.0, stretch)
         moments = released * np.outer(units, units)
         moments[1:] += np.outer(shift, moments[0])

@@ -13,7 +13,7 @@ import numpy as np
 
 from dpmoments.analysis.functionals import FeatureVariances, LocalMoments, bilinear, indicator_mask
 from dpmoments.analysis.released import Released, columns_with_indices
-from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
+from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray, bordered
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.values import shown
 from dpmoments.messages.message import Message
@@ -316,8 +316,7 @@ class PresentRows:
             there = presence.indicators[groups]
             encoding = drawn.encoding
             values = encoding.offset[:d, None] * there + encoding.scale[:d, None] * presence.values
-            total = drawn.noisy_sum
-            moments = np.block([[np.array([[drawn.noisy_count]]), total[None, :]], [total[:, None], drawn.noisy_gram]])
+            moments = bordered(drawn.noisy_count, drawn.noisy_sum, drawn.noisy_gram)
             parts.append((np.vstack([presence.indicators[:1], there, values]), moments, drawn.noise))
         return PresentRows(groups, tuple(parts))
 

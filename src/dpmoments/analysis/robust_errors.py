@@ -20,7 +20,7 @@ import numpy as np
 
 from dpmoments.analysis.regressors import Regressors
 from dpmoments.analysis.released import Released
-from dpmoments.foundation.arrays import FloatArray, IntegerArray
+from dpmoments.foundation.arrays import FloatArray, IntegerArray, bordered
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.messages.message import Message
 from dpmoments.noise.terms import NoiseLaw
@@ -101,13 +101,9 @@ def _name(monomial: _Monomial) -> str:
 
 def moments_with_constant(release: Released) -> FloatArray:
     """Return Σ w wᵀ as released, w the constant and all features about the release's center."""
-    size = len(release.feature_names) + 1
-    result = np.zeros((size, size))
-    result[1:, 1:] = release.noisy_gram
-    result[0, 0] = release.n_rows if release.noisy_count is None else max(float(release.noisy_count), 1.0)
-    if release.noisy_sum is not None:
-        result[0, 1:] = result[1:, 0] = release.noisy_sum
-    return result
+    count = float(release.n_rows) if release.noisy_count is None else max(float(release.noisy_count), 1.0)
+    total = np.zeros(len(release.feature_names)) if release.noisy_sum is None else release.noisy_sum
+    return bordered(count, total, release.noisy_gram)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""Array types."""
+"""Array types, and symmetric matrices with one more row and column."""
 
 from __future__ import annotations
 
@@ -11,3 +11,8 @@ FloatArray: TypeAlias = npt.NDArray[np.float64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 IntegerArray: TypeAlias = npt.NDArray[Any]
 """int64, or Python integers in an object array if int64 could overflow."""
+
+
+def bordered(corner: float, side: FloatArray, matrix: FloatArray) -> FloatArray:
+    """Return [[corner, sideᵀ], [side, matrix]], such as a Gram matrix with sums and a count."""
+    return np.block([[np.array([[corner]]), side[None, :]], [side[:, None], matrix]])

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 import numpy as np
 import scipy
 
-from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.arrays import FloatArray, bordered
 from dpmoments.foundation.checks import (
     check_at_least,
     check_between,
@@ -413,8 +413,7 @@ class AdditiveModel(WithOwnCount):
         shift = gram_shift
         if self.sum_variance is not None:
             w = math.sqrt(self.off_diagonal_variance / self.sum_variance)
-            total, corner = w * sum_shift, np.array([[w * w * count_shift]])
-            shift = np.block([[corner, total[None, :]], [total[:, None], gram_shift]])
+            shift = bordered(w * w * count_shift, w * sum_shift, gram_shift)
         return ShiftLoss(rate * float(np.abs(np.linalg.eigvalsh(shift)).sum()))
 
     @property
@@ -526,7 +525,7 @@ class CenteredLevelsModel(AdditiveModel):
         return super().fixed_law.carried(self.map_to_zero)
 
     def shift_loss(self, gram_shift: FloatArray, sum_shift: FloatArray, count_shift: float) -> ShiftLoss | None:
-        shift = np.block([[np.array([[count_shift]]), sum_shift[None, :]], [sum_shift[:, None], gram_shift]])
+        shift = bordered(count_shift, sum_shift, gram_shift)
         about = np.eye(self.n_features + 1)
         about[1:, 0] = -self.center
         shift = about @ shift @ about.T
@@ -664,8 +663,7 @@ class LastStepModel(WithOwnCount):
         if count is None:
             return None
         kappa = self.gram_scale / (math.sqrt(2.0) * self.sum_scale)
-        beside = kappa * self.step_sum[None, :]
-        moments = np.block([[np.array([[kappa**2 * count]]), beside], [beside.T, self.step_gram]])
+        moments = bordered(kappa**2 * count, kappa * self.step_sum, self.step_gram)
         start = np.zeros((1, 1 + self.n_features))
         start[0, 0] = 1.0 / kappa
         matrix = np.block([[start], [self.center[list(chosen)][:, None] / kappa, back]])
@@ -715,11 +713,9 @@ class InverseNormalModel(WithOwnCount):
         of_sum = self.sum_scale * (math.sqrt(m) + math.sqrt(2.0 * math.log(parts / failure)))
         # ±(e₀eᵀ + ee₀ᵀ) ⪯ ‖e‖(η e₀e₀ᵀ + I/η) for every η > 0
         weight = math.sqrt(max(count, 1.0) * m / max(float(np.trace(center)), self.smallest_eigenvalue))
-        corner = np.array([[of_count + of_sum * weight]])
-        beside, zeros = total[list(chosen)][None, :], np.zeros((1, m))
         return MomentInterval(
-            np.block([[np.array([[count]]), beside], [beside.T, center]]),
-            np.block([[corner, zeros], [zeros.T, spread + of_sum / weight * np.eye(m)]]),
+            bordered(count, total[list(chosen)], center),
+            bordered(of_count + of_sum * weight, np.zeros(m), spread + of_sum / weight * np.eye(m)),
             True,
             of_count,
         )
@@ -798,8 +794,7 @@ class WishartModel(WithOwnCount):
             return drawn
         if released.noisy_sum is None:
             return None
-        beside = self.augmentation * released.noisy_sum[list(chosen)]
-        return np.block([[np.array([[self.corner]]), beside[None, :]], [beside[:, None], drawn]])
+        return bordered(self.corner, self.augmentation * released.noisy_sum[list(chosen)], drawn)
 
     def interval(self, released: ReleasedMoments, chosen: Sequence[int], failure: float) -> MomentInterval | None:
         parts, count = 2 if self.count_scale else 1, released.noisy_count

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpmoments.foundation.arrays import FloatArray, IntegerArray
+from dpmoments.foundation.arrays import FloatArray, IntegerArray, bordered
 from dpmoments.noise.cells import GaussianCells
 from dpmoments.noise.terms import NoiseLaw, NoiseTerm
 from dpmoments.schema.columns import Boolean, Categorical
@@ -101,7 +101,7 @@ class AvailableCases:
         presence = Presence.of(drawn, center)
         groups, indicators = presence.groups, presence.indicators
         d, constant = len(groups), indicators[0]
-        moments = np.block([[np.array([[count]]), total[None, :]], [total[:, None], gram]])
+        moments = bordered(count, total, gram)
         present = np.clip(indicators @ moments @ constant, min(1.0, count), count)
         n_present = present[groups]
         lower, upper = (end[:d] for end in drawn.encoding(mean=True).values_in_ball(*drawn.feature_bounds))

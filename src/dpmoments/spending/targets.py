@@ -269,8 +269,9 @@ def _error_of_slopes(
 ) -> tuple[float, float | None]:
     """Return how far slopes are from the center of their error, and the error's length.
 
-    The length is the root of summed variances. 0 and None where the moments are too noisy to solve for it, or are not those of the rows that the steps read. The average
-    answer is M(w* − average) plus noise of this variance in each coordinate, M the regressors' moments.
+    The length is the root of summed variances. 0 and None where the moments are too noisy to solve for it, or are not those of
+    the rows that the steps read. The average answer is M(w* − average) plus noise of this variance in each coordinate, M the
+    regressors' moments.
     """
     k, back = len(start.features), start.whitening
     gram = release.unit_ball_covariance[np.ix_(start.features, start.features)] * release.n_rows
