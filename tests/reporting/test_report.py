@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -483,3 +484,14 @@ def test_no_page_says_that_more_rows_would_show_a_relation() -> None:
     said = " ".join(_report_page(released()).split())
     assert "would help most" not in said
     assert "cannot show the sign, if there is one" in said
+
+
+def test_numbers_with_an_upper_limit_only_are_counted() -> None:
+    people = dpm.datasets.adult().frame.slice(0, 1000)
+    columns = [dpm.Numeric("age", 17, 90), dpm.Numeric("capital-gain", 0, 99_999), dpm.Boolean("income")]
+    answer = dpm.release(people, dpm.Schema(*columns), epsilon=0.5, insecure_seed=0).describe()
+    limits = [cell for row in answer.table()[1:] for cell in row[1:] if cell.startswith("below")]
+    assert limits
+    assert section_module._kept(answer).startswith(f"{len(limits)} of 6 ")
+    without = replace(answer, deviation_below=np.zeros(3), standard_deviation_noise=np.full(3, 1e-9))
+    assert not section_module._kept(without)[0].isdigit()

@@ -177,12 +177,19 @@ def _kept(answer: Description) -> str:
         return ""
     lost = sum(answer.mean_is_noise), answer.deviation_cells.count("noise")
     total = len(answer.feature_names)
+    n_limits = sum(cell.startswith("below") for row in answer.table()[1:] for cell in row[1:])
+    limits = (
+        f"{n_limits:,} of {2 * total:,} means and standard deviations have an upper limit only (“below”): noise does not "
+        "distinguish them from 0."
+        if n_limits
+        else ""
+    )
     if not any(lost):
-        return "No mean and no standard deviation is noise-dominated."
+        return limits or "No mean and no standard deviation is noise-dominated."
     means, spreads = (f"{number_lost:,}" if number_lost else "none" for number_lost in lost)
     return (
         f"Noise-dominated: {means} of {total:,} means and {spreads} of {total:,} standard deviations. The table "
-        "shows “noise” for them: the noise is as large as the value."
+        f"shows “noise” for them: the noise is as large as the value. {limits}".rstrip()
     )
 
 
