@@ -495,3 +495,8 @@ def test_numbers_with_an_upper_limit_only_are_counted() -> None:
     assert section_module._kept(answer).startswith(f"{len(limits)} of 6 ")
     without = replace(answer, deviation_below=np.zeros(3), standard_deviation_noise=np.full(3, 1e-9))
     assert not section_module._kept(without)[0].isdigit()
+
+
+def test_upper_limits_stand_in_columns_of_numbers() -> None:
+    rows = [("feature", "sd", "of"), ("a", "1.0", "below"), ("b", "below 6,700", "x"), ("c", "~below 3", "y")]
+    assert page_module.PageTable.of("sizes", rows).number_columns == (False, True, False)

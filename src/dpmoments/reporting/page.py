@@ -66,7 +66,7 @@ _DECIDED_BY_NOISE = (*(NOISE, _NOTHING, LOST), *UNCLEAR)
 """Texts shown in place of a number or a verdict that would carry no information."""
 _VERDICT = "verdict"
 _NUMBER = re.compile(
-    r"[<>~±]?\s*[-+−]?[\d,]*\.?\d+(e[-+]?\d+)?\s*(%|seconds|minutes|hours|days|weeks|months|years)?"
+    r"(~?below )?[<>~±]?\s*[-+−]?[\d,]*\.?\d+(e[-+]?\d+)?\s*(%|seconds|minutes|hours|days|weeks|months|years)?"
     r"|\d{4}-\d\d-\d\d(T[\d:.]+)?|[-+−]?(inf|∞)|nan|–|\[.*\]"
 )
 """Numbers, durations, dates, and what stands for a number."""
