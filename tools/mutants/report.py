@@ -18,6 +18,8 @@ __all__ = ["interval", "is_reviewed", "last_samples", "write"]
 
 REPORT = ROOT / "tools" / "mutants" / "mutation-score.md"
 EQUIVALENT = Path(__file__).with_name("equivalent.toml")
+ANY_CHANGE = "*"
+"""In the reviewed list, every change of a line that survives: the line decides nothing that is promised."""
 
 HEAD = """\
 # Mutation score
@@ -49,8 +51,9 @@ def reviewed() -> frozenset[tuple[str, str, str, str]]:
 
 
 def is_reviewed(mutant: Mutant) -> bool:
-    """Whether the list says that a mutant is no fault."""
-    return (mutant.module, mutant.definition.name, *mutant.change()) in reviewed()
+    """Whether the list says that a mutant, or every change of its line that no test finds, is no fault."""
+    was, becomes = mutant.change()
+    return any((mutant.module, mutant.definition.name, was, after) in reviewed() for after in (becomes, ANY_CHANGE))
 
 
 def last_samples(results: Results) -> dict[str, dict[str, Kept]]:
