@@ -43,12 +43,16 @@ DESIGN = (
     "breast-cancer", "anes96", "randhie", "macrodata", "loose-300", "loose-10000", "tight-1000", "lognormal-1000",
     "lognormal-30000", "zeros-20000", "student-500", "clusters-500", "clusters-30000", "factors-1000",
     "mixed-independent-5000", "mixed-dependent-1000", "flags-2000", "far-rows-10", "firms-20",
-)  # fmt: skip
-"""Tables on which the constants were chosen, besides those of the peers' page."""
-JUDGE = (
+    # the judge of the constants before
     "iris", "china-pixels", "loose-3000", "tight-3000", "tight-20000", "lognormal-5000", "zeros-2000", "student-10000",
     "clusters-2000", "factors-3000", "mixed-dependent-10000", "mixed-rare-3000", "flags-300", "flags-50000",
     "register-5000", "register-30000", "far-rows-20", "firms-10",
+)  # fmt: skip
+"""Tables on which the constants were chosen, besides those of the peers' page."""
+JUDGE = (
+    "fair", "star98", "modechoice", "grunfeld", "adult-2000", "adult-numbers", "loose-300000", "tight-100000",
+    "lognormal-300", "zeros-100000", "student-50000", "clusters-20000", "factors-20000", "mixed-independent-100000",
+    "mixed-rare-50000", "register-1000", "register-20000", "far-rows-40", "firms-40",
 )  # fmt: skip
 """Tables on which none of them was chosen, run once."""
 HALVES = {"design": DESIGN, "judge": JUDGE}
