@@ -8,6 +8,7 @@ cost of a release  under ε      under ρ        under μ                      u
 pure ε             ε            ε tanh(ε/2)    2 Φ⁻¹(e^ε/(1+e^ε))           ε; or in ρ; or in μ
 (ε, δ), Gaussian   refused      its ρ          √(2ρ)                        in μ; or in ρ; or basic
 (ε, δ), zCDP       refused      its ρ          refused                      in ρ; or basic
+(ε, δ), mixed      refused      both parts     refused                      in ρ; or basic
 (ε, δ), others     refused      refused        refused                      basic
 ρ-zCDP             refused      ρ              refused                      only in ρ
 =================  ===========  =============  ===========================  ==============================
@@ -26,7 +27,7 @@ from fractions import Fraction
 from typing import Any
 
 from dpmoments.foundation.errors import BudgetExceededError, InputTypeError, InputValueError, LedgerError, message_of
-from dpmoments.foundation.values import require_kinds, require_known, shown
+from dpmoments.foundation.values import require_kinds, require_known, rounded_up, shown
 from dpmoments.ledger.grants import (
     MAX_GAUSSIAN_RELEASES,
     Amount,
@@ -117,6 +118,9 @@ def losses_of(cost: PrivacyBudget, unit: LossUnit, neighbors: Neighbors, relatio
         rho = steps**2 * as_written(cost.rho)
     elif unit in (LossUnit.RHO, LossUnit.GAUSSIAN_RHO):
         rho = steps**2 * allowance(cost, unit).amount
+    elif unit is LossUnit.PURE_AND_GAUSSIAN:
+        allowed = allowance(cost, unit)
+        rho = steps**2 * (Fraction(pure_to_zcdp(rounded_up(allowed.amount))) + allowed.rho)
     elif cost.kind is BudgetKind.PURE and epsilon is not None:
         above = upward(epsilon)
         rho, mu_squared = Fraction(pure_to_zcdp(above)), Fraction(pure_to_gaussian(above)) ** 2

@@ -19,7 +19,7 @@ from dpmoments.foundation.errors import InputRuntimeError, InputTypeError, Input
 from dpmoments.messages.message import Message, Query
 from dpmoments.noise.entropy import insecure_generator, secure_generator
 from dpmoments.privacy.accounting import Loss, LossUnit, allowance_for_rows
-from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves.gaussian import MAX_COMPOSED_COORDINATES
 from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.laws import DrawLaw, EigenvalueBound, WishartSampling
@@ -126,7 +126,7 @@ class PrivacyFilter:
         n_coordinates = self._n_coordinates + made.size
         if not total_loss(spent, self.unit, self._plan.neighbors).within(self._allowance):
             self._refuse(Message("draw-over-budget", query=query_text))
-        if self.unit is LossUnit.GAUSSIAN_RHO and n_coordinates > MAX_COMPOSED_COORDINATES:
+        if self.unit.joins_gaussian_draws and n_coordinates > MAX_COMPOSED_COORDINATES:
             self._refuse(Message("draw-over-coordinates", query=query_text))
         # A bound for one group of rows, or for all of them, says nothing of the rows of another.
         bound = self._highest_bounds.get(group, 0.0)
@@ -174,8 +174,11 @@ class PrivacyFilter:
         return first, second
 
     def for_part(self, share: PrivacyBudget) -> PartFilter:
-        """Return the filter for a plan that is a part of the run, with a share of ρ."""
-        return PartFilter(self, Loss(self.unit, Fraction(share.rho)))
+        """Return the filter for a plan that is a part of the run, with a share of ρ or of pure ε."""
+        if share.kind is BudgetKind.PURE:
+            return PartFilter(self, Loss(LossUnit.EPSILON, Fraction(share.epsilon)))
+        unit = LossUnit.GAUSSIAN_RHO if self.unit is LossUnit.PURE_AND_GAUSSIAN else self.unit
+        return PartFilter(self, Loss(unit, Fraction(share.rho)))
 
     def for_group(self, level: str) -> GroupFilter:
         """Return the filter for the rows of one of several disjoint groups."""
@@ -290,8 +293,12 @@ class PartFilter(GroupFilter):
 
     def __init__(self, whole: PrivacyFilter, share: Loss) -> None:
         super().__init__(whole, None)
-        self._share, self._before = share, whole.left
+        self._share, self._before = share, whole.left.counted_in(share.unit)
+
+    @property
+    def unit(self) -> LossUnit:
+        return self._share.unit
 
     @property
     def left(self) -> Loss:
-        return self._share - (self._before - self._whole.left)
+        return self._share - (self._before - self._whole.left.counted_in(self.unit))
