@@ -53,6 +53,7 @@ from dpmoments.privacy.laws import (
     WishartSampling,
 )
 from dpmoments.privacy.receipt import Draw, Receipt, total_loss
+from dpmoments.privacy.sampling import noised
 from dpmoments.privacy.sensitivity import (
     count,
     gram_frobenius,
@@ -1411,6 +1412,11 @@ def test_a_sampler_that_fails_closes_the_filter() -> None:
         opening.draw("count", DiscreteGaussian(2.0**60), [1], count(ADD))
     with refused("run-ended", PrivacyFilterError):
         opening.draw("count", DiscreteGaussian(5.0), [1], count(ADD))
+
+
+def test_a_law_without_a_sampler_gives_no_answer() -> None:
+    with refused("no-sampler", TypeError, got="int"):
+        noised(3, [1], insecure_generator(0))  # type: ignore[arg-type]
 
 
 def test_two_threads_cannot_spend_one_budget_twice() -> None:

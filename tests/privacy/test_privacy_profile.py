@@ -22,7 +22,7 @@ from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import composed as composed_module
-from dpmoments.privacy.curves import gaussian_delta
+from dpmoments.privacy.curves import gaussian_delta, gaussian_noise_scale
 from dpmoments.privacy.curves.composed import (
     PrivacyCurve,
     bounded_range_delta,
@@ -33,13 +33,14 @@ from dpmoments.privacy.curves.composed import (
 )
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.laws import Choice, DiscreteGaussian, DiscreteLaplace
-from dpmoments.privacy.profile import _SETTLED, _SHARES, ProfilePoint, RunCurve, _proven_bounds, _touched_draws
+from dpmoments.privacy.profile import _SETTLED, _SHARES, Bound, ProfilePoint, RunCurve, _proven_bounds, _touched_draws
 from dpmoments.privacy.receipt import Draw, PooledReceipt, Receipt
 from dpmoments.privacy.sampling import noised
 from dpmoments.privacy.sensitivity import count, count_l1, histogram_l1, rank_score
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.rows.rows import Rows
 from dpmoments.schema import Schema
+from support.said import refused
 
 EPSILONS = (0.0, 0.05, 0.3, 0.7, 0.95)
 
@@ -497,6 +498,38 @@ def test_epsilon_at_a_delta_is_on_the_safe_side() -> None:
         else:
             assert curve.at(epsilon).delta <= 1e-4
             assert epsilon == 0.0 or curve.at(epsilon * (1.0 - 1e-5)).delta > 1e-4
+
+
+@pytest.mark.parametrize("wrong", [0.0, 0.01, 0.05, 0.4, 0.9, 1.0])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
+def test_an_attackers_power_is_that_of_the_best_test(epsilon: float, wrong: float) -> None:
+    """Randomized response and Gaussian noise have their power in closed form; that of Laplace noise is its trade-off function."""
+
+    def power(delta: Callable[[float], float], cost: PrivacyBudget) -> float:
+        return RunCurve(((Bound("", delta),),), cost, None).attacker_power(wrong)
+
+    pure = PrivacyBudget.pure(epsilon)
+    of_any = min(math.exp(epsilon) * wrong, 1.0 - math.exp(-epsilon) * (1.0 - wrong))
+    assert power(lambda at: randomized_response_delta(at, epsilon), pure) == pytest.approx(of_any, rel=1e-6, abs=1e-12)
+    scale = gaussian_noise_scale(epsilon, 1e-6, 1.0)
+    truth = float(stats.norm.cdf(stats.norm.ppf(wrong) + 1.0 / scale))
+    gaussian = power(lambda at: gaussian_delta(at, 1.0, scale), PrivacyBudget.approximate(epsilon, 1e-6))
+    assert truth - 1e-12 <= gaussian <= truth * (1.0 + 1e-3) + 1e-6
+    if wrong in (0.01, 0.05):
+        threshold = -math.log(2.0 * wrong)  # of a Laplace number about 0
+        hit = 0.5 * math.exp(epsilon - threshold) if epsilon < threshold else 1.0 - 0.5 * math.exp(threshold - epsilon)
+        assert hit - 1e-9 <= power(lambda at: laplace_delta(at, epsilon), pure) <= hit * (1.0 + 1e-3)
+
+
+def test_the_power_of_a_run_is_below_that_of_its_budget() -> None:
+    law, sensitivity = DiscreteLaplace(32.0), count_l1(Neighbors.ADD_REMOVE).in_units(96.0)
+    one = Draw(Message("count"), law, sensitivity, law.loss(sensitivity, LossUnit.EPSILON), 1)
+    curve = RunCurve.of(Receipt(Neighbors.ADD_REMOVE, PrivacyBudget.pure(3.0), LossUnit.EPSILON, (one,)), "laplace")
+    stated = min(math.exp(3.0) * 0.05, 1.0 - math.exp(-3.0) * 0.95)
+    assert curve.attacker_power(0.05) < stated - 0.1
+    for share in (-0.1, 1.1, math.nan):
+        with refused("out-of-range", parameter="false_positives"):
+            curve.attacker_power(share)
 
 
 def test_an_adaptive_bound_on_the_eigenvalues_adds_its_failure() -> None:
