@@ -290,6 +290,33 @@ def test_ranges_of_wishart_eigenvalues_are_quantiles_or_the_closed_form(
         assert share - 12 * deviation < beyond.mean() < share + 2 * deviation
 
 
+@pytest.mark.parametrize(("failure", "size", "degrees"), [(0.2, 3, 12.0), (0.1, 2, 9.5), (0.3, 6, 80.0)])
+def test_simulated_quantiles_are_order_statistics(failure: float, size: int, degrees: float) -> None:
+    """Of the eigenvalues of all tridiagonal matrices that were drawn, and of their distances from the middle."""
+
+    def extremes(main: np.ndarray, beside: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        matrices, at = np.zeros((main.shape[1], size, size)), np.arange(size)
+        matrices[:, at, at] = main.T
+        matrices[:, at[1:], at[:-1]] = matrices[:, at[:-1], at[1:]] = np.sqrt(beside).T
+        values = np.linalg.eigvalsh(matrices)
+        return values[:, 0], values[:, -1], np.linalg.norm(matrices - degrees * np.eye(size), axis=(1, 2))
+
+    draws, beyond = extreme_eigenvalues._draws(size, failure / 2)
+    lowest, highest, _ = extremes(*extreme_eigenvalues._wishart_draws(size, degrees, draws))
+    expected = np.sort(lowest)[beyond], np.sort(highest)[-1 - beyond]
+    assert wishart_eigenvalue_range(size, degrees, failure) == pytest.approx(expected, rel=1e-9)
+    draws, beyond = extreme_eigenvalues._draws(size, failure)
+    *_, distances = extremes(*extreme_eigenvalues._wishart_draws(size, degrees, draws))
+    found = wishart_frobenius_quantile(size, degrees, failure)
+    assert found == pytest.approx(np.sort(distances)[-1 - beyond], rel=1e-9)
+    generator = np.random.default_rng([extreme_eigenvalues._SEED, size])
+    main = generator.standard_normal((size, draws))
+    beside = generator.chisquare(size - 1.0 - np.arange(size - 1), (draws, size - 1)).T / 2.0
+    lowest, highest, _ = extremes(main, beside)
+    norms = np.sort(np.maximum(-lowest, highest))
+    assert normal_norm_quantile(size, failure) == pytest.approx(norms[-1 - beyond], rel=1e-9)
+
+
 def test_one_row_has_exact_quantiles() -> None:
     for failure in (0.3, 1e-8):
         exact = stats.chi2(7).ppf(failure / 2), stats.chi2(7).isf(failure / 2)

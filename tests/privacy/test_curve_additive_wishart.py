@@ -137,6 +137,15 @@ def test_degrees_are_safe_smallest_and_invert_the_scale(neighbors, scale):
     assert curves.additive_wishart_degrees(0.7, 1e-6, smallest, neighbors) == m
 
 
+@pytest.mark.parametrize("neighbors", RELATIONS)
+@pytest.mark.parametrize("m", [1, 2, 3])
+def test_few_degrees_invert_the_scale(neighbors, m):
+    """Where fewer would not do: the curve of one degree is not taken for that of two."""
+    scale = curves.additive_wishart_scale(0.7, 0.05, m, neighbors)
+    assert curves.additive_wishart_degrees(0.7, 0.05, scale, neighbors) == m
+    assert curves.additive_wishart_degrees(0.7, 0.05, scale * (1 - 1e-6), neighbors) == m + 1
+
+
 def test_values_computed_independently():
     assert curves.additive_wishart_degrees(1.0, 1e-6, 1.0, "add_remove") == 42
     assert curves.additive_wishart_degrees(0.5, 1e-6, 1.0, "add_remove") == 85

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import functools
 import json
 import math
 import pickle
@@ -1417,6 +1418,13 @@ def test_a_sampler_that_fails_closes_the_filter() -> None:
 def test_a_law_without_a_sampler_gives_no_answer() -> None:
     with refused("no-sampler", TypeError, got="int"):
         noised(3, [1], insecure_generator(0))  # type: ignore[arg-type]
+
+
+def test_a_key_of_units_has_every_bit() -> None:
+    opening = opened(PURE, LossUnit.EPSILON)
+    for half in zip(*(opening.selection_key() for _ in range(64)), strict=True):
+        assert functools.reduce(int.__or__, half) == 2**64 - 1
+        assert functools.reduce(int.__and__, half) == 0
 
 
 def test_two_threads_cannot_spend_one_budget_twice() -> None:

@@ -319,6 +319,22 @@ def test_noise_that_no_neighbors_are_known_to_attain_is_a_bound() -> None:
         assert not any(point.exact for point in RunCurve.of(receipt, mechanism).profile.points if point.delta > 1e-5)
 
 
+@pytest.mark.parametrize(("scale", "exact"), [(2.0**16, True), (2.0**16 - 1.0, False), (2.0**20, True)])
+def test_normal_noise_is_exact_from_a_fine_lattice_on(scale: float, exact: bool) -> None:
+    point = RunCurve.of(concentrated(DiscreteGaussian(scale)), "gaussian").at(0.5 / scale)
+    assert point.exact == exact
+    assert point.delta == pytest.approx(gaussian_delta(0.5 / scale, 1.0, scale), rel=1e-6)
+
+
+@pytest.mark.parametrize(("rounding", "exact"), [(8e-6, True), (9e-6, False)])
+def test_a_sensitivity_is_attained_but_for_a_millionth_of_rounding(rounding: float, exact: bool) -> None:
+    law, sensitivity = DiscreteLaplace(32.0), count_l1(Neighbors.ADD_REMOVE).in_units(8.0, rounding=rounding)
+    one = Draw(Message("count"), law, sensitivity, law.loss(sensitivity, LossUnit.EPSILON), 1)
+    budget = PrivacyBudget.pure(0.2500001 + rounding)
+    receipt = Receipt(Neighbors.ADD_REMOVE, budget, LossUnit.EPSILON, (one,))
+    assert RunCurve.of(receipt, "laplace").at(0.1).exact == exact
+
+
 def test_outcomes_of_draws_keep_the_profile() -> None:
     """An audit: how often a set is hit on one table and on its neighbor, 200,000 times each."""
     n_draws, scale = 200_000, 4.0
