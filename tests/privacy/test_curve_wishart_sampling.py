@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from dpmoments.privacy import curves
+from dpmoments.privacy.curves import wishart
 from support.said import refused
 
 RELATIONS = ["add_remove", "replace_one"]
@@ -278,3 +279,30 @@ def test_the_curve_is_exact_beside_its_knee(epsilon, degrees, padding):
     expected = float(mp.log(reference_add_remove(epsilon, degrees, padding)))
     found = curves.wishart_sampling_log_delta(epsilon, degrees, padding, "add_remove")
     assert found == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("degrees", "padding", "threshold"),
+    [
+        (1.0, 0.02, 1e-3),
+        (1.0, 0.02, 0.4),
+        (3.0, 0.5, 0.999),
+        (40.0, 10.0, 0.4),
+        (40.0, 10.0, 30.0),
+        (2000.0, 60.0, 1.7),
+    ],
+)
+def test_the_direction_that_rarely_counts_against_many_digits(degrees, padding, threshold):
+    """Without the row against with it, by the sum of squares below which the loss is larger than epsilon."""
+    with mp.workdps(60):
+        half, q = mp.mpf(degrees) / 2, 1 / mp.mpf(padding)
+        k = q / (2 * (1 + q))
+        epsilon = float(half * mp.log1p(q) - threshold * k)
+        assert epsilon > 0.0
+        exact = (half * mp.log1p(q) - epsilon) / k
+        below = lambda x: mp.gammainc(half, 0, x / 2, regularized=True)  # noqa: E731
+        expected = float(mp.log(below(exact) - mp.exp(epsilon) * below(exact / (1 + q))))
+    # the threshold is a difference of numbers as large as epsilon: what is lost of it is lost of delta
+    lost = 1e-15 * (epsilon + 1.0) / (threshold * float(k)) * (degrees + 2.0)
+    assert wishart._without_row(epsilon, degrees, padding) == pytest.approx(expected, abs=1e-9 + 10.0 * lost)
+    assert wishart._without_row(epsilon + threshold, degrees, padding) == -math.inf
