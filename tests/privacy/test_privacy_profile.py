@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -17,9 +18,10 @@ from scipy import stats
 
 import dpmoments as dpm
 from contracts.cases import CASES, N_ROWS, Case
+from dpmoments.foundation.values import rounded_up
 from dpmoments.messages.message import Message
 from dpmoments.noise.entropy import insecure_generator
-from dpmoments.privacy.accounting import LossUnit
+from dpmoments.privacy.accounting import Loss, LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import composed as composed_module
 from dpmoments.privacy.curves import gaussian_delta, gaussian_noise_scale
@@ -32,11 +34,20 @@ from dpmoments.privacy.curves.composed import (
     randomized_response_delta,
 )
 from dpmoments.privacy.filter import PrivacyFilter
-from dpmoments.privacy.laws import Choice, DiscreteGaussian, DiscreteLaplace
-from dpmoments.privacy.profile import _SETTLED, _SHARES, Bound, ProfilePoint, RunCurve, _proven_bounds, _touched_draws
+from dpmoments.privacy.laws import Choice, DiscreteGaussian, DiscreteLaplace, EigenvalueBound
+from dpmoments.privacy.profile import (
+    _SETTLED,
+    _SHARES,
+    Bound,
+    ProfilePoint,
+    RunCurve,
+    _mu_of,
+    _proven_bounds,
+    _touched_draws,
+)
 from dpmoments.privacy.receipt import Draw, PooledReceipt, Receipt
 from dpmoments.privacy.sampling import noised
-from dpmoments.privacy.sensitivity import count, count_l1, histogram_l1, rank_score
+from dpmoments.privacy.sensitivity import count, count_l1, histogram_l1, rank_score, smallest_eigenvalue
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.rows.rows import Rows
 from dpmoments.schema import Schema
@@ -335,6 +346,32 @@ def test_a_sensitivity_is_attained_but_for_a_millionth_of_rounding(rounding: flo
     assert RunCurve.of(receipt, "laplace").at(0.1).exact == exact
 
 
+def test_a_normal_draw_that_leaves_something_is_no_exact_profile() -> None:
+    """Of a run whose later draws depend on results: what it left may have been spent by any other draw."""
+    whole = receipt_of(next(c for c in CASES if c.id == "gaussian(variance=isotropic)-approximate-add_remove-gram"))[1]
+    more = replace(whole, cost=PrivacyBudget.of(epsilon=1.1 * whole.cost.epsilon, delta=whole.cost.delta))
+    (draw,) = whole.draws
+    assert 0.5 * more.allowance.amount < draw.loss.amount < 0.9 * more.allowance.amount
+    at = 0.5 * whole.cost.epsilon
+    assert RunCurve.of(whole, "adaptive-ball").at(at).exact
+    assert RunCurve.of(more, "gaussian").at(at).exact
+    assert not RunCurve.of(more, "adaptive-ball").at(at).exact
+
+
+def test_failures_of_bounds_are_added_up_and_rounded_up() -> None:
+    laws = [EigenvalueBound(3.0, 40.0), EigenvalueBound(4.0, 21.0), EigenvalueBound(5.0, 61.0)]
+    sensitivity, unit = smallest_eigenvalue(Neighbors.ADD_REMOVE), LossUnit.EPSILON_DELTA
+    draws = tuple(Draw(Message("query", name="part"), law, sensitivity, law.loss(sensitivity, unit), 1) for law in laws)
+    exact = sum((draw.loss.delta for draw in draws), Fraction(0))
+    assert Fraction(float(exact)) < exact
+    curve = RunCurve.of(
+        Receipt(Neighbors.ADD_REMOVE, PrivacyBudget.approximate(2.0, 0.9), unit, draws), "additive-wishart"
+    )
+    delta = curve.at(1.5).delta
+    assert isinstance(delta, float)
+    assert delta == rounded_up(exact)
+
+
 def test_outcomes_of_draws_keep_the_profile() -> None:
     """An audit: how often a set is hit on one table and on its neighbor, 200,000 times each."""
     n_draws, scale = 200_000, 4.0
@@ -502,6 +539,15 @@ def test_mu_is_stated_of_gaussian_runs_alone() -> None:
         if shown and case.kind is BudgetKind.ZCDP and name not in names:
             names[name] = RunCurve.of(receipt_of(case)[1], name).mu
     assert names == {"gaussian": pytest.approx(1.0), "kapralov-talwar": None, "coinpress": None, "adaptive-ball": None}
+
+
+@pytest.mark.parametrize(
+    "rho", [Fraction(1, 2), Fraction(1, 3), Fraction(2, 7) / 10**12, Fraction(9, 8), Fraction(10**9, 7)]
+)
+def test_mu_is_the_least_number_whose_square_is_enough(rho: Fraction) -> None:
+    mu = _mu_of(Loss(LossUnit.RHO, rho))
+    below = math.nextafter(mu, 0.0)
+    assert Fraction(below) ** 2 < 2 * rho <= Fraction(mu) ** 2
 
 
 def test_epsilon_at_a_delta_is_on_the_safe_side() -> None:
