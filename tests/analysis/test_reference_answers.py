@@ -1,0 +1,578 @@
+"""Reference answers: numbers of every analysis on releases made here, in ``reference_answers.json``.
+
+    python tests/analysis/test_reference_answers.py
+
+writes them again: read the difference. That a number is right is shown elsewhere (``test_coverage.py``, ``test_comparisons.py``,
+``test_parts_of_answers.py``); here it is shown that it stays.
+
+A release has the noise law of some mechanism and moments of fixed rows plus one fixed draw of that law, so that no sampler of the
+library is involved. Of an answer every public number is compared: fields and properties, and the numbers in its text.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields, is_dataclass, replace
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpmoments as dpm
+from dpmoments.analysis import resolvability
+from dpmoments.analysis.answers import Answer
+from dpmoments.analysis.clipping import TableBounds
+from dpmoments.analysis.count_table import CountTable
+from dpmoments.analysis.naive_bayes import naive_bayes
+from dpmoments.foundation.errors import InputError
+from dpmoments.noise.cells import CountNoise
+from dpmoments.noise.models import CenteredLevelsModel
+from dpmoments.releases.moment_release import of_present_values
+from dpmoments.schema.derived import MissingIndicator
+from support.drawn_releases import drawn
+from support.said import warned
+
+FILE = Path(__file__).with_name("reference_answers.json")
+TOLERANCE = 2e-6
+"""Relative: what is searched for is found to 1e-6."""
+WHOLE = 24
+"""Longer arrays are kept as four weighted sums."""
+
+# The releases -----------------------------------------------------------------------------------------------------------------
+
+REGIONS = ("north", "south", "east")
+PEOPLE = dpm.Schema(
+    dpm.Numeric("age", 10, 90, typical=(20, 70)),
+    dpm.Numeric("income", -20_000, 140_000),
+    dpm.Categorical("region", REGIONS),
+    dpm.Boolean("employed"),
+    dpm.Power("age", 2),
+    dpm.Product("age", "employed"),
+)
+PLAIN = dpm.Schema(
+    dpm.Numeric("a", 0, 10),
+    dpm.Numeric("b", -5, 5),
+    dpm.Categorical("kind", ["x", "y", "z"]),
+    dpm.Boolean("flag"),
+    dpm.Numeric("c", -1, 1),
+)
+NUMBERS = dpm.Schema(dpm.Numeric("x", -4, 4), dpm.Boolean("flag"), dpm.Numeric("y", -9, 9)).with_products(
+    ["x", "flag", "y"]
+)
+MISSING = dpm.Schema(
+    dpm.Categorical("kind", ["x", "y", "z"], "available"),
+    dpm.Boolean("flag", "available"),
+    dpm.Numeric("a", 0, 10, "available", fill=5),
+    dpm.Numeric("b", -5, 5, "available", fill=0),
+)
+
+
+def template(
+    schema: dpm.Schema, mechanism: str, max_rows: int | None = None, *, seed: int = 0, **settings: Any
+) -> dpm.MomentRelease:
+    """A release whose rows do not matter: its law, schema and encoding are what is used."""
+    levels = {column.name: column.levels[0] for column in schema.columns if isinstance(column, dpm.Categorical)}
+    table = pd.DataFrame({column.name: [levels.get(column.name, 1.0)] * 200 for column in schema.columns})
+    unit = None if max_rows is None else dpm.PrivacyUnit("person", max_rows)
+    table["person"] = range(len(table))
+    return dpm.release(
+        table[list(schema.names) + ["person"] * (unit is not None)],
+        schema,
+        mechanism=mechanism,
+        insecure_seed=seed,
+        privacy_unit=unit,
+        **settings,
+    )
+
+
+def rows_of_people(n: int = 3_000) -> np.ndarray:
+    rng = np.random.default_rng(3)
+    age = np.clip(rng.normal(42, 13, n), 10, 90)
+    region, employed = rng.choice(3, n, p=[0.5, 0.3, 0.2]), rng.random(n) < 0.6
+    income = 700 * age + 9_000 * (region == 0) + 6_000 * employed + 8_000 * rng.standard_normal(n)
+    return np.column_stack([age, income, np.eye(3)[region], employed, age**2, age * employed])
+
+
+def rows_of_plain(n: int) -> np.ndarray:
+    rng = np.random.default_rng(4)
+    kind, flag = rng.choice(3, n, p=[0.55, 0.35, 0.1]), rng.random(n) < 0.3
+    a = np.clip(rng.normal(4 + kind, 1.5, n), 0, 10)
+    b = np.clip(0.6 * (a - 5) + flag + rng.standard_normal(n), -5, 5)
+    return np.column_stack([a, b, np.eye(3)[kind], flag, np.clip(0.1 * b + 0.2 * rng.standard_normal(n), -1, 1)])
+
+
+def rows_of_numbers(n: int = 1_500) -> np.ndarray:
+    """Residuals of unequal variance."""
+    rng = np.random.default_rng(5)
+    x, flag = rng.normal(0.5, 1.0, n).clip(-4, 4), rng.random(n) < 0.4
+    y = (1 + 0.8 * x - flag + (0.3 + 0.6 * np.abs(x)) * rng.standard_normal(n)).clip(-9, 9)
+    return np.column_stack([x, flag, y, x**2, y**2, x * flag, x * y, flag * y])
+
+
+def clipped(release: dpm.MomentRelease, share: float, **facts: Any) -> dpm.MomentRelease:
+    """The release of rows that were clipped to a ball about the middle of their values."""
+    found = {"radius": 0.5, "share_beyond_bound": share, "trace_bias_bound": share / 3}
+    return replace(release, diagnostics=found | {"excess_beyond": 12.0, "rows_beyond": 60.0}, **facts)
+
+
+def of_ball() -> dpm.MomentRelease:
+    made = template(PLAIN, "gaussian", rho=6.0)
+    center = np.array([-0.05, 0.02, 0.3, 0.2, 0.04, -0.2, 0.01])
+    return clipped(drawn(replace(made, center=center), rows_of_plain(2_500), np.random.default_rng(1)), 0.05)
+
+
+def of_levels() -> dpm.MomentRelease:
+    """Only numbers are clipped: noise in coordinates of whole blocks of levels."""
+    made = template(PLAIN, "gaussian", rho=4.0)
+    given = {name: getattr(made.noise_model, name) for name in ("n_features", "family", "diagonal_variance")}
+    blocks = np.array([0.0, 0.0, 3.0, 3.0, 3.0, 0.0, 0.0])
+    model = CenteredLevelsModel(
+        **given,
+        off_diagonal_variance=given["diagonal_variance"] / 2.0,
+        sum_variance=given["diagonal_variance"] / 3.0,
+        count_variance=9.0,
+        rate=None,
+        center=np.where(blocks > 0.0, 1.0 / 3.0, 0.0),
+        block_sizes=blocks,
+    )
+    made = replace(made, noise_model=model, center=np.array([-0.1, 0.0, 0.0, 0.0, 0.0, 0.0, 0.05]))
+    return clipped(drawn(made, rows_of_plain(2_000), np.random.default_rng(2)), 0.02)
+
+
+def of_present() -> dpm.MomentRelease:
+    """Values missing at random; stand-ins and indicators are what noise is drawn on."""
+    rng, n = np.random.default_rng(6), 3_000
+    made = template(MISSING, "gaussian", rho=20.0).as_drawn
+    source = dict(zip(PLAIN.feature_names, rows_of_plain(n).T, strict=True))
+    missing = {name: rng.random(n) < share for name, share in {"kind": 0.1, "flag": 0.2, "a": 0.3, "b": 0.15}.items()}
+    columns = []
+    for column in made.schema.columns:
+        if isinstance(column, MissingIndicator):
+            columns.append(missing[column.stated.column].astype(float))
+            continue
+        stand_in = 0.0 if column.name == "kind" else column.replacement
+        columns += [np.where(missing[column.name], stand_in, source[name]) for name in column.feature_names]
+    assert isinstance(made, dpm.MomentRelease)
+    return of_present_values(drawn(made, np.column_stack(columns), rng))
+
+
+def of_two_sites() -> dpm.MomentRelease:
+    halves = np.array_split(rows_of_plain(2_000), [700])
+    made = [template(PLAIN, "matrix-laplace", epsilon=4.0, seed=seed) for seed in (0, 1)]
+    with warned("tables-not-checked"):
+        return dpm.pool(
+            [drawn(*pair, np.random.default_rng(i)) for i, pair in enumerate(zip(made, halves, strict=True))]
+        )
+
+
+def without_means() -> dpm.MomentRelease:
+    made, rows = template(PLAIN, "isotropic", epsilon=20.0, mean=False), rows_of_plain(2_000)
+    encoded = rows / made.encoding.scale
+    assert made.noise is not None
+    noise = np.random.default_rng(9).normal(size=(len(encoded.T),) * 2) * np.sqrt(made.noise.cell_variances()[1:, 1:])
+    return replace(made, noisy_count=2_004.0, noisy_gram=encoded.T @ encoded + np.triu(noise) + np.triu(noise, 1).T)
+
+
+RELEASES: Mapping[str, Callable[[], dpm.MomentRelease]] = {
+    "people": lambda: drawn(template(PEOPLE, "gaussian", rho=1.0), rows_of_people(), np.random.default_rng(0)),
+    "noisy": lambda: drawn(
+        template(PLAIN, "laplace", max_rows=3, epsilon=6.0), rows_of_plain(900), np.random.default_rng(1)
+    ),
+    "lost": lambda: drawn(template(PLAIN, "gaussian", rho=0.01), rows_of_plain(300), np.random.default_rng(2)),
+    "products": lambda: drawn(template(NUMBERS, "gaussian", rho=20.0), rows_of_numbers(), np.random.default_rng(2)),
+    "ball": of_ball,
+    "levels": of_levels,
+    "present": of_present,
+    "sites": of_two_sites,
+    "second moments": without_means,
+    "sketched": lambda: drawn(
+        template(PLAIN, "johnson-lindenstrauss", epsilon=2.0, delta=1e-6), rows_of_plain(900), None
+    ),
+    "unknown noise": lambda: replace(RELEASES["people"](), noise_model=None),
+}
+
+
+# The questions ----------------------------------------------------------------------------------------------------------------
+
+FRAME = pd.DataFrame(
+    {
+        "age": [20.0, 44.0, 71.0],
+        "income": [1e4, 3e4, 9e4],
+        "region": ["north", "south", "east"],
+        "employed": [True, False, True],
+        "flag": [False, True, True],
+        "kind": ["x", "z", "y"],
+        "a": [1.0, 5.0, 9.5],
+        "b": [-3.0, 0.5, 4.0],
+        "c": [-0.5, 0.0, 0.75],
+        "x": [-1.0, 0.0, 2.5],
+        "y": [-4.0, 0.0, 3.0],
+    }
+)
+
+
+def numeric(release: dpm.MomentRelease) -> list[str]:
+    """Columns of one number, in the schema's order."""
+    return [
+        column.name
+        for column in release.schema.columns
+        if len(column.feature_names) == 1 and column.name in FRAME and column.name not in ("flag", "employed")
+    ]
+
+
+def grouping(release: dpm.MomentRelease) -> list[str]:
+    return [name for name in ("region", "kind", "employed", "flag") if name in release.schema.names]
+
+
+@cache
+def fit(release: dpm.MomentRelease, **options: Any) -> Any:
+    """All numbers on the last of them."""
+    *features, target = numeric(release)
+    return release.ols(target, features, **options)
+
+
+def everything_of_fit(release: dpm.MomentRelease) -> Any:
+    made = fit(release)
+    return made, made.conf_int(0.8), made.conf_int(adjust="bonferroni"), made.r_squared_interval(0.8)
+
+
+def covariance_of_fit(release: dpm.MomentRelease) -> Any:
+    return fit(release).cov_params()
+
+
+def contrasts_of_fit(release: dpm.MomentRelease) -> Any:
+    made, names = fit(release), numeric(release)[:-1]
+    first, last = names[0], names[-1]
+    tested = made.t_test(f"2*{first} - 0.5*{last} = 0.01, {first}")
+    joint = made.wald_test(f"{first} = 2*{last} - 0.1, {last}")
+    return tested, tested.conf_int(0.8), joint, made.wald_test_terms()
+
+
+def predictions_of_fit(release: dpm.MomentRelease) -> Any:
+    made = fit(release)
+    told = made.get_prediction(FRAME)
+    return told, told.conf_int(level=0.8), told.conf_int(obs=True), made.predict(FRAME)
+
+
+def fit_on_levels(release: dpm.MomentRelease) -> Any:
+    made = release.ols(numeric(release)[-1], [*grouping(release), numeric(release)[0]])
+    return made, made.wald_test_terms(), made.predict(FRAME)
+
+
+def description(release: dpm.MomentRelease) -> Any:
+    made = release.describe()
+    return made, made.conf_int(), made.conf_int(0.8), made.of_table(0.9)
+
+
+def description_of_table(release: dpm.MomentRelease) -> Any:
+    return release.describe(numeric(release)).conf_int(of="table"), TableBounds.of(release)
+
+
+def means_of_groups(release: dpm.MomentRelease) -> Any:
+    made = release.group_means(grouping(release)[0], level=0.9)
+    return made, made.differences
+
+
+def components(scaling: Any) -> Callable[[dpm.MomentRelease], Any]:
+    def ask(release: dpm.MomentRelease) -> Any:
+        made = release.pca(3, scaling=scaling)
+        return made, made.conf_int(), made.conf_int(0.8), made.transform(FRAME)
+
+    return ask
+
+
+def classes(release: dpm.MomentRelease) -> Any:
+    made = release.lda(grouping(release)[0], numeric(release))
+    return made, made.decision_function(FRAME), made.predict(FRAME), made.transform(FRAME)
+
+
+def classes_shrunken(release: dpm.MomentRelease) -> Any:
+    return release.lda(grouping(release)[-1], numeric(release), shrinkage=0.3)
+
+
+def rows(release: dpm.MomentRelease) -> Any:
+    made = release.synthetic(50, seed=3)
+    return made.select_dtypes("number").to_numpy(dtype=float).T, made.select_dtypes(exclude="number").to_numpy().T
+
+
+def moments(release: dpm.MomentRelease) -> Any:
+    return [
+        getattr(release, name)
+        for name in ("n_rows", "mean", "covariance", "second_moment", "gram", "correlation", "unit_ball_gram")
+    ]
+
+
+QUESTIONS: Mapping[str, Callable[[Any], Any]] = {
+    "moments": moments,
+    "second moment": lambda release: (release.second_moment, release.gram),
+    "description": description,
+    "description of table": description_of_table,
+    "some columns": lambda release: release.describe()[numeric(release)],
+    "correlations": lambda release: release.correlations(level=0.9),
+    "correlations of table": lambda release: release.correlations(numeric(release), of="table"),
+    "partial correlations": lambda release: release.partial_correlation(numeric(release)),
+    "partial correlations of all": lambda release: release.partial_correlation(level=0.8),
+    "least squares": everything_of_fit,
+    "covariance": covariance_of_fit,
+    "contrasts": contrasts_of_fit,
+    "predictions": predictions_of_fit,
+    "least squares on levels": fit_on_levels,
+    "one variance": lambda release: fit(release, cov_type="nonrobust"),
+    "unequal variances": lambda release: fit(release, cov_type="HC1"),
+    "through zero": lambda release: fit(release, intercept=False),
+    "ridge": lambda release: release.ridge(numeric(release)[-1], numeric(release)[:-1]),
+    "ridge of given penalty": lambda release: release.ridge(numeric(release)[0], numeric(release)[1:], alpha=0.02),
+    "lasso": lambda release: release.lasso(numeric(release)[-1]),
+    "lasso of given penalty": lambda release: release.lasso(numeric(release)[-1], alpha=0.002, intercept=False),
+    "components by units": components("units"),
+    "components by bounds": components("bounds"),
+    "components by correlation": components("correlation"),
+    "group means": means_of_groups,
+    "group means of some": lambda release: release.group_means(grouping(release)[-1], numeric(release)[:1]),
+    "analysis of variance": lambda release: release.anova(numeric(release)[0], grouping(release)[0]),
+    "t-test": lambda release: release.t_test(numeric(release)[0], grouping(release)[-1]),
+    "t-test of two levels": lambda release: release.t_test(numeric(release)[-1], grouping(release)[0], level=0.8),
+    "t-test of named levels": lambda release: release.t_test(
+        numeric(release)[-1], grouping(release)[0], [f"{grouping(release)[0]}={name}" for name in ("x", "z")]
+    ),
+    "cross table": lambda release: release.cross_table(grouping(release)[0], grouping(release)[-1]),
+    "cross table, turned": lambda release: release.cross_table(grouping(release)[-1], grouping(release)[0], level=0.8),
+    "classes": classes,
+    "classes, shrunken": classes_shrunken,
+    "graphical model": lambda release: release.graphical_lasso(0.05),
+    "graphical model, automatic": lambda release: release.graphical_lasso(),
+    "moments without repair": lambda release: moments(release.with_repair("none")),
+    "moments of eigenvalues above 0": lambda release: moments(release.with_repair("clip")),
+    "distances": lambda release: release.mahalanobis(FRAME),
+    "synthetic rows": rows,
+}
+
+
+QUICK: Mapping[str, tuple[str, ...]] = {
+    "people": tuple(question for question in QUESTIONS if question not in ("through zero", "lasso of given penalty")),
+    "noisy": (
+        "description",
+        "correlations",
+        "contrasts",
+        "t-test of named levels",
+        "classes, shrunken",
+        "group means of some",
+    ),
+    "lost": (
+        "description",
+        "correlations",
+        "least squares on levels",
+        "t-test",
+        "cross table",
+        "classes",
+        "synthetic rows",
+    ),
+    "products": ("correlations of table", "unequal variances", "one variance", "group means of some", "t-test"),
+    "ball": ("description of table", "correlations of table", "least squares", "classes"),
+    "levels": ("description of table", "correlations of table", "least squares"),
+    "present": ("description", "correlations", "covariance", "group means of some", "cross table", "t-test", "classes"),
+    "sites": ("description", "correlations", "analysis of variance", "partial correlations"),
+    "second moments": ("second moment", "description", "least squares", "ridge", "components by bounds"),
+    "sketched": ("description", "partial correlations", "components by correlation"),
+    "unknown noise": tuple(QUESTIONS),
+}
+"""What is asked by default; the rest is slow."""
+
+
+@cache
+def made_release(name: str) -> dpm.MomentRelease:
+    return RELEASES[name]()
+
+
+def table_of_counts(law: str, public_rows: int | None, per_unit: int) -> Any:
+    noisy = np.array([[40.0, 0.0, 7.0], [-3.0, 55.0, 21.0]])
+    levels = ((False, True), ("x", "y", "z"))
+    made = CountTable.of(("flag", "kind"), levels, noisy, CountNoise(law, 2.5), public_rows, per_unit)
+    parts = made.at_level(0.8), made.margin("kind"), made.margin("kind", "flag"), made.cross_table("kind", "flag")
+    return made, made.conf_int(0.8), *parts
+
+
+def likely_classes(*names: str) -> Any:
+    made = naive_bayes("group", dict(zip((1, 2, 3), map(made_release, names), strict=False)))
+    return made, made.predict(FRAME), made.predict_proba(FRAME), made.decision_function(FRAME)
+
+
+OTHERS: Mapping[str, Callable[[], Any]] = {
+    "counts of units": lambda: table_of_counts("laplace", None, 3),
+    "counts of public rows": lambda: table_of_counts("gaussian", 125, 1),
+    "naive Bayes": lambda: likely_classes("noisy", "ball", "lost"),
+    "naive Bayes of balls": lambda: likely_classes("levels", "ball"),
+    "naive Bayes of unknown noise": lambda: likely_classes("people", "unknown noise"),
+}
+
+
+# What is compared ---------------------------------------------------------------------------------------------------------------
+
+PHRASES = {value: name for name, value in vars(resolvability).items() if isinstance(value, str) and name.isupper()}
+NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?|[−-]?∞|–")
+
+
+def numbers_of(answer: Any, depth: int = 0) -> Any:
+    """Return all numbers of an answer: of every public field and property, and those printed."""
+    if answer is None or isinstance(answer, bool | np.bool_):
+        return answer if answer is None else bool(answer)
+    if isinstance(answer, int | float | np.number):
+        return shortened(float(answer))
+    if isinstance(answer, str):
+        return PHRASES.get(answer, answer if " " not in answer else [*NUMBER.findall(answer)])
+    if isinstance(answer, pd.DataFrame | pd.Series):
+        return numbers_of(answer.to_numpy())
+    if isinstance(answer, np.ndarray) and answer.dtype.kind in "fiub":
+        return of_array(np.asarray(answer, dtype=float))
+    if isinstance(answer, Mapping):
+        return {str(key): numbers_of(value, depth) for key, value in answer.items()}
+    if isinstance(answer, np.ndarray | list | tuple | range):
+        return [numbers_of(value, depth) for value in answer]
+    if is_dataclass(answer) and type(answer).__module__.startswith("dpmoments.analysis"):
+        return numbers_of_parts(answer, depth)
+    return None
+
+
+def numbers_of_parts(answer: Any, depth: int) -> dict[str, Any]:
+    result = {}
+    for name in public_names(type(answer)):
+        try:
+            found = numbers_of(getattr(answer, name), depth + 1) if depth < 2 else None
+        except (InputError, AssertionError) as error:
+            found = refusal(error)
+        if found not in (None, {}, []):
+            result[name] = found
+    if isinstance(answer, Answer):
+        printed = answer.text()
+        result["printed"] = " ".join(NUMBER.findall(printed))
+        result["lines"] = printed.count("\n")
+    return result
+
+
+@cache
+def public_names(kind: type) -> tuple[str, ...]:
+    stated = [field.name for field in fields(kind)]
+    found = [name for name, value in inspect.getmembers_static(kind) if isinstance(value, property | cached_property)]
+    left_out = {
+        "heading",
+        "remarks",
+        "schema",
+        "release",
+        "design_map",
+        "noise",
+        "own_noise",
+        "search",
+        "law",
+        "clipping",
+    }
+    return tuple(name for name in dict.fromkeys(stated + found) if not name.startswith("_") and name not in left_out)
+
+
+def shortened(value: float) -> float | str:
+    return float(f"{value:.8g}") if math.isfinite(value) else str(value)
+
+
+def of_array(values: np.ndarray) -> Any:
+    if values.size <= WHOLE:
+        return [shortened(value) for value in values.ravel().tolist()]
+    known = np.isfinite(values.ravel())
+    places = np.arange(values.size)
+    weights = np.cos(np.outer([1.0, 2.0, 3.0], places**1.5))
+    kept = np.where(known, values.ravel(), 0.0)
+    size = float(np.abs(kept).max())
+    unknown = float((known * np.cos(places)).sum())
+    return {"shape": list(values.shape), "size": shortened(size), "known": shortened(unknown)} | {
+        "sums": [shortened(value) for value in (weights @ kept / size if size else np.zeros(3)).tolist()]
+    }
+
+
+def refusal(error: Exception) -> str:
+    return f"refused: {error.code}" if isinstance(error, InputError) else f"refused: {type(error).__name__}"
+
+
+def answered(release: str, question: str = "") -> dict[str, Any]:
+    """Return the numbers of one answer, each with where it is found."""
+    try:
+        found = numbers_of(QUESTIONS[question](made_release(release)) if question else OTHERS[release]())
+    except InputError as error:
+        found = refusal(error)
+    return dict(leaves(found, ""))
+
+
+def leaves(found: Any, path: str) -> Iterator[tuple[str, Any]]:
+    if isinstance(found, dict):
+        for name, value in found.items():
+            yield from leaves(value, f"{path}.{name}")
+    elif isinstance(found, list):
+        for index, value in enumerate(found):
+            yield from leaves(value, f"{path}[{index}]")
+    else:
+        yield path, found
+
+
+def differences(found: Mapping[str, Any], kept: list[Any]) -> list[str]:
+    """Return where numbers differ, and from what."""
+    if len(found) != len(kept):
+        return [f"{len(found)} numbers, {len(kept)} before"]
+    return [
+        f"{path}: {value!r}, before {before!r}"
+        for (path, value), before in zip(found.items(), kept, strict=True)
+        if not alike(value, before)
+    ]
+
+
+def alike(value: Any, before: Any) -> bool:
+    if isinstance(value, bool) or not (isinstance(value, float) and isinstance(before, int | float)):
+        return bool(value == before)
+    return math.isclose(value, before, rel_tol=TOLERANCE, abs_tol=1e-9)
+
+
+def asked() -> list[str]:
+    return [*(f"{release}: {question}" for release in RELEASES for question in QUESTIONS), *OTHERS]
+
+
+@cache
+def reference() -> dict[str, list[Any]]:
+    return dict(json.loads(FILE.read_text(encoding="utf-8")))
+
+
+def cases() -> list[Any]:
+    quick = {f"{release}: {question}" for release, questions in QUICK.items() for question in questions} | {*OTHERS}
+    return [pytest.param(name, marks=() if name in quick else pytest.mark.slow) for name in asked()]
+
+
+@pytest.mark.parametrize("name", cases())
+def test_answers_are_those_that_were_recorded(name: str) -> None:
+    assert not differences(answered(*name.split(": ")), reference()[name])
+
+
+def test_every_number_is_compared() -> None:
+    """A planted fault in each of the numbers of one answer is found, and only there."""
+    assert reference().keys() == set(asked())
+    name = "people: least squares"
+    found = answered(*name.split(": "))
+    assert len(found) > 100
+    for path, value in found.items():
+        if isinstance(value, float):
+            changed = found | {path: value * (1 + 1e-5) + 1e-8}
+            assert [line.split(": ")[0] for line in differences(changed, reference()[name])] == [path]
+
+
+def write() -> None:
+    """Record the answers."""
+    lines = (
+        f"{json.dumps(name)}: {json.dumps([*answered(*name.split(': ')).values()], ensure_ascii=False, separators=(',', ':'))}"
+        for name in asked()
+    )
+    FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write()
