@@ -574,6 +574,7 @@ TESTS = {
         "present_rows",
     ),
     "planning/": (
+        "reference_forecasts",
         "parts_of_forecasts",
         "plain_forecast",
         "imagined_release",
@@ -584,6 +585,7 @@ TESTS = {
     ),
     "planning/forecast": (
         "parts_of_forecasts",
+        "reference_forecasts",
         "forecast_units",
         "plain_forecast",
         "counts_release",
@@ -591,6 +593,7 @@ TESTS = {
         "forecast",
     ),
     "planning/picture": (
+        "reference_pictures",
         "parts_of_forecasts",
         "drawn_numbers",
         "plots",
@@ -601,6 +604,7 @@ TESTS = {
         "ways",
     ),
     "planning/typical_table": (
+        "reference_forecasts",
         "parts_of_forecasts",
         "plain_forecast",
         "forecast_units",
@@ -609,10 +613,12 @@ TESTS = {
     ),
     "planning/ways": (
         "parts_of_forecasts",
+        "reference_forecasts",
         "ways",
     ),
     "plots/": (
         "parts_of_pictures",
+        "reference_pictures",
         "drawn_numbers",
         "plots",
     ),
