@@ -785,6 +785,36 @@ def test_bounds_about_another_center_put_their_parts_together(family: CellFamily
     assert alone.gram_bound(beta, features) == pytest.approx(family.norm_bound(cells[1:, 1:], beta, 3))
 
 
+@pytest.mark.parametrize("family", [GaussianCells(), LaplaceCells(), WishartCells(50.0)], ids=str)
+@pytest.mark.parametrize("n_cells", [5, 6])
+def test_a_bound_on_mixed_cells_is_that_of_even_ones_and_of_what_mixes_them(family: CellFamily, n_cells: int) -> None:
+    """‖R C Rᵀ‖ ≤ ‖D⁻½ C D⁻½‖ ‖R D½‖², D from the row of the cell that varies most; Chebyshev's at large failures."""
+    rng = np.random.default_rng(7)
+    half = rng.uniform(0.2, 1.5, (n_cells, n_cells))
+    cells = half + half.T
+    cells[0, :] *= 3.0
+    cells[:, 0] *= 3.0
+    if n_cells == 6:
+        cells[4, :] = cells[:, 4] = 0.0  # without noise of its own, and used
+    matrix = rng.normal(size=(5, n_cells))
+    matrix[:, 2] = 0.0  # not used
+    term, features = NoiseTerm(family, cells, matrix), np.array([1, 2, 4])
+    used = [k for k in range(n_cells) if k != 2]
+    rows, own = matrix[np.ix_(features, used)], cells[np.ix_(used, used)]
+    spread = np.array([sqrt(2 * entry / own[0, 0]) or 1.0 for entry in own[0]])
+    spread[0] = 1.0
+    size = min(3, len(used)) if not isinstance(family, LaplaceCells) else len(used)
+    for failure in (1e-9, 0.9):
+        even = family.norm_bound(own / np.outer(spread, spread), failure, size)
+        mixed = even * np.linalg.norm(rows @ np.diag(np.sqrt(spread)), 2) ** 2
+        chebyshev = sqrt(term.energy(features) / failure)
+        assert term.gram_bound(failure, features) == pytest.approx(min(mixed, chebyshev))
+        assert (mixed < chebyshev) == (failure < 0.5)
+    assert NoiseTerm(family, 0.0 * cells, matrix).gram_bound(0.1, features) == 0.0
+    known = NoiseTerm(family, cells, matrix, (matrix[:, 0], np.eye(n_cells)[0]))
+    assert known.gram_bound(1e-9, features) == pytest.approx(sqrt(known.energy(features) / 1e-9))
+
+
 def test_skews_of_a_sum_are_weighed_by_energy_and_none_without_noise() -> None:
     def law(*parts: tuple[CellFamily, float]) -> NoiseLaw:
         return NoiseLaw(tuple(NoiseTerm(family, size * (np.ones((4, 4)) + np.eye(4))) for family, size in parts))
