@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections.abc import Callable
@@ -127,8 +128,10 @@ def test_both_parts_are_added_taken_away_and_compared() -> None:
     for unit in (LossUnit.RHO, LossUnit.EPSILON_DELTA):
         with refused("losses-of-other-units"):
             one.counted_in(unit)
-    with refused("losses-of-other-units"):
-        Loss(LossUnit.RHO, Fraction(1)).counted_in(LossUnit.EPSILON)
+    for unit, other_unit in itertools.permutations(LossUnit, 2):
+        if unit is not MIXED:
+            with refused("losses-of-other-units", first=unit, second=other_unit):
+                Loss(unit, Fraction(1)).counted_in(other_unit)
     with refused("losses-of-two-kinds"):
         _ = one.as_budget
     assert str(one) == "ε = 3, ρ = 0.125"
