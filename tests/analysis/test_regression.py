@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -244,3 +245,109 @@ def test_levels_that_add_up_to_one_are_never_fitted_together() -> None:
     for fit in (noisy.ridge("income"), noisy.ols("income"), noisy.lasso("income", ["age", "region"])):
         assert len([name for name in fit.features if name.startswith("region=")]) == 2
         assert "levels of region are compared with region=" in fit.summary()
+
+
+# Levels of which none is set apart ------------------------------------------------------------------------------------------
+
+
+def registered(n_rows: int = 3_000, *, missing: str = "error") -> tuple[pd.DataFrame, dpm.Schema]:
+    """Two columns of levels, one with two rare ones, and a product with the other's levels."""
+    rng = np.random.default_rng(5)
+    kinds, sizes = ["a", "b", "c", "d", "e"], ["small", "large", "huge"]
+    kind = rng.choice(5, n_rows, p=[0.6, 0.3, 0.0988, 0.0006, 0.0006])
+    size = rng.choice(3, n_rows, p=[0.5, 0.3, 0.2])
+    age = rng.uniform(0, 100, n_rows)
+    score = 30.0 + 8.0 * (kind == 1) + 15.0 * (kind == 2) + 0.1 * age * (1 + (size == 2)) + rng.normal(0, 3, n_rows)
+    frame = pd.DataFrame(
+        {"age": age, "kind": np.array(kinds)[kind], "size": np.array(sizes)[size], "score": np.clip(score, 0, 100)}
+    )
+    return frame, dpm.Schema(
+        dpm.Numeric("age", 0, 100),
+        dpm.Categorical("kind", kinds),
+        dpm.Categorical("size", sizes, missing=missing),  # type: ignore[arg-type]
+        dpm.Numeric("score", 0, 100),
+        dpm.Product("age", "size"),
+    )
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("alpha", [0.002, "auto"])
+def test_predictions_of_ridge_do_not_depend_on_reference_levels(alpha: Any, intercept: bool) -> None:
+    frame, schema = registered()
+    for spent in (UNLIMITED, dict(epsilon=2.0, insecure_seed=3)):
+        release = dpm.release(frame, schema, **spent)  # type: ignore[arg-type]
+        fits = [
+            release.ridge("score", alpha=alpha, intercept=intercept, reference=reference)
+            for reference in ({"size": "small"}, {"size": "huge"}, {"size": "large"})
+        ]
+        fits += [release.ridge("score", alpha=alpha, reference={"kind": kind}) for kind in "ce" if intercept]
+        for fit in fits[1:]:
+            assert fit.alpha == pytest.approx(fits[0].alpha)
+            assert fit.features != fits[0].features
+            np.testing.assert_allclose(fit.predict(frame), fits[0].predict(frame), rtol=1e-6)
+
+
+def test_every_level_has_the_same_penalty() -> None:
+    """scikit-learn's ridge on the encoded rows, with an indicator for every level."""
+    frame, schema = registered()
+    released = dpm.release(frame, schema, neighbors="replace_one", **UNLIMITED)
+    fit, encoding = released.ridge("score", alpha=0.01), schema.encoding(mean=True)
+    names = list(schema.feature_names)
+    columns = {name: frame["kind"] == name.partition("=")[2] for name in names if name.startswith("kind=")}
+    columns |= {name: frame["size"] == name.partition("=")[2] for name in names if name.startswith("size=")}
+    columns |= {
+        name: frame["age"] * (frame["size"] == name.partition("=")[2]) for name in names if name.startswith("age:")
+    }
+    rows = np.column_stack([columns.get(name, frame.get(name)) for name in names]).astype(float)
+    encoded = (rows - encoding.offset) / encoding.scale
+    y = names.index("score")
+    others = [index for index in range(len(names)) if index != y]
+    reference = Ridge(alpha=0.02 * len(frame)).fit(encoded[:, others], encoded[:, y])
+    expected = encoding.offset[y] + encoding.scale[y] * reference.predict(encoded[:, others])
+    np.testing.assert_allclose(fit.predict(frame), expected, atol=1e-3)
+    set_apart = [index for index in others if names[index] in fit.features]
+    apart = Ridge(alpha=0.02 * len(frame)).fit(encoded[:, set_apart], encoded[:, y])
+    assert np.abs(apart.predict(encoded[:, set_apart]) - reference.predict(encoded[:, others])).max() > 0.01
+
+
+def test_rare_levels_of_a_ridge_are_average_ones() -> None:
+    frame, schema = registered()
+    release = dpm.release(frame, schema, epsilon=2.0, insecure_seed=0)
+    fit, least_squares = release.ridge("score"), release.ols("score")
+    assert fit.too_few == least_squares.too_few == ("kind=d", "kind=e")
+    assert set(fit.features) == {*least_squares.features, *fit.too_few}
+    slopes = dict(zip(fit.features, fit.coefficients, strict=True))
+    assert slopes["kind=d"] == slopes["kind=e"] != 0.0
+    levels = {"kind=a": 0.0} | {name: slope for name, slope in slopes.items() if name in ("kind=b", "kind=c")}
+    assert min(levels.values()) < slopes["kind=d"] < max(levels.values())
+    assert [fit.identified[name] for name in fit.too_few] == [False, False]
+    assert [fit.identified[name] for name in least_squares.features] == list(least_squares.identified)
+    from_rare = release.ridge("score", reference=["kind=d"])
+    np.testing.assert_allclose(from_rare.predict(frame), fit.predict(frame))
+
+
+def test_a_column_that_may_have_no_level_keeps_its_reference_level() -> None:
+    """Its levels do not add up to one: rows without a level count as rows of the reference level."""
+    frame, schema = registered(missing="zero")
+    frame.loc[:500, "size"] = None
+    release = dpm.release(frame, schema, neighbors="replace_one", **UNLIMITED)
+    fit = release.ridge("score", ["size"], alpha=0.01, reference=["size=small"])
+    indicators = np.column_stack([frame["size"] == "large", frame["size"] == "huge"]).astype(float)
+    scale = schema.encoding(mean=True).scale
+    of_level, of_score = (scale[schema.feature_names.index(name)] for name in ("size=large", "score"))
+    reference = Ridge(alpha=0.02 * len(frame)).fit(indicators / of_level, frame["score"] / of_score)
+    np.testing.assert_allclose(fit.coefficients, reference.coef_ * of_score / of_level, rtol=1e-4)
+
+
+@pytest.mark.parametrize("reference", ["a", "c"])
+def test_the_bound_is_of_slopes_relative_to_the_reference_level(reference: str) -> None:
+    frame, schema = registered()
+    options: dict[str, Any] = dict(alpha=0.1, reference=[f"kind={reference}"])
+    exact = dpm.release(frame, schema, mechanism="gaussian", rho=1e9, insecure_seed=0)
+    truth = dict(zip((fit := exact.ridge("score", **options)).features, fit.unit_ball_coefficients, strict=True))
+    for seed in range(5):
+        noisy = dpm.release(frame, schema, mechanism="gaussian", rho=50.0, insecure_seed=seed).ridge("score", **options)
+        assert noisy.features == fit.features
+        distance = np.linalg.norm(noisy.unit_ball_coefficients - [truth[name] for name in noisy.features])
+        assert noisy.unit_ball_error_bound is not None
+        assert 0.0 < distance <= noisy.unit_ball_error_bound < np.inf

@@ -171,8 +171,9 @@ def refined_targets(release: Stated) -> tuple[str, ...]:
 def refined_regression(release: Stated, chosen: Regressors) -> RefinedRegression | None:
     """Return the refined regression of this target on exactly these features. None without one."""
     names = release.feature_names
-    asked = {names[index] for index in chosen.features}
+    features = chosen.with_rare_levels.features
+    asked = {names[index] for index in features}
     for entry in release.diagnostics.get(TARGETS, ()):
         if chosen.intercept and entry["target"] == names[chosen.target] and set(entry["features"]) == asked:
-            return RefinedRegression.of_entry(entry).ordered([names[index] for index in chosen.features])
+            return RefinedRegression.of_entry(entry).ordered([names[index] for index in features])
     return None

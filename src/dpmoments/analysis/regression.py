@@ -18,7 +18,7 @@ from dpmoments.analysis.clipping import ClippingEffect
 from dpmoments.analysis.normal_equations import NormalEquations
 from dpmoments.analysis.refined_regression import RefinedRegression, refined_regression
 from dpmoments.analysis.regression_results import ExplainedVariance, FittedLine
-from dpmoments.analysis.regressors import Regressors, regressed_moment
+from dpmoments.analysis.regressors import PenalizedLevels, Regressors, regressed_moment
 from dpmoments.analysis.released import Released, cautions_by_code
 from dpmoments.analysis.robust_errors import ResidualProducts
 from dpmoments.foundation.arrays import FloatArray
@@ -108,15 +108,16 @@ def ols(
     equations = NormalEquations.of(release, chosen, products)
     if equations is None or not equations.delta_method_valid:
         moment = regressed_moment(release, intercept=chosen.intercept)
-        penalty = automatic_alpha(release, chosen.features, chosen.target, intercept=chosen.intercept)
-        slopes = _penalized_slopes(moment, chosen, penalty)
+        penalized = PenalizedFit.of(release, chosen, None)
+        slopes = penalized.slopes[[chosen.unmerged.index(feature) for feature in chosen.features]]
         if equations is None:
-            fit = _fitted_line(release, chosen, equations, "least squares", slopes, penalty, level, moment)
+            fit = _fitted_line(release, chosen, None, "least squares", penalized, level, moment)
             return _beside_refined(release, chosen, fit)
         equations = replace(equations, toward=np.concatenate([[np.nan], slopes]) if chosen.intercept else slopes)
     slopes = equations.estimate[1 if chosen.intercept else 0 :]
     raw_moment = regressed_moment(release.with_repair("none"), intercept=chosen.intercept)
-    fit = _fitted_line(release, chosen, equations, "least squares", slopes, 0.0, level, raw_moment)
+    fit_of_moments = PenalizedFit.of_slopes(raw_moment, chosen, slopes)
+    fit = _fitted_line(release, chosen, equations, "least squares", fit_of_moments, level, raw_moment)
     return _beside_refined(release, chosen, fit)
 
 
@@ -137,6 +138,10 @@ def ridge(
 
     Solves (S_AA + 2α I) w = S_Ay for encoded rows, S the repaired covariance (with an intercept) or second moment (without): the
     minimizer of ‖Xw − y‖²/(2n) + α‖w‖². The coefficients are then converted to original units.
+
+    All levels of a categorical column are penalized alike, and then printed relative to the reference level: predictions do not
+    depend on which it is. A level with too few rows counts as an average one. Only in a column whose rows may have no level
+    (``missing="zero"``, ``other="zero"``) these are merged into the reference level, as they are in :func:`ols`.
 
     Parameters
     ----------
@@ -179,13 +184,10 @@ def ridge(
     level = confidence_level(level)
     chosen = Regressors.chosen(release, target, features, intercept, reference)
     penalty = stated_penalty(alpha)
-    if penalty is None:
-        if (refined := refined_regression(release, chosen)) is not None:
-            return _refined_line(release, chosen, refined, level)
-        penalty = automatic_alpha(release, chosen.features, chosen.target, intercept=chosen.intercept)
-    moment = regressed_moment(release, intercept=chosen.intercept)
-    slopes = _penalized_slopes(moment, chosen, penalty)
-    return _fitted_line(release, chosen, NormalEquations.of(release, chosen), "ridge", slopes, penalty, level, moment)
+    if penalty is None and (refined := refined_regression(release, chosen)) is not None:
+        return _refined_line(release, chosen, refined, level)
+    moment, fit = regressed_moment(release, intercept=chosen.intercept), PenalizedFit.of(release, chosen, penalty)
+    return _fitted_line(release, chosen, NormalEquations.of(release, chosen), "ridge", fit, level, moment)
 
 
 # The lasso from released moments, by scikit-learn's paths from a Gram matrix.
@@ -261,7 +263,8 @@ def lasso(
         copy_X=True,
     )
     slopes = np.asarray(path[:, -1], dtype=np.float64)
-    return _fitted_line(release, chosen, equations, "lasso", slopes, penalty, level, moment)
+    fit = PenalizedFit.of_slopes(moment, chosen, slopes, penalty)
+    return _fitted_line(release, chosen, equations, "lasso", fit, level, moment)
 
 
 def _universal_threshold(release: Released, chosen: Regressors, equations: NormalEquations | None) -> float:
@@ -289,13 +292,52 @@ def stated_penalty(alpha: float | Literal["auto"]) -> float | None:
     return float(alpha)
 
 
-def _penalized_slopes(moment: FloatArray, chosen: Regressors, alpha: float) -> FloatArray:
-    """Solve (S_AA + 2α I) w = S_Ay."""
-    a = list(chosen.features)
-    system = moment[np.ix_(a, a)] + 2.0 * alpha * np.eye(len(a))
-    if float(np.linalg.eigvalsh(system)[0]) <= 1e-12 * max(1.0, float(np.trace(system))):
-        raise InputValueError(Message("system-singular", alpha=alpha))
-    return np.asarray(np.linalg.solve(system, moment[a, chosen.target]), dtype=np.float64)
+@dataclass(frozen=True, eq=False)
+class PenalizedFit:
+    """Ridge fit: coefficients of all levels, and slopes relative to the reference levels."""
+
+    moment: FloatArray  # (d, d)
+    target: int
+    intercept: bool
+    levels: PenalizedLevels
+    weights: FloatArray  # (p,), of `levels.indices`, for encoded rows
+    alpha: float
+
+    @classmethod
+    def of(cls, release: Released, chosen: Regressors, alpha: float | None) -> PenalizedFit:
+        """Solve (S_AA + 2α I) w = S_Ay, A the features and the reference levels; None chooses α."""
+        levels = PenalizedLevels.of(release, chosen)
+        if alpha is None:
+            alpha = automatic_alpha(release, levels.indices, chosen.target, intercept=chosen.intercept)
+        moment = regressed_moment(release, intercept=chosen.intercept)
+        fit = cls(moment, chosen.target, chosen.intercept, levels, np.zeros(len(levels.indices)), alpha)
+        system = fit.system
+        if float(np.linalg.eigvalsh(system)[0]) <= 1e-12 * max(1.0, float(np.trace(system))):
+            raise InputValueError(Message("system-singular", alpha=alpha))
+        cross = levels.basis.T @ moment[list(levels.indices), chosen.target]
+        return replace(fit, weights=levels.basis @ np.linalg.solve(system, cross))
+
+    @classmethod
+    def of_slopes(cls, moment: FloatArray, chosen: Regressors, slopes: FloatArray, alpha: float = 0.0) -> PenalizedFit:
+        """Return the fit that has these slopes of features, found in another way."""
+        levels = PenalizedLevels.of_features(chosen.features)
+        return cls(moment, chosen.target, chosen.intercept, levels, slopes, alpha)
+
+    @property
+    def slopes(self) -> FloatArray:
+        """Slopes of encoded features, shape (k,)."""
+        return np.asarray(self.levels.relative @ self.weights)
+
+    @property
+    def system(self) -> FloatArray:
+        """S_AA + 2α I, without the directions in which predictions do not change."""
+        a, basis = list(self.levels.indices), self.levels.basis
+        return np.asarray(basis.T @ self.moment[np.ix_(a, a)] @ basis + 2.0 * self.alpha * np.eye(basis.shape[1]))
+
+    @property
+    def smallest(self) -> float:
+        """Smallest eigenvalue of the system."""
+        return float(np.linalg.eigvalsh(self.system)[0])
 
 
 def _fitted_line(
@@ -303,12 +345,12 @@ def _fitted_line(
     chosen: Regressors,
     equations: NormalEquations | None,
     method: str,
-    slopes: FloatArray,
-    alpha: float,
+    fit: PenalizedFit,
     level: float,
     moment: FloatArray,
 ) -> FittedLine:
-    a, y, names = list(chosen.features), chosen.target, release.feature_names
+    printed = chosen.with_rare_levels if method == "ridge" else chosen
+    a, y, names, slopes = list(printed.features), chosen.target, release.feature_names, fit.slopes
     scale = release.encoding.scale
     coefficients = slopes * scale[y] / scale[a]
     constant = 0.0
@@ -316,28 +358,28 @@ def _fitted_line(
         if method == "least squares" and equations is not None:
             constant = float(equations.coefficients[0])
         else:
-            constant = float(release.mean[y] - coefficients @ release.mean[a])
+            own = list(fit.levels.indices)
+            constant = float(
+                release.mean[y] - (release.mean[own] - fit.levels.constant) @ (fit.weights * scale[y] / scale[own])
+            )
     variance = float(moment[y, y])
     explained = float(2.0 * slopes @ moment[a, y] - slopes @ moment[np.ix_(a, a)] @ slopes)
-    smallest = float(np.linalg.eigvalsh(moment[np.ix_(a, a)] + 2.0 * alpha * np.eye(len(a)))[0])
     if method == "lasso" or (equations is not None and equations.toward is not None):
         value, note = None, "the bound is for ridge fits"
     else:
-        value, note = _error_bound(
-            release, _Fit(moment, [*a, y], slopes, alpha, chosen.intercept, smallest), 1.0 - level
-        )
+        value, note = _error_bound(release, fit, 1.0 - level)
     return FittedLine(
         method=method,
         target=names[y],
         features=tuple(names[index] for index in a),
         coefficients=coefficients,
         intercept=constant,
-        alpha=alpha,
+        alpha=fit.alpha,
         references=chosen.references,
         too_few=chosen.too_few,
         level=level,
         equations=equations,
-        explained=_explained(equations, method, slopes, alpha),
+        explained=_explained(release, chosen, equations, method, fit),
         clipping=ClippingEffect.of(release, equations),
         unit_ball_coefficients=slopes,
         unit_ball_error_bound=value,
@@ -345,7 +387,7 @@ def _fitted_line(
         released_r_squared=min(max(explained / variance, 0.0), 1.0) if variance > 0 else 0.0,
         n_rows=release.n_rows,
         with_intercept=chosen.intercept,
-        help=_help(equations, [names[index] for index in a]),
+        help=_help(equations, [names[index] for index in chosen.features]),
         warning=cautions_by_code(release),
         schema=release.schema,
     )
@@ -361,14 +403,14 @@ def _beside_refined(release: Released, chosen: Regressors, fit: FittedLine) -> F
 
 def _refined_line(release: Released, chosen: Regressors, refined: RefinedRegression, level: float) -> FittedLine:
     """Return the fit of a target that was named before the release."""
-    a, y, encoding = list(chosen.features), chosen.target, release.encoding
+    wide, encoding = chosen.with_rare_levels, release.encoding
+    a, y = list(wide.features), wide.target
     slopes, constant = refined.slopes, refined.constant
-    fit = _fitted_line(
-        *(release, chosen, None, "ridge", slopes, 0.0, level), regressed_moment(release, intercept=chosen.intercept)
-    )
+    moment = regressed_moment(release, intercept=chosen.intercept)
+    fit = _fitted_line(release, wide, None, "ridge", PenalizedFit.of_slopes(moment, wide, slopes), level, moment)
     center = np.zeros(len(release.feature_names)) if release.center is None else release.center
     line = np.append(constant + slopes @ center[a] - center[y], slopes)
-    plain = NormalEquations.of(release, chosen)
+    plain = NormalEquations.of(release, wide)
     return replace(
         fit,
         intercept=float(encoding.offset[y] + encoding.scale[y] * constant - fit.coefficients @ encoding.offset[a]),
@@ -383,14 +425,21 @@ def _refined_line(release: Released, chosen: Regressors, refined: RefinedRegress
 
 
 def _explained(
-    equations: NormalEquations | None, method: str, slopes: FloatArray, alpha: float
+    release: Released, chosen: Regressors, equations: NormalEquations | None, method: str, fit: PenalizedFit
 ) -> ExplainedVariance | None:
     if equations is None:
         return None
     if method == "least squares" and equations.identified:
         return ExplainedVariance.of_population(equations)
+    alpha = fit.alpha
     if method == "least squares":
         alpha = math.sqrt(equations.noise_variance * equations.n_regressors) / equations.n_rows
+    slopes = fit.weights
+    if method == "ridge" and chosen.references:
+        of_levels = NormalEquations.of(release, replace(chosen, features=fit.levels.indices))
+        assert of_levels is not None
+        equations = of_levels.mapped(fit.levels.map_of(of_levels.with_constant))
+        slopes = fit.levels.basis.T @ fit.weights
     return ExplainedVariance.of_line(equations, slopes, 2.0 * alpha * equations.n_rows)
 
 
@@ -591,25 +640,19 @@ The best of these is used.
 """
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Fit:
-    """A ridge fit as the bounds see it."""
-
-    moment: FloatArray
-    chosen: list[int]
-    weights: FloatArray
-    alpha: float
-    intercept: bool
-    smallest: float
-
-
-def _error_bound(release: Released, fit: _Fit, failure: float) -> tuple[float | None, str]:
+def _error_bound(release: Released, fit: PenalizedFit, failure: float) -> tuple[float | None, str]:
     """Bound ‖ŵ − w‖ with failure probability ≤ ``failure``, w the fit on the table."""
-    # Encoded rows.
+    # Slopes of encoded rows. Relative to reference levels they are at most this times as long as the penalized coefficients.
+    times = float(np.linalg.norm(fit.levels.relative @ fit.levels.basis, 2))
+    value, note = _error_bound_of_levels(release, fit, failure)
+    return None if value is None else times * value, note
+
+
+def _error_bound_of_levels(release: Released, fit: PenalizedFit, failure: float) -> tuple[float | None, str]:
     if release.noisy_count is None:
         return None, "no number of rows was released"
     model = release.noise_model
-    interval = None if model is None else model.interval(release, fit.chosen, failure)
+    interval = None if model is None else model.interval(release, [*fit.levels.indices, fit.target], failure)
     if model is not None and interval is not None:
         return _by_interval(release, fit, interval, _COVERAGE.get(model.condition, ""))
     if release.noise is None:
@@ -626,9 +669,9 @@ def _error_bound(release: Released, fit: _Fit, failure: float) -> tuple[float | 
     return operator * math.sqrt(1.0 + float(fit.weights @ fit.weights)) / curvature, note
 
 
-def _moment_error_bound(release: Released, fit: _Fit, failure: float) -> float:
+def _moment_error_bound(release: Released, fit: PenalizedFit, failure: float) -> float:
     """Bound ‖Ŝ − S‖_op on a block, Ŝ the moment matrix in use, for noise of known distribution."""
-    noise, chosen = release.noise, fit.chosen
+    noise, chosen = release.noise, [*fit.levels.indices, fit.target]
     assert noise is not None
     n, block, indices = release.n_rows, np.ix_(chosen, chosen), np.array(chosen) + 1
     raw = release.with_repair("none")
@@ -659,17 +702,18 @@ _COVERAGE = MappingProxyType(
 """Notes on the coverage of a bound from an interval, by the condition of the interval."""
 
 
-def _by_interval(release: Released, fit: _Fit, result: MomentInterval, note: str) -> tuple[float | None, str]:
+def _by_interval(release: Released, fit: PenalizedFit, result: MomentInterval, note: str) -> tuple[float | None, str]:
     """Bound the error by the interval of the noise model, whatever repair was made."""
     if result.constant and not fit.intercept:
         # moments about the zero of the table's units, in units of the encoding's scale
         matrix = np.eye(len(result.center))
-        matrix[1:, 0] = (release.encoding.offset / release.encoding.scale)[fit.chosen]
+        matrix[1:, 0] = (release.encoding.offset / release.encoding.scale)[[*fit.levels.indices, fit.target]]
         about_zero = result.mapped(matrix)
         result = MomentInterval(about_zero.center[1:, 1:], about_zero.spread[1:, 1:], False, result.count_error)
+    result = result.mapped(fit.levels.map_of(result.constant))
     n_rows = float(release.n_rows)
     of_count = 0.0 if release.count_is_public else result.count_error
-    value = _coefficient_error_bound(result, fit.weights, fit.alpha, n_rows, of_count)
+    value = _coefficient_error_bound(result, fit.levels.basis.T @ fit.weights, fit.alpha, n_rows, of_count)
     return value, note
 
 

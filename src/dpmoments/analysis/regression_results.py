@@ -185,11 +185,13 @@ class FittedLine(Answer):
     references : mapping of str to str
         Reference level of every categorical column (and of its products).
     too_few : tuple of str
-        Levels with too few rows to count despite the noise: merged into the reference level.
+        Levels with too few rows to count despite the noise: merged into the reference level, or with ridge counted as an
+        average level.
     level : float
         Default confidence level of intervals and bounds.
     equations : NormalEquations or None
-        With the unpenalized least-squares coefficients of the same features; None if the noise distribution is not known.
+        With the unpenalized least-squares coefficients of the same features but ``too_few``; None if the noise distribution is
+        not known.
     explained : ExplainedVariance or None
         By the population's least squares, or by this line if it is penalized.
     clipping : ClippingEffect
@@ -257,8 +259,10 @@ class FittedLine(Answer):
         The truth value is for the whole fit, by the delta method.
         """
         unknown = self.equations is None
-        estimable = [not unknown and each.estimable for each in self._of_least_squares(self.level)]
-        return Identification(self.features, tuple(self._slopes(estimable)), self._is_identified)
+        estimable = self._slopes([not unknown and each.estimable for each in self._of_least_squares(self.level)])
+        by_name = dict(zip([name for name in self.features if name not in self.too_few], estimable, strict=True))
+        named = tuple(by_name.get(name, False) for name in self.features)
+        return Identification(self.features, named, self._is_identified)
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
@@ -539,7 +543,8 @@ class FittedLine(Answer):
         method = f"refined {self.method}" if self.refined else self.method
         title = f"{method} regression of {self.target} on {count}{alpha}, {self.n_rows:,} rows"
         if self.too_few:
-            merged = f"merged into the reference level (too few rows): {', '.join(self.too_few)}"
+            counted = "counted as an average level" if self._is_penalized else "merged into the reference level"
+            merged = f"{counted} (too few rows): {', '.join(self.too_few)}"
             compared = "; ".join(filter(None, [compared, merged]))
         return tuple(filter(None, [noise, title, f"{r_squared}{p_value}", compared]))
 
@@ -664,7 +669,7 @@ class FittedLine(Answer):
     def _of_least_squares(self, level: float) -> tuple[Estimate, ...]:
         """Return the estimates of least squares, which a penalized fit does not print."""
         if self.equations is None:
-            return (Estimate.not_estimable(level),) * len(self.names)
+            return (Estimate.not_estimable(level),) * len([name for name in self.names if name not in self.too_few])
         return self.equations.estimates(level)
 
     def _slopes(self, values: Any) -> Any:

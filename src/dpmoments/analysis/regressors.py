@@ -6,7 +6,7 @@ import ast
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -111,6 +111,8 @@ class Regressors:
     references: Mapping[str, str]  # reference level of every categorical column among the regressors
     # levels with too few rows to count despite the noise: merged into the reference level
     too_few: tuple[str, ...] = ()
+    # indices of `features` and `too_few`, in the order asked for; none stands for `features`
+    unmerged: tuple[int, ...] = ()
 
     @classmethod
     def chosen(
@@ -153,10 +155,67 @@ class Regressors:
             raise InputValueError(Message("no-features"))
         lost = _lost_levels(release, kept, references)
         too_few = tuple(names[index] for index in kept if index in lost)
-        kept = [index for index in kept if index not in lost]
+        unmerged, kept = tuple(kept), [index for index in kept if index not in lost]
         if not kept:
             raise InputValueError(Message("levels-too-rare", names=[*too_few], references=references))
-        return cls(y, tuple(kept), constant, references, too_few)
+        return cls(y, tuple(kept), constant, references, too_few, unmerged)
+
+    @property
+    def with_rare_levels(self) -> Regressors:
+        """Regression with a coefficient for each level of too few rows."""
+        return replace(self, features=self.unmerged or self.features, too_few=())
+
+
+@dataclass(frozen=True, eq=False)
+class PenalizedLevels:
+    """Coefficients of a penalized fit, which has no reference level, and those that it prints.
+
+    Slopes of encoded rows. A level with too few rows has no coefficient of its own: it counts as an average one.
+    """
+
+    indices: tuple[
+        int, ...
+    ]  # of the p features with a coefficient of their own, complete columns' reference levels too
+    # (k, p): the slopes of `Regressors.with_rare_levels`, relative to the reference levels, are this times those of `indices`
+    relative: FloatArray
+    constant: FloatArray  # (p,): 1 for a level whose slope the constant has, in original units
+    basis: FloatArray  # (p, q), orthonormal: without the directions in which predictions do not change
+
+    def map_of(self, constant: bool) -> FloatArray:
+        """Return the map of a constant, the features and the target to those in the basis."""
+        inner = np.pad(self.basis.T, ((int(constant), 1), (int(constant), 1)))
+        inner[-1, -1] = 1.0
+        if constant:
+            inner[0, 0] = 1.0
+        return inner
+
+    @classmethod
+    def of(cls, release: Released, chosen: Regressors, *, rare: bool = False) -> PenalizedLevels:
+        """Return the coefficients to penalize; with ``rare`` also those of levels of few rows."""
+        if not chosen.references:
+            return cls.of_features(chosen.features)
+        wide, scale = chosen.with_rare_levels.features, release.encoding.scale
+        left_out = _left_out(release, chosen)
+        lost = set() if rare else _lost_levels(release, [*wide, *left_out], chosen.references, len(wide))
+        indices = tuple(index for index in (*wide, *left_out) if index not in lost)
+        relative = np.zeros((len(wide), len(indices)))
+        for column, index in enumerate(indices):
+            if index in wide:
+                relative[wide.index(index), column] = 1.0
+                continue
+            others, total = left_out[index]
+            for sign, moved in ((-1.0, others), (1.0, total)):
+                at = [wide.index(other) for other in moved]
+                relative[at, column] += sign * scale[moved] / scale[index]
+        _, sizes, rows = np.linalg.svd(relative, full_matrices=False)
+        constant = np.array([index in left_out and chosen.intercept and not left_out[index][1] for index in indices])
+        return cls(indices, relative, constant.astype(np.float64), rows[sizes > 1e-9 * sizes[0]].T)
+
+    @classmethod
+    def of_features(cls, features: tuple[int, ...]) -> PenalizedLevels:
+        """Return features of which each has its own coefficient, as it is."""
+        k = len(features)
+        return cls(features, np.eye(k), np.zeros(k), np.eye(k))
 
 
 def _default_features(release: Released, target: int) -> list[int]:
@@ -229,8 +288,32 @@ def _without_references(
     return [index for index in named if index not in dropped], references
 
 
-def _lost_levels(release: Released, kept: Sequence[int], references: Mapping[str, str]) -> set[int]:
-    """Return levels whose variance is too small to identify a coefficient among these."""
+def _left_out(release: Released, chosen: Regressors) -> dict[int, tuple[list[int], list[int]]]:
+    """Return reference levels that are a sum less the other levels: those, and the sum."""
+    # So it is in a complete column: the sum is the constant (none), or another column that has all its levels.
+    wide, names, blocks = set(chosen.with_rare_levels.features), release.feature_names, columns_with_indices(release)
+    complete = {column.name for column, _ in blocks if isinstance(column, Categorical) and column.complete}
+    whole = [[*own] for column, own in blocks if column.name in complete and set(own) <= wide]
+    result: dict[int, tuple[list[int], list[int]]] = {}
+    for column, own in blocks:
+        if column.name not in chosen.references:
+            continue
+        reference = names.index(chosen.references[column.name])
+        others = [index for index in own if index != reference]
+        if isinstance(column, DerivedColumn):
+            assert column.levels is not None
+            total = [names.index(factor.name) for factor in column.factors if factor is not column.levels]
+            if column.levels.name in complete:
+                result[reference] = others, total
+        elif column.name in complete and (chosen.intercept or whole):
+            result[reference] = others, [] if chosen.intercept else whole[0]
+    return result
+
+
+def _lost_levels(
+    release: Released, kept: Sequence[int], references: Mapping[str, str], k: int | None = None
+) -> set[int]:
+    """Return levels whose variance is too small to identify a coefficient among k, or these."""
     if not references or release.noisy_sum is None or (noise := release.noise) is None:
         return set()
     mean = release.unit_ball_mean if release.center is None else release.unit_ball_mean - release.center
@@ -245,7 +328,7 @@ def _lost_levels(release: Released, kept: Sequence[int], references: Mapping[str
     def floor(feature: int) -> float:
         direction = np.zeros(len(mean) + 1)
         direction[0], direction[feature + 1] = -mean[feature], 1.0
-        return 2.0 * math.sqrt(0.5 * noise.variance_of_square(direction) * (len(kept) + 1))
+        return 2.0 * math.sqrt(0.5 * noise.variance_of_square(direction) * ((k or len(kept)) + 1))
 
     return {index for index in kept if index in levels and spread[index] < floor(index)}
 

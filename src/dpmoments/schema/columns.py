@@ -226,6 +226,11 @@ class Categorical:
         object.__setattr__(self, "missing_values", checked_marks(self.name, self.missing_values))
         _ = self.spellings
 
+    @property
+    def complete(self) -> bool:
+        """True if every kept row has a level, so that its features add up to one."""
+        return self.missing != "zero" and self.other != "zero"
+
     @cached_property
     def spellings(self) -> tuple[dict[str, int], frozenset[str]]:
         """Texts of levels with the levels' indices, and texts of missing values; folded."""

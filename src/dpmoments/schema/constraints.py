@@ -87,8 +87,7 @@ class Constraints:
         for column in schema.columns:
             stop = start + len(column.feature_names)
             if isinstance(column, Categorical):
-                complete = column.missing != "zero" and column.other != "zero"
-                blocks.append(LevelBlock(start, stop, complete))
+                blocks.append(LevelBlock(start, stop, column.complete))
             elif mean and isinstance(column, Boolean | DerivedColumn) and column.is_flag:
                 flags.append(start)
             start = stop

@@ -14,8 +14,8 @@ import numpy as np
 
 from dpmoments.analysis.answers import in_floating_point
 from dpmoments.analysis.refined_regression import TARGETS, RefinedRegression
-from dpmoments.analysis.regression import automatic_alpha
-from dpmoments.analysis.regressors import Regressors
+from dpmoments.analysis.regression import PenalizedFit
+from dpmoments.analysis.regressors import PenalizedLevels, Regressors
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Mechanism, Plan, Recorded
@@ -304,17 +304,22 @@ class _Start:
     @classmethod
     def of(cls, release: MomentRelease, target: str, rho: float) -> _Start:
         chosen = Regressors.chosen(release, target, None, True, None)
+        first = PenalizedFit.of(release, chosen, None)
+        chosen = chosen.with_rare_levels
         features, y, k = list(chosen.features), chosen.target, len(chosen.features)
+        # no level is set apart: slopes relative to reference levels have the length of all levels' coefficients
+        relative = PenalizedLevels.of(release, chosen, rare=True).relative
+        root = np.linalg.cholesky(relative @ relative.T)
         n_rows = float(max(release.n_rows, 1))
         mean, covariance = release.unit_ball_mean, release.unit_ball_covariance
         noise = _noise_off_diagonal(release) / n_rows
-        values, vectors = np.linalg.eigh(covariance[np.ix_(features, features)])
+        block = root.T @ covariance[np.ix_(features, features)] @ root
+        values, vectors = np.linalg.eigh(block)
         values = np.maximum(values, 0.0)
         factors = np.maximum(values + _RIDGE * noise * math.sqrt(k), 1e-30) ** -0.5
-        cross, variance = covariance[features, y], max(float(covariance[y, y]), 1e-30)
-        alpha = automatic_alpha(release, features, y, intercept=True)
-        slopes = vectors @ ((vectors.T @ cross) / (values + 2.0 * alpha))
-        fitted = 2.0 * slopes @ cross - slopes @ covariance[np.ix_(features, features)] @ slopes
+        cross, variance = root.T @ covariance[features, y], max(float(covariance[y, y]), 1e-30)
+        slopes = np.linalg.solve(root, first.slopes)
+        fitted = 2.0 * slopes @ cross - slopes @ block @ slopes
         error = noise**2 * float(np.sum(values * factors**4)) * (1.0 + float(slopes @ slopes))
         residual = min(max(max(variance - float(fitted), 0.0) + error, _LEAST_RESIDUAL * variance), variance)
         size = 1.0 + float(np.sum(values * factors**2))
@@ -322,7 +327,7 @@ class _Start:
             target=y,
             features=features,
             center=mean[[*features, y]],
-            whitening=(vectors * factors).T,
+            whitening=(root @ (vectors * factors)).T,
             coefficients=np.append(0.0, (vectors.T @ slopes) / factors),
             clip=clip_of_products(signal_of_steps(n_rows, size, rho), residual, size),
         )
