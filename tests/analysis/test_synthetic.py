@@ -7,6 +7,7 @@ import math
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
+from scipy import stats
 
 import dpmoments as dpm
 from dpmoments.analysis import synthetic
@@ -319,3 +321,109 @@ def test_levels_that_another_column_decides_keep_their_shares() -> None:
     assert correlation > 0.9
     with planted(synthetic._with_shares, "if missed < best[0]:", "if True:"):
         assert shares_and_correlation()[0] > 0.1
+
+
+def test_a_margin_has_its_mean_and_variance_on_its_bounds() -> None:
+    """Beta distributions by SciPy; others are those that a beta distribution becomes."""
+    grid = synthetic._GRID
+    weights = stats.norm.pdf(grid) / stats.norm.pdf(grid).sum()
+    for mean, variance, lower, upper in ((3.0, 2.0, 0.0, 10.0), (-2.0, 9.0, -5.0, 7.0), (0.3, 0.04, 0.0, 1.0)):
+        made = synthetic._Margin.of(mean, variance, lower, upper).values
+        assert weights @ made == pytest.approx(mean, rel=1e-6)
+        assert weights @ (made - mean) ** 2 == pytest.approx(variance, rel=1e-5)
+        share, spread = (mean - lower) / (upper - lower), variance / (upper - lower) ** 2
+        size = share * (1 - share) / spread - 1
+        law = stats.beta(size * share, size * (1 - share), lower, upper - lower)
+        inner = np.abs(grid) < 5
+        np.testing.assert_allclose(made[inner], law.ppf(stats.norm.cdf(grid[inner])), rtol=1e-9)
+    np.testing.assert_allclose(synthetic._Margin.of(2.0, 9.0, -math.inf, math.inf).values, 2.0 + 3.0 * grid)
+    np.testing.assert_allclose(synthetic._Margin.of(2.0, 9.0, 0.0, math.inf).values, 2.0 + 3.0 * grid)
+    assert (synthetic._Margin.of(2.0, -1.0, -math.inf, math.inf).values == 2.0).all()
+    for mean, variance, value in ((4.0, 0.0, 4.0), (4.0, -1.0, 4.0), (12.0, 1.0, 10.0), (0.0, 1.0, 0.0)):
+        assert (synthetic._Margin.of(mean, variance, 0.0, 10.0).values == value).all()
+    for variance in (24.0, 30.0):  # at the bounds alone
+        made = synthetic._Margin.of(4.0, variance, 0.0, 10.0).values
+        assert set(made.tolist()) == {0.0, 10.0}
+        assert weights @ made == pytest.approx(4.0, abs=0.02)
+    narrow = synthetic._Margin.of(4.0, 24e-9, 0.0, 10.0).values
+    np.testing.assert_allclose(narrow, 4.0 + math.sqrt(24e-9) * grid, rtol=1e-12)
+    steep = synthetic._Margin.of(4.0, 24e-6, 0.0, 10.0).values
+    assert np.abs(steep - (4.0 + math.sqrt(24e-6) * grid)).max() > 1e-7
+    clipped = synthetic._Margin.of(1e-7, 1e-15, 0.0, 1.0)
+    assert clipped.values.min() == 0.0
+
+
+def test_parts_of_a_calibration_are_exact() -> None:
+    latents = synthetic._even_latents(500, 3, np.random.default_rng(1))
+    assert latents.shape == (500, 3)
+    np.testing.assert_allclose(latents.mean(axis=0), 0.0, atol=1e-12)
+    np.testing.assert_allclose(latents.T @ latents / 500, np.eye(3), atol=1e-12)
+    wanted = np.array([[0.0, 0.5, -0.2], [0.5, 0.0, 0.3], [-0.2, 0.3, 0.0]])
+    root = synthetic._root(wanted)
+    np.testing.assert_allclose(root @ root.T, wanted + np.eye(3), atol=1e-12)
+    impossible = synthetic._root(np.array([[0.0, 0.9, -0.9], [0.9, 0.0, 0.9], [-0.9, 0.9, 0.0]]))
+    found = impossible @ impossible.T
+    np.testing.assert_allclose(np.diag(found), 1.0)
+    assert found[0, 1] == pytest.approx(0.5, abs=1e-4)
+    assert found[0, 2] == pytest.approx(-0.5, abs=1e-4)
+
+
+def test_levels_are_the_highest_latents_and_rows_without_one_stay_without() -> None:
+    column = dpm.Categorical("kind", ["a", "b"], missing="zero", other="zero")
+    latents = np.array([[9.0, 0.5, -1.0], [9.0, -0.5, -0.4], [9.0, -2.0, 1.0]])
+    offsets = np.array([0.0, 0.2, 0.1])
+    own = np.array([1, 2])
+    with_none = synthetic._Block(column, own, None, np.array([0.5, 0.3]), True)
+    assert with_none.values(latents, offsets).tolist() == [[1.0, 0.0], [0.0, 0.0], [0.0, 1.0]]
+    assert replace(with_none, may_be_none=False).values(latents, offsets).tolist() == [
+        [1.0, 0.0],
+        [1.0, 0.0],
+        [0.0, 1.0],
+    ]
+    flag = synthetic._Block(dpm.Boolean("flag"), np.array([1]), None, np.array([0.5]))
+    assert flag.values(latents, offsets).tolist() == [[1.0], [0.0], [0.0]]
+    rows = np.array([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.5, 0.0, 1.0]])
+    assert synthetic._cells(with_none, rows).to_pylist() == ["a", None, "b"]
+    dropped = synthetic._Block(
+        dpm.Categorical("kind", ["other", "b"], other="zero"), own, None, np.array([0.5, 0.3]), True
+    )
+    assert synthetic._cells(dropped, rows).to_pylist() == ["other", "other_", "b"]
+    whole = synthetic._Block(dpm.Categorical("kind", [7, 3], other="zero"), own, None, np.array([0.5, 0.3]), True)
+    assert synthetic._cells(whole, rows).to_pylist() == [7, 8, 3]
+    assert synthetic._cells(flag, rows).to_pylist() == [True, False, False]
+    assert synthetic._cells(replace(flag, column=dpm.Numeric("x", 0, 1)), rows).to_pylist() == [1.0, 0.0, 0.0]
+    ball = dpm.Schema.unit_ball(2).columns
+    blocks = [synthetic._Block(column, np.array([i]), None, np.zeros(1)) for i, column in enumerate(ball)]
+    rows = np.array([[3.0, 4.0, 7.0], [0.3, 0.4, 7.0], [0.6, 0.8, 7.0], [0.0, -2.0, 7.0]])
+    synthetic._shorten(rows, blocks, 1.0)
+    np.testing.assert_allclose(rows, [[0.6, 0.8, 7.0], [0.3, 0.4, 7.0], [0.6, 0.8, 7.0], [0.0, -1.0, 7.0]])
+    synthetic._shorten(rows, blocks, None)
+    assert rows[3].tolist() == [0.0, -1.0, 7.0]
+
+
+def test_shares_of_levels_are_possible(released: dpm.MomentRelease) -> None:
+    """Shares of a noisy release add up to one, or to at most one where a row may have no level."""
+    d = len(released.feature_names)
+
+    def shares(*values: float, missing: Any = "error") -> tuple[list[float], bool]:
+        schema = dpm.Schema(dpm.Numeric("x", -1, 1), dpm.Categorical("kind", ["a", "b", "c"], missing=missing))
+        mean = np.array([0.2, *values])
+        made: Any = SimpleNamespace(
+            feature_names=schema.feature_names, mean=mean, covariance=np.diag([0.1, 0.2, 0.2, 0.2]), schema=schema
+        )
+        blocks, drawn = synthetic._blocks(made)
+        assert drawn.tolist() == [0, 1, 2, 3]
+        assert blocks[0].margin is not None
+        assert blocks[0].margin.values[1000] == pytest.approx(0.2, abs=0.1)
+        return blocks[1].shares.tolist(), blocks[1].may_be_none
+
+    assert shares(0.5, 0.3, 0.2) == (pytest.approx([0.5, 0.3, 0.2]), False)
+    assert shares(0.5, 0.3, 0.4) == (pytest.approx([0.5 / 1.2, 0.25, 0.4 / 1.2]), False)
+    assert shares(1.5, -0.3, 1.0) == (pytest.approx([0.5, 0.0, 0.5]), False)
+    assert shares(-0.1, 0.0, -0.2) == (pytest.approx([1 / 3, 1 / 3, 1 / 3]), False)
+    assert shares(0.5, 0.3, 0.1, missing="zero") == (pytest.approx([0.5, 0.3, 0.1]), True)
+    assert shares(0.5, 0.3, 0.4, missing="zero") == (pytest.approx([0.5 / 1.2, 0.25, 0.4 / 1.2]), False)
+    assert shares(0.5, 0.3, 0.2, missing="zero") == (pytest.approx([0.5, 0.3, 0.2]), False)
+    blocks, drawn = synthetic._blocks(released)
+    assert drawn.tolist() == list(range(d))
+    assert [block.indices.tolist() for block in blocks] == [[0], [1], [2], [3, 4, 5], [6, 7, 8]]

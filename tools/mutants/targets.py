@@ -456,7 +456,6 @@ TESTS = {
         "reference_answers",
         "parts_of_answers",
         "comparisons",
-        "present_rows",
     ),
     "analysis/description": (
         "reference_answers",
@@ -469,19 +468,15 @@ TESTS = {
         "reference_answers",
         "parts_of_answers",
         "comparisons",
-        "present_rows",
-        "estimators",
     ),
     "analysis/distances": (
         "reference_answers",
         "parts_of_answers",
         "comparisons",
-        "estimators",
     ),
     "analysis/frames": (
         "parts_of_answers",
         "reference_answers",
-        "estimators",
         "comparisons",
         "synthetic",
     ),
@@ -502,7 +497,6 @@ TESTS = {
         "reference_answers",
         "parts_of_answers",
         "comparisons",
-        "present_rows",
         "objects",
     ),
     "analysis/inverted_test": (
@@ -539,14 +533,11 @@ TESTS = {
         "reference_answers",
         "regression",
         "contrasts",
-        "available_release",
         "objects",
     ),
     "analysis/released": (
         "reference_answers",
         "parts_of_answers",
-        "moments_about_a_center",
-        "release_file",
         "comparisons",
     ),
     "analysis/resolvability": (
