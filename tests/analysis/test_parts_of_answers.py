@@ -8,10 +8,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 from scipy import stats
 
-from dpmoments.analysis import contrasts
+import dpmoments as dpm
+from dpmoments.analysis import contrasts, frames
 from dpmoments.analysis import correlations as pairs
 from dpmoments.analysis.answers import (
     Answer,
@@ -62,7 +65,7 @@ from dpmoments.analysis.resolvability import (
     smallest_seen,
 )
 from support.noise_models import gaussian, laplace
-from support.said import refused
+from support.said import Said, refused
 
 NAN, INF = math.nan, math.inf
 NORMAL, HEAVY = gaussian(2, 2.0, 1.0, 3.0, 4.0).law(), laplace(2, 2.0, 2.0, 3.0, 4.0).law()
@@ -895,3 +898,56 @@ def test_intervals_of_means_are_fiellers_within_the_bounds() -> None:
     np.testing.assert_array_equal(some.mean_noise, [0.04, 0.1])
     np.testing.assert_array_equal(some.bounds[1], [1.0, 10.0])
     assert made["b"].feature_names == ("b",)
+
+
+# --- frames -------------------------------------------------------------------------------------------------------------------
+
+
+def test_frames_are_read_by_name_and_arrays_by_place() -> None:
+    schema = dpm.Schema(
+        dpm.Numeric("x", 0, 4),
+        dpm.Categorical("kind", list("abcdefg"), missing="zero"),
+        dpm.Boolean("flag"),
+        dpm.Product("x", "flag"),
+    )
+    frame = {"flag": [True, False], "kind": ["g", None], "x": [9.0, 2.0], "unused": [1, 2]}
+    found = frames.feature_values(schema, frame, range(schema.n_features))
+    expected = [[9.0, *[0.0] * 6, 1.0, 1.0, 9.0], [2.0, *[NAN] * 7, 0.0, 0.0]]
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(frames.named_values(schema, frame, ["flag", "x"]), [[1.0, 9.0], [0.0, 2.0]])
+    np.testing.assert_array_equal(frames.named_values(schema, pa.table(frame), ["x:flag"]), [[9.0], [0.0]])
+    batch = pa.RecordBatch.from_pydict({"x": [1.5, 2.5]})
+    np.testing.assert_array_equal(frames.named_values(schema, batch, ["x"]), [[1.5], [2.5]])
+    asked = frames.feature_values(schema, {"x": [1.0]}, [0])
+    assert np.isnan(asked[0, 1:]).all()
+    few = "'a', 'b', 'c', 'd', 'e', 'f'"
+    with refused("frame-with-unknown-levels", n_unknown=1, rows=2, column="kind", levels=f"{few}, …"):
+        frames.named_values(schema, {"kind": ["a", "z"]}, ["kind=a"])
+    six = dpm.Schema(dpm.Categorical("kind", list("abcdef")))
+    with refused("frame-with-unknown-levels", n_unknown=2, rows=3, levels=few):
+        frames.named_values(six, {"kind": ["y", "z", "a"]}, ["kind=a"])
+    with refused("column-of-one-value", TypeError, column="x"):
+        frames.named_values(schema, {"flag": [True], "x": 1.0}, ["x"])
+    with refused("column-of-one-value", TypeError, column="x"):
+        frames.named_values(schema, {"x": np.array(1.0)}, ["x"])
+    with refused("column-of-one-value", TypeError, column="kind"):
+        frames.named_values(schema, {"kind": "a"}, ["kind=a"])
+    with refused("rows-of-other-type", TypeError, got="list"):
+        frames.named_values(schema, [[1.0]], ["x"])
+    with refused("frame-without-columns", names=("x",), hint=Said("names-alike", names=("X ",))):
+        frames.named_values(schema, pd.DataFrame({"X ": [1.0]}), ["x"])
+    with refused("frame-without-columns", names=("x",)) as caught:
+        frames.named_values(schema, {"y": [1.0]}, ["x"])
+    assert "hint" not in caught.value.facts
+    doubled = pd.DataFrame([[1.0, 2.0]], columns=["x", "x"])
+    with refused("frame-with-repeated-columns", names=("x",)):
+        frames.named_values(schema, doubled, ["x"])
+    twice_elsewhere = pd.DataFrame([[1.0, 2.0, 3.0]], columns=["x", "y", "y"])
+    assert frames.named_values(schema, twice_elsewhere, ["x"]).tolist() == [[1.0]]
+    coordinates = dpm.Schema.unit_ball(2)
+    np.testing.assert_array_equal(frames.feature_values(coordinates, np.array([[1, 2]]), [1]), [[1.0, 2.0]])
+    with refused("array-without-names", TypeError):
+        frames.feature_values(schema, np.zeros((1, 10)), [0])
+    for array in (np.zeros(2), np.zeros((1, 3)), np.array([["a", "b"]])):
+        with refused("array-of-other-rows", columns=2):
+            frames.feature_values(coordinates, array, [0])
