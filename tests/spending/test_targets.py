@@ -14,7 +14,13 @@ import pyarrow as pa
 import pytest
 
 import dpmoments as dpm
-from dpmoments.analysis.refined_regression import TARGETS, ClippedResiduals, RefinedRegression, refined_targets
+from dpmoments.analysis.refined_regression import (
+    TARGETS,
+    ClippedResiduals,
+    RefinedRegression,
+    has_long_tails,
+    refined_targets,
+)
 from dpmoments.audit.replay import replay_everywhere, replay_on_any_table
 from dpmoments.audit.verification import checks
 from dpmoments.mechanisms.registry import make_mechanism
@@ -100,10 +106,40 @@ def test_other_regressions_are_those_of_the_moments() -> None:
     assert str(RELEASE.lasso("income")) == str(moments.lasso("income"))
     assert str(RELEASE.ridge("income", alpha=0.1)) == str(moments.ridge("income", alpha=0.1))
     assert "refined" in RELEASE.ridge("income").heading[0]
-    # Refined coefficients have no errors: least squares is that of the moments, and names the refined fit.
-    np.testing.assert_array_equal(RELEASE.ols("income").coefficients, moments.ols("income").coefficients)
-    assert not RELEASE.ols("income").refined
-    assert "ridge has refined" in RELEASE.ols("income").remarks[-1]
+
+
+def test_least_squares_of_a_target_has_the_intervals_of_its_steps() -> None:
+    moments = replace(RELEASE, diagnostics={key: value for key, value in RELEASE.diagnostics.items() if key != TARGETS})
+    fit, line, before = RELEASE.ols("income"), RELEASE.ridge("income"), moments.ols("income")
+    assert fit.refined
+    assert "refined" in fit.heading[0]
+    assert (fit.standard_errors < before.standard_errors).all()
+    assert fit.standard_errors[0] < 0.7 * before.standard_errors[0]
+    np.testing.assert_allclose(fit.coefficients, line.coefficients, atol=0.7 * fit.standard_errors.max())
+    assert (np.abs(fit.coefficients - line.coefficients) < fit.standard_errors).all()
+    assert fit.p_value_of_fit == line.p_value_of_fit
+    assert fit.r_squared == pytest.approx(line.r_squared, abs=0.02)
+    exact = np.linalg.lstsq(
+        np.column_stack([np.ones(N), AGE, SCORE, REGION == "north", REGION == "south"]), FRAME["income"], rcond=None
+    )[0]
+    assert (np.abs(fit.params - exact) < 2.5 * fit.bse).all()
+    assert fit.t_test("age = 1").pvalue[0] > 0.01
+    np.testing.assert_allclose(fit.get_prediction(FRAME[:5]).predicted_mean, fit.predict(FRAME[:5]))
+
+
+def test_a_file_without_the_answer_of_the_steps_is_read_and_has_the_intervals_of_the_moments() -> None:
+    content = json.loads(json.dumps(RELEASE.to_dict()))
+    entry = content["diagnostics"][TARGETS][0]
+    del entry["answer"]
+    entry |= {"moved": 0.0, "error": None}
+    before = MomentRelease.from_dict(content)
+    np.testing.assert_array_equal(before.ridge("income").coefficients, RELEASE.ridge("income").coefficients)
+    fit = before.ols("income")
+    moments = replace(before, diagnostics={key: value for key, value in before.diagnostics.items() if key != TARGETS})
+    assert not fit.refined
+    np.testing.assert_array_equal(fit.bse, moments.ols("income").bse)
+    assert "not refined" in fit.warning
+    assert before.to_dict()["diagnostics"][TARGETS] == [entry]
 
 
 def test_steps_that_show_only_noise_leave_the_fit_of_the_release_and_say_so() -> None:
@@ -128,38 +164,26 @@ def test_steps_that_show_only_noise_leave_the_fit_of_the_release_and_say_so() ->
     assert all("was taken back as noise" in " ".join(text.split()) for text in said[0.5])
 
 
-def test_bounds_hold_least_squares_and_are_of_use() -> None:
-    """The distance has about the law of its noise: a bound of a third of the size would not hold."""
-    rng = np.random.default_rng(8)
-    x = rng.uniform(-0.5, 0.5, (20_000, 4)) @ np.diag([1.0, 0.6, 0.8, 0.5])
-    y = 0.5 * x @ [0.8, -0.5, 0.3, 0.0] + rng.normal(0, 0.05, len(x))
-    table = pa.table({f"x{i}": x[:, i] for i in range(4)} | {"y": y})
-    schema = dpm.Schema(*(dpm.Numeric(name, -1, 1) for name in table.column_names))
-    exact = np.linalg.lstsq(np.column_stack([np.ones(len(x)), x]), y, rcond=None)[0][1:]
-    shares = []
-    for seed in range(10):
-        fit = dpm.release(table, schema, rho=0.5, targets=["y"], insecure_seed=seed).ridge("y")
-        assert fit.unit_ball_error_bound is not None
-        assert fit.unit_ball_error_bound < 0.2 * np.linalg.norm(fit.unit_ball_coefficients)
-        assert "from those of least squares on the table" in " ".join(str(fit).split())
-        shares.append(np.linalg.norm(fit.unit_ball_coefficients - exact) / fit.unit_ball_error_bound)
-    assert np.mean(np.array(shares) <= 1.0) >= 0.95
-    assert np.mean(np.array(shares) <= 1.0 / 3.0) < 0.7
-    higher = dpm.release(table, schema, rho=0.5, targets=["y"], insecure_seed=0).ridge("y", level=0.999)
-    assert higher.unit_ball_error_bound > 1.3 * fit.unit_ball_error_bound
-
-
-def test_no_bound_is_stated_where_rows_that_the_ball_hides_decide() -> None:
+def test_where_columns_have_long_tails_intervals_are_those_of_the_moments() -> None:
+    """Most of what clipping takes from the answer would be in the longest rows."""
     rng, n = np.random.default_rng(8), 20_000
     columns = {f"x{i}": np.where(rng.random(n) < 0.8, 0.0, rng.lognormal(0, 1, n)).clip(0, 100) for i in range(4)}
     columns["y"] = (0.1 * sum(columns.values()) + rng.normal(0.5, 0.1, n)).clip(0, 100)
-    table, schema = pa.table(columns), dpm.Schema(*(dpm.Numeric(name, 0, 100) for name in columns))
-    for seed in range(3):
-        release = dpm.release(table, schema, rho=0.5, targets=["y"], insecure_seed=seed)
-        assert any(release.describe().clipped)
-        fit = release.ridge("y")
-        assert fit.unit_ball_error_bound is None
-        assert "clipping may bias coefficients" in " ".join(str(fit).split())
+    schema = dpm.Schema(*(dpm.Numeric(name, 0, 100) for name in columns))
+    release = dpm.release(pa.table(columns), schema, rho=0.5, targets=["y"], insecure_seed=0)
+    far = 10.0 * rng.standard_normal((n, 5)) / np.sqrt(rng.chisquare(3, (n, 1)))
+    together = pa.table({name: np.clip(column, -100, 100) for name, column in zip(columns, far.T, strict=True)})
+    schema = dpm.Schema(*(dpm.Numeric(name, -100, 100) for name in columns))
+    unmarked = dpm.release(together, schema, rho=0.5, targets=["y"], insecure_seed=0)
+    assert any(release.describe().clipped)
+    assert not any(unmarked.describe().clipped)
+    for each in (release, unmarked):
+        fit = each.ols("y")
+        assert has_long_tails(each)
+        assert not fit.refined
+        assert "long tails" in fit.warning
+        assert each.ridge("y").refined
+    assert not has_long_tails(RELEASE)
 
 
 def test_features_in_another_order_have_the_same_coefficients() -> None:
@@ -174,6 +198,7 @@ def test_the_file_holds_them(tmp_path: Path) -> None:
     loaded = dpm.load(tmp_path / "release.json")
     assert isinstance(loaded, MomentRelease)
     assert str(loaded.ridge("income")) == str(RELEASE.ridge("income"))
+    assert str(loaded.ols("income")) == str(RELEASE.ols("income"))
     assert [check for check in checks(loaded) if check.passed is not True] == []
 
 
@@ -186,15 +211,23 @@ def test_the_file_holds_them(tmp_path: Path) -> None:
         ("clipped_error", 0.0, "refined-number"),
         ("clipped", None, "refined-number"),
         ("kept", 1.5, "refined-number"),
-        ("moved", -1.0, "refined-number"),
-        ("error", 0.0, "refined-number"),
+        ("moved", 0.0, "unknown-entries"),
+        ("answer", None, "refined-features"),
+        ("answer.line", [1.0], "not-finite-numbers"),
+        ("answer.products", None, "not-finite-numbers"),
+        ("answer.error", 0.0, "refined-number"),
+        ("answer.clip", -1.0, "refined-number"),
+        ("answer.other", 1.0, "unknown-entries"),
         ("center", [1.0], "not-finite-numbers"),
         ("square", 1.0, "unknown-entries"),
     ],
 )
 def test_a_file_with_another_entry_is_refused(entry: str, value: object, code: str) -> None:
     content = json.loads(json.dumps(RELEASE.to_dict()))
-    content["diagnostics"][TARGETS][0][entry] = value
+    place = content["diagnostics"][TARGETS][0]
+    for key in entry.split(".")[:-1]:
+        place = place[key]
+    place[entry.split(".")[-1]] = value
     with refused(code):
         MomentRelease.from_dict(content)
 

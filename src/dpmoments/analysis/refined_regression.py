@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -12,17 +13,55 @@ from typing import Any
 import numpy as np
 import scipy
 
-from dpmoments.analysis.clipping import ClippingEffect
+from dpmoments.analysis.clipping import ClippingEffect, TableBounds
+from dpmoments.analysis.normal_equations import NormalEquations
 from dpmoments.analysis.regressors import Regressors
-from dpmoments.analysis.released import Stated
+from dpmoments.analysis.released import Released, Stated
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.values import finite_numbers, is_finite_number, require_known
 from dpmoments.messages.message import Message
+from dpmoments.noise.cells import GaussianCells
+from dpmoments.noise.terms import NoiseLaw, NoiseTerm
+from dpmoments.schema.constraints import Constraints
 
 TARGETS = "targets"
 """Entry of a release's diagnostics with its refined regressions."""
-_ARRAYS, _NUMBERS = ("center", "whitening", "coefficients"), ("clipped", "clipped_error", "kept", "moved")
+_ARRAYS, _NUMBERS = ("center", "whitening", "coefficients"), ("clipped", "clipped_error", "kept")
+_BEFORE_ANSWERS = ("moved", "error")
+"""Entries of files that were written before the answer of the steps was part of them; nothing reads them."""
+
+_LOST = 0.25
+"""What intervals take a clipped row to have lost, in clips."""
+_LONG_TAILS = 10.0
+"""Squared radius that holds most rows, over their mean squared distance from the mean, from which tails are long."""
+
+
+@dataclass(frozen=True, eq=False)
+class StepsAnswer:
+    """Average answer of the steps: Σ r a over the rows, r the residuals of the average line and a the regressors."""
+
+    line: FloatArray  # (k + 1,), coefficients of the regressors
+    products: FloatArray  # (k + 1,), the sum, with noise
+    error: float  # standard deviation of the noise on each of its entries
+    clip: float  # largest length of a row's product
+
+    @classmethod
+    def from_dict(cls, values: object, k: int) -> StepsAnswer:
+        """Read a file's entry, with every check."""
+        names = [entry.name for entry in fields(cls)]
+        if not isinstance(values, Mapping):
+            raise InputValueError(Message("refined-features"))
+        require_known(values, names, "the answer of the steps")
+        line, products = (finite_numbers(values[name], k + 1, name) for name in names[:2])
+        for name in names[2:]:
+            if not is_finite_number(values[name]) or values[name] <= 0.0:
+                raise InputValueError(Message("refined-number", parameter=name))
+        return cls(line, products, float(values["error"]), float(values["clip"]))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for a file."""
+        return {"line": self.line.tolist(), "products": self.products.tolist(), "error": self.error, "clip": self.clip}
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,15 +82,14 @@ class RefinedRegression:
     clipped_error: float
     # share of what the steps changed that was kept. 0 if they show only noise: the release's own ridge fit stays.
     kept: float
-    moved: float  # distance of the encoded slopes from the center of their error
-    error: float | None  # root of their summed variances; None if the moments are too noisy for a bound
+    answer: StepsAnswer | None  # None of a file that was written before it was kept: there are no intervals then
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for a file."""
-        entries = {entry.name: getattr(self, entry.name) for entry in fields(self)}
-        return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in entries.items()} | {
-            "features": list(self.features)
-        }
+        arrays = {name: getattr(self, name).tolist() for name in _ARRAYS}
+        numbers = {name: getattr(self, name) for name in _NUMBERS}
+        answer = {} if self.answer is None else {"answer": self.answer.to_dict()}
+        return {"target": self.target, "features": list(self.features), **arrays, **numbers, **answer}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> RefinedRegression:
@@ -63,10 +101,11 @@ class RefinedRegression:
     def of_entry(cls, values: Mapping[str, Any]) -> RefinedRegression:
         """Return the regression of an entry that was checked when its release was made or read."""
         center, whitening, coefficients = (np.array(values[name], dtype=float) for name in _ARRAYS)
-        clipped, clipped_error, kept, moved = (float(values[name]) for name in _NUMBERS)
-        error = None if values["error"] is None else float(values["error"])
-        line = (tuple(values["features"]), center, whitening, coefficients)
-        return cls(str(values["target"]), *line, clipped, clipped_error, kept, moved, error)
+        clipped, clipped_error, kept = (float(values[name]) for name in _NUMBERS)
+        features = tuple(values["features"])
+        answer = StepsAnswer.from_dict(values["answer"], len(features)) if "answer" in values else None
+        line = (features, center, whitening, coefficients)
+        return cls(str(values["target"]), *line, clipped, clipped_error, kept, answer)
 
     def ordered(self, features: Sequence[str]) -> RefinedRegression:
         """Return the same regression with its features in another order."""
@@ -79,23 +118,89 @@ class RefinedRegression:
         """Slopes of encoded features, shape (k,)."""
         return np.asarray(self.whitening.T @ self.coefficients[1:])
 
-    @property
-    def constant(self) -> float:
-        """Encoded target where all encoded features are 0."""
-        return float(self.center[-1] + self.coefficients[0] - self.slopes @ self.center[:-1])
+    def line(self, release: Released) -> FloatArray:
+        """Return the coefficients of encoded rows about the release's center, the constant first."""
+        return self._about_center(release, self.coefficients)
 
-    def error_bound(self, level: float) -> float | None:
-        """Return a bound on the distance of the encoded slopes from those of least squares."""
-        # Of all normal vectors with this sum of variances one of a single coordinate is longest, at 0.785 and above
-        # (Székely and Bakirov 2003).
-        if self.error is None:
+    def _about_center(self, release: Released, coefficients: FloatArray) -> FloatArray:
+        """Carry coefficients of the regressors a to those of rows about the release's center."""
+        slopes, center = np.asarray(self.whitening.T @ coefficients[1:]), self.center - self._center_of(release)
+        return np.append(coefficients[0] - slopes @ center[:-1] + center[-1], slopes)
+
+    def _center_of(self, release: Released) -> FloatArray:
+        names = list(release.feature_names)
+        places = [names.index(name) for name in (*self.features, self.target)]
+        return np.zeros(len(places)) if release.center is None else release.center[places]
+
+    def equations(self, release: Released, chosen: Regressors, plain: NormalEquations | None) -> NormalEquations | None:
+        """Return the normal equations with the steps' answer in place of released products.
+
+        Of some of the features, ``plain`` the moments' equations of these. None without an answer, if tails are long, or if the
+        released products have less noise than the answer with what clipping may have taken.
+
+        Products and squares of the regressors, and the squares of the residuals, are the release's: their noise counts only times
+        what the average line still lacks.
+        """
+        whole = NormalEquations.of(release, chosen.with_rare_levels)
+        if plain is None or whole is None or self.answer is None or has_long_tails(release):
             return None
-        return self.moved + float(scipy.special.ndtri((1.0 + max(level, 0.8)) / 2.0)) * self.error
+        k, line = len(self.features), self._about_center(release, self.answer.line)
+        regressors = np.eye(k + 1)  # of (1, x − center)
+        regressors[1:, 1:] = self.whitening
+        regressors[1:, 0] = -self.whitening @ (self.center - self._center_of(release))[:-1]
+        inverse = np.linalg.inv(regressors)
+        residual, products, gram = np.append(-line, 1.0), inverse @ self.answer.products, whole.gram
+        moments = np.zeros((k + 2, k + 2))
+        moments[:-1, :-1] = gram
+        moments[:-1, -1] = moments[-1, :-1] = gram @ line + products
+        moments[-1, -1] = residual @ whole.moments @ residual + line @ gram @ line + 2.0 * line @ products
+        of_regressors, of_answer = whole.design_map.copy(), np.eye(k + 2)
+        of_regressors[-1] = line @ whole.design_map[:-1]
+        of_answer[:-1, :-1] = inverse
+        of_answer[-1, :-1] = line @ inverse
+        variances = np.zeros((k + 2, k + 2))
+        variances[:-1, -1] = variances[-1, :-1] = self.answer.error**2 + self._lost_to_clipping**2
+        variances[-1, -1] = whole.residual_noise(residual) ** 2
+        law = whole.noise.carried(of_regressors) + NoiseLaw((NoiseTerm(GaussianCells(), variances, of_answer),))
+        wide = chosen.with_rare_levels.features
+        kept = [0, *(wide.index(feature) + 1 for feature in chosen.features), k + 1]
+        result = replace(plain, moments=moments[np.ix_(kept, kept)], noise=law, design_map=np.eye(k + 2)[kept])
+        beyond, whitened = np.append(-self.line(release), 1.0)[kept], regressors[1:, kept[:-1]]
+        noise = [
+            float(np.sum(whitened @ each.noise_covariance(beyond) * whitened)) for each in (plain, result)
+        ]
+        return result if noise[1] < noise[0] else None
+
+    @property
+    def _lost_to_clipping(self) -> float:
+        """Return the root mean square of what clipping may have taken from an entry of the answer.
+
+        As if each clipped row had lost a share of the clip, all in one direction.
+        """
+        assert self.answer is not None
+        # the number of clipped rows given its noisy count: a normal law above 0
+        z = max(self.clipped / self.clipped_error, -5.0)
+        hazard = math.exp(-z * z / 2.0) / math.sqrt(2.0 * math.pi) / float(scipy.special.ndtr(z))
+        rows = self.clipped_error * math.sqrt(1.0 + z * z + z * hazard)
+        return _LOST * self.answer.clip * rows
 
     def clipping(self, n_rows: float) -> ClippedResiduals:
         """Return the share of rows that were clipped, at most with 95 % confidence."""
         most = max(self.clipped, 0.0) + float(scipy.special.ndtri(0.95)) * self.clipped_error
         return ClippedResiduals(min(most / n_rows, 1.0), kept=self.kept)
+
+
+def has_long_tails(release: Released) -> bool:
+    """Return True if some rows may be so long that a few decide what clipping takes from the steps' answer."""
+    # A column is marked as clipped, or most rows need a ball (without one the public bounds) far larger than they are on average.
+    table = TableBounds.of(release)
+    if table is not None and table.likely.any():
+        return True
+    variances = np.diag(release.unit_ball_covariance)
+    if release.numbers_alone:
+        variances = variances[list(Constraints.of(release.schema, mean=True).free)]
+    radius = release.diagnostics.get("radius", 1.0)
+    return float(radius) ** 2 > _LONG_TAILS * float(variances.sum())
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,10 +209,17 @@ class ClippedResiduals(ClippingEffect):
 
     share: float
     kept: float = 1.0
+    intervals: bool = True  # true if there are intervals, which allow for the clipping
 
     @property
     def description(self) -> str:
-        """Text of a sentence."""
+        """Text of one or two sentences."""
+        clipped = f"the products of residual and features were clipped for at most {self.share:.2%} of the rows"
+        if self.intervals:
+            return (
+                f"Coefficients are refined: in the equations, {clipped} (95 % confidence). Intervals allow for it, as if each of "
+                f"them had lost {_LOST:.0%} of what was left, all in one direction."
+            )
         if self.kept == 0.0:
             return (
                 "The steps that refine coefficients show nothing but noise: these are the slopes of ridge regression on the "
@@ -117,8 +229,7 @@ class ClippedResiduals(ClippingEffect):
         if self.kept < 0.995:
             taken = f" Of what the steps changed, {1.0 - self.kept:.0%} was taken back as noise."
         return (
-            "Coefficients are refined, and of clipped residuals: in the equations, the products of residual and features were "
-            f"clipped for at most {self.share:.2%} of the rows (95 % confidence).{taken}"
+            f"Coefficients are refined, and of clipped residuals: in the equations, {clipped} (95 % confidence).{taken}"
         )
 
 
@@ -133,7 +244,9 @@ def _check_entry(values: object) -> None:
     """Raise unless a file's entry is a refined regression."""
     if not isinstance(values, Mapping):
         raise InputValueError(Message("refined-features"))
-    require_known(values, [entry.name for entry in fields(RefinedRegression)], "a refined regression")
+    before = _BEFORE_ANSWERS if "answer" not in values else ()
+    required = ("target", "features", *_ARRAYS, *_NUMBERS, *(before or ("answer",)))
+    require_known(values, required, "a refined regression")
     features, whitening = values["features"], values["whitening"]
     if not isinstance(features, list) or not features or not all(isinstance(name, str) for name in features):
         raise InputValueError(Message("refined-features"))
@@ -143,14 +256,15 @@ def _check_entry(values: object) -> None:
     rows = [finite_numbers(row, k, "whitening") for row in whitening]
     for name in ("center", "coefficients"):
         finite_numbers(values[name], k + 1, name)
-    for name in (*_NUMBERS, *(() if values["error"] is None else ("error",))):
+    for name in _NUMBERS:
         if (
             not is_finite_number(values[name])
-            or (name in ("clipped_error", "error") and values[name] <= 0.0)
+            or (name == "clipped_error" and values[name] <= 0.0)
             or (name == "kept" and not 0.0 <= values[name] <= 1.0)
-            or (name == "moved" and values[name] < 0.0)
         ):
             raise InputValueError(Message("refined-number", parameter=name))
+    if not before:
+        StepsAnswer.from_dict(values["answer"], k)
     if np.linalg.matrix_rank(np.array(rows)) < k:
         raise InputValueError(Message("refined-whitening"))
 

@@ -16,7 +16,7 @@ import numpy as np
 from dpmoments.analysis.answers import confidence_level, in_floating_point
 from dpmoments.analysis.clipping import ClippingEffect
 from dpmoments.analysis.normal_equations import NormalEquations
-from dpmoments.analysis.refined_regression import RefinedRegression, refined_regression
+from dpmoments.analysis.refined_regression import RefinedRegression, has_long_tails, refined_regression
 from dpmoments.analysis.regression_results import ExplainedVariance, FittedLine
 from dpmoments.analysis.regressors import PenalizedLevels, Regressors, regressed_moment
 from dpmoments.analysis.released import Released, cautions_by_code
@@ -48,6 +48,10 @@ def ols(
     If the noise is small, the coefficients solve the normal equations of the released moments. Else they are the coefficients
     nearest to ``ridge("auto")`` that the release does not refute, so that each lies in its confidence interval. A
     coefficient whose interval is unbounded is not estimable at this budget.
+
+    Of a target that the release refined (``targets``), on all other features with an intercept, they are least squares in the
+    equations of its steps, whose noise is in proportion to residuals: intervals are up to ten times shorter, and allow for
+    clipped residuals. Where columns have long tails, or intervals would be longer, it is the fit of the moments, and says so.
 
     Parameters
     ----------
@@ -106,19 +110,22 @@ def ols(
     wants_products = cov_type != "nonrobust"
     products = ResidualProducts.of(release, chosen, required=cov_type in ("HC", "HC1")) if wants_products else None
     equations = NormalEquations.of(release, chosen, products)
+    refined = refined_regression(release, chosen)
+    if refined is not None and (more := refined.equations(release, chosen, equations)) is not None:
+        return _least_squares_of_steps(release, chosen, refined, more, level)
     if equations is None or not equations.delta_method_valid:
         moment = regressed_moment(release, intercept=chosen.intercept)
         penalized = PenalizedFit.of(release, chosen, None)
         slopes = penalized.slopes[[chosen.unmerged.index(feature) for feature in chosen.features]]
         if equations is None:
             fit = _fitted_line(release, chosen, None, "least squares", penalized, level, moment)
-            return _beside_refined(release, chosen, fit)
+            return _beside_refined(release, refined, fit)
         equations = replace(equations, toward=np.concatenate([[np.nan], slopes]) if chosen.intercept else slopes)
     slopes = equations.estimate[1 if chosen.intercept else 0 :]
     raw_moment = regressed_moment(release.with_repair("none"), intercept=chosen.intercept)
     fit_of_moments = PenalizedFit.of_slopes(raw_moment, chosen, slopes)
     fit = _fitted_line(release, chosen, equations, "least squares", fit_of_moments, level, raw_moment)
-    return _beside_refined(release, chosen, fit)
+    return _beside_refined(release, refined, fit)
 
 
 @in_floating_point
@@ -185,7 +192,7 @@ def ridge(
     chosen = Regressors.chosen(release, target, features, intercept, reference)
     penalty = stated_penalty(alpha)
     if penalty is None and (refined := refined_regression(release, chosen)) is not None:
-        return _refined_line(release, chosen, refined, level)
+        return _ridge_of_steps(release, chosen, refined, level)
     moment, fit = regressed_moment(release, intercept=chosen.intercept), PenalizedFit.of(release, chosen, penalty)
     return _fitted_line(release, chosen, NormalEquations.of(release, chosen), "ridge", fit, level, moment)
 
@@ -348,6 +355,7 @@ def _fitted_line(
     fit: PenalizedFit,
     level: float,
     moment: FloatArray,
+    clipping: ClippingEffect | None = None,
 ) -> FittedLine:
     printed = chosen.with_rare_levels if method == "ridge" else chosen
     a, y, names, slopes = list(printed.features), chosen.target, release.feature_names, fit.slopes
@@ -380,7 +388,7 @@ def _fitted_line(
         level=level,
         equations=equations,
         explained=_explained(release, chosen, equations, method, fit),
-        clipping=ClippingEffect.of(release, equations),
+        clipping=ClippingEffect.of(release, equations) if clipping is None else clipping,
         unit_ball_coefficients=slopes,
         unit_ball_error_bound=value,
         error_bound_note=note,
@@ -393,33 +401,52 @@ def _fitted_line(
     )
 
 
-def _beside_refined(release: Released, chosen: Regressors, fit: FittedLine) -> FittedLine:
-    """Return the fit of the moments, which names refined coefficients."""
-    if refined_regression(release, chosen) is None:
+def _beside_refined(release: Released, refined: RefinedRegression | None, fit: FittedLine) -> FittedLine:
+    """Return the fit of the moments, which says why it is not that of the steps."""
+    if refined is None:
         return fit
-    there = f"ridge has refined coefficients of {fit.target}: better for prediction, but without intervals."
+    if refined.answer is None:
+        why = "their file does not hold what intervals are made of"
+    elif has_long_tails(release):
+        why = "columns have long tails, so that clipped residuals may have moved them by any amount"
+    else:
+        why = "their intervals would be longer than these"
+    there = f"ridge has refined coefficients of {fit.target}, better for prediction; these are not refined: {why}."
     return replace(fit, warning=" ".join(filter(None, [there, fit.warning])))
 
 
-def _refined_line(release: Released, chosen: Regressors, refined: RefinedRegression, level: float) -> FittedLine:
-    """Return the fit of a target that was named before the release."""
-    wide, encoding = chosen.with_rare_levels, release.encoding
-    a, y = list(wide.features), wide.target
-    slopes, constant = refined.slopes, refined.constant
-    moment = regressed_moment(release, intercept=chosen.intercept)
-    fit = _fitted_line(release, wide, None, "ridge", PenalizedFit.of_slopes(moment, wide, slopes), level, moment)
-    center = np.zeros(len(release.feature_names)) if release.center is None else release.center
-    line = np.append(constant + slopes @ center[a] - center[y], slopes)
-    plain = NormalEquations.of(release, wide)
+def _least_squares_of_steps(
+    release: Released, chosen: Regressors, refined: RefinedRegression, equations: NormalEquations, level: float
+) -> FittedLine:
+    """Return least squares of a target that was named before the release."""
+    toward = refined.slopes[[chosen.with_rare_levels.features.index(feature) for feature in chosen.features]]
+    equations = replace(equations, toward=np.append(np.nan, toward))
+    moment = regressed_moment(release.with_repair("none"), intercept=True)
+    fit, clipping = PenalizedFit.of_slopes(moment, chosen, equations.estimate[1:]), refined.clipping(release.n_rows)
+    line = _fitted_line(release, chosen, equations, "least squares", fit, level, moment, clipping)
+    return _of_steps(line, NormalEquations.of(release, chosen), equations.estimate)
+
+
+def _ridge_of_steps(release: Released, chosen: Regressors, refined: RefinedRegression, level: float) -> FittedLine:
+    """Return the coefficients of a target as its steps left them, those of rare levels too."""
+    wide, plain = chosen.with_rare_levels, NormalEquations.of(release, chosen)
+    coefficients, moment = refined.line(release), regressed_moment(release, intercept=True)
+    equations = refined.equations(release, chosen, plain) or plain
+    fit, clipping = PenalizedFit.of_slopes(moment, wide, coefficients[1:]), refined.clipping(release.n_rows)
+    line = _fitted_line(release, chosen, equations, "ridge", fit, level, moment, replace(clipping, intervals=False))
+    scale, shift, a = release.encoding.scale, release.zero_of_units, list(wide.features)
+    constant = scale[wide.target] * (coefficients[0] + shift[wide.target]) - line.coefficients @ (scale * shift)[a]
+    return _of_steps(replace(line, intercept=float(constant)), NormalEquations.of(release, wide), coefficients)
+
+
+def _of_steps(fit: FittedLine, plain: NormalEquations | None, line: FloatArray) -> FittedLine:
+    """Return a refined fit with the variance that its line explains."""
+    # `line` is of encoded rows about the release's center, the constant first, `plain` the moments' equations
     return replace(
         fit,
-        intercept=float(encoding.offset[y] + encoding.scale[y] * constant - fit.coefficients @ encoding.offset[a]),
         explained=None if plain is None else ExplainedVariance.of_given(plain, line),
-        clipping=refined.clipping(release.n_rows),
-        unit_ball_error_bound=refined.error_bound(level),
-        error_bound_note="clipping may bias coefficients by an unknown amount"
-        if refined.error is None
-        else "what is known is a bound on all refined coefficients together",
+        unit_ball_error_bound=None,
+        error_bound_note="the bound is for fits of the moments",
         refined=True,
     )
 

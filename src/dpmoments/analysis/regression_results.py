@@ -542,7 +542,7 @@ class FittedLine(Answer):
         count = f"{len(self.features)} feature{'' if len(self.features) == 1 else 's'}"
         method = f"refined {self.method}" if self.refined else self.method
         title = f"{method} regression of {self.target} on {count}{alpha}, {self.n_rows:,} rows"
-        if self.too_few:
+        if self.too_few and not (self._is_penalized and self.refined):
             counted = "counted as an average level" if self._is_penalized else "merged into the reference level"
             merged = f"{counted} (too few rows): {', '.join(self.too_few)}"
             compared = "; ".join(filter(None, [compared, merged]))

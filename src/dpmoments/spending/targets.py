@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpmoments.analysis.answers import in_floating_point
-from dpmoments.analysis.refined_regression import TARGETS, RefinedRegression
+from dpmoments.analysis.refined_regression import TARGETS, RefinedRegression, StepsAnswer
 from dpmoments.analysis.regression import PenalizedFit
 from dpmoments.analysis.regressors import PenalizedLevels, Regressors
 from dpmoments.foundation.arrays import FloatArray
@@ -61,15 +61,6 @@ _SHRINKAGE = 2.0
 
 Times k − 2 variances of noise, over its squared length.
 """
-_MOMENTS_ERROR = 0.25
-"""Relative error of the released second moments that errors of slopes allow for."""
-_LEAST_EIGENVALUE = 2.0 / _MOMENTS_ERROR
-"""Least eigenvalue of the regressors' covariance with which errors are stated.
-
-In σ√k: its noise is at most 2σ√k.
-"""
-_MAX_CORRECTION = 4.0
-"""Largest last correction of the steps, in noise SDs, with which errors are stated."""
 _MAX_BITS = 20
 
 
@@ -248,8 +239,6 @@ class TargetsPlan(Plan):
         taken = _SHRINKAGE * max(k - 2, 1) * variance / n_rows**2 / max(float(change @ change), 1e-300)
         kept = max(0.0, 1.0 - taken)
         weights = np.append(weights[0], start.coefficients[1:] + kept * change)
-        slopes = start.whitening.T @ weights[1:]
-        moved, error = _error_of_slopes(slopes, release, start, average, answer[: k + 1], variance)
         return RefinedRegression(
             target=target,
             features=tuple(release.feature_names[index] for index in start.features),
@@ -259,35 +248,8 @@ class TargetsPlan(Plan):
             clipped=float(answer[k + 1]) / (SHARE_WEIGHT * clip),
             clipped_error=math.sqrt(variance) / (SHARE_WEIGHT * clip),
             kept=kept,
-            moved=moved,
-            error=error,
+            answer=StepsAnswer(average, answer[: k + 1], math.sqrt(variance), clip),
         )
-
-
-def _error_of_slopes(
-    slopes: FloatArray, release: MomentRelease, start: _Start, average: FloatArray, answer: FloatArray, variance: float
-) -> tuple[float, float | None]:
-    """Return how far slopes are from the center of their error, and the error's length.
-
-    The length is the root of summed variances. 0 and None where the moments are too noisy to solve for it, or are not those of
-    the rows that the steps read. The average answer is M(w* − average) plus noise of this variance in each coordinate, M the
-    regressors' moments.
-    """
-    k, back = len(start.features), start.whitening
-    gram = release.unit_ball_covariance[np.ix_(start.features, start.features)] * release.n_rows
-    noise = _noise_off_diagonal(release)
-    clipped = release.noise is None or any(release.describe().clipped)
-    if clipped or float(np.linalg.eigvalsh(gram)[0]) < _LEAST_EIGENVALUE * noise * math.sqrt(k):
-        return 0.0, None
-    inverse = np.linalg.inv(back @ gram @ back.T)
-    correction = inverse @ answer[1:]
-    if np.mean(correction**2 / (variance * np.diag(inverse @ inverse))) > _MAX_CORRECTION**2:
-        return 0.0, None
-    turned = back.T @ correction
-    of_moments = noise**2 * (back @ back.T * float(turned @ turned) + np.outer(back @ turned, back @ turned))
-    covariance = back.T @ inverse @ (variance * np.eye(k) + of_moments) @ inverse @ back
-    error = (1.0 + _MOMENTS_ERROR) ** 2 * float(np.trace(covariance)) + _MOMENTS_ERROR**2 * float(turned @ turned)
-    return float(np.linalg.norm(slopes - (back.T @ average[1:] + turned))), math.sqrt(error)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,171 @@
+"""Least squares of a target: errors against draws of the answer of its steps and of the release's noise, with planted faults."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+import scipy
+
+import dpmoments as dpm
+from dpmoments.analysis import refined_regression
+from dpmoments.analysis.normal_equations import NormalEquations
+from dpmoments.analysis.refined_regression import TARGETS, RefinedRegression, StepsAnswer
+from dpmoments.analysis.regressors import Regressors
+from support.drawn_releases import drawn, planted
+
+SCHEMA = dpm.Schema(*(dpm.Numeric(name, -1.5, 3.5) for name in "abcy"))
+MIXING = np.array([[1.0, 0.0, 0.0], [0.5, 0.8, 0.0], [0.3, -0.4, 0.7]])
+SLOPES, DEVIATION, N = np.array([0.8, -0.5, 0.3]), 0.5, 2_000
+
+
+@cache
+def template(rho: float) -> dpm.MomentRelease:
+    rows = np.random.default_rng(0).standard_normal((50, 4))
+    return dpm.release(rows, SCHEMA, mechanism="gaussian", rho=rho, insecure_seed=0)
+
+
+def rows_of(rng: np.random.Generator) -> np.ndarray:
+    x = 1.0 + rng.standard_normal((N, 3)) @ MIXING.T
+    return np.column_stack([x, 2.0 + x @ SLOPES + DEVIATION * rng.standard_normal(N)])
+
+
+def released(
+    rng: np.random.Generator, rho: float, *, lacking: float, error: float, clipped_error: float = 1e-6
+) -> dpm.MomentRelease:
+    """A release of fresh rows with the answer that unclipped steps would have.
+
+    Their average line lacks ``lacking`` residual deviations in each whitened coordinate, and the answer has noise of ``error``
+    times its sampling error.
+    """
+    release, rows = template(rho), rows_of(rng)
+    encoded = (rows - release.encoding.offset) / release.encoding.scale
+    scale = float(release.encoding.scale[0])
+    center = np.append(np.full(3, 1.2), 2.5) / scale
+    whitening = np.linalg.inv(MIXING) * scale
+    regressors = np.column_stack([np.ones(N), (encoded[:, :3] - center[:3]) @ whitening.T])
+    target = encoded[:, 3] - center[3]
+    exact = np.linalg.lstsq(regressors, target, rcond=None)[0]
+    unit = DEVIATION / scale
+    line = exact + lacking * unit * np.array([0.3, 1.0, -1.0, 1.0])
+    noise = error * unit * math.sqrt(N)
+    products = regressors.T @ (target - regressors @ line) + noise * rng.standard_normal(4)
+    entry = RefinedRegression(
+        "y",
+        ("a", "b", "c"),
+        center,
+        whitening,
+        line,
+        clipped=clipped_error * float(rng.standard_normal()),
+        clipped_error=clipped_error,
+        kept=1.0,
+        answer=StepsAnswer(line, products, noise, 5.0 * unit),
+    )
+    return replace(drawn(release, rows, rng), diagnostics={TARGETS: [entry.to_dict()]})
+
+
+def of_delta_method() -> np.ndarray:
+    """Squared errors of slopes over their stated variances, where noise on moments is small."""
+    squares = []
+    for seed in range(80):
+        fit = released(np.random.default_rng(seed), 5.0, lacking=1.7, error=0.7).ols("y")
+        assert fit.refined
+        assert fit.equations is not None
+        assert fit.equations.delta_method_valid
+        squares.append(((fit.coefficients - SLOPES) / fit.standard_errors) ** 2)
+    return np.array(squares)
+
+
+def of_inverted_test() -> np.ndarray:
+    """Test statistics at the true line, χ² of four degrees of freedom, over four: noise on moments is large."""
+    squares = []
+    for seed in range(150):
+        release = released(np.random.default_rng(seed), 1.0, lacking=0.7, error=0.7)
+        chosen, zero = Regressors.chosen(release, "y", None, True, None), release.zero_of_units
+        entry = RefinedRegression.from_dict(release.diagnostics[TARGETS][0])
+        equations = entry.equations(release, chosen, NormalEquations.of(release, chosen))
+        assert equations is not None
+        constant = 2.0 / release.encoding.scale[0] + SLOPES @ zero[:3] - zero[3]
+        squares.append([equations.search.at(np.array([-constant, *-SLOPES, 1.0])).statistic / 4.0])
+    return np.array(squares)
+
+
+FAULTS = (
+    ("self.answer.error**2 + ", ""),
+    ("plain.noise.carried(of_regressors) +", "plain.noise.carried(0.01 * of_regressors) +"),
+    ("residual @ plain.moments @ residual", "0.0"),
+)
+
+
+@pytest.mark.parametrize(("statistics", "faults"), [(of_delta_method, FAULTS), (of_inverted_test, FAULTS[:2])])
+def test_stated_errors_are_those_of_draws_and_faults_in_them_are_found(
+    statistics: Callable[[], np.ndarray], faults: Sequence[tuple[str, str]]
+) -> None:
+    def off() -> float:
+        means = statistics().mean(axis=1)
+        return float(abs(means.mean() - 1.0) / (means.std(ddof=1) / math.sqrt(len(means))))
+
+    assert off() < 2.5
+    for before, after in faults:
+        with planted(RefinedRegression.equations, before, after):
+            assert off() > 3.5, after
+
+
+def test_intervals_are_shorter_than_those_of_the_moments_and_hold_their_estimate() -> None:
+    for seed in range(3):
+        release = released(np.random.default_rng(seed), 1.0, lacking=0.2, error=0.5)
+        fit, moments = release.ols("y"), replace(release, diagnostics={}).ols("y")
+        assert fit.refined
+        assert ((fit.upper - fit.lower) < 0.8 * (moments.upper - moments.lower)).all()
+        assert (fit.lower <= fit.coefficients).all()
+        assert (fit.coefficients <= fit.upper).all()
+
+
+def rows_lost(z: float) -> float:
+    """What intervals allow for in clips and SDs of the count, of z SDs of clipped rows."""
+    rng = np.random.default_rng(0)
+    release = released(rng, 40.0, lacking=0.0, error=1.0)
+    entry = RefinedRegression.from_dict(release.diagnostics[TARGETS][0])
+    assert entry.answer is not None
+    lost = replace(entry, clipped=2.0 * z, clipped_error=2.0)._lost_to_clipping
+    return lost / (2.0 * entry.answer.clip * refined_regression._LOST)
+
+
+def test_what_clipping_may_have_taken_is_of_a_number_of_rows_above_zero() -> None:
+    grid = np.linspace(0.0, 20.0, 200_001)
+    for z in (-2.0, 0.0, 0.5, 4.0):
+        weights = np.exp(-0.5 * (grid - z) ** 2)
+        expected = math.sqrt(float(weights @ grid**2 / weights.sum()))
+        assert rows_lost(z) == pytest.approx(expected, rel=1e-3)
+        with planted(RefinedRegression._lost_to_clipping, "1.0 + z * z", "2.0 + z * z"):
+            assert rows_lost(z) != pytest.approx(expected, rel=0.01)
+
+
+def test_where_clipping_may_have_taken_more_than_noise_the_moments_answer() -> None:
+    release = released(np.random.default_rng(0), 5.0, lacking=0.0, error=0.5, clipped_error=100.0)
+    fit = release.ols("y")
+    assert not fit.refined
+    assert "not refined" in fit.warning
+    assert release.ridge("y").refined
+    few = released(np.random.default_rng(0), 5.0, lacking=0.0, error=0.5, clipped_error=1.0)
+    assert few.ols("y").refined
+
+
+def test_without_noise_they_are_the_textbooks() -> None:
+    rng = np.random.default_rng(5)
+    fit = released(rng, 1e12, lacking=0.3, error=1e-6).ols("y")
+    rows = rows_of(np.random.default_rng(5))
+    design = np.column_stack([np.ones(N), rows[:, :3]])
+    coefficients, (squares,), *_ = np.linalg.lstsq(design, rows[:, 3], rcond=None)
+    errors = np.sqrt(np.diag(np.linalg.inv(design.T @ design)) * squares / (N - 4))
+    np.testing.assert_allclose(fit.params, coefficients, rtol=1e-4)
+    np.testing.assert_allclose(fit.bse, errors, rtol=1e-3)
+    np.testing.assert_allclose(
+        fit.predict({"a": [1.0], "b": [2.0], "c": [-1.0]}), [[1.0, 1.0, 2.0, -1.0] @ coefficients], rtol=1e-4
+    )
+    low, high = fit.conf_int().loc["a"]
+    assert high - low == pytest.approx(2.0 * scipy.special.stdtrit(N - 4, 0.975) * errors[1], rel=1e-3)
