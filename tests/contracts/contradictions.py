@@ -24,6 +24,7 @@ from matplotlib.figure import Figure
 from scipy.stats import f as f_distribution
 
 import dpmoments as dpm
+from dpmoments.analysis.refined_regression import refined_targets
 from dpmoments.analysis.resolvability import NOISE_UNKNOWN, NOT_ESTIMABLE, largest_resolved
 from dpmoments.datasets import adult, airfoil
 from dpmoments.plots.canvas import label
@@ -478,6 +479,21 @@ def penalized(fit: Any, found: Found) -> None:
     explained_variance(fit, found)
 
 
+def of_steps(release: dpm.MomentRelease, table: Any, target: str, found: Found) -> None:
+    """Refined fits agree: both have one overall test, and least squares is ridge's line or says why not."""
+    line, fit = release.ridge(target), release.ols(target)
+    found.unless(line.refined, f"ridge of {target} is not refined")
+    for each, said in ((line, "refined ridge"), (fit, "refined least squares")):
+        found.unless(each.refined == (said in "".join(each.heading)), f"{target}: heading {each.heading}")
+    found.unless(fit.refined != ("not refined" in fit.warning), f"{target}: refined {fit.refined}, but {fit.warning}")
+    found.unless(fit.refined == ("are refined" in fit.clipping.description), f"{target}: {fit.clipping.description}")
+    if not fit.equations.robust:
+        same = np.isclose(fit.p_value_of_fit, line.p_value_of_fit, rtol=1e-6, atol=1e-12)
+        found.unless(bool(same), f"{target}: overall tests {fit.p_value_of_fit}, {line.p_value_of_fit}")
+    fitted(release, table, target, line.features, found)
+    penalized(line, found)
+
+
 def compared(release: dpm.MomentRelease, by: str, target: str, found: Found) -> None:
     means = release.group_means(by, of=[target])
     differences = means.differences
@@ -710,6 +726,8 @@ def found_in(name: str, release: dpm.MomentRelease, table: Any, folder: Path) ->
     fitted(release, table, target, regressors, found)
     for fit in (release.ridge(target, list(regressors)), release.lasso(target, list(regressors), alpha=0.05)):
         penalized(fit, found)
+    for refined in refined_targets(release):
+        of_steps(release, table, refined, found)
     summarized(release, found)
     of_two_levels(release, found)
     if by:

@@ -198,9 +198,8 @@ class FittedLine(Answer):
     unit_ball_coefficients : ndarray of shape (k,)
         The same coefficients for encoded rows, the space in which ``alpha`` and the bound are stated.
     unit_ball_error_bound : float or None
-        With the confidence ``level``, ‖ŵ − w‖₂ ≤ this, w the fit of the same penalty on the table itself (encoded rows), for
-        refined coefficients least squares; inf
-        if the data fix no bound; None if the noise distribution gives none.
+        With the confidence ``level``, ‖ŵ − w‖₂ ≤ this, w the fit of the same penalty on the table itself (encoded rows); inf
+        if the data fix no bound; None if the noise distribution gives none, or if the fit is refined.
     error_bound_note : str
         Remark on the bound, or the reason for its absence.
     released_r_squared : float
@@ -580,8 +579,7 @@ class FittedLine(Answer):
     def remarks(self) -> tuple[str, ...]:
         if self.equations is None:
             about = f"No standard errors: {self.error_bound_note or 'the noise distribution is unknown'}."
-            bound = self._describe_bound() if self.refined else ""
-            return tuple(filter(None, [about, self.clipping.description, bound, self.warning]))
+            return tuple(filter(None, [about, self.clipping.description, self.warning]))
         if self._is_penalized:
             about = "The errors of penalized coefficients are not known; ols() has errors, intervals and p-values."
         elif self._is_identified:
@@ -684,7 +682,7 @@ class FittedLine(Answer):
 
         Empty for the intercept and penalized fits.
         """
-        if self._is_penalized or (self.refined and self.equations is None):
+        if self._is_penalized:
             return ("",) * len(self.names)
         if self.equations is None:
             return (decided(math.nan, ""),) * len(self.names)
@@ -715,12 +713,6 @@ class FittedLine(Answer):
         size = float(np.linalg.norm(self.unit_ball_coefficients))
         if bound is None or not bound < size:
             return ""
-        if self.refined:
-            return (
-                f"The encoded coefficients (norm {size:.3g}) are at most {bound:.3g} from those of least squares on the table, "
-                f"with confidence {self.level:.0%}: a conservative bound on privacy noise, which allows for the error of the "
-                "released second moments."
-            )
         return (
             f"Privacy noise moved the encoded coefficients (norm {size:.3g}) by at most {bound:.3g}, with confidence "
             f"{self.level:.0%} ({self.error_bound_note})."
