@@ -490,7 +490,8 @@ def of_steps(release: dpm.MomentRelease, table: Any, target: str, found: Found) 
     if not fit.equations.robust:
         same = np.isclose(fit.p_value_of_fit, line.p_value_of_fit, rtol=1e-6, atol=1e-12)
         found.unless(bool(same), f"{target}: overall tests {fit.p_value_of_fit}, {line.p_value_of_fit}")
-    fitted(release, table, target, line.features, found)
+    if all(name.partition("=")[0] in table for name in line.features):  # none is computed from others
+        fitted(release, table, target, line.features, found)
     penalized(line, found)
 
 
