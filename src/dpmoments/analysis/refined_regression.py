@@ -29,17 +29,20 @@ TARGETS = "targets"
 """Entry of a release's diagnostics with its refined regressions."""
 _ARRAYS, _NUMBERS = ("center", "whitening", "coefficients"), ("clipped", "clipped_error", "kept")
 _BEFORE_ANSWERS = ("moved", "error")
-"""Entries of files that were written before the answer of the steps was part of them; nothing reads them."""
+"""Entries of files without the answer of the steps, which are older; nothing reads them."""
 
 _LOST = 0.25
-"""What intervals take a clipped row to have lost, in clips."""
+"""Loss of a clipped row that intervals allow for, in clips."""
 _LONG_TAILS = 10.0
-"""Squared radius that holds most rows, over their mean squared distance from the mean, from which tails are long."""
+"""Squared radius around most rows, over their mean squared distance: long tails beyond it."""
 
 
 @dataclass(frozen=True, eq=False)
 class StepsAnswer:
-    """Average answer of the steps: Σ r a over the rows, r the residuals of the average line and a the regressors."""
+    """Average answer of the steps: Σ r a over the rows, regressors a and residuals r.
+
+    Residuals are of the average line.
+    """
 
     line: FloatArray  # (k + 1,), coefficients of the regressors
     products: FloatArray  # (k + 1,), the sum, with noise
@@ -191,7 +194,7 @@ class RefinedRegression:
 
 
 def has_long_tails(release: Released) -> bool:
-    """Return True if some rows may be so long that a few decide what clipping takes from the steps' answer."""
+    """Return True if a few rows may be so long that they decide the loss by clipping."""
     # A column is marked as clipped, or most rows need a ball (without one the public bounds) far larger than they are on average.
     table = TableBounds.of(release)
     if table is not None and table.likely.any():
