@@ -191,6 +191,10 @@ def test_features_in_another_order_have_the_same_coefficients() -> None:
     order = RELEASE.ridge("income", ["region", *(name for name in fit.features if "=" not in name)][::-1])
     assert order.refined
     pd.testing.assert_series_equal(order.params[fit.params.index], fit.params, rtol=1e-6)
+    fit, order = RELEASE.ols("income"), RELEASE.ols("income", order.features)
+    assert order.refined
+    for name in ("params", "bse", "pvalues"):
+        pd.testing.assert_series_equal(getattr(order, name)[fit.params.index], getattr(fit, name), rtol=1e-4)
 
 
 def test_the_file_holds_them(tmp_path: Path) -> None:
