@@ -96,8 +96,8 @@ def of_inverted_test() -> np.ndarray:
 
 FAULTS = (
     ("self.answer.error**2 + ", ""),
-    ("plain.noise.carried(of_regressors) +", "plain.noise.carried(0.01 * of_regressors) +"),
-    ("residual @ plain.moments @ residual", "0.0"),
+    ("whole.noise.carried(of_regressors) +", "whole.noise.carried(0.01 * of_regressors) +"),
+    ("residual @ whole.moments @ residual", "0.0"),
 )
 
 

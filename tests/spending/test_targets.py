@@ -127,6 +127,29 @@ def test_least_squares_of_a_target_has_the_intervals_of_its_steps() -> None:
     np.testing.assert_allclose(fit.get_prediction(FRAME[:5]).predicted_mean, fit.predict(FRAME[:5]))
 
 
+def test_least_squares_leaves_out_levels_of_too_few_rows_that_the_steps_refined() -> None:
+    """The answer is of all levels: it has the products with the others."""
+    region = np.where(np.arange(N) < 6, "west", REGION)
+    schema = dpm.Schema(*(column for column in SCHEMA.columns if column.name != "region"))
+    schema = dpm.Schema(*schema.columns, dpm.Categorical("region", ["north", "south", "east", "west"]))
+    frame = FRAME.assign(region=region)
+    release = dpm.release(frame, schema, rho=0.5, targets=["income"], insecure_seed=0)
+    fit, line = release.ols("income"), release.ridge("income")
+    assert fit.too_few == ("region=west",)
+    assert fit.refined
+    assert line.refined
+    assert set(line.features) - set(fit.features) == {"region=west"}
+    assert fit.p_value_of_fit == line.p_value_of_fit
+    without = replace(release, diagnostics={key: value for key, value in release.diagnostics.items() if key != TARGETS})
+    assert (fit.bse < without.ols("income").bse).all()
+    kept = [column for column in fit.features if "=" in column]
+    design = np.column_stack([np.ones(N), AGE, SCORE, *(region == name.partition("=")[2] for name in kept)])
+    exact = dict(zip(["age", "score", *kept], np.linalg.lstsq(design, FRAME["income"], rcond=None)[0][1:], strict=True))
+    for name, value in exact.items():
+        assert abs(fit.params[name] - value) < 3.0 * fit.bse[name]
+    np.testing.assert_allclose(line.predict(frame[6:50]), fit.predict(frame[6:50]), atol=0.2)
+
+
 def test_a_file_without_the_answer_of_the_steps_is_read_and_has_the_intervals_of_the_moments() -> None:
     content = json.loads(json.dumps(RELEASE.to_dict()))
     entry = content["diagnostics"][TARGETS][0]

@@ -126,7 +126,7 @@ class RefinedRegression:
         return self._about_center(release, self.coefficients)
 
     def _about_center(self, release: Released, coefficients: FloatArray) -> FloatArray:
-        """Carry coefficients of the regressors a to those of rows about the release's center."""
+        """Convert coefficients of the regressors a to those of rows about the release's center."""
         slopes, center = np.asarray(self.whitening.T @ coefficients[1:]), self.center - self._center_of(release)
         return np.append(coefficients[0] - slopes @ center[:-1] + center[-1], slopes)
 
@@ -169,9 +169,7 @@ class RefinedRegression:
         kept = [0, *(wide.index(feature) + 1 for feature in chosen.features), k + 1]
         result = replace(plain, moments=moments[np.ix_(kept, kept)], noise=law, design_map=np.eye(k + 2)[kept])
         beyond, whitened = np.append(-self.line(release), 1.0)[kept], regressors[1:, kept[:-1]]
-        noise = [
-            float(np.sum(whitened @ each.noise_covariance(beyond) * whitened)) for each in (plain, result)
-        ]
+        noise = [float(np.sum(whitened @ each.noise_covariance(beyond) * whitened)) for each in (plain, result)]
         return result if noise[1] < noise[0] else None
 
     @property
