@@ -24,7 +24,14 @@ from dpmoments.messages.message import Message
 from dpmoments.noise.entropy import insecure_generator, secure_generator
 from dpmoments.privacy.accounting import Loss, LossUnit, allowance
 from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.curves import raised_wishart_ratio, wishart_sampling_delta, wishart_sampling_padding
+from dpmoments.privacy.curves import (
+    additive_wishart_delta,
+    raised_wishart_delta,
+    raised_wishart_ratio,
+    wishart_sampling_delta,
+    wishart_sampling_padding,
+)
+from dpmoments.privacy.curves.composed import bounded_range_delta, discrete_laplace_delta, laplace_delta
 from dpmoments.privacy.curves.gaussian import (
     MAX_COMPOSED_COORDINATES,
     MIN_COMPOSED_SCALE,
@@ -52,12 +59,18 @@ from dpmoments.privacy.receipt import Draw
 from dpmoments.privacy.sampling import _KEPT_BITS, _add_integers, coordinates_of, noised, without_low_bits
 from dpmoments.privacy.sensitivity import (
     count,
+    count_l1,
     gram_frobenius,
     gram_nuclear,
+    histogram_l1,
+    median_score,
     quadratic_form,
     rank_score,
     row_norm_square,
+    row_sum_l1,
     smallest_eigenvalue,
+    sorted_eigenvalues_l1,
+    sum_and_count_l2,
 )
 from dpmoments.privacy.unit import Neighbors
 from support.said import refused
@@ -1521,3 +1534,100 @@ def test_padding_by_the_curve_is_just_enough() -> None:
         WishartSampling(50, padding).loss(sensitivity, LossUnit.EPSILON_DELTA, CLAIM)
         with refused("draw-above-claim"):
             WishartSampling(50, padding * (1.0 - 1e-6)).loss(sensitivity, LossUnit.EPSILON_DELTA, CLAIM)
+
+
+# What is said to be exact ---------------------------------------------------------------------------------------------
+
+ADDED, REPLACED = BOTH
+MATRIX = gram_frobenius(ADDED, 3)
+UNATTAINED = sum_and_count_l2(ADDED)
+
+
+@pytest.mark.parametrize(
+    ("law", "sensitivity", "sizes"),
+    [
+        (DiscreteGaussian(3.0), count(ADDED), {1}),
+        (DiscreteGaussian(3.0), UNATTAINED, set()),
+        (DiscreteGaussian(3.0, 3.0 * math.sqrt(0.5)), MATRIX, {1, 2, 6}),
+        (DiscreteGaussian(3.0, 3.0 * math.sqrt(0.5) * (1.0 + 0.9e-6)), MATRIX, {1, 2, 6}),
+        (DiscreteGaussian(3.0, 3.0 * math.sqrt(0.5) * (1.0 + 1.1e-6)), MATRIX, {1}),
+        (DiscreteGaussian(3.0, 3.0), MATRIX, {1}),
+        (GaussianDraw(3.0), count(ADDED), {1}),
+        (GaussianDraw(3.0, symmetric=True), MATRIX, {1, 2, 6}),
+        (GaussianDraw(3.0, symmetric=True), UNATTAINED, set()),
+        (DiscreteLaplace(3.0), count_l1(ADDED), {1}),
+        (DiscreteLaplace(3.0), row_sum_l1(ADDED, 1), set()),
+        (MatrixLaplaceDraw(0.5, 4), gram_nuclear(ADDED, 3), {1}),
+        (MatrixLaplaceDraw(0.5, 4), sorted_eigenvalues_l1(ADDED, 3), set()),
+        (IsotropicDraw(0.5, 4), MATRIX, {1}),
+        (IsotropicDraw(0.5, 4), UNATTAINED, set()),
+        (Choice(0.5), rank_score(ADDED), set()),
+        (Directions((1.0,), 3), quadratic_form(ADDED), set()),
+        (EigenvalueBound(3.0, 9.0), smallest_eigenvalue(ADDED), set()),
+        (AdditiveWishartDraw(3, 40, 1.0, 4), row_norm_square(ADDED), {1, 2, 6}),
+        (AdditiveWishartDraw(3, 40, 1.0, 4), row_norm_square(REPLACED), {2, 6}),
+        (WishartSampling(40, 3.0), row_norm_square(ADDED), {1, 2, 6}),
+        (WishartSampling(40, 3.0), row_norm_square(REPLACED), {2, 6}),
+        (WishartSampling(40, 3.0, 0.1), row_norm_square(ADDED), set()),
+        (RaisedWishartSampling(40, 3.0, 1.0), MATRIX, set()),
+    ],
+)
+def test_a_loss_is_called_attained_where_neighbors_attain_it(
+    law: DrawLaw, sensitivity: Sensitivity, sizes: set[int]
+) -> None:
+    assert {size for size in (1, 2, 6) if law.is_attained(sensitivity, size)} == sizes
+    assert law.attained_alone == isinstance(law, WishartSampling)
+
+
+@pytest.mark.parametrize("neighbors", BOTH)
+def test_the_curves_of_a_draw_are_those_of_its_parts(neighbors: Neighbors) -> None:
+    """The reach is the loss, and δ that of the law's own curve, at the loss of the sensitivity in units of the query."""
+    sides = 2.0 if neighbors is REPLACED else 1.0
+    nuclear = gram_nuclear(neighbors, 3).in_units(4.0**4)
+    frobenius, moved = gram_frobenius(neighbors, 3), histogram_l1(neighbors).in_units(8.0, rounding=0.9)
+    shift = int(8 * sides)
+    width, temperatures = 0.5 * median_score(neighbors).value, (1.5, -0.25, 2.0)
+    expected: list[tuple[DrawLaw, Sensitivity, list[tuple[float, Callable[[float], float]]]]] = [
+        (DiscreteLaplace(5.0), moved, [(shift / 5.0, lambda e: discrete_laplace_delta(e, shift, 5.0))]),
+        (MatrixLaplaceDraw(0.7, 4), nuclear, [(0.7 * sides, lambda e: laplace_delta(e, 0.7 * sides))]),
+        (
+            IsotropicDraw(0.7, 1),
+            frobenius,
+            [(0.7 * frobenius.value / 4.0, lambda e: laplace_delta(e, 0.7 * frobenius.value / 4.0))],
+        ),
+        (Choice(0.5), median_score(neighbors), [(width, lambda e: bounded_range_delta(e, width))]),
+        (
+            Directions(temperatures, 3),
+            quadratic_form(neighbors),
+            [(abs(t) * sides, lambda e, t=t: bounded_range_delta(e, abs(t) * sides)) for t in temperatures[:2]],
+        ),
+        (Directions((2.0,), 1), quadratic_form(neighbors), []),
+        (
+            EigenvalueBound(3.0, 9.0),
+            smallest_eigenvalue(neighbors),
+            [(1.0 / 3.0, lambda e: laplace_delta(e, 1.0 / 3.0))],
+        ),
+        (GaussianDraw(3.0), count(neighbors), []),
+        (
+            AdditiveWishartDraw(3, 40, 1.3, 0),
+            row_norm_square(neighbors, 0.5),
+            [(math.inf, lambda e: additive_wishart_delta(e, 37.0, 1.3 / 1.25, neighbors))],
+        ),
+        (
+            WishartSampling(40, 30.0, 2.0),
+            row_norm_square(neighbors, 0.5),
+            [(math.inf, lambda e: wishart_sampling_delta(e, 40.0, 32.0 / 1.25, neighbors))],
+        ),
+        (
+            RaisedWishartSampling(40, 30.0, 5.0),
+            frobenius,
+            [(math.inf, lambda e: raised_wishart_delta(e, 40.0, 35.0 / frobenius.value))],
+        ),
+    ]
+    for law, sensitivity, parts in expected:
+        found = law.curves(sensitivity)
+        assert [curve.reach for curve in found] == pytest.approx([reach for reach, _ in parts])
+        for curve, (reach, delta) in zip(found, parts, strict=True):
+            for share in (0.1, 0.6, 0.95):
+                epsilon = share * (reach if math.isfinite(reach) else 1.0)
+                assert curve.delta(epsilon) == pytest.approx(delta(epsilon), rel=1e-9)
