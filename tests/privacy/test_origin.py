@@ -117,3 +117,45 @@ def test_a_label_names_dataset_and_group_or_begins_with_the_id() -> None:
     both = ReleaseOrigin.fresh("people", insecure_seed=0).of_group("region", "north", 3).label
     assert both.startswith("people/")
     assert "north" in both
+
+
+ORIGIN: dict[str, Any] = {
+    "id": "0123456789abcdef" * 2,
+    "dataset": "people",
+    "group": {"run": "f" * 32, "by": "region", "level": "north", "n_levels": 1},
+    "ledger": {"ledger": "a" * 32, "number": 1, "hash": "0" * 64},
+    "query": [],
+}
+
+
+@pytest.mark.parametrize(
+    ("part", "changes", "code"),
+    [
+        (None, {"id": "0" * 31}, "release-id"),
+        (None, {"id": "G" * 32}, "release-id"),
+        (None, {"more": 1}, "unknown-entries"),
+        (None, {"query": "order"}, "unknown-clauses"),
+        (None, {"query": ["no such clause"]}, "unknown-clauses"),
+        ("group", {"more": 1}, "unknown-entries"),
+        ("group", {"run": 7}, "release-id"),
+        ("group", {"level": 1.5}, "group-level-type"),
+        ("group", {"n_levels": 0}, "groups-number-type"),
+        ("group", {"n_levels": True}, "groups-number-type"),
+        ("group", {"n_levels": 2.0}, "groups-number-type"),
+        ("ledger", {"more": 1}, "unknown-entries"),
+        ("ledger", {"ledger": "a" * 33}, "ledger-id"),
+        ("ledger", {"ledger": None}, "ledger-id"),
+        ("ledger", {"number": 0}, "entry-number"),
+        ("ledger", {"number": True}, "entry-number"),
+        ("ledger", {"number": 1.0}, "entry-number"),
+        ("ledger", {"hash": "0" * 63}, "entry-hash"),
+        ("ledger", {"hash": 5}, "entry-hash"),
+    ],
+)
+def test_an_origin_is_read_as_it_was_written_or_refused(part: str | None, changes: dict[str, Any], code: str) -> None:
+    assert ReleaseOrigin.from_dict(ORIGIN).to_dict() == ORIGIN
+    alone = dict.fromkeys(ORIGIN) | {"id": ORIGIN["id"]}
+    assert ReleaseOrigin.from_dict(alone).to_dict() == alone
+    forged = ORIGIN | changes if part is None else ORIGIN | {part: {**ORIGIN[part], **changes}}
+    with refused(code, (ValueError, TypeError)):
+        ReleaseOrigin.from_dict(forged)
