@@ -11,12 +11,15 @@ import numpy as np
 import pytest
 
 import dpmoments as dpm
+from dpmoments.mechanisms.registry import MECHANISMS
+from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.mechanisms.synthetic_spectrum import Assumption
 from dpmoments.messages.message import Message
-from dpmoments.planning import changes, forecast_table, picture, ways
+from dpmoments.planning import changes, forecast_table, imagined_release, picture, ways
+from dpmoments.planning import forecast as forecasting
 from dpmoments.planning.changes import Change, Wanted
 from dpmoments.planning.forecast_table import DerivedCost, Forecast, ForecastRow, short_refusal
-from dpmoments.planning.imagined_release import ForecastNoise, PossibleRun, _first_order
+from dpmoments.planning.imagined_release import ForecastNoise, PossibleRun, ReleasePlan, TypicalRegression, _first_order
 from dpmoments.planning.refined_targets import TargetForecast
 from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.planning.ways import Way, Ways
@@ -589,3 +592,224 @@ def test_the_best_way_has_the_least_error_with_its_share() -> None:
 
 def test_assumptions_are_of_a_kind() -> None:
     assert isinstance(ASSUMPTION, Assumption)
+
+
+def planned(
+    schema: dpm.Schema, mechanism: str, budget: PrivacyBudget, n_rows: int = 2000, **guesses: Any
+) -> ReleasePlan:
+    typical = TypicalTable.of(schema, **guesses)
+    return ReleasePlan(typical, n_rows, budget, dpm.Neighbors.ADD_REMOVE, MECHANISMS[mechanism]())
+
+
+def test_noise_hides_the_typical_correlation_where_it_hides_more_than_half() -> None:
+    schema = dpm.Schema(*(dpm.Numeric(name, 0, 1) for name in "abcd"))
+    for hidden, expected in ((2, False), (3, False), (4, True)):
+        noise = planned(schema, "laplace", PURE).noise
+        assert noise is not None
+        mask, (first, second) = np.zeros((4, 4), dtype=bool), np.tril_indices(4, -1)
+        mask[first[:hidden], second[:hidden]] = True
+        vars(noise)["correlation_is_noise"] = mask
+        assert noise.typical_correlation_is_noise is expected
+    one = planned(dpm.Schema(dpm.Numeric("a", 0, 1)), "laplace", PURE).noise
+    assert one is not None
+    assert not one.typical_correlation_is_noise
+    assert one.correlation_is_noise.tolist() == [[False]]
+    assert np.isnan(one.correlation).all()
+    assert one.regression is None
+    assert math.isnan(one.coefficient)
+
+
+def test_a_regression_over_several_runs_has_their_root_mean_square(monkeypatch: pytest.MonkeyPatch) -> None:
+    law = gaussian(6, 2.0, 1.0, 3.0, 4.0).law()
+    setting = planned(SCHEMA, "laplace", PURE)
+    noise = ForecastNoise.of(
+        setting.plan, setting.typical, 2000, (PossibleRun(0.6, law), PossibleRun(0.4, law, centered=True))
+    )
+    (_, centered), (_, likeliest) = noise.releases
+    assert noise.release is likeliest
+    asked: list[tuple[bool, bool]] = []
+    said: dict[tuple[bool, bool], TypicalRegression | None] = {}
+
+    def fitted(release: Any, target: int, *, first_order: bool = False) -> TypicalRegression | None:
+        assert target == 0
+        asked.append((release is centered, first_order))
+        return said[release is centered, first_order]
+
+    def fit(noise: float) -> TypicalRegression:
+        return TypicalRegression("age", 5, noise)
+
+    monkeypatch.setattr(imagined_release, "typical_regression", fitted)
+    for other, at_first_order, counted in (
+        (fit(0.5), None, 0.5),
+        (fit(7.0), None, 1.0),
+        (fit(INF), fit(0.3), 0.3),
+        (fit(INF), fit(2.0), 1.0),
+        (None, fit(0.3), 0.3),
+        (None, None, 1.0),
+    ):
+        said = {(False, False): fit(0.2), (True, False): other, (True, True): at_first_order}
+        vars(noise).pop("regression", None)
+        assert noise.regression == TypicalRegression("age", 5, pytest.approx(math.sqrt(0.6 * 0.04 + 0.4 * counted**2)))  # type: ignore[arg-type]
+    for lost in (fit(INF), None):
+        said, asked[:] = {(False, False): lost}, []
+        vars(noise).pop("regression", None)
+        assert noise.regression == lost
+        assert asked == [(False, False)]
+
+
+def test_an_imagined_release_about_its_mean_is_the_same_table() -> None:
+    spreads = {"age": 2.0, "pay": 2.0}
+    setting = planned(SCHEMA, "adaptive-ball", RHO, 9000, typical_sd=spreads, typical_mean={"flag": 0.01})
+    law = gaussian(6, 2.0, 1.0, 3.0, 4.0).law()
+    about, plain = (
+        ForecastNoise.of(setting.plan, setting.typical, 9000, (PossibleRun(1.0, law, centered=centered),)).release
+        for centered in (True, False)
+    )
+    for release in (about, plain):
+        assert (release.mechanism, release.mechanism_options) == ("adaptive-ball", setting.mechanism.options)
+        assert release.details == setting.plan.details
+        assert release.diagnostics == {}
+        assert release.warnings == ()
+        assert release.feature_names == SCHEMA.feature_names
+        assert release.noisy_count == 9000.0
+        assert release.as_drawn is release.with_repair("none") is release
+        assert release.drawn_parts == (release,)
+        assert release.count_is_public is setting.plan.count_is_public is False
+        assert not release.privacy.private
+        assert (release.privacy.budget, release.privacy.rules) == (setting.plan.cost, ())
+        assert (release.present, release.both_present, release.available, release.numbers_alone) == (
+            None,
+            None,
+            None,
+            False,
+        )
+    n, mean = 9000, about.unit_ball_mean
+    np.testing.assert_array_equal(about.center, mean)
+    assert plain.center is None
+    np.testing.assert_array_equal(about.noisy_sum, np.zeros(6))
+    np.testing.assert_allclose(about.noisy_gram, n * about.unit_ball_covariance)
+    np.testing.assert_allclose(plain.noisy_gram, n * (plain.unit_ball_covariance + np.outer(mean, mean)))
+    np.testing.assert_allclose(about.zero_of_units - mean, plain.zero_of_units)
+    for name in ("mean", "covariance", "second_moment", "correlation", "unit_ball_gram"):
+        np.testing.assert_array_equal(getattr(about, name), getattr(plain, name))
+    np.testing.assert_allclose(about.correlation[2:5, 2:5], 1.5 * np.eye(3) - 0.5)
+
+
+def test_a_plan_of_another_budget_keeps_its_kind() -> None:
+    setting = planned(SCHEMA, "laplace", PURE)
+    for budget, size, other in (
+        (PURE, 1.0, PrivacyBudget.pure(3.0)),
+        (RHO, 0.5, PrivacyBudget.zcdp(3.0)),
+        (BOTH, 2.0, PrivacyBudget.approximate(3.0, 1e-6)),
+    ):
+        assert replace(setting, budget=budget).size_of_budget == size
+        assert replace(setting, budget=budget).with_budget(3.0) == replace(setting, budget=other) or (
+            replace(setting, budget=budget).with_budget(3.0).budget == other
+        )
+
+
+def test_what_derived_features_cost_is_compared_by_the_first_mechanism_with_both_plans() -> None:
+    schema = dpm.Schema(dpm.Numeric("a", 0, 10), dpm.Numeric("b", -5, 5), dpm.Power("a", 2))
+    shape = MomentShape.of(schema, mean=True)
+
+    def cost(*mechanisms: str, **facts: Any) -> DerivedCost | None:
+        given = {"schema": schema, "less": schema.without_derived, "shape": shape} | facts
+        less, neighbors = given["less"], dpm.Neighbors.ADD_REMOVE
+        return forecasting._derived_cost(given["schema"], less, given["shape"], PURE, neighbors, None, mechanisms)
+
+    found = cost("laplace", "isotropic")
+    assert found is not None
+    assert (found.names, found.mechanism, found.robust) == (("a^2",), "laplace", False)
+    # a plan that is refused, and one whose noise is not known before a run, are passed over
+    assert cost("gaussian", "iterative-eigenvectors", "laplace") == found
+    assert cost("gaussian", "iterative-eigenvectors") is None
+    assert cost() is None
+    assert cost("laplace", less=schema) is None
+    laws = [
+        MECHANISMS["laplace"]()
+        .plan(MomentShape.of(one, mean=True), PURE, "add_remove")
+        .model.fixed_law.cell_variances()
+        for one in (schema, schema.without_derived)
+    ]
+    units = schema.encoding(mean=True).scale[:2] / schema.without_derived.encoding(mean=True).scale
+    gram = np.sqrt(laws[0][1:3, 1:3] / laws[1][1:, 1:]) * np.outer(units, units)
+    assert found.second_moment == pytest.approx(gram.max() - 1.0)
+    assert found.mean == pytest.approx((np.sqrt(laws[0][0, 1:3] / laws[1][0, 1:]) * units).max() - 1.0)
+    without = cost("laplace", shape=MomentShape.of(schema, mean=False))
+    assert without is not None
+    assert without.mean is None
+    some = forecasting._largest_ratio(np.array([9.0, 4.0, 1.0]), np.array([1.0, 0.0, 4.0]), np.array([2.0, 50.0, 5.0]))
+    assert some == 6.0
+
+
+def test_two_columns_have_a_correlation_and_one_has_none() -> None:
+    two = TypicalTable.of(dpm.Schema(dpm.Numeric("a", 0, 1), dpm.Boolean("b")))
+    assert Wanted.of(two, correlation=0.1, coefficient=0.2).coefficient == 0.2
+    levels = TypicalTable.of(dpm.Schema(dpm.Categorical("g", ["x", "y", "z"])))
+    for name in ("correlation", "coefficient"):
+        with refused("accuracy-of-two-columns", parameter=name):
+            Wanted.of(levels, **{name: 0.1})
+
+
+def test_what_is_needed_is_asked_of_the_mechanism_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    for budget, mechanism in ((PURE, "matrix-laplace"), (BOTH, "gaussian"), (RHO, "gaussian")):
+        asked: list[tuple[str, Any]] = []
+
+        def needed(plan: Any, wanted: Any, asked: list[tuple[str, Any]] = asked) -> float:
+            asked.append((plan.mechanism.name, wanted.correlation))
+            return 7.0
+
+        monkeypatch.setattr(forecast_table, "rows_needed", needed)
+        monkeypatch.setattr(forecast_table, "budget_needed", needed)
+        setting = planned(SCHEMA, mechanism, budget)
+        forecast = made(ROWS, budget=budget, setting=setting, noise=setting.noise)
+        assert forecast.asked_of == "auto"
+        of_budget = forecast.rho_needed if budget is RHO else forecast.epsilon_needed
+        for method in (forecast.rows_needed, of_budget):
+            assert method(correlation=0.1) == method(correlation=0.2, mechanism=mechanism) == 7.0
+        assert asked == [("auto", 0.1), (mechanism, 0.2)] * 2
+        asked.clear()
+        own = replace(forecast, mechanism=mechanism)
+        assert own.rows_needed(correlation=0.3) == 7.0
+        assert asked == [(mechanism, 0.3)]
+        refusing = [replace(row, refusal="no") if row.mechanism == "auto" else row for row in ROWS]
+        assert replace(forecast, rows=tuple(refusing)).asked_of == "isotropic"
+        assert forecast.noise_of(mechanism).release.mechanism == mechanism
+        with refused("original-units-unknown", mechanism="coinpress"):
+            made(ROWS, budget=RHO, setting=replace(setting, budget=RHO)).noise_of("coinpress")
+
+
+def test_text_and_tables_of_a_forecast_in_units() -> None:
+    setting = planned(SCHEMA, "matrix-laplace", PURE)
+    forecast = made(ROWS, setting=setting, noise=setting.noise)
+    change = Change("rows", "twice", "on a mean", 0.4, 0.1234)
+    assert forecast.description[-1] != f"  {change}"
+    helped = replace(forecast, changes=(change,))
+    assert helped.description[-2:] == ("what would help:", f"  {change}")
+    assert helped.description[:-2] == forecast.description
+    assert forecast.remarks == (*forecast.description, *forecast.mechanisms_text, *forecast.mechanism_remarks)
+    assert made(ROWS).remarks == made(ROWS).mechanism_remarks
+    lines = forecast.text().split("\n")
+    heads = len(forecast.heading)
+    assert tuple(lines[:heads]) == forecast.heading
+    assert len(forecast.heading) == 3
+    assert lines[heads].split()[0] == "feature"
+    middle = heads + 7 + len(forecast.description)
+    assert tuple(lines[heads + 7 : middle]) == forecast.description
+    assert lines[middle] == ""
+    assert tuple(lines[middle + 1 : middle + 3]) == forecast.mechanisms_text
+    assert forecast.heading[1].startswith("best: isotropic")
+    assert replace(forecast, mechanism="laplace").heading[1].startswith("mechanism: laplace")
+    assert len(forecast.columns()["feature"]) == 6
+    assert forecast.to_dict()["in_units"]["target"] == forecast.noise.regression.target  # type: ignore[union-attr]
+    html = forecast._repr_html_()
+    assert html.count("<table") == 2
+    assert made(ROWS)._repr_html_().count("<table") == 1
+    plain = made(ROWS).text().split("\n")
+    assert tuple(plain[:2]) == made(ROWS).heading
+    unit = dpm.PrivacyUnit("person", 3)
+    assert replace(forecast, privacy_unit=unit).rows_text == unit.rows_text
+    assert replace(forecast, privacy_unit=unit).to_dict()["protected_unit"] == unit.to_dict()
+    part = forecast_table._Part(("head",), [("a", "b"), ("1", "2"), ("3", "4")], ("remark",))
+    assert part.to_dict() == {"a": ["1", "3"], "b": ["2", "4"]}
+    assert (part.heading, part.remarks, part.table()[1]) == (("head",), ("remark",), ("1", "2"))

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -34,6 +35,7 @@ from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.planning.ways import ways_to_answer
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.unit import Neighbors
+from dpmoments.schema.columns import Coordinate
 
 FILE = Path(__file__).with_name("reference_forecasts.json")
 TOLERANCE = 5e-6
@@ -67,6 +69,7 @@ MISSING = dpm.Schema(
     dpm.Boolean("flag", "available"),
     dpm.Numeric("c", 0, 4),
 )
+ROUND = dpm.Schema(*(Coordinate(name) for name in "abc"), row_norm=2.0)
 LEVELS = dpm.Schema(
     dpm.Categorical("kind", list("pqrs")),
     dpm.Boolean("flag"),
@@ -104,7 +107,7 @@ SETTINGS: Mapping[str, Callable[[], ReleasePlan]] = {
     "people, pure": lambda: plan(PEOPLE, "matrix-laplace", PURE, rivals=["laplace", "isotropic"]),
     "people, laplace": lambda: plan(PEOPLE, "laplace", PURE, 900, neighbors="replace_one", **SPREADS),
     "people, rho": lambda: plan(PEOPLE, "gaussian", RHO, rivals=["adaptive-ball"], **SPREADS),
-    "people, delta": lambda: plan(PEOPLE, "gaussian", BOTH, 20_000, neighbors="replace_one", max_rows=3),
+    "people, delta": lambda: plan(PEOPLE, "gaussian", BOTH, 20_000, max_rows=3),
     "few people": lambda: plan(PEOPLE, "laplace", PURE, 60, rivals=["matrix-laplace"]),
     "ball, rho": lambda: plan(NUMBERS, "adaptive-ball", RHO, **SMALL),
     "ball, pure": lambda: plan(NUMBERS, "adaptive-ball", PURE, neighbors="replace_one", decay=0.5, **SMALL),
@@ -127,6 +130,7 @@ SETTINGS: Mapping[str, Callable[[], ReleasePlan]] = {
     "levels": lambda: plan(LEVELS, "matrix-laplace", PURE, 2_000, typical_mean={"kind=p": 0.7, "flag": 0.02}),
     "levels, ball": lambda: plan(LEVELS, "adaptive-ball", RHO, 20_000, typical_mean={"other": 0.9}),
     "unit ball": lambda: plan(dpm.Schema.unit_ball(4), "isotropic", PURE, 3_000, rivals=["laplace"], typical_sd={"x1": 0.1}),
+    "two units": lambda: plan(ROUND, "gaussian", RHO, 3_000, neighbors="replace_one"),
     "one column": lambda: plan(dpm.Schema(dpm.Numeric("age", 0, 120)), "laplace", PURE, 500, typical_sd={"age": 18.0}),
     "two columns": lambda: plan(
         dpm.Schema(dpm.Numeric("age", 0, 120), dpm.Boolean("flag")), "gaussian", BOTH, 500, typical_mean={"flag": 0.0}
@@ -240,8 +244,101 @@ def other_sizes(of: ReleasePlan) -> Any:
     return answers
 
 
+# Whole forecasts: of mechanisms whose noise is known, since others take a while -------------------------------------------------
+
+KNOWN = ("auto", "laplace", "matrix-laplace", "isotropic", "gaussian", "adaptive-ball")
+FORECASTS: Mapping[str, Callable[[], dpm.Forecast]] = {
+    "pure": lambda: dpm.forecast(PEOPLE, n_rows=2_000, epsilon=0.5, robust=["income", "age", "smoker"], **SPREADS),
+    "rho": lambda: dpm.forecast(NUMBERS, n_rows=4_000, rho=0.3, neighbors="replace_one", mechanism="gaussian", **SMALL),
+    "delta": lambda: dpm.forecast(
+        DERIVED, n_rows=900, epsilon=1.0, delta=1e-6, mechanism="auto", privacy_unit=dpm.PrivacyUnit("person", 4)
+    ),
+    "without means": lambda: dpm.forecast(PEOPLE, n_rows=2_000, rho=0.3, mean=False, robust=["income", "debt"]),
+    "one column": lambda: dpm.forecast(dpm.Schema(dpm.Numeric("age", 0, 90)), n_rows=60, epsilon=1.0),
+    "rough": lambda: dpm.forecast(dpm.Schema.unbounded(3), n_rows=500, rho=0.3),
+}  # fmt: skip
+MEANS: Mapping[str, Callable[[], Any]] = {
+    "bounds": lambda: dpm.forecast_mean(PEOPLE, n_rows=3_000, rho=0.2, standard_deviation={"age": 3.0}),
+    "unit ball": lambda: dpm.forecast_mean(dpm.Schema.unit_ball(3), n_rows=3_000, epsilon=0.7, neighbors="replace_one"),
+    "unbounded": lambda: dpm.forecast_mean(
+        dpm.Schema.unbounded(2), n_rows=8_000, epsilon=1.0, delta=1e-7, radius=9.0, scale=2.0
+    ),
+}
+COUNTS: Mapping[str, Callable[[], Any]] = {
+    "pure": lambda: dpm.forecast_counts(
+        PEOPLE, by=[["region", "smoker"], ["region"]], split=[3, 1], n_rows=700, epsilon=1.0
+    ),
+    "rho": lambda: dpm.forecast_counts(
+        PEOPLE, by="smoker", rho=0.1, privacy_unit=dpm.PrivacyUnit("person", 3)
+    ),
+}  # fmt: skip
+
+
+def numbers_in(text: str) -> str:
+    return " ".join(re.findall(r"-?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?%?|∞|noise|~|–", text))
+
+
+def whole_forecast(name: str) -> Any:
+    with mock.patch.dict(dpm.forecast.__globals__, MECHANISMS={each: MECHANISMS[each] for each in KNOWN}):
+        made = FORECASTS[name]()
+    rows = [
+        [
+            row.mechanism,
+            row.second_moment_shown,
+            row.mean_shown,
+            row.correlation_shown,
+            row.arithmetic,
+            row.short_refusal,
+        ]
+        + [row.assumed, row.mean_assumed, row.guaranteed_error, row.typical_noise, row.typical_is_noise, row.clipped]
+        + [None if row.assumed else row.second_moment_error, None if row.mean_assumed else row.mean_error]
+        for row in made.rows
+    ]
+    chosen, costs = made.setting, (made.derived_cost, made.robust_cost)
+    return {
+        "rows": rows,
+        "costs": [cost and [*cost.names, cost.mechanism, cost.second_moment, cost.mean, cost.robust] for cost in costs],
+        "best": [made.best, made.asked_of, [row.mechanism for row in made.known], made.mechanism, made.units],
+        "setting": chosen and [chosen.mechanism.name, chosen.n_rows, *(rival.name for rival in chosen.rivals)],
+        "unit": [made.rows_text, chosen is not None and chosen.privacy_unit == made.privacy_unit],
+        "changes": [[change.kind, change.before, change.after] for change in made.changes],
+        "worst": made.worst and [made.worst.mean, made.worst.typical_correlation()],
+        "assumption": made.assumption.spectrum,
+        "without": made.without_units.code,
+        "printed": [numbers_in(line) for line in made.text().split("\n")],
+    }  # fmt: skip
+
+
+def means_forecast(name: str) -> Any:
+    made = MEANS[name]()
+    rows = [[row.mechanism, row.error, row.feature_errors, row.assumes_rows, row.arithmetic] for row in made.rows]
+    shown = [" ".join(line) for line in (*made.table(), *made.feature_table())]
+    facts = [
+        len(made),
+        made.n_rows,
+        len(made.refusals()),
+        bool(made.assumption_text),
+        len(made.assumption_text.split(".")),
+    ]
+    return [rows, made.standard_deviations, shown, facts]
+
+
+def counts_forecast(name: str) -> Any:
+    made = COUNTS[name]()
+    numbers = [[*column.values] for column in made._columns() if not column.label]
+    return [
+        made.cells,
+        made.standard_errors,
+        made.half_widths,
+        numbers,
+        numbers_in(str(made)),
+        made.relation,
+        made.n_rows,
+    ]
+
+
 BALLS = [name for name in SETTINGS if "ball" in name and name != "unit ball"]
-QUESTIONS: Mapping[str, tuple[Callable[[ReleasePlan], Any], Sequence[str]]] = {
+QUESTIONS: Mapping[str, tuple[Callable[[Any], Any], Sequence[str]]] = {
     "table": (table, tuple(SETTINGS)),
     "runs": (runs, tuple(SETTINGS)),
     "noise": (noise, tuple(SETTINGS)),
@@ -252,7 +349,15 @@ QUESTIONS: Mapping[str, tuple[Callable[[ReleasePlan], Any], Sequence[str]]] = {
     "budgets needed": (budgets, ("unit ball",)),
     "ways": (ways, ("people, delta",)),
     "other sizes": (other_sizes, BALLS),
+    "forecast": (whole_forecast, tuple(FORECASTS)),
+    "forecast of means": (means_forecast, tuple(MEANS)),
+    "forecast of counts": (counts_forecast, tuple(COUNTS)),
 }
+
+
+def answered(question: str, name: str) -> Any:
+    ask, _ = QUESTIONS[question]
+    return plain(ask(setting(name) if name in SETTINGS and "forecast" not in question else name))
 
 
 # What is compared -------------------------------------------------------------------------------------------------------------
@@ -312,7 +417,7 @@ def kept() -> dict[str, Any]:
     ("question", "name"), [(question, name) for question, (_, names) in QUESTIONS.items() for name in names]
 )
 def test_answers_are_those_kept(question: str, name: str) -> None:
-    same(plain(QUESTIONS[question][0](setting(name))), kept()[f"{question}: {name}"], "")
+    same(answered(question, name), kept()[f"{question}: {name}"], "")
 
 
 def test_nothing_else_is_kept() -> None:
@@ -321,9 +426,7 @@ def test_nothing_else_is_kept() -> None:
 
 def main() -> None:
     answers = {
-        f"{question}: {name}": plain(ask(setting(name)))
-        for question, (ask, names) in QUESTIONS.items()
-        for name in names
+        f"{question}: {name}": answered(question, name) for question, (_, names) in QUESTIONS.items() for name in names
     }
     lines = [f"{json.dumps(name)}: {json.dumps(answer, ensure_ascii=False)}" for name, answer in answers.items()]
     FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")

@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 
 import dpmoments as dpm
 from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE, NOT_CLEAR_ROWS
-from dpmoments.plots import canvas, components, intervals, matrices, steps
+from dpmoments.plots import accessor, canvas, components, intervals, matrices, steps
 from dpmoments.plots.accessor import MeanPlots, ReleasePlots
 from dpmoments.plots.canvas import StandIns, captioned, entitle, fonts_of_reader, label, room_for_labels, sized
 from dpmoments.plots.intervals import _draw_intervals, _IntervalLine, _limits, _privacy_part, _times
@@ -725,3 +725,163 @@ def test_covariances_of_unknown_noise_are_linear_to_a_ten_thousandth_of_the_larg
     assert ax.images[0].norm.linthresh == pytest.approx(1e-4 * largest, rel=1e-6)
     assert ax.get_title(loc="left").replace("\n", " ") == "covariances: noise unknown"
     assert hatched_cells(ax, "noise decides") == {(i, j) for i in range(len(shown)) for j in range(len(shown))}
+
+
+# --- what is handed on, and odd axes --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("method", "given", "expected"),
+    [
+        ("correlation", (), {"level": 0.95, "sort": "schema", "triangle": False, "columns": None}),
+        ("covariance", (), {"level": 0.95, "columns": None}),
+        ("spectrum", (), {"scaling": "bounds", "columns": None}),
+        ("components", (), {"scaling": "bounds", "n_features": 25, "n_components": None, "columns": None}),
+        ("coefficients", ("a",), {"n_coefficients": 25, "method": "ols", "per": "deviation", "sort": "fit", "features": None}),
+        ("groups", ("g", "a"), {"level": 0.95, "sort": "schema", "by": "g", "of": "a"}),
+    ],
+)  # fmt: skip
+def test_defaults_and_options_are_handed_on(
+    method: str, given: tuple[str, ...], expected: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release: Any = SimpleNamespace(schema=dpm.Schema(dpm.Numeric("a", 0, 1)))
+    called = getattr(accessor, f"plot_{method}")
+    seen: list[dict[str, Any]] = []
+
+    def plotted(*arguments: Any, **options: Any) -> Axes:
+        bound = inspect.signature(called).bind(*arguments, **options)
+        seen.append(bound.arguments)
+        ax = bound.arguments["ax"] or axes()
+        entitle(ax, "title", "meaning", grow=False)
+        return ax  # type: ignore[no-any-return]
+
+    monkeypatch.setattr(accessor, f"plot_{method}", plotted)
+    made = getattr(ReleasePlots(release), method)(*given)
+    assert caption_of(made) == "meaning"
+    assert seen[0].items() >= expected.items()
+    assert (seen[0]["release"], seen[0]["ax"]) == (release, None)
+    own, other = axes(), {"level": 0.8, "scaling": "units", "n_features": 3, "n_coefficients": 2, "triangle": True}
+    asked = {name: value for name, value in other.items() if name in expected}
+    assert getattr(ReleasePlots(release), method)(*given, **asked, ax=own, caption=False) is own
+    assert caption_of(own) == ""
+    assert seen[1].items() >= (expected | asked).items()
+    assert seen[1]["ax"] is own
+    sized_by_caller = getattr(ReleasePlots(release), method)(*given, figsize=(3.0, 2.0))
+    assert sized_by_caller.get_figure(root=True).get_size_inches().tolist() == [3.0, 2.0]
+    plt.close("all")
+    with refused("figure-and-axes"):
+        getattr(ReleasePlots(release), method)(*given, ax=own, figsize=(3.0, 2.0))
+
+
+def test_pictures_are_drawn_in_a_part_of_a_figure() -> None:
+    left, right = Figure(figsize=(9.0, 4.0)).subfigures(1, 2)
+    ax = left.subplots()
+    cells = draw_matrix(
+        ax, np.eye(3), Normalize(-1.0, 1.0), rows=NAMES, columns=NAMES, is_noise=np.zeros((3, 3), dtype=bool)
+    )
+    with_color_bar(ax, cells, "words", noise=0.5)
+    entitle(ax, "a title", "a meaning", grow=False)
+    assert (ax.get_title(loc="left"), caption_of(ax)) == ("a title", "a meaning")
+    other = right.subplots()
+    other.plot([0.0, 1.0], [0.0, 1.0], label="a line")
+    canvas.legend_below(other)
+    assert [text.get_text() for text in other.get_legend().get_texts()] == ["a line"]
+
+
+def spectrum_of(variance: list[float], edge: list[float], hidden: list[bool], **facts: Any) -> Axes:
+    values = np.array(variance)
+    given = {
+        "explained_variance": values,
+        "noise_edge": np.array(edge),
+        "is_noise": np.array(hidden),
+        "conf_int": lambda: np.stack([values / 2.0, 1.5 * values], axis=1),
+        "noise": release_of("moments").noise,
+        "scaling": "bounds",
+        "centered": True,
+        "warning": "",
+    }
+    return components.draw_spectrum(SimpleNamespace(**given | facts), axes())  # type: ignore[arg-type]
+
+
+def test_floors_and_variances_below_the_axis_lie_on_its_edge() -> None:
+    ax = spectrum_of([5.0, 1.0, 1e-9, 0.0], [0.1, 1e-20, 0.0, 0.5], [False, False, True, True])
+    least = 5e-12
+    (floor,) = ax.patches
+    np.testing.assert_allclose(floor.get_data().values, [0.1, least, least, 0.5])
+    assert floor.get_data().edges.tolist() == [0.5, 1.5, 2.5, 3.5, 4.5]
+    assert ax.get_ylim()[0] == pytest.approx(0.8 * least)
+    (hollow,) = [each for each in ax.lines if each.get_markerfacecolor() == "white"]
+    np.testing.assert_allclose(hollow.get_xydata(), [[3.0, 1e-9], [4.0, least]])
+    (beyond,) = [each for each in ax.lines if each.get_marker() == "v"]
+    np.testing.assert_allclose(beyond.get_xydata(), [[4.0, least]])
+    (bars,) = ax.containers
+    np.testing.assert_allclose([each[:, 1] for each in bars.lines[2][0].get_segments()], [[2.5, 7.5], [0.5, 1.5]])
+    (filled, _) = ax.collections
+    assert filled.get_paths()[0].vertices[:, 1].min() == pytest.approx(least)
+    assert filled.get_paths()[0].vertices[:, 1].max() == pytest.approx(0.5)
+    assert ax.get_ylabel() == "variance"
+    every = spectrum_of([5.0, 1.0], [9.0, 9.0], [True, True], centered=False)
+    assert not every.containers
+    assert every.get_ylabel() == "second moment about 0"
+    assert not [each for each in spectrum_of([5.0, 1.0], [0.1, 0.1], [False] * 2).lines if each.get_marker() == "v"]
+    unknown = spectrum_of([5.0, 1.0], [NAN, NAN], [False, False], noise=None)
+    (line,) = unknown.lines
+    assert (line.get_marker(), line.get_ydata().tolist()) == ("D", [5.0, 1.0])
+    assert not unknown.patches
+
+
+def coefficients_of(**facts: Any) -> Axes:
+    """Of a fit made here, with intervals that have no end on one side, or none."""
+    given = {
+        "features": ("a", "b", "c", "d"), "with_intercept": True, "target": "y", "method": "least squares", "level": 0.9,
+        "verdict": ("", "positive", NOT_CLEAR_NOISE, NOT_CLEAR_ROWS, "positive"), "warning": "", "help": "", "is_noise": False,
+        "coefficients": np.array([2.0, 3.0, -1.0, 4.0]), "equations": object(), "r_squared_text": "R² = 0.5",
+        "lower": np.array([1.0, -INF, -2.0, 3.0]), "upper": np.array([3.0, 4.0, INF, 5.0]),
+        "privacy_errors": np.array([0.3, 1.0, 1.0, 0.1]), "standard_errors": np.array([0.5, 1.0, 1.0, 0.5]),
+        "p_values": np.array([0.02, NAN, 0.5, 0.01]),
+    }  # fmt: skip
+    options = {name: facts.pop(name) for name in ("sort", "n_coefficients", "deviations") if name in facts}
+    return intervals.draw_coefficients(SimpleNamespace(**given | facts), ax=axes(), **options)  # type: ignore[arg-type]
+
+
+def dots(ax: Axes) -> list[tuple[str, float]]:
+    names = [text.get_text() for text in ax.get_yticklabels()]
+    return [
+        (names[int(each.get_ydata()[0])], float(each.get_xdata()[0])) for each in ax.lines if each.get_marker() == "o"
+    ]
+
+
+def test_a_coefficient_without_both_ends_has_no_dot() -> None:
+    assert dots(coefficients_of()) == [("a", 2.0), ("d", 4.0)]
+    assert dots(coefficients_of(sort="p")) == [("d", 4.0), ("a", 2.0)]
+    assert dots(coefficients_of(sort="size")) == [("d", 4.0), ("a", 2.0)]
+    deviations = np.array([3.0, 1.0, 1.0, 1.0])
+    assert dots(coefficients_of(sort="size", deviations=deviations)) == [("a", 6.0), ("d", 4.0)]
+    assert dots(coefficients_of(deviations=np.array([NAN, 1.0, 1.0, 0.5]))) == [("d", 2.0)]
+    one = coefficients_of(n_coefficients=1)
+    assert dots(one) == [("d", 4.0)]
+    assert "the 1 clearest of 4 coefficients; 90% intervals" in caption_of(one)
+    named = [text.get_text() for text in coefficients_of(sort="p").get_yticklabels()]
+    assert named == ["d", "a", "c", "b"]
+    without = coefficients_of(with_intercept=False, verdict=("positive",) * 4)
+    assert dots(without) == [("a", 2.0), ("d", 4.0)]
+    assert not [text for text in without.texts if text.get_text() == "noise"]
+    words = {text.get_text() for text in coefficients_of().texts}
+    assert {"noise", "few rows"} <= words
+    unknown = coefficients_of(equations=None)
+    assert dots(unknown) == [("a", 2.0), ("b", 3.0), ("c", -1.0), ("d", 4.0)]
+    shrunk = coefficients_of(method="ridge", sort="size")
+    assert dots(shrunk) == [("d", 4.0), ("b", 3.0), ("a", 2.0), ("c", -1.0)]
+    assert "no intervals" in caption_of(shrunk)
+    assert dots(coefficients_of(method="lasso", n_coefficients=2)) == [("b", 3.0), ("d", 4.0)]
+    tied = coefficients_of(method="lasso", n_coefficients=2, coefficients=np.array([1.0, -1.0, 1.0, -1.0]))
+    assert dots(tied) == [("a", 1.0), ("b", -1.0)]
+    whole = coefficients_of(is_noise=True, help="what helps")
+    assert whole.get_title(loc="left").endswith("whole fit not clear")
+    assert "what helps" in caption_of(whole)
+    assert "what helps" not in caption_of(coefficients_of(help="what helps"))
+
+
+def test_a_flat_ellipse_is_a_line() -> None:
+    edge = steps._outline(np.diag([4.0, -1e-18]))
+    np.testing.assert_allclose(np.abs(edge).max(axis=0), [2.0, 0.0])
