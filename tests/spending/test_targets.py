@@ -29,7 +29,7 @@ from dpmoments.noise import insecure_generator
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.releases.moment_release import MomentRelease
 from dpmoments.repair.repair import Repair
-from dpmoments.spending.targets import STEPS, WithTargets
+from dpmoments.spending.targets import STEPS, WithTargets, signal_in
 from support.said import codes, refused, warned
 
 RNG = np.random.default_rng(7)
@@ -185,6 +185,47 @@ def test_steps_that_show_only_noise_leave_the_fit_of_the_release_and_say_so() ->
     assert len(said[0.5]) >= 2
     assert all("show nothing but noise" in " ".join(text.split()) for text in said[0.0])
     assert all("was taken back as noise" in " ".join(text.split()) for text in said[0.5])
+
+
+def test_noise_is_taken_back_most_where_little_can_be_missing() -> None:
+    """The law: signals of variance s·p in the coordinates, noise of variance 4 in each."""
+    rng, noise, lacking = np.random.default_rng(0), 4.0, np.array([40.0] * 3 + [0.5] * 17)
+    signals = rng.normal(0.0, np.sqrt(lacking), (500, 20))
+    changes = signals + rng.normal(0.0, np.sqrt(noise), signals.shape)
+
+    def error(profile: np.ndarray) -> float:
+        left = np.array([signal_in(change, noise, profile) for change in changes])
+        return float(np.mean(np.sum((left - signals) ** 2, axis=1)))
+
+    least = float(np.sum(lacking * noise / (lacking + noise)))  # the posterior variances
+    assert least < error(7.0 * lacking) < 1.3 * least
+    assert error(np.ones(20)) > 2.0 * least  # one share for all
+    assert error(1.0 / lacking) > 2.0 * least
+    of_noise = np.array([signal_in(change, noise, lacking) for change in rng.normal(0.0, 2.0, (500, 20))])
+    assert np.mean(np.sum(of_noise**2, axis=1)) < 0.15 * 20 * noise
+    assert 0.3 < np.mean(~of_noise.any(axis=1)) < 0.9
+    np.testing.assert_allclose(signal_in(1e6 * changes[0], noise, lacking), 1e6 * changes[0], rtol=1e-6)
+    assert not signal_in(np.zeros(20), noise, lacking).any()
+
+
+def test_refined_coefficients_start_at_those_of_all_levels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rare ones too. If nothing is kept of what the steps changed, they are those of ridge."""
+    rng = np.random.default_rng(2)
+    kind = rng.choice(["a", "b", "c", "rare"], 3_000, p=[0.6, 0.3, 0.0985, 0.0015])
+    frame = pd.DataFrame({"kind": kind, "x": rng.uniform(0, 1, 3_000), "y": rng.uniform(0, 1, 3_000)})
+    kinds = dpm.Categorical("kind", ["a", "b", "c", "rare"])
+    schema = dpm.Schema(kinds, dpm.Numeric("x", 0, 1), dpm.Numeric("y", 0, 1))
+    for keeps in (True, False):
+        if not keeps:
+            monkeypatch.setattr("dpmoments.spending.targets.signal_in", lambda change, *_: 0.0 * change)
+        release = dpm.release(frame, schema, rho=0.02, targets=["y"], insecure_seed=0)
+        fit, moments = release.ridge("y"), replace(release, diagnostics={}).ridge("y")
+        assert moments.too_few == ("kind=rare",)
+        assert fit.refined
+        assert fit.too_few == ()
+        assert fit.features == moments.features
+        assert "ridge has refined" in release.ols("y").remarks[-1]
+        assert np.allclose(fit.coefficients, moments.coefficients, rtol=1e-9) is not keeps
 
 
 def test_where_columns_have_long_tails_intervals_are_those_of_the_moments() -> None:

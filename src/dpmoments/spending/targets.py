@@ -56,11 +56,10 @@ _RIDGE = 0.6
 """Added to the variances of the regressors, in σ√k, σ the noise of a covariance."""
 _LEAST_RESIDUAL = 0.02
 """Least residual variance that a release is believed to show, as a share of the target's."""
-_SHRINKAGE = 2.0
-"""Share of what the steps changed that is taken back.
-
-Times k − 2 variances of noise, over its squared length.
-"""
+_BEST_KNOWN = 8.0
+"""Variance of regressors, in σ√k, around which steps add most to the release's coefficients."""
+_SCALES = np.append(0.0, np.geomspace(1e-3, 1e12, 140))
+"""Candidates for the largest variance of a signal, in variances of the steps' noise."""
 _MAX_BITS = 20
 
 
@@ -236,9 +235,9 @@ class TargetsPlan(Plan):
             variance = (1.0 - new) ** 2 * variance + (new * LONGEST * clip * scale) ** 2
             weights = average + answer[: k + 1] / n_rows
         change = weights[1:] - start.coefficients[1:]
-        taken = _SHRINKAGE * max(k - 2, 1) * variance / n_rows**2 / max(float(change @ change), 1e-300)
-        kept = max(0.0, 1.0 - taken)
-        weights = np.append(weights[0], start.coefficients[1:] + kept * change)
+        signal = signal_in(change, variance / n_rows**2, start.lacking)
+        kept = float(np.linalg.norm(signal) / max(float(np.linalg.norm(change)), 1e-300))
+        weights = np.append(weights[0], start.coefficients[1:] + signal)
         return RefinedRegression(
             target=target,
             features=tuple(release.feature_names[index] for index in start.features),
@@ -252,6 +251,15 @@ class TargetsPlan(Plan):
         )
 
 
+def signal_in(change: FloatArray, noise: float, lacking: FloatArray) -> FloatArray:
+    """Return what the steps changed less its noise, of this variance in each coordinate."""
+    # What the first line lacks has these variances times a factor: that of least unbiased estimate of risk (Stein 1981).
+    variances = _SCALES[:, None] * lacking / max(float(lacking.max()), 1e-300)
+    shares = variances / (variances + 1.0)
+    risks = ((1.0 - shares) ** 2 * change**2 + 2.0 * noise * shares).sum(axis=1)
+    return np.asarray(shares[int(risks.argmin())] * change)
+
+
 @dataclass(frozen=True, eq=False)
 class _Start:
     """Features, preconditioner, first coefficients and clip, from the released moments."""
@@ -262,6 +270,7 @@ class _Start:
     whitening: FloatArray
     coefficients: FloatArray
     clip: float
+    lacking: FloatArray  # (k,): variances of what the coefficients lack, up to a factor
 
     @classmethod
     def of(cls, release: MomentRelease, target: str, rho: float) -> _Start:
@@ -278,7 +287,8 @@ class _Start:
         block = root.T @ covariance[np.ix_(features, features)] @ root
         values, vectors = np.linalg.eigh(block)
         values = np.maximum(values, 0.0)
-        factors = np.maximum(values + _RIDGE * noise * math.sqrt(k), 1e-30) ** -0.5
+        raised = np.maximum(values + _RIDGE * noise * math.sqrt(k), 1e-30)
+        factors = raised**-0.5
         cross, variance = root.T @ covariance[features, y], max(float(covariance[y, y]), 1e-30)
         slopes = np.linalg.solve(root, first.slopes)
         fitted = 2.0 * slopes @ cross - slopes @ block @ slopes
@@ -292,6 +302,7 @@ class _Start:
             whitening=(root @ (vectors * factors)).T,
             coefficients=np.append(0.0, (vectors.T @ slopes) / factors),
             clip=clip_of_products(signal_of_steps(n_rows, size, rho), residual, size),
+            lacking=raised / (values**2 + max(_BEST_KNOWN * noise * math.sqrt(k), 1e-30) ** 2),
         )
 
 
