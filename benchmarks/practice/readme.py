@@ -139,7 +139,7 @@ def refined() -> str:
         raise ValueError("refined-regression.md does not count the cells of the judge tables")
     good, cells, kept = counts.groups()
     return (
-        'With a δ, a release can also be made for one target: `targets=["income"]` spends a quarter of ρ on it. '
+        'With a δ, a release can also be made for one target: `targets=["income"]` spends a share of the budget on it. '
         f"Its excess risk was then at most 1.1 times the least of a plain release, gradient descent and AdaSSP in {good} of "
         f"{cells} settings, and correlations lost at most 15 % in {kept} "
         "([measured](docs/evidence/derivations/refined-regression.md#measured))."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +24,22 @@ from dpmoments.analysis.refined_regression import (
 )
 from dpmoments.audit.replay import replay_everywhere, replay_on_any_table
 from dpmoments.audit.verification import checks
+from dpmoments.ledger.accounts import losses_of
 from dpmoments.mechanisms.registry import make_mechanism
+from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.mechanisms.share_for_targets import RELEASE_SHARE
 from dpmoments.noise import insecure_generator
+from dpmoments.privacy.accounting import PURE_SHARE, Loss, LossUnit, allowance
 from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.filter import PartFilter, PrivacyFilter, PrivacyFilterError
+from dpmoments.privacy.laws import DiscreteLaplace, GaussianDraw
+from dpmoments.privacy.receipt import Receipt
+from dpmoments.privacy.sensitivity import count_l1, row_sum_l2
+from dpmoments.privacy.unit import Neighbors
 from dpmoments.releases.moment_release import MomentRelease
 from dpmoments.repair.repair import Repair
-from dpmoments.spending.targets import STEPS, WithTargets, signal_in
+from dpmoments.rows.rows import Rows
+from dpmoments.spending.targets import STEPS, TargetsPlan, WithTargets, signal_in
 from support.said import codes, refused, warned
 
 RNG = np.random.default_rng(7)
@@ -61,7 +71,7 @@ RELEASE = released()
 
 
 def test_the_receipt_holds_every_step_and_the_whole_budget() -> None:
-    for release in (RELEASE, released(rho=None, epsilon=1.0, delta=1e-6)):
+    for release in (RELEASE, released(rho=None, epsilon=1.0, delta=1e-6, mechanism="gaussian")):
         steps = [draw for draw in release.receipt.draws if draw.what.code == "residual-products"]
         assert len(steps) == STEPS
         assert release.receipt.exhausts
@@ -339,7 +349,8 @@ def test_a_forecast_has_the_noise_of_the_moments_that_the_release_will_have(opti
     np.testing.assert_allclose(table.noise_of("gaussian").release.noise.cell_variances(), expected, rtol=1e-6)
     without = dpm.forecast(SCHEMA, n_rows=N, **options).noise_of("gaussian").release.noise.cell_variances()
     np.testing.assert_allclose(RELEASE_SHARE * expected, without, rtol=1e-6)
-    assert "25% of ρ refines coefficients of income" in table.text()
+    named = dpm.forecast(SCHEMA, n_rows=N, targets=["income"], mechanism="gaussian", **options)
+    assert "25% of ρ refines coefficients of income" in named.text()
     assert table["laplace"].short_refusal == "targets need Gaussian noise"
     assert table.to_dict()["targets"] == ["income"]
 
@@ -398,7 +409,10 @@ def test_a_table_of_one_column_is_refused_before_it_is_read() -> None:
         dpm.release(FRAME, dpm.Schema(dpm.Numeric("income", 0, 200)), rho=1.0, targets=["income"], insecure_seed=0)
 
 
-@pytest.mark.parametrize("budget", [{"epsilon": 1.0, "delta": 1e-6}, {"rho": 0.05, "neighbors": "replace_one"}])
+@pytest.mark.parametrize(
+    "budget",
+    [{"epsilon": 1.0, "delta": 1e-6, "mechanism": "gaussian"}, {"rho": 0.05, "neighbors": "replace_one"}],
+)
 def test_a_forecast_has_the_noise_of_refined_coefficients(
     budget: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -492,3 +506,157 @@ def test_two_targets_share_what_is_left() -> None:
 def test_an_entry_is_what_was_written() -> None:
     (entry,) = RELEASE.diagnostics[TARGETS]
     assert RefinedRegression.from_dict(entry).to_dict() == entry
+
+
+# Pure moments, and Gaussian steps with what they leave ---------------------------------------------------------------------
+
+NUMBERS = [f"x{index}" for index in range(5)]
+SCHEMA_OF_NUMBERS = dpm.Schema(*(dpm.Numeric(name, 0, 1) for name in NUMBERS), dpm.Numeric("y", 0, 2))
+ADD_REMOVE, MIXED = Neighbors.ADD_REMOVE, LossUnit.PURE_AND_GAUSSIAN
+MIXED_BUDGET = {"epsilon": 1.0, "delta": 1e-6}
+
+
+def numbers(n: int = 3_000) -> pa.Table:
+    rng = np.random.default_rng(11)
+    x = rng.uniform(0.0, 1.0, (n, len(NUMBERS)))
+    columns = dict(zip(NUMBERS, x.T, strict=True))
+    return pa.table(columns | {"y": np.clip(0.8 * x[:, 0] + 0.6 * x[:, 1] + rng.normal(0.2, 0.02, n), 0.0, 2.0)})
+
+
+@cache
+def mixed(**options: Any) -> MomentRelease:
+    """A release whose default moments are pure, with a target that pays beside them."""
+    return dpm.release(numbers(), SCHEMA_OF_NUMBERS, targets=["y"], insecure_seed=0, **MIXED_BUDGET, **options)
+
+
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
+def test_where_the_default_moments_are_pure_they_stay_so_beside_targets(neighbors: str) -> None:
+    plain = dpm.release(numbers(), SCHEMA_OF_NUMBERS, insecure_seed=0, neighbors=neighbors, **MIXED_BUDGET)
+    assert plain.receipt.unit is LossUnit.EPSILON
+    release = mixed(neighbors=neighbors)
+    assert release.receipt.unit is MIXED
+    assert release.privacy.budget == PrivacyBudget.approximate(1.0, 1e-6)
+    assert release.receipt.exhausts
+    *moments, steps = release.receipt.draws[:-STEPS], release.receipt.draws[-STEPS:]
+    assert {draw.what.code for draw in steps} == {"residual-products"}
+    assert all(draw.loss.rho == 0 for draws in moments for draw in draws)
+    assert all(draw.loss.amount == 0 for draw in steps)
+    assert release.ridge("y").refined
+    assert [check for check in checks(release) if check.passed is not True] == []
+
+
+def test_correlations_lose_no_more_than_the_share_of_epsilon() -> None:
+    """The noise of pure moments falls with ε; of Gaussian ones it would be a multiple."""
+    plain = dpm.release(
+        numbers(), SCHEMA_OF_NUMBERS, mechanism="adaptive-ball", insecure_seed=0, epsilon=float(PURE_SHARE)
+    )
+    pure = mixed()
+    np.testing.assert_array_equal(pure.noisy_gram, plain.noisy_gram)
+    gaussian = WithTargets.of(make_mechanism("adaptive-ball"), SCHEMA_OF_NUMBERS, ["y"], Repair.AUTO)
+    shape, budget = MomentShape.of(SCHEMA_OF_NUMBERS, mean=True), PrivacyBudget.approximate(1.0, 1e-6)
+    errors = [
+        replace(gaussian, pure=share).plan(shape, budget, "add_remove").guaranteed_error for share in (True, False)
+    ]
+    assert errors[0] < 0.9 * errors[1]
+
+
+def test_the_file_holds_both_parts(tmp_path: Path) -> None:
+    release = mixed()
+    release.save(tmp_path / "mixed.json")
+    loaded = dpm.load(tmp_path / "mixed.json")
+    assert isinstance(loaded, MomentRelease)
+    assert loaded.receipt == release.receipt
+    assert str(loaded.ridge("y")) == str(release.ridge("y"))
+    assert [check for check in checks(loaded) if check.passed is not True] == []
+
+
+@pytest.mark.parametrize("place", [0, -1])
+def test_a_draw_of_the_wrong_kind_is_that_of_no_run(place: int) -> None:
+    """A Gaussian draw among those for the moments, or a pure one in a step: the sums alone would not show it."""
+    release = mixed()
+    plan = WithTargets.of(make_mechanism("adaptive-ball"), SCHEMA_OF_NUMBERS, ["y"], Repair.AUTO, pure=True).plan(
+        MomentShape.of(SCHEMA_OF_NUMBERS, mean=True), release.privacy.budget, ADD_REMOVE
+    )
+    assert plan.model_entries(release.diagnostics, release.receipt) is not None
+    law: Any = DiscreteLaplace(1e12) if place else GaussianDraw(1e9)
+    sensitivity = count_l1(ADD_REMOVE) if place else row_sum_l2(ADD_REMOVE)
+    draws = [replace(draw, loss=Loss.none(MIXED)) for draw in release.receipt.draws]
+    draws[place] = replace(draws[place], law=law, sensitivity=sensitivity, loss=law.loss(sensitivity, MIXED))
+    with refused("steps-of-other-targets"):
+        plan.model_entries(release.diagnostics, replace(release.receipt, draws=tuple(draws)))
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "neighbors"), [("matrix-laplace", "add_remove"), ("adaptive-ball", "replace_one")]
+)
+def test_replay_of_pure_moments_and_steps_finds_nothing(mechanism: str, neighbors: str) -> None:
+    plan = WithTargets.of(make_mechanism(mechanism), dpm.Schema.unit_ball(3), ["x1"], Repair.AUTO, pure=True)
+    budget = PrivacyBudget.approximate(1.0, 1e-6)
+    assert replay_everywhere(plan, budget, neighbors, insecure_generator(0), every=20) == ()
+    assert replay_on_any_table(plan, budget, neighbors, insecure_generator(0), sizes=(40,)) == ()
+
+
+def mixed_plan() -> TargetsPlan:
+    plan = WithTargets.of(make_mechanism("matrix-laplace"), dpm.Schema.unit_ball(3), ["x1"], Repair.AUTO, pure=True)
+    return plan.plan(
+        MomentShape.of(dpm.Schema.unit_ball(3), mean=True), PrivacyBudget.approximate(1.0, 1e-6), "add_remove"
+    )
+
+
+def run(plan: TargetsPlan) -> Receipt:
+    rows = Rows.of(RNG.uniform(-0.5, 0.5, (60, 3)), dpm.Schema.unit_ball(3), mean=True)
+    privacy_filter = PrivacyFilter.open(plan, insecure_seed=0)
+    plan.run(rows, privacy_filter)
+    return privacy_filter.close()
+
+
+def moments_with_all_of_epsilon(patch: pytest.MonkeyPatch, plan: TargetsPlan) -> TargetsPlan:
+    del patch
+    return replace(plan, moments=plan.targets.inner.plan(plan.shape, PrivacyBudget.pure(1.0), plan.neighbors))
+
+
+def steps_with_all_of_rho(patch: pytest.MonkeyPatch, plan: TargetsPlan) -> TargetsPlan:
+    rho = allowance(plan.cost, LossUnit.GAUSSIAN_RHO)
+    patch.setattr(PartFilter, "left", property(lambda self: rho if self.unit is rho.unit else self._share))
+    return plan
+
+
+@pytest.mark.parametrize("fault", [moments_with_all_of_epsilon, steps_with_all_of_rho])
+def test_a_plan_that_overspends_either_part_is_refused(fault: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run(mixed_plan()).exhausts
+    with refused("draw-over-budget", PrivacyFilterError):
+        run(fault(monkeypatch, mixed_plan()))
+
+
+def test_units_of_several_rows_pay_for_both_parts() -> None:
+    frame = numbers().append_column("person", pa.array(np.arange(3_000) // 2))
+    unit = dpm.PrivacyUnit("person", max_rows=2)
+    release = dpm.release(frame, SCHEMA_OF_NUMBERS, targets=["y"], privacy_unit=unit, insecure_seed=0, **MIXED_BUDGET)
+    assert release.receipt.unit is MIXED
+    assert release.receipt.exhausts
+    whole = allowance(PrivacyBudget.approximate(1.0, 1e-6), MIXED)
+    assert float(release.receipt.total.amount) == pytest.approx(float(whole.amount) / 2)
+    assert float(release.receipt.total.rho) == pytest.approx(float(whole.rho) / 4)
+    assert [check for check in checks(release) if check.passed is not True] == []
+
+
+def test_a_ledger_charges_both_parts(tmp_path: Path) -> None:
+    ledger = dpm.Ledger(tmp_path / "budget.db")
+    ledger.grant("people", epsilon=2.0, delta=1e-5, composition="zcdp")
+    release = dpm.release(
+        numbers(300), SCHEMA_OF_NUMBERS, targets=["y"], ledger=ledger, dataset="people", **MIXED_BUDGET
+    )
+    assert release.receipt.unit is MIXED
+    (reserved,) = [entry for entry in ledger.history("people") if entry.action == "reserve"]
+    assert reserved.content["loss_unit"] == "pure-and-gaussian"
+    expected = losses_of(release.privacy.budget, release.receipt.unit, ADD_REMOVE, ADD_REMOVE)
+    assert reserved.content["losses"] == expected.to_dict()
+    assert [check for check in ledger.verify() if not check.passed] == []
+
+
+def test_a_forecast_says_what_pure_moments_keep() -> None:
+    table = dpm.forecast(SCHEMA_OF_NUMBERS, n_rows=3_000, targets=["y"], **MIXED_BUDGET)
+    assert [one.pays for one in table.targets] == [True]
+    assert "12.5% of ε refines coefficients of y" in table.text()
+    plain = dpm.forecast(SCHEMA_OF_NUMBERS, n_rows=3_000, epsilon=float(PURE_SHARE))
+    assert table["auto"].second_moment_error == plain["auto"].second_moment_error

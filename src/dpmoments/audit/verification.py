@@ -21,7 +21,7 @@ from dpmoments.mechanisms.level_coordinates import LevelCoordinates
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS, make_mean_mechanism, make_mechanism
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.noise.terms import NoiseLaw
-from dpmoments.privacy.accounting import budget_for_rows
+from dpmoments.privacy.accounting import LossUnit, budget_for_rows
 from dpmoments.privacy.laws import WishartSampling
 from dpmoments.privacy.receipt import Receipt
 from dpmoments.releases.counts_release import CountsRelease, rules_of_counts
@@ -318,7 +318,8 @@ def _noise_as_calibrated(release: MomentRelease) -> Check:
 
     def make(name: str, **options: Any) -> Mechanism:
         inner = make_mechanism(name, **options)
-        return WithTargets.of(inner, release.schema, targets, release.repair) if targets else inner
+        pure = release.receipt.unit is LossUnit.PURE_AND_GAUSSIAN
+        return WithTargets.of(inner, release.schema, targets, release.repair, pure=pure) if targets else inner
 
     return _calibrated(release, what, MECHANISMS, make, _shapes(release), _agrees)
 

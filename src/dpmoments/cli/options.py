@@ -125,7 +125,7 @@ _OPTIONS: dict[str, Option] = {
     "mean": Option("Release count and mean in addition to the second moment, or only the second moment."),
     "repair": Option("Post-processing of the noisy moments.", _METHOD_PANEL, default=Repair.AUTO),
     "targets": Option(
-        "Refine the regression of this feature on all others, with a quarter of ρ. May be repeated.",
+        "Refine the regression of this feature on all others, with a share of the budget. May be repeated.",
         _METHOD_PANEL,
         "FEATURE",
         list[str],

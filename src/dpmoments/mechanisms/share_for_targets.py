@@ -12,11 +12,12 @@ import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputTypeError, InputValueError
+from dpmoments.foundation.values import rounded_down
 from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Mechanism, Plan
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.messages.message import Message
 from dpmoments.messages.wording import closest
-from dpmoments.privacy.accounting import allowance
+from dpmoments.privacy.accounting import LossUnit, allowance
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import zcdp_noise_scale
 from dpmoments.privacy.sensitivity import row_sum_l2
@@ -25,7 +26,10 @@ from dpmoments.rows.kernel import LONGEST
 from dpmoments.schema.schema import Schema
 
 RELEASE_SHARE = 0.75
-"""Share of ρ for the moments; the refining steps have the rest."""
+"""Share of ρ for moments with Gaussian noise; the refining steps have the rest.
+
+Pure moments have the share of ε that ``pure-and-gaussian`` fixes.
+"""
 STEPS = 6
 _GROWTH = 1.15
 """Budget of a step over that of the step before."""
@@ -50,16 +54,31 @@ def check_targets(schema: Schema, targets: Sequence[str]) -> None:
         raise InputValueError(Message("targets-of-present-values"))
 
 
-def budget_of_moments(shape: MomentShape, budget: PrivacyBudget) -> PrivacyBudget:
-    """Return the ρ for the moments; refuse a shape or a budget that allows no steps."""
+def budget_of_moments(shape: MomentShape, budget: PrivacyBudget, loss_unit: LossUnit) -> PrivacyBudget:
+    """Return the ρ or the pure ε for the moments; refuse what allows no steps."""
+    require_steps(shape, budget)
+    whole = allowance(budget, loss_unit)
+    if loss_unit is LossUnit.PURE_AND_GAUSSIAN:
+        return PrivacyBudget.pure(rounded_down(whole.amount))
+    return whole.as_budget.split(RELEASE_SHARE, 1.0 - RELEASE_SHARE)[0]
+
+
+def rho_of_steps(budget: PrivacyBudget, loss_unit: LossUnit) -> float:
+    """Return the ρ of all steps of all targets."""
+    whole = allowance(budget, loss_unit)
+    if loss_unit is LossUnit.PURE_AND_GAUSSIAN:
+        return rounded_down(whole.rho)
+    return float(whole.as_budget.rho * (1.0 - RELEASE_SHARE))
+
+
+def require_steps(shape: MomentShape, budget: PrivacyBudget) -> None:
+    """Raise ValueError for a shape or a budget that allows no steps."""
     if budget.kind is BudgetKind.PURE:
         raise InputValueError(Message("targets-need-delta", budget=budget))
     if not shape.mean:
         raise InputValueError(Message("targets-need-mean"))
     if shape.row_norm is None:
         raise InputValueError(Message("mechanism-needs-row-bound", mechanism="targets"))
-    drawable = allowance(budget, GAUSSIAN_LOSS_UNITS[budget.kind]).as_budget
-    return drawable.split(RELEASE_SHARE, 1.0 - RELEASE_SHARE)[0]
 
 
 def budgets_of_steps(rho: float) -> FloatArray:
@@ -96,9 +115,11 @@ def has_gaussian_noise(mechanism: Mechanism) -> bool:
     return mechanism.loss_units[BudgetKind.APPROXIMATE] is GAUSSIAN_LOSS_UNITS[BudgetKind.APPROXIMATE]
 
 
-def plan_of_moments(mechanism: Mechanism, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> Plan:
-    """Return the plan of the moments with their share; refuse noise that is not Gaussian."""
-    plan = mechanism.plan(shape, budget_of_moments(shape, budget), neighbors)
-    if not has_gaussian_noise(plan.mechanism):
+def plan_of_moments(
+    mechanism: Mechanism, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors, loss_unit: LossUnit
+) -> Plan:
+    """Return the plan of the moments with their share; refuse noise of another kind."""
+    plan = mechanism.plan(shape, budget_of_moments(shape, budget, loss_unit), neighbors)
+    if loss_unit is not LossUnit.PURE_AND_GAUSSIAN and not has_gaussian_noise(plan.mechanism):
         raise InputValueError(Message("targets-need-gaussian-noise", mechanism=plan.mechanism.name))
     return plan

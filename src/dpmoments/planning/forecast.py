@@ -18,12 +18,12 @@ from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.checks import is_whole
 from dpmoments.foundation.errors import InputKeyError, InputValueError, out_of_range
 from dpmoments.foundation.values import is_finite_number
-from dpmoments.mechanisms.base import Mechanism, Plan
+from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Mechanism, Plan
 from dpmoments.mechanisms.counts import Counts, CountsPlan, shape_of
 from dpmoments.mechanisms.means.base import MeanMechanism, NormalRows
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS, make_mechanism, unknown_mechanism
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.mechanisms.share_for_targets import budget_of_moments, check_targets, has_gaussian_noise
+from dpmoments.mechanisms.share_for_targets import check_targets, has_gaussian_noise, require_steps
 from dpmoments.mechanisms.synthetic_spectrum import Assumption, SyntheticSpectrum
 from dpmoments.mechanisms.units import plan_before_release
 from dpmoments.messages.message import Message
@@ -31,8 +31,9 @@ from dpmoments.noise.cells import CountNoise
 from dpmoments.planning.changes import changes
 from dpmoments.planning.forecast_table import DerivedCost, Forecast, ForecastRow, short_refusal
 from dpmoments.planning.imagined_release import ForecastNoise, ReleasePlan, forecast_noise, planned, worst_run
-from dpmoments.planning.refined_targets import TargetForecast
+from dpmoments.planning.refined_targets import TargetForecast, refining
 from dpmoments.planning.typical_table import TypicalTable
+from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit, require_unit
@@ -165,16 +166,18 @@ def forecast(
     shape = MomentShape.of(schema, mean=mean, n_rows=n_rows if relation.table_size_is_public else None)
     check_targets(schema, targets)
     if targets:
-        budget_of_moments(shape, budget)
+        require_steps(shape, budget)
     assumption = Assumption.of(schema.with_indicators, mean=mean, spectrum=spectrum, decay=decay)
     typical = TypicalTable.of(schema, typical_sd=typical_sd, typical_mean=typical_mean, spectrum=spectrum, decay=decay)
     of_targets: tuple[TargetForecast, ...] = ()
+    refines: LossUnit | None = None
     if targets:
         named = make_mechanism(mechanism or "auto")
-        refining = ReleasePlan(typical, n_rows, budget, relation, named, (), privacy_unit, refines=True)
-        _ = refining.plan  # or its refusal
-        of_targets = TargetForecast.of(refining, targets)
-    refines = any(one.pays for one in of_targets)
+        with_targets = ReleasePlan(typical, n_rows, budget, relation, named, (), privacy_unit)
+        _ = replace(with_targets, refines=GAUSSIAN_LOSS_UNITS[budget.kind]).plan  # or its refusal
+        chosen_targets = refining(with_targets, targets)
+        of_targets = TargetForecast.of(with_targets, targets, chosen_targets)
+        refines = chosen_targets.loss_unit if chosen_targets.targets else None
     if mechanism is not None:
         planned(make_mechanism(mechanism), shape, budget, relation, privacy_unit, refines=refines)  # or its refusal
     assumed = assumption.table(n_rows)
@@ -287,7 +290,7 @@ def _row(
     assumed: SyntheticSpectrum,
     typical: TypicalTable,
     *,
-    refines: bool,
+    refines: LossUnit | None,
 ) -> ForecastRow:
     try:
         plan = planned(mechanism, shape, budget, neighbors, privacy_unit, refines=refines)

@@ -24,6 +24,7 @@ from dpmoments.planning.imagined_release import EXPLAINED, ForecastNoise, Releas
 from dpmoments.planning.picture import MAX_FEATURES, plot_forecast
 from dpmoments.planning.refined_targets import TargetForecast, not_refined
 from dpmoments.plots.canvas import fonts_for
+from dpmoments.privacy.accounting import PURE_SHARE, LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 
@@ -631,13 +632,16 @@ class Forecast(Answer):
     def _of_targets(self) -> Iterator[str]:
         """Yield what targets cost and gain."""
         if refined := [one for one in self.targets if one.pays]:
-            names, kept = ", ".join(one.target for one in refined), f"{RELEASE_SHARE:.0%} of ρ"
-            yield f"{1.0 - RELEASE_SHARE:.0%} of ρ refines coefficients of {names}: this noise is for moments with {kept}"
+            pure = self.setting is not None and self.setting.refines is LossUnit.PURE_AND_GAUSSIAN
+            share, what = (float(PURE_SHARE), "ε") if pure else (RELEASE_SHARE, "ρ")
+            names = ", ".join(one.target for one in refined)
+            kept, rest = f"{100.0 * share:.3g}% of {what}", f"{100.0 * (1.0 - share):.3g}% of {what}"
+            yield f"{rest} refines coefficients of {names}: this noise is for moments with {kept}"
         for one in refined:
             without = f"{one.unrefined:.2g}" if math.isfinite(one.unrefined) else _NOISE
             yield f"± on a standardized coefficient of {one.target}: {one.refined:.2g} refined, {without} without targets"
         if refined and self.noise is not None and self.setting is not None:
-            plain = replace(self.setting, mechanism=make_mechanism(_DEFAULT), refines=False).noise
+            plain = replace(self.setting, mechanism=make_mechanism(_DEFAULT), refines=None).noise
             if plain is not None:
                 with_targets, without = correlation_text(self.noise), correlation_text(plain)
                 yield f"± on a correlation (the median): {with_targets} with targets, {without} without, by {_DEFAULT}"

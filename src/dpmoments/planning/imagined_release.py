@@ -31,7 +31,7 @@ from dpmoments.mechanisms.units import plan_before_release
 from dpmoments.messages.message import Message
 from dpmoments.noise.terms import NoiseLaw
 from dpmoments.planning.typical_table import TypicalTable
-from dpmoments.privacy.accounting import budget_for_rows
+from dpmoments.privacy.accounting import LossUnit, budget_for_rows
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
@@ -721,7 +721,7 @@ class ReleasePlan:
     mechanism: Mechanism
     rivals: tuple[Mechanism, ...] = ()  # mechanisms that may be better once something is changed
     privacy_unit: PrivacyUnit | None = None  # the privacy unit, if it is not one row
-    refines: bool = False  # true if targets are refined, so that the moments have a share of the budget
+    refines: LossUnit | None = None  # if targets are refined, how losses add up: the moments have a share of the budget
 
     @cached_property
     def plan(self) -> Plan:
@@ -759,13 +759,24 @@ def planned(
     neighbors: Neighbors,
     unit: PrivacyUnit | None,
     *,
-    refines: bool = False,
+    refines: LossUnit | None = None,
 ) -> Plan:
     """Return the plan of a release's moments, cached for searches."""
-    if refines:
-        of_row = budget_for_rows(budget, GAUSSIAN_LOSS_UNITS[budget.kind], unit)
-        return plan_of_moments(mechanism, shape, of_row, neighbors)
+    if refines is not None:
+        # Beside a mechanism with pure moments, one that has Gaussian noise by itself keeps it.
+        if refines is LossUnit.PURE_AND_GAUSSIAN and not has_pure_moments(mechanism, shape, budget, neighbors, unit):
+            refines = GAUSSIAN_LOSS_UNITS[budget.kind]
+        of_row = budget_for_rows(budget, refines, unit)
+        return plan_of_moments(mechanism, shape, of_row, neighbors, refines)
     return plan_before_release(mechanism, shape, budget, neighbors, unit)
+
+
+def has_pure_moments(
+    mechanism: Mechanism, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors, unit: PrivacyUnit | None
+) -> bool:
+    """Return True if a release without targets would spend an (ε, δ) budget as pure ε."""
+    approximate = budget.kind is BudgetKind.APPROXIMATE
+    return approximate and planned(mechanism, shape, budget, neighbors, unit).cost.kind is BudgetKind.PURE
 
 
 def forecast_noise(plan: Plan, typical: TypicalTable, n_rows: int) -> ForecastNoise | None:

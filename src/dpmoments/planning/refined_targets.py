@@ -15,7 +15,7 @@ import numpy as np
 from dpmoments.analysis.answers import plain
 from dpmoments.analysis.regressors import Regressors
 from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS
-from dpmoments.mechanisms.share_for_targets import RELEASE_SHARE, clip_of_products, noise_of_average, signal_of_steps
+from dpmoments.mechanisms.share_for_targets import clip_of_products, noise_of_average, rho_of_steps, signal_of_steps
 from dpmoments.messages.message import Message
 from dpmoments.planning.imagined_release import (
     EXPLAINED,
@@ -26,23 +26,45 @@ from dpmoments.planning.imagined_release import (
     typical_regression,
 )
 from dpmoments.planning.typical_table import TypicalTable
-from dpmoments.privacy.accounting import allowance, budget_for_rows
+from dpmoments.privacy.accounting import LossUnit, budget_for_rows
+from dpmoments.privacy.budget import BudgetKind
 
 ASSUMED_ROWS, _ASSUMED_SIGNAL = 10_000, 30.0
 """Number of rows, and signal over noise, that the decision to refine assumes."""
-_LARGEST_RISK = 2.1
-"""Excess risk of the steps, over that of the moments, above which a target is not refined."""
+_LARGEST_RISK, _LARGEST_RISK_BESIDE_PURE = 2.1, 4.0
+"""Excess risk of the steps, over that of the moments, above which a target is not refined.
+
+Larger if moments are pure: their noise then grows by a seventh only.
+"""
 
 
-def targets_that_pay(setting: ReleasePlan, targets: Sequence[str]) -> tuple[str, ...]:
+@dataclass(frozen=True)
+class Refining:
+    """Targets that a release refines, and how its losses add up."""
+
+    targets: tuple[str, ...]
+    loss_unit: LossUnit
+
+
+def refining(setting: ReleasePlan, targets: Sequence[str]) -> Refining:
     """Return the targets to refine, from public numbers."""
     # These are the schema, the budget and the noise of the plan. If that is not known beforehand, all are refined. A release
     # has no guesses of its caller: a forecast with some must say what the release will do.
-    setting = replace(setting, typical=TypicalTable.of(setting.typical.schema))
-    release = _imagined(setting)
+    setting = replace(setting, typical=TypicalTable.of(setting.typical.schema), refines=None)
+    release, unit = _imagined(setting), _loss_unit(setting)
     if release is None:
-        return tuple(targets)
-    return tuple(name for name in targets if not _risk(release, setting, name, len(targets)) > _LARGEST_RISK)
+        return Refining(tuple(targets), unit)
+    setting = replace(setting, refines=unit)
+    most = _LARGEST_RISK_BESIDE_PURE if unit is LossUnit.PURE_AND_GAUSSIAN else _LARGEST_RISK
+    risks = {name: _risk(release, setting, name, len(targets)) for name in targets}
+    return Refining(tuple(name for name, risk in risks.items() if not risk > most), unit)
+
+
+def _loss_unit(setting: ReleasePlan) -> LossUnit:
+    """Return how losses add up: moments that are pure without targets stay pure."""
+    approximate = setting.budget.kind is BudgetKind.APPROXIMATE
+    pure = approximate and replace(setting, refines=None).plan.cost.kind is BudgetKind.PURE
+    return LossUnit.PURE_AND_GAUSSIAN if pure else GAUSSIAN_LOSS_UNITS[setting.budget.kind]
 
 
 def not_refined(targets: Sequence[str], refined: Sequence[str]) -> Message | None:
@@ -63,12 +85,11 @@ class TargetForecast:
     unrefined: float
 
     @classmethod
-    def of(cls, setting: ReleasePlan, targets: Sequence[str]) -> tuple[TargetForecast, ...]:
+    def of(cls, setting: ReleasePlan, targets: Sequence[str], chosen: Refining) -> tuple[TargetForecast, ...]:
         """Forecast all targets of a release."""
-        paying, plain = targets_that_pay(setting, targets), replace(setting, refines=False).noise
-        refined = refined_noise(setting, targets, len(paying) or 1)
+        plain, refined = replace(setting, refines=None).noise, refined_noise(setting, targets, chosen)
         return tuple(
-            cls(name, name in paying, noise, _unrefined_noise(plain, name))
+            cls(name, name in chosen.targets, noise, _unrefined_noise(plain, name))
             for name, noise in zip(targets, refined, strict=True)
         )
 
@@ -95,13 +116,14 @@ def _risk(release: ImaginedRelease, setting: ReleasePlan, target: str, n_targets
     return float(steps**2 / (cell * (1.0 + explained * own * typical) * typical))
 
 
-def refined_noise(setting: ReleasePlan, targets: Sequence[str], n_targets: int) -> list[float]:
+def refined_noise(setting: ReleasePlan, targets: Sequence[str], chosen: Refining) -> list[float]:
     """Return noise SDs of refined standardized coefficients of each target, one half explained."""
-    # `n_targets` share the steps' budget. NaN if the noise is not known beforehand.
+    # NaN if the noise is not known beforehand.
+    setting = replace(setting, refines=chosen.loss_unit)
     release = _imagined(setting)
     if release is None:
         return [math.nan] * len(targets)
-    rho, result = _rho_of_steps(setting, n_targets), []
+    rho, result = _rho_of_steps(setting, len(chosen.targets) or 1), []
     for target in targets:
         features, index = _regression(release, target)
         own, size = setting.typical.in_unit_ball[0][index] ** 2, 1.0 + len(features)
@@ -120,14 +142,13 @@ def _unrefined_noise(noise: ForecastNoise | None, target: str) -> float:
 
 def _rho_of_steps(setting: ReleasePlan, n_targets: int) -> float:
     """Return the ρ of all steps of a target, for one row of a privacy unit."""
-    of_row = budget_for_rows(setting.budget, GAUSSIAN_LOSS_UNITS[setting.budget.kind], setting.privacy_unit)
-    rho = allowance(of_row, GAUSSIAN_LOSS_UNITS[of_row.kind]).as_budget.rho
-    return float(rho * (1.0 - RELEASE_SHARE) / n_targets)
+    unit = setting.refines or GAUSSIAN_LOSS_UNITS[setting.budget.kind]
+    return rho_of_steps(budget_for_rows(setting.budget, unit, setting.privacy_unit), unit) / n_targets
 
 
 def _imagined(setting: ReleasePlan) -> ImaginedRelease | None:
     """Return the likeliest release without targets; None if its noise is not known beforehand."""
-    noise = replace(setting, n_rows=ASSUMED_ROWS, refines=False).noise
+    noise = replace(setting, n_rows=ASSUMED_ROWS, refines=None).noise
     return None if noise is None else noise.release
 
 

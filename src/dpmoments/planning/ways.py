@@ -21,7 +21,7 @@ from dpmoments.mechanisms.units import plan_before_release
 from dpmoments.messages.message import Message
 from dpmoments.messages.wording import closest
 from dpmoments.planning.imagined_release import ForecastNoise, ReleasePlan, typical_regression
-from dpmoments.planning.refined_targets import refined_noise, targets_that_pay
+from dpmoments.planning.refined_targets import Refining, refined_noise, refining
 from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.schema.constraints import schema_of_tables
@@ -142,7 +142,8 @@ def ways_to_answer(
             more, own = f", targets=[{columns[0]!r}]", refined
         call = f"release(…{more}) of {len(columns)} columns"
         if columns[0] in targets and {*columns} == {column.name for column in setting.typical.schema.columns}:
-            (of_fit,) = refined_noise(setting, columns[:1], len(targets))
+            of_targets = Refining(tuple(targets), setting.refines or refining(setting, targets).loss_unit)
+            (of_fit,) = refined_noise(setting, columns[:1], of_targets)
         else:
             of_fit = _of_regression(noise, columns)
         questions.append((name, "standardized coefficient", call, of_fit, own))
@@ -238,7 +239,8 @@ def _refined_of_columns(setting: ReleasePlan, columns: Sequence[str], budget: Pr
     plan, target = _plan_of_columns(setting, columns, budget), columns[0]
     if budget.kind is BudgetKind.PURE or plan.typical.schema.has_available:
         return math.inf
-    return refined_noise(plan, [target], 1)[0] if targets_that_pay(plan, [target]) else math.inf
+    chosen = refining(plan, [target])
+    return refined_noise(plan, [target], chosen)[0] if chosen.targets else math.inf
 
 
 def _plan_of_columns(setting: ReleasePlan, columns: Sequence[str], budget: PrivacyBudget) -> ReleasePlan:
@@ -252,4 +254,4 @@ def _plan_of_columns(setting: ReleasePlan, columns: Sequence[str], budget: Priva
         },
         typical_mean={name: float(typical.means[i]) for name, i in indices.items()},
     )
-    return replace(setting, typical=own, budget=budget, refines=False)
+    return replace(setting, typical=own, budget=budget, refines=None)

@@ -18,7 +18,8 @@ from dpmoments.analysis.regression import PenalizedFit
 from dpmoments.analysis.regressors import PenalizedLevels, Regressors
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
-from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Mechanism, Plan, Recorded
+from dpmoments.foundation.values import rounded_down
+from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, MIXED_LOSS_UNITS, Mechanism, Plan, Recorded
 from dpmoments.mechanisms.lattice_noise import with_gaussian_noise
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape, RunResult
 from dpmoments.mechanisms.share_for_targets import (
@@ -29,15 +30,16 @@ from dpmoments.mechanisms.share_for_targets import (
     check_targets,
     clip_of_products,
     plan_of_moments,
+    require_steps,
     signal_of_steps,
 )
 from dpmoments.mechanisms.synthetic_spectrum import ErrorsOnTable, SyntheticSpectrum
 from dpmoments.messages.message import Message
 from dpmoments.noise.models import NoiseModel
 from dpmoments.planning.imagined_release import ReleasePlan
-from dpmoments.planning.refined_targets import ASSUMED_ROWS, not_refined, targets_that_pay
+from dpmoments.planning.refined_targets import ASSUMED_ROWS, not_refined, refining
 from dpmoments.planning.typical_table import TypicalTable
-from dpmoments.privacy.accounting import Loss
+from dpmoments.privacy.accounting import Loss, LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import zcdp_noise_scale
 from dpmoments.privacy.filter import PrivacyFilter
@@ -67,20 +69,22 @@ _MAX_BITS = 20
 class WithTargets(Mechanism):
     """A mechanism for moments, and steps that refine coefficients of targets."""
 
-    inner: Mechanism  # releases the moments with `RELEASE_SHARE` of ρ
+    inner: Mechanism  # releases the moments, with `RELEASE_SHARE` of ρ or `PURE_SHARE` of ε
     targets: tuple[str, ...]  # features, each regressed on all others with an intercept
     repair: Repair = Repair.AUTO
+    pure: bool = False  # true if the draws for the moments are pure under (ε, δ)
 
     budget_kinds: ClassVar[frozenset[BudgetKind]] = frozenset({BudgetKind.ZCDP, BudgetKind.APPROXIMATE})
-    loss_units = GAUSSIAN_LOSS_UNITS
     summary: ClassVar[str] = "moments, and refined coefficients of targets"
     source: ClassVar[str] = "this library (docs/evidence/derivations/refined-regression.md)"
 
     @classmethod
-    def of(cls, inner: Mechanism, schema: Schema, targets: Sequence[str], repair: Repair) -> WithTargets:
+    def of(
+        cls, inner: Mechanism, schema: Schema, targets: Sequence[str], repair: Repair, *, pure: bool = False
+    ) -> WithTargets:
         """Return the mechanism; refuse targets that are not features."""
         check_targets(schema, targets)
-        return cls(inner, tuple(targets), repair)
+        return cls(inner, tuple(targets), repair, pure)
 
     @classmethod
     def if_it_pays(
@@ -91,12 +95,18 @@ class WithTargets(Mechanism):
         check_targets(schema, targets)
         if request.privacy_unit is not None:
             require_unit(request.privacy_unit, schema.reserved_names, request.neighbors)
-        budget_of_moments(MomentShape.of(schema, mean=mean), request.budget)
+        require_steps(MomentShape.of(schema, mean=mean), request.budget)
         options = (ASSUMED_ROWS, request.budget, request.neighbors, inner, (), request.privacy_unit)
-        setting = ReleasePlan(TypicalTable.of(schema), *options, refines=True)
-        _ = setting.plan  # or its refusal
-        paying = targets_that_pay(setting, targets)
-        return cls(inner, paying, repair) if paying else inner, not_refined(targets, paying)
+        setting = ReleasePlan(TypicalTable.of(schema), *options)
+        _ = replace(setting, refines=GAUSSIAN_LOSS_UNITS[request.budget.kind]).plan  # or its refusal
+        chosen = refining(setting, targets)
+        pure = chosen.loss_unit is LossUnit.PURE_AND_GAUSSIAN
+        refined = cls(inner, chosen.targets, repair, pure) if chosen.targets else inner
+        return refined, not_refined(targets, chosen.targets)
+
+    @property
+    def loss_units(self) -> Mapping[BudgetKind, LossUnit]:  # type: ignore[override]
+        return MIXED_LOSS_UNITS if self.pure else GAUSSIAN_LOSS_UNITS
 
     @property
     def name(self) -> str:
@@ -107,10 +117,10 @@ class WithTargets(Mechanism):
         return self.inner.options
 
     def check_support(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> None:
-        self.inner.check_support(shape, budget_of_moments(shape, budget), neighbors)
+        self.inner.check_support(shape, budget_of_moments(shape, budget, self.loss_units[budget.kind]), neighbors)
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> TargetsPlan:
-        moments = plan_of_moments(self.inner, shape, budget, neighbors)
+        moments = plan_of_moments(self.inner, shape, budget, neighbors, self.loss_units[budget.kind])
         chosen = replace(self, inner=moments.mechanism)
         return TargetsPlan(
             chosen, shape, neighbors, budget, moments=moments, targets=chosen, chosen_because=moments.chosen_because
@@ -182,12 +192,20 @@ class TargetsPlan(Plan):
         refined = [RefinedRegression.from_dict(entry).target for entry in diagnostics.get(TARGETS, ())]
         if refined != list(self.targets.targets):
             raise InputValueError(Message("steps-of-other-targets"))
-        plan, unit = self.moments, self.moments.loss_unit
-        draws = tuple(replace(draw, loss=Loss(unit, draw.loss.amount)) for draw in receipt.draws[:count])
+        plan, unit, draws = self.moments, self.moments.loss_unit, receipt.draws[:count]
+        if any(draw.loss.rho for draw in draws) or any(
+            draw.loss.rho == 0 for draw in receipt.draws[count:] if self._mixed
+        ):
+            raise InputValueError(Message("steps-of-other-targets"))
+        draws = tuple(replace(draw, loss=Loss(unit, draw.loss.amount)) for draw in draws)
         return plan.model_entries(diagnostics, Receipt(plan.neighbors, plan.cost, unit, draws))
 
     def _steps(self) -> list[tuple[str, int]]:
         return [(name, step + 1) for name in self.targets.targets for step in range(STEPS)]
+
+    @property
+    def _mixed(self) -> bool:
+        return self.loss_unit is LossUnit.PURE_AND_GAUSSIAN
 
     def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> RunResult:
         """Release the moments, then refine one target after the other."""
@@ -202,6 +220,8 @@ class TargetsPlan(Plan):
             private=False,
             table_size=self.shape.n_rows if self.neighbors.table_size_is_public else None,
         )
+        if self._mixed:
+            privacy_filter = privacy_filter.for_part(PrivacyBudget.zcdp(rounded_down(privacy_filter.left.rho)))
         rho = privacy_filter.left.as_budget.rho / len(self.targets.targets)
         rows = rows.in_unit_ball()
         refined = [self._refined(release, name, rho, rows, privacy_filter).to_dict() for name in self.targets.targets]
