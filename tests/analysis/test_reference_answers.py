@@ -15,6 +15,7 @@ import inspect
 import json
 import math
 import re
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from functools import cache, cached_property
@@ -32,12 +33,13 @@ from dpmoments.analysis.clipping import TableBounds
 from dpmoments.analysis.count_table import CountTable
 from dpmoments.analysis.naive_bayes import naive_bayes
 from dpmoments.foundation.errors import InputError
+from dpmoments.messages.message import Message
 from dpmoments.noise.cells import CountNoise
 from dpmoments.noise.models import CenteredLevelsModel
 from dpmoments.releases.moment_release import of_present_values
 from dpmoments.schema.derived import MissingIndicator
 from support.drawn_releases import drawn
-from support.said import warned
+from support.said import refused, warned
 
 FILE = Path(__file__).with_name("reference_answers.json")
 TOLERANCE = 2e-6
@@ -54,6 +56,7 @@ WHOLE = 24
 # The releases -----------------------------------------------------------------------------------------------------------------
 
 REGIONS = ("north", "south", "east")
+REGIONS_AS_FEATURES = tuple(f"region={level}" for level in REGIONS)
 PEOPLE = dpm.Schema(
     dpm.Numeric("age", 10, 90, typical=(20, 70)),
     dpm.Numeric("income", -20_000, 140_000),
@@ -88,14 +91,16 @@ def template(
     table = pd.DataFrame({column.name: [levels.get(column.name, 1.0)] * 200 for column in schema.columns})
     unit = None if max_rows is None else dpm.PrivacyUnit("person", max_rows)
     table["person"] = range(len(table))
-    return dpm.release(
-        table[list(schema.names) + ["person"] * (unit is not None)],
-        schema,
-        mechanism=mechanism,
-        insecure_seed=seed,
-        privacy_unit=unit,
-        **settings,
-    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dpm.ReleaseWarning)  # of few rows, which do not matter
+        return dpm.release(
+            table[list(schema.names) + ["person"] * (unit is not None)],
+            schema,
+            mechanism=mechanism,
+            insecure_seed=seed,
+            privacy_unit=unit,
+            **settings,
+        )
 
 
 def rows_of_people(n: int = 3_000) -> np.ndarray:
@@ -192,6 +197,9 @@ RELEASES: Mapping[str, Callable[[], dpm.MomentRelease]] = {
         template(PLAIN, "laplace", max_rows=3, epsilon=6.0), rows_of_plain(900), np.random.default_rng(1)
     ),
     "lost": lambda: drawn(template(PLAIN, "gaussian", rho=0.01), rows_of_plain(300), np.random.default_rng(2)),
+    "impossible": lambda: drawn(
+        template(PLAIN, "gaussian", rho=0.004, repair="none"), rows_of_plain(400), np.random.default_rng(73)
+    ),
     "products": lambda: drawn(template(NUMBERS, "gaussian", rho=20.0), rows_of_numbers(), np.random.default_rng(2)),
     "ball": of_ball,
     "levels": of_levels,
@@ -373,12 +381,17 @@ QUICK: Mapping[str, tuple[str, ...]] = {
         "cross table",
         "classes",
     ),
+    "impossible": ("description", "cross table", "group means of some", "components by units"),
     "products": ("correlations of table", "unequal variances", "one variance", "group means of some", "t-test"),
     "ball": ("description of table", "correlations of table", "least squares", "classes"),
     "levels": ("description of table", "correlations of table", "least squares"),
     "present": ("description", "correlations", "covariance", "group means of some", "cross table", "t-test", "classes"),
     "sites": ("description", "correlations", "analysis of variance", "partial correlations"),
-    "second moments": ("second moment", "description", "least squares", "ridge", "components by bounds"),
+    "second moments": tuple(
+        question
+        for question in QUESTIONS
+        if question not in ("least squares on levels", "lasso", "lasso of given penalty", "graphical model, automatic")
+    ),
     "sketched": ("description", "correlations", "partial correlations", "components by correlation", "group means"),
     "unknown noise": tuple(QUESTIONS),
 }
@@ -570,6 +583,104 @@ def test_every_number_is_compared() -> None:
         if isinstance(value, float):
             changed = found | {path: value * (1 + 1e-5) + 1e-8}
             assert [line.split(": ")[0] for line in differences(changed, reference()[name])] == [path]
+
+
+REFUSED: Mapping[str, tuple[Callable[[Any], Any], type[Exception]]] = {
+    "correlation-of-one": (lambda release: release.partial_correlation(["age"]), ValueError),
+    "correlation-of-one ": (lambda release: release.correlations()[["age"]], ValueError),
+    "graph-of-one": (lambda release: release.graphical_lasso(columns=["age"]), ValueError),
+    "feature-of-groups": (lambda release: release.group_means("employed", ["employed"]), ValueError),
+    "groups-one-text": (lambda release: release.t_test("age", "region", groups="north"), TypeError),
+    "not-a-column-of-table": (lambda _: counts_of_two().margin("kinds"), ValueError),
+    "margin-column-twice": (lambda _: counts_of_two().margin("kind", "kind"), ValueError),
+    "cross-table-of-one-column": (lambda _: counts_of_two().cross_table("kind", "kind"), ValueError),
+    "power-outside-i": (lambda release: release.ols("income ~ age**2"), ValueError),
+    "formula-unreadable": (lambda release: release.ols("income ~ age +"), ValueError),
+    "formula-of-several-targets": (lambda release: release.ols("income + age ~ employed"), ValueError),
+    "not-categorical-in-formula": (lambda release: release.ols("income ~ C(age)"), ValueError),
+    "product-not-released": (lambda release: release.ols("income ~ employed:region"), ValueError),
+    "unknown-term": (lambda release: release.ols("income ~ aged"), ValueError),
+    "formula-and-features": (lambda release: release.ols("income ~ age", ["employed"]), ValueError),
+    "formula-without-intercept": (lambda release: release.ols("income ~ age - 1", intercept=True), ValueError),
+    "feature-computed-from-target": (lambda release: release.ols("age", ["age^2"]), ValueError),
+    "target-among-features": (lambda release: release.ols("age", ["age"]), ValueError),
+    "reference-one-text": (lambda release: release.ols("income", reference="region=north"), TypeError),
+    "reference-not-a-level": (lambda release: release.ols("income", reference=["north"]), ValueError),
+    "two-references": (lambda release: release.ols("income", reference=["region=north", "region=east"]), ValueError),
+    "reference-without-levels": (lambda release: release.ols("income", ["age"], reference=["region=east"]), ValueError),
+    "no-names": (lambda release: release.ols("income", []), ValueError),
+    "names-one-text": (lambda release: release.ols("income", "age"), TypeError),
+    "feature-twice": (lambda release: release.ols("income", ["age", "age"]), ValueError),
+    "unknown-feature": (lambda release: release.ols("incom"), ValueError),
+    "column-of-several-features": (lambda release: release.ols("region"), ValueError),
+    "unknown-name": (lambda release: release.describe()["aged"], KeyError),
+    "no-leverages": (lambda release: release.ols("income", cov_type="HC3"), ValueError),
+    "unknown-covariance": (lambda release: release.ols("income", cov_type="HC9"), ValueError),
+    "sum-needed-about-center": (lambda release: replace(release, noisy_sum=None, center=np.zeros(8)), ValueError),
+    "sum-without-count": (lambda release: replace(release, noisy_count=None), ValueError),
+    "no-count": (lambda release: replace(release, noisy_count=None, noisy_sum=None).n_rows, ValueError),
+    "without-mean": (lambda release: replace(release, noisy_sum=None).unit_ball_mean, ValueError),
+    "without-mean ": (lambda release: replace(release, noisy_sum=None).unit_ball_covariance, ValueError),
+    "unknown-feature ": (lambda release: naive_bayes("g", {1: release, 2: release}, ["ages"]), ValueError),
+}
+
+
+def counts_of_two() -> CountTable:
+    return table_of_counts("laplace", None, 1)[0]  # type: ignore[no-any-return]
+
+
+def test_requests_without_an_answer_are_refused_by_code() -> None:
+    for code, (ask, kind) in REFUSED.items():
+        with refused(code.strip(), kind):
+            ask(made_release("people"))
+    assert TableBounds.of(replace(made_release("ball"), noise_model=None)) is None
+    assert TableBounds.of(made_release("people")) is None
+
+
+def test_a_file_holds_its_release_and_refuses_other_features() -> None:
+    release = made_release("people")
+    content = json.loads(json.dumps(release.to_dict()))
+    again = dpm.MomentRelease.from_dict(content)
+    assert again.to_dict() == release.to_dict()
+    np.testing.assert_allclose(again.noisy_gram, release.noisy_gram, rtol=1e-12)
+    scale = content["features"]["scale"]
+    nearly = [scale[0] * (1 + 1e-10), *scale[1:]]
+    dpm.MomentRelease.from_dict(content | {"features": content["features"] | {"scale": nearly}})
+    offset = [content["features"]["offset"][0] + 1e-5, *content["features"]["offset"][1:]]
+    names = [*content["features"]["names"][1:], "other"]
+    for change in ({"scale": [scale[0] * (1 + 1e-8), *scale[1:]]}, {"offset": offset}, {"names": names}):
+        with refused("features-of-other-schema"):
+            dpm.MomentRelease.from_dict(content | {"features": content["features"] | change})
+    with refused("warnings-in-diagnostics"):
+        dpm.MomentRelease.from_dict(content | {"diagnostics": {"warnings": []}})
+    learned = replace(release, diagnostics={"radius": 0.5, "warnings": ()})
+    assert learned.diagnostics == {"radius": 0.5}
+    assert learned.warnings == ()
+    said = Message("no-ball", spent=0.25)
+    warned_of = replace(release, diagnostics={"radius": 0.5, "warnings": (said,)})
+    written = warned_of.to_dict()
+    assert written["diagnostics"] == {"radius": 0.5}
+    assert dpm.MomentRelease.from_dict(written).warnings == (said,)
+
+
+def test_one_column_of_a_name_is_found_by_it() -> None:
+    release = made_release("people")
+    made = release.ols("income ~ age*employed + I(age**2) + C(region)")
+    assert made.features == ("age", "employed", "age^2", "region=south", "region=east", "age:employed")
+    assert release.ols("income ~ 0 + age").with_intercept is False
+    assert release.ols("income ~ employed:age").features == ("age:employed",)
+    assert release.ols("income ~ `age`").features == ("age",)
+    left_out = release.ols("age").features
+    assert left_out == ("income", "region=south", "region=east", "employed")
+    assert release.ols("income", ["region"], reference={"region": "east"}).features == ("region=north", "region=south")
+    assert release.ols("income", ["region"], intercept=False).features == REGIONS_AS_FEATURES
+    pair = release.correlations()[["income", "age"]]
+    assert pair.correlation[0, 1] == release.correlations(["age", "income"]).correlation[0, 1]
+    assert pair.feature_names == ("income", "age")
+    assert pair.columns_of_features == ("income", "age")
+    card = release._repr_html_()
+    assert "income" in card
+    assert numbers_of(re.sub(r"<[^>]*>", " ", card))[:4] == ["8", "6", "3,000", "2.1"]
 
 
 def write() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -174,6 +175,16 @@ def test_the_bound_counts_what_the_repair_moved() -> None:
     assert expected["repair"] > 0.01 * expected["Gram"]
     fit = release.ridge("x2", alpha=0.5, level=0.9)
     assert fit.unit_ball_error_bound == pytest.approx(expected["bound"], rel=1e-9)
+
+
+def test_a_noisy_count_of_zero_is_one_like_any_other() -> None:
+    table = np.random.default_rng(2).uniform(-0.3, 0.3, (200, 3))
+    release = dpm.release(table, dpm.Schema.unit_ball(3), epsilon=2.0, insecure_seed=0)
+    below, at, above = (
+        replace(release, noisy_count=count).ridge("x2", alpha=0.5).unit_ball_error_bound for count in (-1.0, 0.0, 1e-9)
+    )
+    assert at == pytest.approx(above, rel=1e-6)
+    assert below > at * (1.0 + 1e-4)
 
 
 def test_defaults_leave_the_targets_column_and_the_most_frequent_levels_out() -> None:

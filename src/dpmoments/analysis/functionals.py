@@ -46,9 +46,9 @@ class LocalMoments:
     law: NoiseLaw | None
     shift: FloatArray  # with `stretch`: (d,), t and s of w = t + s·x, x the encoded row about the release's center
     stretch: FloatArray
-    opposite: IntegerArray | None = None  # (d,), or None, see `with_opposites`
     # most rows of one privacy unit: sampling variances are at most this multiple of those of independent rows
-    rows_per_unit: int = 1
+    rows_per_unit: int
+    opposite: IntegerArray | None = None  # (d,), or None, see `with_opposites`
     gaps: FloatArray = field(default_factory=lambda: np.zeros(0))  # (d,), missing over present values of each feature
     # (d, d), n/n_jk − 1 less the gaps of both, n_jk the rows that have both values
     joint_gaps: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
