@@ -169,3 +169,14 @@ def test_without_noise_they_are_the_textbooks() -> None:
     )
     low, high = fit.conf_int().loc["a"]
     assert high - low == pytest.approx(2.0 * scipy.special.stdtrit(N - 4, 0.975) * errors[1], rel=1e-3)
+
+
+def test_where_noise_hides_how_the_regressors_vary_the_moments_answer() -> None:
+    release = released(np.random.default_rng(0), 0.02, lacking=0.0, error=0.5)
+    fit = release.ols("y")
+    assert fit.equations is not None
+    assert not fit.equations.identified
+    assert not fit.refined
+    assert "not refined" in fit.warning
+    with planted(RefinedRegression.equations, "not plain.identified or ", ""):
+        assert release.ols("y").refined

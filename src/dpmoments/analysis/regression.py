@@ -407,6 +407,8 @@ def _beside_refined(release: Released, refined: RefinedRegression | None, fit: F
         return fit
     if refined.answer is None:
         why = "their file does not hold what intervals are made of"
+    elif fit.equations is None or not fit.equations.identified:
+        why = "noise on the moments is too large for their intervals"
     elif has_long_tails(release):
         why = "columns have long tails, so that clipped residuals may have moved them by any amount"
     else:
