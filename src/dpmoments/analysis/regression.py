@@ -51,7 +51,8 @@ def ols(
 
     Of a target that the release refined (``targets``), on all other features with an intercept, they are least squares in the
     equations of its steps, whose noise is in proportion to residuals: intervals are up to ten times shorter, and allow for
-    clipped residuals. Where columns have long tails, or intervals would be longer, it is the fit of the moments, and says so.
+    clipped residuals. Where noise on the moments is large, columns may have long tails, or intervals would be longer, it is the
+    fit of the moments, and says so.
 
     Parameters
     ----------
@@ -410,7 +411,7 @@ def _beside_refined(release: Released, refined: RefinedRegression | None, fit: F
     elif fit.equations is None or not fit.equations.identified:
         why = "noise on the moments is too large for their intervals"
     elif has_long_tails(release):
-        why = "columns have long tails, so that clipped residuals may have moved them by any amount"
+        why = "columns may have long tails, and clipped residuals then move them by any amount"
     else:
         why = "their intervals would be longer than these"
     there = f"ridge has refined coefficients of {fit.target}, better for prediction; these are not refined: {why}."
