@@ -14,7 +14,7 @@ import pytest
 from scipy import stats
 
 import dpmoments as dpm
-from dpmoments.analysis import contrasts, frames
+from dpmoments.analysis import contrasts, frames, group_tests
 from dpmoments.analysis import correlations as pairs
 from dpmoments.analysis.answers import (
     Answer,
@@ -49,6 +49,7 @@ from dpmoments.analysis.contrasts import ContrastTests, Restrictions
 from dpmoments.analysis.description import Description
 from dpmoments.analysis.distances import MahalanobisDistances
 from dpmoments.analysis.group_tests import AnalysisOfVariance, TwoGroups, _tested
+from dpmoments.analysis.normal_equations import NormalEquations
 from dpmoments.analysis.resolvability import (
     NOISE_UNKNOWN,
     NOT_CLEAR_NOISE,
@@ -411,6 +412,38 @@ def test_welchs_t_is_that_of_sums_about_the_mean_of_both(per_unit: int) -> None:
     assert _tested(sums, [0, 1]) == (0.0, INF, (0.0, 0.0), 1.0)
     sums.covariance = np.full((6, 6), NAN)
     assert math.isnan(_tested(sums, [0, 1])[3])
+
+
+def test_a_t_test_and_its_interval_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The test is of sums about one mean, the interval of two means: the weaker of the two decides."""
+    rng = np.random.default_rng(8)
+    flag = rng.random(600) < 0.5
+    table = pd.DataFrame(
+        {"y": 0.3 * rng.standard_normal(600).clip(-3, 3), "z": flag + 0.1 * rng.random(600), "flag": flag}
+    )
+    schema = dpm.Schema(dpm.Numeric("y", -1, 1), dpm.Numeric("z", 0, 2), dpm.Boolean("flag"))
+    release = dpm.release(table, schema, epsilon=50.0, insecure_seed=0)
+    for sign in (1.0, -1.0):
+        monkeypatch.setattr(group_tests, "_tested", lambda *_, sign=sign: (2.5 * sign, 200.0, (0.1, 0.1), 0.03))
+        made = release.t_test("y", "flag")
+        assert -0.2 < made.lower <= 0.0 <= made.upper
+        assert made.p_value == pytest.approx(0.05)
+        assert made.statistic == pytest.approx(sign * stats.t.isf(0.025, 200.0))
+        assert release.t_test("y", "flag", level=0.99).p_value == 0.03
+    clear = release.t_test("z", "flag")
+    assert clear.lower * clear.upper > 0.0
+    assert clear.p_value == 0.03
+    monkeypatch.setattr(group_tests, "_tested", lambda *_: (1.2, 200.0, (0.1, 0.1), 0.05))
+    unclear = release.t_test("z", "flag")
+    assert 0.0 in (unclear.lower, unclear.upper)
+    assert unclear.p_value == 0.05
+
+
+def test_errors_of_coefficients_are_roots_of_variances_that_rounding_left_of_nothing() -> None:
+    identified: Any = SimpleNamespace(identified=True)
+    assert NormalEquations._errors(identified, np.diag([-1e-18, 4.0])).tolist() == [0.0, 2.0]
+    unknown: Any = SimpleNamespace(identified=False)
+    assert np.isnan(NormalEquations._errors(unknown, np.eye(2))).all()
 
 
 def variance(**facts: Any) -> AnalysisOfVariance:
