@@ -339,7 +339,7 @@ def test_what_cannot_be_refined_is_refused_before_a_row_is_read(options: dict[st
     ],
 )
 def test_a_forecast_has_the_noise_of_the_moments_that_the_release_will_have(options: dict[str, Any]) -> None:
-    table = dpm.forecast(SCHEMA, n_rows=N, targets=["income"], **options)
+    table = dpm.forecast(SCHEMA, n_rows=N, targets=["income"], mechanism="gaussian", **options)
     release = dpm.release(
         FRAME.assign(person=np.arange(N) // 2) if "privacy_unit" in options else FRAME,
         SCHEMA, targets=["income"], mechanism="gaussian", insecure_seed=0, **options,
@@ -349,8 +349,7 @@ def test_a_forecast_has_the_noise_of_the_moments_that_the_release_will_have(opti
     np.testing.assert_allclose(table.noise_of("gaussian").release.noise.cell_variances(), expected, rtol=1e-6)
     without = dpm.forecast(SCHEMA, n_rows=N, **options).noise_of("gaussian").release.noise.cell_variances()
     np.testing.assert_allclose(RELEASE_SHARE * expected, without, rtol=1e-6)
-    named = dpm.forecast(SCHEMA, n_rows=N, targets=["income"], mechanism="gaussian", **options)
-    assert "25% of ρ refines coefficients of income" in named.text()
+    assert "25% of ρ refines coefficients of income" in table.text()
     assert table["laplace"].short_refusal == "targets need Gaussian noise"
     assert table.to_dict()["targets"] == ["income"]
 

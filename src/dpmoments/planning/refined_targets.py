@@ -31,11 +31,8 @@ from dpmoments.privacy.budget import BudgetKind
 
 ASSUMED_ROWS, _ASSUMED_SIGNAL = 10_000, 30.0
 """Number of rows, and signal over noise, that the decision to refine assumes."""
-_LARGEST_RISK, _LARGEST_RISK_BESIDE_PURE = 2.1, 4.0
-"""Excess risk of the steps, over that of the moments, above which a target is not refined.
-
-Larger if moments are pure: their noise then grows by a seventh only.
-"""
+_LARGEST_RISK = 2.1
+"""Excess risk of the steps, over that of the moments, above which a target is not refined."""
 
 
 @dataclass(frozen=True)
@@ -55,9 +52,8 @@ def refining(setting: ReleasePlan, targets: Sequence[str]) -> Refining:
     if release is None:
         return Refining(tuple(targets), unit)
     setting = replace(setting, refines=unit)
-    most = _LARGEST_RISK_BESIDE_PURE if unit is LossUnit.PURE_AND_GAUSSIAN else _LARGEST_RISK
     risks = {name: _risk(release, setting, name, len(targets)) for name in targets}
-    return Refining(tuple(name for name, risk in risks.items() if not risk > most), unit)
+    return Refining(tuple(name for name, risk in risks.items() if not risk > _LARGEST_RISK), unit)
 
 
 def _loss_unit(setting: ReleasePlan) -> LossUnit:
