@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 import dpmoments as dpm
 from dpmoments.mechanisms.registry import MECHANISMS
@@ -496,9 +497,9 @@ def test_searches_end_at_the_least_that_is_enough(monkeypatch: pytest.MonkeyPatc
     setting = dpm.forecast(SCHEMA, n_rows=2000, epsilon=1.0, mechanism="laplace").setting
     assert setting is not None
     wanted: Any = None
-    for needed in (1, 2, 3, 4, 5, 17, 1000, 4**19, 10**12 - 10**9):
+    for needed in (1, 2, 3, 4, 5, 17, 1000, 4**19, 10**12 - 10**9, 10**12, 10**12 + 1):
         asked = searched(needed, monkeypatch, of_rows=True)
-        if needed > 4**19:
+        if needed > 10**12:
             with refused("not-within-rows", most=10**12):
                 changes.rows_needed(setting, wanted)
             continue
@@ -813,3 +814,84 @@ def test_text_and_tables_of_a_forecast_in_units() -> None:
     part = forecast_table._Part(("head",), [("a", "b"), ("1", "2"), ("3", "4")], ("remark",))
     assert part.to_dict() == {"a": ["1", "3"], "b": ["2", "4"]}
     assert (part.heading, part.remarks, part.table()[1]) == (("head",), ("remark",), ("1", "2"))
+
+
+def test_a_correlation_that_is_not_known_at_the_worst_is_none() -> None:
+    for value, kept in ((NAN, None), (INF, None), (0.5, 0.5)):
+        plain = forecast_table._plain_noise(fake_noise(), fake_noise(typical_correlation=lambda value=value: value))
+        assert plain["correlation_at_most"] == kept
+        assert forecast_table._plain_noise(fake_noise(typical_correlation=lambda value=value: value), None)[
+            "correlation"
+        ] == kept  # fmt: skip
+
+
+def test_marks_of_a_forecast_are_of_positive_numbers() -> None:
+    ax = Figure().subplots()
+    values = np.array([0.5, 0.0, NAN, INF, 2.0, -1.0, 0.0, 3.0])
+    lost = np.array([False, False, False, False, True, False, True, False])
+    picture._marks(ax, values, lost, np.arange(8), "o", "red", "words")
+    full, hollow = ax.lines
+    assert full.get_xydata().tolist() == [[0.5, 0.0], [3.0, 7.0]]
+    assert hollow.get_xydata().tolist() == [[2.0, 4.0]]
+    assert (full.get_label(), full.get_color()) == ("words", "red")
+    assert hollow.get_markerfacecolor() == "white"
+
+
+def test_noise_of_one_column_is_in_its_standard_deviations() -> None:
+    """As of a mechanism's row, and as the picture against the budget has it."""
+    flag = planned(dpm.Schema(dpm.Boolean("flag")), "laplace", PURE, typical_mean={"flag": 0.1})
+    age = planned(dpm.Schema(dpm.Numeric("age", 0, 120)), "laplace", PURE, typical_sd={"age": 18.0})
+    for setting in (flag, age):
+        noise = setting.noise
+        assert noise is not None
+        relative = float(noise.mean[0] / setting.typical.standard_deviations[0])
+        assert forecasting._typical_noise(setting.plan, setting.typical, 2000) == (pytest.approx(relative), False)
+        assert picture._noise_of(setting, one_column=True) == (pytest.approx(relative), False)
+        assert math.isnan(picture._noise_of(setting)[0])
+    few = replace(age, n_rows=1)
+    assert forecasting._typical_noise(few.plan, few.typical, 1)[1]
+    constant = replace(flag, typical=replace(flag.typical, standard_deviations=np.zeros(1)))
+    assert forecasting._typical_noise(constant.plan, constant.typical, 2000) == (None, False)
+    unknown = replace(age, mechanism=MECHANISMS["iterative-eigenvectors"]())
+    assert forecasting._typical_noise(unknown.plan, age.typical, 2000) == (None, False)
+    assert math.isnan(picture._noise_of(unknown)[0])
+    nothing = picture._noise_at(age, MECHANISMS["gaussian"](), 1.0, one_column=True)
+    assert math.isnan(nothing[0])
+    assert not nothing[1]
+
+
+def test_a_regression_of_some_columns_has_its_first_for_a_target(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    pays = True
+
+    def refined(plan: Any, targets: Any, n_targets: int) -> list[float]:
+        asked.append((plan.typical.schema.names, list(targets), n_targets, plan.budget, plan.refines))
+        return [0.5]
+
+    monkeypatch.setattr(ways, "targets_that_pay", lambda _, targets: tuple(targets) if pays else ())
+    monkeypatch.setattr(ways, "refined_noise", refined)
+    setting = replace(
+        planned(SCHEMA, "gaussian", RHO, typical_sd={"pay": 7.0}, typical_mean={"flag": 0.1, "age": 30.0}), refines=True
+    )
+    assert ways._refined_of_columns(setting, ["pay", "age"], BOTH) == 0.5
+    assert asked == [(("age", "pay"), ["pay"], 1, BOTH, False)]
+    assert ways._refined_of_columns(setting, ["pay", "age"], PURE) == INF
+    pays = False
+    assert ways._refined_of_columns(setting, ["pay", "age"], RHO) == INF
+    assert len(asked) == 1
+    pays = True
+    available = dpm.Schema(*(dpm.Numeric(name, 0, 1, missing="available") for name in "ab"))
+    assert ways._refined_of_columns(planned(available, "gaussian", RHO), ["a", "b"], RHO) == INF
+    few = ways._plan_of_columns(setting, ["g", "flag", "pay"], BOTH)
+    assert few.typical.schema.names == ("pay", "g", "flag")
+    kept = [setting.typical.schema.feature_names.index(name) for name in few.typical.schema.feature_names]
+    np.testing.assert_allclose(
+        few.typical.standard_deviations[[0, -1]], setting.typical.standard_deviations[kept][[0, -1]]
+    )
+    np.testing.assert_array_equal(few.typical.means, setting.typical.means[kept])
+    assert (few.budget, few.refines, few.n_rows, few.mechanism) == (BOTH, False, 2000, setting.mechanism)
+    noise = setting.noise
+    assert noise is not None
+    levels = noise.mean[2:5] * 2000.0
+    assert ways._of_table(noise, ["g"]) == pytest.approx(math.sqrt(np.mean(levels**2)))
+    assert math.isnan(ways._of_table(noise, ["g", "flag", "g"]))

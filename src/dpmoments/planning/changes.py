@@ -350,12 +350,11 @@ def rows_needed(setting: ReleasePlan, wanted: Wanted) -> int:
     def enough(n_rows: int) -> bool:
         return _holds(replace(setting, n_rows=n_rows), wanted)
 
-    most = 1
+    least, most = 0, 1
     while not enough(most):
-        most *= 4
-        if most > _MAX_ROWS:
+        if most == _MAX_ROWS:
             raise InputValueError(Message("not-within-rows", most=_MAX_ROWS))
-    least = most // 4
+        least, most = most, min(4 * most, _MAX_ROWS)
     while most - least > 1:
         middle = (least + most) // 2
         least, most = (least, middle) if enough(middle) else (middle, most)
