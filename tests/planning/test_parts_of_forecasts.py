@@ -895,3 +895,25 @@ def test_a_regression_of_some_columns_has_its_first_for_a_target(monkeypatch: py
     levels = noise.mean[2:5] * 2000.0
     assert ways._of_table(noise, ["g"]) == pytest.approx(math.sqrt(np.mean(levels**2)))
     assert math.isnan(ways._of_table(noise, ["g", "flag", "g"]))
+
+
+def test_a_forecast_is_drawn_if_its_noise_is_known() -> None:
+    setting = planned(SCHEMA, "matrix-laplace", PURE)
+    forecast = made(ROWS, setting=setting, noise=setting.noise)
+    ax = forecast.plot(n_features=3, ax=Figure().subplots())
+    assert len(ax.get_yticks()) == 3
+    assert ax.get_title(loc="left").replace("\n", " ") == f"{forecast.title}: matrix-laplace"
+    assert forecast.plot("budget", ax=Figure().subplots()).get_xlabel() == "budget, ε"
+    for facts in ({"setting": None}, {"noise": None}):
+        with refused("forecast-without-plot"):
+            replace(forecast, **facts).plot()
+    with refused("not-one-of", parameter="against"):
+        forecast.plot("rows")  # type: ignore[arg-type]
+
+
+def test_rows_at_the_edge_of_a_ball_are_in_it() -> None:
+    distances = imagined_release._Distances(0.25, 0.0, 40, 1.0)
+    assert distances.rows_beyond(np.array([0.49, 0.5, 0.51])).tolist() == [40.0, 0.0, 0.0]
+    constant = fake_noise(typical_correlation=lambda: NAN, mean=np.array([0.0, 1.0, 1.0, 1.0, 1.0, 0.0]))
+    worst = fake_noise(mean=np.array([0.0, 3.0, 1.0, 1.0, 1.0, 2.0]))
+    assert "up to 3 ×" in forecast_table._describe_noise(constant, worst, "ball")[1]

@@ -22,9 +22,9 @@ import pytest
 
 import dpmoments as dpm
 from dpmoments.mechanisms.registry import MECHANISMS
-from dpmoments.planning.changes import Wanted, budget_needed, changes, rows_needed
+from dpmoments.planning import changes as planned_changes
+from dpmoments.planning.changes import Change, Wanted, budget_needed, changes, rows_needed
 from dpmoments.planning.imagined_release import (
-    ForecastNoise,
     ReleasePlan,
     forecast_noise,
     possible_runs,
@@ -32,7 +32,6 @@ from dpmoments.planning.imagined_release import (
     worst_run,
 )
 from dpmoments.planning.typical_table import TypicalTable
-from dpmoments.planning.ways import ways_to_answer
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.schema.columns import Coordinate
@@ -198,21 +197,29 @@ def regressions(of: ReleasePlan) -> Any:
     return [made.target, made.regressors, made.noise, found.coefficient, of_other]
 
 
-def noise_at_the_worst(of: ReleasePlan) -> Any:
-    worst = worst_run(of.plan)
-    assert worst is not None
-    found = ForecastNoise.of(of.plan, of.typical, of.n_rows, (worst,))
-    return [found.mean, found.standard_deviation, found.typical_correlation(), found.coefficient]
-
-
 def helpful(of: ReleasePlan) -> Any:
-    """Of the words only the names and numbers in them."""
-    known = {*of.typical.schema.names, *MECHANISMS}
-    return [
-        [change.kind, " ".join(word for word in re.split(r"[ ,():]+", change.what) if word in known or word[:1].isdigit())]
-        + [change.before, change.after, change.ratio]
-        for change in changes(of)
-    ]  # fmt: skip
+    return [in_short(of, change) for change in changes(of)]
+
+
+def possible_changes(of: ReleasePlan) -> Any:
+    """All that are planned, whether they help or not."""
+    found = of.noise
+    assert found is not None
+    return [[in_short(of, change) for change in plans(of, found)] for plans in PLANS]
+
+
+def in_short(of: ReleasePlan, change: Change) -> list[Any]:
+    """Of the words only the names, the symbols and the numbers in them."""
+    known = {*of.typical.schema.names, *MECHANISMS, "ε", "ρ", "δ"}
+    words = [word for word in re.split(r"[ ,():]+", change.what) if word in known or word[:1].isdigit()]
+    return [change.kind, " ".join(words), change.before, change.after, change.ratio]
+
+
+PLANS = tuple(
+    getattr(planned_changes, f"_{name}")
+    for name in ("without_one_column", "without_half", "tighter_bounds", "of_complete_rows", "of_size", "with_delta")
+)
+CHANGED = ("people, pure", "people, rho", "people, delta", "derived", "short rows", "missing", "levels", "one column")
 
 
 def rows(of: ReleasePlan) -> Any:
@@ -224,13 +231,6 @@ def rows(of: ReleasePlan) -> Any:
 
 def budgets(of: ReleasePlan) -> Any:
     return [budget_needed(of, Wanted.of(of.typical, **one)) for one in ({"correlation": 0.02}, {"mean": 0.01})]
-
-
-def ways(of: ReleasePlan) -> Any:
-    found = ways_to_answer(
-        of, "", means=True, tables=[["region"], ["region", "smoker"]], regressions=[["income", "age", "region"]]
-    )  # fmt: skip
-    return [[way.one_release, way.own_release, way.own_share, way.best.split("(")[0]] for way in found.ways]
 
 
 def other_sizes(of: ReleasePlan) -> Any:
@@ -343,11 +343,10 @@ QUESTIONS: Mapping[str, tuple[Callable[[Any], Any], Sequence[str]]] = {
     "runs": (runs, tuple(SETTINGS)),
     "noise": (noise, tuple(SETTINGS)),
     "regressions": (regressions, tuple(SETTINGS)),
-    "noise at the worst": (noise_at_the_worst, BALLS),
-    "changes": (helpful, [name for name in SETTINGS if "few rows" not in name and "delta" not in name]),
-    "rows needed": (rows, ("levels", "unit ball")),
+    "changes": (helpful, [name for name in SETTINGS if "few rows" not in name and name not in CHANGED]),
+    "possible changes": (possible_changes, CHANGED),
+    "rows needed": (rows, ("unit ball",)),
     "budgets needed": (budgets, ("unit ball",)),
-    "ways": (ways, ("people, delta",)),
     "other sizes": (other_sizes, BALLS),
     "forecast": (whole_forecast, tuple(FORECASTS)),
     "forecast of means": (means_forecast, tuple(MEANS)),

@@ -160,7 +160,6 @@ def plots() -> Iterator[tuple[str, Callable[[], Drawing]]]:
     yield method("clear", "components", 2, n_features=3, scaling="correlation")
     yield method("clear", "coefficients", "income", ["age", "region", "height"], per="unit", sort="size", level=0.8)
     yield method("clear", "coefficients", "income", n_coefficients=2, sort="p")
-    yield method("clear", "coefficients", "income", method="lasso", sort="size", alpha=0.01)
     yield method("clear", "coefficients", "age", method="ridge", per="unit", n_coefficients=3)
     yield method("clear", "groups", "employed", "age", sort="mean", level=0.8)
     yield method("clear", "groups", "region", "age", sort="rows")
