@@ -24,6 +24,7 @@ from dpmoments.planning.imagined_release import ForecastNoise, PossibleRun, Rele
 from dpmoments.planning.refined_targets import TargetForecast
 from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.planning.ways import Way, Ways
+from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import PrivacyBudget
 from support.noise_models import gaussian
 from support.said import refused
@@ -864,17 +865,18 @@ def test_a_regression_of_some_columns_has_its_first_for_a_target(monkeypatch: py
     asked: list[Any] = []
     pays = True
 
-    def refined(plan: Any, targets: Any, n_targets: int) -> list[float]:
-        asked.append((plan.typical.schema.names, list(targets), n_targets, plan.budget, plan.refines))
+    def refined(plan: Any, targets: Any, chosen: Any) -> list[float]:
+        asked.append((plan.typical.schema.names, list(targets), chosen.targets, plan.budget, plan.refines))
         return [0.5]
 
-    monkeypatch.setattr(ways, "targets_that_pay", lambda _, targets: tuple(targets) if pays else ())
+    monkeypatch.setattr(ways, "refining", lambda _, targets: SimpleNamespace(targets=tuple(targets) if pays else ()))
     monkeypatch.setattr(ways, "refined_noise", refined)
     setting = replace(
-        planned(SCHEMA, "gaussian", RHO, typical_sd={"pay": 7.0}, typical_mean={"flag": 0.1, "age": 30.0}), refines=True
+        planned(SCHEMA, "gaussian", RHO, typical_sd={"pay": 7.0}, typical_mean={"flag": 0.1, "age": 30.0}),
+        refines=LossUnit.GAUSSIAN_RHO,
     )
     assert ways._refined_of_columns(setting, ["pay", "age"], BOTH) == 0.5
-    assert asked == [(("age", "pay"), ["pay"], 1, BOTH, False)]
+    assert asked == [(("age", "pay"), ["pay"], ("pay",), BOTH, None)]
     assert ways._refined_of_columns(setting, ["pay", "age"], PURE) == INF
     pays = False
     assert ways._refined_of_columns(setting, ["pay", "age"], RHO) == INF
@@ -889,7 +891,7 @@ def test_a_regression_of_some_columns_has_its_first_for_a_target(monkeypatch: py
         few.typical.standard_deviations[[0, -1]], setting.typical.standard_deviations[kept][[0, -1]]
     )
     np.testing.assert_array_equal(few.typical.means, setting.typical.means[kept])
-    assert (few.budget, few.refines, few.n_rows, few.mechanism) == (BOTH, False, 2000, setting.mechanism)
+    assert (few.budget, few.refines, few.n_rows, few.mechanism) == (BOTH, None, 2000, setting.mechanism)
     noise = setting.noise
     assert noise is not None
     levels = noise.mean[2:5] * 2000.0

@@ -751,6 +751,7 @@ def test_defaults_and_options_are_handed_on(
     def plotted(*arguments: Any, **options: Any) -> Axes:
         bound = inspect.signature(called).bind(*arguments, **options)
         seen.append(bound.arguments)
+        assert np.geterr()["over"] == np.geterr()["divide"] == np.geterr()["invalid"] == "raise"  # as in an analysis
         ax = bound.arguments["ax"] or axes()
         entitle(ax, "title", "meaning", grow=False)
         return ax  # type: ignore[no-any-return]
@@ -874,6 +875,10 @@ def test_a_coefficient_without_both_ends_has_no_dot() -> None:
     assert dots(shrunk) == [("d", 4.0), ("b", 3.0), ("a", 2.0), ("c", -1.0)]
     assert "no intervals" in caption_of(shrunk)
     assert dots(coefficients_of(method="lasso", n_coefficients=2)) == [("b", 3.0), ("d", 4.0)]
+    largest = coefficients_of(method="lasso", n_coefficients=1, deviations=deviations)
+    assert dots(largest) == [("a", 6.0)]
+    small = coefficients_of(sort="size", coefficients=np.array([0.5, 3.0, -1.0, 4.0]))
+    assert [text.get_text() for text in small.get_yticklabels()] == ["d", "a", "c", "b"]
     tied = coefficients_of(method="lasso", n_coefficients=2, coefficients=np.array([1.0, -1.0, 1.0, -1.0]))
     assert dots(tied) == [("a", 1.0), ("b", -1.0)]
     whole = coefficients_of(is_noise=True, help="what helps")
@@ -885,3 +890,27 @@ def test_a_coefficient_without_both_ends_has_no_dot() -> None:
 def test_a_flat_ellipse_is_a_line() -> None:
     edge = steps._outline(np.diag([4.0, -1e-18]))
     np.testing.assert_allclose(np.abs(edge).max(axis=0), [2.0, 0.0])
+
+
+def test_steps_are_drawn_in_floating_point(monkeypatch: pytest.MonkeyPatch) -> None:
+    release: Any = SimpleNamespace(
+        schema=dpm.Schema(dpm.Numeric("a", 0, 1)), noise=None, noisy_count=None, center=None, n_rows=3
+    )
+    modes: list[set[str]] = []
+
+    def plotted(*_: Any, ax: Any, **__: Any) -> Any:
+        modes.append({np.geterr()[name] for name in ("over", "divide", "invalid")})
+        return ax
+
+    monkeypatch.setattr(accessor, "plot_steps", plotted)
+    ReleasePlots(release).steps()
+    MeanPlots(release, np.zeros(1)).steps()
+    assert modes == [{"raise"}, {"raise"}]
+
+
+def test_an_inset_says_what_it_shows(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[Any] = []
+    monkeypatch.setattr(Axes, "indicate_inset_zoom", lambda ax, inside, **_: shown.append((ax, inside)))
+    release = recorded([{"radius": 2.0 * radius, "scales": [0.5, 0.5]} for radius in (1.0, 0.1)])
+    ax = steps._draw_regions(release, steps._steps_of(release), [0, 1], None, axes())
+    assert shown == [(ax, *ax.child_axes)]

@@ -304,6 +304,11 @@ def same(found: Any, expected: Any, where: str) -> None:
 def drawing(name: str) -> Any:
     ax = PLOTS[name]()(None if name in NEW_FIGURES else Figure(figsize=(8.0, 6.0)).subplots())
     answer = plain(described(ax))
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    assert (tuple(figure.get_size_inches()) == (8.0, 6.0)) == (
+        name not in NEW_FIGURES
+    )  # one that is given keeps its size
     plt.close("all")
     return answer
 

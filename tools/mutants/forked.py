@@ -12,6 +12,7 @@ import resource
 import signal
 import sys
 import traceback
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
@@ -140,13 +141,12 @@ def first_to_fail(chosen: Sequence[tuple[pytest.Item, float]], say: Callable[[st
 
 
 def code_objects(code: CodeType) -> Iterator[tuple[tuple[str, int], CodeType]]:
-    """Functions outside functions, by name and line."""
+    """Functions, those inside functions too, by name and line."""
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             if constant.co_flags & 0x2:  # CO_NEWLOCALS: a function; else the body of a class
                 yield (constant.co_qualname, constant.co_firstlineno), constant
-            else:
-                yield from code_objects(constant)
+            yield from code_objects(constant)
 
 
 def functions_of(path: Path) -> dict[tuple[str, int], list[FunctionType]]:
@@ -162,13 +162,17 @@ def functions_of(path: Path) -> dict[tuple[str, int], list[FunctionType]]:
 def swap_code(mutant: Mutant, mutated: str, living: dict[tuple[str, int], list[FunctionType]]) -> bool:
     """Give the functions of a definition the code of the mutant; False where none is found."""
     path = module_path(mutant.module)
-    new = dict(code_objects(compile(mutated, str(path), "exec", dont_inherit=True)))
+    codes = list(code_objects(compile(mutated, str(path), "exec", dont_inherit=True)))
+    named = Counter(key for key, _ in codes)
+    # Two functions of one name in one line cannot be told apart.
+    new = {key: code for key, code in codes if named[key] == 1 or "<locals>" not in key[0]}
     wanted = [key for key in living if mutant.definition.first_line <= key[1] <= mutant.definition.last_line]
-    # One that is neither the method itself nor defined again by a decorator would be a function inside the function.
     wanted = [key for key in wanted if key in new]
     for key in wanted:
         for function in living[key]:
-            function.__code__ = new[key]
+            # What a decorator made on import lives inside it, and has a closure that the mutant may not have.
+            if len(function.__code__.co_freevars) == len(new[key].co_freevars):
+                function.__code__ = new[key]
     return bool(wanted)
 
 
