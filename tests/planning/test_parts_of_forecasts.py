@@ -12,6 +12,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import dpmoments as dpm
+from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS
 from dpmoments.mechanisms.registry import MECHANISMS
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.mechanisms.synthetic_spectrum import Assumption
@@ -24,7 +25,6 @@ from dpmoments.planning.imagined_release import ForecastNoise, PossibleRun, Rele
 from dpmoments.planning.refined_targets import TargetForecast
 from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.planning.ways import Way, Ways
-from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import PrivacyBudget
 from support.noise_models import gaussian
 from support.said import refused
@@ -873,7 +873,7 @@ def test_a_regression_of_some_columns_has_its_first_for_a_target(monkeypatch: py
     monkeypatch.setattr(ways, "refined_noise", refined)
     setting = replace(
         planned(SCHEMA, "gaussian", RHO, typical_sd={"pay": 7.0}, typical_mean={"flag": 0.1, "age": 30.0}),
-        refines=LossUnit.GAUSSIAN_RHO,
+        refines=GAUSSIAN_LOSS_UNITS[RHO.kind],
     )
     assert ways._refined_of_columns(setting, ["pay", "age"], BOTH) == 0.5
     assert asked == [(("age", "pay"), ["pay"], ("pay",), BOTH, None)]
