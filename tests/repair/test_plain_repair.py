@@ -319,6 +319,29 @@ def test_margins_and_means() -> None:
     np.testing.assert_allclose(possible_mean(mean, CONSTRAINTS), expected, **EXACT)
 
 
+@pytest.mark.parametrize(
+    ("shares", "nearest"),
+    [
+        ([1e20], [1.0]),
+        ([3.0, 1e20, -5.0], [0.0, 1.0, 0.0]),
+        ([1e20, 0.0, 1e20], [0.5, 0.0, 0.5]),
+        ([-1e20, 0.0], [0.0, 1.0]),
+    ],
+)
+def test_shares_in_whose_rounding_a_whole_is_lost_go_to_the_largest(shares: list[float], nearest: list[float]) -> None:
+    assert level_shares(np.array(shares), complete=True).tolist() == nearest
+
+
+def test_rows_with_both_values_are_fixed_by_margins_without_noise() -> None:
+    """Where margins leave no room and nothing has noise, 0/0 is no weight."""
+    law = gaussian(3, 0.0, 0.0, 0.0, 0.0).law()
+    present = np.array([40.0, 40.0, 12.0])
+    indicators = np.vstack([np.eye(4)[0], np.full((2, 4), 0.3)])
+    with np.errstate(all="raise"):
+        found = _rows_with_both(indicators, np.full((4, 4), 7.0), present, law)
+    np.testing.assert_array_equal(found, [[40.0, 40.0, 12.0], [40.0, 40.0, 12.0], [12.0, 12.0, 12.0]])
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_second_moments_become_possible_as_derived(seed: int) -> None:
     rng = np.random.default_rng(seed)

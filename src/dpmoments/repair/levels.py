@@ -124,8 +124,11 @@ def level_shares(shares: FloatArray, *, complete: bool) -> FloatArray:
     excess = (np.cumsum(descending) - 1.0) / np.arange(1, len(shares) + 1)
     kept = np.flatnonzero(descending > excess)
     nearest = np.maximum(shares - excess[kept[-1] if len(kept) else 0], 0.0)
-    total = float(nearest.sum())  # 1 but for rounding, which large numbers leave much of
-    return np.asarray(nearest / total if total > 0.0 else np.full(len(shares), 1.0 / len(shares)))
+    total = float(
+        nearest.sum()
+    )  # 1 but for rounding, which large numbers leave much of, and all is left of the largest
+    largest = shares == shares.max()
+    return np.asarray(nearest / total if total > 0.0 else largest / largest.sum())
 
 
 # The last step of the structured repair: a covariance near a given one that no count, mean or correlation contradicts.
