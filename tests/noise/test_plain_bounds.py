@@ -40,6 +40,7 @@ from dpmoments.noise.models import (
     InverseNormalModel,
     LastStepModel,
     MeanModel,
+    PooledModel,
     ScaledWishartModel,
     WishartModel,
 )
@@ -508,6 +509,18 @@ def test_scaled_wishart_cells_are_those_of_normal_rows() -> None:
             replace(model, **{field: value})
 
 
+def test_parts_of_a_pool_have_a_law_and_a_shift_of_as_many_features() -> None:
+    def part(d: int, known: bool = True) -> Any:
+        model = gaussian(d, 2.0, 1.0, 4.0, 9.0)
+        return SimpleNamespace(noise_model=model if known else None, noise=model.law() if known else None)
+
+    whole = PooledModel(n_features=3, parts=((part(3), np.zeros(3)), (part(3), np.ones(3))))
+    assert whole.law().n_features == 3
+    for parts in ((), ((part(3), np.zeros(2)),), ((part(4), np.zeros(3)),), ((part(3, known=False), np.zeros(3)),)):
+        with refused("noise-model-entry", entry="parts"):
+            PooledModel(n_features=3, parts=parts)
+
+
 # --- intervals ----------------------------------------------------------------------------------------------------------------
 
 GRAM = np.array([[90.0, 10.0, 5.0], [10.0, 60.0, -8.0], [5.0, -8.0, 40.0]])
@@ -813,6 +826,19 @@ def test_a_bound_on_mixed_cells_is_that_of_even_ones_and_of_what_mixes_them(fami
     assert NoiseTerm(family, 0.0 * cells, matrix).gram_bound(0.1, features) == 0.0
     known = NoiseTerm(family, cells, matrix, (matrix[:, 0], np.eye(n_cells)[0]))
     assert known.gram_bound(1e-9, features) == pytest.approx(sqrt(known.energy(features) / 1e-9))
+
+
+def test_a_term_without_noise_has_none_and_no_warning() -> None:
+    rng = np.random.default_rng(8)
+    half = rng.normal(size=(2, 3, 3))
+    weights, indices = half + np.swapaxes(half, 1, 2), np.arange(3)
+    for matrix in (rng.normal(size=(3, 6)), None):
+        term = NoiseTerm(GaussianCells(), np.zeros((3, 3)) if matrix is None else np.zeros((6, 6)), matrix)
+        with np.errstate(all="raise"):
+            assert not term.variance(np.tile(indices, (2, 1)), weights).any()
+            assert not term.covariance(indices, weights).any()
+            assert not term.covariance_of_product(rng.normal(size=3)).any()
+            assert term.energy(indices) == term.trace_variance(indices) == 0.0
 
 
 def test_skews_of_a_sum_are_weighed_by_energy_and_none_without_noise() -> None:
