@@ -561,6 +561,8 @@ def test_noise_is_measured_on_correlations_else_on_means() -> None:
     assert changes._measured(noise, [0, 1]) == (0.1, "on a correlation")
     noise.typical_correlation = lambda _: NAN
     assert changes._measured(noise, [0, 1]) == (pytest.approx(0.25), "sd on a mean")
+    noise.typical = replace(typical, standard_deviations=np.array([0.5, 0.5, *typical.standard_deviations[2:]]))
+    assert changes._measured(noise, [0, 1])[0] == pytest.approx(5.0)
     noise.typical = replace(typical, standard_deviations=np.array([0.0, *typical.standard_deviations[1:]]))
     assert math.isnan(changes._measured(noise, [0, 1])[0])
 

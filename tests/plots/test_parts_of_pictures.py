@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import math
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -164,6 +165,13 @@ def test_defaults_are_those_of_the_reference() -> None:
             for key, value in {"n_coefficients": 25, "n_features": 25, "level": 0.95, "triangle": False}.items():
                 if key in entries and entries[key].default is not inspect.Parameter.empty:
                     assert entries[key].default == value, (name, key)
+    release = release_of("moments")  # and they can be called with them
+    called: list[tuple[Any, tuple[str, ...]]] = [(matrices.plot_correlation, ()), (matrices.plot_covariance, ())]
+    called += [(components.plot_components, ()), (components.plot_spectrum, ())]
+    called += [(intervals.plot_coefficients, ("income",)), (intervals.plot_groups, ("region", "income"))]
+    for function, given in called:
+        method = getattr(release.plot, function.__name__.removeprefix("plot_"))
+        assert caption_of(function(release, *given, ax=axes())) == caption_of(method(*given, ax=axes()))
 
 
 def test_sizes_of_figures_are_refused_or_kept() -> None:
@@ -757,7 +765,10 @@ def test_defaults_and_options_are_handed_on(
         return ax  # type: ignore[no-any-return]
 
     monkeypatch.setattr(accessor, f"plot_{method}", plotted)
+    named: list[Any] = []
+    monkeypatch.setattr(canvas, "fonts_for", lambda schema: nullcontext(named.append(schema)))
     made = getattr(ReleasePlots(release), method)(*given)
+    assert named == [release.schema]  # whose letters are drawn
     assert caption_of(made) == "meaning"
     assert seen[0].items() >= expected.items()
     assert (seen[0]["release"], seen[0]["ax"]) == (release, None)
@@ -914,3 +925,17 @@ def test_an_inset_says_what_it_shows(monkeypatch: pytest.MonkeyPatch) -> None:
     release = recorded([{"radius": 2.0 * radius, "scales": [0.5, 0.5]} for radius in (1.0, 0.1)])
     ax = steps._draw_regions(release, steps._steps_of(release), [0, 1], None, axes())
     assert shown == [(ax, *ax.child_axes)]
+
+
+def test_components_and_spectra_need_a_number_of_rows() -> None:
+    release: Any = SimpleNamespace(noisy_count=None, noisy_sum=None)
+    for draw, what in (
+        (components.plot_components, "principal components"),
+        (components.plot_spectrum, "a spectrum"),
+        (lambda of: intervals.plot_coefficients(of, "a"), "coefficients"),
+        (lambda of: intervals.plot_groups(of, "g", "a"), "means of groups"),
+        (matrices.plot_correlation, "correlations"),
+        (matrices.plot_covariance, "covariances"),
+    ):
+        with refused("plot-needs-count", what=what):
+            draw(release)
