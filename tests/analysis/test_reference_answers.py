@@ -690,6 +690,17 @@ def test_one_column_of_a_name_is_found_by_it() -> None:
     assert numbers_of(re.sub(r"<[^>]*>", " ", card))[:4] == ["8", "6", "3,000", "2.1"]
 
 
+def test_frames_are_indexed_by_every_label() -> None:
+    release = made_release("people")
+    means = release.group_means("region", ["age", "income"])
+    apart = means.differences.to_pandas()
+    assert apart.index.nlevels == 3
+    assert apart.index[0] == ("age", "region=north", "region=south")
+    assert means.to_pandas().index[-1] == ("income", "region=east")
+    assert release.describe().to_pandas().index.tolist() == list(release.feature_names)
+    assert release.correlations().to_pandas().index[0] == ("age", "income")
+
+
 def write() -> None:
     """Record the answers."""
     lines = (
