@@ -29,8 +29,11 @@ from dpmoments.mechanisms.registry import make_mechanism
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.mechanisms.share_for_targets import RELEASE_SHARE
 from dpmoments.noise import insecure_generator
+from dpmoments.planning.imagined_release import ReleasePlan
+from dpmoments.planning.refined_targets import refining
+from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.privacy.accounting import PURE_SHARE, Loss, LossUnit, allowance
-from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PartFilter, PrivacyFilter, PrivacyFilterError
 from dpmoments.privacy.laws import DiscreteLaplace, GaussianDraw
 from dpmoments.privacy.receipt import Receipt
@@ -523,16 +526,15 @@ def numbers(n: int = 3_000) -> pa.Table:
 
 
 @cache
-def mixed(**options: Any) -> MomentRelease:
+def mixed() -> MomentRelease:
     """A release whose default moments are pure, with a target that pays beside them."""
-    return dpm.release(numbers(), SCHEMA_OF_NUMBERS, targets=["y"], insecure_seed=0, **MIXED_BUDGET, **options)
+    return dpm.release(numbers(), SCHEMA_OF_NUMBERS, targets=["y"], insecure_seed=0, **MIXED_BUDGET)
 
 
-@pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
-def test_where_the_default_moments_are_pure_they_stay_so_beside_targets(neighbors: str) -> None:
-    plain = dpm.release(numbers(), SCHEMA_OF_NUMBERS, insecure_seed=0, neighbors=neighbors, **MIXED_BUDGET)
+def test_where_the_default_moments_are_pure_they_stay_so_beside_targets() -> None:
+    plain = dpm.release(numbers(), SCHEMA_OF_NUMBERS, insecure_seed=0, **MIXED_BUDGET)
     assert plain.receipt.unit is LossUnit.EPSILON
-    release = mixed(neighbors=neighbors)
+    release = mixed()
     assert release.receipt.unit is MIXED
     assert release.privacy.budget == PrivacyBudget.approximate(1.0, 1e-6)
     assert release.receipt.exhausts
@@ -542,6 +544,25 @@ def test_where_the_default_moments_are_pure_they_stay_so_beside_targets(neighbor
     assert all(draw.loss.amount == 0 for draw in steps)
     assert release.ridge("y").refined
     assert [check for check in checks(release) if check.passed is not True] == []
+
+
+def test_moments_are_gaussian_where_that_costs_them_little() -> None:
+    """They would be pure without targets, but the steps have twelve times the ρ beside Gaussian ones."""
+    schema = dpm.Schema(*(dpm.Numeric(f"x{j}", 0.0, 1.0) for j in range(12)))
+    budget = PrivacyBudget.approximate(1.0, 1e-6)
+    loss_units = {}
+    for chosen in (SCHEMA_OF_NUMBERS, schema):
+        setting = ReleasePlan(TypicalTable.of(chosen), 10_000, budget, ADD_REMOVE, make_mechanism("auto"), (), None)
+        assert setting.plan.cost.kind is BudgetKind.PURE
+        unit = refining(setting, chosen.feature_names[:1]).loss_unit
+        gaussian, plain = (replace(setting, refines=refines).noise for refines in (LossUnit.GAUSSIAN_RHO, None))
+        assert gaussian is not None
+        assert plain is not None
+        cells = np.arange(1, len(chosen.feature_names) + 1)
+        larger = [one.release.noise.cell_variances(cells)[0, 1] ** 0.5 for one in (gaussian, plain)]
+        assert (unit is MIXED) == (larger[0] > 1.15 * larger[1])
+        loss_units[len(cells)] = unit
+    assert loss_units == {6: MIXED, 12: LossUnit.GAUSSIAN_RHO}
 
 
 def test_correlations_lose_no_more_than_the_share_of_epsilon() -> None:

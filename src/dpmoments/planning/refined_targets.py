@@ -33,6 +33,8 @@ ASSUMED_ROWS, _ASSUMED_SIGNAL = 10_000, 30.0
 """Number of rows, and signal over noise, that the decision to refine assumes."""
 _LARGEST_RISK = 2.1
 """Excess risk of the steps, over that of the moments, above which a target is not refined."""
+_LOSS_OF_MOMENTS = 1.15
+"""Noise of Gaussian moments, over that without targets, above which moments that would be pure stay so."""
 
 
 @dataclass(frozen=True)
@@ -57,10 +59,16 @@ def refining(setting: ReleasePlan, targets: Sequence[str]) -> Refining:
 
 
 def _loss_unit(setting: ReleasePlan) -> LossUnit:
-    """Return how losses add up: moments that are pure without targets stay pure."""
-    approximate = setting.budget.kind is BudgetKind.APPROXIMATE
-    pure = approximate and replace(setting, refines=None).plan.cost.kind is BudgetKind.PURE
-    return LossUnit.PURE_AND_GAUSSIAN if pure else GAUSSIAN_LOSS_UNITS[setting.budget.kind]
+    """Return how losses add up: moments that are pure without targets stay so if Gaussian noise is larger."""
+    gaussian = GAUSSIAN_LOSS_UNITS[setting.budget.kind]
+    plain = replace(setting, n_rows=ASSUMED_ROWS, refines=None)
+    if setting.budget.kind is not BudgetKind.APPROXIMATE or plain.plan.cost.kind is not BudgetKind.PURE:
+        return gaussian
+    pure, beside = plain.noise, replace(plain, refines=gaussian).noise
+    if pure is None or beside is None:
+        return LossUnit.PURE_AND_GAUSSIAN
+    larger = _cell_variance(beside.release) > _LOSS_OF_MOMENTS**2 * _cell_variance(pure.release)
+    return LossUnit.PURE_AND_GAUSSIAN if larger else gaussian
 
 
 def not_refined(targets: Sequence[str], refined: Sequence[str]) -> Message | None:
@@ -105,8 +113,7 @@ def _risk(release: ImaginedRelease, setting: ReleasePlan, target: str, n_targets
     # The typical regressor: a ridge hardly pays for directions of little variance.
     typical = float(np.median(np.diag(inverse)))
     explained = 0.0 if setting.typical.shares[index] else EXPLAINED
-    variances = release.noise.cell_variances(np.arange(1, len(deviations) + 1))
-    cell = float(np.median(variances[~np.eye(len(variances), dtype=bool)]))
+    cell = _cell_variance(release)
     clip = clip_of_products(_ASSUMED_SIGNAL, (1.0 - explained) * own, 1.0 + k)
     steps = noise_of_average(clip, _rho_of_steps(setting, n_targets), setting.neighbors)
     return float(steps**2 / (cell * (1.0 + explained * own * typical) * typical))
@@ -146,6 +153,12 @@ def _imagined(setting: ReleasePlan) -> ImaginedRelease | None:
     """Return the likeliest release without targets; None if its noise is not known beforehand."""
     noise = replace(setting, n_rows=ASSUMED_ROWS, refines=None).noise
     return None if noise is None else noise.release
+
+
+def _cell_variance(release: ImaginedRelease) -> float:
+    """Return the median variance of the noise on a cell off the Gram matrix's diagonal."""
+    variances = release.noise.cell_variances(np.arange(1, len(release.feature_names) + 1))
+    return float(np.median(variances[~np.eye(len(variances), dtype=bool)]))
 
 
 def _regression(release: ImaginedRelease, target: str) -> tuple[list[int], int]:
