@@ -509,9 +509,9 @@ def release(
         ``noise-shift``, ``shrink`` or ``rotation-invariant``.
     targets : sequence of str
         Features to predict from all other features: a share of the budget refines their coefficients, which ``ridge`` prints,
-        without errors (``docs/noise-and-regression.md``). It needs ``rho`` or ``delta``. The share is a quarter of ρ, or an
-        eighth of ε with δ if the moments would be pure without targets. Those for which this would not pay, by a forecast from
-        public numbers, are not refined, and the release says so.
+        and ``ols`` with intervals where these are known (``docs/noise-and-regression.md``). It needs ``rho`` or ``delta``. The
+        share is a quarter of ρ, or an eighth of ε with δ if moments of pure ε are clearly better. Targets for which this would
+        not pay, by a forecast from public numbers, are not refined, and the release says so.
     n_rows : int, optional
         The number of rows, if it is public. Under ``replace_one`` it is counted if not given. Under ``add_remove`` give it only
         if it is known from another source than the table; dropped rows do not count.
