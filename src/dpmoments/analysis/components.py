@@ -16,7 +16,7 @@ from dpmoments.analysis.frames import named_values
 from dpmoments.analysis.functionals import LocalMoments, describe_law, indicator_mask, noise_edges
 from dpmoments.analysis.released import Released, cautions_by_code, chosen_features, columns_with_indices
 from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE
-from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
+from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray, largest_first
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.messages.message import Message
 from dpmoments.messages.wording import listed
@@ -243,7 +243,7 @@ class PrincipalComponents(Answer):
         parts = self.privacy_noise.tolist(), self.sampling_noise.tolist()
         errors = np.hypot(*parts).tolist()
         for index, (component, (low, high)) in enumerate(zip(self.components, self.conf_int(), strict=True)):
-            order = np.argsort(-np.abs(component), kind="stable")[:_SHOWN_LOADINGS]
+            order = largest_first(np.abs(component))[:_SHOWN_LOADINGS]
             loadings = ", ".join(
                 f"{component[i]:+.2f} {self.feature_names[i]}" for i in order if abs(component[i]) >= _MIN_LOADING
             )

@@ -46,7 +46,7 @@ from dpmoments.analysis.resolvability import (
     sign_verdicts,
 )
 from dpmoments.analysis.robust_errors import PairProducts, known_ratio
-from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
+from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray, largest_first
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.messages.message import Message
 from dpmoments.noise.terms import NoiseLaw
@@ -397,7 +397,7 @@ class Correlations(Answer):
         first, second = self._pairs
         total = np.hypot(self.privacy_noise, self.sampling_noise)[first, second]
         size = np.abs(np.nan_to_num(self.correlation[first, second]))
-        order = np.argsort(-np.divide(size, total, out=np.zeros_like(size), where=total > 0.0), kind="stable")
+        order = largest_first(np.divide(size, total, out=np.zeros_like(size), where=total > 0.0))
         return order[self._counted[order]].tolist()  # type: ignore[no-any-return]
 
     @property

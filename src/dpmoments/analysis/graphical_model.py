@@ -14,7 +14,7 @@ from dpmoments.analysis.answers import Answer, Column, in_floating_point, number
 from dpmoments.analysis.functionals import Standardized, describe_law, without_redundant_levels
 from dpmoments.analysis.released import Released, cautions_by_code
 from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE
-from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.arrays import FloatArray, largest_first
 from dpmoments.foundation.errors import InputValueError, out_of_range
 from dpmoments.messages.message import Message
 
@@ -68,7 +68,7 @@ class GraphicalLasso(Answer):
         """
         partial = self.partial_correlation
         first, second = np.nonzero(np.tril(partial, -1))
-        order = np.argsort(-np.abs(partial[first, second]), kind="stable")
+        order = largest_first(np.abs(partial[first, second]))
         names = self.feature_names
         return tuple((names[second[e]], names[first[e]], float(partial[first[e], second[e]])) for e in order)
 

@@ -1,4 +1,4 @@
-"""Array types, and symmetric matrices with one more row and column."""
+"""Array types, bordered matrices, and the order of sizes."""
 
 from __future__ import annotations
 
@@ -16,3 +16,10 @@ IntegerArray: TypeAlias = npt.NDArray[Any]
 def bordered(corner: float, side: FloatArray, matrix: FloatArray) -> FloatArray:
     """Return [[corner, sideᵀ], [side, matrix]], such as a Gram matrix with sums and a count."""
     return np.block([[np.array([[corner]]), side[None, :]], [side[:, None], matrix]])
+
+
+def largest_first(sizes: FloatArray) -> IntegerArray:
+    """Return the order from the largest size down; sizes that differ by rounding keep their order."""
+    # Such as those of the two levels of a column: which of them is larger depends on the processor.
+    mantissas, exponents = np.frexp(sizes)
+    return np.argsort(-np.ldexp(np.round(mantissas * 2.0**30), exponents), kind="stable")

@@ -11,7 +11,7 @@ from dpmoments.analysis.components import SCALINGS, PrincipalComponents, Scaling
 from dpmoments.analysis.functionals import describe_law
 from dpmoments.analysis.released import Released
 from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE
-from dpmoments.foundation.arrays import IntegerArray
+from dpmoments.foundation.arrays import IntegerArray, largest_first
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.messages.message import Message
 from dpmoments.plots.canvas import (
@@ -104,7 +104,7 @@ def _draw_components(answer: PrincipalComponents, n_features: int = _MAX_FEATURE
 def _weighing_most(answer: PrincipalComponents, n_features: int) -> IntegerArray:
     """Find the features with the largest loadings, on components above the noise if possible."""
     looked_at = answer.components if answer.is_noise.all() else answer.components[~answer.is_noise]
-    order = np.argsort(-np.abs(looked_at).max(axis=0), kind="stable")[:n_features]
+    order = largest_first(np.abs(looked_at).max(axis=0))[:n_features]
     return np.sort(order)
 
 

@@ -16,7 +16,7 @@ from dpmoments.analysis.regression import lasso, ols, ridge
 from dpmoments.analysis.regression_results import FittedLine
 from dpmoments.analysis.released import Released, feature_index
 from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE, NOT_CLEAR_ROWS, NOT_ESTIMABLE, UNCLEAR, decided
-from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.arrays import FloatArray, largest_first
 from dpmoments.foundation.checks import check_one_of
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.messages.message import Message
@@ -196,7 +196,7 @@ def draw_coefficients(
     unknown = np.full(len(fit.features), np.nan)
     if fit.method != "least squares":
         value, lower, upper, half = fit.coefficients, unknown, unknown, unknown
-        order = np.argsort(-np.abs(fit.coefficients * np.where(per > 0.0, per, 0.0)), kind="stable")
+        order = largest_first(np.abs(fit.coefficients * np.where(per > 0.0, per, 0.0)))
     else:
         lower, upper = fit.lower, fit.upper
         estimable = np.isfinite(lower) & np.isfinite(upper) if fit.equations is not None else np.isnan(unknown)
@@ -208,7 +208,7 @@ def draw_coefficients(
         order = np.sort(order)
     elif sort == "size":
         size = np.abs(np.nan_to_num(value, nan=0.0) * np.where(per > 0.0, per, 0.0))
-        order = order[np.argsort(-size[order], kind="stable")]
+        order = order[largest_first(size[order])]
     lines = [
         _IntervalLine(
             label(fit.features[index]),
