@@ -34,7 +34,7 @@ ASSUMED_ROWS, _ASSUMED_SIGNAL = 10_000, 30.0
 _LARGEST_RISK = 2.1
 """Excess risk of the steps, over that of the moments, above which a target is not refined."""
 _LOSS_OF_MOMENTS = 1.15
-"""Noise of Gaussian moments, over that without targets, above which moments that would be pure stay so."""
+"""Noise of Gaussian moments, over that without targets, above which pure ones stay pure."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def refining(setting: ReleasePlan, targets: Sequence[str]) -> Refining:
 
 
 def _loss_unit(setting: ReleasePlan) -> LossUnit:
-    """Return how losses add up: moments that are pure without targets stay so if Gaussian noise is larger."""
+    """Return how losses add up: pure moments stay pure if Gaussian noise is clearly larger."""
     gaussian = GAUSSIAN_LOSS_UNITS[setting.budget.kind]
     plain = replace(setting, n_rows=ASSUMED_ROWS, refines=None)
     if setting.budget.kind is not BudgetKind.APPROXIMATE or plain.plan.cost.kind is not BudgetKind.PURE:
