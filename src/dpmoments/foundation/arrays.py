@@ -19,7 +19,7 @@ def bordered(corner: float, side: FloatArray, matrix: FloatArray) -> FloatArray:
 
 
 def largest_first(sizes: FloatArray) -> IntegerArray:
-    """Return the order from the largest size down; sizes that differ by rounding keep their order."""
+    """Return the order from the largest size down; equal ones but for rounding keep theirs."""
     # Such as those of the two levels of a column: which of them is larger depends on the processor.
     mantissas, exponents = np.frexp(sizes)
     return np.argsort(-np.ldexp(np.round(mantissas * 2.0**30), exponents), kind="stable")
