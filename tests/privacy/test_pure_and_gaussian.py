@@ -16,6 +16,7 @@ import pytest
 from dpmoments.foundation.values import rounded_down
 from dpmoments.ledger.accounts import losses_of
 from dpmoments.messages.message import Message
+from dpmoments.privacy import profile as profile_module
 from dpmoments.privacy import receipt as receipt_module
 from dpmoments.privacy.accounting import PURE_SHARE, Loss, LossUnit, allowance
 from dpmoments.privacy.budget import PrivacyBudget
@@ -315,6 +316,14 @@ def test_the_profile_lies_between_the_exact_curve_and_the_cost(mechanism: str) -
     assert curve.at(1.1).delta < 0.1 * COST.delta
     assert curve.mu is None
     assert 0.95 < curve.profile.epsilon_at_reference <= 1.0 + 1e-6
+
+
+def test_no_delta_of_normal_noise_is_nothing() -> None:
+    concentrated = Receipt(ADD, PrivacyBudget.zcdp(1e-4), LossUnit.RHO, ())
+    joint = Receipt(ADD, COST, LossUnit.GAUSSIAN_RHO, ())
+    for receipt in (WHOLE, concentrated, joint):
+        point = RunCurve((profile_module._proven_bounds(receipt, (), False),), receipt.cost, None).at(100.0)
+        assert (point.delta, point.exact) == (math.ulp(0.0), False)
 
 
 def counted_in_rho(cost: PrivacyBudget, losses: Callable[..., Any] = losses_of) -> float:

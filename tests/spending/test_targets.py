@@ -312,6 +312,18 @@ def test_a_file_with_another_entry_is_refused(entry: str, value: object, code: s
         MomentRelease.from_dict(content)
 
 
+@pytest.mark.parametrize("smaller", [("error",), ("clip",), ("error", "clip", "clipped_error"), ("clipped_error",)])
+def test_a_file_that_states_less_noise_than_its_steps_drew_fails_verification(smaller: tuple[str, ...]) -> None:
+    diagnostics = json.loads(json.dumps({TARGETS: RELEASE.diagnostics[TARGETS]}))
+    for entry in smaller:
+        place = diagnostics[TARGETS][0]
+        place = place if entry in place else place["answer"]
+        place[entry] *= 0.9
+    edited = replace(RELEASE, diagnostics={**RELEASE.diagnostics, **diagnostics})
+    failed = [check.what for check in checks(edited) if check.passed is False]
+    assert failed == ["noise as the stated budget calls for"]
+
+
 def test_a_file_without_the_steps_of_its_target_fails_verification() -> None:
     lost = replace(RELEASE, diagnostics={key: value for key, value in RELEASE.diagnostics.items() if key != TARGETS})
     assert any(check.passed is False for check in checks(lost))

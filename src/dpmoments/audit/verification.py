@@ -32,7 +32,7 @@ from dpmoments.releases.pooling import PooledRelease, pool
 from dpmoments.releases.release_warning import AnyRelease
 from dpmoments.repair.repair import Repair, exact_law
 from dpmoments.schema.constraints import every_row_has_levels
-from dpmoments.spending.targets import WithTargets
+from dpmoments.spending.targets import TargetsPlan, WithTargets
 
 _FALSE_ALARM = 1e-9
 """Maximum probability that a sound release fails a check because of its noise."""
@@ -384,6 +384,7 @@ def _agrees(plan: Plan, release: MomentRelease) -> bool:
     same_rules &= plan.has_center(release.diagnostics) in (None, release.center is not None)
     bounds = plan.bounds_of_run(release.as_drawn)
     same_rules &= _equal(bounds, {name: release.diagnostics.get(name) for name in bounds})
+    same_law &= not isinstance(plan, TargetsPlan) or plan.states_its_noise(release.as_drawn)
     return same_rules and same_law and _equal(plan.details, release.details) and _spends_alike(plan, release)
 
 

@@ -57,6 +57,8 @@ _FINE_SCALE = 2.0**16
 """Scale from which discrete Gaussian noise has a δ within a millionth of its bound."""
 _FARTHEST = 40.0
 """Largest ε, in μ, to which Gaussian curves are followed."""
+_LEAST_DELTA = math.ulp(0.0)
+"""Least δ where losses have no end: it is never 0, however small."""
 _MIN_DELTA = 1e-15
 """Probability below which Gaussian losses count as certain."""
 
@@ -112,8 +114,12 @@ def _proven_bounds(receipt: Receipt, draws: Sequence[Draw], settled: bool) -> tu
 def _stated_delta(cost: PrivacyBudget, epsilon: float) -> float:
     """Return the δ that the stated budget by itself implies."""
     if cost.kind is BudgetKind.ZCDP:
-        return zcdp_delta(cost.rho, epsilon)
+        return _zcdp_delta(cost.rho, epsilon)
     return _approximate_delta(cost.epsilon, cost.delta, epsilon)
+
+
+def _zcdp_delta(rho: float, epsilon: float) -> float:
+    return max(zcdp_delta(rho, epsilon), _LEAST_DELTA)
 
 
 def _approximate_delta(loss: float, delta: float, epsilon: float) -> float:
@@ -171,7 +177,7 @@ def _concentrated_bounds(spent: Loss, draws: Sequence[Draw], settled: bool) -> l
     if spent.amount == 0:
         return []
     rho = no_less(rounded_up(spent.amount))
-    bounds = [Bound(f"any draws that are {rho}-zCDP together", partial(zcdp_delta, rounded_up(spent.amount)))]
+    bounds = [Bound(f"any draws that are {rho}-zCDP together", partial(_zcdp_delta, rounded_up(spent.amount)))]
     if not settled:
         return bounds
     normal = [draw for draw in draws if draw.law.is_gaussian]
@@ -207,7 +213,7 @@ def _gaussian_bound(loss: Loss, draws: Sequence[Draw], least_scale: float, n_coo
         # A larger μ is on the safe side: of a far smaller one δ is below e^−700, and the margin of discrete noise has no end.
         sensitivity = max(mu, epsilon / _FARTHEST) * least_scale * (1.0 + 2.0**-50)
         log_delta = discrete_gaussian_log_delta(epsilon, sensitivity, least_scale, n_coordinates)
-        return min(math.exp(log_delta) * (1.0 + 1e-10), 1.0)
+        return max(min(math.exp(log_delta) * (1.0 + 1e-10), 1.0), _LEAST_DELTA)
 
     whole = len(draws) == 1 and loss.amount <= draws[0].loss.amount * (1 + _NOTHING_LEFT)
     attained_by = _worst_neighbors(draws[0]) if whole and least_scale >= _FINE_SCALE else None
@@ -383,7 +389,8 @@ class RunCurve:
             delta, best = min(result, key=lambda pair: pair[0])
             if worst is None or delta > worst.delta:
                 # An attained bound is exact, up to the last digits, for any other knowledge.
-                exact = next((b for d, b in result if b.attained_by is not None and d <= delta * (1.0 + 1e-6)), None)
+                attained = [b for d, b in result if b.attained_by is not None and d <= delta * (1.0 + 1e-6)]
+                exact = next((b for b in attained if delta != _LEAST_DELTA), None)
                 how = best.how if exact is None else f"{exact.how}; attained by {exact.attained_by}"
                 worst = ProfilePoint(epsilon, delta, exact is not None, how)
         if worst is None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
@@ -29,6 +30,7 @@ from dpmoments.mechanisms.share_for_targets import (
     budgets_of_steps,
     check_targets,
     clip_of_products,
+    noise_of_average,
     plan_of_moments,
     require_steps,
     signal_of_steps,
@@ -62,6 +64,8 @@ _BEST_KNOWN = 8.0
 """Variance of regressors, in σ√k, around which steps add most to the release's coefficients."""
 _SCALES = np.append(0.0, np.geomspace(1e-3, 1e12, 140))
 """Candidates for the largest variance of a signal, in variances of the steps' noise."""
+_STATED = 1e-2
+"""Relative error of a file's clips and noise that may be rounding, in the choice of a penalty too."""
 _MAX_BITS = 20
 
 
@@ -199,6 +203,23 @@ class TargetsPlan(Plan):
             raise InputValueError(Message("steps-of-other-targets"))
         draws = tuple(replace(draw, loss=Loss(unit, draw.loss.amount)) for draw in draws)
         return plan.model_entries(diagnostics, Receipt(plan.neighbors, plan.cost, unit, draws))
+
+    def states_its_noise(self, release: MomentRelease) -> bool:
+        """Return True if clips and noise that a release states of its steps are those of its draws."""
+        of_targets: dict[str, Fraction] = dict.fromkeys(self.targets.targets, Fraction(0))
+        for draw in release.receipt.draws[-STEPS * len(of_targets) :]:
+            of_targets[draw.what.facts["target"]] += draw.loss.rho if self._mixed else draw.loss.amount
+        for refined in map(RefinedRegression.from_dict, release.diagnostics.get(TARGETS, ())):
+            if refined.answer is None:
+                continue
+            rho = float(of_targets[refined.target])
+            clip = _Start.of(release, refined.target, rho).clip
+            noise = noise_of_average(clip, rho, self.neighbors)
+            stated = refined.answer.clip, refined.answer.error, refined.clipped_error
+            made = clip, noise, noise / (SHARE_WEIGHT * clip)
+            if not np.allclose(stated, made, rtol=_STATED, atol=0.0):
+                return False
+        return True
 
     def _steps(self) -> list[tuple[str, int]]:
         return [(name, step + 1) for name in self.targets.targets for step in range(STEPS)]
