@@ -384,7 +384,7 @@ def _agrees(plan: Plan, release: MomentRelease) -> bool:
     same_rules &= plan.has_center(release.diagnostics) in (None, release.center is not None)
     bounds = plan.bounds_of_run(release.as_drawn)
     same_rules &= _equal(bounds, {name: release.diagnostics.get(name) for name in bounds})
-    same_law &= not isinstance(plan, TargetsPlan) or plan.states_its_noise(release.as_drawn)
+    same_law &= not isinstance(plan, TargetsPlan) or plan.states_its_noise(release)
     return same_rules and same_law and _equal(plan.details, release.details) and _spends_alike(plan, release)
 
 

@@ -208,7 +208,7 @@ class TargetsPlan(Plan):
         """Return True if clips and noise that a release states of its steps are those of its draws."""
         of_targets: dict[str, Fraction] = dict.fromkeys(self.targets.targets, Fraction(0))
         for draw in release.receipt.draws[-STEPS * len(of_targets) :]:
-            of_targets[draw.what.facts["target"]] += draw.loss.rho if self._mixed else draw.loss.amount
+            of_targets[str(draw.what.facts["target"])] += draw.loss.rho if self._mixed else draw.loss.amount
         for refined in map(RefinedRegression.from_dict, release.diagnostics.get(TARGETS, ())):
             if refined.answer is None:
                 continue
