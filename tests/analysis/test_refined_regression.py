@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 
@@ -13,9 +12,7 @@ import scipy
 
 import dpmoments as dpm
 from dpmoments.analysis import refined_regression
-from dpmoments.analysis.normal_equations import NormalEquations
 from dpmoments.analysis.refined_regression import TARGETS, RefinedRegression, StepsAnswer
-from dpmoments.analysis.regressors import Regressors
 from support.drawn_releases import drawn, planted
 
 SCHEMA = dpm.Schema(*(dpm.Numeric(name, -1.5, 3.5) for name in "abcy"))
@@ -80,20 +77,6 @@ def of_delta_method() -> np.ndarray:
     return np.array(squares)
 
 
-def of_inverted_test() -> np.ndarray:
-    """Test statistics at the true line, χ² of four degrees of freedom, over four: noise on moments is large."""
-    squares = []
-    for seed in range(150):
-        release = released(np.random.default_rng(seed), 1.0, lacking=0.7, error=0.7)
-        chosen, zero = Regressors.chosen(release, "y", None, True, None), release.zero_of_units
-        entry = RefinedRegression.from_dict(release.diagnostics[TARGETS][0])
-        equations = entry.equations(release, chosen, NormalEquations.of(release, chosen))
-        assert equations is not None
-        constant = 2.0 / release.encoding.scale[0] + SLOPES @ zero[:3] - zero[3]
-        squares.append([equations.search.at(np.array([-constant, *-SLOPES, 1.0])).statistic / 4.0])
-    return np.array(squares)
-
-
 FAULTS = (
     ("self.answer.error**2 + ", ""),
     ("whole.noise.carried(of_regressors) +", "whole.noise.carried(0.01 * of_regressors) +"),
@@ -101,26 +84,23 @@ FAULTS = (
 )
 
 
-@pytest.mark.parametrize(("statistics", "faults"), [(of_delta_method, FAULTS), (of_inverted_test, FAULTS[:2])])
-def test_stated_errors_are_those_of_draws_and_faults_in_them_are_found(
-    statistics: Callable[[], np.ndarray], faults: Sequence[tuple[str, str]]
-) -> None:
+def test_stated_errors_are_those_of_draws_and_faults_in_them_are_found() -> None:
     def off() -> float:
-        means = statistics().mean(axis=1)
+        means = of_delta_method().mean(axis=1)
         return float(abs(means.mean() - 1.0) / (means.std(ddof=1) / math.sqrt(len(means))))
 
     assert off() < 2.5
-    for before, after in faults:
+    for before, after in FAULTS:
         with planted(RefinedRegression.equations, before, after):
             assert off() > 3.5, after
 
 
 def test_intervals_are_shorter_than_those_of_the_moments_and_hold_their_estimate() -> None:
     for seed in range(3):
-        release = released(np.random.default_rng(seed), 1.0, lacking=0.2, error=0.5)
+        release = released(np.random.default_rng(seed), 3.0, lacking=0.2, error=0.5)
         fit, moments = release.ols("y"), replace(release, diagnostics={}).ols("y")
         assert fit.refined
-        assert ((fit.upper - fit.lower) < 0.8 * (moments.upper - moments.lower)).all()
+        assert ((fit.upper - fit.lower) < 0.9 * (moments.upper - moments.lower)).all()
         assert (fit.lower <= fit.coefficients).all()
         assert (fit.coefficients <= fit.upper).all()
 
@@ -172,11 +152,11 @@ def test_without_noise_they_are_the_textbooks() -> None:
 
 
 def test_where_noise_hides_how_the_regressors_vary_the_moments_answer() -> None:
-    release = released(np.random.default_rng(0), 0.02, lacking=0.0, error=0.5)
+    release = released(np.random.default_rng(0), 1.0, lacking=0.0, error=0.5)
     fit = release.ols("y")
     assert fit.equations is not None
-    assert not fit.equations.identified
+    assert not fit.equations.delta_method_valid
     assert not fit.refined
     assert "not refined" in fit.warning
-    with planted(RefinedRegression.equations, "not plain.identified or ", ""):
+    with planted(RefinedRegression.equations, "not plain.delta_method_valid or ", ""):
         assert release.ols("y").refined

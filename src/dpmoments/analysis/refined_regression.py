@@ -138,15 +138,17 @@ class RefinedRegression:
     def equations(self, release: Released, chosen: Regressors, plain: NormalEquations | None) -> NormalEquations | None:
         """Return the normal equations with the steps' answer in place of released products.
 
-        Of some of the features, ``plain`` the moments' equations of these. None without an answer, if these are not identified (a
-        few rows may then decide), if tails are long, or if the released products have less noise than the answer with what
-        clipping may have taken.
+        Of some of the features, ``plain`` the moments' equations of these. None without an answer, if moments are too noisy for
+        the delta method (of a rare level the answer would be far too sure), if tails are long, or if the released products have
+        less noise than the answer with what clipping may have taken.
 
         Products and squares of the regressors, and the squares of the residuals, are the release's: their noise counts only times
         what the average line still lacks.
         """
         whole = NormalEquations.of(release, chosen.with_rare_levels)
-        if plain is None or whole is None or self.answer is None or not plain.identified or has_long_tails(release):
+        if plain is None or whole is None or self.answer is None:
+            return None
+        if not plain.delta_method_valid or has_long_tails(release):
             return None
         k, line = len(self.features), self._about_center(release, self.answer.line)
         regressors = np.eye(k + 1)  # of (1, x − center)

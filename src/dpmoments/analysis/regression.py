@@ -408,7 +408,7 @@ def _beside_refined(release: Released, refined: RefinedRegression | None, fit: F
         return fit
     if refined.answer is None:
         why = "their file does not hold what intervals are made of"
-    elif fit.equations is None or not fit.equations.identified:
+    elif fit.equations is None or not fit.equations.delta_method_valid:
         why = "noise on the moments is too large for their intervals"
     elif has_long_tails(release):
         why = "columns may have long tails, and clipped residuals then move them by any amount"

@@ -65,7 +65,7 @@ _BEST_KNOWN = 8.0
 _SCALES = np.append(0.0, np.geomspace(1e-3, 1e12, 140))
 """Candidates for the largest variance of a signal, in variances of the steps' noise."""
 _STATED = 1e-2
-"""Relative error of a file's clips and noise that may be rounding, in the choice of a penalty too."""
+"""Largest relative error of a file's clips and noise, by rounding."""
 _MAX_BITS = 20
 
 
@@ -205,7 +205,7 @@ class TargetsPlan(Plan):
         return plan.model_entries(diagnostics, Receipt(plan.neighbors, plan.cost, unit, draws))
 
     def states_its_noise(self, release: MomentRelease) -> bool:
-        """Return True if clips and noise that a release states of its steps are those of its draws."""
+        """Return True if stated clips and noise of the steps fit the draws."""
         of_targets: dict[str, Fraction] = dict.fromkeys(self.targets.targets, Fraction(0))
         for draw in release.receipt.draws[-STEPS * len(of_targets) :]:
             of_targets[str(draw.what.facts["target"])] += draw.loss.rho if self._mixed else draw.loss.amount
