@@ -554,6 +554,7 @@ TESTS = {
         "coverage",
     ),
     "analysis/refined_regression": (
+        "refined_regression",
         "targets",
         "regression",
         "analyses",

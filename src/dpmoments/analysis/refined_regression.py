@@ -135,6 +135,17 @@ class RefinedRegression:
         places = [names.index(name) for name in (*self.features, self.target)]
         return np.zeros(len(places)) if release.center is None else release.center[places]
 
+    def reason_against_intervals(self, release: Released, plain: NormalEquations | None) -> str | None:
+        """Return why the steps' answer is not used; None if it may be."""
+        # `plain` are the moments' equations.
+        if self.answer is None:
+            return "their file does not hold what intervals are made of"
+        if plain is None or not plain.delta_method_valid:
+            return "noise on the moments is too large for their intervals"
+        if has_long_tails(release):
+            return "columns may have long tails, and clipped residuals then move them by any amount"
+        return None
+
     def equations(self, release: Released, chosen: Regressors, plain: NormalEquations | None) -> NormalEquations | None:
         """Return the normal equations with the steps' answer in place of released products.
 
@@ -145,11 +156,12 @@ class RefinedRegression:
         Products and squares of the regressors, and the squares of the residuals, are the release's: their noise counts only times
         what the average line still lacks.
         """
+        if self.reason_against_intervals(release, plain) is not None:
+            return None
         whole = NormalEquations.of(release, chosen.with_rare_levels)
-        if plain is None or whole is None or self.answer is None:
-            return None
-        if not plain.delta_method_valid or has_long_tails(release):
-            return None
+        assert whole is not None
+        assert plain is not None
+        assert self.answer is not None
         k, line = len(self.features), self._about_center(release, self.answer.line)
         regressors = np.eye(k + 1)  # of (1, x − center)
         regressors[1:, 1:] = self.whitening

@@ -16,7 +16,7 @@ import numpy as np
 from dpmoments.analysis.answers import confidence_level, in_floating_point
 from dpmoments.analysis.clipping import ClippingEffect
 from dpmoments.analysis.normal_equations import NormalEquations
-from dpmoments.analysis.refined_regression import RefinedRegression, has_long_tails, refined_regression
+from dpmoments.analysis.refined_regression import RefinedRegression, refined_regression
 from dpmoments.analysis.regression_results import ExplainedVariance, FittedLine
 from dpmoments.analysis.regressors import PenalizedLevels, Regressors, regressed_moment
 from dpmoments.analysis.released import Released, cautions_by_code
@@ -115,17 +115,16 @@ def ols(
     if refined is not None and (more := refined.equations(release, chosen, equations)) is not None:
         return _least_squares_of_steps(release, chosen, refined, more, level)
     if equations is None or not equations.delta_method_valid:
-        moment = regressed_moment(release, intercept=chosen.intercept)
         penalized = PenalizedFit.of(release, chosen, None)
         slopes = penalized.slopes[[chosen.unmerged.index(feature) for feature in chosen.features]]
         if equations is None:
-            fit = _fitted_line(release, chosen, None, "least squares", penalized, level, moment)
+            fit = _fitted_line(release, chosen, None, "least squares", penalized, level)
             return _beside_refined(release, refined, fit)
         equations = replace(equations, toward=np.concatenate([[np.nan], slopes]) if chosen.intercept else slopes)
     slopes = equations.estimate[1 if chosen.intercept else 0 :]
     raw_moment = regressed_moment(release.with_repair("none"), intercept=chosen.intercept)
     fit_of_moments = PenalizedFit.of_slopes(raw_moment, chosen, slopes)
-    fit = _fitted_line(release, chosen, equations, "least squares", fit_of_moments, level, raw_moment)
+    fit = _fitted_line(release, chosen, equations, "least squares", fit_of_moments, level)
     return _beside_refined(release, refined, fit)
 
 
@@ -194,8 +193,8 @@ def ridge(
     penalty = stated_penalty(alpha)
     if penalty is None and (refined := refined_regression(release, chosen)) is not None:
         return _ridge_of_steps(release, chosen, refined, level)
-    moment, fit = regressed_moment(release, intercept=chosen.intercept), PenalizedFit.of(release, chosen, penalty)
-    return _fitted_line(release, chosen, NormalEquations.of(release, chosen), "ridge", fit, level, moment)
+    fit = PenalizedFit.of(release, chosen, penalty)
+    return _fitted_line(release, chosen, NormalEquations.of(release, chosen), "ridge", fit, level)
 
 
 # The lasso from released moments, by scikit-learn's paths from a Gram matrix.
@@ -272,7 +271,7 @@ def lasso(
     )
     slopes = np.asarray(path[:, -1], dtype=np.float64)
     fit = PenalizedFit.of_slopes(moment, chosen, slopes, penalty)
-    return _fitted_line(release, chosen, equations, "lasso", fit, level, moment)
+    return _fitted_line(release, chosen, equations, "lasso", fit, level)
 
 
 def _universal_threshold(release: Released, chosen: Regressors, equations: NormalEquations | None) -> float:
@@ -355,11 +354,11 @@ def _fitted_line(
     method: str,
     fit: PenalizedFit,
     level: float,
-    moment: FloatArray,
     clipping: ClippingEffect | None = None,
 ) -> FittedLine:
     printed = chosen.with_rare_levels if method == "ridge" else chosen
-    a, y, names, slopes = list(printed.features), chosen.target, release.feature_names, fit.slopes
+    a, y, names = list(printed.features), chosen.target, release.feature_names
+    moment, slopes = fit.moment, fit.slopes
     scale = release.encoding.scale
     coefficients = slopes * scale[y] / scale[a]
     constant = 0.0
@@ -406,14 +405,7 @@ def _beside_refined(release: Released, refined: RefinedRegression | None, fit: F
     """Return the fit of the moments, which says why it is not that of the steps."""
     if refined is None:
         return fit
-    if refined.answer is None:
-        why = "their file does not hold what intervals are made of"
-    elif fit.equations is None or not fit.equations.delta_method_valid:
-        why = "noise on the moments is too large for their intervals"
-    elif has_long_tails(release):
-        why = "columns may have long tails, and clipped residuals then move them by any amount"
-    else:
-        why = "their intervals would be longer than these"
+    why = refined.reason_against_intervals(release, fit.equations) or "their intervals would be longer than these"
     there = f"ridge has refined coefficients of {fit.target}, better for prediction; these are not refined: {why}."
     return replace(fit, warning=" ".join(filter(None, [there, fit.warning])))
 
@@ -426,7 +418,7 @@ def _least_squares_of_steps(
     equations = replace(equations, toward=np.append(np.nan, toward))
     moment = regressed_moment(release.with_repair("none"), intercept=True)
     fit, clipping = PenalizedFit.of_slopes(moment, chosen, equations.estimate[1:]), refined.clipping(release.n_rows)
-    line = _fitted_line(release, chosen, equations, "least squares", fit, level, moment, clipping)
+    line = _fitted_line(release, chosen, equations, "least squares", fit, level, clipping)
     return _of_steps(line, NormalEquations.of(release, chosen), equations.estimate)
 
 
@@ -436,7 +428,7 @@ def _ridge_of_steps(release: Released, chosen: Regressors, refined: RefinedRegre
     coefficients, moment = refined.line(release), regressed_moment(release, intercept=True)
     equations = refined.equations(release, chosen, plain) or plain
     fit, clipping = PenalizedFit.of_slopes(moment, wide, coefficients[1:]), refined.clipping(release.n_rows)
-    line = _fitted_line(release, chosen, equations, "ridge", fit, level, moment, replace(clipping, intervals=False))
+    line = _fitted_line(release, chosen, equations, "ridge", fit, level, replace(clipping, intervals=False))
     scale, shift, a = release.encoding.scale, release.zero_of_units, list(wide.features)
     constant = scale[wide.target] * (coefficients[0] + shift[wide.target]) - line.coefficients @ (scale * shift)[a]
     return _of_steps(replace(line, intercept=float(constant)), NormalEquations.of(release, wide), coefficients)

@@ -173,9 +173,8 @@ class PenalizedLevels:
     Slopes of encoded rows. A level with too few rows has no coefficient of its own: it counts as an average one.
     """
 
-    indices: tuple[
-        int, ...
-    ]  # of the p features with a coefficient of their own, complete columns' reference levels too
+    # of the p features with a coefficient of their own, complete columns' reference levels too
+    indices: tuple[int, ...]
     # (k, p): the slopes of `Regressors.with_rare_levels`, relative to the reference levels, are this times those of `indices`
     relative: FloatArray
     constant: FloatArray  # (p,): 1 for a level whose slope the constant has, in original units

@@ -764,19 +764,12 @@ def planned(
     """Return the plan of a release's moments, cached for searches."""
     if refines is not None:
         # Beside a mechanism with pure moments, one that has Gaussian noise by itself keeps it.
-        if refines is LossUnit.PURE_AND_GAUSSIAN and not has_pure_moments(mechanism, shape, budget, neighbors, unit):
-            refines = GAUSSIAN_LOSS_UNITS[budget.kind]
+        if refines is LossUnit.PURE_AND_GAUSSIAN:
+            plain = planned(mechanism, shape, budget, neighbors, unit)
+            refines = refines if plain.cost.kind is BudgetKind.PURE else GAUSSIAN_LOSS_UNITS[budget.kind]
         of_row = budget_for_rows(budget, refines, unit)
         return plan_of_moments(mechanism, shape, of_row, neighbors, refines)
     return plan_before_release(mechanism, shape, budget, neighbors, unit)
-
-
-def has_pure_moments(
-    mechanism: Mechanism, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors, unit: PrivacyUnit | None
-) -> bool:
-    """Return True if a release without targets would spend an (ε, δ) budget as pure ε."""
-    approximate = budget.kind is BudgetKind.APPROXIMATE
-    return approximate and planned(mechanism, shape, budget, neighbors, unit).cost.kind is BudgetKind.PURE
 
 
 def forecast_noise(plan: Plan, typical: TypicalTable, n_rows: int) -> ForecastNoise | None:
