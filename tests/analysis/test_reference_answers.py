@@ -15,7 +15,6 @@ import inspect
 import json
 import math
 import re
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from functools import cache, cached_property
@@ -38,12 +37,13 @@ from dpmoments.noise.cells import CountNoise
 from dpmoments.noise.models import CenteredLevelsModel
 from dpmoments.releases.moment_release import of_present_values
 from dpmoments.schema.derived import MissingIndicator
-from support.drawn_releases import drawn
+from support.drawn_releases import drawn, template
+from support.kept_answers import KeptAnswers
 from support.said import refused, warned
 
-FILE = Path(__file__).with_name("reference_answers.json")
 TOLERANCE = 2e-6
 """Relative: what is searched for is found to 1e-6."""
+KEPT = KeptAnswers(Path(__file__).with_name("reference_answers.json"), TOLERANCE)
 LOOSE = {
     **dict.fromkeys(("noisy: contrasts", "noisy: least squares", "noisy: predictions", "noisy: one variance"), 3e-3),
     "sketched: ": 3e-4,
@@ -81,26 +81,6 @@ MISSING = dpm.Schema(
     dpm.Numeric("a", 0, 10, "available", fill=5),
     dpm.Numeric("b", -5, 5, "available", fill=0),
 )
-
-
-def template(
-    schema: dpm.Schema, mechanism: str, max_rows: int | None = None, *, seed: int = 0, **settings: Any
-) -> dpm.MomentRelease:
-    """A release whose rows do not matter: its law, schema and encoding are what is used."""
-    levels = {column.name: column.levels[0] for column in schema.columns if isinstance(column, dpm.Categorical)}
-    table = pd.DataFrame({column.name: [levels.get(column.name, 1.0)] * 200 for column in schema.columns})
-    unit = None if max_rows is None else dpm.PrivacyUnit("person", max_rows)
-    table["person"] = range(len(table))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", dpm.ReleaseWarning)  # of few rows, which do not matter
-        return dpm.release(
-            table[list(schema.names) + ["person"] * (unit is not None)],
-            schema,
-            mechanism=mechanism,
-            insecure_seed=seed,
-            privacy_unit=unit,
-            **settings,
-        )
 
 
 def rows_of_people(n: int = 3_000) -> np.ndarray:
@@ -565,11 +545,6 @@ def asked() -> list[str]:
     return [*(name for name in every if name not in sketched), *OTHERS]
 
 
-@cache
-def reference() -> dict[str, list[Any]]:
-    return dict(json.loads(FILE.read_text(encoding="utf-8")))
-
-
 def cases() -> list[Any]:
     quick = {f"{release}: {question}" for release, questions in QUICK.items() for question in questions} | {*OTHERS}
     return [pytest.param(name, marks=() if name in quick else pytest.mark.slow) for name in asked()]
@@ -577,19 +552,19 @@ def cases() -> list[Any]:
 
 @pytest.mark.parametrize("name", cases())
 def test_answers_are_those_that_were_recorded(name: str) -> None:
-    assert not differences(answered(*name.split(": ")), reference()[name], tolerance_of(name))
+    assert not differences(answered(*name.split(": ")), KEPT.answers[name], tolerance_of(name))
 
 
 def test_every_number_is_compared() -> None:
     """A planted fault in each of the numbers of one answer is found, and only there."""
-    assert reference().keys() == set(asked())
+    assert KEPT.answers.keys() == set(asked())
     name = "people: least squares"
     found = answered(*name.split(": "))
     assert len(found) > 100
     for path, value in found.items():
         if isinstance(value, float):
             changed = found | {path: value * (1 + 1e-5) + 1e-8}
-            assert [line.split(": ")[0] for line in differences(changed, reference()[name])] == [path]
+            assert [line.split(": ")[0] for line in differences(changed, KEPT.answers[name])] == [path]
 
 
 REFUSED: Mapping[str, tuple[Callable[[Any], Any], type[Exception]]] = {
@@ -703,11 +678,7 @@ def test_frames_are_indexed_by_every_label() -> None:
 
 def write() -> None:
     """Record the answers."""
-    lines = (
-        f"{json.dumps(name)}: {json.dumps([*answered(*name.split(': ')).values()], ensure_ascii=False, separators=(',', ':'))}"
-        for name in asked()
-    )
-    FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+    KEPT.write({name: [*answered(*name.split(": ")).values()] for name in asked()}, separators=(",", ":"))
 
 
 if __name__ == "__main__":

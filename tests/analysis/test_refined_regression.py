@@ -158,5 +158,5 @@ def test_where_noise_hides_how_the_regressors_vary_the_moments_answer() -> None:
     assert not fit.equations.delta_method_valid
     assert not fit.refined
     assert "not refined" in fit.warning
-    with planted(RefinedRegression.equations, "not plain.delta_method_valid or ", ""):
+    with planted(RefinedRegression.reason_against_intervals, " or not plain.delta_method_valid", ""):
         assert release.ols("y").refined

@@ -8,7 +8,6 @@ writes them again: read the difference. That a number is right is shown elsewher
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -35,10 +34,10 @@ from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.schema.columns import Coordinate
+from support.kept_answers import KeptAnswers, weighted_sums
 
-FILE = Path(__file__).with_name("reference_forecasts.json")
-TOLERANCE = 5e-6
-"""Relative: budgets needed are found to 1e-6."""
+# relative: budgets needed are found to 1e-6
+KEPT = KeptAnswers(Path(__file__).with_name("reference_forecasts.json"), tolerance=5e-6)
 WHOLE = 12
 """Longer arrays are kept as three weighted sums."""
 
@@ -380,55 +379,32 @@ def plain(answer: Any) -> Any:
 
 
 def in_sums(values: np.ndarray) -> Any:
-    """Return the size of an array, and three sums of its entries, in it, with weights that hardly any change leaves alone."""
+    """Return the size of an array and sums of its entries; of truth values each."""
     if values.dtype == bool:
         return "".join("01"[int(value)] for value in values.ravel())
-    known = np.isfinite(values.ravel())
-    weights = np.cos(np.outer([1.0, 2.0, 3.0], (1.0 + np.arange(values.size)) ** 1.5))
-    kept = np.where(known, values.ravel(), 0.0)
-    size = float(np.abs(kept).max()) or 1.0
-    return [
-        plain(size),
-        *(float(f"{value:.9g}") for value in weights @ kept / size),
-        int(known @ np.arange(values.size)),
-    ]
-
-
-def same(found: Any, expected: Any, where: str) -> None:
-    """Compare leaf by leaf; sums in the array's size, so that they may be near 0."""
-    if isinstance(expected, dict | list):
-        assert type(found) is type(expected), where
-        assert len(found) == len(expected), where
-        for key in expected if isinstance(expected, dict) else range(len(expected)):
-            same(found[key], expected[key], f"{where}: {key}")
-    elif isinstance(expected, float) and isinstance(found, float | int):
-        assert found == pytest.approx(expected, rel=TOLERANCE, abs=1e-9), where
-    else:
-        assert found == expected, where
-
-
-@cache
-def kept() -> dict[str, Any]:
-    return dict(json.loads(FILE.read_text(encoding="utf-8")))
+    size, sums, known = weighted_sums(values)
+    return [plain(size), *(float(f"{value:.9g}") for value in sums), known]
 
 
 @pytest.mark.parametrize(
     ("question", "name"), [(question, name) for question, (_, names) in QUESTIONS.items() for name in names]
 )
 def test_answers_are_those_kept(question: str, name: str) -> None:
-    same(answered(question, name), kept()[f"{question}: {name}"], "")
+    KEPT.require(answered(question, name), f"{question}: {name}")
 
 
 def test_nothing_else_is_kept() -> None:
-    assert set(kept()) == {f"{question}: {name}" for question, (_, names) in QUESTIONS.items() for name in names}
+    assert set(KEPT.answers) == {f"{question}: {name}" for question, (_, names) in QUESTIONS.items() for name in names}
 
 
 def main() -> None:
-    answers = {
-        f"{question}: {name}": answered(question, name) for question, (_, names) in QUESTIONS.items() for name in names
-    }
-    lines = [f"{json.dumps(name)}: {json.dumps(answer, ensure_ascii=False)}" for name, answer in answers.items()]
-    FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+    KEPT.write(
+        {
+            f"{question}: {name}": answered(question, name)
+            for question, (_, names) in QUESTIONS.items()
+            for name in names
+        }
+    )
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ sampler of the library is involved.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -21,7 +20,6 @@ from typing import Any
 
 import matplotlib as mpl
 import numpy as np
-import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
@@ -36,11 +34,11 @@ from dpmoments.planning.picture import plot_forecast
 from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.plots.accessor import MeanPlots
 from dpmoments.privacy.budget import PrivacyBudget
-from support.drawn_releases import drawn
+from support.drawn_releases import drawn, template
+from support.kept_answers import KeptAnswers, weighted_sums
 
 mpl.use("Agg")
-FILE = Path(__file__).with_name("reference_pictures.json")
-TOLERANCE = 2e-6
+KEPT = KeptAnswers(Path(__file__).with_name("reference_pictures.json"), tolerance=2e-6, near_zero=1e-8)
 WHOLE = 12
 """Longer arrays are kept as three weighted sums."""
 
@@ -57,13 +55,6 @@ WIDE = dpm.Schema(
     *(dpm.Numeric(f"x{index}", -4, 4) for index in range(20)),
     dpm.Categorical("kind", [f"level {index}" for index in range(28)]),
 )
-
-
-def template(schema: dpm.Schema, mechanism: str, **settings: Any) -> dpm.MomentRelease:
-    """A release whose rows do not matter: its law, schema and encoding are what is used."""
-    levels = {column.name: column.levels[0] for column in schema.columns if isinstance(column, dpm.Categorical)}
-    table = pd.DataFrame({column.name: [levels.get(column.name, 1.0)] * 200 for column in schema.columns})
-    return dpm.release(table, schema, mechanism=mechanism, insecure_seed=0, **settings)
 
 
 def people(n: int) -> np.ndarray:
@@ -281,24 +272,8 @@ def in_sums(values: np.ndarray) -> Any:
     """Return few numbers as they are, else the size of the array and three weighted sums of its entries in it."""
     if values.size <= WHOLE:
         return [plain(value) for value in values]
-    known = np.isfinite(values)
-    weights = np.cos(np.outer([1.0, 2.0, 3.0], (1.0 + np.arange(values.size)) ** 1.5))
-    entries = np.where(known, values, 0.0)
-    size = float(np.abs(entries).max()) or 1.0
-    sums = [float(f"{value:.8g}") for value in weights @ entries / size]
-    return [values.size, plain(size), *sums, int(known @ np.arange(values.size))]
-
-
-def same(found: Any, expected: Any, where: str) -> None:
-    if isinstance(expected, dict | list):
-        assert type(found) is type(expected), where
-        assert len(found) == len(expected), where
-        for key in expected if isinstance(expected, dict) else range(len(expected)):
-            same(found[key], expected[key], f"{where}: {key}")
-    elif isinstance(expected, float) and isinstance(found, float | int):
-        assert found == pytest.approx(expected, rel=TOLERANCE, abs=1e-8), where
-    else:
-        assert found == expected, where
+    size, sums, known = weighted_sums(values)
+    return [values.size, plain(size), *(float(f"{value:.8g}") for value in sums), known]
 
 
 def drawing(name: str) -> Any:
@@ -313,23 +288,17 @@ def drawing(name: str) -> Any:
     return answer
 
 
-@cache
-def kept() -> dict[str, Any]:
-    return dict(json.loads(FILE.read_text(encoding="utf-8")))
-
-
 @pytest.mark.parametrize("name", PLOTS)
 def test_pictures_are_those_kept(name: str) -> None:
-    same(drawing(name), kept()[name], "")
+    KEPT.require(drawing(name), name)
 
 
 def test_nothing_else_is_kept() -> None:
-    assert set(kept()) == set(PLOTS)
+    assert set(KEPT.answers) == set(PLOTS)
 
 
 def main() -> None:
-    lines = [f"{json.dumps(name)}: {json.dumps(drawing(name), ensure_ascii=False)}" for name in PLOTS]
-    FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+    KEPT.write({name: drawing(name) for name in PLOTS})
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import textwrap
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -16,6 +17,7 @@ from types import CodeType
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import dpmoments as dpm
@@ -23,7 +25,27 @@ from dpmoments.analysis import group_means, resolvability
 from dpmoments.noise.cells import GaussianCells, LaplaceCells, MatrixLaplaceCells
 from dpmoments.noise.terms import NoiseLaw, NoiseTerm
 
-__all__ = ["drawn", "drawn_noise", "planted", "without_bisection"]
+__all__ = ["drawn", "drawn_noise", "planted", "template", "without_bisection"]
+
+
+def template(
+    schema: dpm.Schema, mechanism: str, max_rows: int | None = None, *, seed: int = 0, **settings: Any
+) -> dpm.MomentRelease:
+    """A release whose rows do not matter: its law, schema and encoding are what is used."""
+    levels = {column.name: column.levels[0] for column in schema.columns if isinstance(column, dpm.Categorical)}
+    table = pd.DataFrame({column.name: [levels.get(column.name, 1.0)] * 200 for column in schema.columns})
+    unit = None if max_rows is None else dpm.PrivacyUnit("person", max_rows)
+    table["person"] = range(len(table))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dpm.ReleaseWarning)  # of few rows, which do not matter
+        return dpm.release(
+            table[list(schema.names) + ["person"] * (unit is not None)],
+            schema,
+            mechanism=mechanism,
+            insecure_seed=seed,
+            privacy_unit=unit,
+            **settings,
+        )
 
 
 def drawn_noise(law: NoiseLaw, rng: np.random.Generator) -> np.ndarray:
