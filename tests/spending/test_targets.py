@@ -336,7 +336,10 @@ def test_a_file_without_the_steps_of_its_target_fails_verification() -> None:
         ({"targets": ["incme"]}, "unknown-feature"),
         ({"targets": ["income", "income"]}, "feature-twice"),
         ({"mean": False}, "targets-need-mean"),
-        ({"mechanism": "additive-wishart", "rho": None, "epsilon": 1.0, "delta": 1e-6}, "budget-of-other-kind"),
+        *(
+            ({"mechanism": name, "rho": None, "epsilon": 1.0, "delta": 1e-6}, "targets-need-gaussian-noise")
+            for name in ("additive-wishart", "laplace", "isotropic")
+        ),
     ],
 )
 def test_what_cannot_be_refined_is_refused_before_a_row_is_read(options: dict[str, Any], code: str) -> None:

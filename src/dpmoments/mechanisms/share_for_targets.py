@@ -119,7 +119,11 @@ def plan_of_moments(
     mechanism: Mechanism, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors, loss_unit: LossUnit
 ) -> Plan:
     """Return the plan of the moments with their share; refuse noise of another kind."""
-    plan = mechanism.plan(shape, budget_of_moments(shape, budget, loss_unit), neighbors)
-    if loss_unit is not LossUnit.PURE_AND_GAUSSIAN and not has_gaussian_noise(plan.mechanism):
-        raise InputValueError(Message("targets-need-gaussian-noise", mechanism=plan.mechanism.name))
+    share = budget_of_moments(shape, budget, loss_unit)
+    if loss_unit is LossUnit.PURE_AND_GAUSSIAN:
+        return mechanism.plan(shape, share, neighbors)
+    plan = mechanism.plan(shape, share, neighbors) if share.kind in mechanism.budget_kinds else None
+    chosen = mechanism if plan is None else plan.mechanism
+    if plan is None or not has_gaussian_noise(chosen):
+        raise InputValueError(Message("targets-need-gaussian-noise", mechanism=chosen.name))
     return plan
