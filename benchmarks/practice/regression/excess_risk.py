@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 import dpmoments as dpm
 from benchmarks.practice.comparison.errors import Truth
+from dpmoments.analysis.regression_results import FittedLine
 from dpmoments.releases.moment_release import MomentRelease
 
 __all__ = ["Regression", "ridge_coefficients"]
@@ -67,8 +68,17 @@ class Regression:
         off = constant + float(coefficients @ self.mean[a]) - float(self.mean[y])
         return (float(difference @ self.covariance[np.ix_(a, a)] @ difference) + off**2) / self._variance
 
+    def excess_of_fit(self, fit: FittedLine) -> float:
+        """Excess risk of the line that ``ridge`` or ``ols`` of a release prints."""
+        names, encoding = fit.schema.feature_names, fit.schema.encoding(mean=True)
+        slopes = np.zeros(len(names))
+        slopes[[names.index(name) for name in fit.features]] = fit.unit_ball_coefficients
+        in_units = slopes * encoding.scale[self.target] / encoding.scale
+        constant = fit.intercept + in_units @ encoding.offset - encoding.offset[self.target]
+        return self.excess(slopes[self.features], float(constant / encoding.scale[self.target]))
+
     def excess_of_release(self, release: MomentRelease, alpha: float) -> float:
-        """Excess risk of the ridge line of a release."""
+        """Excess risk of a release's ridge line with this α, the reference levels not penalized."""
         a, y = self.features, self.target
         coefficients = ridge_coefficients(release.unit_ball_covariance, a, y, alpha)
         mean = release.unit_ball_mean

@@ -26,7 +26,6 @@ from benchmarks.practice.regression.excess_risk import Regression
 from benchmarks.practice.regression.noisy_gradient_descent import NoisyGradientDescent
 from benchmarks.practice.regression.single_regression import SingleRegression
 from benchmarks.practice.tables import Made, chosen, made
-from dpmoments.analysis.regression import automatic_alpha
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.releases.moment_release import MomentRelease
 
@@ -121,10 +120,9 @@ def measured(name: str, table: Made, targets: Sequence[str]) -> Iterator[Cell]:
             ]
             rng = np.random.default_rng(0)
             descents = DESCENT.fits(single.rows, single.target, budget, SEEDS, rng, float(np.linalg.eigvalsh(gram)[-1]))
-            alphas = [automatic_alpha(one, truth.features.tolist(), truth.target, intercept=True) for one in plain]
             excess = {
-                "refined": [truth.excess(*line(one.ridge(target), truth)) for one in refined],
-                "one release": [truth.excess_of_release(*pair) for pair in zip(plain, alphas, strict=True)],
+                "refined": [truth.excess_of_fit(one.ridge(target)) for one in refined],
+                "one release": [truth.excess_of_fit(one.ridge(target)) for one in plain],
                 "gradient descent": [single.excess(run, truth) for run in descents.T],
                 "AdaSSP": [single.excess(adassp(gram, cross, budget, rng), truth) for _ in range(SEEDS)],
             }
@@ -142,19 +140,6 @@ def measured(name: str, table: Made, targets: Sequence[str]) -> Iterator[Cell]:
 def clipped_share(fits: Sequence[dpm.analysis.regression_results.FittedLine]) -> float:
     """Mean upper bound on the share of clipped rows; NaN where nothing is refined."""
     return float(np.mean([fit.clipping.share if fit.refined else np.nan for fit in fits]))
-
-
-def line(fit: dpm.analysis.regression_results.FittedLine, truth: Regression) -> tuple[FloatArray, float]:
-    """Encoded coefficients of all features, and the constant."""
-    names = fit.schema.feature_names
-    encoding = fit.schema.encoding(mean=True)
-    slopes = np.zeros(len(names))
-    slopes[[names.index(name) for name in fit.features]] = fit.unit_ball_coefficients
-    in_units = slopes * encoding.scale[truth.target] / encoding.scale
-    constant = (fit.intercept + in_units @ encoding.offset - encoding.offset[truth.target]) / encoding.scale[
-        truth.target
-    ]
-    return slopes[truth.features], float(constant)
 
 
 def correlated(release: MomentRelease) -> FloatArray:
