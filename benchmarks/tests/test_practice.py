@@ -211,6 +211,8 @@ def test_both_halves_have_tables_enough() -> None:
         assert families >= {"bounded", "skewed", "clustered", "low-rank", "categories", "dominant-rows"}
         assert sum(entry.real for entry in inside) >= 10
     assert {"wine", "airfoil", "diabetes", "breast-cancer", "adult"} <= {entry.name for entry in chosen("design")}
+    assert set(chosen()) == {*chosen("design"), *chosen("judge")}  # those of regressions only by name or half
+    assert chosen(names=["wages"])[0] in chosen("regression")
     with pytest.raises(ValueError, match="no table named"):
         chosen(names=["whine"])
 

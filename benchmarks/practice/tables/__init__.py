@@ -1,8 +1,8 @@
 """Tables on which the default release is tried: real ones at public bounds, and synthetic ones of many kinds.
 
-Half of them are for choosing constants, the other half for judging the choice. Every table is deterministic and comes from this
-machine: files of the library, of scikit-learn and of statsmodels (``pip install dpmoments[benchmarks]``), POPRES where
-``DPMOMENTS_DATA`` has it, and fixed seeds.
+Half of them are for choosing constants, the other half for judging the choice, and a few more for judging methods of regression.
+Every table is deterministic and comes from this machine: files of the library, of scikit-learn and of statsmodels
+(``pip install dpmoments[benchmarks]``), POPRES where ``DPMOMENTS_DATA`` has it, and fixed seeds.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from benchmarks.practice.tables import (
     census,
     clustered,
     dominant_rows,
+    fresh_regressions,
     low_rank,
     measurements,
     questionnaires,
@@ -38,11 +39,12 @@ TABLES: tuple[Entry, ...] = (
     *questionnaires.TABLES,
     *skewed_levels.TABLES,
     *dominant_rows.TABLES,
+    *fresh_regressions.TABLES,
 )
 
 
 def chosen(half: Half | None = None, names: Iterable[str] | None = None) -> tuple[Entry, ...]:
-    """The tables of one half, or those named, in the order of the collection.
+    """The tables of one half, or those named, in the order of the collection; with neither, the design and the judge half.
 
     Raises
     ------
@@ -53,9 +55,8 @@ def chosen(half: Half | None = None, names: Iterable[str] | None = None) -> tupl
     known = {entry.name for entry in TABLES}
     if unknown := sorted(set(wanted or ()) - known):
         raise ValueError(f"no table named {', '.join(unknown)}: use {', '.join(sorted(known))}")
-    return tuple(
-        entry for entry in TABLES if (half is None or entry.half == half) and (wanted is None or entry.name in wanted)
-    )
+    halves = {half} if half else {"design", "judge"} if wanted is None else {"design", "judge", "regression"}
+    return tuple(entry for entry in TABLES if entry.half in halves and (wanted is None or entry.name in wanted))
 
 
 def made(entry: Entry) -> Made | None:

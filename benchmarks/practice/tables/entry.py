@@ -10,8 +10,9 @@ import dpmoments as dpm
 
 __all__ = ["Entry", "Half", "Made"]
 
-Half = Literal["design", "judge"]
-"""Constants of the library may be chosen on the design half; the judge half is run when they are frozen."""
+Half = Literal["design", "judge", "regression"]
+"""Constants of the library may be chosen on the design half; the judge half is run when they are frozen. Tables of "regression"
+judge methods for one regression, and join nothing that names neither them nor their half."""
 Made = tuple[Any, dpm.Schema]
 """A frame (or an array) and its public schema: round bounds that someone could have written without seeing the rows."""
 
@@ -23,7 +24,7 @@ class Entry:
     Attributes
     ----------
     name : str
-    half : {"design", "judge"}
+    half : {"design", "judge", "regression"}
     family : str
         What it is an example of; the file it is in.
     real : bool
