@@ -13,6 +13,7 @@ import scipy
 import dpmoments as dpm
 from dpmoments.analysis import refined_regression
 from dpmoments.analysis.refined_regression import TARGETS, RefinedRegression, StepsAnswer
+from dpmoments.analysis.regressors import Regressors
 from support.drawn_releases import drawn, planted
 
 SCHEMA = dpm.Schema(*(dpm.Numeric(name, -1.5, 3.5) for name in "abcy"))
@@ -110,7 +111,6 @@ def rows_lost(z: float) -> float:
     rng = np.random.default_rng(0)
     release = released(rng, 40.0, lacking=0.0, error=1.0)
     entry = RefinedRegression.from_dict(release.diagnostics[TARGETS][0])
-    assert entry.answer is not None
     lost = replace(entry, clipped=2.0 * z, clipped_error=2.0)._lost_to_clipping
     return lost / (2.0 * entry.answer.clip * refined_regression._LOST)
 
@@ -160,3 +160,38 @@ def test_where_noise_hides_how_the_regressors_vary_the_moments_answer() -> None:
     assert "not refined" in fit.warning
     with planted(RefinedRegression.reason_against_intervals, " or not plain.delta_method_valid", ""):
         assert release.ols("y").refined
+
+
+def share_of_contradictions(monkeypatch: pytest.MonkeyPatch) -> float:
+    """Share of agreeing steps and moments that are said to differ, at a probability of a tenth."""
+    monkeypatch.setattr(refined_regression, "_CONTRADICTION", 0.1)
+    found = []
+    for seed in range(300):
+        release = released(np.random.default_rng(seed), 3.0, lacking=3.0, error=2.0)
+        chosen = Regressors.chosen(release, "y", None, True, None)
+        found.append(RefinedRegression.from_dict(release.diagnostics[TARGETS][0]).contradicts(release, chosen))
+    return float(np.mean(found))
+
+
+def test_steps_that_agree_with_the_moments_rarely_seem_to_contradict_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert 0.065 < share_of_contradictions(monkeypatch) < 0.135  # ±2 standard errors
+    for before, after in (
+        ("covariance += self.answer.error**2", "covariance += 2.0 * self.answer.error**2"),
+        ("regressors @ whole.noise_covariance(residual) @ regressors.T", "0.0 * regressors"),
+        ("chdtrc(len(difference)", "chdtrc(1 + len(difference)"),
+    ):
+        with planted(RefinedRegression.contradicts, before, after):
+            assert not 0.065 < share_of_contradictions(monkeypatch) < 0.135, after
+
+
+def test_a_difference_that_noise_does_not_explain_leaves_the_moments_answer() -> None:
+    release = released(np.random.default_rng(0), 5.0, lacking=1.7, error=1.0)
+    assert release.ols("y").refined
+    [entry] = release.diagnostics[TARGETS]
+    products = np.array(entry["answer"]["products"])
+    products[2] *= 0.5  # as if rows had been clipped
+    other = replace(
+        release, diagnostics={TARGETS: [entry | {"answer": entry["answer"] | {"products": products.tolist()}}]}
+    )
+    assert not other.ols("y").refined
+    assert "few rows decide the fit" in other.ols("y").warning

@@ -43,6 +43,7 @@ from dpmoments.releases.moment_release import MomentRelease
 from dpmoments.repair.repair import Repair
 from dpmoments.rows.rows import Rows
 from dpmoments.spending.targets import STEPS, TargetsPlan, WithTargets, signal_in
+from support.drawn_releases import planted
 from support.said import codes, refused, warned
 
 RNG = np.random.default_rng(7)
@@ -163,19 +164,25 @@ def test_least_squares_leaves_out_levels_of_too_few_rows_that_the_steps_refined(
     np.testing.assert_allclose(line.predict(frame[6:50]), fit.predict(frame[6:50]), atol=0.2)
 
 
-def test_a_file_without_the_answer_of_the_steps_is_read_and_has_the_intervals_of_the_moments() -> None:
-    content = json.loads(json.dumps(RELEASE.to_dict()))
-    entry = content["diagnostics"][TARGETS][0]
-    del entry["answer"]
-    entry |= {"moved": 0.0, "error": None}
-    before = MomentRelease.from_dict(content)
-    np.testing.assert_array_equal(before.ridge("income").coefficients, RELEASE.ridge("income").coefficients)
-    fit = before.ols("income")
-    moments = replace(before, diagnostics={key: value for key, value in before.diagnostics.items() if key != TARGETS})
-    assert not fit.refined
-    np.testing.assert_array_equal(fit.bse, moments.ols("income").bse)
-    assert "not refined" in fit.warning
-    assert before.to_dict()["diagnostics"][TARGETS] == [entry]
+def test_steps_that_clip_the_rows_that_decide_a_fit_are_taken_back() -> None:
+    """A few far rows off the line: released moments have them whole, the steps clipped."""
+    rng = np.random.default_rng(0)
+    x = np.concatenate([rng.normal(0.0, 2.0, N), rng.uniform(60.0, 100.0, 40)])
+    y = np.concatenate([0.5 * x[:N] + rng.normal(0.0, 2.0, N), rng.uniform(-100.0, 0.0, 40)])
+    schema = dpm.Schema(*(dpm.Numeric(name, -100, 100) for name in "xyz"))
+    table = pa.table({"x": x, "y": y, "z": rng.normal(0.0, 2.0, N + 40)})
+    release = dpm.release(table, schema, rho=5.0, targets=["y"], mechanism="gaussian", insecure_seed=0)
+    assert isinstance(release, MomentRelease)
+    line, fit = release.ridge("y"), release.ols("y")
+    moments = replace(release, diagnostics={})
+    np.testing.assert_allclose(line.coefficients, moments.ridge("y").coefficients, rtol=1e-9)
+    assert line.intercept == pytest.approx(moments.ridge("y").intercept)
+    np.testing.assert_array_equal(fit.coefficients, moments.ols("y").coefficients)
+    assert "few rows decide the fit" in " ".join(str(line).split())
+    assert "few rows decide the fit" in fit.warning
+    with planted(TargetsPlan._refined, "if refined.contradicts", "if False and refined.contradicts"):
+        kept = dpm.release(table, schema, rho=5.0, targets=["y"], mechanism="gaussian", insecure_seed=0)
+    assert abs(kept.ridge("y").params["x"] - line.params["x"]) > 0.1
 
 
 def test_steps_that_show_only_noise_leave_the_fit_of_the_release_and_say_so() -> None:
@@ -192,7 +199,8 @@ def test_steps_that_show_only_noise_leave_the_fit_of_the_release_and_say_so() ->
         moments = replace(release, diagnostics={})
         same = np.allclose(fit.coefficients, moments.ridge("y").coefficients, rtol=1e-9, atol=1e-12)
         assert same is (kept == 0.0)
-        assert isinstance(fit.clipping, ClippedResiduals)
+        assert fit.refined is (kept > 0.0)
+        assert isinstance(fit.clipping, ClippedResiduals) is fit.refined
         said[0.0 if kept == 0.0 else 0.5 if kept < 0.995 else 1.0].append(str(fit))
     assert len(said[0.0]) >= 2
     assert len(said[0.5]) >= 2
@@ -234,8 +242,8 @@ def test_refined_coefficients_start_at_those_of_all_levels(monkeypatch: pytest.M
         release = dpm.release(frame, schema, rho=0.02, targets=["y"], insecure_seed=0)
         fit, moments = release.ridge("y"), replace(release, diagnostics={}).ridge("y")
         assert moments.too_few == ("kind=rare",)
-        assert fit.refined
-        assert "average level" not in str(fit)
+        assert fit.refined is keeps
+        assert ("average level" in str(fit)) is not keeps
         assert fit.features == moments.features
         assert np.allclose(fit.coefficients, moments.coefficients, rtol=1e-9) is not keeps
 
@@ -411,8 +419,7 @@ def test_only_targets_that_pay_are_refined() -> None:
     budget = {"epsilon": 1.0, "delta": 1e-6, "targets": ["flag0", "age"]}
     with warned("targets-not-refined", names=("flag0",)):
         release = dpm.release(FLAGS, SCHEMA_OF_FLAGS, insecure_seed=1, **budget)
-    assert [entry["target"] for entry in release.diagnostics[TARGETS]] == ["age"]
-    assert release.ridge("age").refined
+    assert refined_targets(release) == ("age",)
     assert [check for check in checks(release) if check.passed is not True] == []
     table = dpm.forecast(SCHEMA_OF_FLAGS, n_rows=2_000, **budget)
     assert [(one["target"], one["pays"]) for one in table.to_dict()["target_forecasts"]] == [

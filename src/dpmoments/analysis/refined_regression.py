@@ -28,13 +28,14 @@ from dpmoments.schema.constraints import Constraints
 TARGETS = "targets"
 """Entry of a release's diagnostics with its refined regressions."""
 _ARRAYS, _NUMBERS = ("center", "whitening", "coefficients"), ("clipped", "clipped_error", "kept")
-_BEFORE_ANSWERS = ("moved", "error")
-"""Entries of files without the answer of the steps, which are older; nothing reads them."""
 
 _LOST = 0.25
 """Loss of a clipped row that intervals allow for, in clips."""
 _LONG_TAILS = 10.0
 """Squared radius around most rows, over their mean squared distance: long tails beyond it."""
+_CONTRADICTION = 1e-4
+"""Probability below which noise does not explain a difference of steps and moments."""
+_CLIPPED = "a few rows decide the fit, and the steps clip them"
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,16 +84,17 @@ class RefinedRegression:
     # deviation of its noise
     clipped: float
     clipped_error: float
-    # share of what the steps changed that was kept. 0 if they show only noise: the release's own ridge fit stays.
+    # share of what the steps changed that was kept. 0 if they show only noise, or contradict the moments: the release's own
+    # ridge fit stays.
     kept: float
-    answer: StepsAnswer | None  # None of a file that was written before it was kept: there are no intervals then
+    answer: StepsAnswer
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for a file."""
         arrays = {name: getattr(self, name).tolist() for name in _ARRAYS}
         numbers = {name: getattr(self, name) for name in _NUMBERS}
-        answer = {} if self.answer is None else {"answer": self.answer.to_dict()}
-        return {"target": self.target, "features": list(self.features), **arrays, **numbers, **answer}
+        answer = self.answer.to_dict()
+        return {"target": self.target, "features": list(self.features), **arrays, **numbers, "answer": answer}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> RefinedRegression:
@@ -106,7 +108,7 @@ class RefinedRegression:
         center, whitening, coefficients = (np.array(values[name], dtype=float) for name in _ARRAYS)
         clipped, clipped_error, kept = (float(values[name]) for name in _NUMBERS)
         features = tuple(values["features"])
-        answer = StepsAnswer.from_dict(values["answer"], len(features)) if "answer" in values else None
+        answer = StepsAnswer.from_dict(values["answer"], len(features))
         line = (features, center, whitening, coefficients)
         return cls(str(values["target"]), *line, clipped, clipped_error, kept, answer)
 
@@ -135,13 +137,38 @@ class RefinedRegression:
         places = [names.index(name) for name in (*self.features, self.target)]
         return np.zeros(len(places)) if release.center is None else release.center[places]
 
-    def reason_against_intervals(self, release: Released, plain: NormalEquations | None) -> str | None:
+    def _regressors(self, release: Released) -> FloatArray:
+        """Return the map from (1, x − the release's center) to a, shape (k + 1, k + 1)."""
+        regressors = np.eye(len(self.features) + 1)
+        regressors[1:, 1:] = self.whitening
+        regressors[1:, 0] = -self.whitening @ (self.center - self._center_of(release))[:-1]
+        return regressors
+
+    def contradicts(self, release: Released, chosen: Regressors) -> bool:
+        """Return True if moments and steps differ by more than noise explains.
+
+        Both are the products of the regressors with the residuals of the average line. A few rows decide these where they differ,
+        and the steps clip them. ``chosen`` are the features of this regression.
+        """
+        whole = NormalEquations.of(release, chosen.with_rare_levels)
+        if whole is None:
+            return False
+        regressors, residual = self._regressors(release), np.append(-self._about_center(release, self.answer.line), 1.0)
+        difference = self.answer.products - regressors @ (whole.moments[:-1] @ residual)
+        covariance = regressors @ whole.noise_covariance(residual) @ regressors.T
+        covariance += self.answer.error**2 * np.eye(len(difference))
+        square = float(difference @ np.linalg.solve(covariance, difference))
+        return float(scipy.special.chdtrc(len(difference), square)) < _CONTRADICTION
+
+    def reason_against_intervals(
+        self, release: Released, chosen: Regressors, plain: NormalEquations | None
+    ) -> str | None:
         """Return why the steps' answer is not used; None if it may be."""
         # `plain` are the moments' equations.
-        if self.answer is None:
-            return "their file does not hold what intervals are made of"
         if plain is None or not plain.delta_method_valid:
             return "noise on the moments is too large for their intervals"
+        if self.contradicts(release, chosen):
+            return _CLIPPED
         if has_long_tails(release):
             return "columns may have long tails, and clipped residuals then move them by any amount"
         return None
@@ -156,16 +183,13 @@ class RefinedRegression:
         Products and squares of the regressors, and the squares of the residuals, are the release's: their noise counts only times
         what the average line still lacks.
         """
-        if self.reason_against_intervals(release, plain) is not None:
+        if self.reason_against_intervals(release, chosen, plain) is not None:
             return None
         whole = NormalEquations.of(release, chosen.with_rare_levels)
         assert whole is not None
         assert plain is not None
-        assert self.answer is not None
         k, line = len(self.features), self._about_center(release, self.answer.line)
-        regressors = np.eye(k + 1)  # of (1, x − center)
-        regressors[1:, 1:] = self.whitening
-        regressors[1:, 0] = -self.whitening @ (self.center - self._center_of(release))[:-1]
+        regressors = self._regressors(release)
         inverse = np.linalg.inv(regressors)
         residual, products, gram = np.append(-line, 1.0), inverse @ self.answer.products, whole.gram
         moments = np.zeros((k + 2, k + 2))
@@ -193,7 +217,6 @@ class RefinedRegression:
 
         As if each clipped row had lost a share of the clip, all in one direction.
         """
-        assert self.answer is not None
         # the number of clipped rows given its noisy count: a normal law above 0
         z = max(self.clipped / self.clipped_error, -5.0)
         hazard = math.exp(-z * z / 2.0) / math.sqrt(2.0 * math.pi) / float(scipy.special.ndtr(z))
@@ -204,6 +227,12 @@ class RefinedRegression:
         """Return the share of rows that were clipped, at most with 95 % confidence."""
         most = max(self.clipped, 0.0) + float(scipy.special.ndtri(0.95)) * self.clipped_error
         return ClippedResiduals(min(most / n_rows, 1.0), kept=self.kept)
+
+    def nothing_found(self, release: Released, chosen: Regressors) -> str | None:
+        """Return why nothing of what the steps changed was kept; None if something was."""
+        if self.kept > 0.0:
+            return None
+        return f"contradict the moments: {_CLIPPED}" if self.contradicts(release, chosen) else "show nothing but noise"
 
 
 def has_long_tails(release: Released) -> bool:
@@ -236,11 +265,6 @@ class ClippedResiduals(ClippingEffect):
                 f"Coefficients are refined: in the equations, {clipped} (95 % confidence). Intervals allow for it, as if each of "
                 f"them had lost {_LOST:.0%} of what was left, all in one direction."
             )
-        if self.kept == 0.0:
-            return (
-                "The steps that refine coefficients show nothing but noise: these are the slopes of ridge regression on the "
-                "released moments."
-            )
         taken = ""
         if self.kept < 0.995:
             taken = f" Of what the steps changed, {1.0 - self.kept:.0%} was taken back as noise."
@@ -260,9 +284,7 @@ def _check_entry(values: object) -> None:
     """Raise unless a file's entry is a refined regression."""
     if not isinstance(values, Mapping):
         raise InputValueError(Message("refined-features"))
-    before = _BEFORE_ANSWERS if "answer" not in values else ()
-    required = ("target", "features", *_ARRAYS, *_NUMBERS, *(before or ("answer",)))
-    require_known(values, required, "a refined regression")
+    require_known(values, ("target", "features", *_ARRAYS, *_NUMBERS, "answer"), "a refined regression")
     features, whitening = values["features"], values["whitening"]
     if not isinstance(features, list) or not features or not all(isinstance(name, str) for name in features):
         raise InputValueError(Message("refined-features"))
@@ -279,8 +301,7 @@ def _check_entry(values: object) -> None:
             or (name == "kept" and not 0.0 <= values[name] <= 1.0)
         ):
             raise InputValueError(Message("refined-number", parameter=name))
-    if not before:
-        StepsAnswer.from_dict(values["answer"], k)
+    StepsAnswer.from_dict(values["answer"], k)
     if np.linalg.matrix_rank(np.array(rows)) < k:
         raise InputValueError(Message("refined-whitening"))
 

@@ -119,13 +119,13 @@ def ols(
         slopes = penalized.slopes[[chosen.unmerged.index(feature) for feature in chosen.features]]
         if equations is None:
             fit = _fitted_line(release, chosen, None, "least squares", penalized, level)
-            return _beside_refined(release, refined, fit)
+            return _beside_refined(release, chosen, refined, fit)
         equations = replace(equations, toward=np.concatenate([[np.nan], slopes]) if chosen.intercept else slopes)
     slopes = equations.estimate[1 if chosen.intercept else 0 :]
     raw_moment = regressed_moment(release.with_repair("none"), intercept=chosen.intercept)
     fit_of_moments = PenalizedFit.of_slopes(raw_moment, chosen, slopes)
     fit = _fitted_line(release, chosen, equations, "least squares", fit_of_moments, level)
-    return _beside_refined(release, refined, fit)
+    return _beside_refined(release, chosen, refined, fit)
 
 
 @in_floating_point
@@ -191,10 +191,12 @@ def ridge(
     level = confidence_level(level)
     chosen = Regressors.chosen(release, target, features, intercept, reference)
     penalty = stated_penalty(alpha)
-    if penalty is None and (refined := refined_regression(release, chosen)) is not None:
+    refined = refined_regression(release, chosen) if penalty is None else None
+    if refined is not None and refined.kept > 0.0:
         return _ridge_of_steps(release, chosen, refined, level)
     fit = PenalizedFit.of(release, chosen, penalty)
-    return _fitted_line(release, chosen, NormalEquations.of(release, chosen), "ridge", fit, level)
+    line = _fitted_line(release, chosen, NormalEquations.of(release, chosen), "ridge", fit, level)
+    return _beside_refined(release, chosen, refined, line)
 
 
 # The lasso from released moments, by scikit-learn's paths from a Gram matrix.
@@ -401,12 +403,18 @@ def _fitted_line(
     )
 
 
-def _beside_refined(release: Released, refined: RefinedRegression | None, fit: FittedLine) -> FittedLine:
+def _beside_refined(
+    release: Released, chosen: Regressors, refined: RefinedRegression | None, fit: FittedLine
+) -> FittedLine:
     """Return the fit of the moments, which says why it is not that of the steps."""
     if refined is None:
         return fit
-    why = refined.reason_against_intervals(release, fit.equations) or "their intervals would be longer than these"
-    there = f"ridge has refined coefficients of {fit.target}, better for prediction; these are not refined: {why}."
+    if (found := refined.nothing_found(release, chosen)) is not None:
+        there = f"Coefficients of {fit.target} are not refined: the steps {found}."
+    else:
+        why = refined.reason_against_intervals(release, chosen, fit.equations)
+        why = why or "their intervals would be longer than these"
+        there = f"ridge has refined coefficients of {fit.target}, better for prediction; these are not refined: {why}."
     return replace(fit, warning=" ".join(filter(None, [there, fit.warning])))
 
 

@@ -210,8 +210,6 @@ class TargetsPlan(Plan):
         for draw in release.receipt.draws[-STEPS * len(of_targets) :]:
             of_targets[str(draw.what.facts["target"])] += draw.loss.rho if self._mixed else draw.loss.amount
         for refined in map(RefinedRegression.from_dict, release.diagnostics.get(TARGETS, ())):
-            if refined.answer is None:
-                continue
             rho = float(of_targets[refined.target])
             clip = _Start.of(release, refined.target, rho).clip
             noise = noise_of_average(clip, rho, self.neighbors)
@@ -278,18 +276,21 @@ class TargetsPlan(Plan):
         change = weights[1:] - start.coefficients[1:]
         signal = signal_in(change, variance / n_rows**2, start.lacking)
         kept = float(np.linalg.norm(signal) / max(float(np.linalg.norm(change)), 1e-300))
-        weights = np.append(weights[0], start.coefficients[1:] + signal)
-        return RefinedRegression(
+        slopes = start.coefficients[1:] + signal
+        refined = RefinedRegression(
             target=target,
             features=tuple(release.feature_names[index] for index in start.features),
             center=start.center,
             whitening=start.whitening,
-            coefficients=weights,
+            coefficients=np.append(weights[0], slopes) if kept > 0.0 else start.coefficients,
             clipped=float(answer[k + 1]) / (SHARE_WEIGHT * clip),
             clipped_error=math.sqrt(variance) / (SHARE_WEIGHT * clip),
             kept=kept,
             answer=StepsAnswer(average, answer[: k + 1], math.sqrt(variance), clip),
         )
+        if refined.contradicts(release, Regressors.chosen(release, target, None, True, None)):
+            return replace(refined, coefficients=start.coefficients, kept=0.0)
+        return refined
 
 
 def signal_in(change: FloatArray, noise: float, lacking: FloatArray) -> FloatArray:
