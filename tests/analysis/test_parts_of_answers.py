@@ -48,8 +48,11 @@ from dpmoments.analysis.confidence import (
 from dpmoments.analysis.contrasts import ContrastTests, Restrictions
 from dpmoments.analysis.description import Description
 from dpmoments.analysis.distances import MahalanobisDistances
+from dpmoments.analysis.functionals import without_redundant_levels
 from dpmoments.analysis.group_tests import AnalysisOfVariance, TwoGroups, _tested
 from dpmoments.analysis.normal_equations import NormalEquations
+from dpmoments.analysis.regression_results import ExplainedVariance
+from dpmoments.analysis.regressors import Regressors
 from dpmoments.analysis.resolvability import (
     NOISE_UNKNOWN,
     NOT_CLEAR_NOISE,
@@ -984,3 +987,45 @@ def test_frames_are_read_by_name_and_arrays_by_place() -> None:
     for array in (np.zeros(2), np.zeros((1, 3)), np.array([["a", "b"]])):
         with refused("array-of-other-rows", columns=2):
             frames.feature_values(coordinates, array, [0])
+
+
+# --- releases -----------------------------------------------------------------------------------------------------------------
+
+
+def test_intervals_of_means_hold_the_mean_that_a_repair_moved_beyond_them() -> None:
+    release = dpm.release(np.full((500, 2), 0.1), dpm.Schema.unit_ball(2), rho=1.0, insecure_seed=0)
+    table = release.describe()
+    assert table.mean_noise is not None
+    for far in (-20.0, 20.0):
+        moved = replace(table, mean=table.noisy_mean + far * table.mean_noise)
+        ends = moved.conf_int()
+        assert (ends[:, 0] <= moved.mean).all()
+        assert (moved.mean <= ends[:, 1]).all()
+
+
+def test_the_most_frequent_level_is_left_out_where_all_levels_are_asked_for_and_no_others() -> None:
+    regions = np.repeat(["north", "south", "east"], [300, 500, 200])
+    table = pa.table({"region": regions, "age": np.linspace(0.0, 1.0, 1_000)})
+    schema = dpm.Schema(dpm.Categorical("region", ["north", "south", "east"]), dpm.Numeric("age", 0, 1))
+    release = dpm.release(table, schema, rho=50.0, insecure_seed=0)
+    names = release.feature_names
+    for columns, kept in (
+        (["region"], ["region=north", "region=east"]),
+        (["region", "age"], ["region=north", "region=east", "age"]),
+        (["region=north", "region=south"], ["region=north", "region=south"]),
+    ):
+        assert [names[index] for index in without_redundant_levels(release, columns)] == kept
+
+
+def test_r_squared_of_units_of_several_rows_has_the_sampling_error_of_as_many_units() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(0.0, 0.1, 4_000)
+    rows = np.column_stack([x, x + rng.normal(0.0, 0.1, 4_000)])
+    release = dpm.release(rows, dpm.Schema.unit_ball(2), rho=50.0, insecure_seed=0)
+    equations = NormalEquations.of(release, Regressors.chosen(release, "x1", ["x0"], True, None))
+    assert equations is not None
+    line = ExplainedVariance.of_given(equations, equations.solution)
+    assert line.sampling_error == pytest.approx(2.0 * math.sqrt(0.5) * 0.5 / math.sqrt(4_000), rel=0.1)
+    of_units = ExplainedVariance.of_given(replace(equations, rows_per_unit=4.0), equations.solution)
+    assert of_units.sampling_error == pytest.approx(2.0 * line.sampling_error, rel=0.02)
+    assert of_units.privacy_error == line.privacy_error

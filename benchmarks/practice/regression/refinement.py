@@ -138,8 +138,9 @@ def measured(name: str, table: Made, targets: Sequence[str]) -> Iterator[Cell]:
 
 
 def clipped_share(fits: Sequence[dpm.analysis.regression_results.FittedLine]) -> float:
-    """Mean upper bound on the share of clipped rows; NaN where nothing is refined."""
-    return float(np.mean([fit.clipping.share if fit.refined else np.nan for fit in fits]))
+    """Mean upper bound on the share of clipped rows of refined fits; NaN where none is."""
+    refined = [fit.clipping.share for fit in fits if fit.refined]
+    return float(np.mean(refined)) if refined else np.nan
 
 
 def correlated(release: MomentRelease) -> FloatArray:
