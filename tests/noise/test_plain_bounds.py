@@ -851,3 +851,14 @@ def test_skews_of_a_sum_are_weighed_by_energy_and_none_without_noise() -> None:
     expected = np.average(np.array(skews), axis=0, weights=energies)
     assert law(one, other).spectral_skews == pytest.approx(tuple(expected))
     assert law((WishartCells(5.0), 0.0)).spectral_skews == (0.0, 0.0)
+
+
+def test_an_inverse_wishart_draw_has_a_covariance_as_soon_as_it_has_one() -> None:
+    """The covariance of an inverse Wishart matrix exists beyond D + 3 degrees, D rows (von Rosen 1988)."""
+    model = WishartModel(
+        n_features=3, degrees=7.5, padding=4.0, subtracted=True, inverse=True, augmentation=0.0, corner=0.0, raised=0.0,
+        count_scale=2.5, count_is_laplace=True,
+    )  # fmt: skip
+    assert model.dimension == 3
+    for degrees, known in ((7.5, True), (6.5, True), (6.0, False), (5.0, False)):
+        assert (replace(model, degrees=degrees).law(RELEASED) is not None) is known

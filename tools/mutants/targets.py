@@ -423,6 +423,7 @@ TESTS = {
         "reference_answers",
         "parts_of_answers",
         "clipping",
+        "present_rows",
         "description",
         "analyses",
         "coverage",
