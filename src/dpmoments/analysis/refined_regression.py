@@ -16,7 +16,7 @@ import scipy
 from dpmoments.analysis.clipping import ClippingEffect, TableBounds
 from dpmoments.analysis.normal_equations import NormalEquations
 from dpmoments.analysis.regressors import Regressors
-from dpmoments.analysis.released import Released, Stated
+from dpmoments.analysis.released import Released, Stated, columns_with_indices
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.values import finite_numbers, is_finite_number, require_known
@@ -24,6 +24,7 @@ from dpmoments.messages.message import Message
 from dpmoments.noise.cells import GaussianCells
 from dpmoments.noise.terms import NoiseLaw, NoiseTerm
 from dpmoments.schema.constraints import Constraints
+from dpmoments.schema.numeric import Numeric
 
 TARGETS = "targets"
 """Entry of a release's diagnostics with its refined regressions."""
@@ -31,10 +32,12 @@ _ARRAYS, _NUMBERS = ("center", "whitening", "coefficients"), ("clipped", "clippe
 
 _LOST = 0.25
 """Loss of a clipped row that intervals allow for, in clips."""
-_LONG_TAILS = 10.0
+_LONG_TAILS = 7.0
 """Squared radius around most rows, over their mean squared distance: long tails beyond it."""
 _CONTRADICTION = 1e-4
 """Probability below which noise does not explain a difference of steps and moments."""
+_LONGEST_TYPICAL = 0.4
+"""Typical product of a row of a level, in clips, beyond which most may be clipped."""
 _CLIPPED = "a few rows decide the fit, and the steps clip them"
 
 
@@ -165,10 +168,12 @@ class RefinedRegression:
     ) -> str | None:
         """Return why the steps' answer is not used; None if it may be."""
         # `plain` are the moments' equations.
-        if plain is None or not plain.delta_method_valid:
+        if plain is None or not plain.identified:
             return "noise on the moments is too large for their intervals"
         if self.contradicts(release, chosen):
             return _CLIPPED
+        if (level := self._rare_level(release, chosen)) is not None:
+            return f"few rows have {level}, and the steps may clip most of them"
         if has_long_tails(release):
             return "columns may have long tails, and clipped residuals then move them by any amount"
         return None
@@ -176,9 +181,8 @@ class RefinedRegression:
     def equations(self, release: Released, chosen: Regressors, plain: NormalEquations | None) -> NormalEquations | None:
         """Return the normal equations with the steps' answer in place of released products.
 
-        Of some of the features, ``plain`` the moments' equations of these. None without an answer, if moments are too noisy for
-        the delta method (of a rare level the answer would be far too sure), if tails are long, or if the released products have
-        less noise than the answer with what clipping may have taken.
+        Of some of the features, ``plain`` the moments' equations of these. None if clipping may have taken more than intervals
+        allow for, or if the released products have less noise than the answer with that.
 
         Products and squares of the regressors, and the squares of the residuals, are the release's: their noise counts only times
         what the average line still lacks.
@@ -210,6 +214,23 @@ class RefinedRegression:
         beyond, whitened = np.append(-self.line(release), 1.0)[kept], regressors[1:, kept[:-1]]
         noise = [float(np.sum(whitened @ each.noise_covariance(beyond) * whitened)) for each in (plain, result)]
         return result if noise[1] < noise[0] else None
+
+    def _rare_level(self, release: Released, chosen: Regressors) -> str | None:
+        """Return a level or Boolean of whose rows the steps may clip most; None without."""
+        whole = NormalEquations.of(release, chosen.with_rare_levels)
+        assert whole is not None
+        deviation = math.sqrt(whole.residual_variance(np.append(-self._about_center(release, self.answer.line), 1.0)))
+        numeric = {column.name for column in release.schema.columns if isinstance(column, Numeric)}
+        ranges = np.ptp(np.array(release.schema.feature_bounds), axis=0) / release.encoding.scale
+        for column, indices in columns_with_indices(release):
+            if set(getattr(column, "factors", [column.name])) <= numeric:
+                continue
+            for index in indices:
+                if index in chosen.features:
+                    of_row = ranges[index] * self.whitening[:, self.features.index(release.feature_names[index])]
+                    if deviation * float(np.linalg.norm(of_row)) > _LONGEST_TYPICAL * self.answer.clip:
+                        return release.feature_names[index]
+        return None
 
     @property
     def _lost_to_clipping(self) -> float:
