@@ -13,7 +13,8 @@ from matplotlib.figure import Figure
 
 import dpmoments as dpm
 from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS
-from dpmoments.mechanisms.registry import MECHANISMS
+from dpmoments.mechanisms.means.base import NormalRows
+from dpmoments.mechanisms.registry import MECHANISMS, automatic_mean
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.mechanisms.synthetic_spectrum import Assumption
 from dpmoments.messages.message import Message
@@ -22,10 +23,11 @@ from dpmoments.planning import forecast as forecasting
 from dpmoments.planning.changes import Change, Wanted
 from dpmoments.planning.forecast_table import DerivedCost, Forecast, ForecastRow, short_refusal
 from dpmoments.planning.imagined_release import ForecastNoise, PossibleRun, ReleasePlan, TypicalRegression, _first_order
-from dpmoments.planning.refined_targets import TargetForecast
+from dpmoments.planning.refined_targets import Refining, TargetForecast, refined_noise
 from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.planning.ways import Way, Ways
 from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.unit import Neighbors
 from support.noise_models import gaussian
 from support.said import refused
 
@@ -84,6 +86,7 @@ def test_digits_are_significant() -> None:
         assert picture._digits(value) == words, value
     assert picture._digits(1234.5, 3) == "1,230"
     assert picture._digits(1.2345, 3) == "1.23"
+    assert picture._digits(1234.5, 4) == "1,234"
 
 
 def test_refusals_in_a_few_words() -> None:
@@ -921,3 +924,24 @@ def test_rows_at_the_edge_of_a_ball_are_in_it() -> None:
     constant = fake_noise(typical_correlation=lambda: NAN, mean=np.array([0.0, 1.0, 1.0, 1.0, 1.0, 0.0]))
     worst = fake_noise(mean=np.array([0.0, 3.0, 1.0, 1.0, 1.0, 2.0]))
     assert "up to 3 ×" in forecast_table._describe_noise(constant, worst, "ball")[1]
+
+
+def test_noise_of_refined_coefficients_does_not_depend_on_where_the_bounds_lie() -> None:
+    def found(lower: float) -> list[float]:
+        schema = dpm.Schema(*(dpm.Numeric(name, lower, lower + 10.0) for name in "abc"))
+        setting = planned(schema, "gaussian", RHO, typical_sd={"a": 2.0}, typical_mean={"a": lower + 7.0})
+        return refined_noise(setting, ["a", "b"], Refining(("a", "b"), GAUSSIAN_LOSS_UNITS[RHO.kind]))
+
+    assert found(0.0) == pytest.approx(found(-5.0), rel=1e-6)
+    assert np.isfinite(found(0.0)).all()
+
+
+def test_error_of_means_allows_for_noise_on_the_count_only_where_the_count_is_not_public() -> None:
+    schema = dpm.Schema(dpm.Numeric("a", 0, 10), dpm.Numeric("b", 0, 10))
+    for neighbors, n_rows in ((Neighbors.ADD_REMOVE, None), (Neighbors.REPLACE_ONE, 2000)):
+        setting = replace(planned(schema, "gaussian", RHO), neighbors=neighbors)
+        plan = automatic_mean(schema, RHO).plan(MomentShape.of(schema, mean=True, n_rows=n_rows), RHO, neighbors)
+        deviations = setting.typical.standard_deviations
+        scale = schema.encoding(mean=True).scale
+        errors = plan.expected_errors(NormalRows(2000, deviations / scale)) * scale / deviations
+        assert ways._of_means(setting, RHO) == pytest.approx(math.sqrt(np.mean(errors**2)), rel=1e-9)

@@ -283,6 +283,8 @@ def test_stand_ins_are_restored() -> None:
 
 def test_labels_are_cut_and_never_longer() -> None:
     assert label("x" * 30, 30) == "x" * 30
+    assert label("abcdefgh\U00020000", 14) == "abcdefgh…"  # one escaped letter more would be 18 long
+    assert label("abcd\U00020000efgh", 15) == "abcd\\U00020000…"
     for name in ("y" * 40, "年" * 40, "a" * 19 + "年", "年a" * 10, "\U00020000" * 5):
         assert len(label(name, 20)) <= 20
     assert label("y" * 40, 20).endswith("…")
@@ -939,3 +941,11 @@ def test_components_and_spectra_need_a_number_of_rows() -> None:
     ):
         with refused("plot-needs-count", what=what):
             draw(release)
+
+
+def test_every_plot_has_a_caption_unless_it_is_left_out() -> None:
+    for plots in (ReleasePlots, MeanPlots):
+        for name, draw in inspect.getmembers(plots, inspect.isfunction):
+            options = inspect.signature(draw).parameters
+            if "caption" in options:
+                assert options["caption"].default is True, name
