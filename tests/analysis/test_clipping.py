@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from scipy.special import ndtri
 
 import dpmoments as dpm
+from dpmoments.analysis import description
 from dpmoments.analysis.clipping import ClippingBounds, TableBounds, largest_variance
-from dpmoments.analysis.description import clipping_warning
+from dpmoments.analysis.description import Description, clipping_warning, describe
 from dpmoments.analysis.resolvability import NOT_CLEAR_CLIPPED
 from dpmoments.reporting.sections import _unresolved_pairs as unresolved_pairs
 from support.said import refused
@@ -275,6 +276,22 @@ def test_the_warning_names_the_column_and_its_effect() -> None:
             shown = release.describe()
             assert said.facts["shown"][0] == shown.standard_deviation[0]
             assert said.facts["at_most"][0] == shown.of_table()[1][0, 1] > 1.3 * shown.standard_deviation[0]
+
+
+def test_the_warning_names_first_what_clipping_hides_most_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    release = in_balls(firms(), 1)[0]
+    marked = describe(release)
+    everything = replace(
+        marked, clipping=replace(marked.clipping, largest_ratio=np.full(len(marked.feature_names), 9.0))
+    )
+    monkeypatch.setattr(description, "describe", lambda _: everything)
+    monkeypatch.setattr(Description, "clipped", property(lambda self: (True,) * len(self.feature_names)))
+    said = clipping_warning(release)
+    assert said is not None
+    ratios = np.array(said.facts["at_most"]) / np.array(said.facts["shown"])
+    assert len(ratios) > 2
+    assert (np.diff(ratios) <= 0.0).all()
+    assert ratios[0] > ratios[-1]
 
 
 def test_a_normal_table_is_neither_named_nor_warned_of() -> None:

@@ -14,7 +14,7 @@ import pytest
 from scipy import stats
 
 import dpmoments as dpm
-from dpmoments.analysis import contrasts, frames, group_tests
+from dpmoments.analysis import components, contrasts, frames, functionals, graphical_model, group_tests
 from dpmoments.analysis import correlations as pairs
 from dpmoments.analysis.answers import (
     Answer,
@@ -46,7 +46,7 @@ from dpmoments.analysis.confidence import (
     score_test,
 )
 from dpmoments.analysis.contrasts import ContrastTests, Restrictions
-from dpmoments.analysis.description import Description
+from dpmoments.analysis.description import Description, card
 from dpmoments.analysis.distances import MahalanobisDistances
 from dpmoments.analysis.functionals import without_redundant_levels
 from dpmoments.analysis.group_tests import AnalysisOfVariance, TwoGroups, _tested
@@ -1029,3 +1029,52 @@ def test_r_squared_of_units_of_several_rows_has_the_sampling_error_of_as_many_un
     of_units = ExplainedVariance.of_given(replace(equations, rows_per_unit=4.0), equations.solution)
     assert of_units.sampling_error == pytest.approx(2.0 * line.sampling_error, rel=0.02)
     assert of_units.privacy_error == line.privacy_error
+
+
+def test_a_card_says_how_many_columns_it_leaves_out() -> None:
+    privacy = dpm.release(np.full((50, 2), 0.1), dpm.Schema.unit_ball(2), rho=1.0, insecure_seed=0).privacy
+    for rows, more in ((12, None), (13, None), (14, "2 more"), (1_014, "1,002 more")):
+        shown = card("a", [], [("feature",), *((f"x{i}",) for i in range(rows))], privacy, [], [])
+        assert (more is not None) is ("more</p>" in shown)
+        assert more is None or more in shown
+
+
+def test_without_p_values_none_are_compared() -> None:
+    release = dpm.release(
+        np.random.default_rng(0).normal(0, 0.2, (500, 3)), dpm.Schema.unit_ball(3), rho=1.0, insecure_seed=0
+    )
+    assert len(release.correlations().p_values_compared) == 3
+    assert len(replace(release.correlations(), p_value=None).p_values_compared) == 0
+
+
+def test_rare_levels_are_those_noisier_than_four_times_a_quarter_of_all() -> None:
+    """Noise whose lower quartile is 1.25: levels beyond 5 are rare."""
+    schema = dpm.Schema(dpm.Categorical("g", ["a", "b"]), *(dpm.Numeric(name, 0, 1) for name in "xyz"))
+    table = pa.table({name: np.full(40, 0.5) for name in "xyz"} | {"g": ["a", "b"] * 20})
+    release = dpm.release(table, schema, rho=1.0, insecure_seed=0)
+    for own, named in (([4.9, 5.1, 1.0, 1.25, 2.0], ("g=b",)), ([5.3, 5.1, 1.0, 1.25, 2.0], ("g=a", "g=b"))):
+        cells = np.diag(np.square(own))
+        hidden = np.array([1e6])
+        assert components._rare_levels(release, np.arange(5), cells, hidden, NORMAL) == named
+        assert components._rare_levels(release, np.arange(5), cells, np.array([0.0]), NORMAL) == ()
+
+
+def test_products_of_features_without_an_opposite_keep_their_weights() -> None:
+    """Of features 0 and 1 in a release of two levels, 0 and 1, and a number, 2."""
+    opposite = np.array([1, 0, -1])
+    weights = np.arange(9.0).reshape(1, 3, 3)
+    indices, found = functionals._on_both(np.array([[0, 3, 1]]), weights, opposite)
+    np.testing.assert_array_equal(indices, [[0, 3, 1, -1, 2]])
+    w = np.random.default_rng(0).normal(size=4)  # 1, the levels, the number
+    w[0] = 1.0
+    merged = np.array([1.0, w[3], 0.5 * (w[1] - w[2])])
+    both = np.array([w[0], w[3], w[1], 0.0, w[2]])
+    assert both @ found[0] @ both == pytest.approx(merged @ weights[0] @ merged)
+
+
+def test_correlations_that_are_no_matrix_of_correlations_are_made_one() -> None:
+    broken = np.array([[1.0, 0.9, -0.9], [0.9, 1.0, 0.9], [-0.9, 0.9, 1.0]])
+    result = graphical_model._definite(broken)
+    assert np.linalg.eigvalsh(result)[0] == pytest.approx(graphical_model._MIN_EIGENVALUE)
+    np.testing.assert_allclose(np.diag(result), 1.0)
+    np.testing.assert_array_equal(graphical_model._definite(np.eye(3)), np.eye(3))
