@@ -14,7 +14,18 @@ import pytest
 from scipy import stats
 
 import dpmoments as dpm
-from dpmoments.analysis import components, contrasts, frames, functionals, graphical_model, group_tests
+from dpmoments.analysis import (
+    components,
+    contrasts,
+    discriminant,
+    frames,
+    functionals,
+    graphical_model,
+    group_tests,
+    regression,
+    released,
+    synthetic,
+)
 from dpmoments.analysis import correlations as pairs
 from dpmoments.analysis.answers import (
     Answer,
@@ -68,6 +79,9 @@ from dpmoments.analysis.resolvability import (
     sign_verdicts,
     smallest_seen,
 )
+from dpmoments.messages.message import Message
+from dpmoments.noise.models import MomentInterval
+from support.drawn_releases import drawn, template
 from support.noise_models import gaussian, laplace
 from support.said import Said, refused
 
@@ -657,6 +671,113 @@ def test_clipped_columns_are_named_where_clipping_is_clear_or_likely() -> None:
     assert "bounds" not in ClippingEffect(None, has_bounds=False).description
 
 
+def test_limits_of_a_table_are_those_of_its_ball_and_columns_near_a_bound_are_skewed() -> None:
+    schema = dpm.Schema(*(dpm.Numeric(name, 0, 10) for name in "abc"), dpm.Boolean("flag"))
+    rng = np.random.default_rng(0)
+    rows = np.column_stack(
+        [
+            rng.exponential(1.0, 4_000),
+            10 - rng.exponential(1.0, 4_000),
+            rng.normal(5, 1, 4_000),
+            rng.random(4_000) < 0.1,
+        ]
+    ).clip(0, 10)
+    stated = {"radius": 0.6, "share_beyond_bound": 0.02, "trace_bias_bound": 0.004, "excess_beyond": 0.0}
+    empty = replace(
+        template(schema, "gaussian", rho=100.0), center=np.zeros(4), diagnostics=stated | {"rows_beyond": 0.0}
+    )
+    release = drawn(empty, rows, None)
+    found = TableBounds.of(release)
+    assert found is not None
+    assert release.noise is not None
+    assert found.skewed.tolist() == [True, True, False, False]
+    assert not found.clearly
+    scale = release.encoding.scale
+    encoded = (rows - release.encoding.offset) / scale
+    box = tuple((end - release.encoding.offset) / scale for end in schema.feature_bounds)
+    np.testing.assert_allclose(found.center_mean, encoded.mean(axis=0))
+    np.testing.assert_allclose(found.variance, encoded.var(axis=0))
+    noise = np.sqrt(np.diag(release.noise.cell_variances())[1:])
+    squares = (encoded**2).sum(axis=0) + stats.norm.ppf(0.95) * noise
+    farthest = float(np.linalg.norm(np.maximum(-box[0], box[1])))
+    bounds = ClippingBounds.of_ball(0.6, 80.0, 16.0, box, farthest, squares)
+    np.testing.assert_allclose(found.bounds.squares, bounds.squares)
+    np.testing.assert_allclose(found.mean_below, scale * bounds.sum_below / 4_000)
+    np.testing.assert_allclose(found.mean_above, scale * bounds.sum_above / 4_000)
+    fall, rise = bounds.variance_change(encoded.mean(axis=0), 4_000.0)
+    np.testing.assert_allclose(found.variance_below[:3], (scale**2 * fall)[:3])
+    low, high = (np.clip(encoded.mean(axis=0) + by / 4_000, *box) for by in (-bounds.sum_below, bounds.sum_above))
+    most = largest_variance(low, high, box) - encoded.var(axis=0)
+    np.testing.assert_allclose(found.variance_above, scale**2 * np.minimum(rise, most))
+    ends = [(1.0 - share) * share for share in (low * scale + release.encoding.offset)[3:]]
+    assert found.variance_below[3] == pytest.approx(rows[:, 3].var() - ends[0])
+    for excess, outside, clearly in ((8.01, 0.0, True), (8.0, 2_000.0, False), (0.0, 2_000.1, True)):
+        given = stated | {"excess_beyond": excess, "rows_beyond": outside}
+        again = TableBounds.of(replace(release, diagnostics=given))
+        assert again is not None
+        assert again.clearly is clearly
+    some = found.of_features([3, 0])
+    assert some.skewed.tolist() == [False, True]
+    np.testing.assert_array_equal(some.bounds.squares, found.bounds.squares[[3, 0]])
+
+
+# --- components ---------------------------------------------------------------------------------------------------------------
+
+
+def test_intervals_of_components_reach_from_zero_to_what_noise_and_bounds_allow() -> None:
+    rows = np.random.default_rng(0).normal(0.0, [0.3, 0.2, 0.1], (3_000, 3))
+    made = dpm.release(rows, dpm.Schema.unit_ball(3), rho=1.0, insecure_seed=0).pca()
+    made = replace(
+        made,
+        explained_variance=np.array([0.5, 0.3, 0.2]),
+        noisy_variance=np.array([0.5, 0.29, -0.1]),
+        noise_edge=np.array([0.1, 0.1, 0.05]),
+        privacy_noise=np.array([0.03, 0.3, 0.1]),
+        sampling_noise=np.array([0.04, 0.4, 0.1]),
+        largest_possible=1.1,
+        noise=NORMAL,
+    )
+    z = stats.norm.ppf(0.975)
+    assert made.is_noise.tolist() == [False, False, True]
+    np.testing.assert_allclose(made.conf_int(), [[0.5 - 0.05 * z, 0.5 + 0.05 * z], [0.0, 1.1], [0.0, 0.2]])
+    all_noise = replace(made, noise_edge=np.array([0.5, 0.9, 0.3]))
+    assert all_noise.is_noise.all()
+    np.testing.assert_allclose(all_noise.conf_int(), [[0.0, 1.0], [0.0, 1.1], [0.0, 0.3]])
+    np.testing.assert_allclose(made.conf_int(0.8)[0], 0.5 + 0.05 * stats.norm.ppf(0.9) * np.array([-1.0, 1.0]))
+    low_roof = replace(made, largest_possible=0.15, explained_variance=np.array([0.4, 0.3, 0.2]))
+    np.testing.assert_allclose(low_roof.conf_int()[0], 0.15)
+    assert np.isnan(replace(made, noise=None).conf_int()).all()
+
+
+# --- discriminants ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_class_without_rows_is_never_predicted() -> None:
+    schema = dpm.Schema(dpm.Categorical("kind", ["a", "b", "c"]), dpm.Numeric("x", 0, 10), dpm.Numeric("y", -5, 5))
+    rng = np.random.default_rng(0)
+    kind = (rng.random(4_000) < 0.3).astype(int)
+    numbers = np.column_stack([rng.normal(3 + 3 * kind, 1), rng.normal(0.5 - kind, 1)]).clip([0, -5], [10, 5])
+    release = drawn(template(schema, "gaussian", rho=50.0), np.column_stack([np.eye(3)[kind], numbers]), None)
+    made = release.lda("kind", shrinkage=0.0)
+    means = [numbers[kind == group].mean(axis=0) for group in range(2)]
+    shares = np.array([np.mean(kind == 0), np.mean(kind == 1)])
+    within = sum(share * np.cov(numbers[kind == group].T, bias=True) for group, share in enumerate(shares))
+    coef = [np.linalg.solve(within, mean - numbers.mean(axis=0)) for mean in means]
+    np.testing.assert_allclose(made.coef, [*coef, [0.0, 0.0]], rtol=1e-4)
+    np.testing.assert_allclose(made.priors, [*shares, 0.0], rtol=1e-4)
+    np.testing.assert_allclose(made.means, [*means, numbers.mean(axis=0)], rtol=1e-4)
+    middle = [(numbers.mean(axis=0) + mean) / 2 for mean in means]
+    intercepts = [math.log(share) - one @ at for share, one, at in zip(shares, coef, middle, strict=True)]
+    np.testing.assert_allclose(made.intercept, [*intercepts, -INF], rtol=1e-4)
+    frame = pd.DataFrame({"x": [1.0, 9.0, 4.5], "y": [3.0, -3.0, 0.0]})
+    scores = frame.to_numpy() @ np.array(coef).T + intercepts
+    np.testing.assert_allclose(made.decision_function(frame), np.column_stack([scores, np.full(3, -INF)]), rtol=1e-4)
+    assert made.predict(frame).tolist() == [["a", "b"][best] for best in scores.argmax(axis=1)]
+    assert release.lda("kind", shrinkage=0.25).shrinkage == 0.25
+    assert "c: number of rows" in discriminant.describe_lost_classes(made.class_names, made.priors)
+    assert discriminant.describe_lost_classes(["a", "b"], shares) == ""
+
+
 # --- correlations -------------------------------------------------------------------------------------------------------------
 
 
@@ -780,6 +901,16 @@ def test_restrictions_are_also_arrays_mappings_and_lists() -> None:
         Restrictions.of({"age": True}, NAMES)
     with refused("level-merged", level="sex=x"):
         Restrictions.of("`sex=x`", NAMES, merged=["sex=x"])
+    for text, name in (
+        ("#age", "#age"),
+        ("[age", "["),
+        ("age + ~", "~"),
+        ("height2 = 1", "height2"),
+        ("age + (sx)", "sx"),
+        ("`#a`", "#a"),
+    ):
+        with refused("unknown-coefficient", name=name):
+            Restrictions.of(text, NAMES)
     for row, words in (
         ([0, 1, 0, -1], "age - sex=f"),
         ([0, -1, 0, 2.5], "-age + 2.5*sex=f"),
@@ -1078,3 +1209,153 @@ def test_correlations_that_are_no_matrix_of_correlations_are_made_one() -> None:
     assert np.linalg.eigvalsh(result)[0] == pytest.approx(graphical_model._MIN_EIGENVALUE)
     np.testing.assert_allclose(np.diag(result), 1.0)
     np.testing.assert_array_equal(graphical_model._definite(np.eye(3)), np.eye(3))
+
+
+def test_a_tail_that_may_be_unseen_names_its_columns_and_a_share_of_rows() -> None:
+    rough = dpm.Numeric("pay", scale=(0.1, 100.0)).rule
+    bounded = dpm.Numeric("age", 0, 90).rule
+
+    def said(rules: list[Message], share: Any, *warnings: Message) -> tuple[Message, ...]:
+        law = replace(NORMAL, caveats=("clipped-in-last-step", "linearized"))
+        release: Any = SimpleNamespace(
+            privacy=SimpleNamespace(rules=rules), diagnostics={"share_unseen": share}, noise=law, warnings=warnings
+        )
+        return released.conditions(release)
+
+    plainly = Message("clipped-in-last-step"), Message("linearized")
+    for share, stated in ((0.3, 0.3), (-0.1, 0.0), (1.5, 1.0), (1, 1.0)):
+        tail = Message("tail-not-excluded", share=stated, names=["pay"])
+        assert said([bounded, rough], share) == (tail, plainly[1])
+    for share in (None, NAN, INF):
+        assert said([rough], share) == plainly
+    assert said([bounded], 0.3) == plainly
+    assert said([rough], 0.3, Message("rows-unseen-tail", share=0.3)) == plainly
+    assert said([rough], 0.3, Message("clipped-in-last-step"))[0].code == "tail-not-excluded"
+    assert released.caveats(None) == ()
+
+
+def test_margins_of_synthetic_rows_have_the_mean_and_variance_asked_for() -> None:
+    grid = synthetic._GRID
+    weights = stats.norm.pdf(grid) / stats.norm.pdf(grid).sum()
+    for mean, variance, lower, upper in (
+        *((3.0, 4.0, -INF, INF), (3.0, 4.0, 0.0, INF), (3.0, 1.0, 0.0, 8.0), (3.0, 1e-7, 0.0, 8.0)),
+        *((7.0, 0.5, 0.0, 8.0), (3.0, 14.0, 0.0, 8.0), (3.0, 0.0, -INF, INF), (3.0, 0.0, 0.0, 8.0)),
+    ):
+        values = synthetic._Margin.of(mean, variance, lower, upper).values
+        assert weights @ values == pytest.approx(mean, rel=1e-3)
+        assert weights @ (values - mean) ** 2 == pytest.approx(variance, rel=0.02)
+        assert (np.diff(values) >= 0.0).all()
+    for mean, variance, lower, upper in ((3.0, -1.0, -INF, INF), (3.0, -1.0, 0.0, 8.0)):
+        np.testing.assert_array_equal(synthetic._Margin.of(mean, variance, lower, upper).values, 3.0)
+    for mean, end in ((-1.0, 0.0), (0.0, 0.0), (8.0, 8.0), (9.0, 8.0)):
+        np.testing.assert_array_equal(synthetic._Margin.of(mean, 2.0, 0.0, 8.0).values, end)
+    for variance in (15.0, 16.0):
+        values = synthetic._Margin.of(3.0, variance, 0.0, 8.0).values
+        assert set(values) == {0.0, 8.0}
+        assert weights @ values == pytest.approx(3.0, rel=0.01)
+    narrow = synthetic._Margin.of(3.0, 15.0 / 1.01e7, 0.0, 8.0).values
+    np.testing.assert_allclose(narrow, 3.0 + math.sqrt(15.0 / 1.01e7) * grid)
+    near = synthetic._Margin.of(1e-3, 1e-3 * 8.0 / 1.1e7, 0.0, 8.0).values
+    assert near.min() >= 0.0
+
+
+def test_latents_are_looked_up_between_points_of_the_grid() -> None:
+    margin = synthetic._Margin.of(3.0, 2.0, 0.0, 8.0)
+    latents = np.array([-9.0, -8.0, -7.9999, -0.0001, 0.0, 0.37, 1.2345, 7.9999, 8.0, 9.0])
+    np.testing.assert_allclose(margin.of_latents(latents), np.interp(latents, synthetic._GRID, margin.values))
+
+
+def test_levels_are_the_highest_latent_or_none_below_zero() -> None:
+    kind: Any = dpm.Categorical("kind", ["a", "b"], missing="zero")
+    latents = np.array([[9.0, 0.5, -1.0], [9.0, -1.0, -0.5], [9.0, 0.2, 0.4]])
+    offsets = np.array([7.0, 0.0, 0.0])
+    own = np.array([1, 2])
+    some = synthetic._Block(kind, own, None, np.array([0.4, 0.4]), may_be_none=True)
+    assert some.values(latents, offsets).tolist() == [[1.0, 0.0], [0.0, 0.0], [0.0, 1.0]]
+    all_of_them = replace(some, may_be_none=False)
+    assert all_of_them.values(latents, offsets).tolist() == [[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]
+    assert all_of_them.values(latents, np.array([0.0, 0.0, 5.0]))[:, 1].all()
+    flag = synthetic._Block(dpm.Boolean("flag"), np.array([1]), None, np.array([0.4]))
+    assert flag.values(latents, np.array([0.0, -0.3, 0.0])).tolist() == [[1.0], [0.0], [0.0]]
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_gaps_of_a_regression_are_those_of_its_columns_and_none_of_the_constant(intercept: bool) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(5.0, 1.0, (2_000, 2)).clip(0, 10)
+    table = pd.DataFrame({"x": x[:, 0], "y": x.mean(axis=1), "z": x[:, 1]})
+    for name, share in (("x", 0.2), ("y", 0.5)):
+        table.loc[rng.random(2_000) < share, name] = None
+    schema = dpm.Schema(*(dpm.Numeric(name, 0, 10, "available", fill=5) for name in "xyz"))
+    release = dpm.release(table, schema, rho=1e6, mechanism="gaussian", insecure_seed=0)
+    made = NormalEquations.of(release, Regressors.chosen(release, "y", ["z", "x"], intercept, None))
+    assert made is not None
+    assert made.gaps is not None
+    assert made.joint_gaps is not None
+    lead = int(intercept)
+    share_x, share_y = table.x.notna().mean(), table.y.notna().mean()
+    both = (table.x.notna() & table.y.notna()).mean()
+    gaps = [0.0] * lead + [0.0, 1 / share_x - 1, 1 / share_y - 1]
+    np.testing.assert_allclose(made.gaps, gaps, rtol=0.01)
+    joint = np.zeros((3 + lead, 3 + lead))
+    joint[-1, -2] = joint[-2, -1] = 1 / both - 1 / share_x - 1 / share_y + 1
+    off = ~np.eye(3 + lead, dtype=bool)
+    np.testing.assert_allclose(made.joint_gaps[off], joint[off], atol=0.01)
+    assert (made.sampling_shape - made.psd_gram)[-1, -1] > 0.0
+
+
+# --- bounds on coefficients ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("constant", [True, False])
+def test_coefficients_of_every_table_in_an_interval_of_moments_are_within_the_bound(constant: bool) -> None:
+    rng = np.random.default_rng(0)
+    n, k = 500.0, 2
+    rows = rng.normal(0.0, 0.3, (500, 3))
+    rows[:, 2] += rows[:, 0] - 0.5 * rows[:, 1]
+    z = np.column_stack([np.ones(500), rows]) if constant else rows
+    lead = int(constant)
+    center, root = z.T @ z, np.linalg.cholesky(np.diag([4.0] * lead + [1.0, 2.0, 3.0]))
+    spread = root @ root.T
+
+    def solved(moments: np.ndarray, alpha: float, count: float) -> np.ndarray:
+        penalty = np.diag([0.0] * lead + [2.0 * alpha * count] * k)
+        return np.linalg.solve(moments[:-1, :-1] + penalty, moments[:-1, -1])[lead:]
+
+    for alpha, error in ((0.0, 0.0), (0.001, 5.0), (0.1, 0.0), (0.1, 50.0)):
+        shown = solved(center, alpha, n) + 0.01
+        interval = MomentInterval(center, spread, constant, error)
+        bound = regression._coefficient_error_bound(interval, shown, alpha, n, error)
+        farthest = 0.0
+        for _ in range(100):
+            turned = np.linalg.qr(rng.normal(size=(len(center),) * 2))[0]
+            moved = center + root @ (turned * rng.choice([-1.0, 1.0], len(center))) @ turned.T @ root.T
+            length = np.linalg.norm(solved(moved, alpha, n + rng.uniform(-error, error)) - shown)
+            farthest = max(farthest, float(length))
+        assert farthest <= bound < 3.0 * farthest
+
+
+def test_the_bound_on_one_coefficient_is_that_of_the_derivation() -> None:
+    center, spread = np.array([[50.0, 20.0], [20.0, 40.0]]), np.diag([8.0, 3.0])
+    shown, n = 0.35, 100.0
+
+    def stated(center: np.ndarray, alpha: float, error: float) -> float:
+        shares, least = np.array(regression._SHARES), 2.0 * alpha * max(n - error, 0.0)
+        below = shares * (center[0, 0] - 8.0) + least
+        gradient = abs((center[0, 0] + 2.0 * alpha * n) * shown - 20.0)
+        leverage = math.sqrt(shown**2 * 8.0 + 3.0)
+        usable = below[below > 0.0]
+        bounds = (gradient + np.sqrt(8.0 / usable) * leverage * np.sqrt(usable) + 2.0 * alpha * error * shown) / usable
+        whole = shown + math.sqrt(43.0 / least) / 2.0 if least else INF
+        return float(min([whole, *bounds]))
+
+    for first, alpha, error in (
+        *((50.0, 0.0, 0.0), (50.0, 0.05, 10.0), (50.0, 0.05, 99.0), (50.0, 0.05, 200.0), (9.0, 0.1, 0.0)),
+        *((2.0, 0.1, 0.0), (2.0, 5.0, 0.0), (2.0, 0.0, 0.0), (8.0, 0.0, 0.0)),
+    ):
+        given = center.copy()
+        given[0, 0] = first
+        found = regression._coefficient_error_bound(
+            MomentInterval(given, spread, False, error), np.array([shown]), alpha, n, error
+        )
+        assert found == pytest.approx(stated(given, alpha, error)), (first, alpha, error)
