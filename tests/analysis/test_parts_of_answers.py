@@ -17,11 +17,16 @@ import dpmoments as dpm
 from dpmoments.analysis import (
     components,
     contrasts,
+    cross_table,
+    description,
     discriminant,
+    distances,
     frames,
     functionals,
     graphical_model,
+    group_means,
     group_tests,
+    naive_bayes,
     regression,
     released,
     synthetic,
@@ -57,15 +62,16 @@ from dpmoments.analysis.confidence import (
     score_test,
 )
 from dpmoments.analysis.contrasts import ContrastTests, Restrictions
-from dpmoments.analysis.description import Description, card
+from dpmoments.analysis.description import Description, card, describe
 from dpmoments.analysis.distances import MahalanobisDistances
 from dpmoments.analysis.functionals import without_redundant_levels
 from dpmoments.analysis.group_tests import AnalysisOfVariance, TwoGroups, _tested
-from dpmoments.analysis.normal_equations import NormalEquations
-from dpmoments.analysis.regression_results import ExplainedVariance
+from dpmoments.analysis.normal_equations import JointTest, NormalEquations
+from dpmoments.analysis.regression_results import ExplainedVariance, FittedLine
 from dpmoments.analysis.regressors import Regressors
 from dpmoments.analysis.resolvability import (
     NOISE_UNKNOWN,
+    NOT_CLEAR_CLIPPED,
     NOT_CLEAR_NOISE,
     NOT_CLEAR_ROWS,
     NOT_ESTIMABLE,
@@ -81,6 +87,9 @@ from dpmoments.analysis.resolvability import (
 )
 from dpmoments.messages.message import Message
 from dpmoments.noise.models import MomentInterval
+from dpmoments.privacy import sensitivity
+from dpmoments.privacy.budget import BudgetKind
+from dpmoments.repair.spectral import SpectralNoise
 from support.drawn_releases import drawn, template
 from support.noise_models import gaussian, laplace
 from support.said import Said, refused
@@ -515,8 +524,6 @@ def test_an_analysis_of_variance_says_what_is_lost() -> None:
 
 
 def test_distances_say_how_many_are_shown() -> None:
-    from dpmoments.analysis import distances
-
     shown = distances._SHOWN_ROWS
     for m in (shown, shown + 1):
         made = MahalanobisDistances(("a", "b"), np.arange(float(m)), 2, 0)
@@ -531,6 +538,96 @@ def test_distances_say_how_many_are_shown() -> None:
     none = replace(some, n_directions=0, n_noise=3)
     assert none.table() == [("row", "distance")]
     assert "all 3 directions are noise" in none.heading[0]
+
+
+GROUPED = dpm.Schema(dpm.Categorical("g", ["a", "b", "c"]), dpm.Numeric("y", -1, 3))
+
+
+def grouped(groups: list[int], y: Any, rho: float = 1e4) -> dpm.MomentRelease:
+    """Exact moments of rows of three groups, of a law with little noise."""
+    rows = np.column_stack([np.eye(3)[groups], y])
+    return drawn(template(GROUPED, "gaussian", rho=rho), rows, None)
+
+
+def test_an_analysis_of_variance_counts_the_groups_that_are_there() -> None:
+    rng = np.random.default_rng(0)
+    for present in (3, 2, 1):
+        groups = [*range(present), *rng.integers(0, present, 300)]
+        y = rng.normal(0.5, 0.4, len(groups)).clip(-1, 3) + 0.2 * np.array(groups)
+        made = grouped(groups, y).anova("y", "g")
+        means = np.array([np.mean(y[np.array(groups) == group]) for group in groups])
+        between, total = float(((means - y.mean()) ** 2).sum()), float(((y - y.mean()) ** 2).sum())
+        assert made.degrees == (present - 1, len(groups) - present)
+        assert made.sum_of_squares == pytest.approx((between, total - between), rel=2e-2, abs=0.01)
+        if present == 1:
+            assert math.isnan(made.f)
+            assert made.verdict != "groups differ"
+            continue
+        f = (between / (present - 1)) / ((total - between) / (len(groups) - present))
+        assert made.f == pytest.approx(f, rel=2e-2)
+        assert made.eta_squared == pytest.approx(between / total, rel=2e-2)
+        assert made.counts.tolist() == pytest.approx(np.bincount(groups, minlength=3).tolist())
+    one = dpm.Schema(dpm.Categorical("g", ["a"]), dpm.Numeric("y", -1, 3))
+    alone = drawn(template(one, "gaussian", rho=1e4), np.column_stack([np.ones(50), np.linspace(-1, 3, 50)]), None)
+    assert alone.anova("y", "g").p_value == 1.0
+    assert alone.anova("y", "g").degrees == (0.0, 49.0)
+    assert math.isnan(replace(alone, noise_model=None).anova("y", "g").p_value)
+
+
+def test_an_interval_of_a_difference_is_within_the_width_of_the_bounds() -> None:
+    for y in ([-1, 3, -1, -1, 3, 3], [3, -1, 3, 3, -1, -1]):
+        made = grouped([0, 0, 0, 1, 1, 1], np.array(y, dtype=float)).t_test("y", "g", ["g=a", "g=b"])
+        assert made.difference == pytest.approx(4 / 3 * np.sign(sum(y[:3]) - sum(y[3:])), abs=0.01)
+        assert -4.0 <= made.lower < 0.0 < made.upper <= 4.0
+        assert 4.0 in (-made.lower, made.upper)
+    y = np.array([-0.4, 0.0, 0.3, 1.0, 1.4, 1.1, 1.2, 0.8])
+    made = grouped([0, 0, 0, 0, 1, 1, 1, 1], y).t_test("y", "g", ["g=a", "g=b"], level=0.9)
+    own = made.sampling_noise
+    reach = stats.t.ppf(0.95, made.degrees) * own
+    assert (made.lower, made.upper) == pytest.approx((made.difference - reach, made.difference + reach), rel=0.1)
+
+
+def test_edges_of_noise_are_those_of_its_own_spectrum_where_that_is_wider() -> None:
+    schema = dpm.Schema.unit_ball(6)
+    for mechanism, wider in (("gaussian", False), ("matrix-laplace", True)):
+        law = (
+            template(schema, mechanism, rho=1.0).noise if not wider else template(schema, mechanism, epsilon=1.0).noise
+        )
+        assert law is not None
+        spectral = SpectralNoise.of(law)
+        beyond = spectral.edge / (2.0 * math.sqrt(spectral.variance))
+        assert (beyond > 1.01) is wider
+        expected = 3.0 * (2.0 + 8.0 ** (-2 / 3)) * max(1.0, beyond)
+        assert functionals._noise_edge(9.0, 8, law) == pytest.approx(expected)
+    assert math.isnan(functionals._noise_edge(9.0, 8, None))
+    silent = replace(law, terms=tuple(replace(term, variances=0.0 * term.variances) for term in law.terms))
+    assert functionals._noise_edge(9.0, 8, silent) == pytest.approx(3.0 * 2.25)
+
+
+def test_analyses_refuse_arguments_of_other_libraries_by_name() -> None:
+    release = grouped([0, 1, 2] * 30, np.linspace(-1.0, 3.0, 90))
+    frame = {"y": [0.5, 1.0]}
+    for ask in (
+        lambda **more: describe(release, **more),
+        lambda **more: pairs.correlations(release, **more),
+        lambda **more: pairs.correlation_noise(release, **more),
+        lambda **more: pairs.partial_correlation(release, **more),
+        lambda **more: components.pca(release, **more),
+        lambda **more: distances.mahalanobis(release, frame, ["y"], **more),
+        lambda **more: discriminant.lda(release, "g", **more),
+        lambda **more: group_tests.anova(release, "y", "g", **more),
+        lambda **more: group_tests.t_test(release, "y", "g", ["g=a", "g=b"], **more),
+        lambda **more: group_means.group_means(release, "g", **more),
+        lambda **more: cross_table.cross_table(release, "g", "g", **more),
+        lambda **more: regression.ols(release, "y", **more),
+        lambda **more: regression.ridge(release, "y", **more),
+        lambda **more: regression.lasso(release, "y", **more),
+        lambda **more: synthetic.synthetic_rows(release, 10, **more),
+        lambda **more: graphical_model.graphical_lasso(release, **more),
+        lambda **more: naive_bayes.naive_bayes("g", {"a": release, "b": release}, ["y"], **more),
+    ):
+        with refused("weights-not-applied", TypeError):
+            ask(weights=1.0)
 
 
 # --- clipping -----------------------------------------------------------------------------------------------------------------
@@ -845,6 +942,119 @@ def _error_at_zero(r: float, rows: float) -> float:
     return (r / math.atanh(r) if r else 1.0) / math.sqrt(rows)
 
 
+def three_correlations(**facts: Any) -> pairs.Correlations:
+    """Of a and b clear, of a and c as noisy as sampled, of b and c made of one column."""
+
+    def both(one: float, other: float, third: float, diagonal: float = 1.0) -> np.ndarray:
+        return np.array([[diagonal, one, other], [one, diagonal, third], [other, third, diagonal]])
+
+    given = dict(
+        feature_names=("a", "b", "c"),
+        correlation=both(-0.5, 0.123, 0.9),
+        privacy_noise=both(0.03, 0.1, 0.01, 0.0),
+        sampling_noise=both(0.04, 0.1, 0.01, 0.0),
+        lower=both(-0.6, -0.2, 0.88),
+        upper=both(-0.4, 0.4, 0.92),
+        level=0.9,
+        p_value=both(1e-5, 0.4, 1e-9, 0.0),
+        comparable=np.array([[False, True, True], [True, False, False], [True, False, False]]),
+        columns_of_features=("a", "b", "b"),
+    )
+    return pairs.Correlations(**given | facts)  # type: ignore[arg-type]
+
+
+def test_correlations_say_a_sign_or_why_not() -> None:
+    made = three_correlations()
+    assert made.verdict == (("", "negative", NOT_CLEAR_NOISE), ("negative", "", ""), (NOT_CLEAR_NOISE, "", ""))
+    assert made.heading == ("correlations: 1 of 2 pairs are related (5 % chance that any of these is false)",)
+    assert made.table() == [
+        ("pair", "correlation", "± privacy", "± sampling", "90 %", "verdict"),
+        ("a ~ b", "-0.500", "0.030", "0.040", "[-0.600, -0.400]", "negative"),
+        ("a ~ c", "0.12", "0.10", "0.10", "[-0.20, 0.40]", NOT_CLEAR_NOISE),
+    ]
+    assert three_correlations(partial=True).heading[0].startswith("partial correlations, given all others")
+    assert three_correlations(comparable=None).verdict[2][1] == "positive"
+    assert [row[0] for row in three_correlations(comparable=None).table()[1:]] == ["b ~ c", "a ~ b", "a ~ c"]
+    np.testing.assert_array_equal(made.p_values_compared, [1e-5, 0.4])
+    np.testing.assert_array_equal(three_correlations(comparable=None).p_values_compared, [1e-5, 0.4, 1e-9])
+    assert three_correlations(cutoff=1e-6).verdict[0][1] == NOT_CLEAR_ROWS
+    whole = three_correlations(lower=-np.ones((3, 3)), upper=np.ones((3, 3)))
+    assert whole.verdict[1][0] == NOT_ESTIMABLE
+    unknown = three_correlations(p_value=None, noise_known=False)
+    assert unknown.verdict[1][0] == NOISE_UNKNOWN
+    assert unknown.remarks[2]
+    assert not made.remarks[2]
+    lost = three_correlations(identified=False, p_value=np.full((3, 3), NAN))
+    assert lost.verdict[1][0] == NOT_ESTIMABLE
+    assert lost.table()[1:] == []
+    assert NOT_ESTIMABLE in lost.heading[0]
+    assert replace(lost, noise_known=False).verdict[1][0] == NOISE_UNKNOWN
+    assert three_correlations(normal_rows=True).remarks[1].startswith("± sampling assumes normal rows")
+    assert made.remarks[1] == replace(lost, normal_rows=True).remarks[1] == ""
+    for low, high, verdict in (
+        *((-0.7, -0.1, "negative"), (-0.7, 0.0, NOT_CLEAR_CLIPPED), (0.0, 0.1, NOT_CLEAR_CLIPPED)),
+        *((-0.7, 0.1, NOT_CLEAR_CLIPPED), (NAN, NAN, "negative")),
+    ):
+        limited = three_correlations(table_lower=np.full((3, 3), low), table_upper=np.full((3, 3), high))
+        assert limited.verdict[1][0] == verdict
+        assert limited.verdict[2][0] == NOT_CLEAR_NOISE
+    assert three_correlations(table_lower=-np.ones((3, 3))).verdict[1][0] == "negative"
+    some = made[["c", "a"]]
+    assert some.feature_names == ("c", "a")
+    assert some.columns_of_features == ("b", "a")
+    assert some.correlation[1, 0] == 0.123
+    assert replace(made, columns_of_features=())[["c", "a"]].columns_of_features == ()
+    with refused("correlation-of-one"):
+        made[["a"]]
+    plainly = made.columns()
+    assert plainly["feature"] == ["a", "a", "b"]
+    assert plainly["other"] == ["b", "c", "c"]
+    assert plainly["p_value"] == [1e-5, 0.4, 1e-9]
+    assert plainly["lower"] == [-0.6, -0.2, 0.88]
+
+
+def test_of_many_correlations_sixty_are_shown() -> None:
+    size, shown = 12, pairs._SHOWN_PAIRS
+    names = tuple(f"x{index}" for index in range(size))
+    full = np.full((size, size), 0.1)
+    made = three_correlations(
+        feature_names=names,
+        **dict.fromkeys(("correlation", "privacy_noise", "sampling_noise", "lower", "upper", "p_value"), full),
+        comparable=None,
+        columns_of_features=(),
+    )
+    assert len(made.table()) == shown + 1
+    assert made.remarks[0].startswith("… 6 more pairs:")
+    comparable = np.ones((size, size), dtype=bool)
+    comparable[-1, :6] = False
+    assert replace(made, comparable=comparable).remarks[0] == ""
+    comparable[-1, 5] = True
+    assert replace(made, comparable=comparable).remarks[0].startswith("… 1 more pairs:")
+
+
+def test_fishers_intervals_keep_their_distance_from_one() -> None:
+    r, privacy, sampling = (
+        np.array([0.5, -0.99, 0.0, 0.3]),
+        np.array([0.01, 0.02, 0.0, 0.0]),
+        np.array([0.02, 0.02, 0.0, 0.0]),
+    )
+    low, high, size = pairs._fisher_interval(r, privacy, sampling, np.full(4, 2.0))
+    deviation = math.sqrt(0.03)
+    unit = deviation / 0.75
+    assert (low[0], high[0]) == pytest.approx(
+        (math.tanh(math.atanh(0.5) - 2 * unit), math.tanh(math.atanh(0.5) + 2 * unit))
+    )
+    assert size[0] == pytest.approx(math.atanh(0.5) / unit)
+    inside = -(1 - math.sqrt(0.04))
+    assert low[1] == pytest.approx(math.tanh(math.atanh(inside) - 2 * 0.2 / (1 - inside**2)))
+    assert size[1] == pytest.approx(-math.atanh(inside) * (1 - inside**2) / 0.2)
+    assert (low[2], high[2], size[2]) == (0.0, 0.0, 0.0)
+    assert (low[3], high[3], size[3]) == (pytest.approx(0.3), pytest.approx(0.3), INF)
+    np.testing.assert_allclose(
+        pairs._inside(np.array([1.0, -1.0, 1.0]), np.array([0.0, 0.25, 1.5])), [1.0, -0.75, 0.0], atol=1e-6
+    )
+
+
 # --- contrasts ----------------------------------------------------------------------------------------------------------------
 
 NAMES = ("Intercept", "age", "age:sex=f", "sex=f")
@@ -976,6 +1186,280 @@ def test_contrasts_are_tested_one_by_one() -> None:
         contrasts.bonferroni(0.9, "holm", 4)  # type: ignore[arg-type]
 
 
+def test_joint_tests_say_which_terms_are_related() -> None:
+    tests = (
+        JointTest(12.25, 2, 94.0, 1e-5, 0.5),
+        JointTest(0.5, 1, 94.0, 0.5, 0.51),
+        JointTest(0.4, 1, 94.0, 0.6, 0.49),
+        JointTest(0.4, 1, INF, 0.6, NAN),
+        JointTest(NAN, 3, 94.0, NAN, NAN),
+    )
+    made = contrasts.WaldTests(tuple("abcde"), tests, "income")
+    assert made.verdict == ("related", NOT_CLEAR_NOISE, NOT_CLEAR_ROWS, NOT_CLEAR_NOISE, NOISE_UNKNOWN)
+    assert made.heading == ("joint tests of coefficients, regression of income",)
+    assert replace(made, names=("a",), tests=tests[:1]).heading == ("joint test of coefficients, regression of income",)
+    assert made.remarks[0].startswith("χ² is the least statistic")
+    assert replace(made, names=("a", "b"), tests=tests[:2]).remarks == (
+        "The covariance includes privacy noise and sampling error.",
+    )
+    head, *rows = made.table()
+    assert head == ("term", "statistic", "p", " ")
+    assert rows[0] == ("a", "F(2, 94) = 12.25", rows[0][2], "related")
+    assert rows[3][1] == "χ²(1) = 0.40"
+    assert rows[4][1].endswith("= –")
+    assert replace(made, finding="refuted").table()[0][0] == "hypothesis"
+    assert replace(made, finding="refuted").verdict[0] == "refuted"
+    np.testing.assert_array_equal(made.df_num, [2, 1, 1, 1, 3])
+    np.testing.assert_array_equal(made.df_denom, [94, 94, 94, INF, 94])
+    np.testing.assert_array_equal(made.statistic, [12.25, 0.5, 0.4, 0.4, NAN])
+
+
+def lines(valid: bool, **facts: Any) -> Any:
+    def contrast(row: np.ndarray, level: float, value: float) -> Estimate:
+        assert row @ [10.0, 2.0] == value
+        return Estimate(0.5, -1.0 - level, 2.0 + level, 0.5, 0.3, 0.4, level)
+
+    return SimpleNamespace(
+        delta_method_valid=valid,
+        privacy_covariance=np.diag([1.0, 0.04]),
+        sampling_covariance=np.diag([3.0, 0.05]),
+        degrees_of_freedom=50.0,
+        coefficients=np.array([10.0, 2.0]),
+        residual_deviation=lambda level: 5.0 + level,
+        **{"contrast": contrast} | facts,
+    )
+
+
+def test_predictions_have_intervals_of_the_line_and_of_new_rows() -> None:
+    rows = np.array([[1.0, 0.0], [1.0, 10.0], [0.0, 10.0]])
+    made = contrasts.Predictions.of(rows, lines(True), rows @ [10.0, 2.0], 0.9)
+    errors, t = np.sqrt([4.0, 4.0 + 9.0, 9.0]), stats.t.ppf(0.95, 50)
+    np.testing.assert_allclose(made.se_mean, errors)
+    middle = np.array([10.0, 30.0, 20.0])
+    np.testing.assert_allclose(made.limits(), np.column_stack([middle - t * errors, middle + t * errors]))
+    wide = np.hypot(t * errors, t * 5.95)
+    np.testing.assert_allclose(made.limits(obs=True), np.column_stack([middle - wide, middle + wide]))
+    narrow, t80 = made.limits(level=0.8), stats.t.ppf(0.9, 50)
+    np.testing.assert_allclose(narrow[:, 1] - middle, t80 * errors)
+    np.testing.assert_allclose(made.limits(True, 0.8)[:, 1] - middle, np.hypot(t80 * errors, t80 * 5.9))
+    assert made.conf_int().columns.tolist() == ["lower", "upper"]
+    np.testing.assert_array_equal(made.conf_int(obs=True, level=0.8), made.limits(True, 0.8))
+    head, first, *_ = made.table()
+    assert head == ("row", "prediction", "std err", "line, 90 %", "new row, 90 %")
+    assert first[:3] == ("0", "10.0", "2.0")
+    assert first[3] == f"[{middle[0] - t * 2:.1f}, {middle[0] + t * 2:.1f}]"
+    assert made.remarks == ("", "")
+    for size, shown, more in ((20, 20, ""), (21, 20, "… 1 more rows")):
+        many = contrasts.Predictions.of(np.ones((size, 2)), lines(True), np.ones(size), 0.9)
+        assert len(many.table()) == shown + 1
+        assert many.remarks[0] == more
+
+
+def test_predictions_by_test_inversion_are_contrasts_about_the_prediction() -> None:
+    rows = np.array([[1.0, 1.0], [0.0, 0.0], [NAN, 1.0]])
+    made = contrasts.Predictions.of(rows, lines(False), np.array([12.0, 0.0, NAN]), 0.9)
+    np.testing.assert_allclose(made.limits(), [[12.0 - 1.9, 12.0 + 2.9], [0.0, 0.0], [NAN, NAN]])
+    np.testing.assert_allclose(made.se_mean, [0.5, 0.0, NAN])
+    open_ended = lines(False, contrast=lambda *given: Estimate.not_estimable(given[1]))
+    lost = contrasts.Predictions.of(rows[:1], open_ended, np.array([12.0]), 0.9)
+    assert lost.table()[1][1:4] == ("–", "–", "[−∞, ∞]")
+    assert lost.remarks[1].startswith("–: the release does not bound")
+    assert lost.columns()["mean"] == [None]
+    most = contrasts.MAX_INVERTED_ROWS
+    contrasts.Predictions.of(np.zeros((most, 2)), lines(False), np.zeros(most), 0.9)
+    contrasts.Predictions.of(np.zeros((most + 1, 2)), lines(True), np.zeros(most + 1), 0.9)
+    with refused("too-many-predictions", rows=most + 1):
+        contrasts.Predictions.of(np.zeros((most + 1, 2)), lines(False), np.zeros(most + 1), 0.9)
+
+
+def test_noise_without_a_law_grows_with_the_rows_of_a_unit() -> None:
+    moment, n = np.diag([0.3, 0.2]), 200
+    for budget in (dpm.PrivacyBudget.pure(2.0), dpm.PrivacyBudget.zcdp(0.5)):
+        for per_unit in (1, 3):
+            for bound, square in ((1.0, 1.0), (None, 0.25)):
+                release: Any = SimpleNamespace(
+                    privacy=SimpleNamespace(budget=budget, neighbors=dpm.Neighbors.REPLACE_ONE, rows_per_unit=per_unit),
+                    schema=SimpleNamespace(row_norm=bound),
+                    n_rows=n,
+                )
+                if budget.kind is BudgetKind.PURE:
+                    rate = 2.0 / per_unit / sensitivity.gram_nuclear(dpm.Neighbors.REPLACE_ONE, 2).value
+                    variance = 3 / (2.0 * rate**2)
+                else:
+                    variance = sensitivity.gram_frobenius(dpm.Neighbors.REPLACE_ONE, 2).value ** 2 * per_unit**2 / 2.0
+                expected = variance * square / n**2
+                assert regression._typical_noise(release, moment) == pytest.approx(expected)
+    assert regression._typical_noise(release, np.diag([-1.0, 0.5])) == 0.0
+
+
+def line(**facts: Any) -> FittedLine:
+    """Of two features, the first clear; equations are stated, not solved."""
+    estimates = (
+        Estimate(1.0, 0.5, 1.5, 1e-4, 0.2, 0.1),
+        Estimate(3.0, 2.0, 4.0, 1e-5, 0.4, 0.3),
+        Estimate(0.1, -0.5, 0.7, 0.7, 0.3, 0.2),
+    )
+    equations = SimpleNamespace(
+        identified=True,
+        delta_method_valid=True,
+        degrees_of_freedom=97.0,
+        p_value_of_fit=1e-6,
+        residuals_are_noise=False,
+        about_sampling=" (about sampling).",
+        about_residuals=" About residuals.",
+        overall_test=JointTest(20.0, 2, 97.0, 1e-6, 0.5),
+        residual_deviation=lambda: 0.75,
+        estimates=lambda level: tuple(replace(each, level=level) for each in estimates),
+    )
+    given = dict(
+        method="least squares",
+        target="y",
+        features=("a", "b"),
+        coefficients=np.array([3.0, 0.1]),
+        intercept=1.0,
+        alpha=0.0,
+        references={},
+        too_few=(),
+        level=0.95,
+        equations=equations,
+        explained=ExplainedVariance(0.5, 0.04, 0.03, 97.0, 100.0),
+        clipping=ClippingEffect(None),
+        unit_ball_coefficients=np.array([0.3, 0.4]),
+        unit_ball_error_bound=0.1,
+        error_bound_note="a note",
+        released_r_squared=0.6,
+        n_rows=100,
+        with_intercept=True,
+        schema=dpm.Schema(dpm.Numeric("a", 0, 1), dpm.Numeric("b", 0, 1), dpm.Numeric("y", 0, 1)),
+        help="Fewer features.",
+    )
+    return FittedLine(**given | facts)  # type: ignore[arg-type]
+
+
+def without(made: FittedLine, **facts: Any) -> FittedLine:
+    """The same fit with other equations."""
+    return replace(made, equations=SimpleNamespace(**vars(made.equations) | facts))  # type: ignore[arg-type]
+
+
+def test_r_squared_is_a_number_only_where_noise_leaves_one() -> None:
+    made, z = line(), stats.norm.ppf(0.975)
+    assert made.r_squared == 0.5
+    assert made.adjusted_r_squared == pytest.approx(1 - 0.5 * 99 / 97)
+    assert made.r_squared_interval() == pytest.approx((0.5 - 0.05 * z, 0.5 + 0.05 * z))
+    assert made.r_squared_text == "R² = 0.500 (95% interval 0.402 to 0.598)"
+    assert made.r_squared_interval(0.8)[1] == pytest.approx(0.5 + 0.05 * stats.norm.ppf(0.9))
+    low = line(explained=ExplainedVariance(0.05, 0.04, 0.0, 97.0, 100.0))
+    assert low.r_squared_text == "R² is below 0.128 (95% interval 0.000 to 0.128)"
+    assert math.isnan(low.r_squared)
+    assert math.isnan(low.adjusted_r_squared)
+    high = line(explained=ExplainedVariance(0.95, 0.04, 0.0, 97.0, 100.0))
+    assert high.r_squared_text == "R² is at least 0.872 (95% interval 0.872 to 1.000)"
+    by_sampling = line(explained=ExplainedVariance(0.5, 0.04, 0.9, 97.0, 100.0))
+    assert by_sampling.r_squared == 0.5
+    assert by_sampling.r_squared_interval() == (0.0, 1.0)
+    lost = line(explained=ExplainedVariance(0.5, 0.9, 0.0, 97.0, 100.0))
+    assert lost.r_squared_text == f"R² is {NOT_ESTIMABLE}"
+    unclear = without(made, p_value_of_fit=0.0501)
+    assert unclear.is_noise
+    assert unclear.r_squared_interval()[0] == 0.0
+    assert not without(made, p_value_of_fit=0.0499).is_noise
+    unidentified = without(made, identified=False)
+    assert unidentified.r_squared_interval() == (pytest.approx(0.5 - 0.05 * z), 1.0)
+    assert unidentified.r_squared_text == f"R² is {NOT_ESTIMABLE}"
+    unknown = line(explained=None, equations=None)
+    assert unknown.r_squared == 0.6
+    assert unknown.r_squared_interval() == (0.0, 1.0)
+    assert math.isnan(unknown.adjusted_r_squared)
+    assert unknown.r_squared_text == "R² = 0.60 (at the released moments; too large by an unknown amount)"
+    assert unknown.is_noise
+    certain = line(explained=ExplainedVariance(0.5, 1e-6, 0.0, 97.0, 100.0))
+    assert certain.r_squared_text.startswith("R² = 0.5000 ")
+
+
+def test_a_fit_says_what_it_is_of() -> None:
+    made = line()
+    assert made.heading == (
+        "least squares regression of y on 2 features, 100 rows",
+        "R² = 0.500 (95% interval 0.402 to 0.598), adjusted 0.490; residual standard deviation 0.75; "
+        "overall test: F(2, 97) = 20.00, p < 0.001",
+    )
+    assert "residual" not in without(made, residual_deviation=lambda: 0.0).heading[1]
+    assert "residual" not in without(made, delta_method_valid=False).heading[1]
+    assert math.isnan(without(made, residuals_are_noise=True).residual_standard_deviation)
+    lost = without(made, p_value_of_fit=0.3)
+    assert lost.heading[0] == f"WHOLE FIT: {NOT_CLEAR_NOISE.upper()} (p = 0.3). Fewer features."
+    of_levels = line(features=("g=b", "g=c"), references={"g": "g=a", "h": "h=x"}, too_few=("g=d",))
+    assert (
+        of_levels.heading[2] == "levels of g are compared with g=a; merged into the reference level (too few rows): g=d"
+    )
+    ridge = line(method="ridge", alpha=0.0123456, too_few=("g=d",), features=("a",), coefficients=np.array([3.0]))
+    assert ridge.heading[0] == "ridge regression of y on 1 feature, alpha = 0.01235, 100 rows"
+    assert ridge.heading[-1] == "counted as an average level (too few rows): g=d"
+    assert "residual" not in ridge.heading[1]
+    refined = replace(ridge, refined=True)
+    assert refined.heading[0] == "refined ridge regression of y on 1 feature, 100 rows"
+    assert "too few" not in refined.heading[-1]
+    assert made.verdict == ("", "positive", NOT_CLEAR_NOISE)
+    assert line(cutoff=1e-6).verdict == ("", NOT_CLEAR_NOISE, NOT_CLEAR_NOISE)
+    head, constant, first, _ = made.table()
+    assert head == ("", "coef", "std err", "privacy", "sampling", "t", "P>|t|", "[0.025", "0.975]", "")
+    assert constant[0] == "(intercept)"
+    assert (first[0], first[1], first[-3:]) == ("a", "3.00", ("2.00", "4.00", "positive"))
+    assert without(made, delta_method_valid=False).table()[0][5:7] == ("z", "P>|z|")
+    assert ridge.table() == [("", "coef", ""), ("(intercept)", "1", ""), ("a", "3", "")]
+    unknown = line(equations=None, explained=None)
+    assert unknown.verdict == (NOISE_UNKNOWN,) * 3
+    assert unknown.table()[1] == ("(intercept)", "1", NOISE_UNKNOWN)
+    assert unknown.remarks[0] == "No standard errors: a note."
+    assert (
+        line(equations=None, error_bound_note="").remarks[0] == "No standard errors: the noise distribution is unknown."
+    )
+    assert made.remarks[0].endswith("sampling error (about sampling). About residuals.")
+    assert "test inversion" in without(made, identified=False).remarks[0]
+    assert ridge.remarks[0].startswith("The errors of penalized coefficients are not known")
+    assert made.remarks[-1].startswith("Privacy noise moved the encoded coefficients (norm 0.5) by at most 0.1, ")
+    for bound in (0.5, None):
+        assert not any("moved" in each for each in line(unit_ball_error_bound=bound).remarks)
+    assert any("moved" in each for each in line(unit_ball_error_bound=0.499).remarks)
+
+
+def test_parts_of_a_fit_leave_its_constant_out() -> None:
+    made = line()
+    assert made.names == ("(intercept)", "a", "b")
+    np.testing.assert_allclose(made.lower, [2.0, -0.5])
+    np.testing.assert_allclose(made.upper, [4.0, 0.7])
+    np.testing.assert_allclose(made.privacy_errors, [0.4, 0.3])
+    np.testing.assert_allclose(made.sampling_errors, [0.3, 0.2])
+    np.testing.assert_allclose(made.p_values, [1e-5, 0.7])
+    np.testing.assert_allclose(made.standard_errors, [0.5, math.hypot(0.3, 0.2)])
+    assert made.params.to_dict() == {"(intercept)": 1.0, "a": 3.0, "b": 0.1}
+    assert made.bse["a"] == pytest.approx(0.5)
+    assert made.pvalues["b"] == 0.7
+    assert made.tvalues["a"] == pytest.approx(6.0)
+    assert (made.df_resid, made.df_model, made.nobs) == (97.0, 2.0, 100)
+    assert made.fvalue == 20.0
+    assert without(made, overall_test=JointTest(20.0, 2, INF, 1e-6, NAN)).fvalue == 10.0
+    assert made.to_dict()["intercept_lower"] == 0.5
+    np.testing.assert_allclose(made.predict({"a": [0.0, 1.0], "b": [0.5, 1.0]}), [1.05, 4.1])
+    assert made.conf_int().loc["a"].tolist() == [2.0, 4.0]
+    assert dict(zip(made.features, made.identified.coefficients, strict=True)) == {"a": True, "b": True}
+    unknown = line(equations=None, explained=None)
+    assert unknown.df_resid == 97.0
+    assert unknown.params.to_dict() == {"(intercept)": 1.0, "a": 3.0, "b": 0.1}
+    assert unknown.tvalues.isna().all()
+    assert math.isnan(unknown.fvalue)
+    assert line(equations=None, n_rows=2).df_resid == 1.0
+    assert np.isnan(unknown.lower).all() or np.isinf(unknown.lower).all()
+    with refused("no-standard-errors-as-noted", note="a note"):
+        unknown.cov_params()
+    with refused("no-standard-errors"):
+        line(equations=None, error_bound_note="").cov_params()
+    with refused("penalized-errors", method="ridge"):
+        line(method="ridge").conf_int()
+    with refused("no-covariance-of-coefficients"):
+        without(made, delta_method_valid=False).cov_params()
+
+
 # --- descriptions -------------------------------------------------------------------------------------------------------------
 
 
@@ -1065,6 +1549,108 @@ def test_intervals_of_means_are_fiellers_within_the_bounds() -> None:
     np.testing.assert_array_equal(some.mean_noise, [0.04, 0.1])
     np.testing.assert_array_equal(some.bounds[1], [1.0, 10.0])
     assert made["b"].feature_names == ("b",)
+
+
+def limits(**facts: Any) -> TableBounds:
+    bounds, _ = made_bounds()
+    given = dict(
+        share=0.01,
+        clearly=False,
+        n_rows=400.0,
+        bounds=bounds,
+        variance=np.array([4.0, 1.0, 0.05]),
+        center_mean=np.zeros(3),
+        mean_below=np.array([0.5, 3.0, 0.01]),
+        mean_above=np.array([1.5, 9.0, 0.02]),
+        variance_below=np.array([1.0, 2.0, 0.0]),
+        variance_above=np.array([5.0, 0.0, 0.1]),
+        largest_ratio=np.array([2.0, 1.2, 1.0]),
+        skewed=np.array([True, True, False]),
+    )
+    return TableBounds(**given | facts)  # type: ignore[arg-type]
+
+
+def test_what_clipping_hides_stands_beside_what_is_shown() -> None:
+    made = described(clipping=limits(), about_rows="Of clipped rows.")
+    z, ends = stats.norm.ppf(0.975), described().of_table()[0]
+    mean, spread = made.of_table()
+    np.testing.assert_allclose(mean[:, 0], np.maximum(ends[:, 0] - [0.5, 3.0, 0.01], 0.0))
+    np.testing.assert_allclose(mean[:, 1], np.minimum(ends[:, 1] + [1.5, 9.0, 0.02], [10.0, 10.0, 1.0]))
+    low, high = (2.0 - 0.2 * z) ** 2 - 1.0, (2.0 + 0.2 * z) ** 2 + 5.0
+    assert spread[0].tolist() == pytest.approx([math.sqrt(low), math.sqrt(high)])
+    assert spread[1].tolist() == pytest.approx([0.0, 1.0 + z])
+    assert spread[2].tolist() == pytest.approx([0.0, math.sqrt(0.1)])
+    assert made.clipped == [True, False, False]
+    near = limits(variance_above=np.array([1.3**2 * 4.0 - (2.0 + 0.2 * z) ** 2 - 1e-6, 0.0, 0.1]))
+    assert described(clipping=near).clipped == [False] * 3
+    assert described(clipping=limits(), standard_deviation=None).clipped == [False] * 3
+    assert described(clipping=limits(largest_ratio=np.full(3, 9.0), clearly=True)).clipped == [True, True, False]
+    cells = [row[-1] for row in made.table()]
+    assert cells[0] == "table's own: at most"
+    assert cells[1].startswith("clipped: sd 3.27, mean 4.")
+    assert cells[2].startswith("sd 3.0, mean 0.0 to 10.0")
+    plainly = made.columns()
+    assert plainly["clipped"] == [True, False, False]
+    assert plainly["table_mean_lower"] == mean[:, 0].tolist()
+    assert plainly["table_mean_upper"] == mean[:, 1].tolist()
+    assert plainly["table_standard_deviation_lower"] == spread[:, 0].tolist()
+    assert plainly["table_standard_deviation_upper"] == spread[:, 1].tolist()
+    assert made.remarks[1].startswith("Of clipped rows. “table's own”")
+    assert "“clipped”" in made.about_table
+    assert "“clipped”" not in made["b"].about_table
+    assert described().about_table == ""
+    assert made.to_dict()["clipped"] == [True, False, False]
+    assert "clipped" not in described().to_dict()
+    assert made[["c", "a"]].clipped == [False, True]
+    wide = made.of_table(0.5)[1]
+    assert wide[0, 1] < spread[0, 1]
+    none = described(clipping=limits(), standard_deviation=None).of_table()
+    np.testing.assert_array_equal(none[0], ends)
+    assert np.isnan(none[1]).all()
+
+
+def test_deviations_are_shown_as_numbers_as_limits_or_as_noise() -> None:
+    names = tuple("abcdef")
+    made = described(
+        feature_names=names,
+        mean=np.full(6, 5.0),
+        noisy_mean=np.full(6, 5.0),
+        mean_noise=np.full(6, 0.1),
+        standard_deviation=np.array([2.0, 1.0, 1.0, 0.5, NAN, 4.0]),
+        standard_deviation_noise=np.array([0.2, 0.6, 0.6, 1.5, 2.0, 6.0]),
+        deviation_below=np.array([0.0, 3.0, 0.7, 1.0, 4.9, 0.0]),
+        mean_count_covariance=np.zeros(6),
+        sampling_variance=np.zeros(6),
+        bounds=(np.zeros(6), np.full(6, 10.0)),
+        share_is_unclear=np.zeros(6, dtype=bool),
+    )
+    assert made.standard_deviation_is_noise == [False, False, False, True, True, True]
+    assert made.deviation_cells == ["2.00", "below 3.00", "below 1.00", "below 1.5", "below 4.9", "noise"]
+    assert "“below”" in made.noise_text
+    assert "“noise”" in made.noise_text
+    assert "“noise”" not in made[["a", "b"]].noise_text
+    assert "“below”" not in made["a"].noise_text
+    assert made.table()[1] == ("a", "5.00", "0.10", "2.00", "0.20")
+    assert described(standard_deviation=None).deviation_cells == []
+    assert replace(made, deviation_below=np.full(6, 5.0)).deviation_cells[1] == "noise"
+    assert replace(made, deviation_below=np.full(6, 4.99)).deviation_cells[1] == "below 4.99"
+
+
+def test_cards_count_features_and_columns() -> None:
+    one = dpm.release(np.full((500, 1), 0.1), dpm.Schema.unit_ball(1), rho=1.0, insecure_seed=0)
+    assert "Release of 1 feature by" in description.release_card(one)
+    long = "a_column_with_a_name_of_more_than_forty_eight_letters"
+    schema = dpm.Schema(dpm.Categorical("kind", ["a", "b"]), dpm.Numeric(long, 0, 1))
+    table = pa.table({"kind": ["a", "b"] * 250, long: np.linspace(0.0, 1.0, 500)})
+    release = dpm.release(table, schema, rho=1.0, insecure_seed=0)
+    card_of_three = description.release_card(release)
+    assert "Release of 3 features of 2 columns by" in card_of_three
+    assert long[:47] + "…" in card_of_three
+    assert f"rows: {release.describe().rows_text}" in card_of_three
+    assert "release.describe()" in card_of_three
+    assert "noise unknown" not in card_of_three
+    unknown = description.release_card(replace(release, noise_model=None))
+    assert "noise unknown" in unknown
 
 
 # --- frames -------------------------------------------------------------------------------------------------------------------
@@ -1232,51 +1818,6 @@ def test_a_tail_that_may_be_unseen_names_its_columns_and_a_share_of_rows() -> No
     assert said([rough], 0.3, Message("rows-unseen-tail", share=0.3)) == plainly
     assert said([rough], 0.3, Message("clipped-in-last-step"))[0].code == "tail-not-excluded"
     assert released.caveats(None) == ()
-
-
-def test_margins_of_synthetic_rows_have_the_mean_and_variance_asked_for() -> None:
-    grid = synthetic._GRID
-    weights = stats.norm.pdf(grid) / stats.norm.pdf(grid).sum()
-    for mean, variance, lower, upper in (
-        *((3.0, 4.0, -INF, INF), (3.0, 4.0, 0.0, INF), (3.0, 1.0, 0.0, 8.0), (3.0, 1e-7, 0.0, 8.0)),
-        *((7.0, 0.5, 0.0, 8.0), (3.0, 14.0, 0.0, 8.0), (3.0, 0.0, -INF, INF), (3.0, 0.0, 0.0, 8.0)),
-    ):
-        values = synthetic._Margin.of(mean, variance, lower, upper).values
-        assert weights @ values == pytest.approx(mean, rel=1e-3)
-        assert weights @ (values - mean) ** 2 == pytest.approx(variance, rel=0.02)
-        assert (np.diff(values) >= 0.0).all()
-    for mean, variance, lower, upper in ((3.0, -1.0, -INF, INF), (3.0, -1.0, 0.0, 8.0)):
-        np.testing.assert_array_equal(synthetic._Margin.of(mean, variance, lower, upper).values, 3.0)
-    for mean, end in ((-1.0, 0.0), (0.0, 0.0), (8.0, 8.0), (9.0, 8.0)):
-        np.testing.assert_array_equal(synthetic._Margin.of(mean, 2.0, 0.0, 8.0).values, end)
-    for variance in (15.0, 16.0):
-        values = synthetic._Margin.of(3.0, variance, 0.0, 8.0).values
-        assert set(values) == {0.0, 8.0}
-        assert weights @ values == pytest.approx(3.0, rel=0.01)
-    narrow = synthetic._Margin.of(3.0, 15.0 / 1.01e7, 0.0, 8.0).values
-    np.testing.assert_allclose(narrow, 3.0 + math.sqrt(15.0 / 1.01e7) * grid)
-    near = synthetic._Margin.of(1e-3, 1e-3 * 8.0 / 1.1e7, 0.0, 8.0).values
-    assert near.min() >= 0.0
-
-
-def test_latents_are_looked_up_between_points_of_the_grid() -> None:
-    margin = synthetic._Margin.of(3.0, 2.0, 0.0, 8.0)
-    latents = np.array([-9.0, -8.0, -7.9999, -0.0001, 0.0, 0.37, 1.2345, 7.9999, 8.0, 9.0])
-    np.testing.assert_allclose(margin.of_latents(latents), np.interp(latents, synthetic._GRID, margin.values))
-
-
-def test_levels_are_the_highest_latent_or_none_below_zero() -> None:
-    kind: Any = dpm.Categorical("kind", ["a", "b"], missing="zero")
-    latents = np.array([[9.0, 0.5, -1.0], [9.0, -1.0, -0.5], [9.0, 0.2, 0.4]])
-    offsets = np.array([7.0, 0.0, 0.0])
-    own = np.array([1, 2])
-    some = synthetic._Block(kind, own, None, np.array([0.4, 0.4]), may_be_none=True)
-    assert some.values(latents, offsets).tolist() == [[1.0, 0.0], [0.0, 0.0], [0.0, 1.0]]
-    all_of_them = replace(some, may_be_none=False)
-    assert all_of_them.values(latents, offsets).tolist() == [[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]
-    assert all_of_them.values(latents, np.array([0.0, 0.0, 5.0]))[:, 1].all()
-    flag = synthetic._Block(dpm.Boolean("flag"), np.array([1]), None, np.array([0.4]))
-    assert flag.values(latents, np.array([0.0, -0.3, 0.0])).tolist() == [[1.0], [0.0], [0.0]]
 
 
 @pytest.mark.parametrize("intercept", [True, False])
