@@ -297,6 +297,7 @@ def test_the_score_test_is_a_chi_squared_of_whitened_scores() -> None:
         assert p == pytest.approx(stats.chi2(3).sf(value))
     assert score_test(scores, privacy, sampling, 0, NORMAL) == (0.0, 0, 1.0)
     assert score_test(scores[:0], privacy[:0, :0], sampling[:0, :0], 2, NORMAL) == (0.0, 0, 1.0)
+    assert score_test(scores, privacy * NAN, sampling, 0, None) == (0.0, 0, 1.0)
     value, degrees, p = score_test(scores, privacy * NAN, sampling, 3, None)
     assert math.isnan(value)
     assert degrees == 3
@@ -447,7 +448,10 @@ def test_a_t_test_and_its_interval_agree(monkeypatch: pytest.MonkeyPatch) -> Non
     table = pd.DataFrame(
         {"y": 0.3 * rng.standard_normal(600).clip(-3, 3), "z": flag + 0.1 * rng.random(600), "flag": flag}
     )
-    schema = dpm.Schema(dpm.Numeric("y", -1, 1), dpm.Numeric("z", 0, 2), dpm.Boolean("flag"))
+    table["less"] = 2.0 - table.z
+    schema = dpm.Schema(
+        dpm.Numeric("y", -1, 1), *(dpm.Numeric(name, 0, 2) for name in ("z", "less")), dpm.Boolean("flag")
+    )
     release = dpm.release(table, schema, epsilon=50.0, insecure_seed=0)
     for sign in (1.0, -1.0):
         monkeypatch.setattr(group_tests, "_tested", lambda *_, sign=sign: (2.5 * sign, 200.0, (0.1, 0.1), 0.03))
@@ -460,9 +464,10 @@ def test_a_t_test_and_its_interval_agree(monkeypatch: pytest.MonkeyPatch) -> Non
     assert clear.lower * clear.upper > 0.0
     assert clear.p_value == 0.03
     monkeypatch.setattr(group_tests, "_tested", lambda *_: (1.2, 200.0, (0.1, 0.1), 0.05))
-    unclear = release.t_test("z", "flag")
-    assert 0.0 in (unclear.lower, unclear.upper)
-    assert unclear.p_value == 0.05
+    for name, end in (("z", "upper"), ("less", "lower")):
+        unclear = release.t_test(name, "flag")
+        assert getattr(unclear, end) == 0.0 != unclear.lower + unclear.upper
+        assert unclear.p_value == 0.05
 
 
 def test_errors_of_coefficients_are_roots_of_variances_that_rounding_left_of_nothing() -> None:
@@ -628,6 +633,105 @@ def test_analyses_refuse_arguments_of_other_libraries_by_name() -> None:
     ):
         with refused("weights-not-applied", TypeError):
             ask(weights=1.0)
+
+
+# --- functionals of moments ---------------------------------------------------------------------------------------------------
+
+
+def of_form(variances: np.ndarray, weights: np.ndarray) -> float:
+    """Var ΣᵢⱼWᵢⱼNᵢⱼ of noise with independent entries of these variances."""
+    return float((np.triu(weights * (2.0 - np.eye(len(weights)))) ** 2 * variances).sum())
+
+
+def local_moments(**facts: Any) -> functionals.LocalMoments:
+    """Of two levels of which each row has one, and two numbers; w = shift + stretch · x."""
+    rng = np.random.default_rng(0)
+    shift, stretch = np.array([0.1, -0.2, 0.3, 0.4]), np.array([1.0, 2.0, 0.5, 3.0])
+    level = (rng.random(50) < 0.3).astype(float)
+    z = np.column_stack([np.ones(50), level, 1.0 - level, rng.normal(size=(50, 2))])
+    matrix = functionals._shifted(shift, stretch)
+    given = dict(
+        moments=matrix @ (z.T @ z) @ matrix.T,
+        n_rows=50.0,
+        location=np.array([0.3, 0.6, 5.0, 6.0]),
+        unit=np.ones(4),
+        law=gaussian(4, 2.0, 1.0, 3.0, 4.0).law(),
+        shift=shift,
+        stretch=stretch,
+        rows_per_unit=4,
+    )
+    return functionals.LocalMoments(**given | facts)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("opposites", [False, True])
+def test_noise_on_functionals_is_that_of_the_entries_they_are_made_of(opposites: bool) -> None:
+    made, rng = local_moments(), np.random.default_rng(1)
+    assert made.independent_rows == 12.5
+    matrix = np.diag([1.0, *made.stretch])
+    matrix[1:, 0] = made.shift
+    if opposites:
+        opposite = np.array([1, 0, -1, -1])
+        halves = np.eye(5)
+        halves[1, 1] = halves[2, 2] = 0.5
+        halves[1, 2] = halves[2, 1] = -0.5
+        other = made.with_opposites(opposite)
+        np.testing.assert_allclose(other.moments, halves @ made.moments @ halves.T)
+        np.testing.assert_allclose(other.location, [0.35, 0.65, 5.0, 6.0])
+        assert made.location.tolist() == [0.3, 0.6, 5.0, 6.0]
+        assert made.with_opposites(np.full(4, -1)) is made
+        made, matrix = other, halves @ matrix
+        with refused("covariances-of-repaired"):
+            made.covariance(np.array([0, 1]), np.zeros((1, 2, 2)))
+    noise = stated_noise(5, True)
+    for indices in ([0, 1, 3], [0, 4, 2], [0, 3, -1], [0, 3], [0, 1, 3, 4]):
+        weights = rng.normal(size=(len(indices),) * 2)
+        weights = weights + weights.T
+        if -1 in indices:
+            weights[2] = weights[:, 2] = 0.0
+        whole = np.zeros((5, 5))
+        there = [index for index in indices if index >= 0]
+        whole[np.ix_(there, there)] = weights[: len(there), : len(there)]
+        expected = of_form(noise, matrix.T @ whole @ matrix)
+        assert made.variances(np.array([indices]), weights[None])[0] == pytest.approx(expected)
+        if not opposites and -1 not in indices:
+            both = np.stack([weights, weights @ weights])
+            found = made.covariance(np.array(indices), both)
+            assert found[0, 0] == pytest.approx(expected)
+            total = made.covariance(np.array(indices), both.sum(axis=0)[None])[0, 0]
+            assert found.sum() == pytest.approx(total)
+    cells = made.cell_variances(np.array([0, 2, 3]))
+    for i, one in enumerate([1, 3, 4]):
+        for j, other_one in enumerate([1, 3, 4]):
+            whole = (
+                np.outer(np.eye(5)[one], np.eye(5)[other_one]) + np.outer(np.eye(5)[other_one], np.eye(5)[one])
+            ) / 2
+            assert cells[i, j] == pytest.approx(of_form(noise, matrix.T @ whole @ matrix))
+    vectors, subtracted = rng.normal(size=(3, 4)), rng.normal(size=(3, 4))
+    chosen = np.array([0, 2, 3])
+    for a, own, found in zip(vectors, subtracted, made.variances_of_squares(chosen, vectors, subtracted), strict=True):
+        whole = np.zeros((5, 5))
+        places = [0, 1, 3, 4]
+        whole[np.ix_(places, places)] = np.outer(a, a) - np.diag(own)
+        assert found == pytest.approx(of_form(noise, matrix.T @ whole @ matrix))
+    unknown = replace(made, law=None, opposite=None)
+    assert np.isnan(unknown.variances(np.array([[0, 1]]), np.ones((1, 2, 2)))).all()
+    assert np.isnan(unknown.covariance(np.array([0, 1]), np.ones((3, 2, 2)))).all()
+    assert unknown.covariance(np.array([0, 1]), np.ones((3, 2, 2))).shape == (3, 3)
+    assert np.isnan(unknown.variances_of_squares(chosen, vectors, subtracted)).all()
+
+
+def test_many_indices_are_converted_as_few_are() -> None:
+    made, rng = local_moments(), np.random.default_rng(2)
+    weights = rng.normal(size=(2, 5, 5))
+    weights = weights + np.swapaxes(weights, 1, 2)
+    matrix = functionals._shifted(made.shift, made.stretch)
+    indices = np.array([[0, 1, 2, 3, 4], [0, 4, 3, 2, 1]])
+    assert indices.shape[1] > functionals._FEW_INDICES
+    order = [0, 4, 3, 2, 1]
+    found = made._of_released(indices, weights)
+    np.testing.assert_allclose(found[0], matrix.T @ weights[0] @ matrix)
+    turned = matrix[np.ix_(order, order)]
+    np.testing.assert_allclose(found[1], turned.T @ weights[1] @ turned)
 
 
 # --- clipping -----------------------------------------------------------------------------------------------------------------
@@ -1460,6 +1564,150 @@ def test_parts_of_a_fit_leave_its_constant_out() -> None:
         without(made, delta_method_valid=False).cov_params()
 
 
+def stated_noise(size: int, constant: bool) -> np.ndarray:
+    """Variances of independent entries of the noise: of a count, of sums, of squares and of products."""
+    variances = np.ones((size, size)) + np.eye(size)
+    if constant:
+        variances[0] = variances[:, 0] = 3.0
+        variances[0, 0] = 4.0
+    return variances
+
+
+def of_product(variances: np.ndarray, b: np.ndarray, size: int) -> np.ndarray:
+    """Cov((N b)_i, (N b)_j) of the first entries, one entry of the noise at a time."""
+    result = np.zeros((size, size))
+    for p in range(len(b)):
+        for q in range(p, len(b)):
+            matrix = np.zeros((len(b), len(b)))
+            matrix[p, q] = matrix[q, p] = 1.0
+            moved = (matrix @ b)[:size]
+            result += variances[p, q] * np.outer(moved, moved)
+    return result
+
+
+@pytest.mark.parametrize("constant", [True, False])
+def test_r_squared_and_its_errors_are_those_of_the_derivation(constant: bool) -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.normal(0.2, 1.0, (400, 3))
+    rows[:, 2] += 0.8 * rows[:, 0] - 0.3 * rows[:, 1]
+    z = np.column_stack([np.ones(400), rows]) if constant else rows
+    moments, k = z.T @ z, z.shape[1] - 1
+    law = gaussian(3, 2.0, 1.0, 3.0, 4.0).law()
+    design = np.eye(4)[0 if constant else 1 :]
+    equations = NormalEquations(moments, 400.0, constant, law, design, rows_per_unit=2)
+    variances = stated_noise(k + 1, constant)
+    target = np.append(np.zeros(k), 1.0)
+    if constant:
+        target[0] = -moments[0, -1] / moments[0, 0]
+    total = target @ moments @ target
+    solution = np.linalg.solve(moments[:-1, :-1], moments[:-1, -1])
+    slopes = 0.7 * solution[int(constant) :]
+    of_line = np.append([(moments[0, -1] - moments[0, 1:-1] @ slopes) / 400.0] if constant else [], slopes)
+    ridge = np.diag([0.0] * int(constant) + [30.0] * 2)
+    for found, b, inverse, times in (
+        (ExplainedVariance.of_population(equations), solution, np.linalg.inv(moments[:-1, :-1]), 1.0),
+        (ExplainedVariance.of_line(equations, slopes, 30.0), of_line, np.linalg.inv(moments[:-1, :-1] + ridge), 2.0),
+        (ExplainedVariance.of_given(equations, of_line), of_line, np.zeros((k, k)), 0.0),
+    ):
+        beyond = np.append(-b, 1.0)
+        product = inverse @ of_product(variances, beyond, k)
+        share = 1.0 - (beyond @ moments @ beyond + times * np.trace(product)) / total
+        gradient = ((1.0 - share) * np.outer(target, target) - np.outer(beyond, beyond)) / total
+        privacy = (np.triu(gradient * (2.0 - np.eye(k + 1))) ** 2 * variances).sum()
+        privacy += 2.0 * times * np.trace(product @ product) / total**2
+        sampling = 4.0 * share * (1.0 - share) ** 2 / 200.0 + 2.0 * 2 / 200.0**2
+        assert found.share == pytest.approx(share)
+        assert found.privacy_error == pytest.approx(math.sqrt(privacy))
+        assert found.sampling_error == pytest.approx(math.sqrt(sampling))
+        assert (found.degrees_of_freedom, found.n_rows) == (400.0 - k, 400.0)
+        assert found.adjusted == pytest.approx(1.0 - (1.0 - share) * 399.0 / (400.0 - k))
+    empty = replace(equations, moments=np.zeros_like(moments) + np.diag([400.0] + [0.0] * k))
+    for nothing in (ExplainedVariance.of_given(empty, 0.0 * of_line), ExplainedVariance.of_given(empty, of_line)):
+        assert (nothing.share, nothing.privacy_error, nothing.sampling_error) == (0.0, INF, INF)
+    loud = replace(equations, noise=gaussian(3, 2e9, 1e9, 3e9, 4.0).law())
+    drowned = ExplainedVariance.of_given(loud, of_line)
+    assert drowned.privacy_error > 1.0
+    assert drowned.sampling_error == pytest.approx(math.sqrt(4.0 / 200.0**2))
+    few = ExplainedVariance.of_given(replace(equations, n_rows=2.0), of_line)
+    assert few.degrees_of_freedom == 1.0
+
+
+@pytest.mark.parametrize("constant", [True, False])
+def test_errors_of_coefficients_are_of_noise_and_of_residuals_of_one_variance(constant: bool) -> None:
+    rng = np.random.default_rng(1)
+    rows = rng.normal(0.0, 1.0, (40_000, 3))
+    rows[:, 2] += 1.5 + rows[:, 0]
+    z = np.column_stack([np.ones(len(rows)), rows]) if constant else rows
+    moments, k = z.T @ z, z.shape[1] - 1
+    design = np.eye(4)[0 if constant else 1 :]
+    units = np.diag([2.0] * k)
+    law = gaussian(3, 2.0, 1.0, 3.0, 4.0).law()
+    made = NormalEquations(
+        moments, 40_000.0, constant, law, design, units=units, offset=7.0, target_unit=2.0, rows_per_unit=2
+    )
+    solution = np.linalg.solve(moments[:-1, :-1], moments[:-1, -1])
+    beyond, inverse = np.append(-solution, 1.0), np.linalg.inv(moments[:-1, :-1])
+    assert made.delta_method_valid
+    np.testing.assert_allclose(made.coefficients, 2.0 * solution + 7.0 * np.eye(k)[0] * constant)
+    noise = of_product(stated_noise(k + 1, constant), beyond, k)
+    np.testing.assert_allclose(made.privacy_covariance, 4.0 * inverse @ noise @ inverse)
+    degrees = 20_000.0 - k
+    assert made.degrees_of_freedom == degrees
+    square = beyond @ moments @ beyond
+    np.testing.assert_allclose(made.sampling_covariance, 4.0 * square / (2.0 * degrees) * 2.0 * inverse)
+    np.testing.assert_allclose(made.standard_errors, np.hypot(made.privacy_errors, made.sampling_errors))
+    own = (np.triu(np.outer(beyond, beyond) * (2.0 - np.eye(k + 1))) ** 2 * stated_noise(k + 1, constant)).sum()
+    assert made.residual_noise(beyond) == pytest.approx(math.sqrt(own))
+    assert made.residual_deviation() == pytest.approx(2.0 * math.sqrt(square / (2.0 * degrees)))
+    upper = square + stats.norm.ppf(0.975) * math.sqrt(own)
+    assert made.residual_deviation(0.975) == pytest.approx(2.0 * math.sqrt(upper / (2.0 * degrees)))
+    assert not made.residuals_are_noise
+    loud = NormalEquations(moments, 40_000.0, constant, gaussian(3, square**2, 1.0, 3.0, 4.0).law(), design)
+    assert loud.residuals_are_noise
+    matrix = np.zeros((2, k))
+    matrix[0, -1], matrix[1, -2:] = 3.0, (1.0, -2.0)
+    values = matrix @ made.coefficients - [0.01, 0.02]
+    test = made.joint_test(matrix, values)
+    total = matrix @ (made.privacy_covariance + made.sampling_covariance) @ matrix.T
+    statistic = np.array([0.01, 0.02]) @ np.linalg.solve(total, [0.01, 0.02]) / 2.0
+    assert test.statistic == pytest.approx(statistic)
+    assert test.p_value == pytest.approx(stats.f.sf(statistic, 2, degrees))
+    privacy = np.diag(matrix @ made.privacy_covariance @ matrix.T)
+    assert test.privacy_share == pytest.approx(np.mean(privacy / np.diag(total)))
+    assert (test.numerator, test.denominator) == (2, degrees)
+    doubled = made.joint_test(np.vstack([matrix, matrix[:1] * 2.0]), np.append(values, 2.0 * values[0]))
+    assert (doubled.numerator, doubled.statistic) == (2, pytest.approx(statistic))
+    with refused("restrictions-contradict"):
+        made.joint_test(np.vstack([matrix, matrix[:1] * 2.0]), np.append(values, 2.0 * values[0] + 0.1))
+
+
+def test_beyond_all_bounds_is_refuted_no_more_than_at_infinity() -> None:
+    """A = 7 ± 2 and b = 20 ± 1: 0 is 20 deviations off, and the far end 3.5."""
+    law = gaussian(2, 4.0, 1.0, 3.0, 4.0).law()
+    for sign in (1.0, -1.0):
+        moments = np.array([[7.0, sign * 20.0], [sign * 20.0, 100.0]])
+        made = NormalEquations(moments, 1e9, False, law, np.eye(3)[1:])
+        assert not made.delta_method_valid
+        (found,) = made.estimates(0.95)
+        z = stats.norm.ppf(0.975) ** 2
+        ends = sorted(np.roots([49.0 - 4.0 * z, -280.0, 400.0 - z]).real * sign)
+        assert (found.lower, found.upper) == pytest.approx(ends, rel=1e-4)
+        assert found.p_value == pytest.approx(stats.chi2.sf(49.0 / 4.0, 1), rel=1e-3)
+        assert made.inverted_p_value(0, sign * 2.5) == pytest.approx(stats.chi2.sf(2.5**2 / 26.0, 1), rel=1e-3)
+        weak = replace(made, moments=moments * [[1.0, 0.0], [0.0, 1.0]] + [[0.0, sign * 1.0], [sign * 1.0, 0.0]])
+        assert weak.estimates(0.95)[0].p_value == pytest.approx(stats.chi2.sf(1.0, 1), rel=1e-3)
+
+
+def test_a_line_of_one_feature_through_zero_has_an_interval_at_every_budget() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(0.0, 0.3, 300).clip(-0.6, 0.6)
+    table = np.column_stack([x, 0.5 * x + 0.1 * rng.normal(size=300)])
+    for epsilon in (0.1, 1.0, 5.0):
+        release = dpm.release(table, dpm.Schema.unit_ball(2), epsilon=epsilon, insecure_seed=0)
+        low, high = release.ols("x1", ["x0"], intercept=False).conf_int().loc["x0"]
+        assert low < 0.5 < high
+
+
 # --- descriptions -------------------------------------------------------------------------------------------------------------
 
 
@@ -1874,6 +2122,10 @@ def test_coefficients_of_every_table_in_an_interval_of_moments_are_within_the_bo
             length = np.linalg.norm(solved(moved, alpha, n + rng.uniform(-error, error)) - shown)
             farthest = max(farthest, float(length))
         assert farthest <= bound < 3.0 * farthest
+    wide = MomentInterval(center, spread * 1e9, constant, 0.0)
+    length = math.sqrt((center[-1, -1] + 1e9 * spread[-1, -1]) / (2.0 * 10.0 * n)) / 2.0
+    found = regression._coefficient_error_bound(wide, np.array([0.3, 0.4]), 10.0, n, 0.0)
+    assert found == pytest.approx(0.5 + length)
 
 
 def test_the_bound_on_one_coefficient_is_that_of_the_derivation() -> None:

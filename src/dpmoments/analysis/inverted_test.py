@@ -423,6 +423,8 @@ _NEAR_ENOUGH = 1e-4
 def _solved(matrix: FloatArray, damping: float, vector: FloatArray) -> FloatArray | None:
     """Return the solution of a positive definite system with a damped diagonal."""
     # None if it is not.
+    if not len(matrix):  # LAPACK's wrapper takes no empty one
+        return vector
     damped = matrix.copy()
     damped[np.diag_indices(len(matrix))] += damping
     _, solution, failed = scipy.linalg.lapack.dposv(damped.T, vector, lower=1, overwrite_a=1)
