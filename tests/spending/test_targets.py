@@ -178,8 +178,8 @@ def test_steps_that_clip_the_rows_that_decide_a_fit_are_taken_back() -> None:
     np.testing.assert_allclose(line.coefficients, moments.ridge("y").coefficients, rtol=1e-9)
     assert line.intercept == pytest.approx(moments.ridge("y").intercept)
     np.testing.assert_array_equal(fit.coefficients, moments.ols("y").coefficients)
-    assert "few rows decide the fit" in " ".join(str(line).split())
-    assert "few rows decide the fit" in fit.warning
+    assert "rows that decide the fit" in " ".join(str(line).split())
+    assert "rows that decide the fit" in fit.warning
     with planted(TargetsPlan._refined, "if refined.contradicts", "if False and refined.contradicts"):
         kept = dpm.release(table, schema, rho=5.0, targets=["y"], mechanism="gaussian", insecure_seed=0)
     assert abs(kept.ridge("y").params["x"] - line.params["x"]) > 0.1
@@ -702,3 +702,27 @@ def test_a_forecast_says_what_pure_moments_keep() -> None:
     assert "12.5% of ε refines coefficients of y" in table.text()
     plain = dpm.forecast(SCHEMA_OF_NUMBERS, n_rows=3_000, epsilon=float(PURE_SHARE))
     assert table["auto"].second_moment_error == plain["auto"].second_moment_error
+
+
+def test_another_reference_level_is_said_to_leave_the_refined_coefficients() -> None:
+    default = RELEASE.ridge("income")
+    [level] = {"north", "south", "east"} - {name.partition("=")[2] for name in default.features if "=" in name}
+    other = next(name for name in ("north", "south", "east") if name != level)
+    for fit in (
+        RELEASE.ridge("income", reference={"region": other}),
+        RELEASE.ols("income", reference={"region": other}),
+    ):
+        assert not fit.refined
+        assert "relative to other reference levels" in fit.warning
+    assert "reference levels" not in RELEASE.ridge("income", reference={"region": level}).warning
+    assert "reference levels" not in RELEASE.ridge("income", ["age"]).warning
+    assert "reference levels" not in RELEASE.ridge("income", alpha=0.1).warning
+
+
+def test_a_power_of_a_number_is_no_level() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.uniform(0.0, 2.0, 20_000)
+    table = pa.table({"x": x, "y": 0.2 * x + 0.1 * x**2 + rng.normal(0.0, 0.1, 20_000)})
+    schema = dpm.Schema(dpm.Numeric("x", 0, 2), dpm.Numeric("y", -1, 2), dpm.Power("x", 2))
+    release = dpm.release(table, schema, rho=0.5, targets=["y"], insecure_seed=0)
+    assert "clip most rows" not in release.ols("y").warning

@@ -16,15 +16,15 @@ import scipy
 from dpmoments.analysis.clipping import ClippingEffect, TableBounds
 from dpmoments.analysis.normal_equations import NormalEquations
 from dpmoments.analysis.regressors import Regressors
-from dpmoments.analysis.released import Released, Stated, columns_with_indices
+from dpmoments.analysis.released import Released, Stated, columns_of, columns_with_indices
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.values import finite_numbers, is_finite_number, require_known
 from dpmoments.messages.message import Message
 from dpmoments.noise.cells import GaussianCells
 from dpmoments.noise.terms import NoiseLaw, NoiseTerm
+from dpmoments.schema.columns import Boolean, Categorical
 from dpmoments.schema.constraints import Constraints
-from dpmoments.schema.numeric import Numeric
 
 TARGETS = "targets"
 """Entry of a release's diagnostics with its refined regressions."""
@@ -38,7 +38,9 @@ _CONTRADICTION = 1e-4
 """Probability below which noise does not explain a difference of steps and moments."""
 _LONGEST_TYPICAL = 0.4
 """Typical product of a row of a level, in clips, beyond which most may be clipped."""
-_CLIPPED = "a few rows decide the fit, and the steps clip them"
+_UPPER = 1.6448536269514722
+"""Quantile of .95: sampling errors are of the largest residual variance that noise leaves."""
+_CLIPPED = "the steps clip rows that decide the fit"
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,6 +137,12 @@ class RefinedRegression:
         slopes, center = np.asarray(self.whitening.T @ coefficients[1:]), self.center - self._center_of(release)
         return np.append(coefficients[0] - slopes @ center[:-1] + center[-1], slopes)
 
+    def _whole(self, release: Released, chosen: Regressors) -> NormalEquations:
+        """Return the moments' equations of all features of this regression."""
+        whole = NormalEquations.of(release, chosen.with_rare_levels)
+        assert whole is not None  # the noise is known wherever targets are refined
+        return whole
+
     def _center_of(self, release: Released) -> FloatArray:
         names = list(release.feature_names)
         places = [names.index(name) for name in (*self.features, self.target)]
@@ -153,10 +161,8 @@ class RefinedRegression:
         Both are the products of the regressors with the residuals of the average line. A few rows decide these where they differ,
         and the steps clip them. ``chosen`` are the features of this regression.
         """
-        whole = NormalEquations.of(release, chosen.with_rare_levels)
-        if whole is None:
-            return False
-        regressors, residual = self._regressors(release), np.append(-self._about_center(release, self.answer.line), 1.0)
+        whole, regressors = self._whole(release, chosen), self._regressors(release)
+        residual = np.append(-self._about_center(release, self.answer.line), 1.0)
         difference = self.answer.products - regressors @ (whole.moments[:-1] @ residual)
         covariance = regressors @ whole.noise_covariance(residual) @ regressors.T
         covariance += self.answer.error**2 * np.eye(len(difference))
@@ -170,10 +176,12 @@ class RefinedRegression:
         # `plain` are the moments' equations.
         if plain is None or not plain.identified:
             return "noise on the moments is too large for their intervals"
+        if (found := self.nothing_found(release, chosen)) is not None:
+            return f"the steps {found}"
         if self.contradicts(release, chosen):
             return _CLIPPED
-        if (level := self._rare_level(release, chosen)) is not None:
-            return f"few rows have {level}, and the steps may clip most of them"
+        if (level := self._clipped_level(release, chosen)) is not None:
+            return f"the steps may clip most rows with {level}"
         if has_long_tails(release):
             return "columns may have long tails, and clipped residuals then move them by any amount"
         return None
@@ -189,9 +197,8 @@ class RefinedRegression:
         """
         if self.reason_against_intervals(release, chosen, plain) is not None:
             return None
-        whole = NormalEquations.of(release, chosen.with_rare_levels)
-        assert whole is not None
         assert plain is not None
+        whole = self._whole(release, chosen)
         k, line = len(self.features), self._about_center(release, self.answer.line)
         regressors = self._regressors(release)
         inverse = np.linalg.inv(regressors)
@@ -199,7 +206,7 @@ class RefinedRegression:
         moments = np.zeros((k + 2, k + 2))
         moments[:-1, :-1] = gram
         moments[:-1, -1] = moments[-1, :-1] = gram @ line + products
-        moments[-1, -1] = residual @ whole.moments @ residual + line @ gram @ line + 2.0 * line @ products
+        moments[-1, -1] = self._most_squares(release, chosen) + line @ gram @ line + 2.0 * line @ products
         of_regressors, of_answer = whole.design_map.copy(), np.eye(k + 2)
         of_regressors[-1] = line @ whole.design_map[:-1]
         of_answer[:-1, :-1] = inverse
@@ -215,15 +222,17 @@ class RefinedRegression:
         noise = [float(np.sum(whitened @ each.noise_covariance(beyond) * whitened)) for each in (plain, result)]
         return result if noise[1] < noise[0] else None
 
-    def _rare_level(self, release: Released, chosen: Regressors) -> str | None:
+    def _most_squares(self, release: Released, chosen: Regressors) -> float:
+        """Return the largest sum of squared residuals of the average line (95 %)."""
+        whole, residual = self._whole(release, chosen), np.append(-self._about_center(release, self.answer.line), 1.0)
+        return whole.residual_variance(residual) * whole.n_rows + _UPPER * whole.residual_noise(residual)
+
+    def _clipped_level(self, release: Released, chosen: Regressors) -> str | None:
         """Return a level or Boolean of whose rows the steps may clip most; None without."""
-        whole = NormalEquations.of(release, chosen.with_rare_levels)
-        assert whole is not None
-        deviation = math.sqrt(whole.residual_variance(np.append(-self._about_center(release, self.answer.line), 1.0)))
-        numeric = {column.name for column in release.schema.columns if isinstance(column, Numeric)}
+        deviation = math.sqrt(self._most_squares(release, chosen) / release.n_rows)
         ranges = np.ptp(np.array(release.schema.feature_bounds), axis=0) / release.encoding.scale
         for column, indices in columns_with_indices(release):
-            if set(getattr(column, "factors", [column.name])) <= numeric:
+            if not any(isinstance(part, Boolean | Categorical) for part in getattr(column, "factors", [column])):
                 continue
             for index in indices:
                 if index in chosen.features:
@@ -244,10 +253,10 @@ class RefinedRegression:
         rows = self.clipped_error * math.sqrt(1.0 + z * z + z * hazard)
         return _LOST * self.answer.clip * rows
 
-    def clipping(self, n_rows: float) -> ClippedResiduals:
+    def clipping(self, n_rows: float, of_moments: ClippingEffect) -> ClippedResiduals:
         """Return the share of rows that were clipped, at most with 95 % confidence."""
         most = max(self.clipped, 0.0) + float(scipy.special.ndtri(0.95)) * self.clipped_error
-        return ClippedResiduals(min(most / n_rows, 1.0), kept=self.kept)
+        return ClippedResiduals(min(most / n_rows, 1.0), kept=self.kept, of_moments=of_moments)
 
     def nothing_found(self, release: Released, chosen: Regressors) -> str | None:
         """Return why nothing of what the steps changed was kept; None if something was."""
@@ -276,22 +285,26 @@ class ClippedResiduals(ClippingEffect):
     share: float
     kept: float = 1.0
     intervals: bool = True  # true if there are intervals, which allow for the clipping
+    of_moments: ClippingEffect | None = None  # of the rows of the moments
 
     @property
     def description(self) -> str:
-        """Text of one or two sentences."""
-        clipped = f"the products of residual and features were clipped for at most {self.share:.2%} of the rows"
+        """Text of some sentences."""
+        said = [
+            "Coefficients are refined, and of clipped residuals: in the equations, the products of residual and features were "
+            f"clipped for at most {self.share:.2%} of the rows (95 % confidence)."
+        ]
         if self.intervals:
-            return (
-                f"Coefficients are refined: in the equations, {clipped} (95 % confidence). Intervals allow for it, as if each of "
-                f"them had lost {_LOST:.0%} of what was left, all in one direction."
+            said.append(
+                f"Intervals allow for it as if each of these had lost {_LOST:.0%} of what was left. A few rows far from the line "
+                "lose more, and the table's own coefficients may be further away. The sampling part is of the largest residual "
+                "variance that noise leaves."
             )
-        taken = ""
-        if self.kept < 0.995:
-            taken = f" Of what the steps changed, {1.0 - self.kept:.0%} was taken back as noise."
-        return (
-            f"Coefficients are refined, and of clipped residuals: in the equations, {clipped} (95 % confidence).{taken}"
-        )
+        elif self.kept < 0.995:
+            said.append(f"Of what the steps changed, {1.0 - self.kept:.0%} was taken back as noise.")
+        if self.of_moments is not None and self.of_moments.share is not None:
+            said.append(self.of_moments.description)
+        return " ".join(said)
 
 
 def _entries(diagnostics: Mapping[str, Any]) -> list[Any]:
@@ -349,3 +362,14 @@ def refined_regression(release: Stated, chosen: Regressors) -> RefinedRegression
         if chosen.intercept and entry["target"] == names[chosen.target] and set(entry["features"]) == asked:
             return RefinedRegression.of_entry(entry).ordered([names[index] for index in features])
     return None
+
+
+def has_other_references(release: Stated, chosen: Regressors) -> bool:
+    """Return True if this target was refined on the same columns with other reference levels."""
+    names = list(release.feature_names)
+    asked = chosen.with_rare_levels.features
+    for entry in release.diagnostics.get(TARGETS, ()):
+        if chosen.intercept and entry["target"] == names[chosen.target]:
+            own = [names.index(name) for name in entry["features"]]
+            return set(own) != set(asked) and set(columns_of(release, own)) == set(columns_of(release, asked))
+    return False

@@ -16,7 +16,7 @@ import numpy as np
 from dpmoments.analysis.answers import confidence_level, in_floating_point
 from dpmoments.analysis.clipping import ClippingEffect
 from dpmoments.analysis.normal_equations import NormalEquations
-from dpmoments.analysis.refined_regression import RefinedRegression, refined_regression
+from dpmoments.analysis.refined_regression import RefinedRegression, has_other_references, refined_regression
 from dpmoments.analysis.regression_results import ExplainedVariance, FittedLine
 from dpmoments.analysis.regressors import PenalizedLevels, Regressors, regressed_moment
 from dpmoments.analysis.released import Released, cautions_by_code
@@ -51,8 +51,9 @@ def ols(
 
     Of a target that the release refined (``targets``), on all other features with an intercept, they are least squares in the
     equations of its steps, whose noise is in proportion to residuals: intervals are up to ten times shorter, and allow for
-    clipped residuals. Where noise on the moments is large, columns may have long tails, or intervals would be longer, it is the
-    fit of the moments, and says so.
+    clipped residuals, but not for rows far from the line. Where noise on the moments is large, clipping may have taken much
+    (long tails, rare levels, steps that contradict the moments), or intervals would be longer on the whole, it is the fit of
+    the moments, and says so.
 
     Parameters
     ----------
@@ -408,13 +409,15 @@ def _beside_refined(
 ) -> FittedLine:
     """Return the fit of the moments, which says why it is not that of the steps."""
     if refined is None:
-        return fit
-    if (found := refined.nothing_found(release, chosen)) is not None:
+        if not has_other_references(release, chosen):
+            return fit
+        there = f"Coefficients of {fit.target} are refined relative to other reference levels: leave reference out."
+    elif (found := refined.nothing_found(release, chosen)) is not None:
         there = f"Coefficients of {fit.target} are not refined: the steps {found}."
     else:
         why = refined.reason_against_intervals(release, chosen, fit.equations)
-        why = why or "their intervals would be longer than these"
-        there = f"ridge has refined coefficients of {fit.target}, better for prediction; these are not refined: {why}."
+        why = why or "their intervals would be longer than these on the whole"
+        there = f"ridge has refined coefficients of {fit.target}; these are not refined: {why}."
     return replace(fit, warning=" ".join(filter(None, [there, fit.warning])))
 
 
@@ -425,9 +428,15 @@ def _least_squares_of_steps(
     toward = refined.slopes[[chosen.with_rare_levels.features.index(feature) for feature in chosen.features]]
     equations = replace(equations, toward=np.append(np.nan, toward))
     moment = regressed_moment(release.with_repair("none"), intercept=True)
-    fit, clipping = PenalizedFit.of_slopes(moment, chosen, equations.estimate[1:]), refined.clipping(release.n_rows)
+    fit, plain = PenalizedFit.of_slopes(moment, chosen, equations.estimate[1:]), NormalEquations.of(release, chosen)
+    of_moments = ClippingEffect.of(release, plain)
+    if of_moments.lower is not None and of_moments.upper is not None:
+        most = np.maximum(-of_moments.lower, of_moments.upper)
+        errors = np.maximum(equations.standard_errors[1:], np.finfo(float).tiny)
+        of_moments = replace(of_moments, standard_errors=most / errors)
+    clipping = refined.clipping(release.n_rows, of_moments)
     line = _fitted_line(release, chosen, equations, "least squares", fit, level, clipping)
-    return _of_steps(line, NormalEquations.of(release, chosen), equations.estimate)
+    return _of_steps(line, plain, equations.estimate)
 
 
 def _ridge_of_steps(release: Released, chosen: Regressors, refined: RefinedRegression, level: float) -> FittedLine:
@@ -435,8 +444,9 @@ def _ridge_of_steps(release: Released, chosen: Regressors, refined: RefinedRegre
     wide, plain = chosen.with_rare_levels, NormalEquations.of(release, chosen)
     coefficients, moment = refined.line(release), regressed_moment(release, intercept=True)
     equations = refined.equations(release, chosen, plain) or plain
-    fit, clipping = PenalizedFit.of_slopes(moment, wide, coefficients[1:]), refined.clipping(release.n_rows)
-    line = _fitted_line(release, chosen, equations, "ridge", fit, level, replace(clipping, intervals=False))
+    fit = PenalizedFit.of_slopes(moment, wide, coefficients[1:])
+    clipping = replace(refined.clipping(release.n_rows, ClippingEffect.of(release, plain)), intervals=False)
+    line = _fitted_line(release, chosen, equations, "ridge", fit, level, clipping)
     scale, shift, a = release.encoding.scale, release.zero_of_units, list(wide.features)
     constant = scale[wide.target] * (coefficients[0] + shift[wide.target]) - line.coefficients @ (scale * shift)[a]
     return _of_steps(replace(line, intercept=float(constant)), NormalEquations.of(release, wide), coefficients)

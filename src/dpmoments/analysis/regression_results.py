@@ -536,7 +536,7 @@ class FittedLine(Answer):
             and self.equations.delta_method_valid
             and residual > 0.0
         ):
-            r_squared += f"; residual standard deviation {number(residual)}"
+            r_squared += f"; residual standard deviation {'at most ' if self.refined else ''}{number(residual)}"
         compared = "; ".join(f"levels of {name} are compared with {level}" for name, level in self._compared().items())
         count = f"{len(self.features)} feature{'' if len(self.features) == 1 else 's'}"
         method = f"refined {self.method}" if self.refined else self.method
@@ -797,7 +797,10 @@ class FittedLine(Answer):
 
     @property
     def residual_standard_deviation(self) -> float:
-        """Standard deviation of least squares' residuals; NaN if noise hides it."""
+        """Standard deviation of least squares' residuals; NaN if noise hides it.
+
+        Of refined coefficients an upper limit (95 %).
+        """
         if self.equations is None or self.equations.residuals_are_noise:
             return math.nan
         return self.equations.residual_deviation()
