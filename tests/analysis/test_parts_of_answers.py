@@ -11,12 +11,14 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+import scipy
 from scipy import stats
 
 import dpmoments as dpm
 from dpmoments.analysis import (
     components,
     contrasts,
+    count_table,
     cross_table,
     description,
     discriminant,
@@ -25,6 +27,7 @@ from dpmoments.analysis import (
     functionals,
     graphical_model,
     group_means,
+    group_sums,
     group_tests,
     naive_bayes,
     regression,
@@ -66,6 +69,7 @@ from dpmoments.analysis.description import Description, card, describe
 from dpmoments.analysis.distances import MahalanobisDistances
 from dpmoments.analysis.functionals import without_redundant_levels
 from dpmoments.analysis.group_tests import AnalysisOfVariance, TwoGroups, _tested
+from dpmoments.analysis.inverted_test import Search
 from dpmoments.analysis.normal_equations import JointTest, NormalEquations
 from dpmoments.analysis.regression_results import ExplainedVariance, FittedLine
 from dpmoments.analysis.regressors import Regressors
@@ -86,6 +90,7 @@ from dpmoments.analysis.resolvability import (
     smallest_seen,
 )
 from dpmoments.messages.message import Message
+from dpmoments.noise.cells import CountNoise
 from dpmoments.noise.models import MomentInterval
 from dpmoments.privacy import sensitivity
 from dpmoments.privacy.budget import BudgetKind
@@ -635,6 +640,255 @@ def test_analyses_refuse_arguments_of_other_libraries_by_name() -> None:
             ask(weights=1.0)
 
 
+def test_groups_have_their_own_variances_where_products_are_released() -> None:
+    rng = np.random.default_rng(0)
+    n = 3_000
+    flag, g, x = rng.random(n) < 0.3, rng.integers(0, 3, n), rng.normal(2.0, 1.0, n).clip(-6, 6)
+    x[flag] = (2.0 * x[flag]).clip(-6, 6)
+    schema = dpm.Schema(
+        dpm.Numeric("x", -6, 6),
+        dpm.Boolean("flag"),
+        dpm.Categorical("g", ["a", "b", "c"]),
+        dpm.Product("x", "flag"),
+        dpm.Product("x", "g"),
+        dpm.Boolean("other"),
+    )
+    rows = np.column_stack([x, flag, np.eye(3)[g], x * flag, x[:, None] * np.eye(3)[g], g == 1])
+    release = drawn(template(schema, "gaussian", rho=1e6), rows, None)
+    for by, members in (("flag", [~flag, flag]), ("g", [g == level for level in range(3)])):
+        levels = group_sums.Levels.of(release, by)
+        sums = group_sums.GroupSums.of(release, 0, levels)
+        assert sums.own.all()
+        assert not sums.some_missing
+        np.testing.assert_allclose(sums.counts, [mask.sum() for mask in members], rtol=1e-6)
+        np.testing.assert_allclose(sums.means, [x[mask].mean() for mask in members], rtol=1e-6)
+        np.testing.assert_allclose(sums.unit**2 * sums.variances, [x[mask].var() for mask in members], rtol=1e-6)
+        own = [x[mask].var() / (mask.sum() - 1.0) for mask in members]
+        np.testing.assert_allclose(sums.unit**2 * sums.sampling_variances, own, rtol=1e-6)
+        assert sums.unit**2 * sums.total_variance == pytest.approx(x.var())
+    pooled = group_sums.GroupSums.of(release, schema.feature_names.index("other"), levels)
+    counts = np.array([(g == level).sum() for level in range(3)])
+    share = np.array([0.5, counts[1] + 0.5, 0.5]) / (counts + 1.0)
+    np.testing.assert_allclose(pooled.unit**2 * pooled.variances, share * (1.0 - share), rtol=1e-5)
+    plainly = dpm.Schema(dpm.Numeric("x", -6, 6), dpm.Categorical("g", ["a", "b", "c"]))
+    bare = drawn(template(plainly, "gaussian", rho=1e6, max_rows=2), np.column_stack([x, np.eye(3)[g]]), None)
+    sums = group_sums.GroupSums.of(bare, 0, group_sums.Levels.of(bare, "g"))
+    assert not sums.own.any()
+    within = sum(x[g == level].var() * (g == level).sum() for level in range(3)) / n
+    np.testing.assert_allclose(sums.unit**2 * sums.variances, within, rtol=1e-3)
+    independent = counts / 2.0 * (1.0 - 3.0 / (n / 2.0))
+    np.testing.assert_allclose(sums.unit**2 * sums.sampling_variances, within / independent, rtol=1e-3)
+
+
+def test_groups_are_compared_by_sums_less_their_share_of_the_total() -> None:
+    rng = np.random.default_rng(3)
+    half = rng.normal(size=(6, 6))
+    covariance = half @ half.T
+    for counts, n in ((np.array([40.0, 60.0, -2.0]), 100.0), (np.array([40.0, 60.0, 0.4]), 50.0)):
+        own, variances = np.array([True, False, True]), np.array([2.0, 3.0, 4.0])
+        sums: Any = SimpleNamespace(
+            counts=counts,
+            n_rows=n,
+            sums=np.array([30.0, -20.0, 1.0]),
+            covariance=covariance,
+            own=own,
+            variances=variances,
+            total_variance=2.5,
+            safe_counts=np.maximum(counts, 1.0),
+            count_noise=np.array([2.0, 70.0, NAN]),
+            moments=SimpleNamespace(rows_per_unit=2, law=NORMAL),
+        )
+        found = group_tests.between_groups(sums)
+        shares = np.maximum(counts, 0.0) / n
+        shares /= max(1.0, shares.sum())
+        scores = sums.sums - shares * 11.0
+        centring = np.eye(3) - np.outer(shares, np.ones(3))
+        noise = centring @ covariance[3:, 3:] @ centring.T
+        rows = np.maximum(counts, 0.0) + 1 / 3
+        sampling = 2.0 * centring @ np.diag(rows * [2.0, 2.5, 4.0]) @ centring.T
+        weights = np.array([1 / 40, 1 / 70, 1.0])
+        assert found.squares == pytest.approx((weights * scores**2).sum())
+        assert found.added == pytest.approx((weights * np.diag(noise)).sum())
+        variance = sum(
+            4.0 * weights[i] * weights[j] * scores[i] * scores[j] * noise[i, j]
+            + 2.0 * weights[i] * weights[j] * noise[i, j] ** 2
+            for i in range(3)
+            for j in range(3)
+        )
+        assert found.noise == pytest.approx(math.sqrt(variance))
+        assert found[3:6] == pytest.approx(score_test(scores, noise, sampling, 2, NORMAL))
+        assert found.reason == not_clear(float(weights @ np.diag(noise)), float(weights @ np.diag(sampling)))
+
+
+def test_intervals_of_two_means_are_combined_by_the_correlation_of_their_noise() -> None:
+    for r in (-0.5, 0.0, 0.7):
+        found = group_means._combined(np.array([3.0, 2.0]), np.array([4.0, 2.0]), np.array([r, 1.0]))
+        np.testing.assert_allclose(found, [math.sqrt(25.0 - 24.0 * r), 0.0], atol=1e-9)
+    counts, noise = np.array([3.9, 4.0, 0.5, 0.6, 5.0]), np.array([2.0, 2.0, 0.0, 0.0, NAN])
+    lost = group_means._lost(counts, noise, NORMAL, 0.95)
+    assert lost.tolist() == [True, False, True, False, False]
+    assert group_means._lost(counts, noise, NORMAL, 0.99).tolist() == [True, True, True, False, False]
+
+
+# --- counts by two columns ----------------------------------------------------------------------------------------------------
+
+
+def crossed(**facts: Any) -> cross_table.CrossTable:
+    given = dict(
+        by="g",
+        other="h",
+        rows=("g=a", "g=b"),
+        labels=("h=x", "h=y"),
+        counts=np.array([[1_400, 100], [300, 200]]),
+        noise=np.array([[3.0, 3.0], [3.0, 6.0]]),
+        below=np.array([[0, 0], [0, 0]]),
+        n_rows=2_000,
+        statistic=12.345,
+        degrees=1,
+        p_value=0.001,
+        level=0.95,
+    )
+    return cross_table.CrossTable(**given | facts)  # type: ignore[arg-type]
+
+
+def test_a_cross_table_says_whether_its_columns_depend() -> None:
+    made = crossed()
+    assert made.verdict == "dependent"
+    assert crossed(p_value=0.0501).verdict == NOT_CLEAR_ROWS
+    assert crossed(p_value=0.0501, level=0.94).verdict == "dependent"
+    assert crossed(p_value=NAN).verdict == NOISE_UNKNOWN
+    p, q = np.array([1_500, 500]) / 2_000, np.array([1_700, 300]) / 2_000
+    expected = np.outer(p, q)
+    for per_unit in (1, 3):
+        sampling = per_unit * 2_000 * (expected * (1.0 - expected)).sum()
+        for factor, word in ((0.999, NOT_CLEAR_ROWS), (1.001, NOT_CLEAR_NOISE)):
+            noise = np.full((2, 2), math.sqrt(sampling / 4.0 * factor))
+            assert crossed(p_value=0.5, noise=noise, rows_per_unit=per_unit).verdict == word
+    assert made.heading == ("g by h: 2,000 rows",)
+    assert crossed(some_missing=True).heading == ("g by h: 2,000 rows with both",)
+    assert made.table() == [
+        ("", "h=x", "h=y", "total"),
+        ("g=a", "1,400", "100", "1,500"),
+        ("g=b", "300", "200", "500"),
+        ("total", "1,700", "300", "2,000"),
+    ]
+    below = crossed(below=np.array([[0, 1_200], [0, 0]]))
+    assert below.table()[1] == ("g=a", "1,400", "below 1,200", "1,500")
+    assert "“below”" in below.remarks[1]
+    assert made.remarks[1] == ""
+    assert made.remarks[0].startswith("noise on a count: ± 3.0 to 6.0 (")
+    assert crossed(noise=np.full((2, 2), 3.01)).remarks[0].startswith("noise on a count: ± 3.0 (")
+    assert made.remarks[2] == (
+        "Independence test: χ²(1) = 12.3, p = 0.0010, including privacy noise: the columns are dependent"
+    )
+    assert crossed(p_value=0.5).remarks[2].endswith(f"dependence {NOT_CLEAR_ROWS}")
+    assert len(crossed(p_value=NAN).remarks) == 3
+    assert list(crossed(other="g").columns()) == ["g", "g ", "count", "noise"]
+    assert made.columns()["h"] == ["h=x", "h=y"] * 2
+    assert made.columns()["g"] == ["g=a", "g=a", "g=b", "g=b"]
+
+
+def test_independence_is_tested_by_counts_less_the_product_of_their_margins() -> None:
+    rng = np.random.default_rng(0)
+    joint = np.array([[40.0, 20.0, -3.0], [10.0, 25.0, 0.05]])
+    half = rng.normal(size=(6, 6))
+    privacy = half @ half.T
+    p, q = np.array([57.0, 35.05]) / 92.05, np.array([50.0, 45.0, 0.1]) / 95.1
+    moved = np.zeros((6, 6))
+    for cell in range(6):
+        one = np.zeros(6)
+        one[cell] = 1.0
+        table = one.reshape(2, 3)
+        left = table - np.outer(p, table.sum(axis=0)) - np.outer(table.sum(axis=1), q) + np.outer(p, q) * table.sum()
+        moved[:, cell] = left.ravel()
+    expected = np.outer(p, q).ravel()
+    sampling = 150.0 * (np.diag(expected) - np.outer(expected, expected))
+    wanted = score_test(moved @ joint.ravel(), moved @ privacy @ moved.T, moved @ sampling @ moved.T, 2, NORMAL)
+    assert cross_table.independence_test(joint, privacy, 150.0, NORMAL) == pytest.approx(wanted)
+    assert wanted[1] == 2
+
+
+def test_counts_that_noise_hides_are_below_a_round_number() -> None:
+    noisy, noise = np.array([[-5.0, 300.0], [12.0, 130.0]]), np.array([[4.0, 4.0], [150.0, 0.0]])
+    ends = np.maximum(noisy, 0.0) + stats.norm.ppf(0.975) * noise
+    below = cross_table.counts_below(noisy, noise, np.array([[0, 300], [10, 130]]), NORMAL)
+    assert below.tolist() == [[math.floor(ends[0, 0]) + 1, 0], [(math.floor(ends[1, 0] / 10) + 1) * 10, 0]]
+    raised = cross_table.counts_below(noisy, noise, np.array([[20, 300], [10, 130]]), NORMAL)
+    assert raised[0, 0] == 21
+    assert not cross_table.counts_below(noisy, noise, np.zeros((2, 2), dtype=int), None).any()
+
+
+def test_the_largest_table_that_is_tested_has_the_stated_number_of_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+    noisy = np.array([[40.0, 12.0, 7.0], [3.0, 55.0, 21.0]])
+    made = count_table.CountTable.of(("g", "h"), (("a", "b"), ("x", "y", "z")), noisy, CountNoise("laplace", 2.5))
+    monkeypatch.setattr(count_table, "MAX_TESTED", 6)
+    found = made.cross_table("g", "h")
+    assert found.verdict == "dependent"
+    np.testing.assert_array_equal(found.noise, np.full((2, 3), made.standard_error))
+    privacy = made.standard_error**2 * np.eye(6)
+    assert (found.statistic, found.degrees, found.p_value) == pytest.approx(
+        cross_table.independence_test(noisy, privacy, float(made.n_rows), made.noise)
+    )
+    monkeypatch.setattr(count_table, "MAX_TESTED", 5)
+    with refused("cross-table-too-large", cells=6, most=5):
+        made.cross_table("g", "h")
+
+
+def test_shares_of_classes_are_repaired_and_none_where_noise_hides_the_rows() -> None:
+    release: Any = SimpleNamespace(mean=np.array([0.5, 0.4, -0.1, 0.3]))
+    levels: Any = SimpleNamespace(weights=np.eye(5)[1:], features=(0, 1, 2, 3))
+
+    def priors(counts: list[float], noise: list[float]) -> list[float]:
+        sums: Any = SimpleNamespace(counts=np.array(counts), count_noise=np.array(noise))
+        return discriminant._priors(release, levels, sums).tolist()  # type: ignore[no-any-return]
+
+    assert priors([9.0, 9.0, 9.0, 9.0], [1.0] * 4) == pytest.approx([0.5 / 1.2, 0.4 / 1.2, 0.0, 0.3 / 1.2])
+    assert priors([9.0, 8.0, 9.0, 8.1], [1.0, 4.0, 1.0, 4.0]) == pytest.approx([0.625, 0.0, 0.0, 0.375])
+    assert priors([0.51, 0.5, 9.0, 0.6], [0.0, 0.0, 0.0, NAN]) == pytest.approx([0.625, 0.0, 0.0, 0.375])
+    assert priors([0.0] * 4, [1.0] * 4) == [0.25] * 4
+
+
+def test_a_variance_that_noise_dominates_is_the_repaired_one() -> None:
+    rows = np.random.default_rng(0).normal(0.5, 0.2, (400, 1)).clip(-1, 3)
+    for rho, repaired in ((1e3, False), (1e-4, True)):
+        empty = template(dpm.Schema(dpm.Numeric("y", -1, 3)), "gaussian", rho=rho)
+        release = drawn(empty, rows, None)
+        moments = functionals.LocalMoments.of(release)
+        every = functionals.FeatureVariances.of(release, moments)
+        value, noise = group_sums._total_variance(release, 0)
+        assert noise == pytest.approx(every.noise(moments)[0] / 400.0)
+        encoded = rows.var() / release.encoding.scale[0] ** 2
+        assert bool(encoded <= 2.0 * noise) is repaired
+        assert value == (release.unit_ball_covariance[0, 0] if repaired else pytest.approx(encoded))
+
+
+def test_a_noisy_fit_is_told_what_it_takes() -> None:
+    def told(names: str, least: float, moments: np.ndarray, constant: bool = True, identified: bool = False) -> str:
+        equations: Any = SimpleNamespace(
+            identified=identified, moments=moments, with_constant=constant, noise_floor=10.0, least_eigenvalue=least
+        )
+        return regression._help(equations, list(names))
+
+    def about(*variances: float) -> np.ndarray:
+        """Moments of regressors of mean 2 in 50 rows, and a target."""
+        means = np.array([1.0, *[2.0] * len(variances), 3.0])
+        return 50.0 * np.outer(means, means) + np.diag([0.0, *variances, 7.0])
+
+    assert (
+        told("ab", 5.0, about(30.0, 20.0)) == "It takes fewer features, or at least 2.0 times the rows or the budget."
+    )
+    assert told("a", 5.0, about(30.0)) == "It takes at least 2.0 times the rows or the budget."
+    assert told("ab", 9.0, about(30.0, 20.0)).endswith("at least 1.5 times the rows or the budget.")
+    assert told("ab", 0.51, about(30.0, 20.0)).endswith("at least 19.6 times the rows or the budget.")
+    assert told("ab", 0.5, about(30.0, 20.0)) == "It takes fewer features, or far more rows or a far larger budget."
+    assert told("abc", 5.0, about(30.0, 9.9, 9.8)) == "Noise hides how much b, c vary: leave them out."
+    assert told("abc", 5.0, about(30.0, 9.9, 10.1)) == "Noise hides how much b varies: leave it out."
+    assert told("ab", 5.0, about(9.9, 9.8)).startswith("It takes fewer features")
+    assert told("ab", 5.0, np.diag([30.0, 9.9, 1.0]), constant=False) == "Noise hides how much b varies: leave it out."
+    assert told("ab", 5.0, about(30.0, 9.9), identified=True).startswith("More rows")
+    assert regression._help(None, ["a"]) == ""
+
+
 # --- functionals of moments ---------------------------------------------------------------------------------------------------
 
 
@@ -953,6 +1207,46 @@ def test_intervals_of_components_reach_from_zero_to_what_noise_and_bounds_allow(
 # --- discriminants ------------------------------------------------------------------------------------------------------------
 
 
+def test_axes_of_classes_are_those_of_their_means_in_units_within() -> None:
+    schema = dpm.Schema(dpm.Categorical("kind", ["a", "b", "c"]), *(dpm.Numeric(name, -9, 9) for name in "xyz"))
+    rng = np.random.default_rng(0)
+    kind = rng.choice(3, 6_000, p=[0.5, 0.3, 0.2])
+    centers = np.array([[0.0, 0.0, 1.0], [2.0, -1.0, 0.0], [-1.0, -2.0, 0.5]])
+    numbers = (centers[kind] + rng.normal(size=(6_000, 3)) * [1.0, 0.5, 2.0]).clip(-9, 9)
+    release = drawn(template(schema, "gaussian", rho=1e5), np.column_stack([np.eye(3)[kind], numbers]), None)
+    made = release.lda("kind", shrinkage=0.0)
+    means, shares = np.array([numbers[kind == g].mean(axis=0) for g in range(3)]), np.bincount(kind) / 6_000
+    within = sum(share * np.cov(numbers[kind == g].T, bias=True) for g, share in enumerate(shares))
+    apart = means - shares @ means
+    _, vectors = scipy.linalg.eigh((apart.T * shares) @ apart, within)
+    expected = vectors.T[::-1][:2]
+    expected = expected * np.sign(expected[np.arange(2), np.abs(expected).argmax(axis=1)])[:, None]
+    assert made.axes.shape == (2, 3)
+    np.testing.assert_allclose(made.axes, expected, atol=2e-4)
+    np.testing.assert_allclose(made.axes @ within @ made.axes.T, np.eye(2), atol=1e-3)
+    frame = dict(zip("xyz", numbers[:5].T, strict=True))
+    np.testing.assert_allclose(made.transform(frame), (numbers[:5] - shares @ means) @ expected.T, atol=2e-3)
+    assert made.verdict == "groups differ"
+    assert made.heading == ("linear discriminant of kind: between-group differences: groups differ (p < 0.0001)",)
+    unclear = replace(made, p_value=0.0501)
+    assert unclear.verdict == made.reason
+    assert replace(made, p_value=0.0501, level=0.94).verdict == "groups differ"
+    assert replace(made, p_value=NAN).verdict == NOISE_UNKNOWN
+    assert "(p" not in replace(made, p_value=NAN).heading[0]
+    assert made.remarks[1].endswith("within the groups.")
+    assert replace(made, shrinkage=0.5).remarks[1].endswith("with a shrinkage of 0.5.")
+    assert "too large" in replace(made, errors=None).remarks[1]
+    assert np.isnan(replace(made, errors=None).standard_errors).all()
+    head, share, constant, first, *_ = made.table()
+    assert head == ("", "kind=a", "kind=b", "kind=c")
+    assert share == ("share", *(f"{each:.1%}" for each in shares))
+    assert constant[0] == "(intercept)"
+    assert " ± " in first[1]
+    assert replace(made, priors=np.array([0.6, 0.4, 0.0])).table()[1] == ("share", "60.0%", "40.0%", "noise")
+    assert discriminant._with_error(1.23456, NAN) == "1.2346"
+    assert discriminant._with_error(1.23456, 0.12) == "1.23 ± 0.12"
+
+
 def test_a_class_without_rows_is_never_predicted() -> None:
     schema = dpm.Schema(dpm.Categorical("kind", ["a", "b", "c"]), dpm.Numeric("x", 0, 10), dpm.Numeric("y", -5, 5))
     rng = np.random.default_rng(0)
@@ -977,6 +1271,47 @@ def test_a_class_without_rows_is_never_predicted() -> None:
     assert release.lda("kind", shrinkage=0.25).shrinkage == 0.25
     assert "c: number of rows" in discriminant.describe_lost_classes(made.class_names, made.priors)
     assert discriminant.describe_lost_classes(["a", "b"], shares) == ""
+
+
+def test_explained_variances_of_levels_vary_as_their_shares_say() -> None:
+    """Independent columns, every combination of their levels: variances of forms are sums over these."""
+    schema = dpm.Schema(dpm.Categorical("g", ["a", "b", "c"]), dpm.Boolean("flag"))
+    rows = np.array([[*np.eye(3)[g], flag] for g in (0, 0, 0, 1, 1, 2) for flag in (0, 0, 0, 1)] * 100)
+    release = drawn(template(schema, "gaussian", rho=1e6), rows, None)
+    moments, rng = functionals.LocalMoments.of(release, about_zero=True), np.random.default_rng(0)
+    for chosen in (np.array([0, 1, 2, 3]), np.array([1, 3]), np.array([2, 0])):
+        scale = np.array([1.0, 2.0, 0.5, 1.5])[chosen]
+        deviations = (rows[:, chosen] - rows[:, chosen].mean(axis=0)) / scale
+        matrix = np.cov(deviations.T, bias=True)
+        v, eigenvalues = np.linalg.qr(rng.normal(size=(len(chosen),) * 2))[0], np.linspace(0.5, 1.5, len(chosen))
+        for by_deviation in (False, True):
+            less = eigenvalues[:, None] * v**2 * by_deviation
+            forms = (deviations @ v.T) ** 2 - deviations**2 @ less.T
+            privacy, sampling = components._explained_variance_noise(
+                release, moments, chosen, scale, v, eigenvalues, matrix, by_deviation=by_deviation
+            )
+            normal = [
+                2.0 * np.trace(np.linalg.matrix_power((np.outer(a, a) - np.diag(b)) @ matrix, 2))
+                for a, b in zip(v, less, strict=True)
+            ]
+            expected = np.maximum(forms.var(axis=0), 0.05 * np.array(normal)) / len(rows)
+            np.testing.assert_allclose(sampling, expected, rtol=1e-3)
+            units, n = moments.unit[chosen] / scale, float(len(rows))
+            on, off = (
+                np.column_stack([0.0 * eigenvalues, v * units]),
+                np.column_stack([eigenvalues * (not by_deviation), less * units**2]),
+            )
+            np.testing.assert_allclose(privacy, moments.variances_of_squares(chosen, on, off) / n**2, rtol=1e-6)
+    numbers = dpm.release(np.full((500, 2), 0.1), dpm.Schema.unit_ball(2), rho=1.0, insecure_seed=0)
+    own = np.eye(2)
+    assert components._fourth_cumulants(numbers, np.arange(2), np.ones(2), own, 0.0 * own).tolist() == [0.0, 0.0]
+    for bounds, mean, expected in (((-1.0, 3.0), True, 4.0), ((-1.0, 3.0), False, 9.0), ((-5.0, 3.0), False, 25.0)):
+        of_bounds: Any = SimpleNamespace(
+            schema=SimpleNamespace(feature_bounds=tuple(np.array([each, each]) for each in bounds)),
+            noisy_sum=np.zeros(2) if mean else None,
+        )
+        found = components._largest_possible_variance(of_bounds, np.arange(2), np.array([1.0, 2.0]))
+        assert found == pytest.approx(expected * 1.25)
 
 
 # --- correlations -------------------------------------------------------------------------------------------------------------
@@ -1562,6 +1897,14 @@ def test_parts_of_a_fit_leave_its_constant_out() -> None:
         line(method="ridge").conf_int()
     with refused("no-covariance-of-coefficients"):
         without(made, delta_method_valid=False).cov_params()
+    for ask in (
+        lambda: made.wald_test_terms(weights=1.0),  # type: ignore[call-arg]
+        lambda: made.wald_test("a", weights=1.0),  # type: ignore[call-arg]
+        lambda: made.t_test("a", weights=1.0),  # type: ignore[call-arg]
+        lambda: made.get_prediction({"a": [1.0], "b": [1.0]}, weights=1.0),  # type: ignore[call-arg]
+    ):
+        with refused("weights-not-applied", TypeError):
+            ask()
 
 
 def stated_noise(size: int, constant: bool) -> np.ndarray:
@@ -1681,8 +2024,9 @@ def test_errors_of_coefficients_are_of_noise_and_of_residuals_of_one_variance(co
         made.joint_test(np.vstack([matrix, matrix[:1] * 2.0]), np.append(values, 2.0 * values[0] + 0.1))
 
 
-def test_beyond_all_bounds_is_refuted_no_more_than_at_infinity() -> None:
+def test_beyond_all_bounds_is_refuted_no_more_than_at_infinity(monkeypatch: pytest.MonkeyPatch) -> None:
     """A = 7 ± 2 and b = 20 ± 1: 0 is 20 deviations off, and the far end 3.5."""
+    right = Search.derivatives
     law = gaussian(2, 4.0, 1.0, 3.0, 4.0).law()
     for sign in (1.0, -1.0):
         moments = np.array([[7.0, sign * 20.0], [sign * 20.0, 100.0]])
@@ -1693,6 +2037,13 @@ def test_beyond_all_bounds_is_refuted_no_more_than_at_infinity() -> None:
         ends = sorted(np.roots([49.0 - 4.0 * z, -280.0, 400.0 - z]).real * sign)
         assert (found.lower, found.upper) == pytest.approx(ends, rel=1e-4)
         assert found.p_value == pytest.approx(stats.chi2.sf(49.0 / 4.0, 1), rel=1e-3)
+        center, limit = made.search.at(made.beyond), z
+        for halved in (False, True):
+            if halved:
+                monkeypatch.setattr(Search, "derivatives", lambda *given: tuple(0.0 * each for each in right(*given)))
+            below, above = (-made.search._end(0, limit, center, side) for side in (1.0, -1.0))
+            assert (below, above) == pytest.approx(ends, rel=1e-4)
+        monkeypatch.setattr(Search, "derivatives", right)
         assert made.inverted_p_value(0, sign * 2.5) == pytest.approx(stats.chi2.sf(2.5**2 / 26.0, 1), rel=1e-3)
         weak = replace(made, moments=moments * [[1.0, 0.0], [0.0, 1.0]] + [[0.0, sign * 1.0], [sign * 1.0, 0.0]])
         assert weak.estimates(0.95)[0].p_value == pytest.approx(stats.chi2.sf(1.0, 1), rel=1e-3)
