@@ -889,6 +889,21 @@ def test_a_noisy_fit_is_told_what_it_takes() -> None:
     assert regression._help(None, ["a"]) == ""
 
 
+def test_repaired_means_of_groups_of_less_than_half_a_row_are_the_mean_of_all() -> None:
+    shares = np.array([0.5, 0.4959, 0.004, 0.0001])
+    release: Any = SimpleNamespace(
+        mean=np.append(shares, 3.0),
+        covariance=np.outer(np.ones(5), np.array([0.2, -0.1, 0.01, 0.0001, 1.0])) + np.zeros((5, 5)),
+        n_rows=120,
+        schema=SimpleNamespace(feature_bounds=(np.zeros(5), np.full(5, 5.0))),
+    )
+    levels: Any = SimpleNamespace(weights=np.eye(5)[1:], features=(0, 1, 2, 3))
+    found = group_means._repaired_means(release, levels, [4])
+    np.testing.assert_allclose(found, [[3.0 + 0.2 / 0.5, 3.0 - 0.1 / 0.4959, 3.0, 3.0]])
+    release.n_rows = 126
+    np.testing.assert_allclose(group_means._repaired_means(release, levels, [4])[0, 2], 5.0)
+
+
 # --- functionals of moments ---------------------------------------------------------------------------------------------------
 
 
@@ -1174,6 +1189,30 @@ def test_limits_of_a_table_are_those_of_its_ball_and_columns_near_a_bound_are_sk
     some = found.of_features([3, 0])
     assert some.skewed.tolist() == [False, True]
     np.testing.assert_array_equal(some.bounds.squares, found.bounds.squares[[3, 0]])
+
+
+def test_correlations_of_a_table_move_by_its_means_and_by_added_squares() -> None:
+    bounds, _ = made_bounds()
+    variances, mean, n = np.array([0.04, 0.09, -0.01]), np.array([0.05, -0.3, 0.4]), 400.0
+    r = np.array([[1.0, 0.3, 0.0], [0.3, 1.0, 0.1], [0.0, 0.1, 1.0]])
+    shift = np.maximum(bounds.sum_below, bounds.sum_above) / n
+    size, positive = np.abs(mean), np.maximum(variances, 0.0)
+    least = np.maximum(variances - 2 * size * shift - shift**2, 0.0)
+    most = variances + 2 * size * shift
+    cross = np.outer(size, shift) + np.outer(shift, size) + np.outer(shift, shift)
+    low, high = bounds.correlation_ends((r - 0.05, r + 0.05), positive, mean, n)
+    for sign, end, given in ((1.0, high, r + 0.05), (-1.0, low, r - 0.05)):
+        covariance = sign * given[0, 1] * math.sqrt(variances[0] * variances[1]) + cross[0, 1]
+        over = least if covariance > 0.0 else most
+        of_means = covariance / math.sqrt(over[0] * over[1])
+        grid = np.linspace(0.0, 1.0, 401)
+        a, b = (grid * math.sqrt(bounds.squares[j] / n / least[j]) for j in (0, 1))
+        best = float(((of_means + np.outer(a, b)) / np.sqrt(np.outer(1 + a**2, 1 + b**2))).max())
+        assert sign * end[0, 1] == pytest.approx(best, abs=1e-4)
+        assert sign * end[0, 2] == 1.0
+    assert (low <= r - 0.05).all()
+    np.testing.assert_array_equal(high, high.T)
+    assert high.max() == 1.0
 
 
 # --- components ---------------------------------------------------------------------------------------------------------------
@@ -2477,6 +2516,9 @@ def test_coefficients_of_every_table_in_an_interval_of_moments_are_within_the_bo
     length = math.sqrt((center[-1, -1] + 1e9 * spread[-1, -1]) / (2.0 * 10.0 * n)) / 2.0
     found = regression._coefficient_error_bound(wide, np.array([0.3, 0.4]), 10.0, n, 0.0)
     assert found == pytest.approx(0.5 + length)
+    for least, bounded in ((0.9e-12, False), (1.1e-12, True)):
+        thin = MomentInterval(np.diag([1.0, least, 1.0]), np.zeros((3, 3)), False, 0.0)
+        assert math.isfinite(regression._coefficient_error_bound(thin, np.ones(2), 0.0, n, 0.0)) is bounded
 
 
 def test_the_bound_on_one_coefficient_is_that_of_the_derivation() -> None:
