@@ -806,3 +806,24 @@ def test_bounds_on_a_count_of_its_own_are_quantiles() -> None:
             stats.norm.ppf(1.0 - failure / 2.0) * 2.0 <= normal <= 2.0 * math.sqrt(2.0 * math.log(2.0 / failure)) + 1e-9
         )
     assert replace(laplace, count_scale=0.0).count_bound(0.1) == 0.0
+
+
+def test_a_known_row_is_the_same_with_and_without_an_identity_as_matrix() -> None:
+    rng = np.random.default_rng(0)
+    variances = rng.uniform(1.0, 2.0, (3, 3))
+    variances = variances + variances.T
+    known = (rng.normal(size=3), rng.normal(size=3))
+    bare = NoiseTerm(GaussianCells(), variances, exact=known)
+    mapped = NoiseTerm(GaussianCells(), variances, np.eye(3), exact=known)
+    indices, weights = np.array([[0, 1], [1, 2]]), rng.normal(size=(2, 2, 2))
+    np.testing.assert_allclose(bare.variance(indices, weights), mapped.variance(indices, weights))
+    without = NoiseTerm(GaussianCells(), variances)
+    assert not np.allclose(bare.variance(indices, weights), without.variance(indices, weights))
+
+
+def test_a_bound_on_skewed_noise_holds_on_its_longer_side() -> None:
+    family = WishartCells(5.0)
+    above, below = family.quantile(1.0 - 0.025, diagonal=True), -family.quantile(0.025, diagonal=True)
+    assert above > 1.2 * below
+    assert terms_module._two_sided(family, 0.05) == above
+    assert terms_module._two_sided(GaussianCells(), 0.05) == pytest.approx(stats.norm.ppf(0.975))
