@@ -82,7 +82,7 @@ def of_delta_method() -> np.ndarray:
 FAULTS = (
     ("self.answer.error**2 + ", ""),
     ("whole.noise.carried(of_regressors) +", "whole.noise.carried(0.01 * of_regressors) +"),
-    ("self._most_squares(release, chosen) +", "0.0 +"),
+    ("self._most_squares(release, whole) +", "0.0 +"),
 )
 
 
@@ -217,3 +217,15 @@ def test_where_rows_of_a_level_are_few_the_moments_answer_and_name_it() -> None:
         assert not release.ols("y", ["x0", "x1", "x2", "x3"]).refined
         with planted(RefinedRegression._clipped_level, "> _LONGEST_TYPICAL", "> 50.0 * _LONGEST_TYPICAL"):
             assert release.ols("y").refined
+
+
+def test_where_the_noise_is_not_known_nothing_contradicts() -> None:
+    release = released(np.random.default_rng(0), 5.0, lacking=1.7, error=1.0)
+    chosen = Regressors.chosen(release, "y", None, True, None)
+    entry = RefinedRegression.from_dict(release.diagnostics[TARGETS][0])
+    moved = replace(entry, answer=replace(entry.answer, products=2.0 * entry.answer.products))
+    assert moved.contradicts(release, chosen)
+    unknown = replace(release, noise_model=None)
+    assert unknown.noise is None
+    assert not moved.contradicts(unknown, chosen)
+    assert not unknown.ols("y").refined

@@ -38,8 +38,8 @@ _CONTRADICTION = 1e-4
 """Probability below which noise does not explain a difference of steps and moments."""
 _LONGEST_TYPICAL = 0.4
 """Typical product of a row of a level, in clips, beyond which most may be clipped."""
-_UPPER = 1.6448536269514722
-"""Quantile of .95: sampling errors are of the largest residual variance that noise leaves."""
+_UPPER = float(scipy.special.ndtri(0.95))
+"""SDs of noise up to upper limits, of clipped rows and of the residual variance."""
 _CLIPPED = "the steps clip rows that decide the fit"
 
 
@@ -137,11 +137,9 @@ class RefinedRegression:
         slopes, center = np.asarray(self.whitening.T @ coefficients[1:]), self.center - self._center_of(release)
         return np.append(coefficients[0] - slopes @ center[:-1] + center[-1], slopes)
 
-    def _whole(self, release: Released, chosen: Regressors) -> NormalEquations:
-        """Return the moments' equations of all features of this regression."""
-        whole = NormalEquations.of(release, chosen.with_rare_levels)
-        assert whole is not None  # the noise is known wherever targets are refined
-        return whole
+    def _residual(self, release: Released) -> FloatArray:
+        """Return the average line's residual as weights on (1, x, y), about the center."""
+        return np.append(-self._about_center(release, self.answer.line), 1.0)
 
     def _center_of(self, release: Released) -> FloatArray:
         names = list(release.feature_names)
@@ -161,8 +159,10 @@ class RefinedRegression:
         Both are the products of the regressors with the residuals of the average line. A few rows decide these where they differ,
         and the steps clip them. ``chosen`` are the features of this regression.
         """
-        whole, regressors = self._whole(release, chosen), self._regressors(release)
-        residual = np.append(-self._about_center(release, self.answer.line), 1.0)
+        whole = NormalEquations.of(release, chosen.with_rare_levels)
+        if whole is None:
+            return False
+        regressors, residual = self._regressors(release), self._residual(release)
         difference = self.answer.products - regressors @ (whole.moments[:-1] @ residual)
         covariance = regressors @ whole.noise_covariance(residual) @ regressors.T
         covariance += self.answer.error**2 * np.eye(len(difference))
@@ -197,16 +197,16 @@ class RefinedRegression:
         """
         if self.reason_against_intervals(release, chosen, plain) is not None:
             return None
+        whole = NormalEquations.of(release, chosen.with_rare_levels)
         assert plain is not None
-        whole = self._whole(release, chosen)
-        k, line = len(self.features), self._about_center(release, self.answer.line)
-        regressors = self._regressors(release)
-        inverse = np.linalg.inv(regressors)
-        residual, products, gram = np.append(-line, 1.0), inverse @ self.answer.products, whole.gram
+        assert whole is not None
+        k, residual, regressors = len(self.features), self._residual(release), self._regressors(release)
+        inverse, line = np.linalg.inv(regressors), -residual[:-1]
+        products, gram = inverse @ self.answer.products, whole.gram
         moments = np.zeros((k + 2, k + 2))
         moments[:-1, :-1] = gram
         moments[:-1, -1] = moments[-1, :-1] = gram @ line + products
-        moments[-1, -1] = self._most_squares(release, chosen) + line @ gram @ line + 2.0 * line @ products
+        moments[-1, -1] = self._most_squares(release, whole) + line @ gram @ line + 2.0 * line @ products
         of_regressors, of_answer = whole.design_map.copy(), np.eye(k + 2)
         of_regressors[-1] = line @ whole.design_map[:-1]
         of_answer[:-1, :-1] = inverse
@@ -222,14 +222,17 @@ class RefinedRegression:
         noise = [float(np.sum(whitened @ each.noise_covariance(beyond) * whitened)) for each in (plain, result)]
         return result if noise[1] < noise[0] else None
 
-    def _most_squares(self, release: Released, chosen: Regressors) -> float:
+    def _most_squares(self, release: Released, whole: NormalEquations) -> float:
         """Return the largest sum of squared residuals of the average line (95 %)."""
-        whole, residual = self._whole(release, chosen), np.append(-self._about_center(release, self.answer.line), 1.0)
+        # `whole` are the moments' equations of all features of this regression.
+        residual = self._residual(release)
         return whole.residual_variance(residual) * whole.n_rows + _UPPER * whole.residual_noise(residual)
 
     def _clipped_level(self, release: Released, chosen: Regressors) -> str | None:
         """Return a level or Boolean of whose rows the steps may clip most; None without."""
-        deviation = math.sqrt(self._most_squares(release, chosen) / release.n_rows)
+        whole = NormalEquations.of(release, chosen.with_rare_levels)
+        assert whole is not None
+        deviation = math.sqrt(self._most_squares(release, whole) / release.n_rows)
         ranges = np.ptp(np.array(release.schema.feature_bounds), axis=0) / release.encoding.scale
         for column, indices in columns_with_indices(release):
             if not any(isinstance(part, Boolean | Categorical) for part in getattr(column, "factors", [column])):
@@ -255,7 +258,7 @@ class RefinedRegression:
 
     def clipping(self, n_rows: float, of_moments: ClippingEffect) -> ClippedResiduals:
         """Return the share of rows that were clipped, at most with 95 % confidence."""
-        most = max(self.clipped, 0.0) + float(scipy.special.ndtri(0.95)) * self.clipped_error
+        most = max(self.clipped, 0.0) + _UPPER * self.clipped_error
         return ClippedResiduals(min(most / n_rows, 1.0), kept=self.kept, of_moments=of_moments)
 
     def nothing_found(self, release: Released, chosen: Regressors) -> str | None:
@@ -353,23 +356,23 @@ def refined_targets(release: Stated) -> tuple[str, ...]:
     return tuple(entry["target"] for entry in release.diagnostics.get(TARGETS, ()))
 
 
+def _entry_of(release: Stated, chosen: Regressors) -> Mapping[str, Any] | None:
+    """Return a release's entry of this target; None without an intercept."""
+    target, entries = release.feature_names[chosen.target], release.diagnostics.get(TARGETS, ())
+    return next((entry for entry in entries if chosen.intercept and entry["target"] == target), None)
+
+
 def refined_regression(release: Stated, chosen: Regressors) -> RefinedRegression | None:
     """Return the refined regression of this target on exactly these features. None without one."""
-    names = release.feature_names
-    features = chosen.with_rare_levels.features
-    asked = {names[index] for index in features}
-    for entry in release.diagnostics.get(TARGETS, ()):
-        if chosen.intercept and entry["target"] == names[chosen.target] and set(entry["features"]) == asked:
-            return RefinedRegression.of_entry(entry).ordered([names[index] for index in features])
-    return None
+    entry = _entry_of(release, chosen)
+    features = [release.feature_names[index] for index in chosen.with_rare_levels.features]
+    if entry is None or set(entry["features"]) != set(features):
+        return None
+    return RefinedRegression.of_entry(entry).ordered(features)
 
 
 def has_other_references(release: Stated, chosen: Regressors) -> bool:
     """Return True if this target was refined on the same columns with other reference levels."""
-    names = list(release.feature_names)
-    asked = chosen.with_rare_levels.features
-    for entry in release.diagnostics.get(TARGETS, ()):
-        if chosen.intercept and entry["target"] == names[chosen.target]:
-            own = [names.index(name) for name in entry["features"]]
-            return set(own) != set(asked) and set(columns_of(release, own)) == set(columns_of(release, asked))
-    return False
+    entry, asked = _entry_of(release, chosen), chosen.with_rare_levels.features
+    own = [] if entry is None else [release.feature_names.index(name) for name in entry["features"]]
+    return set(own) != set(asked) and set(columns_of(release, own)) == set(columns_of(release, asked))

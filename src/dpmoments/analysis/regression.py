@@ -429,11 +429,7 @@ def _least_squares_of_steps(
     equations = replace(equations, toward=np.append(np.nan, toward))
     moment = regressed_moment(release.with_repair("none"), intercept=True)
     fit, plain = PenalizedFit.of_slopes(moment, chosen, equations.estimate[1:]), NormalEquations.of(release, chosen)
-    of_moments = ClippingEffect.of(release, plain)
-    if of_moments.lower is not None and of_moments.upper is not None:
-        most = np.maximum(-of_moments.lower, of_moments.upper)
-        errors = np.maximum(equations.standard_errors[1:], np.finfo(float).tiny)
-        of_moments = replace(of_moments, standard_errors=most / errors)
+    of_moments = ClippingEffect.of(release, plain, equations.standard_errors)
     clipping = refined.clipping(release.n_rows, of_moments)
     line = _fitted_line(release, chosen, equations, "least squares", fit, level, clipping)
     return _of_steps(line, plain, equations.estimate)

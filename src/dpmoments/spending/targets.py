@@ -252,17 +252,18 @@ class TargetsPlan(Plan):
     ) -> RefinedRegression:
         """Return coefficients refined with this ρ, from the ridge fit of the moments."""
         start = _Start.of(release, target, rho)
-        k, n_rows, clip = len(start.features), float(max(release.n_rows, 1)), start.clip
+        features, y = list(start.chosen.features), start.chosen.target
+        k, n_rows, clip = len(features), float(max(release.n_rows, 1)), start.clip
         regressors = np.zeros((k + 1, len(release.feature_names)))
-        regressors[:k, start.features] = start.whitening
+        regressors[:k, features] = start.whitening
         weights, center = start.coefficients, np.zeros(len(release.feature_names))
-        center[[*start.features, start.target]] = start.center
+        center[[*features, y]] = start.center
         sensitivity, bits = row_sum_l2(self.neighbors), min(_MAX_BITS, (53 - (k + 1).bit_length()) // 2)
         average, answer, total, variance = np.zeros(k + 1), np.zeros(k + 2), 0.0, 0.0
         for step, share in enumerate(budgets_of_steps(rho), start=1):
             spent = min(float(share) * (1.0 - 1e-12), privacy_filter.left.as_budget.rho)
             regressors[k] = -weights[1:] @ regressors[:k]
-            regressors[k, start.target] = 1.0
+            regressors[k, y] = 1.0
             exact = rows.clipped_products(regressors, center, float(weights[0]), clip, bits=bits)
             scale = zcdp_noise_scale(spent, sensitivity.value)
             what = Message("residual-products", target=target, step=step)
@@ -279,7 +280,7 @@ class TargetsPlan(Plan):
         slopes = start.coefficients[1:] + signal
         refined = RefinedRegression(
             target=target,
-            features=tuple(release.feature_names[index] for index in start.features),
+            features=tuple(release.feature_names[index] for index in features),
             center=start.center,
             whitening=start.whitening,
             coefficients=np.append(weights[0], slopes) if kept > 0.0 else start.coefficients,
@@ -288,7 +289,7 @@ class TargetsPlan(Plan):
             kept=kept,
             answer=StepsAnswer(average, answer[: k + 1], math.sqrt(variance), clip),
         )
-        if refined.contradicts(release, Regressors.chosen(release, target, None, True, None)):
+        if refined.contradicts(release, start.chosen):
             return replace(refined, coefficients=start.coefficients, kept=0.0)
         return refined
 
@@ -306,8 +307,7 @@ def signal_in(change: FloatArray, noise: float, lacking: FloatArray) -> FloatArr
 class _Start:
     """Features, preconditioner, first coefficients and clip, from the released moments."""
 
-    target: int
-    features: list[int]
+    chosen: Regressors  # levels of few rows too
     center: FloatArray
     whitening: FloatArray
     coefficients: FloatArray
@@ -338,8 +338,7 @@ class _Start:
         residual = min(max(max(variance - float(fitted), 0.0) + error, _LEAST_RESIDUAL * variance), variance)
         size = 1.0 + float(np.sum(values * factors**2))
         return cls(
-            target=y,
-            features=features,
+            chosen=chosen,
             center=mean[[*features, y]],
             whitening=(root @ (vectors * factors)).T,
             coefficients=np.append(0.0, (vectors.T @ slopes) / factors),
