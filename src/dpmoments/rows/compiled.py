@@ -92,11 +92,11 @@ def _row_or_column_stored(block: NDArray[Any], columns: FloatArray) -> tuple[NDA
     return columns, True
 
 
-def _rounding_constants(row_map: RowMap) -> tuple[FloatArray, bool, float, float, float, float]:
+def _rounding_constants(row_map: RowMap) -> tuple[FloatArray, bool, FloatArray, float, float, float]:
     lattice, has_center = row_map.lattice, row_map.center is not None
     center = np.zeros(row_map.n_inputs) if row_map.center is None else row_map.center
-    constants = lattice.units_per_one, lattice.squared_limit, lattice.squared_beyond_doubt, lattice.clip_target
-    return center, has_center, *constants
+    limits = lattice.squared_limit, lattice.squared_beyond_doubt, lattice.clip_target
+    return center, has_center, row_map.units, *limits
 
 
 @dataclass(frozen=True, eq=False)

@@ -42,7 +42,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, eq=False)
 class MovedNumbers(Summary[Running, Result]):
-    """Summary of rows whose chosen features are taken about a center and clipped to a ball."""
+    """Summary of rows whose chosen features are taken about a center, scaled, and clipped to a ball."""
 
     summary: Summary[Running, Result]  # of rows on the lattice of spacing 2^−bits
     features: tuple[int, ...]
@@ -50,6 +50,7 @@ class MovedNumbers(Summary[Running, Result]):
     limit: int  # radius of the ball, in units of 2^−bits
     bits: int
     missing: Missing  # rule for rows with a missing value, which the summary applies
+    scale: FloatArray | None = None  # (number of features,), factors, as public as the center; None: 1
 
     @property
     def rows_per_task(self) -> int:
@@ -81,7 +82,14 @@ class MovedNumbers(Summary[Running, Result]):
         chosen = list(self.features)
         missing = ~np.isfinite(rows[:, chosen])
         row_map = RowMap.of(
-            len(chosen), bits=self.bits, radius=1.0, center=self.center, linear=None, missing="center", limit=self.limit
+            len(chosen),
+            bits=self.bits,
+            radius=1.0,
+            center=self.center,
+            linear=None,
+            missing="center",
+            limit=self.limit,
+            scale=self.scale,
         )
         rounded = RowRounder(row_map, max(len(rows), 1)).round(np.ascontiguousarray(rows[:, chosen])).rows
         rows[:, chosen] = rounded * 2.0**-self.bits
@@ -154,6 +162,7 @@ def transformed_norms(
     radius: float = 1.0,
     center: ArrayLike | None = None,
     linear: ArrayLike | None = None,
+    scale: ArrayLike | None = None,
     missing: Missing = "error",
 ) -> NDArray[np.float64]:
     """Compute the norm of each mapped row before clipping, shape (n,).
@@ -168,7 +177,9 @@ def transformed_norms(
         raise InputTypeError(Message("block-not-an-array"))
     n_rows, n_features = block.shape
     checked = checked_block(block, n_features)
-    row_map = RowMap.of(n_features, bits=bits, radius=radius, center=center, linear=linear, missing=missing)
+    row_map = RowMap.of(
+        n_features, bits=bits, radius=radius, center=center, linear=linear, scale=scale, missing=missing
+    )
     require_exact_products()
     norms = np.empty(n_rows)
     step = min(_rows_per_step(row_map), max(n_rows, 1))
@@ -199,6 +210,8 @@ class MomentSummary(Summary["RunningMoments", ExactMoments]):
     linear: ArrayLike | None = None
     missing: Missing = "error"
     keep_dropped: bool = False
+    scale: ArrayLike | None = None  # (d,), a factor for each feature in place of `linear`
+    limit: int | None = None  # largest norm of a lattice row, if it is below 2^bits
 
     def __post_init__(self) -> None:
         _ = self.row_map  # refuses arguments that cannot be, before any row is read
@@ -214,6 +227,8 @@ class MomentSummary(Summary["RunningMoments", ExactMoments]):
             center=self.center,
             linear=self.linear,
             missing=self.missing,
+            limit=self.limit,
+            scale=self.scale,
         )
 
     @property

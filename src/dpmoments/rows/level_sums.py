@@ -26,7 +26,7 @@ from dpmoments.cells.reading import CodeArray
 from dpmoments.foundation.arrays import BoolArray, FloatArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.messages.message import Message
-from dpmoments.rows.kernel import MomentSummary, RunningMoments
+from dpmoments.rows.kernel import MomentSummary, MovedNumbers, RunningMoments
 from dpmoments.rows.lattice import Lattice
 from dpmoments.rows.moments import LIMB_BITS, ExactMoments, add_limbs, split_limbs
 from dpmoments.rows.summary import Adapted, Summary
@@ -263,13 +263,15 @@ _MAX_ROWS = 1 << 38
 """Max rows whose lattice values, each of magnitude at most 2^24, sum within int64."""
 
 
-def _longest_row(schema: Schema, layout: LevelLayout, lattice: Lattice) -> int | None:
+def _longest_row(
+    schema: Schema, layout: LevelLayout, lattice: Lattice, moved: MovedNumbers[Any, Any] | None = None
+) -> int | None:
     """Return the max Σz² of an encoded row on a lattice, over all possible values.
 
     None if a column is unbounded.
 
     A number is largest at an end of its bounds, since every step to its lattice value is monotone. At most one feature
-    of a categorical column, and of its product with a number, is not 0.
+    of a categorical column, and of its product with a number, is not 0. Moved features are within their ball.
     """
     if any(
         isinstance(one, Coordinate) or (isinstance(one, Numeric) and one.scale is not None) for one in schema.columns
@@ -279,21 +281,26 @@ def _longest_row(schema: Schema, layout: LevelLayout, lattice: Lattice) -> int |
     ends = (np.array(schema.feature_bounds)[:, layout.numbers] - encoding.offset) / encoding.unit
     encoding.scale_into_ball(ends)
     largest = np.abs(np.rint(ends * units)).max(axis=0)
+    if moved is not None:
+        largest[np.isin(layout.numbers, moved.features)] = 0.0
     of_numbers = [largest[index].max() for index in layout.slices.values()]
     of_levels = [np.rint(column.value * units) for column in layout.columns]
-    return sum(int(value) ** 2 for value in of_numbers + of_levels)
+    of_ball = 0 if moved is None else moved.limit**2
+    return of_ball + sum(int(value) ** 2 for value in of_numbers + of_levels)
 
 
 def counting_levels(summary: Summary[Any, Any], schema: Schema, layout: LevelLayout) -> LevelSumsSummary | None:
     """Return a level-counting summary with the same result, from public arguments."""
     # None if impossible or slower.
-    if not isinstance(summary, MomentSummary) or summary.center is not None or summary.linear is not None:
+    moved = summary if isinstance(summary, MovedNumbers) else None
+    moments = summary if moved is None else moved.summary
+    if not isinstance(moments, MomentSummary) or moments.center is not None or moments.linear is not None:
         return None
-    lattice = summary.row_map.lattice
-    longest = _longest_row(schema, layout, lattice)
+    lattice = moments.row_map.lattice
+    longest = _longest_row(schema, layout, lattice, moved)
     if longest is None or longest > 4**lattice.bits or not layout.columns:
         return None
-    counting = LevelSumsSummary(layout, summary)
+    counting = LevelSumsSummary(layout, moments, moved)
     return counting if counting.cost < layout.n_features**2 / 2 else None
 
 
@@ -336,6 +343,7 @@ class LevelSumsSummary(Summary["RunningLevelSums", LevelSums]):
 
     layout: LevelLayout
     moments: MomentSummary
+    moved: MovedNumbers[Any, Any] | None = None  # what becomes of numbers before they are summed
 
     @property
     def takes_levels(self) -> bool:
@@ -350,6 +358,14 @@ class LevelSumsSummary(Summary["RunningLevelSums", LevelSums]):
         """Summary of the features that are numbers; None without any."""
         m = len(self.layout.numbers)
         return replace(self.moments, n_features=m, missing="drop", keep_dropped=False) if m else None
+
+    @cached_property
+    def numbers_moved(self) -> MovedNumbers[Any, Any] | None:
+        """What becomes of a batch of numbers only."""
+        if self.moved is None or self.of_numbers is None:
+            return None
+        features = np.searchsorted(self.layout.numbers, self.moved.features)
+        return replace(self.moved, summary=self.of_numbers, features=tuple(features.tolist()))
 
     @cached_property
     def packs(self) -> tuple[tuple[int, ...], ...]:
@@ -416,6 +432,8 @@ class RunningLevelSums:
         kept = block.kept()
         self._count += len(block)
         self._dropped += len(block) - len(kept)
+        if summary.numbers_moved is not None:
+            kept = replace(kept, numbers=summary.numbers_moved.moved(kept.numbers))
         if summary.of_numbers is not None and self._numbers is not None:
             summary.of_numbers.add(self._numbers, kept.numbers)
         levels = [self._levels(kept, pack) for pack in summary.packs]

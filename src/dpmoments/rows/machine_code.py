@@ -16,8 +16,8 @@ from dpmoments.rows.lattice import EXACT
 
 BoolArray = NDArray[np.bool_]
 IntegerArray = NDArray[np.int64]
-RoundingConstants = tuple[FloatArray, bool, float, float, float, float]
-"""Center, whether to subtract it, units per one, squared limit, beyond doubt, target."""
+RoundingConstants = tuple[FloatArray, bool, FloatArray, float, float, float]
+"""Center, whether to subtract it, lattice units of each feature, squared limit, beyond doubt, target."""
 CellConstants = tuple[FloatArray, BoolArray, BoolArray, float, float]
 """Fields of :class:`dpmoments.rows.compiled.CellRules`, in order."""
 
@@ -103,10 +103,10 @@ def _fill_tile(
     for k in range(n):
         squares[k] = 0.0
     for j in range(d):
-        column, shift = tile[j], center[j]
+        column, shift, unit = tile[j], center[j], units[j]
         for k in range(n):
             value = column[k] - shift if has_center else column[k]
-            rounded = np.rint(value * units)
+            rounded = np.rint(value * unit)
             column[k] = rounded
             squares[k] += rounded * rounded
     n_over = 0

@@ -112,7 +112,7 @@ _MAX_FACTOR_EXPONENT = 1000
 
 @dataclass(frozen=True, eq=False)
 class RowMap:
-    """Map of a row before rounding, ``x → linear @ (x − center)``.
+    """Map of a row before rounding, ``x → linear @ (x − center)``, or ``(x − center) · scale``.
 
     With its lattice and its rule for missing values.
     """
@@ -122,6 +122,7 @@ class RowMap:
     missing: Missing
     center: FloatArray | None
     linear: SlicedMatrix | None
+    scale: FloatArray | None = None  # (d,), a factor for each feature; not with `linear`
 
     @classmethod
     def of(
@@ -134,6 +135,7 @@ class RowMap:
         linear: ArrayLike | None,
         missing: Missing,
         limit: int | None = None,
+        scale: ArrayLike | None = None,
     ) -> RowMap:
         """Check the arguments of :func:`dpmoments.rows.kernel.exact_moments` and combine them."""
         check_one_of("missing", missing, ("error", "center", "drop"))
@@ -149,8 +151,19 @@ class RowMap:
             sliced = SlicedMatrix.of(linear)
             if sliced.n_inputs != n_inputs:
                 raise InputValueError(Message("linear-shape", n_inputs=n_inputs, shape=np.shape(linear)))
+        factors: FloatArray | None = None
+        if scale is not None:
+            factors = np.array(scale, dtype=np.float64)
+            if factors.shape != (n_inputs,) or sliced is not None or not (np.abs(factors) <= _MAX_ENTRY).all():
+                raise AssertionError("a scale is one finite number a feature, and none beside a matrix: a defect")
         n_outputs = n_inputs if sliced is None else sliced.n_outputs
-        return cls(n_inputs, Lattice(n_outputs, bits, float(radius), limit), missing, shift, sliced)
+        return cls(n_inputs, Lattice(n_outputs, bits, float(radius), limit), missing, shift, sliced, factors)
+
+    @property
+    def units(self) -> FloatArray:
+        """Lattice units in one unit of each feature, shape (d,) without a matrix."""
+        units = self.lattice.units_per_one
+        return np.full(self.n_inputs, units) if self.scale is None else units * self.scale
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,7 +235,7 @@ class RowRounder:
         n_rows, order = block.shape[0], _memory_order(block)
         rows = _as_buffer(self._rows, block.shape, order)
         scratch = _as_buffer(self._scratch, block.shape, order)
-        units = self._map.lattice.units_per_one
+        units: FloatArray | float = self._map.lattice.units_per_one if self._map.scale is None else self._map.units
         if self._map.center is None and block.dtype == np.float64:
             np.multiply(block, units, out=rows)
         else:
@@ -239,7 +252,8 @@ class RowRounder:
             squares_retried = squared_norms(retried)
             still = np.flatnonzero(~(squares_retried < EXACT))
             no_exponents = np.zeros(still.size, dtype=np.int32)
-            huge, shrunk = _HugeRows.of(index[still], values[still], no_exponents, self._map.lattice)
+            scaled = values[still] if self._map.scale is None else values[still] * self._map.scale
+            huge, shrunk = _HugeRows.of(index[still], scaled, no_exponents, self._map.lattice)
             retried[still], squares_retried[still] = shrunk, huge.squares
             rows[index], squares[index] = retried, squares_retried
         return _Unclipped(rows, scratch, squares, dropped, huge)

@@ -26,6 +26,7 @@ from dpmoments.rows.histogram import (
     require_rowwise,
 )
 from dpmoments.rows.kernel import ClippedProducts, MomentSummary, MovedNumbers
+from dpmoments.rows.marginal_sums import MarginalSums, MarginalSummary
 from dpmoments.rows.moments import ExactMoments
 from dpmoments.rows.sources.opening import open_source
 from dpmoments.rows.sources.source import Source
@@ -323,8 +324,10 @@ class Rows:
         """
         return self.summarize(MomentSummary(self.n_features, bits, radius, center, linear, missing=self.source.missing))
 
-    def moments_of_moved(self, features: Sequence[int], center: FloatArray, limit: int, *, bits: int) -> ExactMoments:
-        """Compute exact sums of rows with some features clipped to a ball about a center.
+    def moments_of_moved(
+        self, features: Sequence[int], center: FloatArray, limit: int, *, bits: int, scale: FloatArray | None = None
+    ) -> ExactMoments:
+        """Compute exact sums of rows with some features scaled about a center and clipped to a ball.
 
         The other features stay as they are, and have the sums of :meth:`moments` about 0.
 
@@ -336,11 +339,30 @@ class Rows:
         limit : int
             Radius of the ball in units of 2^−bits; in whole numbers no row's norm in these features exceeds it.
         bits : int
+        scale : ndarray of shape (number of these features,), optional
+            Factors of the features about the center; default 1.
         """
-        summary = MomentSummary(self.n_features, bits, missing=self.source.missing)
-        return self.summarize(
-            MovedNumbers(summary, tuple(features), np.asarray(center), limit, bits, self.source.missing)
-        )
+        missing, chosen = self.source.missing, tuple(features)
+        if chosen == tuple(range(self.n_features)):  # in one step, which is machine code for narrow rows
+            return self.summarize(
+                MomentSummary(self.n_features, bits, center=center, missing=missing, scale=scale, limit=limit)
+            )
+        summary = MomentSummary(self.n_features, bits, missing=missing)
+        return self.summarize(MovedNumbers(summary, chosen, np.asarray(center), limit, bits, missing, scale))
+
+    def marginal_sums(
+        self, features: Sequence[int], center: FloatArray, scale: FloatArray, *, bits: int
+    ) -> MarginalSums:
+        """Compute exact sums and sums of squares of some features, each scaled about a center and clipped to ±1.
+
+        Parameters
+        ----------
+        features : sequence of int
+        center, scale : ndarray of shape (number of these features,)
+            A feature x counts as (x − center) · scale, clipped to [−1, 1] and rounded to multiples of 2^−bits.
+        bits : int
+        """
+        return self.summarize(MarginalSummary(tuple(features), center, scale, bits, self.source.missing))
 
     def clipped_products(
         self, linear: FloatArray, center: FloatArray, constant: float, clip: float, *, bits: int
