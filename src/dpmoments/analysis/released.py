@@ -27,12 +27,13 @@ from dpmoments.foundation.values import (
 from dpmoments.messages.codes import WARNINGS
 from dpmoments.messages.message import Message, messages_of
 from dpmoments.messages.wording import closest
-from dpmoments.noise.models import NoiseModel
+from dpmoments.noise.models import NoiseModel, StandardizedModel
 from dpmoments.noise.terms import NoiseLaw
 from dpmoments.privacy.origin import ReleaseOrigin
 from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.repair.available_cases import AvailableCases
+from dpmoments.repair.possible import possible_moments
 from dpmoments.repair.repair import Repair, exact_law, few_rows_message, floored_count, repair_moments
 from dpmoments.schema.constraints import Constraints
 from dpmoments.schema.derived import DerivedColumn, SchemaColumn
@@ -427,6 +428,10 @@ class Moments(Release):
     def _repaired(self) -> tuple[FloatArray | None, FloatArray]:
         """Mean and Gram matrix in the unit ball after the repair, about ``center``."""
         count = None if self.noisy_count is None else self.n_rows
+        constraints = Constraints.of(self.schema, mean=self.noisy_sum is not None)
+        if isinstance(self.noise_model, StandardizedModel) and self.repair is Repair.AUTO:
+            assert count is not None and self.noisy_sum is not None and self.noise is not None
+            return possible_moments(count, self.noisy_sum, self.noisy_gram, self.noise, constraints, self.center)
         mean, gram = repair_moments(
             count,
             self.noisy_sum,
@@ -435,7 +440,7 @@ class Moments(Release):
             self.repair,
             box=self._mean_box,
             center=self.center,
-            constraints=Constraints.of(self.schema, mean=self.noisy_sum is not None),
+            constraints=constraints,
             rows_moved=self.center is not None and not self.numbers_alone,  # only what clips rows has a center
         )
         for array in (mean, gram):

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.mechanisms.level_coordinates import LevelCoordinates
+from dpmoments.mechanisms.row_coordinates import RowCoordinates
 from dpmoments.messages.message import Message
 from dpmoments.noise.models import NoiseModel
 from dpmoments.privacy.unit import Neighbors
@@ -40,6 +41,8 @@ class MomentShape:
     numeric_share: float = 0.0
     # coordinates about the public center of one-hot levels, if the schema has such columns and a mean is released
     levels: LevelCoordinates | None = None
+    # coordinates of `standardized`, if columns have bounds and a mean is released
+    coordinates: RowCoordinates | None = None
     # weight of squared errors of means relative to the default, in the choice of the appended constant
     mean_weight: float = 1.0
 
@@ -61,6 +64,7 @@ class MomentShape:
             max_nonzero=len(drawn.columns),
             numeric_share=schema.numeric_share,
             levels=LevelCoordinates.of(schema) if mean else None,
+            coordinates=RowCoordinates.of(drawn) if mean else None,
             mean_weight=schema.mean_weight,
         )
 

@@ -258,7 +258,7 @@ REFUSALS: Mapping[str, str] = MappingProxyType(
         ),
         "diagnostics-lack": "the diagnostics do not have {entry} of a run",
         "ball-needs-mean": (
-            "adaptive-ball needs the mean, because its moments are about a private center: release {argument:with mean}, "
+            "{mechanism} needs the mean, because its moments are about a private center: release {argument:with mean}, "
             "or use matrix-laplace or gaussian"
         ),
         "budget-too-small": (

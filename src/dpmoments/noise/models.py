@@ -457,6 +457,27 @@ class AdditiveModel(WithOwnCount):
         return {key: value for key, value in super().to_dict().items() if key != "family"}
 
 
+def _require_blocks(sizes: FloatArray) -> None:
+    """Raise ValueError unless each feature of a complete block has the block's size."""
+    start = 0
+    while start < len(sizes):
+        size = max(sizes[start], 1.0)
+        _require(not size % 1.0 and (sizes[start : start + int(size)] == sizes[start]).all(), "block_sizes", "blocks")
+        start += int(size)
+    _require(start <= len(sizes), "block_sizes", "blocks")
+
+
+def _projection(sizes: FloatArray) -> FloatArray:
+    """Return the projection that takes its mean off each complete block, shape (d, d)."""
+    result, start = np.eye(len(sizes)), 0
+    while start < len(sizes):
+        size = int(sizes[start])
+        if size:
+            result[start : start + size, start : start + size] -= 1.0 / size
+        start += max(size, 1)
+    return result
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CenteredLevelsModel(AdditiveModel):
     """Noise added in coordinates about a public center of one-hot levels.
@@ -482,24 +503,12 @@ class CenteredLevelsModel(AdditiveModel):
         _require(self.sum_variance is not None, "sum_variance", "given-for-center")
         _require(self.count_variance is not None, "count_variance", "given-for-center")
         _require((np.abs(self.center) <= 1.0).all(), "center", "in-unit-ball")
-        start = 0
-        while start < self.n_features:
-            size = max(self.block_sizes[start], 1.0)
-            alike = (self.block_sizes[start : start + int(size)] == self.block_sizes[start]).all()
-            _require(not size % 1.0 and alike, "block_sizes", "blocks")
-            start += int(size)
-        _require(start <= self.n_features, "block_sizes", "blocks")
+        _require_blocks(self.block_sizes)
 
     @property
     def projection(self) -> FloatArray:
         """P, shape (d, d)."""
-        result, start = np.eye(self.n_features), 0
-        while start < self.n_features:
-            size = int(self.block_sizes[start])
-            if size:
-                result[start : start + size, start : start + size] -= 1.0 / size
-            start += max(size, 1)
-        return result
+        return _projection(self.block_sizes)
 
     @property
     def noisy_dimension(self) -> int:
@@ -538,6 +547,58 @@ class CenteredLevelsModel(AdditiveModel):
 
     def in_ball(self, radius: float) -> AdditiveModel:  # noqa: ARG002
         raise AssertionError("rows in a ball have a center of their own: a defect, please report it")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class StandardizedModel(NoiseModel):
+    """Isotropic noise in coordinates of one size, carried back, with means and count joined from two draws.
+
+    With P the projection that takes its mean off each complete block and S = diag(``scales``), the noise on the Gram matrix
+    about the center is P S C S P, C isotropic. Means and count have noise of their own: of the last draw, in the coordinates,
+    and of the rough sums, in encoded units (``docs/evidence/derivations/standardized.md``).
+    """
+
+    family: str
+    variance: float  # of a diagonal cell of C; half of it off the diagonal
+    rate: float | None  # c of matrix Laplace noise
+    scales: FloatArray  # (d,), encoded units in one unit of a coordinate
+    block_sizes: FloatArray  # (d,), size of the feature's complete block, 0 for other features
+    sum_variances: FloatArray  # (d,), of sums by the last draw, in coordinates
+    rough_variances: FloatArray  # (d,), of sums by the rough ones, in encoded units
+    count_variance: float
+
+    name: ClassVar[str] = "standardized"
+    arrays: ClassVar[Mapping[str, int]] = dict.fromkeys(("scales", "block_sizes", "sum_variances", "rough_variances"), 1)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_one_of("family", self.family, ("gaussian", "matrix-laplace"))
+        _require((self.rate is None) == (self.family == "gaussian"), "rate", "unset")
+        for name in ("scales", "sum_variances", "rough_variances"):
+            _require((getattr(self, name) >= 0.0).all(), name, "zero-or-above")
+        _require_blocks(self.block_sizes)
+
+    @property
+    def cells(self) -> CellFamily:
+        """Family of its cells."""
+        return GaussianCells() if self.rate is None else MatrixLaplaceCells(self.variance * self.rate**2)
+
+    @property
+    def fixed_law(self) -> NoiseLaw:
+        d = self.n_features
+        matrix, plain = np.zeros((d + 1, d + 1)), np.zeros((d + 1, d + 1))
+        matrix[0, 0], matrix[1:, 1:] = 1.0, _projection(self.block_sizes) * self.scales
+        isotropic = np.zeros((d + 1, d + 1))
+        isotropic[1:, 1:] = _symmetric_cells(d, self.variance)
+        of_sums = np.zeros((d + 1, d + 1))
+        of_sums[0, 1:] = of_sums[1:, 0] = self.sum_variances
+        plain[0, 1:] = plain[1:, 0] = self.rough_variances
+        plain[0, 0] = self.count_variance
+        terms = NoiseTerm(self.cells, isotropic, matrix), NoiseTerm(self.cells, of_sums, matrix)
+        return NoiseLaw((*terms, NoiseTerm(LaplaceCells() if self.rate else GaussianCells(), plain)))
+
+    def law(self, released: ReleasedMoments | None = None) -> NoiseLaw:  # noqa: ARG002 - it is the same for all
+        return self.fixed_law
 
 
 class NoisyPart(Protocol):
@@ -908,6 +969,7 @@ _NOISE_MODELS: Mapping[str, type[NoiseModel]] = MappingProxyType(
         "wishart-sampling": WishartModel,
         "released-basis": ReleasedBasisModel,
         "scaled-wishart": ScaledWishartModel,
+        "standardized": StandardizedModel,
     }
 )
 """Closed table of models that a file may name."""

@@ -198,6 +198,28 @@ def sum_and_square_l2(neighbors: Neighbors, augmentation: float) -> Sensitivity:
     return _made("sum_and_square_l2", neighbors, Norm.L2, _up(value), augmentation=augmentation)
 
 
+ROUGH_WEIGHT, ROUGH_CENTER = Fraction(11, 8), Fraction(783, 1024)
+"""γ and y₀ of (x, γ(x² − y₀)): the squared length is nearly equal, and least, at x = 0 and x = ±1."""
+
+
+def rough_sums_l2(neighbors: Neighbors, n_numbers: int, n_flags: int, counted: float = 1.0) -> Sensitivity:
+    """Return the ℓ2 sensitivity of (n, Σx, γΣ(x² − y₀)), |x| ≤ 1, squares of ``n_numbers`` of the x only.
+
+    ``counted`` is 0 where the number of rows is public and left out.
+    """
+    # Add-remove: x² + γ²(x² − y₀)² is convex in x², so largest at 0 or 1. Replace-one: with s = x + x′ and t = x − x′,
+    # t²(1 + γ²s²), |s| + |t| ≤ 2, is at most 4, at s = 0: (2 − s)²(1 + γ²s²) ≤ 4 for γ² ≤ 2. A row that only one of two
+    # neighbors drops changes no more than under add-remove.
+    if n_numbers < 0 or n_flags < 0 or n_numbers + n_flags < 1 or counted not in (0.0, 1.0):
+        raise InputValueError(Message("no-feature", n_features=n_numbers + n_flags))
+    of_number = max(ROUGH_WEIGHT**2 * ROUGH_CENTER**2, 1 + ROUGH_WEIGHT**2 * (1 - ROUGH_CENTER) ** 2)
+    square = Fraction(counted) + n_numbers * of_number + n_flags
+    if neighbors is Neighbors.REPLACE_ONE:
+        square = max(Fraction(4 * (n_numbers + n_flags)), square)
+    arguments = {"n_numbers": n_numbers, "n_flags": n_flags, "counted": counted}
+    return _made("rough_sums_l2", neighbors, Norm.L2, _up(math.sqrt(rounded_up(square))), **arguments)
+
+
 def count(neighbors: Neighbors) -> Sensitivity:
     """Return the sensitivity of a number of rows: 1 under both relations."""
     # Under replace-one, it is a number of kept rows, or of rows of some kind.
@@ -282,6 +304,7 @@ SENSITIVITIES: tuple[Callable[..., Sensitivity], ...] = (
     row_norm_square,
     row_sum_l1,
     row_sum_l2,
+    rough_sums_l2,
     share_of_rows,
     share_of_rows_l1,
     smallest_eigenvalue,
@@ -319,6 +342,10 @@ def sensitivity_from_dict(values: Mapping[str, Any]) -> Sensitivity:
     return anew
 
 
+_WHOLE = ("n_features", "n_numbers", "n_flags")
+"""Arguments that are whole numbers."""
+
+
 def _checked_arguments(made: Callable[..., Sensitivity], arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return a file's arguments of a sensitivity, weights as a tuple."""
     # Raise TypeError or ValueError if they do not fit.
@@ -330,7 +357,7 @@ def _checked_arguments(made: Callable[..., Sensitivity], arguments: Mapping[str,
     for name, value in arguments.items():
         if name == WEIGHTS:
             _check_weights(value, made.__name__)
-        elif not is_finite_number(value) or (name == "n_features" and not isinstance(value, int)):
+        elif not is_finite_number(value) or (name in _WHOLE and not isinstance(value, int)):
             raise InputTypeError(Message("sensitivity-parameter", parameter=name, function=made.__name__))
     return {name: tuple(map(float, value)) if name == WEIGHTS else value for name, value in arguments.items()}
 

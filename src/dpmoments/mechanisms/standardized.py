@@ -1,0 +1,433 @@
+"""Standardized: rough private scales, rows clipped to a ball in units of them, and one noise there."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dpmoments.foundation.arrays import BoolArray, FloatArray
+from dpmoments.foundation.errors import InputValueError
+from dpmoments.mechanisms.additive import choose_bits
+from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Mechanism, Plan
+from dpmoments.mechanisms.lattice_noise import (
+    noise_deviation,
+    noise_scale_for,
+    off_diagonal,
+    under_law,
+    with_gaussian_noise,
+    with_noise,
+)
+from dpmoments.mechanisms.row_coordinates import LatticeCoordinates, RowCoordinates
+from dpmoments.mechanisms.shape import Arithmetic, MomentShape, RunResult
+from dpmoments.messages.message import Message
+from dpmoments.noise.models import StandardizedModel
+from dpmoments.privacy.accounting import LossUnit
+from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.curves import zcdp_noise_scale
+from dpmoments.privacy.filter import PrivacyFilter
+from dpmoments.privacy.laws import KNorm, MatrixLaplaceDraw
+from dpmoments.privacy.sensitivity import (
+    ROUGH_CENTER,
+    ROUGH_WEIGHT,
+    gram_frobenius,
+    gram_nuclear,
+    histogram_l1,
+    histogram_l2,
+    rough_sums_l2,
+    sums_in_body,
+)
+from dpmoments.privacy.unit import Neighbors
+from dpmoments.rows.kernel import transformed_norms
+from dpmoments.rows.marginal_sums import MarginalSums
+from dpmoments.rows.rows import Rows
+
+_SHARE_OF_SCALES, _SHARE_OF_RADIUS = 0.12, 0.06
+_LEAST_SHARE = 0.3
+"""Part of these shares that a table of levels pays, too; the rest grows with the share of singles."""
+_SHARE_OF_ROUND, _ROUNDS = 0.08, 3
+"""Share of each further round for numbers whose bounds are far too wide, and the most rounds."""
+_CONSTANT = 0.15
+"""Squared constant over the squared length of a row: what means get of the last step."""
+_FLOOR, _FLOOR_OF_BOOLEANS, _LEAST_VARIANCE = 0.75, 3.0, 0.02
+"""Least variances, in noise SDs of a mean square; a Boolean's is at least the last one."""
+_HEDGE, _HEDGE_OF_BOOLEANS = (0.15, 0.003, 3.0), 0.6
+"""A number's scale is SD^(1 − η), η = .15·clip(.003/τ, 1, 3), τ the noise of a correlation: room for heavy tails."""
+_CELLS, _RATIO = 18, 1.3
+"""Cells of the histogram of squared lengths, and the ratio of their edges."""
+_SEEN = 2.0
+"""Noise SDs from which the rows beyond a cell are more than noise."""
+_WEIGHT_OF_CLIPPING = (0.4, 0.01, 5.0)
+"""Weight of clipped squares against noise: .4·clip((.01/τ)^f, 1, 5), f the share of singles."""
+_FEW_ROWS = 0.15
+"""Noise of a correlation from which on scales are noise, too: the public bounds are kept."""
+_FEW_PER_COUNT = 10.0
+_BITS_OF_SUMS = 20
+_SMALLEST_VARIANCE = 1e-12
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RoughMoments:
+    """Noisy count, and rough means and SDs of singles in column units."""
+
+    count: float
+    count_variance: float  # 0 if the count is public
+    mean: FloatArray  # (singles,)
+    mean_variance: FloatArray  # (singles,), of the noise of the means
+    center: FloatArray  # (singles,), near the mean: by further rounds, or as the schema states it
+    deviation: FloatArray  # (singles,)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _SquaredLength:
+    """Row statistic ‖(x − center) · scale‖ in some features."""
+
+    features: tuple[int, ...]
+    center: FloatArray
+    scale: FloatArray
+    resolution: float
+
+    def __call__(self, block: FloatArray) -> FloatArray:
+        """Return the lengths of a batch of rows, shape (m, d) → (m,)."""
+        rows = np.ascontiguousarray(block[:, list(self.features)])
+        return transformed_norms(rows, radius=self.resolution, center=self.center, scale=self.scale)
+
+
+@dataclass(frozen=True)
+class StandardizedPlan(Plan):
+    """Calibrated :class:`Standardized`."""
+
+    mechanism: Standardized
+    coordinates: RowCoordinates
+    budget: PrivacyBudget  # what the draws may lose together: ε or ρ
+    bits: int
+
+    @property
+    def arithmetic(self) -> Arithmetic:  # type: ignore[override]
+        return Arithmetic.LATTICE_ROUNDED if self.is_pure else Arithmetic.EXACT_LATTICE
+
+    @property
+    def is_pure(self) -> bool:
+        """True if the budget is an ε."""
+        return self.budget.kind is BudgetKind.PURE
+
+    @property
+    def details(self) -> Mapping[str, Any]:
+        return {"noise": "matrix-laplace" if self.is_pure else "gaussian", "lattice_bits": self.bits}
+
+    @property
+    def share_of_singles(self) -> float:
+        """Share f of the coordinates that are singles."""
+        return len(self.coordinates.singles) / max(self.coordinates.n_coordinates, 1)
+
+    def share(self, whole: float) -> float:
+        """Return a share of the budget, less where few coordinates are singles."""
+        return whole * (_LEAST_SHARE + (1.0 - _LEAST_SHARE) * self.share_of_singles)
+
+    @property
+    def left_at_least(self) -> float:
+        """Share of the budget that the last step has in any run."""
+        if not any(self.coordinates.is_number):
+            return 1.0
+        rounds = 0.0 if self.mechanism.clip is False else _ROUNDS * _SHARE_OF_ROUND
+        return 1.0 - self.share(_SHARE_OF_SCALES) - self.share(_SHARE_OF_RADIUS) - rounds
+
+    def noise_of_gram(self, square: float, share: float) -> float:
+        """Return the noise SD off the diagonal of the last step, for rows of this squared length, constant included."""
+        factor = 1.0 if self.neighbors is Neighbors.ADD_REMOVE else 2.0
+        if self.is_pure:
+            return factor * square / (share * self.budget.epsilon) * math.sqrt(self.coordinates.n_coordinates / 2.0 + 1.0)
+        return math.sqrt(factor) * square / math.sqrt(4.0 * share * self.budget.rho)
+
+    @property
+    def expected_error(self) -> float:
+        """RMS of ‖Ĝ − G‖_F at the public bounds."""
+        total = len(self.coordinates.singles) + math.fsum(self.coordinates.level_squares)
+        noise = self.noise_of_gram((1.0 + _CONSTANT) * total, self.left_at_least)
+        k = self.coordinates.n_coordinates
+        return noise * math.sqrt(k * (k + 1)) * max(self.coordinates.ones) ** 2
+
+    def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> RunResult:
+        self.check_rows(rows)
+        coordinates, left = self.coordinates, 1.0
+        n_singles = len(coordinates.singles)
+        center, scale = np.zeros(n_singles), np.ones(n_singles)
+        square, rough, said = float(n_singles), None, dict[str, Any]()
+        if any(coordinates.is_number):
+            left -= self.share(_SHARE_OF_SCALES)
+            rough, spent = self._rough_moments(rows, privacy_filter)
+            left -= spent
+            total = 2.0 * (n_singles + math.fsum(coordinates.level_squares))
+            least = left - self.share(_SHARE_OF_RADIUS)
+            noise = self.noise_of_gram((1.0 + _CONSTANT) * total, least) / rough.count
+            if noise <= _FEW_ROWS:
+                left = least
+                center, scale, square, said = self._ball(rows, privacy_filter, rough, noise, left)
+        lattice = coordinates.on_lattice(
+            center, scale / np.array([coordinates.lengths[one] for one in coordinates.singles]), square, self.bits
+        )
+        return self._released(rows, privacy_filter, lattice, rough, said)
+
+    # Step 1 -------------------------------------------------------------------------------------------------------------
+
+    def _rough_moments(self, rows: Rows, privacy_filter: PrivacyFilter) -> tuple[RoughMoments, float]:
+        """Return rough means and SDs, and the share of the budget that further rounds took."""
+        coordinates = self.coordinates
+        number, known = np.array(coordinates.is_number), np.array([one is not None for one in coordinates.typical])
+        ones = np.array([coordinates.ones[feature] for feature in coordinates.singles])
+        squared = number & ~known
+        sums = rows.marginal_sums(coordinates.singles, np.zeros(len(ones)), 1.0 / ones, bits=_BITS_OF_SUMS)
+        counted = not self.count_is_public
+        noisy, noise = self._noisy_sums(
+            privacy_filter, "rough-sums", sums, squared, self.share(_SHARE_OF_SCALES), counted=counted
+        )
+        n = max(float(noisy[0]) if counted else float(sums.count), _FEW_PER_COUNT)
+        totals, squares = noisy[counted : counted + len(ones)], noisy[counted + len(ones) :]
+        mean = np.clip(totals / n, -1.0, 1.0)
+        floor = np.full(len(ones), _FLOOR * noise / n * (1.0 if self.is_pure else 2.0 / ROUGH_WEIGHT))
+        variance = np.clip(1.0 - mean**2, max(_FLOOR_OF_BOOLEANS * noise / n, _LEAST_VARIANCE), 1.0)
+        variance[squared] = np.clip(self._mean_squares(squares, n) - mean[squared] ** 2, floor[squared], 1.0)
+        mean_variance = (noise / n) ** 2 * (1.0 + mean**2 if counted else np.ones(len(ones)))
+        center, deviation, reach, spent = mean.copy(), np.sqrt(variance), np.ones(len(ones)), 0.0
+        for index, stated in enumerate(coordinates.typical):
+            if stated is not None:
+                center[index], deviation[index] = stated
+        for _ in range(_ROUNDS if self.mechanism.clip else 0):
+            again = squared & (deviation**2 <= 2.0 * floor * reach**2)
+            if not again.any():
+                break
+            chosen = np.flatnonzero(again)
+            reach[chosen] = 4.0 * deviation[chosen]
+            features = tuple(coordinates.singles[index] for index in chosen)
+            sums = rows.marginal_sums(
+                features, center[chosen] * ones[chosen], 1.0 / (reach[chosen] * ones[chosen]), bits=_BITS_OF_SUMS
+            )
+            noisy, again_noise = self._noisy_sums(
+                *(privacy_filter, "rough-sums-again", sums, np.ones(len(chosen), dtype=bool), _SHARE_OF_ROUND),
+                counted=False,
+            )
+            spent += _SHARE_OF_ROUND
+            shift = np.clip(noisy[: len(chosen)] / n, -1.0, 1.0)
+            floor[chosen] = _FLOOR * again_noise / n * (1.0 if self.is_pure else 2.0 / ROUGH_WEIGHT)
+            of_again = np.clip(self._mean_squares(noisy[len(chosen) :], n) - shift**2, floor[chosen], 1.0)
+            center[chosen] = np.clip(center[chosen] + shift * reach[chosen], -1.0, 1.0)
+            deviation[chosen] = np.sqrt(of_again) * reach[chosen]
+        return RoughMoments(n, noise**2 if counted else 0.0, mean, mean_variance, center, deviation), spent
+
+    def _noisy_sums(
+        self,
+        privacy_filter: PrivacyFilter,
+        what: str,
+        sums: MarginalSums,
+        squared: BoolArray,
+        share: float,
+        *,
+        counted: bool,
+    ) -> tuple[FloatArray, float]:
+        """Return the noisy count (if counted), sums, and centered squares of singles, and the SD of their noise."""
+        loss, one = self.budget.split(share, 1.0 - share)[0], 1 << _BITS_OF_SUMS
+        count, totals, squares = sums.count, sums.sums, sums.squares[squared]
+        if self.is_pure:
+            body = np.array([*([count * one**2] if counted else []), *(totals * one), *(2 * squares - count * one**2)])
+            in_body = sums_in_body(self.neighbors, len(body))
+            scale = noise_scale_for(loss, in_body.value)
+            law, bits = KNorm(math.ldexp(scale, 2 * _BITS_OF_SUMS)), 2 * _BITS_OF_SUMS
+            noisy = under_law(privacy_filter, what, law, body, in_body, bits=bits)
+            return noisy, math.sqrt((len(body) + 1) * (len(body) + 2) / 3.0) * scale
+        unit, weight, center = ROUGH_WEIGHT.denominator, ROUGH_WEIGHT.numerator, int(ROUGH_CENTER * one**2)
+        body = np.array(
+            [*([unit * count * one**2] if counted else []), *(unit * totals * one), *(weight * (squares - count * center))]
+        )
+        in_l2 = rough_sums_l2(self.neighbors, int(squared.sum()), int((~squared).sum()), counted=float(counted))
+        scale = zcdp_noise_scale(loss.rho, in_l2.value)
+        bits = 2 * _BITS_OF_SUMS + unit.bit_length() - 1
+        return with_gaussian_noise(privacy_filter, what, body, in_l2, scale, bits=bits), scale
+
+    def _mean_squares(self, centered: FloatArray, n: float) -> FloatArray:
+        """Return mean squares from their noisy centered sums."""
+        if self.is_pure:
+            return 0.5 + centered / (2.0 * n)
+        return float(ROUGH_CENTER) + centered / (float(ROUGH_WEIGHT) * n)
+
+    # Steps 2 and 3 ------------------------------------------------------------------------------------------------------
+
+    def _ball(
+        self, rows: Rows, privacy_filter: PrivacyFilter, rough: RoughMoments, noise: float, left: float
+    ) -> tuple[FloatArray, FloatArray, float, dict[str, Any]]:
+        """Return center and scale of singles in column units, the squared radius of their ball, and what was found."""
+        coordinates = self.coordinates
+        number, s = np.array(coordinates.is_number), rough.deviation
+        usual, turn, most = _HEDGE
+        hedge = np.where(number, usual * min(max(turn / noise, 1.0), most), _HEDGE_OF_BOOLEANS)
+        excess_of_scale = s ** (-2.0 * hedge)  # λ: E z² of a single is 1/λ
+        scale = s * np.sqrt(excess_of_scale)
+        levels, k = math.fsum(coordinates.level_squares), coordinates.n_coordinates + 1
+        corner = float((((1.0 + np.abs(rough.center)) / scale) ** 2).sum())
+        edges = float((1.0 / excess_of_scale).sum()) / 3.0 * _RATIO ** np.arange(_CELLS + 1)
+        edges, middles = edges[:-1], edges[:-1] * math.sqrt(_RATIO)
+        middles[0] = edges[0]
+        held, deviation = self._noisy_histogram(rows, privacy_filter, rough.center, scale, edges)
+        tail = np.cumsum(held[::-1])[::-1]
+        seen = tail > _SEEN * deviation * np.sqrt(np.arange(_CELLS, 0, -1))
+        held = np.where(np.cumprod(seen) > 0, held, 0.0)
+        candidates = edges
+        if corner > edges[-1] * _RATIO:  # not clipping is a candidate
+            middles[-1] = math.sqrt(edges[-1] * min(corner, edges[-1] * _RATIO**4))
+            candidates = np.append(edges, corner)
+        excess = [float((held * np.maximum(middles - square, 0.0) * (edges >= square)).sum()) for square in candidates]
+        heavy, at, largest = _WEIGHT_OF_CLIPPING
+
+        def loss(index: int) -> float:
+            square = float(candidates[index])
+            total = (math.sqrt(square * excess_of_scale.sum()) + levels) ** 2 / (k * excess_of_scale.mean())
+            of_noise = self.noise_of_gram((1.0 + _CONSTANT) * (total if levels else square), left)
+            weight = heavy * min(max((at * rough.count / of_noise) ** self.share_of_singles, 1.0), largest)
+            return (of_noise * k) ** 2 + (weight * max(excess[index], 0.0)) ** 2
+
+        best = len(candidates) - 1 if not self.mechanism.clip else min(range(2, len(candidates)), key=loss)
+        square = float(candidates[best])
+        found = {"squared_radius": square, "clipped_excess": max(excess[best], 0.0), "excess_of_scale": excess_of_scale.tolist()}
+        if levels:  # beside levels the ball weighs as √(R²·Σλ)
+            shrink = float(excess_of_scale.sum()) / square
+            scale, square = scale / math.sqrt(shrink), square * shrink
+        return rough.center, scale, square, found
+
+    def _noisy_histogram(
+        self, rows: Rows, privacy_filter: PrivacyFilter, center: FloatArray, scale: FloatArray, edges: FloatArray
+    ) -> tuple[FloatArray, float]:
+        """Return noisy numbers of rows by squared length, and the SD of their noise."""
+        share = self.share(_SHARE_OF_RADIUS)
+        loss = self.budget.split(share, 1.0 - share)[0]
+        ones = np.array([self.coordinates.ones[feature] for feature in self.coordinates.singles])
+        length = _SquaredLength(self.coordinates.singles, center * ones, 1.0 / (scale * ones), math.sqrt(edges[0]))
+        exact = rows.histogram(length, np.sqrt(edges[1:]))
+        query = np.concatenate([[exact.below], exact.counts, [exact.above]])
+        sensitivity = histogram_l1(self.neighbors) if self.is_pure else histogram_l2(self.neighbors)
+        noise = noise_scale_for(loss, sensitivity.value)
+        held = with_noise(privacy_filter, "row-lengths", query, sensitivity, noise, bits=0, pure=self.is_pure)
+        return held, noise_deviation(noise, pure=self.is_pure)
+
+    # Step 4 -------------------------------------------------------------------------------------------------------------
+
+    def _released(
+        self,
+        rows: Rows,
+        privacy_filter: PrivacyFilter,
+        lattice: LatticeCoordinates,
+        rough: RoughMoments | None,
+        said: dict[str, Any],
+    ) -> RunResult:
+        """Release the Gram matrix in coordinates with what is left, and join its means with the rough ones."""
+        singles, one = list(self.coordinates.singles), 2.0**self.bits
+        if singles:
+            moments = rows.moments_of_moved(singles, lattice.center, lattice.limit, bits=self.bits, scale=lattice.scale)
+        else:
+            moments = rows.moments(bits=self.bits)
+        constant = round(math.sqrt(_CONSTANT * lattice.square))
+        w, row_square, k = constant / one, lattice.square / one**2, self.coordinates.n_coordinates
+        left, query = privacy_filter.left.as_budget, lattice.augmented_gram(moments, constant)
+        rate: float | None = None
+        if self.is_pure:
+            nuclear = gram_nuclear(self.neighbors, k, w, row_square)
+            rate = float(np.nextafter(left.epsilon / nuclear.value, 0.0))
+            law = MatrixLaplaceDraw(rate, self.bits)
+            noisy = under_law(privacy_filter, "count-sum-gram", law, query, nuclear, bits=2 * self.bits)
+            variance = (k + 2) / rate**2
+        else:
+            frobenius = gram_frobenius(self.neighbors, k, w, row_square)
+            sigma = zcdp_noise_scale(left.rho, frobenius.value)
+            noisy = with_gaussian_noise(
+                *(privacy_filter, "count-sum-gram", query, frobenius, sigma),
+                bits=2 * self.bits,
+                off_diagonal_scale=off_diagonal(sigma),
+            )
+            variance = sigma**2
+        # the count: of the constant, and of step 1
+        count, count_variance = float(noisy[0, 0]) / w**2, variance / w**4
+        if self.count_is_public:
+            count, count_variance = float(moments.count), 0.0
+        elif rough is not None:
+            trust = count_variance / (count_variance + rough.count_variance)
+            count, count_variance = trust * rough.count + (1.0 - trust) * count, trust * rough.count_variance
+        # the sums about the center: of the last step, and of step 1 for singles
+        back, center = lattice.back, lattice.whole_center
+        total, n = back @ (noisy[0, 1:] / w), max(count, _FEW_PER_COUNT)
+        of_last = np.full(self.coordinates.n_features, variance / 2.0 / w**2)
+        of_rough = np.zeros(self.coordinates.n_features)
+        if rough is not None:
+            ones = np.array([self.coordinates.ones[feature] for feature in singles])
+            last = of_last[singles] / lattice.scale**2
+            first = rough.mean_variance * ones**2 * n**2
+            trust = first / (first + last)
+            by_rough = n * (rough.mean * ones - lattice.center)
+            total[singles] = trust * total[singles] + (1.0 - trust) * by_rough
+            of_last[singles] *= trust**2
+            of_rough[singles] = (1.0 - trust) ** 2 * first
+        gram = back @ noisy[1:, 1:] @ back.T
+        scales = np.zeros(self.coordinates.n_features)
+        scales[singles] = 1.0 / lattice.scale
+        for block, sizes in zip(self.coordinates.blocks, lattice.sizes, strict=True):
+            step = sizes[0] * (math.sqrt(2.0) if block.complete else 1.0) if sizes else 1.0
+            scales[block.features] = self.coordinates.ones[block.start] * one / step
+        model = StandardizedModel(
+            n_features=self.coordinates.n_features,
+            family="matrix-laplace" if self.is_pure else "gaussian",
+            variance=variance,
+            rate=rate,
+            scales=scales,
+            block_sizes=self.coordinates.block_sizes,
+            sum_variances=of_last,
+            rough_variances=of_rough,
+            count_variance=count_variance,
+        )
+        return RunResult(
+            count=count, sum=total, gram=(gram + gram.T) / 2.0, diagnostics=said, center=center, model=model
+        )
+
+
+@dataclass(frozen=True)
+class Standardized(Mechanism):
+    """Noise for rows in units of rough private SDs, clipped to a ball there; the default for tables with bounds.
+
+    Steps: rough means and SDs of numbers and Booleans, again for numbers whose bounds are far too wide; rows in units of those
+    SDs, levels about their public center; a noisy histogram of the rows' lengths, from which the radius of a ball is chosen
+    (not clipping is always a candidate); the count, sum and Gram matrix of the rows there with isotropic noise. Where all columns
+    are levels or Booleans, and where the table has too few rows for its budget, everything but the last step is public.
+
+    **Privacy.** Under pure ε the steps are K-norm noise, Laplace noise and matrix Laplace noise, and their ε add up. Under ρ and
+    (ε, δ) all are exact discrete Gaussian releases. Every decision reads noisy numbers only
+    (``docs/evidence/derivations/standardized.md``).
+
+    Parameters
+    ----------
+    clip : bool
+        False: no row is clipped, whatever it costs, for tables in which few rows make up much of a column (wealth, firms).
+
+    Examples
+    --------
+    >>> plan = Standardized().plan(MomentShape(10), PrivacyBudget.pure(1.0), "add_remove")
+    >>> plan.details["noise"], round(plan.left_at_least, 2)
+    ('matrix-laplace', 0.58)
+    """
+
+    clip: bool = True
+
+    budget_kinds: ClassVar[frozenset[BudgetKind]] = frozenset(BudgetKind)
+    loss_units: ClassVar[Mapping[BudgetKind, LossUnit]] = GAUSSIAN_LOSS_UNITS
+    summary: ClassVar[str] = "noise in units of rough private SDs, for rows clipped to a ball there"
+    source: ClassVar[str] = "this library (docs/evidence/derivations/standardized.md)"
+
+    def check_support(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> None:
+        super().check_support(shape, budget, neighbors)
+        if not shape.mean:
+            raise InputValueError(Message("standardized-needs-mean"))
+
+    def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> StandardizedPlan:
+        coordinates = shape.coordinates or RowCoordinates.of_numbers(shape.n_features)
+        drawable = self.drawable_budget(budget)
+        plan = StandardizedPlan(self, shape, neighbors, budget, coordinates=coordinates, budget=drawable, bits=20)
+        noise = plan.noise_of_gram(1.0 + _CONSTANT, plan.left_at_least) * math.sqrt(2.0)
+        return replace(plan, bits=choose_bits(noise, max(shape.n_features, coordinates.n_coordinates + 1)))
