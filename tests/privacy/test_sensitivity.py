@@ -50,6 +50,7 @@ from dpmoments.privacy.sensitivity import (
     sum_and_gram_frobenius,
     sum_and_square_l1,
     sum_and_square_l2,
+    sums_in_body,
 )
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
@@ -534,6 +535,58 @@ def test_a_count_cell_that_is_noised_has_to_be_paid_for() -> None:
     assert whole > 1.01 * sum_and_gram_frobenius(ADD_REMOVE, 3, w).value
 
 
+# ---------------------------------------------------------------- sums over a box times cross-polytopes
+
+
+def rows_in_body(n: int, singles: int, blocks: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+    """Corners of the box with one level of each block, a row of zeros among them."""
+    rows = rng.choice([-1.0, 1.0], size=(n, singles))
+    levels = [np.eye(size)[rng.integers(0, size, n)] * rng.choice([-1.0, 1.0], size=(n, 1)) for size in blocks]
+    rows = np.hstack([rows, *levels])
+    rows[0] = 0.0
+    return rows
+
+
+@pytest.mark.parametrize("neighbors", list(Neighbors))
+@pytest.mark.parametrize("blocks", [(), (2,), (3, 1), (2, 2)])
+def test_sums_in_a_body_are_covered_and_attained(neighbors: Neighbors, blocks: tuple[int, ...]) -> None:
+    singles, rng = 2, np.random.default_rng(9)
+    stated = sums_in_body(neighbors, singles + sum(blocks), blocks)
+    rows = rows_in_body(60, singles, blocks, rng)
+    moves = rows if neighbors is ADD_REMOVE else (rows[:, None] - rows).reshape(-1, rows.shape[1])
+    moved = [query_distance(stated.norm, move, 0.0 * move, neighbors, stated.blocks) for move in moves]
+    assert max(moved) == stated.value
+    if neighbors is REPLACE_ONE:  # planted fault: the other relation's value
+        assert max(moved) > sums_in_body(ADD_REMOVE, rows.shape[1], blocks).value
+
+
+def test_a_count_of_kept_rows_may_be_doubled_where_rows_are_replaced() -> None:
+    """Of two kept rows the count is equal; of one kept and one dropped, the rest moves by half as much."""
+    rng = np.random.default_rng(10)
+    kept = rows_in_body(60, 3, (2,), rng)[1:]
+    kept[:, 0] = 1.0  # the count
+    rows = np.vstack([np.zeros(5), kept]) * [2.0, 1.0, 1.0, 1.0, 1.0]
+    moves = (rows[:, None] - rows).reshape(-1, 5)
+    stated = sums_in_body(REPLACE_ONE, 5, (2,))
+    moved = [query_distance(stated.norm, move, 0.0 * move, REPLACE_ONE, stated.blocks) for move in moves]
+    assert max(moved) == stated.value == 2.0
+    # planted fault: under add-remove it may not
+    added = query_distance(stated.norm, rows[1], 0.0 * rows[1], ADD_REMOVE, stated.blocks)
+    assert added > sums_in_body(ADD_REMOVE, 5, (2,)).value
+
+
+def test_the_gauge_of_a_body_counts_each_block_by_itself() -> None:
+    move = np.array([2, -3, 1, 1, 2, -2, 0])
+    for blocks, expected in (((), 3), ((1,), 3), ((3,), 4), ((2, 3), 4), ((4,), 5), ((7,), 11)):
+        for moved in (move, move.astype(float), move.astype(object)):
+            assert query_distance(Norm.BODY, moved, 0 * moved, ADD_REMOVE, blocks) == expected
+    far = np.full(3, 2**62 - 1)
+    assert query_distance(Norm.BODY, far, 0 * far, ADD_REMOVE, (3,)) == float(3 * (2**62 - 1))
+    for n_features, blocks in ((2, (3,)), (3, (0,)), (3, (1.5,)), (3, (-1, 2))):
+        with refused("sensitivity-parameter", TypeError):
+            sums_in_body(ADD_REMOVE, n_features, blocks)
+
+
 # ---------------------------------------------------------------- the inverse
 
 
@@ -653,12 +706,13 @@ def proved(name: str, neighbors: Neighbors, d: int, w: mpmath.mpf) -> mpmath.mpf
         "rank_score": 1,
         "share_of_rows": 1,
         "share_of_rows_l1": 1,
+        "sums_in_body": 1 if added else 2,
     }[name]
 
 
 OF_AUGMENTED_ROWS = ("gram_frobenius", "sum_and_gram_frobenius", "gram_nuclear", "gram_entrywise_l1")
 OF_NORMS = ("row_norm_square", "smallest_eigenvalue", "sum_and_square_l1", "sum_and_square_l2")
-OF_WIDTHS = ("row_sum_l1", "sum_and_count_l1", "sorted_eigenvalues_l1", "sorted_eigenvalues_l2")
+OF_WIDTHS = ("row_sum_l1", "sum_and_count_l1", "sorted_eigenvalues_l1", "sorted_eigenvalues_l2", "sums_in_body")
 OF_NOTHING = (
     "count",
     "count_l1",
@@ -727,6 +781,7 @@ EVERY_SENSITIVITY = [
         (sum_and_gram_frobenius, (3, 0.5)),
         (sum_and_square_l1, (0.625,)),
         (sum_and_square_l2, (0.625,)),
+        (sums_in_body, (7, (3, 2))),
     ]
 ]
 every_sensitivity = pytest.mark.parametrize("made", EVERY_SENSITIVITY, ids=lambda made: f"{made.name}-{made.neighbors}")
@@ -972,8 +1027,8 @@ def test_a_draw_with_weights_is_paid_for_and_its_receipt_is_replayed(weighted: S
 
 
 def test_a_file_states_one_weight_at_least_and_no_more_than_the_largest_number() -> None:
-    sensitivity_module._check_weights([1.0], "gram")
-    sensitivity_module._check_weights([1.0] * sensitivity_module.MAX_WEIGHTS, "gram")
+    sensitivity_module._check_positive_numbers([1.0], "weights", "gram")
+    sensitivity_module._check_positive_numbers([1.0] * sensitivity_module.MAX_WEIGHTS, "weights", "gram")
     for weights in ([], [1.0] * (sensitivity_module.MAX_WEIGHTS + 1), [0.0], [-1.0], [math.inf]):
         with pytest.raises(ValueError, match=r"."):
-            sensitivity_module._check_weights(weights, "gram")
+            sensitivity_module._check_positive_numbers(weights, "weights", "gram")

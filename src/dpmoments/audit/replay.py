@@ -100,7 +100,8 @@ class Replayer(PrivacyFilter):
             self.faults.append(
                 f"draw {index}: {made.what} under {made.law}, before {before.made.what} under {before.made.law}"
             )
-        moved = query_distance(made.sensitivity.norm, query, before.query, made.sensitivity.neighbors)
+        stated = made.sensitivity
+        moved = query_distance(stated.norm, query, before.query, stated.neighbors, stated.blocks)
         paid_for = 0.0 if self._same_rows else self._rows_per_unit * made.sensitivity.value * (1.0 + _TOLERANCE)
         if not moved <= paid_for and not (self._any_table and np.shape(query) == np.shape(before.query)):
             self.faults.append(f"draw {index}, {made.what}: moved by {moved!r} where {paid_for!r} is paid for")

@@ -65,8 +65,8 @@ _WEIGHT_OF_CLIPPING = (0.4, 0.01, 5.0)
 _FEW_ROWS = 0.15
 """Noise of a correlation from which on scales are noise, too: the public bounds are kept."""
 _FEW_PER_COUNT = 10.0
-_BITS_OF_SUMS = 20
-_SMALLEST_VARIANCE = 1e-12
+_MOST_BITS_OF_SUMS, _MOST_NOISE_OF_SUMS = 20, 2.0**50
+"""Bits of a single in step 1, fewer where noise would pass this many lattice units."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,7 +103,8 @@ class StandardizedPlan(Plan):
     mechanism: Standardized
     coordinates: RowCoordinates
     budget: PrivacyBudget  # what the draws may lose together: ε or ρ
-    bits: int
+    bits: int  # lattice exponent of the last step
+    bits_of_sums: int  # of singles in step 1
 
     @property
     def arithmetic(self) -> Arithmetic:  # type: ignore[override]
@@ -134,6 +135,13 @@ class StandardizedPlan(Plan):
             return 1.0
         rounds = 0.0 if self.mechanism.clip is False else _ROUNDS * _SHARE_OF_ROUND
         return 1.0 - self.share(_SHARE_OF_SCALES) - self.share(_SHARE_OF_RADIUS) - rounds
+
+    def bits_for_sums(self) -> int:
+        """Return the lattice exponent of step 1: the finest on which the noise stays within bounds."""
+        n_sums = 2 * len(self.coordinates.singles) + 1
+        share = min(self.share(_SHARE_OF_SCALES), _SHARE_OF_ROUND)
+        of_one = 2.0 * n_sums / (share * self.budget.epsilon) if self.is_pure else 16.0 * n_sums / math.sqrt(share * self.budget.rho)
+        return min(_MOST_BITS_OF_SUMS, max(math.floor(math.log2(_MOST_NOISE_OF_SUMS / of_one) / 2.0), 1))
 
     def noise_of_gram(self, square: float, share: float) -> float:
         """Return the noise SD off the diagonal of the last step, for rows of this squared length, constant included."""
@@ -179,7 +187,7 @@ class StandardizedPlan(Plan):
         number, known = np.array(coordinates.is_number), np.array([one is not None for one in coordinates.typical])
         ones = np.array([coordinates.ones[feature] for feature in coordinates.singles])
         squared = number & ~known
-        sums = rows.marginal_sums(coordinates.singles, np.zeros(len(ones)), 1.0 / ones, bits=_BITS_OF_SUMS)
+        sums = rows.marginal_sums(coordinates.singles, np.zeros(len(ones)), 1.0 / ones, bits=self.bits_of_sums)
         counted = not self.count_is_public
         noisy, noise = self._noisy_sums(
             privacy_filter, "rough-sums", sums, squared, self.share(_SHARE_OF_SCALES), counted=counted
@@ -203,7 +211,7 @@ class StandardizedPlan(Plan):
             reach[chosen] = 4.0 * deviation[chosen]
             features = tuple(coordinates.singles[index] for index in chosen)
             sums = rows.marginal_sums(
-                features, center[chosen] * ones[chosen], 1.0 / (reach[chosen] * ones[chosen]), bits=_BITS_OF_SUMS
+                features, center[chosen] * ones[chosen], 1.0 / (reach[chosen] * ones[chosen]), bits=self.bits_of_sums
             )
             noisy, again_noise = self._noisy_sums(
                 *(privacy_filter, "rough-sums-again", sums, np.ones(len(chosen), dtype=bool), _SHARE_OF_ROUND),
@@ -228,13 +236,13 @@ class StandardizedPlan(Plan):
         counted: bool,
     ) -> tuple[FloatArray, float]:
         """Return the noisy count (if counted), sums, and centered squares of singles, and the SD of their noise."""
-        loss, one = self.budget.split(share, 1.0 - share)[0], 1 << _BITS_OF_SUMS
+        loss, one = self.budget.split(share, 1.0 - share)[0], 1 << self.bits_of_sums
         count, totals, squares = sums.count, sums.sums, sums.squares[squared]
         if self.is_pure:
             body = np.array([*([count * one**2] if counted else []), *(totals * one), *(2 * squares - count * one**2)])
             in_body = sums_in_body(self.neighbors, len(body))
             scale = noise_scale_for(loss, in_body.value)
-            law, bits = KNorm(math.ldexp(scale, 2 * _BITS_OF_SUMS)), 2 * _BITS_OF_SUMS
+            law, bits = KNorm(math.ldexp(scale, 2 * self.bits_of_sums)), 2 * self.bits_of_sums
             noisy = under_law(privacy_filter, what, law, body, in_body, bits=bits)
             return noisy, math.sqrt((len(body) + 1) * (len(body) + 2) / 3.0) * scale
         unit, weight, center = ROUGH_WEIGHT.denominator, ROUGH_WEIGHT.numerator, int(ROUGH_CENTER * one**2)
@@ -243,7 +251,7 @@ class StandardizedPlan(Plan):
         )
         in_l2 = rough_sums_l2(self.neighbors, int(squared.sum()), int((~squared).sum()), counted=float(counted))
         scale = zcdp_noise_scale(loss.rho, in_l2.value)
-        bits = 2 * _BITS_OF_SUMS + unit.bit_length() - 1
+        bits = 2 * self.bits_of_sums + unit.bit_length() - 1
         return with_gaussian_noise(privacy_filter, what, body, in_l2, scale, bits=bits), scale
 
     def _mean_squares(self, centered: FloatArray, n: float) -> FloatArray:
@@ -427,7 +435,14 @@ class Standardized(Mechanism):
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> StandardizedPlan:
         coordinates = shape.coordinates or RowCoordinates.of_numbers(shape.n_features)
-        drawable = self.drawable_budget(budget)
-        plan = StandardizedPlan(self, shape, neighbors, budget, coordinates=coordinates, budget=drawable, bits=20)
+        whole = self.drawable_budget(budget)
+        plan = StandardizedPlan(
+            self, shape, neighbors, budget, coordinates=coordinates, budget=whole, bits=0, bits_of_sums=0
+        )
+        if budget.kind is BudgetKind.APPROXIMATE:  # in few dimensions pure noise is smaller
+            pure = PrivacyBudget.pure(budget.epsilon)
+            as_pure = replace(plan, cost=pure, budget=pure)
+            plan = as_pure if as_pure.noise_of_gram(1.0, 1.0) < plan.noise_of_gram(1.0, 1.0) else plan
         noise = plan.noise_of_gram(1.0 + _CONSTANT, plan.left_at_least) * math.sqrt(2.0)
-        return replace(plan, bits=choose_bits(noise, max(shape.n_features, coordinates.n_coordinates + 1)))
+        bits = choose_bits(noise, max(shape.n_features, coordinates.n_coordinates + 1))
+        return replace(plan, bits=bits, bits_of_sums=plan.bits_for_sums())

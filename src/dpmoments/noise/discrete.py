@@ -15,9 +15,10 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import cache
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -296,6 +297,108 @@ def _checked(scale: float) -> float:
     if not 0 < scale <= _MAX_SCALE:
         raise InputValueError(Message("not-between", parameter="scale", value=scale, least=0.0, most=_MAX_SCALE))
     return float(scale)
+
+
+# K-norm noise (Hardt & Talwar 2010): a uniform lattice point of a body of random size. The body of size t has N(t) = (2t + 1)^a
+# · Π C(m, t) lattice points, a the number of single coordinates and C(m, t) = Σ_j 2^j binom(m, j) binom(t, j) those of a
+# cross-polytope of m dimensions. P(k) ∝ Σ_{t ≥ ‖k‖} e^{−t/scale}, so that a size t of weight N(t)·e^{−t/scale} and a uniform
+# point of its body have the law ∝ e^{−‖k‖/scale}. Both have rational probabilities, but for geometric draws
+# (``docs/evidence/derivations/k-norm.md``).
+
+
+def k_norm(scale: float, size: int, blocks: Sequence[int], generator: np.random.Generator) -> IntegerArray:
+    """Draw one vector of ``size`` integers with probability ∝ exp(−‖k‖/scale).
+
+    ``blocks`` are the sizes of blocks of the last coordinates. ‖k‖ is the largest of |k| over the coordinates before them and of
+    Σ|k| over each block. Exact with every generator, if its bits are fair.
+    Sizes are below 2^62 if (size + 1)·scale ≤ 2^52.
+    """
+    if isinstance(generator, SecureGenerator):
+        return k_norm_draw(scale, size, blocks)
+    return k_norm_draw(scale, size, blocks, lambda n: generator.integers(0, 2**64, n, dtype=np.uint64))
+
+
+def k_norm_draw(scale: float, size: int, blocks: Sequence[int], words: WordSource = system_words) -> IntegerArray:
+    """Draw as :func:`k_norm`, from uniform words."""
+    singles = size - sum(blocks)
+    body = _size_of_body(scale, singles, blocks, words)
+    parts = [_uniform_below_all(2 * body + 1, singles, words) - body]
+    parts += [_point_of_cross_polytope(dimension, body, words) for dimension in blocks]
+    return np.concatenate(parts)
+
+
+def _size_of_body(scale: float, singles: int, blocks: Sequence[int], words: WordSource) -> int:
+    """Draw an integer t with weight N(t)·e^{−t/scale}."""
+    # A sum of D + 1 geometric draws has weight binom(t + D, D)·e^{−t/scale}. N(t)·Π m! ≤ 2^D·(t + D)!/t!, and equal in the limit.
+    size = singles + sum(blocks)
+    while True:
+        proposed = sum(_geometric_draws(scale, size + 1, words).tolist())
+        points = (2 * proposed + 1) ** singles
+        for dimension in blocks:
+            points *= sum(_points_by_nonzeros(dimension, proposed)) * math.factorial(dimension)
+        if _below(points, math.perm(proposed + size, size) << size, words):
+            return int(proposed)
+
+
+def _geometric_draws(scale: float, size: int, words: WordSource) -> IntegerArray:
+    """Draw integers k ≥ 0 with probability ∝ exp(−k/scale)."""
+
+    def candidates(n: int) -> IntegerArray:
+        draws = laplace_draws(scale, n, words)
+        return draws[draws >= 0]
+
+    return _first(size, candidates)
+
+
+def _points_by_nonzeros(dimension: int, size: int) -> list[int]:
+    """Return 2^j binom(m, j) binom(t, j) for j = 0, …, m: the lattice points of a cross-polytope by nonzero coordinates."""
+    factors = (2 * (dimension - j) * max(size - j, 0) for j in range(dimension))
+    return list(accumulate(enumerate(factors, 1), lambda points, step: points * step[1] // step[0] ** 2, initial=1))
+
+
+def _point_of_cross_polytope(dimension: int, size: int, words: WordSource) -> IntegerArray:
+    """Draw a uniform lattice point with Σ|k| ≤ ``size``: how many are nonzero, which, how large, and their signs."""
+    by_nonzeros = _points_by_nonzeros(dimension, size)
+    rank, nonzeros = _uniform_integer(sum(by_nonzeros), words), dimension
+    while rank >= by_nonzeros[nonzeros]:
+        rank -= by_nonzeros[nonzeros]
+        nonzeros -= 1
+    point = np.zeros(dimension, dtype=np.int64)
+    # Positive integers whose sum is at most t are the gaps of a subset of 1, …, t.
+    gaps = np.diff(np.sort(_subset(nonzeros, size, words)), prepend=-1)
+    signs = 1 - 2 * _uniform_below_all(2, nonzeros, words)
+    point[_subset(nonzeros, dimension, words)] = signs * gaps
+    return point
+
+
+def _subset(size: int, bound: int, words: WordSource) -> IntegerArray:
+    """Draw a uniform subset of 0, …, bound − 1 in random order: the first different ones of independent draws."""
+    different = dict[int, None]()
+    while len(different) < size:
+        different |= dict.fromkeys(_uniform_below(bound, size, words).tolist())
+    return np.array(list(different)[:size], dtype=np.int64)
+
+
+def _uniform_below_all(bound: int, size: int, words: WordSource) -> IntegerArray:
+    """Draw ``size`` uniform integers from 0 to bound − 1."""
+    return _first(size, lambda n: _uniform_below(bound, n, words))
+
+
+def _uniform_integer(bound: int, words: WordSource) -> int:
+    """Draw a uniform integer from 0 to bound − 1, of any size."""
+    bits = (bound - 1).bit_length()
+    while True:
+        drawn = int.from_bytes(words(bits // 64 + 1).tobytes(), "little") & ((1 << bits) - 1)
+        if drawn < bound:
+            return drawn
+
+
+def _below(numerator: int, denominator: int, words: WordSource) -> bool:
+    """Return True with probability numerator/denominator, reading bits of one uniform number as needed."""
+    while True:
+        digit, (expected, numerator) = int(words(1)[0]), divmod(numerator << 64, denominator)
+        if digit != expected:
+            return digit < expected
 
 
 # One of finitely many things, with probabilities by their scores.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
@@ -28,7 +28,8 @@ class Norm(StrEnum):
     ``L1``, ``L2``: of the vector of its entries; of a symmetric matrix, ``L1`` of the upper triangle with the diagonal and
     ``L2`` the Frobenius norm. ``NUCLEAR``: sum of absolute eigenvalues. ``ROW``: the matrices differ by rows z zᵀ removed or
     added, and the number bounds ‖z‖²; a difference determines it exactly only if one row is added or the two are orthogonal.
-    ``SCORE``: largest change of any one score.
+    ``SCORE``: largest change of any one score. ``BODY``: gauge of a box times cross-polytopes, the largest absolute entry and ℓ1
+    norm of any block of last entries.
     """
 
     L1 = "l1"
@@ -36,6 +37,7 @@ class Norm(StrEnum):
     NUCLEAR = "nuclear"
     ROW = "row"
     SCORE = "score"
+    BODY = "body"
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,13 @@ class Sensitivity:
     value: float  # in units of the query, rounded up
     units: float = 1.0  # units of the query in one unit of the encoded rows: a power of two, or a radius's
     rounding: float = 0.0  # effect of rounding the query to a lattice, in units of the query; part of `value`
+
+    @property
+    def blocks(self) -> tuple[float, ...]:
+        """Sizes of the blocks of last entries of the query (``BODY``)."""
+        blocks = self.arguments.get("blocks", ())
+        assert isinstance(blocks, tuple)
+        return blocks
 
     def in_units(self, units: float, *, rounding: float = 0.0) -> Sensitivity:
         """Return the bound for a query in smaller units, ``units`` new ones in one old one."""
@@ -89,12 +98,15 @@ def _value_in_units(value: float, units: float, rounding: float) -> float:
     return rounded_up(Fraction(value) * Fraction(units) + Fraction(rounding))
 
 
-def query_distance(norm: Norm, first: npt.ArrayLike, second: npt.ArrayLike, neighbors: Neighbors) -> float:
+def query_distance(
+    norm: Norm, first: npt.ArrayLike, second: npt.ArrayLike, neighbors: Neighbors, blocks: Sequence[float] = ()
+) -> float:
     """Return the distance of a query on two neighboring tables in this norm.
 
     Infinite if the shapes differ.
 
-    The queries are vectors or symmetric matrices, of exact integers or floats.
+    The queries are vectors or symmetric matrices, of exact integers or floats; ``blocks`` are the sizes of blocks of last entries
+    (``BODY``).
     """
     ours, theirs = np.asarray(first), np.asarray(second)
     if ours.shape != theirs.shape:
@@ -108,6 +120,11 @@ def query_distance(norm: Norm, first: npt.ArrayLike, second: npt.ArrayLike, neig
         return math.sqrt(sum(entry * entry for entry in _moved(ours, theirs)))
     if norm is Norm.SCORE:
         return float(max(map(abs, _moved(ours, theirs)), default=0))
+    if norm is Norm.BODY:
+        ends = np.cumsum([len(ours) - int(sum(blocks)), *map(int, blocks)])
+        moved = np.abs(_difference(ours, theirs).astype(object))
+        parts = [part.sum() for part in np.split(moved, ends[:-1])[1:]]
+        return float(max([*moved[: ends[0]], *parts], default=0))
     eigenvalues = np.linalg.eigvalsh(_difference(ours, theirs).astype(np.float64))
     added, removed = float(eigenvalues[eigenvalues > 0].sum()), -float(eigenvalues[eigenvalues < 0].sum())
     # Under add-remove one of the two is zero; a replaced row takes one z zᵀ away and brings another.

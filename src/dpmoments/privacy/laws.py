@@ -20,6 +20,7 @@ from functools import lru_cache, partial
 from types import MappingProxyType
 from typing import Any, ClassVar
 
+from dpmoments.foundation.checks import is_whole
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.values import is_finite_number, rounded_up
 from dpmoments.messages.message import Message
@@ -113,7 +114,7 @@ class DrawLaw(ABC):
                 raise InputValueError(
                     Message("distribution-of-other-rows", distribution=self.name, value=value, shape=shape)
                 )
-            if isinstance(value, tuple) and not 0 < len(value) <= shape[0]:
+            if isinstance(value, tuple) and entry.name != "blocks" and not 0 < len(value) <= shape[0]:
                 raise InputValueError(
                     Message(
                         "distribution-of-other-length",
@@ -147,7 +148,7 @@ def pure_loss(law: DrawLaw, epsilon: Fraction, unit: LossUnit) -> Loss:
     raise law.refused(unit)
 
 
-_ATTAINED = ("count", "count_l1", "gram_frobenius", "gram_nuclear")
+_ATTAINED = ("count", "count_l1", "gram_frobenius", "gram_nuclear", "sums_in_body")
 """Sensitivities that some two neighbors attain.
 
 ``tests/privacy/test_sensitivity.py`` has them.
@@ -279,21 +280,15 @@ class GaussianDraw(GaussianLaw):
 
 
 @dataclass(frozen=True)
-class DiscreteLaplace(DrawLaw):
-    """Independent discrete Laplace noise on integers: ε = Δ₁/b.
+class LatticeNormLaw(DrawLaw):
+    """Noise on integers with probability ∝ exp(−‖k‖/b) in a norm in which each move is a sum of ‖k‖ moves of length 1.
 
-    On a symmetric matrix, it is on the upper triangle.
+    ε = Δ/b, with the curve of one integer that moves by Δ.
     """
 
     scale: float
 
     on_lattice: ClassVar[bool] = True
-    name: ClassVar[str] = "discrete-laplace"
-    norm: ClassVar[Norm] = Norm.L1
-
-    @property
-    def answers(self) -> QueryKind:
-        return QueryKind.EITHER
 
     def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss:
         del claim
@@ -304,8 +299,64 @@ class DiscreteLaplace(DrawLaw):
         delta = partial(discrete_laplace_delta, shift=shift, scale=self.scale)
         return (PrivacyCurve(delta, rounded_up(Fraction(shift) / Fraction(self.scale))),)
 
+
+@dataclass(frozen=True)
+class DiscreteLaplace(LatticeNormLaw):
+    """Independent discrete Laplace noise on integers: the ℓ1 norm.
+
+    On a symmetric matrix, it is on the upper triangle.
+    """
+
+    name: ClassVar[str] = "discrete-laplace"
+    norm: ClassVar[Norm] = Norm.L1
+
+    @property
+    def answers(self) -> QueryKind:
+        return QueryKind.EITHER
+
     def is_attained(self, sensitivity: Sensitivity, size: int) -> bool:
         return size == 1 and attains(sensitivity)
+
+
+@dataclass(frozen=True)
+class KNorm(LatticeNormLaw):
+    """K-norm noise (Hardt & Talwar 2010): the gauge of a box times cross-polytopes.
+
+    ``blocks`` are the sizes of the blocks of last coordinates: ‖k‖ is the largest of |k| over the coordinates before them and of
+    Σ|k| over each block (``docs/evidence/derivations/k-norm.md``).
+    """
+
+    blocks: tuple[int, ...] = ()
+
+    name: ClassVar[str] = "k-norm"
+    norm: ClassVar[Norm] = Norm.BODY
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not all(is_whole(size) and size >= 1 for size in self.blocks):
+            raise InputValueError(Message("distribution-out-of-range", parameter="blocks", distribution=self.name))
+
+    @property
+    def answers(self) -> QueryKind:
+        return QueryKind.VECTOR
+
+    def check_shape(self, shape: tuple[int, ...]) -> None:
+        super().check_shape(shape)
+        if sum(self.blocks) > shape[0]:
+            raise InputValueError(Message("distribution-of-other-shape", distribution=self.name, shape=shape))
+        # Below, few sizes that the sampler proposes are accepted; above, they may leave int64.
+        least, most = shape[0] / 4.0, 2.0**52 / (shape[0] + 1)
+        if not least <= self.scale <= most:
+            raise InputValueError(Message("not-between", parameter="scale", value=self.scale, least=least, most=most))
+
+    def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss:
+        if sensitivity.blocks != self.blocks:  # a bound in the gauge of another body
+            raise InputValueError(Message("distribution-out-of-range", parameter="blocks", distribution=self.name))
+        return super()._loss(sensitivity, unit, claim)
+
+    def is_attained(self, sensitivity: Sensitivity, size: int) -> bool:
+        del size
+        return attains(sensitivity)
 
 
 @dataclass(frozen=True)
@@ -603,6 +654,7 @@ LAWS: Mapping[str, type[DrawLaw]] = MappingProxyType(
             EigenvalueBound,
             GaussianDraw,
             IsotropicDraw,
+            KNorm,
             MatrixLaplaceDraw,
             RaisedWishartSampling,
             WishartSampling,

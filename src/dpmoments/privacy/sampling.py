@@ -12,7 +12,7 @@ import numpy.typing as npt
 from dpmoments.foundation.arrays import FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputArithmeticError, InputTypeError
 from dpmoments.messages.message import Message
-from dpmoments.noise.discrete import choose_by_score, discrete_gaussian, discrete_laplace
+from dpmoments.noise.discrete import choose_by_score, discrete_gaussian, discrete_laplace, k_norm
 from dpmoments.noise.matrices import inverse_wishart, isotropic, matrix_laplace, symmetric_gaussian, wishart
 from dpmoments.noise.sphere import sample_bingham, sample_orthonormal_frame
 from dpmoments.privacy.laws import (
@@ -25,6 +25,7 @@ from dpmoments.privacy.laws import (
     EigenvalueBound,
     GaussianDraw,
     IsotropicDraw,
+    KNorm,
     MatrixLaplaceDraw,
     RaisedWishartSampling,
     WishartSampling,
@@ -72,6 +73,12 @@ def _(law: DiscreteLaplace, query: Any, generator: np.random.Generator) -> Integ
         return _add_integers(np.asarray(query), draws)
     exact = _upper_triangle_mirrored(query)
     return _add_integers(exact, _symmetric_from_triangle(draws[: len(exact)], draws[len(exact) :]))
+
+
+@noised.register
+def _(law: KNorm, query: Any, generator: np.random.Generator) -> IntegerArray:
+    exact = np.asarray(query)
+    return _add_integers(exact, k_norm(law.scale, exact.size, law.blocks, generator))
 
 
 @noised.register

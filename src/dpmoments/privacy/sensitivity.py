@@ -26,11 +26,8 @@ from dpmoments.messages.message import Message
 from dpmoments.privacy.distances import Argument, Norm, Sensitivity
 from dpmoments.privacy.unit import Neighbors
 
-WEIGHTS = "weights"
-"""Name of arguments that are tuples of public weights, one for each part of a row.
-
-All others are numbers.
-"""
+_TUPLES = ("weights", "blocks")
+"""Names of arguments that are tuples of positive numbers, one for each part of a row; all others are numbers."""
 MAX_WEIGHTS = 2**16
 MAX_UNITS = 2.0**256
 """Largest number of query units in one unit: the finest unit is 2^−256."""
@@ -253,6 +250,23 @@ def histogram_l1(neighbors: Neighbors) -> Sensitivity:
     return _made("histogram_l1", neighbors, Norm.L1, 1.0 if neighbors is Neighbors.ADD_REMOVE else 2.0)
 
 
+def sums_in_body(neighbors: Neighbors, n_features: int, blocks: tuple[float, ...] = ()) -> Sensitivity:
+    """Return the sensitivity of sums over rows in a box times cross-polytopes, in the gauge of that body.
+
+    ``blocks`` are the sizes of blocks of the last of ``n_features`` coordinates. A row's coordinates before them are in [−1, 1],
+    and the absolute values of each block add up to 1 or less. A dropped row is 0.
+    """
+    # Under replace-one the two rows of a pair differ by twice the body at most. The count of kept rows may be scaled by 2 there:
+    # of two kept rows the count is equal, and a row that is kept in one table only changes the rest by 1.
+    whole = [int(size) for size in blocks]
+    _check(n_features, 0.0)
+    if list(blocks) != whole or min(whole, default=1) < 1 or sum(whole) > n_features:
+        raise InputTypeError(Message("sensitivity-parameter", parameter="blocks", function="sums_in_body"))
+    arguments: dict[str, Argument] = {"blocks": tuple(whole)} if whole else {}
+    arguments |= {"n_features": n_features}
+    return _made("sums_in_body", neighbors, Norm.BODY, 1.0 if neighbors is Neighbors.ADD_REMOVE else 2.0, **arguments)
+
+
 def rank_score(neighbors: Neighbors) -> Sensitivity:
     """Return the sensitivity of each of several scores that count rows, or rank distances."""
     # It is 1 under both relations.
@@ -315,6 +329,7 @@ SENSITIVITIES: tuple[Callable[..., Sensitivity], ...] = (
     sum_and_gram_frobenius,
     sum_and_square_l1,
     sum_and_square_l2,
+    sums_in_body,
 )
 """Every sensitivity. Names and arguments are part of the file format.
 
@@ -355,23 +370,23 @@ def _checked_arguments(made: Callable[..., Sensitivity], arguments: Mapping[str,
     if absent := [p.name for p in parameters if p.default is p.empty and p.name not in arguments]:
         raise InputValueError(Message("sensitivity-lacks", name=what, names=[*absent]))
     for name, value in arguments.items():
-        if name == WEIGHTS:
-            _check_weights(value, made.__name__)
+        if name in _TUPLES:
+            _check_positive_numbers(value, name, made.__name__)
         elif not is_finite_number(value) or (name in _WHOLE and not isinstance(value, int)):
             raise InputTypeError(Message("sensitivity-parameter", parameter=name, function=made.__name__))
-    return {name: tuple(map(float, value)) if name == WEIGHTS else value for name, value in arguments.items()}
+    return {name: tuple(map(float, value)) if name in _TUPLES else value for name, value in arguments.items()}
 
 
-def _check_weights(weights: object, name: str) -> None:
-    """Raise TypeError or ValueError unless a file's weights are a list of positive numbers."""
-    if not isinstance(weights, list):
-        raise InputTypeError(Message("weights-not-a-list", parameter=WEIGHTS, name=name))
-    if not 1 <= len(weights) <= MAX_WEIGHTS:
+def _check_positive_numbers(values: object, parameter: str, name: str) -> None:
+    """Raise TypeError or ValueError unless a file's tuple is a list of positive numbers."""
+    if not isinstance(values, list):
+        raise InputTypeError(Message("weights-not-a-list", parameter=parameter, name=name))
+    if not 1 <= len(values) <= MAX_WEIGHTS:
         raise InputValueError(
-            Message("weights-number", parameter=WEIGHTS, name=name, number=len(weights), most=MAX_WEIGHTS)
+            Message("weights-number", parameter=parameter, name=name, number=len(values), most=MAX_WEIGHTS)
         )
-    if not all(is_finite_number(weight) and weight > 0 for weight in weights):
-        raise InputValueError(Message("weights-out-of-range", parameter=WEIGHTS, name=name))
+    if not all(is_finite_number(value) and value > 0 for value in values):
+        raise InputValueError(Message("weights-out-of-range", parameter=parameter, name=name))
 
 
 def _made(name: str, neighbors: Neighbors, norm: Norm, value: float, **arguments: Argument) -> Sensitivity:
