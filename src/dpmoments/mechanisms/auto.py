@@ -20,6 +20,7 @@ from dpmoments.mechanisms.isotropic import Isotropic
 from dpmoments.mechanisms.laplace import Laplace
 from dpmoments.mechanisms.log_scale_histogram import LogScaleHistogram
 from dpmoments.mechanisms.matrix_laplace import MatrixLaplace
+from dpmoments.mechanisms.standardized import Standardized
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.messages.message import Message
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
@@ -107,9 +108,8 @@ class Auto(Mechanism):
                 eigenvectors: Mechanism = class_at(MOMENTS["iterative-eigenvectors"])()
                 return eigenvectors.plan(shape, PrivacyBudget.pure(budget.epsilon), neighbors)
             return Gaussian().plan(shape, budget, neighbors)
-        if self.rule == "practice" and shape.mean and _may_lie_in_ball(shape):
-            plan = AdaptiveBall().plan(shape, budget, neighbors)
-            return replace(plan, chosen_because=_because_of_ball(plan))
+        if self.rule == "practice" and shape.coordinates is not None:
+            return Standardized().plan(shape, budget, neighbors)
         plans, refusals = list[Plan](), list[ValueError]()
         for mechanism in _CANDIDATES:
             spend = budget

@@ -88,8 +88,8 @@ class RowCoordinates:
     def of_numbers(cls, n_features: int) -> RowCoordinates:
         """Return the coordinates of rows of numbers in the unit ball, for plans without a schema."""
         every = tuple(range(n_features))
-        ones = (1.0 / math.sqrt(n_features),) * n_features
-        return cls(n_features, every, (True,) * n_features, (None,) * n_features, (), ones, (1.0,) * n_features)
+        ones = (1.0,) * n_features
+        return cls(n_features, every, (True,) * n_features, (None,) * n_features, (), ones, ones)
 
     @property
     def n_coordinates(self) -> int:

@@ -160,6 +160,7 @@ class StandardizedPlan(Plan):
 
     def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> RunResult:
         self.check_rows(rows)
+        rows = rows.in_unit_ball()
         coordinates, left = self.coordinates, 1.0
         n_singles = len(coordinates.singles)
         center, scale = np.zeros(n_singles), np.ones(n_singles)
