@@ -12,11 +12,13 @@ docs/evidence/every-mechanism.md.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +29,6 @@ from benchmarks.papers.amin.acceptance_counts import algorithm_3
 from benchmarks.papers.amin.table import EPSILONS, repaired
 from benchmarks.papers.amin.utility_bounds import Table
 from benchmarks.practice.comparison.contenders import spectral_repair
-from benchmarks.practice.comparison.records import source_fingerprint
 from dpmoments import datasets
 from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.registry import MECHANISMS, make_mechanism
@@ -159,6 +160,15 @@ def measure(name: str, make: Callable[[], np.ndarray], trials: int, folder: Path
             write(path, found)
         print(f"{name}: {mechanism.name}, {time.perf_counter() - start:.1f} s", flush=True)
     return found
+
+
+@cache
+def source_fingerprint() -> str:
+    """Twelve hexadecimal digits that change with any line of the library's source."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(dpm.__file__).parent.rglob("*.py")):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:12]
 
 
 def write(path: Path, found: Sequence[Measured]) -> None:

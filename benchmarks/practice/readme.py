@@ -47,7 +47,7 @@ class Row:
 
 
 def measured(name: str, seeds: int = SEEDS) -> Row:
-    """The error of the covariance, mean of releases at the seeds of the validation.
+    """The error of the covariance, mean of releases at fixed seeds.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The validation of the default release: its errors, its gains, its tables, and that a run that was broken off goes on."""
+"""The default release: its errors, its gains and its tables."""
 
 from __future__ import annotations
 
@@ -16,10 +16,6 @@ from benchmarks.papers.every_mechanism import Cell as PapersCell
 from benchmarks.papers.every_mechanism import cells as papers_cells
 from benchmarks.practice.comparison.contenders import BEFORE, NOW, Cell, Contender
 from benchmarks.practice.comparison.errors import CAP, RIDGE, Truth, correlations
-from benchmarks.practice.comparison.gains import Gain, cell_gains, geometric_mean
-from benchmarks.practice.comparison.measuring import measure
-from benchmarks.practice.comparison.page import Compared, losses
-from benchmarks.practice.comparison.records import Record, Records, source_fingerprint
 from benchmarks.practice.default_errors import OwnMoments, collection, gains, measured, report, update
 from benchmarks.practice.tables import TABLES, Entry, chosen, made
 
@@ -44,13 +40,6 @@ def released(covariance: np.ndarray, mean: np.ndarray) -> Any:
     return SimpleNamespace(
         schema=SCHEMA, covariance=encoding.decode_covariance(covariance), mean=encoding.decode_mean(mean)
     )
-
-
-def record(contender: str, errors: list[float], **rest: Any) -> Record:
-    values = dict.fromkeys(("covariance", "correlations", "means", "regression"), errors)
-    known = {"table": "t", "mechanism": "m", "n_rows": 1, "n_features": 1, "warned": 0.0, "seconds": 0.0}
-    cell = {"epsilon": 1.0, "delta": 0.0, "neighbors": "add_remove"}
-    return Record(**(known | cell | {"contender": contender, "source": source_fingerprint()} | values | rest))
 
 
 def test_a_release_without_noise_has_no_error(table: pd.DataFrame) -> None:
@@ -137,72 +126,6 @@ def test_contenders_by_name() -> None:
             Contender(wrong)
 
 
-def test_gains_are_paired_by_seed() -> None:
-    records = [record(BEFORE, [2.0, 8.0, 1.0]), record(NOW, [1.0, 2.0])]
-    gain = cell_gains(records, BEFORE, NOW, "covariance")[CELL]
-    assert gain.logs == pytest.approx([math.log(2), math.log(4)])
-    assert gain.factor == pytest.approx(math.sqrt(8))
-    assert gain.log_error == pytest.approx(math.log(2) / 2)
-    assert gain.standard_error == pytest.approx(math.sqrt(8) * math.log(2) / 2)
-
-
-def test_undefined_errors_have_no_gain() -> None:
-    records = [record(BEFORE, [math.nan] * 2), record(NOW, [math.nan] * 2)]
-    assert cell_gains(records, BEFORE, NOW, "regression") == {}
-    assert str(geometric_mean([])) == "–"
-
-
-def test_cells_of_one_seed_are_not_independent() -> None:
-    logs = np.array([0.1, 0.3])
-    assert geometric_mean([Gain(logs), Gain(logs)]).log_error == pytest.approx(Gain(logs).log_error)
-    assert geometric_mean([Gain(logs), Gain(-logs)]).log_error == pytest.approx(0.0)
-
-
-def test_losses_beyond_their_standard_error_are_named() -> None:
-    certain, doubtful = [1.0, 1.02, 0.98], [1.0, 2.0, 0.6]
-    entry = Entry("t", "design", "f", False, lambda: (table, SCHEMA), None)
-    for errors, named in ((certain, True), (doubtful, False)):
-        found = losses([Compared(entry, [record(BEFORE, [0.9] * 3), record(NOW, errors, warned=0.5)], BEFORE, NOW)])
-        assert any("t, ε = 1, add-remove" in line and "| 50% |" in line for line in found) == named
-
-
-def test_records_are_kept_and_those_of_another_source_dropped(tmp_path: Path) -> None:
-    kept = Records("t", tmp_path)
-    kept.add(record(BEFORE, [1.0, 2.0], source="another"))
-    kept.add(record(NOW, [1.0, 2.0]))
-    again = Records("t", tmp_path)
-    assert again.has(CELL, NOW, 2)
-    assert not again.has(CELL, NOW, 3)
-    assert not again.has(CELL, BEFORE, 2)
-    assert Records("t", tmp_path, frozenset({BEFORE})).has(CELL, BEFORE, 2)
-    assert again.found[CELL, NOW] == record(NOW, [1.0, 2.0])
-
-
-def test_a_run_that_was_broken_off_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    wanted = [Cell(1.0, 0.0, "add_remove"), Cell(1.0, 1e-9, "replace_one")]
-    arguments = ("student-500", [BEFORE, NOW], wanted, 2, tmp_path, frozenset[str]())
-    seeds: list[int] = []
-    release, breaks = dpm.release, iter([False] * 5 + [True])
-
-    def counted(*positional: Any, **named: Any) -> Any:
-        if next(breaks, False):
-            raise KeyboardInterrupt
-        seeds.append(named["insecure_seed"])
-        return release(*positional, **named)
-
-    monkeypatch.setattr(dpm, "release", counted)
-    with pytest.raises(KeyboardInterrupt):
-        measure(*arguments)
-    assert seeds == [0, 1, 0, 1, 0]  # two of four are written, the third was under way
-    assert measure(*arguments)
-    assert len(seeds) == 5 + 4
-    assert measure(*arguments)
-    assert len(seeds) == 5 + 4
-    records = Records("student-500", tmp_path)
-    assert {one.contender for one in records.found.values()} == {BEFORE, NOW}
-    assert {(one.n_rows, one.n_features, one.seeds) for one in records.found.values()} == {(500, 7, 2)}
-
-
 def test_both_halves_have_tables_enough() -> None:
     assert len({entry.name for entry in TABLES}) == len(TABLES) >= 40
     for half in ("design", "judge"):
@@ -214,6 +137,7 @@ def test_both_halves_have_tables_enough() -> None:
     assert {"wine", "airfoil", "diabetes", "breast-cancer", "adult"} <= {entry.name for entry in chosen("design")}
     assert set(chosen()) == {*chosen("design"), *chosen("judge")}  # those of regressions only by name or half
     assert chosen(names=["wages"])[0] in chosen("regression")
+    assert [len(collection(half)) for half in ("design", "judge")] == [13, 12]  # frozen errors are of these
     with pytest.raises(ValueError, match="no table named"):
         chosen(names=["whine"])
 

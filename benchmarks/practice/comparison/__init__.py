@@ -1,1 +1,1 @@
-"""Contenders for the default release, their errors on a table, and what one gains over another."""
+"""Contenders for the default release, and their errors on a table."""
