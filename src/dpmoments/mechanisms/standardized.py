@@ -41,30 +41,33 @@ from dpmoments.privacy.sensitivity import (
     sums_in_body,
 )
 from dpmoments.privacy.unit import Neighbors
+from dpmoments.repair.posterior import posterior_variance
 from dpmoments.rows.kernel import transformed_norms
 from dpmoments.rows.marginal_sums import MarginalSums
 from dpmoments.rows.rows import Rows
 
-_SHARE_OF_SCALES, _SHARE_OF_RADIUS = 0.12, 0.06
+_SHARE_OF_SCALES, _SHARE_OF_RADIUS = 0.15, 0.06
 _LEAST_SHARE = 0.3
 """Part of these shares that a table of levels pays, too; the rest grows with the share of singles."""
 _SHARE_OF_ROUND, _ROUNDS = 0.08, 3
 """Share of each further round for numbers whose bounds are far too wide, and the most rounds."""
 _CONSTANT = 0.15
 """Squared constant over the squared length of a row: what means get of the last step."""
-_FLOOR, _FLOOR_OF_BOOLEANS, _LEAST_VARIANCE = 0.75, 3.0, 0.02
-"""Least variances, in noise SDs of a mean square; a Boolean's is at least the last one."""
-_HEDGE, _HEDGE_OF_BOOLEANS = (0.15, 0.003, 3.0), 0.6
-"""A number's scale is SD^(1 − η), η = .15·clip(.003/τ, 1, 3), τ the noise of a correlation: room for heavy tails."""
+_LOST, _FLOOR_OF_BOOLEANS, _LEAST_VARIANCE = 1.5, 3.0, 0.02
+"""Noise SDs of a mean square: a number of a smaller variance is lost in noise, and a Boolean's variance is no smaller …
+
+… than so many, nor than the last one."""
+_HEDGE, _HEDGE_OF_BOOLEANS = (0.25, 0.002, 3.0), 0.6
+"""A number's scale is SD^(1 − η), η = .25·clip(.002/τ, 1, 3), τ the noise of a correlation: room for heavy tails."""
 _CELLS, _RATIO = 18, 1.3
 """Cells of the histogram of squared lengths, and the ratio of their edges."""
-_SEEN = 2.0
-"""Noise SDs from which the rows beyond a cell are more than noise."""
+_BEYOND_NOISE, _SEEN = 2.5, 0.3
+"""Noise SDs from which the rows beyond a cell are more than noise, and the share of rows that must be seen so to clip any."""
 _WEIGHT_OF_CLIPPING = (0.4, 0.01, 5.0)
 """Weight of clipped squares against noise: .4·clip((.01/τ)^f, 1, 5), f the share of singles."""
-_FEW_ROWS = 0.15
-"""Noise of a correlation from which on scales are noise, too: the public bounds are kept."""
-_FEW_PER_COUNT = 10.0
+_LEAST_COUNT = 10.0
+_PURE_IF_BELOW = 0.8
+"""Under (ε, δ) spend pure ε if its last noise is below this multiple of Gaussian noise: step 1 is the better with it."""
 _MOST_BITS_OF_SUMS, _MOST_NOISE_OF_SUMS = 20, 2.0**50
 """Bits of a single in step 1, fewer where noise would pass this many lattice units."""
 
@@ -169,12 +172,8 @@ class StandardizedPlan(Plan):
             left -= self.share(_SHARE_OF_SCALES)
             rough, spent = self._rough_moments(rows, privacy_filter)
             left -= spent
-            total = 2.0 * (n_singles + math.fsum(coordinates.level_squares))
-            least = left - self.share(_SHARE_OF_RADIUS)
-            noise = self.noise_of_gram((1.0 + _CONSTANT) * total, least) / rough.count
-            if noise <= _FEW_ROWS:
-                left = least
-                center, scale, square, said = self._ball(rows, privacy_filter, rough, noise, left)
+            left -= self.share(_SHARE_OF_RADIUS)
+            center, scale, square, said = self._ball(rows, privacy_filter, rough, left)
         lattice = coordinates.on_lattice(
             center, scale / np.array([coordinates.lengths[one] for one in coordinates.singles]), square, self.bits
         )
@@ -193,38 +192,41 @@ class StandardizedPlan(Plan):
         noisy, noise = self._noisy_sums(
             privacy_filter, "rough-sums", sums, squared, self.share(_SHARE_OF_SCALES), counted=counted
         )
-        n = max(float(noisy[0]) if counted else float(sums.count), _FEW_PER_COUNT)
+        of_count = noise
+        n = max(float(noisy[0]) if counted else float(sums.count), _LEAST_COUNT)
         totals, squares = noisy[counted : counted + len(ones)], noisy[counted + len(ones) :]
         mean = np.clip(totals / n, -1.0, 1.0)
-        floor = np.full(len(ones), _FLOOR * noise / n * (1.0 if self.is_pure else 2.0 / ROUGH_WEIGHT))
         variance = np.clip(1.0 - mean**2, max(_FLOOR_OF_BOOLEANS * noise / n, _LEAST_VARIANCE), 1.0)
-        variance[squared] = np.clip(self._mean_squares(squares, n) - mean[squared] ** 2, floor[squared], 1.0)
+        per_square = 2.0 if self.is_pure else float(ROUGH_WEIGHT)
+        of_square = np.full(len(ones), noise / n / per_square)
+        raw = self._mean_squares(squares, n) - mean[squared] ** 2
+        variance[squared] = posterior_variance(raw, of_square[squared], np.ones(len(raw)))
         mean_variance = (noise / n) ** 2 * (1.0 + mean**2 if counted else np.ones(len(ones)))
-        center, deviation, reach, spent = mean.copy(), np.sqrt(variance), np.ones(len(ones)), 0.0
+        center, reach, spent = mean.copy(), np.ones(len(ones)), 0.0
         for index, stated in enumerate(coordinates.typical):
             if stated is not None:
-                center[index], deviation[index] = stated
+                center[index], variance[index] = stated[0], stated[1] ** 2
         for _ in range(_ROUNDS if self.mechanism.clip else 0):
-            again = squared & (deviation**2 <= 2.0 * floor * reach**2)
-            if not again.any():
+            chosen = np.flatnonzero(squared & (variance <= _LOST * of_square * reach**2))
+            if not len(chosen):
                 break
-            chosen = np.flatnonzero(again)
-            reach[chosen] = 4.0 * deviation[chosen]
+            reach[chosen] = 4.0 * np.sqrt(variance[chosen])
             features = tuple(coordinates.singles[index] for index in chosen)
             sums = rows.marginal_sums(
                 features, center[chosen] * ones[chosen], 1.0 / (reach[chosen] * ones[chosen]), bits=self.bits_of_sums
             )
-            noisy, again_noise = self._noisy_sums(
+            noisy, noise = self._noisy_sums(
                 *(privacy_filter, "rough-sums-again", sums, np.ones(len(chosen), dtype=bool), _SHARE_OF_ROUND),
                 counted=False,
             )
             spent += _SHARE_OF_ROUND
             shift = np.clip(noisy[: len(chosen)] / n, -1.0, 1.0)
-            floor[chosen] = _FLOOR * again_noise / n * (1.0 if self.is_pure else 2.0 / ROUGH_WEIGHT)
-            of_again = np.clip(self._mean_squares(noisy[len(chosen) :], n) - shift**2, floor[chosen], 1.0)
+            of_square[chosen] = noise / n / per_square
+            raw = self._mean_squares(noisy[len(chosen) :], n) - shift**2
             center[chosen] = np.clip(center[chosen] + shift * reach[chosen], -1.0, 1.0)
-            deviation[chosen] = np.sqrt(of_again) * reach[chosen]
-        return RoughMoments(n, noise**2 if counted else 0.0, mean, mean_variance, center, deviation), spent
+            variance[chosen] = posterior_variance(raw, of_square[chosen], np.ones(len(chosen))) * reach[chosen] ** 2
+        count_variance = of_count**2 if counted else 0.0
+        return RoughMoments(n, count_variance, mean, mean_variance, center, np.sqrt(variance)), spent
 
     def _noisy_sums(
         self,
@@ -264,28 +266,27 @@ class StandardizedPlan(Plan):
     # Steps 2 and 3 ------------------------------------------------------------------------------------------------------
 
     def _ball(
-        self, rows: Rows, privacy_filter: PrivacyFilter, rough: RoughMoments, noise: float, left: float
+        self, rows: Rows, privacy_filter: PrivacyFilter, rough: RoughMoments, left: float
     ) -> tuple[FloatArray, FloatArray, float, dict[str, Any]]:
         """Return center and scale of singles in column units, the squared radius of their ball, and what was found."""
         coordinates = self.coordinates
         number, s = np.array(coordinates.is_number), rough.deviation
+        levels, k = math.fsum(coordinates.level_squares), coordinates.n_coordinates + 1
+        noise = self.noise_of_gram(2.0 * (1.0 + _CONSTANT) * (len(s) + levels), left) / rough.count
         usual, turn, most = _HEDGE
         hedge = np.where(number, usual * min(max(turn / noise, 1.0), most), _HEDGE_OF_BOOLEANS)
         excess_of_scale = s ** (-2.0 * hedge)  # λ: E z² of a single is 1/λ
         scale = s * np.sqrt(excess_of_scale)
-        levels, k = math.fsum(coordinates.level_squares), coordinates.n_coordinates + 1
         corner = float((((1.0 + np.abs(rough.center)) / scale) ** 2).sum())
         edges = float((1.0 / excess_of_scale).sum()) / 3.0 * _RATIO ** np.arange(_CELLS + 1)
         edges, middles = edges[:-1], edges[:-1] * math.sqrt(_RATIO)
         middles[0] = edges[0]
         held, deviation = self._noisy_histogram(rows, privacy_filter, rough.center, scale, edges)
         tail = np.cumsum(held[::-1])[::-1]
-        seen = tail > _SEEN * deviation * np.sqrt(np.arange(_CELLS, 0, -1))
-        held = np.where(np.cumprod(seen) > 0, held, 0.0)
-        candidates = edges
-        if corner > edges[-1] * _RATIO:  # not clipping is a candidate
-            middles[-1] = math.sqrt(edges[-1] * min(corner, edges[-1] * _RATIO**4))
-            candidates = np.append(edges, corner)
+        beyond_noise = tail > _BEYOND_NOISE * deviation * np.sqrt(np.arange(_CELLS, 0, -1))
+        held = np.where(np.cumprod(beyond_noise) > 0, held, 0.0)
+        middles[-1] = math.sqrt(edges[-1] * min(max(corner, edges[-1] * _RATIO), edges[-1] * _RATIO**4))
+        candidates = np.append(edges, max(corner, edges[-1]))  # not clipping is a candidate
         excess = [float((held * np.maximum(middles - square, 0.0) * (edges >= square)).sum()) for square in candidates]
         heavy, at, largest = _WEIGHT_OF_CLIPPING
 
@@ -296,7 +297,8 @@ class StandardizedPlan(Plan):
             weight = heavy * min(max((at * rough.count / of_noise) ** self.share_of_singles, 1.0), largest)
             return (of_noise * k) ** 2 + (weight * max(excess[index], 0.0)) ** 2
 
-        best = len(candidates) - 1 if not self.mechanism.clip else min(range(2, len(candidates)), key=loss)
+        clips = self.mechanism.clip and held.sum() >= _SEEN * rough.count
+        best = min(range(2, len(candidates)), key=loss) if clips else len(candidates) - 1
         square = float(candidates[best])
         found = {"squared_radius": square, "clipped_excess": max(excess[best], 0.0), "excess_of_scale": excess_of_scale.tolist()}
         if levels:  # beside levels the ball weighs as √(R²·Σλ)
@@ -363,7 +365,7 @@ class StandardizedPlan(Plan):
             count, count_variance = trust * rough.count + (1.0 - trust) * count, trust * rough.count_variance
         # the sums about the center: of the last step, and of step 1 for singles
         back, center = lattice.back, lattice.whole_center
-        total, n = back @ (noisy[0, 1:] / w), max(count, _FEW_PER_COUNT)
+        total, n = back @ (noisy[0, 1:] / w), max(count, _LEAST_COUNT)
         of_last = np.full(self.coordinates.n_features, variance / 2.0 / w**2)
         of_rough = np.zeros(self.coordinates.n_features)
         if rough is not None:
@@ -443,7 +445,9 @@ class Standardized(Mechanism):
         if budget.kind is BudgetKind.APPROXIMATE:  # in few dimensions pure noise is smaller
             pure = PrivacyBudget.pure(budget.epsilon)
             as_pure = replace(plan, cost=pure, budget=pure)
-            plan = as_pure if as_pure.noise_of_gram(1.0, 1.0) < plan.noise_of_gram(1.0, 1.0) else plan
+            left = plan.left_at_least
+            is_less = as_pure.noise_of_gram(1.0, left) < _PURE_IF_BELOW * plan.noise_of_gram(1.0, left)
+            plan = as_pure if is_less else plan
         noise = plan.noise_of_gram(1.0 + _CONSTANT, plan.left_at_least) * math.sqrt(2.0)
         bits = choose_bits(noise, max(shape.n_features, coordinates.n_coordinates + 1))
         return replace(plan, bits=bits, bits_of_sums=plan.bits_for_sums())

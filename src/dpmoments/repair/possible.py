@@ -14,18 +14,16 @@ import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray, IntegerArray
 from dpmoments.noise.terms import NoiseLaw
+from dpmoments.repair.posterior import posterior_mean, posterior_variance
 from dpmoments.repair.spectral import SpectralNoise, bulk_and_outlier_eigenvalues
 from dpmoments.schema.constraints import Constraints, LevelBlock
 
-_SPREADS = np.array([0.0, 0.01, 0.02, 0.04, 0.08, 0.15, 0.3, 0.5, 0.8])
-"""SDs of the normal distributions that the prior of a correlation mixes."""
-_STEPS = 40
 _HALF = 20.0
 """Number of singles at which the spectral repair has half the weight of the two …"""
 _TURN = 0.15
 """… if the noise of a correlation is far below this."""
-_LEAST_VARIANCE = 0.5
-"""Least variance of a number, in noise SDs of a covariance."""
+_SMALLEST = 0.05
+"""Smallest variance of a number that its prior holds possible, in noise SDs of a covariance."""
 _LEAST_OF_FLAG = 0.002
 _NUMBER, _FLAG, _LEVEL = 1, 2, 3
 """Kinds of features; the product identifies a pair of kinds."""
@@ -107,7 +105,7 @@ def _possible_covariance(noisy: NoisyMoments, mean: FloatArray, law: NoiseLaw, c
         kind[block.features], column[block.features] = _LEVEL, block.start
     about = mean - noisy.center
     raw = noisy.square - np.outer(about, about)
-    variances = np.maximum(np.diag(raw), _LEAST_VARIANCE * noisy.noise)
+    variances = _number_variances(noisy, mean, constraints, np.diag(raw))
     variances[flags] = np.maximum(1.0 - mean[flags] ** 2, _LEAST_OF_FLAG)
     result = raw.copy()
     np.fill_diagonal(result, variances)
@@ -125,7 +123,7 @@ def _possible_covariance(noisy: NoisyMoments, mean: FloatArray, law: NoiseLaw, c
     entries, scales, kinds = result[i, j], np.sqrt(variances[i] * variances[j]), kind[i] * kind[j]
     for pair in np.unique(kinds):
         at = kinds == pair
-        entries[at] = _posterior_mean(entries[at], of_noise[at], scales[at])
+        entries[at] = posterior_mean(entries[at], of_noise[at], scales[at])
     singles = int((kind != _LEVEL).sum())
     if singles > 1:
         numbers = kind != _LEVEL
@@ -147,17 +145,20 @@ def _possible_covariance(noisy: NoisyMoments, mean: FloatArray, law: NoiseLaw, c
     return _nearest_definite(result, noisy.noise)
 
 
-def _posterior_mean(entries: FloatArray, variances: FloatArray, scales: FloatArray) -> FloatArray:
-    """Return E[θ | entries], entries ~ N(θ, variances), θ of scale times one mixture of normals that fits all entries."""
-    prior = (scales[:, None] * _SPREADS) ** 2
-    total = np.maximum(variances[:, None] + prior, 1e-300)
-    likelihood = -0.5 * (np.log(total) + entries[:, None] ** 2 / total)
-    likelihood = np.exp(likelihood - likelihood.max(axis=1, keepdims=True))
-    weights = np.full(len(_SPREADS), 1.0 / len(_SPREADS))
-    for _ in range(_STEPS):
-        weights = weights * (likelihood.T @ (1.0 / (likelihood @ weights))) / len(entries)
-    posterior = likelihood * weights / (likelihood @ weights)[:, None]
-    return np.asarray((posterior * prior / total).sum(axis=1) * entries)
+def _number_variances(
+    noisy: NoisyMoments, mean: FloatArray, constraints: Constraints, noisy_variances: FloatArray
+) -> FloatArray:
+    """Return variances with those of numbers at their posterior, in units of their noise, within what bounds allow."""
+    result = np.maximum(noisy_variances, 0.0)
+    numbers = np.array(constraints.free, dtype=np.intp)
+    most = (constraints.upper[numbers] - mean[numbers]) * (mean[numbers] - constraints.lower[numbers])
+    most = np.where(np.isfinite(most), np.maximum(most, 0.0), np.inf)
+    unit = np.maximum(noisy.noise[numbers], 1e-300)
+    signal = noisy_variances[numbers] / unit
+    largest = np.full(len(numbers), max(float(signal.max(initial=0.0)), 1.0) * 2.0)
+    found = posterior_variance(signal, np.full(len(numbers), math.sqrt(2.0)), largest) * unit
+    result[numbers] = np.minimum(found, np.maximum(most, 1e-12))
+    return result
 
 
 def _contrasts(size: int) -> FloatArray:
