@@ -16,7 +16,6 @@ import numpy as np
 from dpmoments.analysis.answers import confidence_level, in_floating_point
 from dpmoments.analysis.clipping import ClippingEffect
 from dpmoments.analysis.normal_equations import NormalEquations
-from dpmoments.analysis.refined_regression import RefinedRegression, has_other_references, refined_regression
 from dpmoments.analysis.regression_results import ExplainedVariance, FittedLine
 from dpmoments.analysis.regressors import PenalizedLevels, Regressors, regressed_moment
 from dpmoments.analysis.released import Released, cautions_by_code
@@ -48,12 +47,6 @@ def ols(
     If the noise is small, the coefficients solve the normal equations of the released moments. Else they are the coefficients
     nearest to ``ridge("auto")`` that the release does not refute, so that each lies in its confidence interval. A
     coefficient whose interval is unbounded is not estimable at this budget.
-
-    Of a target that the release refined (``targets``), on all other features with an intercept, they are least squares in the
-    equations of its steps, whose noise is in proportion to residuals: intervals are up to ten times shorter, and allow for
-    clipped residuals, but not for rows far from the line. Where noise on the moments is large, clipping may have taken much
-    (long tails, rare levels, steps that contradict the moments), or intervals would be longer on the whole, it is the fit of
-    the moments, and says so.
 
     Parameters
     ----------
@@ -112,21 +105,16 @@ def ols(
     wants_products = cov_type != "nonrobust"
     products = ResidualProducts.of(release, chosen, required=cov_type in ("HC", "HC1")) if wants_products else None
     equations = NormalEquations.of(release, chosen, products)
-    refined = refined_regression(release, chosen)
-    if refined is not None and (more := refined.equations(release, chosen, equations)) is not None:
-        return _least_squares_of_steps(release, chosen, refined, more, level)
     if equations is None or not equations.delta_method_valid:
         penalized = PenalizedFit.of(release, chosen, None)
         slopes = penalized.slopes[[chosen.unmerged.index(feature) for feature in chosen.features]]
         if equations is None:
-            fit = _fitted_line(release, chosen, None, "least squares", penalized, level)
-            return _beside_refined(release, chosen, refined, fit)
+            return _fitted_line(release, chosen, None, "least squares", penalized, level)
         equations = replace(equations, toward=np.concatenate([[np.nan], slopes]) if chosen.intercept else slopes)
     slopes = equations.estimate[1 if chosen.intercept else 0 :]
     raw_moment = regressed_moment(release.with_repair("none"), intercept=chosen.intercept)
-    fit_of_moments = PenalizedFit.of_slopes(raw_moment, chosen, slopes)
-    fit = _fitted_line(release, chosen, equations, "least squares", fit_of_moments, level)
-    return _beside_refined(release, chosen, refined, fit)
+    fit = PenalizedFit.of_slopes(raw_moment, chosen, slopes)
+    return _fitted_line(release, chosen, equations, "least squares", fit, level)
 
 
 @in_floating_point
@@ -191,13 +179,8 @@ def ridge(
     """
     level = confidence_level(level)
     chosen = Regressors.chosen(release, target, features, intercept, reference)
-    penalty = stated_penalty(alpha)
-    refined = refined_regression(release, chosen) if penalty is None else None
-    if refined is not None and refined.kept > 0.0:
-        return _ridge_of_steps(release, chosen, refined, level)
-    fit = PenalizedFit.of(release, chosen, penalty)
-    line = _fitted_line(release, chosen, NormalEquations.of(release, chosen), "ridge", fit, level)
-    return _beside_refined(release, chosen, refined, line)
+    fit = PenalizedFit.of(release, chosen, stated_penalty(alpha))
+    return _fitted_line(release, chosen, NormalEquations.of(release, chosen), "ridge", fit, level)
 
 
 # The lasso from released moments, by scikit-learn's paths from a Gram matrix.
@@ -310,28 +293,36 @@ class PenalizedFit:
     target: int
     intercept: bool
     levels: PenalizedLevels
-    weights: FloatArray  # (p,), of `levels.indices`, for encoded rows
+    penalized: FloatArray  # (q,), what is penalized: weights of encoded rows are `levels.basis` times this
     alpha: float
 
     @classmethod
     def of(cls, release: Released, chosen: Regressors, alpha: float | None) -> PenalizedFit:
-        """Solve (S_AA + 2α I) w = S_Ay, A the features and the reference levels; None chooses α."""
-        levels = PenalizedLevels.of(release, chosen)
+        """Solve (S_AA + 2α I) w = S_Ay, A the features and the reference levels.
+
+        None chooses α, and penalizes coefficients in units in which all features have the same noise.
+        """
+        levels = PenalizedLevels.of(release, chosen, sizes=noise_sizes(release) if alpha is None else None)
         if alpha is None:
             alpha = automatic_alpha(release, levels.indices, chosen.target, intercept=chosen.intercept)
         moment = regressed_moment(release, intercept=chosen.intercept)
-        fit = cls(moment, chosen.target, chosen.intercept, levels, np.zeros(len(levels.indices)), alpha)
+        fit = cls(moment, chosen.target, chosen.intercept, levels, np.zeros(levels.basis.shape[1]), alpha)
         system = fit.system
         if float(np.linalg.eigvalsh(system)[0]) <= 1e-12 * max(1.0, float(np.trace(system))):
             raise InputValueError(Message("system-singular", alpha=alpha))
         cross = levels.basis.T @ moment[list(levels.indices), chosen.target]
-        return replace(fit, weights=levels.basis @ np.linalg.solve(system, cross))
+        return replace(fit, penalized=np.linalg.solve(system, cross))
 
     @classmethod
     def of_slopes(cls, moment: FloatArray, chosen: Regressors, slopes: FloatArray, alpha: float = 0.0) -> PenalizedFit:
         """Return the fit that has these slopes of features, found in another way."""
         levels = PenalizedLevels.of_features(chosen.features)
         return cls(moment, chosen.target, chosen.intercept, levels, slopes, alpha)
+
+    @property
+    def weights(self) -> FloatArray:
+        """Coefficients of `levels.indices`, for encoded rows, shape (p,)."""
+        return np.asarray(self.levels.basis @ self.penalized)
 
     @property
     def slopes(self) -> FloatArray:
@@ -357,7 +348,6 @@ def _fitted_line(
     method: str,
     fit: PenalizedFit,
     level: float,
-    clipping: ClippingEffect | None = None,
 ) -> FittedLine:
     printed = chosen.with_rare_levels if method == "ridge" else chosen
     a, y, names = list(printed.features), chosen.target, release.feature_names
@@ -391,7 +381,7 @@ def _fitted_line(
         level=level,
         equations=equations,
         explained=_explained(release, chosen, equations, method, fit),
-        clipping=ClippingEffect.of(release, equations) if clipping is None else clipping,
+        clipping=ClippingEffect.of(release, equations),
         unit_ball_coefficients=slopes,
         unit_ball_error_bound=value,
         error_bound_note=note,
@@ -401,62 +391,6 @@ def _fitted_line(
         help=_help(equations, [names[index] for index in chosen.features]),
         warning=cautions_by_code(release),
         schema=release.schema,
-    )
-
-
-def _beside_refined(
-    release: Released, chosen: Regressors, refined: RefinedRegression | None, fit: FittedLine
-) -> FittedLine:
-    """Return the fit of the moments, which says why it is not that of the steps."""
-    if refined is None:
-        if not has_other_references(release, chosen):
-            return fit
-        there = f"Coefficients of {fit.target} are refined relative to other reference levels: leave reference out."
-    elif (found := refined.nothing_found(release, chosen)) is not None:
-        there = f"Coefficients of {fit.target} are not refined: the steps {found}."
-    else:
-        why = refined.reason_against_intervals(release, chosen, fit.equations)
-        why = why or "their intervals would be longer than these on the whole"
-        there = f"ridge has refined coefficients of {fit.target}; these are not refined: {why}."
-    return replace(fit, warning=" ".join(filter(None, [there, fit.warning])))
-
-
-def _least_squares_of_steps(
-    release: Released, chosen: Regressors, refined: RefinedRegression, equations: NormalEquations, level: float
-) -> FittedLine:
-    """Return least squares of a target that was named before the release."""
-    toward = refined.slopes[[chosen.with_rare_levels.features.index(feature) for feature in chosen.features]]
-    equations = replace(equations, toward=np.append(np.nan, toward))
-    moment = regressed_moment(release.with_repair("none"), intercept=True)
-    fit, plain = PenalizedFit.of_slopes(moment, chosen, equations.estimate[1:]), NormalEquations.of(release, chosen)
-    of_moments = ClippingEffect.of(release, plain, equations.standard_errors)
-    clipping = refined.clipping(release.n_rows, of_moments)
-    line = _fitted_line(release, chosen, equations, "least squares", fit, level, clipping)
-    return _of_steps(line, plain, equations.estimate)
-
-
-def _ridge_of_steps(release: Released, chosen: Regressors, refined: RefinedRegression, level: float) -> FittedLine:
-    """Return the coefficients of a target as its steps left them, those of rare levels too."""
-    wide, plain = chosen.with_rare_levels, NormalEquations.of(release, chosen)
-    coefficients, moment = refined.line(release), regressed_moment(release, intercept=True)
-    equations = refined.equations(release, chosen, plain) or plain
-    fit = PenalizedFit.of_slopes(moment, wide, coefficients[1:])
-    clipping = replace(refined.clipping(release.n_rows, ClippingEffect.of(release, plain)), intervals=False)
-    line = _fitted_line(release, chosen, equations, "ridge", fit, level, clipping)
-    scale, shift, a = release.encoding.scale, release.zero_of_units, list(wide.features)
-    constant = scale[wide.target] * (coefficients[0] + shift[wide.target]) - line.coefficients @ (scale * shift)[a]
-    return _of_steps(replace(line, intercept=float(constant)), NormalEquations.of(release, wide), coefficients)
-
-
-def _of_steps(fit: FittedLine, plain: NormalEquations | None, line: FloatArray) -> FittedLine:
-    """Return a refined fit with the variance that its line explains."""
-    # `line` is of encoded rows about the release's center, the constant first, `plain` the moments' equations
-    return replace(
-        fit,
-        explained=None if plain is None else ExplainedVariance.of_given(plain, line),
-        unit_ball_error_bound=None,
-        error_bound_note="the bound is for fits of the moments",
-        refined=True,
     )
 
 
@@ -475,7 +409,7 @@ def _explained(
         of_levels = NormalEquations.of(release, replace(chosen, features=fit.levels.indices))
         assert of_levels is not None
         equations = of_levels.mapped(fit.levels.map_of(of_levels.with_constant))
-        slopes = fit.levels.basis.T @ fit.weights
+        slopes = fit.penalized
     return ExplainedVariance.of_line(equations, slopes, 2.0 * alpha * equations.n_rows)
 
 
@@ -556,7 +490,7 @@ def automatic_alpha(release: Released, features: Sequence[int], target: int, *, 
     If ``release.noise`` is None or has caveats, noise on every entry at the same budget is assumed, and the effect of
     the repair assumed unknown.
     """
-    spectrum = _spectrum(release, list(features), target, intercept)
+    spectrum, _ = _spectrum(release, list(features), target, intercept)
     return _nearest_penalty(spectrum, _posterior_means(spectrum)) / 2.0
 
 
@@ -564,12 +498,30 @@ def automatic_alpha(release: Released, features: Sequence[int], target: int, *, 
 def expected_coefficients(release: Released, features: Sequence[int], target: int, *, intercept: bool) -> FloatArray:
     """Compute the posterior mean of encoded coefficients, shape (k,)."""
     # A fit in its own right, with a penalty for each direction; `automatic_alpha` uses it.
-    spectrum = _spectrum(release, list(features), target, intercept)
-    return spectrum.vectors @ _posterior_means(spectrum)
+    spectrum, sizes = _spectrum(release, list(features), target, intercept)
+    return np.asarray(spectrum.vectors @ _posterior_means(spectrum) * (sizes[target] / sizes[list(features)]))
 
 
-def _spectrum(release: Released, features: list[int], target: int, intercept: bool) -> _Spectrum:
-    moment = regressed_moment(release, intercept=intercept)
+def noise_sizes(release: Released) -> FloatArray:
+    """Return the features' sizes in the coordinates in which their noise is the same, shape (d,), about 1."""
+    law, d = exact_law(release.noise), len(release.feature_names)
+    if law is None:
+        return np.ones(d)
+    variances = law.variance(np.arange(1, d + 1)[:, None], np.ones((d, 1, 1)))
+    known = variances > 0.0
+    if not known.any():
+        return np.ones(d)
+    logarithms = np.log(np.where(known, variances, 1.0)) / 4.0
+    return np.exp(np.where(known, logarithms - logarithms[known].mean(), logarithms[known].min()))
+
+
+def _spectrum(
+    release: Released, features: list[int], target: int, intercept: bool
+) -> tuple[_Spectrum, FloatArray]:
+    """Return the regression in coordinates of equal noise, and the features' sizes there."""
+    sizes = noise_sizes(release)
+    units = np.outer(sizes, sizes)
+    moment = regressed_moment(release, intercept=intercept) / units
     block = np.ix_(features, features)
     variances, vectors = np.linalg.eigh(moment[block])
     solved = vectors.T @ moment[features, target]
@@ -577,17 +529,15 @@ def _spectrum(release: Released, features: list[int], target: int, intercept: bo
         observed, noise_variance = solved, _typical_noise(release, moment)
     else:
         raw_release = release.with_repair("none")
-        raw, noise_variance = (
-            regressed_moment(raw_release, intercept=intercept),
-            _cell_variance(release, raw_release, intercept),
-        )
+        raw = regressed_moment(raw_release, intercept=intercept) / units
+        noise_variance = _cell_variance(release, raw_release, intercept, sizes)
         observed = vectors.T @ raw[features, target]
         k = len(features)
         if noise_variance > 0.0:
             energy = noise_variance * k * (k + 1)  # E‖N_AA‖²
             taken = float(((moment - raw)[block] ** 2).sum()) / energy
             noise_variance *= 1.0 - _TAKEN_BY_REPAIR * min(taken, 1.0)
-    return _Spectrum(
+    spectrum = _Spectrum(
         variances=np.maximum(variances, 0.0),
         vectors=vectors,
         solved=solved,
@@ -595,10 +545,11 @@ def _spectrum(release: Released, features: list[int], target: int, intercept: bo
         target_variance=max(float(moment[target, target]), 0.0),
         noise_variance=noise_variance,
     )
+    return spectrum, sizes
 
 
-def _cell_variance(release: Released, raw_release: Released, intercept: bool) -> float:
-    """Return v, the noise variance of an off-diagonal entry per row."""
+def _cell_variance(release: Released, raw_release: Released, intercept: bool, sizes: FloatArray) -> float:
+    """Return v, the noise variance of an off-diagonal entry per row, of features in units of these sizes."""
     # The mean's is spread over all entries.
     noise, n_rows = release.noise, release.n_rows
     assert noise is not None
@@ -610,7 +561,7 @@ def _cell_variance(release: Released, raw_release: Released, intercept: bool) ->
             # Σ(u + o)(u + o)ᵀ for rows u about the center holds the noise on Σu times o, the center seen from the table's zero
             origin = raw_release.unit_ball_mean - about_center + release.encoding.offset / release.encoding.scale
             noise = noise.about(origin)
-    return SpectralNoise.of(noise).cell_variance / n_rows**2
+    return SpectralNoise.of(noise.carried(np.diag(1.0 / np.append(1.0, sizes)))).cell_variance / n_rows**2
 
 
 def _typical_noise(release: Released, moment: FloatArray) -> float:
@@ -697,8 +648,9 @@ def _error_bound_of_levels(release: Released, fit: PenalizedFit, failure: float)
         return None, "the noise distribution is conditional on more than the release, and gives no bound"
     if not fit.intercept and release.noisy_sum is not None and release.encoding.offset.any():
         return None, ("about the zero of the table's units the noises of mean and Gram matrix mix; fit an intercept")
-    operator = _moment_error_bound(release, fit, failure)
-    curvature = max(2.0 * fit.alpha, fit.smallest - operator)
+    length = float(np.linalg.norm(fit.levels.basis, 2))
+    operator = length * _moment_error_bound(release, fit, failure)
+    curvature = max(2.0 * fit.alpha, fit.smallest - length * operator)
     note = "Lemma 1 of Amin et al. 2019"
     if curvature <= 0:
         return math.inf, note
@@ -749,7 +701,7 @@ def _by_interval(release: Released, fit: PenalizedFit, result: MomentInterval, n
     result = result.mapped(fit.levels.map_of(result.constant))
     n_rows = float(release.n_rows)
     of_count = 0.0 if release.count_is_public else result.count_error
-    value = _coefficient_error_bound(result, fit.levels.basis.T @ fit.weights, fit.alpha, n_rows, of_count)
+    value = _coefficient_error_bound(result, fit.penalized, fit.alpha, n_rows, of_count)
     return value, note
 
 

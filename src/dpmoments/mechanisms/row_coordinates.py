@@ -53,8 +53,8 @@ class RowCoordinates:
         if schema.row_norm is None or unbounded or may_be_shortened(columns, schema.row_norm):
             return None
         encoding = schema.encoding(mean=True)
-        singles, is_number, blocks, lengths = [], [], [], []
-        typical = list[tuple[float, float] | None]()
+        singles, is_number, blocks = list[int](), list[bool](), list[LevelBlock]()
+        lengths, typical = list[float](), list[tuple[float, float] | None]()
         ones = np.ones((1, schema.n_features))
         for column, features in schema.columns_with_slices:
             lengths += [column_weight(column) ** 0.25] * (features.stop - features.start)

@@ -278,8 +278,8 @@ class StandardizedPlan(Plan):
         excess_of_scale = s ** (-2.0 * hedge)  # λ: E z² of a single is 1/λ
         scale = s * np.sqrt(excess_of_scale)
         corner = float((((1.0 + np.abs(rough.center)) / scale) ** 2).sum())
-        edges = float((1.0 / excess_of_scale).sum()) / 3.0 * _RATIO ** np.arange(_CELLS + 1)
-        edges, middles = edges[:-1], edges[:-1] * math.sqrt(_RATIO)
+        edges = np.asarray(float((1.0 / excess_of_scale).sum()) / 3.0 * _RATIO ** np.arange(float(_CELLS)))
+        middles = edges * math.sqrt(_RATIO)
         middles[0] = edges[0]
         held, deviation = self._noisy_histogram(rows, privacy_filter, rough.center, scale, edges)
         tail = np.cumsum(held[::-1])[::-1]
@@ -292,10 +292,10 @@ class StandardizedPlan(Plan):
 
         def loss(index: int) -> float:
             square = float(candidates[index])
-            total = (math.sqrt(square * excess_of_scale.sum()) + levels) ** 2 / (k * excess_of_scale.mean())
+            total = (math.sqrt(square * float(excess_of_scale.sum())) + levels) ** 2 / (k * float(excess_of_scale.mean()))
             of_noise = self.noise_of_gram((1.0 + _CONSTANT) * (total if levels else square), left)
             weight = heavy * min(max((at * rough.count / of_noise) ** self.share_of_singles, 1.0), largest)
-            return (of_noise * k) ** 2 + (weight * max(excess[index], 0.0)) ** 2
+            return float((of_noise * k) ** 2 + (weight * max(excess[index], 0.0)) ** 2)
 
         clips = self.mechanism.clip and held.sum() >= _SEEN * rough.count
         best = min(range(2, len(candidates)), key=loss) if clips else len(candidates) - 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
@@ -48,8 +48,8 @@ class Sensitivity:
     """
 
     name: str  # function that made it
-    # its arguments, without `neighbors`: numbers, and weights as a tuple, which a file holds as a list
-    arguments: Mapping[str, Argument]
+    # names and values of its arguments, without `neighbors`: numbers, and weights as a tuple, which a file holds as a list
+    arguments: tuple[tuple[str, Argument], ...]
     neighbors: Neighbors
     norm: Norm
     value: float  # in units of the query, rounded up
@@ -59,7 +59,7 @@ class Sensitivity:
     @property
     def blocks(self) -> tuple[float, ...]:
         """Sizes of the blocks of last entries of the query (``BODY``)."""
-        blocks = self.arguments.get("blocks", ())
+        blocks = dict(self.arguments).get("blocks", ())
         assert isinstance(blocks, tuple)
         return blocks
 
@@ -83,8 +83,7 @@ class Sensitivity:
         return {
             "name": self.name,
             "arguments": {
-                name: list(map(float, value)) if isinstance(value, tuple) else value
-                for name, value in self.arguments.items()
+                name: list(map(float, value)) if isinstance(value, tuple) else value for name, value in self.arguments
             },
             "neighbors": str(self.neighbors),
             "units": self.units,

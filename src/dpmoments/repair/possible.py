@@ -93,7 +93,7 @@ def _on_simplex(shares: FloatArray, *, complete: bool) -> FloatArray:
         return positive
     ordered = np.sort(shares)[::-1]
     excess = (np.cumsum(ordered) - 1.0) / np.arange(1, len(ordered) + 1)
-    return np.maximum(shares - excess[np.flatnonzero(ordered > excess)[-1]], 0.0)
+    return np.asarray(np.maximum(shares - excess[np.flatnonzero(ordered > excess)[-1]], 0.0))
 
 
 def _possible_covariance(noisy: NoisyMoments, mean: FloatArray, law: NoiseLaw, constraints: Constraints) -> FloatArray:

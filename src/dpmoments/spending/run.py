@@ -542,12 +542,7 @@ class UnsavedReleaseError(InputError, OSError):
         The release: ``error.release.save("elsewhere.json")`` saves it.
     """
 
-    def __init__(self, path: str | Path, reason: OSError, release: AnyRelease) -> None:
-        super().__init__(
-            f"the release was made and its budget is spent, but {path} could not be written "
-            f"({reason.strerror or type(reason).__name__}): keep it with error.release.save(another_path)"
-        )
-        self.release = release
+    release: AnyRelease
 
 
 def keep(released: AnyRelease, output: str | Path | None, held: Held) -> None:
@@ -556,7 +551,11 @@ def keep(released: AnyRelease, output: str | Path | None, held: Held) -> None:
         try:
             released.save(output)
         except OSError as reason:
-            unsaved = UnsavedReleaseError(output, reason, released)
+            unsaved = UnsavedReleaseError(
+                f"the release was made and its budget is spent, but {output} could not be written "
+                f"({reason.strerror or type(reason).__name__}): keep it with error.release.save(another_path)"
+            )
+            unsaved.release = released  # not an argument, so that another process can return the error
             if uncommitted := held.commit():
                 unsaved.add_note(str(uncommitted))
             raise unsaved from reason
