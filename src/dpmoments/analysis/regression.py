@@ -311,7 +311,7 @@ class PenalizedFit:
         if float(np.linalg.eigvalsh(system)[0]) <= 1e-12 * max(1.0, float(np.trace(system))):
             raise InputValueError(Message("system-singular", alpha=alpha))
         cross = levels.basis.T @ moment[list(levels.indices), chosen.target]
-        return replace(fit, penalized=np.linalg.solve(system, cross))
+        return replace(fit, penalized=np.asarray(np.linalg.solve(system, cross)))
 
     @classmethod
     def of_slopes(cls, moment: FloatArray, chosen: Regressors, slopes: FloatArray, alpha: float = 0.0) -> PenalizedFit:
@@ -404,13 +404,13 @@ def _explained(
     alpha = fit.alpha
     if method == "least squares":
         alpha = math.sqrt(equations.noise_variance * equations.n_regressors) / equations.n_rows
-    slopes = fit.weights
-    if method == "ridge" and chosen.references:
-        of_levels = NormalEquations.of(release, replace(chosen, features=fit.levels.indices))
-        assert of_levels is not None
-        equations = of_levels.mapped(fit.levels.map_of(of_levels.with_constant))
-        slopes = fit.penalized
-    return ExplainedVariance.of_line(equations, slopes, 2.0 * alpha * equations.n_rows)
+    if method == "ridge":
+        if chosen.references:
+            of_levels = NormalEquations.of(release, replace(chosen, features=fit.levels.indices))
+            assert of_levels is not None
+            equations = of_levels
+        equations = equations.mapped(fit.levels.map_of(equations.with_constant))
+    return ExplainedVariance.of_line(equations, fit.penalized, 2.0 * alpha * equations.n_rows)
 
 
 def _help(equations: NormalEquations | None, names: Sequence[str]) -> str:
@@ -512,7 +512,7 @@ def noise_sizes(release: Released) -> FloatArray:
     if not known.any():
         return np.ones(d)
     logarithms = np.log(np.where(known, variances, 1.0)) / 4.0
-    return np.exp(np.where(known, logarithms - logarithms[known].mean(), logarithms[known].min()))
+    return np.asarray(np.exp(np.where(known, logarithms - logarithms[known].mean(), logarithms[known].min())))
 
 
 def _spectrum(

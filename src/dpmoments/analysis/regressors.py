@@ -191,8 +191,13 @@ class PenalizedLevels:
         return inner
 
     @classmethod
-    def of(cls, release: Released, chosen: Regressors) -> PenalizedLevels:
-        """Return the coefficients to penalize."""
+    def of(cls, release: Released, chosen: Regressors, sizes: FloatArray | None = None) -> PenalizedLevels:
+        """Return the coefficients to penalize; with ``sizes``, shape (d,), each times the size of its feature."""
+        result = cls._of_equal_sizes(release, chosen)
+        return result if sizes is None else replace(result, basis=result.basis / sizes[list(result.indices), None])
+
+    @classmethod
+    def _of_equal_sizes(cls, release: Released, chosen: Regressors) -> PenalizedLevels:
         if not chosen.references:
             return cls.of_features(chosen.features)
         wide, scale = chosen.with_rare_levels.features, release.encoding.scale
