@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
+import dpmoments as dpm
 from dpmoments.audit.events import repeated_rows
 from dpmoments.audit.exact import NoisyMoments, draw_rates_at_least, noise_rate_at_least
 from dpmoments.audit.procedure import AuditEffort, AuditResult, audit
 from dpmoments.audit.replay import Recorder
 from dpmoments.mechanisms import AdaptiveBall
 from dpmoments.mechanisms.base import Plan
-from dpmoments.mechanisms.registry import make_mechanism
+from dpmoments.mechanisms.registry import make_mean_mechanism, make_mechanism
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.noise import insecure_generator
 from dpmoments.noise.models import NoiseModel
@@ -134,6 +136,23 @@ def test_draws_of_a_run_of_several_are_measured_one_by_one(budget: PrivacyBudget
     assert all(0.35 < rate < 1.0 for rate in rates.values())
     for key, rate in twice.items():
         assert rate == pytest.approx(2.0 * rates[key], rel=0.05)
+
+
+@pytest.mark.parametrize("neighbors", list(Neighbors))
+def test_half_of_k_norm_noise_is_found(neighbors: Neighbors) -> None:
+    """‖k‖/scale of D coordinates is Gamma(D), with blocks too."""
+    columns = dpm.Numeric("a", 0, 1), dpm.Boolean("b"), dpm.Categorical("c", ["x", "y", "z"])
+    table = pd.DataFrame({"a": [0.2, 0.9], "b": [True, False], "c": ["x", "z"]})
+    rows = Rows.of(table, dpm.Schema(*columns), neighbors=neighbors, threads=1)
+    shape = MomentShape.of(rows.schema, mean=True, n_rows=2 if neighbors is Neighbors.REPLACE_ONE else None)
+    plan, exchanges = make_mean_mechanism("bounded-sums").plan(shape, PrivacyBudget.pure(1.0), neighbors), []
+    for seed in range(200):
+        recorder = Recorder(plan, insecure_generator(seed))
+        plan.run(rows, recorder)
+        exchanges += [(one.made, one.query, one.answer) for one in recorder.exchanges]
+    (rate,) = draw_rates_at_least(exchanges, 1e-3).values()
+    (twice,) = draw_rates_at_least([halved(*one) for one in exchanges], 1e-3).values()
+    assert 0.85 < rate < 1.0 < 1.7 < twice
 
 
 def test_an_audit_finds_half_the_noise_of_a_run_of_several_draws(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""The mean within public bounds: its sensitivity, its noise, the ball, and that it is the default."""
+"""The mean within public bounds: its sensitivity, its noise, and that it is the default."""
 
 from __future__ import annotations
 
@@ -7,16 +7,24 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 import dpmoments as dpm
-from dpmoments.mechanisms.means import bounded_sums
+from dpmoments.audit.replay import Recorder
+from dpmoments.mechanisms.means.bounded_sums import BoundedSums, GaussianSumsPlan, KNormSumsPlan
 from dpmoments.mechanisms.registry import make_mean_mechanism
 from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.noise import insecure_generator
+from dpmoments.noise.models import MeanModel
+from dpmoments.privacy.distances import Norm, query_distance
+from dpmoments.privacy.filter import PrivacyFilter
+from dpmoments.privacy.sensitivity import sums_in_body
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 from support.drawn_releases import planted
 from support.said import refused
 
+ADD_REMOVE, REPLACE_ONE = Neighbors
 SCHEMA = dpm.Schema(
     dpm.Numeric("age", 0, 100),
     dpm.Boolean("smoker"),
@@ -43,15 +51,58 @@ def numbers(values: np.ndarray, **options: Any) -> dpm.MeanRelease:
     return dpm.release_mean(pd.DataFrame(values, columns=names), schema, **options)
 
 
-def test_a_row_has_at_most_one_nonzero_entry_for_each_column() -> None:
-    rows = Rows.of(frame(50), SCHEMA)
-    allowed = MomentShape.of(SCHEMA, mean=True).max_nonzero
-    assert allowed == len(SCHEMA.columns) == 4
-    for index in range(50):
-        one = Rows.of(frame(50).iloc[index : index + 1], SCHEMA).moments(bits=20)
-        assert np.count_nonzero(one.sum) <= allowed
-        assert np.abs(np.array(one.sum, dtype=float)).sum() <= np.sqrt(allowed) * 2.0**20
-    assert rows.count() == 50
+TABLES: dict[str, tuple[Any, dpm.Schema]] = {
+    "columns": (frame(12), SCHEMA),
+    "weights": (frame(12), dpm.Schema(dpm.Numeric("age", 0, 100, weight=3.0), dpm.Boolean("smoker", weight=0.5))),
+    "shortened": (frame(12), dpm.Schema(dpm.Numeric("age", 20, 80), dpm.Boolean("smoker"), row_norm=0.7)),
+    "unit ball": (np.vstack([np.eye(9), -np.ones((1, 9)), 2.0 * np.eye(9)]), dpm.Schema.unit_ball(9)),
+    "small unit ball": (np.vstack([np.eye(2), -np.ones((1, 2))]), dpm.Schema.unit_ball(2)),
+}
+
+
+def queries(name: str, neighbors: Neighbors, index: int) -> tuple[KNormSumsPlan, Any]:
+    """The plan, and the exact query of one row alone."""
+    data, schema = TABLES[name]
+    one = data.iloc[index : index + 1] if isinstance(data, pd.DataFrame) else data[index : index + 1]
+    public = 1 if neighbors.table_size_is_public else None
+    plan = BoundedSums().plan(MomentShape.of(schema, mean=True, n_rows=public), dpm.PrivacyBudget.pure(1.0), neighbors)
+    assert isinstance(plan, KNormSumsPlan)
+    recorder = Recorder(plan, insecure_generator(index))
+    plan.run(Rows.of(one, schema, neighbors=neighbors, threads=1), recorder)
+    return plan, recorder.exchanges[0].query
+
+
+@pytest.mark.parametrize("neighbors", list(Neighbors))
+@pytest.mark.parametrize("name", TABLES)
+def test_each_row_is_in_the_body_and_some_fill_it(name: str, neighbors: Neighbors) -> None:
+    """One row is a change of the query from nothing to it, by half of what is paid for where rows are replaced."""
+    reached, counted = 0.0, not TABLES[name][1].drops_rows and neighbors.table_size_is_public
+    for index in range(len(TABLES[name][0])):
+        plan, query = queries(name, neighbors, index)
+        stated = sums_in_body(neighbors, plan.body.dimension, plan.body.blocks).in_units(2.0**plan.unit_bits)
+        assert len(query) == plan.body.dimension == plan.shape.n_features + (not counted)
+        of_row = query if counted or neighbors is Neighbors.ADD_REMOVE else [query[0] // 2, *query[1:]]
+        moved = query_distance(Norm.BODY, np.array(of_row, dtype=object), 0 * query, neighbors, plan.body.blocks)
+        assert moved <= 2**plan.unit_bits <= stated.value
+        # without the count, whose change of two units the rest does not share
+        rest = np.array([0, *of_row[1:]] if not counted else of_row, dtype=object)
+        reached = max(reached, query_distance(Norm.BODY, rest, 0 * rest, neighbors, plan.body.blocks))
+    assert (
+        reached > (0.95 if name in ("columns", "weights", "unit ball", "small unit ball") else 0.5) * 2**plan.unit_bits
+    )
+
+
+def test_the_body_is_a_box_of_numbers_with_a_block_of_levels_or_one_block() -> None:
+    budget = dpm.PrivacyBudget.pure(1.0)
+
+    def body(schema: dpm.Schema, neighbors: str = "add_remove") -> tuple[int, tuple[int, ...], tuple[int, ...]]:
+        plan = BoundedSums().plan(MomentShape.of(schema, mean=True, n_rows=None), budget, neighbors)
+        assert isinstance(plan, KNormSumsPlan)
+        return plan.body.dimension, plan.body.blocks, plan.body.features
+
+    assert body(SCHEMA) == (8, (4,), (0, 1, 6, 2, 3, 4, 5))
+    assert body(dpm.Schema.unit_ball(2)) == (3, (), (0, 1))
+    assert body(dpm.Schema.unit_ball(9)) == (10, (9,), tuple(range(9)))
 
 
 @pytest.mark.parametrize("neighbors", list(Neighbors))
@@ -89,27 +140,71 @@ def test_the_stated_noise_is_that_of_the_mean(budget: dict[str, Any]) -> None:
 
     values = np.random.default_rng(1).uniform(-1, 1, (400, 4)) ** 2
     assert within(z_squares(values, **budget))
-    with planted(bounded_sums._CountAndSums.of_sums, "return noise_deviation(", "return 0.7 * noise_deviation("):
+    plan = KNormSumsPlan if "epsilon" in budget else GaussianSumsPlan
+    with planted(plan.sum_deviations.fget, "return ", "return 0.7 * "):
         assert not within(z_squares(values, **budget))
 
 
-@pytest.mark.parametrize("budget", [dict(epsilon=1.0), dict(rho=0.1)])
-def test_rows_in_a_small_part_of_their_bounds_get_less_noise(budget: dict[str, Any]) -> None:
-    rng = np.random.default_rng(2)
-    narrow, wide = np.clip(rng.normal(0.3, 0.04, (20_000, 2)), -1, 1), rng.uniform(-1, 1, (20_000, 2))
-    found = {name: numbers(values, insecure_seed=0, **budget) for name, values in (("narrow", narrow), ("wide", wide))}
-    assert "steps" in found["narrow"].diagnostics
-    assert (found["narrow"].standard_errors < 0.5 * found["wide"].standard_errors).all()
+def errors_of_runs(rows: Rows, epsilon: float, size: int) -> tuple[np.ndarray, MeanModel]:
+    """Errors of means of runs of one plan on the same rows, and the noise that the plan states for them."""
+    moments = rows.moments(bits=20)
+    exact, public = moments.sum * moments.scale / moments.count, rows.neighbors is REPLACE_ONE
+    shape = MomentShape.of(rows.schema, mean=True, n_rows=moments.count if public else None)
+    plan = BoundedSums().plan(shape, dpm.PrivacyBudget.pure(epsilon), rows.neighbors)
+    assert isinstance(plan, KNormSumsPlan)
+    generator = insecure_generator(0)
+    noisy = [plan.noisy_sums(moments, PrivacyFilter(plan, generator)) for _ in range(size)]
+    of_count = np.abs(exact) * plan.count_deviation
+    law = plan.noise_of_mean(plan.sum_deviations / moments.count, of_count / moments.count)
+    return np.array([sums / count - exact for sums, count in noisy]), law
+
+
+def test_intervals_of_numbers_and_levels_hold_as_often_as_stated() -> None:
+    rows = Rows.of(frame(4000, seed=3).replace("elsewhere", "west"), SCHEMA, threads=1)
+    errors, law = errors_of_runs(rows, 1.0, 2500)
+
+    def excess(half_widths: np.ndarray) -> np.ndarray:
+        return np.abs((np.abs(errors) <= half_widths).mean(axis=0) - 0.8)
+
+    assert excess(law.half_widths(0.8)).max() < 4.0 * 0.008
+    # planted fault: Laplace noise of the same SD, which is wrong for numbers
+    assert excess(stats.laplace.ppf(0.9) / np.sqrt(2.0) * law.standard_deviations)[[0, 1, 6]].min() > 4.0 * 0.008
+
+
+def test_the_error_is_that_of_k_norm_noise_on_the_box() -> None:
+    """√((D + 1)(D + 2)/3)/ε for each sum in units of its bounds, twice that without the count where rows are replaced."""
+    schema = dpm.Schema(*(dpm.Numeric(f"x{index}", -1, 1) for index in range(9)))
+    for neighbors, expected in ((ADD_REMOVE, np.sqrt(11 * 12 / 3)), (REPLACE_ONE, 2.0 * np.sqrt(10 * 11 / 3))):
+        rows = Rows.of(np.zeros((1000, 9)), schema, neighbors=neighbors, threads=1)
+        errors, law = errors_of_runs(rows, 1.0, 2500)
+        assert np.sqrt(np.mean(np.square(3000.0 * errors))) == pytest.approx(expected, rel=0.03)  # x is divided by √9
+        np.testing.assert_allclose(3000.0 * law.standard_deviations, expected, rtol=1e-6)
+
+
+def test_every_answer_becomes_the_tables_own_as_the_budget_grows() -> None:
+    table = frame(300)
+    rows = Rows.of(table, SCHEMA).moments(bits=20)
+    exact = SCHEMA.encoding(mean=True).decode_mean(rows.sum * rows.scale / rows.count)
+    for epsilon in (1e6, 1e12):
+        released = dpm.release_mean(table, SCHEMA, epsilon=epsilon, insecure_seed=1)
+        np.testing.assert_allclose(released.mean, exact, atol=2e4 / epsilon + 1e-9)
 
 
 def test_an_approximate_budget_is_spent_on_the_smaller_noise() -> None:
-    kinds = [
-        make_mean_mechanism("bounded-sums")
-        .plan(MomentShape(d), dpm.PrivacyBudget.approximate(1.0, 1e-6), "add_remove")
-        .budget.pure
-        for d in (2, 100)
+    plans = [
+        make_mean_mechanism("bounded-sums").plan(
+            MomentShape(d, columns=((1, d**-0.5),) * d), dpm.PrivacyBudget.approximate(1.0, 1e-6), "add_remove"
+        )
+        for d in (2, 20, 200)
     ]
-    assert kinds == [True, False]
+    assert [type(plan) for plan in plans] == [KNormSumsPlan, KNormSumsPlan, GaussianSumsPlan]
+
+
+def test_a_budget_that_leaves_no_lattice_is_refused_before_a_row_is_read() -> None:
+    for d in (2, 1000):
+        BoundedSums().plan(MomentShape(d), dpm.PrivacyBudget.pure(1e-5), "add_remove")
+        with refused("budget-too-small"):
+            BoundedSums().plan(MomentShape(d), dpm.PrivacyBudget.pure(1e-12), "add_remove")
 
 
 def test_rows_without_bounds_are_refused() -> None:

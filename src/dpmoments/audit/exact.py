@@ -17,7 +17,8 @@ from dpmoments.noise.sphere import envelope_parameter
 from dpmoments.papers.mechanisms.iterative_eigenvectors import IterativeEigenvectorsPlan
 from dpmoments.papers.mechanisms.spectral import temperature
 from dpmoments.privacy.curves import gaussian_epsilon, zcdp_epsilon
-from dpmoments.privacy.laws import DiscreteGaussian, DiscreteLaplace, MatrixLaplaceDraw
+from dpmoments.privacy.distances import query_distance
+from dpmoments.privacy.laws import DiscreteGaussian, DiscreteLaplace, KNorm, MatrixLaplaceDraw
 from dpmoments.privacy.receipt import Draw
 from dpmoments.rows.moments import ExactMoments
 
@@ -95,6 +96,8 @@ def draw_rates_at_least(exchanges: Iterable[tuple[Draw, FloatArray, FloatArray]]
             loss = float(ratios @ ratios) / 2.0
         elif isinstance(law, DiscreteLaplace) and law.scale >= _LEAST_SCALE:
             loss = float(np.abs(cells).sum()) / law.scale
+        elif isinstance(law, KNorm) and law.scale >= _LEAST_SCALE:
+            loss = query_distance(law.norm, cells, 0.0 * cells, made.sensitivity.neighbors, law.blocks) / law.scale
         elif isinstance(law, MatrixLaplaceDraw):
             loss = law.rate * float(np.abs(np.linalg.eigvalsh(noise)).sum()) / 4.0**law.bits
         else:

@@ -31,7 +31,7 @@ from dpmoments.rows.moments import ExactMoments
 from dpmoments.rows.rows import Rows
 
 _FINEST_BITS = 20
-_COARSEST_BITS = 6
+COARSEST_BITS = 6
 MAX_NOISE = 2.0**46
 """Upper limit on noise SDs in lattice units: far inside int64, and float64 draws below 2^52."""
 _AUGMENTATION_STEPS = 64
@@ -46,7 +46,7 @@ def choose_bits(noise_scale: float, n_features: int = 1) -> int:
     The finest lattice, b ≤ 20, on which the noise stays below 2^46 units of 2^(−2b): coarser only if the noise hides the
     rounding of rows, or if rows of ``n_features`` entries need it for exact products.
     """
-    if noise_scale * 4.0**_COARSEST_BITS > MAX_NOISE:
+    if noise_scale * 4.0**COARSEST_BITS > MAX_NOISE:
         raise InputValueError(Message("budget-too-small", noise=noise_scale))
     bits = min(_FINEST_BITS, (53 - (n_features - 1).bit_length()) // 2)
     while noise_scale * 4.0**bits > MAX_NOISE:

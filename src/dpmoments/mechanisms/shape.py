@@ -34,8 +34,9 @@ class MomentShape:
     row_norm: float | None = 1.0
     rough_scale: RoughScale | None = None  # scale ranges of the encoded rows, if the schema has them in place of bounds
     drops_rows: bool = False  # true if a rule of the schema can drop a row
-    # largest number of nonzero entries of an encoded row: one for each column; default: `n_features`
-    max_nonzero: int = 0
+    # number of features of each column, of which one at most is not 0, and the largest |x| of each; default: one
+    # feature a column, in [−1, 1]
+    columns: tuple[tuple[int, float], ...] = ()
     # share of the columns that hold numbers, neither Boolean nor levels, with most rows possibly far inside their
     # bounds
     numeric_share: float = 0.0
@@ -61,7 +62,7 @@ class MomentShape:
             row_norm=None if schema.row_norm is None else 1.0,
             rough_scale=drawn.rough_scale(mean=mean),
             drops_rows=schema.drops_rows,
-            max_nonzero=len(drawn.columns),
+            columns=_columns(drawn),
             numeric_share=schema.numeric_share,
             levels=LevelCoordinates.of(schema) if mean else None,
             coordinates=RowCoordinates.of(drawn) if mean else None,
@@ -71,14 +72,25 @@ class MomentShape:
     def __post_init__(self) -> None:
         if self.n_features < 1:
             raise InputValueError(Message("no-feature", n_features=self.n_features))
-        if not self.max_nonzero:
-            object.__setattr__(self, "max_nonzero", self.n_features)
+        if not self.columns:
+            object.__setattr__(self, "columns", ((1, 1.0),) * self.n_features)
         if self.n_rows is not None and self.n_rows < 0:
             raise InputValueError(Message("rows-negative", rows=self.n_rows))
 
     def count_is_public(self, neighbors: Neighbors) -> bool:
         """Return True if the exact number of kept rows is public."""
         return neighbors.count_is_public(self.drops_rows)
+
+
+def _columns(schema: Schema) -> tuple[tuple[int, float], ...]:
+    """Return the number of features of each column, and the largest |x| of an encoded row in them."""
+    if schema.row_norm is None:
+        return ()
+    lower, upper = schema.encoding(mean=True).values_in_ball(*schema.feature_bounds)
+    largest = np.minimum(np.maximum(np.abs(lower), np.abs(upper)), 1.0)
+    sizes = [len(column.feature_names) for column in schema.columns]
+    parts = np.split(largest, np.cumsum(sizes)[:-1])
+    return tuple((size, float(part.max())) for size, part in zip(sizes, parts, strict=True))
 
 
 # Result of a run.

@@ -12,7 +12,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,7 +21,13 @@ import scipy
 
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.checks import check_probability
-from dpmoments.foundation.one_variable import brent_root, log_gamma_density, log_integral
+from dpmoments.foundation.one_variable import (
+    brent_root,
+    log_gamma_density,
+    log_integral,
+    log_integral_above,
+    log_or_minus_infinity,
+)
 
 _STEPS_PER_SD = 2048
 """Grid points in one SD of a sum: a finer lattice is coarsened, and quantiles rounded up."""
@@ -102,6 +108,9 @@ _TAIL_DIGITS = 1e-11
 """Relative size at which the integral for a tail is cut off; the answer has about 8 digits."""
 _MAX_POINTS = 2**17
 
+
+_NO_COUNT = 1e-6
+"""Ratio of the noise of a count to that of a sum below which it makes no difference."""
 
 # Quantiles that hold for every distribution.
 
@@ -317,6 +326,82 @@ class LaplaceCells(CellFamily):
     def norm_bound(self, cells: FloatArray, failure: float, size: int) -> float:  # noqa: ARG002
         m = len(cells)
         return math.sqrt(float(cells.max(initial=0.0)) / 2.0) * math.log(m * (m + 1) / 2.0 / failure) * m
+
+
+@dataclass(frozen=True)
+class KNormCells(CellFamily):
+    """Coordinates of K-norm noise on a box times cross-polytopes, in D = ``dimension`` dimensions.
+
+    X = r·v, r ~ Gamma(D + 1), v a coordinate of a uniform point of the body. |v| ~ Beta(1, m), m = ``block`` the size of its
+    block and 1 in the box, and |X| is a mixture of Gamma(1), …, Gamma(D − m + 1): ``docs/evidence/derivations/k-norm.md``.
+    Coordinates are uncorrelated, and not independent. Norm: a union bound, as for Laplace cells.
+    """
+
+    dimension: int
+    block: int = 1
+
+    name: ClassVar[str] = "k-norm"
+    rotation_invariant: ClassVar[bool] = False
+
+    @property
+    def variance(self) -> float:
+        """Variance of X, the squared noise SD in units of the squared scale."""
+        return 2.0 * (self.dimension + 1) * (self.dimension + 2) / ((self.block + 1) * (self.block + 2))
+
+    @cached_property
+    def _weights(self) -> FloatArray:
+        """Weights of Gamma(1), Gamma(2), … in the mixture, from 1 to D − m + 1."""
+        steps = np.arange(self.dimension - self.block)
+        ratios = (self.dimension - self.block - steps) / (self.dimension - 1.0 - steps)
+        return np.cumprod(np.append(self.block / self.dimension, ratios))
+
+    def quantile(self, level: float, *, diagonal: bool) -> float:  # noqa: ARG002 - the same on all cells
+        tail, shapes = 2.0 * min(level, 1.0 - level), np.arange(1.0, len(self._weights) + 1.0)
+        furthest = float(scipy.special.gammainccinv(self.dimension + 1.0, tail))
+        reached = _root(lambda x: float(self._weights @ scipy.special.gammaincc(shapes, x)) - tail, 0.0, furthest)
+        return math.copysign(reached / math.sqrt(self.variance), level - 0.5)
+
+    def half_width(self, level: float, count_ratio: float) -> float:
+        """Return the t with P(|X + count_ratio·Y| ≤ t) = ``level``, X and Y standardized and of the same draw.
+
+        Y is a coordinate of the box, as the count is.
+        """
+        if count_ratio < _NO_COUNT:
+            return self.quantile(0.5 + 0.5 * level, diagonal=False)
+        own = 1.0 / math.sqrt(self.variance)
+        other = count_ratio / math.sqrt(KNormCells(self.dimension).variance)
+        shape, tail = self.dimension + 1.0, math.log1p(-level)
+
+        def integrated_tail(z: FloatArray) -> FloatArray:
+            """Return ∫ P(v > u) du from z on."""
+            above = 0.5 * np.maximum(1.0 - np.abs(z), 0.0) ** (self.block + 1) / (self.block + 1)
+            return above + np.maximum(-z, 0.0)
+
+        def excess(t: float) -> float:
+            def log_integrand(r: FloatArray) -> FloatArray:
+                inner, outer = (integrated_tail((t / r + side * other) / own) for side in (-1.0, 1.0))
+                return log_gamma_density(r, shape) + log_or_minus_infinity(np.maximum(inner - outer, 0.0) * own / other)
+
+            return log_integral_above(log_integrand, t / (own + other), shape) - tail
+
+        furthest = (own + other) * float(scipy.special.gammainccinv(shape, 1.0 - level))
+        return brent_root(excess, 1e-9 * furthest, furthest, xtol=1e-9 * furthest)
+
+    def log_moment(self, s: ComplexArray, *, diagonal: bool) -> ComplexArray:  # noqa: ARG002
+        z, shapes = np.asarray(s) / math.sqrt(self.variance), np.arange(1.0, len(self._weights) + 1.0)
+        exponents = np.stack([-np.multiply.outer(np.log1p(sign * z), shapes) for sign in (-1.0, 1.0)])
+        largest = exponents.real.max(axis=(0, -1))
+        scaled = np.exp(exponents - largest[..., None]).sum(axis=0) @ self._weights
+        with np.errstate(divide="ignore"):
+            return np.asarray(largest + np.log(0.5 * scaled))
+
+    def pole(self, *, diagonal: bool) -> float:  # noqa: ARG002
+        return math.sqrt(self.variance)
+
+    def norm_bound(self, cells: FloatArray, failure: float, size: int) -> float:  # noqa: ARG002
+        m = len(cells)
+        reach = self.quantile(1.0 - failure / (m * (m + 1.0)), diagonal=False)
+        return math.sqrt(float(cells.max(initial=0.0))) * reach * m
 
 
 def _gamma_bound(failure: float, shape: float) -> float:

@@ -20,6 +20,7 @@ from dpmoments.foundation.checks import (
     check_one_of,
     check_positive,
     check_probability,
+    is_whole,
 )
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.one_variable import brent_root
@@ -29,6 +30,7 @@ from dpmoments.noise.cells import (
     CellFamily,
     GaussianCells,
     IsotropicCells,
+    KNormCells,
     LaplaceCells,
     MatrixLaplaceCells,
     WishartCells,
@@ -977,7 +979,7 @@ _NOISE_MODELS: Mapping[str, type[NoiseModel]] = MappingProxyType(
 
 # The law of the noise on a mean released alone, coordinate by coordinate.
 
-_MEAN_LAWS = ("gaussian", "laplace")
+_MEAN_LAWS = ("gaussian", "k-norm", "laplace")
 _ALIKE = 1e-6
 """Relative difference of Laplace scales below which they count as equal.
 
@@ -992,8 +994,8 @@ class MeanModel:
     """Noise of a mean-only release in a file, coordinate by coordinate, in encoded units.
 
     A sum with noise SD s is divided by the number of rows n. If n is noisy, with SD s_n, the mean of the clipped rows, ``m``
-    away from the last center, has error (s·Z + m·s_n·Z′)/n to first order; Z and Z′ are independent with the named
-    distribution.
+    away from the last center, has error (s·Z + m·s_n·Z′)/n to first order; Z and Z′ have the named distribution, and are
+    independent, or of the same draw of K-norm noise.
 
     **Only noise is included**, neither the bias of clipping nor the sampling error.
     """
@@ -1006,9 +1008,18 @@ class MeanModel:
     clipped: float | None = None
     # true if, by the noisy evidence of the run, clipping may have moved the mean by more than the noise
     bias_suspected: bool = False
+    # of K-norm noise: the coordinates of the draw, and for each mean the size of its block, 1 for a coordinate of the box
+    dimension: int | None = None
+    block_sizes: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         check_one_of("law", self.law, _MEAN_LAWS)
+        sizes, dimension = self.block_sizes, self.dimension
+        _require((sizes is None) == (dimension is None) == (self.law != "k-norm"), "block_sizes", "one-per-coordinate")
+        if sizes is not None and dimension is not None:
+            whole = len(sizes) == len(self.deviations) and all(map(is_whole, (*sizes, dimension)))
+            _require(whole and dimension - len(sizes) in (0, 1), "dimension", "one-per-coordinate")
+            _require(1 <= min(sizes) <= max(sizes) <= len(sizes), "block_sizes", "one-per-coordinate")
         for name, values in (("deviations", self.deviations), ("count_deviations", self.count_deviations)):
             fits = values.ndim == 1 and values.shape == self.deviations.shape
             _require(fits and np.isfinite(values).all() and (values >= 0.0).all(), name, "one-per-coordinate")
@@ -1028,6 +1039,11 @@ class MeanModel:
         check_probability("level", level)
         if self.law == "gaussian":
             return self.standard_deviations * float(scipy.special.ndtri(0.5 + 0.5 * level))
+        if self.dimension is not None and self.block_sizes is not None:
+            ratios = self.count_deviations / np.maximum(self.deviations, 1e-300)
+            cells = [KNormCells(self.dimension, size) for size in self.block_sizes]
+            of_each = zip(cells, ratios.tolist(), strict=True)
+            return np.asarray(self.deviations * [cell.half_width(level, ratio) for cell, ratio in of_each])
         larger = np.maximum(self.deviations, self.count_deviations)
         smaller = np.minimum(self.deviations, self.count_deviations)
         pairs = zip(larger.tolist(), smaller.tolist(), strict=True)
@@ -1042,7 +1058,7 @@ class MeanModel:
             "count_deviations": self.count_deviations.tolist(),
             "clipped": self.clipped,
             "bias_suspected": self.bias_suspected,
-        }
+        } | ({} if self.block_sizes is None else {"dimension": self.dimension, "block_sizes": [*self.block_sizes]})
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any], n_features: int) -> MeanModel:
@@ -1052,7 +1068,10 @@ class MeanModel:
         deviations, of_count = (
             finite_numbers(content[name], n_features, name) for name in ("deviations", "count_deviations")
         )
-        return cls(content["law"], deviations, of_count, content["clipped"], content["bias_suspected"])
+        sizes = content.get("block_sizes")
+        _require(sizes is None or isinstance(sizes, list), "block_sizes", "one-per-coordinate")
+        of_draw = content.get("dimension"), None if sizes is None else tuple(sizes)
+        return cls(content["law"], deviations, of_count, content["clipped"], content["bias_suspected"], *of_draw)
 
 
 def _laplace_half_width(level: float, larger: float, smaller: float) -> float:
