@@ -7,6 +7,7 @@ from dpmoments.mechanisms.isotropic import Isotropic as Isotropic
 from dpmoments.mechanisms.laplace import Laplace as Laplace
 from dpmoments.mechanisms.log_scale_histogram import LogScaleHistogram as LogScaleHistogram
 from dpmoments.mechanisms.matrix_laplace import MatrixLaplace as MatrixLaplace
+from dpmoments.mechanisms.standardized import Standardized as Standardized
 from dpmoments.papers.mechanisms.additive_wishart import AdditiveWishart as AdditiveWishart
 from dpmoments.papers.mechanisms.inverse_gaussian import InverseGaussian as InverseGaussian
 from dpmoments.papers.mechanisms.inverse_wishart import InverseWishart as InverseWishart

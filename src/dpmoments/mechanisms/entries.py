@@ -27,6 +27,7 @@ MOMENTS: Mapping[str, str] = {
     "log-scale-histogram": "dpmoments.mechanisms.log_scale_histogram:LogScaleHistogram",
     "matrix-laplace": "dpmoments.mechanisms.matrix_laplace:MatrixLaplace",
     "private-preconditioning": "dpmoments.papers.mechanisms.private_preconditioning:PrivatePreconditioning",
+    "standardized": "dpmoments.mechanisms.standardized:Standardized",
 }
 """Mechanisms of moments by registry name, sorted."""
 
