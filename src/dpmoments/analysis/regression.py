@@ -515,9 +515,7 @@ def noise_sizes(release: Released) -> FloatArray:
     return np.asarray(np.exp(np.where(known, logarithms - logarithms[known].mean(), logarithms[known].min())))
 
 
-def _spectrum(
-    release: Released, features: list[int], target: int, intercept: bool
-) -> tuple[_Spectrum, FloatArray]:
+def _spectrum(release: Released, features: list[int], target: int, intercept: bool) -> tuple[_Spectrum, FloatArray]:
     """Return the regression in coordinates of equal noise, and the features' sizes there."""
     sizes = noise_sizes(release)
     units = np.outer(sizes, sizes)

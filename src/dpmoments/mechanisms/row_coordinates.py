@@ -40,7 +40,9 @@ class RowCoordinates:
     n_features: int
     singles: tuple[int, ...]  # features that are numbers or Booleans
     is_number: tuple[bool, ...]  # of each single; a Boolean is −1 or 1
-    typical: tuple[tuple[float, float] | None, ...]  # of each single: center and SD that the schema states, column units
+    typical: tuple[
+        tuple[float, float] | None, ...
+    ]  # of each single: center and SD that the schema states, column units
     blocks: tuple[LevelBlock, ...]
     ones: tuple[float, ...]  # (d,), encoded value of a level that is there, and of the half-width of a single
     lengths: tuple[float, ...]  # (d,), factor by which `weight=` lengthens a feature
@@ -49,7 +51,9 @@ class RowCoordinates:
     def of(cls, schema: Schema) -> RowCoordinates | None:
         """Return the coordinates of a schema's rows; None if its columns have no bounds, or rows may be scaled down."""
         columns = schema.columns
-        unbounded = any(isinstance(one, Coordinate) or (isinstance(one, Numeric) and one.scale is not None) for one in columns)
+        unbounded = any(
+            isinstance(one, Coordinate) or (isinstance(one, Numeric) and one.scale is not None) for one in columns
+        )
         if schema.row_norm is None or unbounded or may_be_shortened(columns, schema.row_norm):
             return None
         encoding = schema.encoding(mean=True)
@@ -70,7 +74,9 @@ class RowCoordinates:
             stated = column.typical_within_bounds if isinstance(column, Numeric | Date) else None
             of_column = None
             if stated is not None:
-                low, high = ((end - float(column.offset(mean=True)[0])) / float(column.unit(mean=True)[0]) for end in stated)
+                low, high = (
+                    (end - float(column.offset(mean=True)[0])) / float(column.unit(mean=True)[0]) for end in stated
+                )
                 of_column = (low + high) / 2.0, (high - low) / 4.0
             typical += [of_column] * (features.stop - features.start)
         encoding.scale_into_ball(ones)

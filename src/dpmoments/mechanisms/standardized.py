@@ -63,8 +63,8 @@ _CELLS, _RATIO = 18, 1.3
 """Cells of the histogram of squared lengths, and the ratio of their edges."""
 _BEYOND_NOISE, _SEEN = 2.5, 0.3
 """Noise SDs from which the rows beyond a cell are more than noise, and the share of rows that must be seen so to clip any."""
-_WEIGHT_OF_CLIPPING = (0.4, 0.01, 5.0)
-"""Weight of clipped squares against noise: .4·clip((.01/τ)^f, 1, 5), f the share of singles."""
+_WEIGHT_OF_CLIPPING = (1.5, 0.01, 5.0)
+"""Weight of clipped squares against noise: 1.5/√D·clip((.01/τ)^f, 1, 5) of D singles, a share f of the coordinates."""
 _LEAST_COUNT = 10.0
 _PURE_IF_BELOW = 0.8
 """Under (ε, δ) spend pure ε if its last noise is below this multiple of Gaussian noise: step 1 is the better with it."""
@@ -143,14 +143,20 @@ class StandardizedPlan(Plan):
         """Return the lattice exponent of step 1: the finest on which the noise stays within bounds."""
         n_sums = 2 * len(self.coordinates.singles) + 1
         share = min(self.share(_SHARE_OF_SCALES), _SHARE_OF_ROUND)
-        of_one = 2.0 * n_sums / (share * self.budget.epsilon) if self.is_pure else 16.0 * n_sums / math.sqrt(share * self.budget.rho)
+        of_one = (
+            2.0 * n_sums / (share * self.budget.epsilon)
+            if self.is_pure
+            else 16.0 * n_sums / math.sqrt(share * self.budget.rho)
+        )
         return min(_MOST_BITS_OF_SUMS, max(math.floor(math.log2(_MOST_NOISE_OF_SUMS / of_one) / 2.0), 1))
 
     def noise_of_gram(self, square: float, share: float) -> float:
         """Return the noise SD off the diagonal of the last step, for rows of this squared length, constant included."""
         factor = 1.0 if self.neighbors is Neighbors.ADD_REMOVE else 2.0
         if self.is_pure:
-            return factor * square / (share * self.budget.epsilon) * math.sqrt(self.coordinates.n_coordinates / 2.0 + 1.0)
+            return (
+                factor * square / (share * self.budget.epsilon) * math.sqrt(self.coordinates.n_coordinates / 2.0 + 1.0)
+            )
         return math.sqrt(factor) * square / math.sqrt(4.0 * share * self.budget.rho)
 
     @property
@@ -250,7 +256,11 @@ class StandardizedPlan(Plan):
             return noisy, math.sqrt((len(body) + 1) * (len(body) + 2) / 3.0) * scale
         unit, weight, center = ROUGH_WEIGHT.denominator, ROUGH_WEIGHT.numerator, int(ROUGH_CENTER * one**2)
         body = np.array(
-            [*([unit * count * one**2] if counted else []), *(unit * totals * one), *(weight * (squares - count * center))]
+            [
+                *([unit * count * one**2] if counted else []),
+                *(unit * totals * one),
+                *(weight * (squares - count * center)),
+            ]
         )
         in_l2 = rough_sums_l2(self.neighbors, int(squared.sum()), int((~squared).sum()), counted=float(counted))
         scale = zcdp_noise_scale(loss.rho, in_l2.value)
@@ -292,15 +302,25 @@ class StandardizedPlan(Plan):
 
         def loss(index: int) -> float:
             square = float(candidates[index])
-            total = (math.sqrt(square * float(excess_of_scale.sum())) + levels) ** 2 / (k * float(excess_of_scale.mean()))
+            total = (math.sqrt(square * float(excess_of_scale.sum())) + levels) ** 2 / (
+                k * float(excess_of_scale.mean())
+            )
             of_noise = self.noise_of_gram((1.0 + _CONSTANT) * (total if levels else square), left)
-            weight = heavy * min(max((at * rough.count / of_noise) ** self.share_of_singles, 1.0), largest)
+            weight = (
+                heavy
+                / math.sqrt(len(s))
+                * min(max((at * rough.count / of_noise) ** self.share_of_singles, 1.0), largest)
+            )
             return float((of_noise * k) ** 2 + (weight * max(excess[index], 0.0)) ** 2)
 
         clips = self.mechanism.clip and held.sum() >= _SEEN * rough.count
         best = min(range(2, len(candidates)), key=loss) if clips else len(candidates) - 1
         square = float(candidates[best])
-        found = {"squared_radius": square, "clipped_excess": max(excess[best], 0.0), "excess_of_scale": excess_of_scale.tolist()}
+        found = {
+            "squared_radius": square,
+            "clipped_excess": max(excess[best], 0.0),
+            "excess_of_scale": excess_of_scale.tolist(),
+        }
         if levels:  # beside levels the ball weighs as √(R²·Σλ)
             shrink = float(excess_of_scale.sum()) / square
             scale, square = scale / math.sqrt(shrink), square * shrink

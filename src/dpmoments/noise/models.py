@@ -570,7 +570,9 @@ class StandardizedModel(NoiseModel):
     count_variance: float
 
     name: ClassVar[str] = "standardized"
-    arrays: ClassVar[Mapping[str, int]] = dict.fromkeys(("scales", "block_sizes", "sum_variances", "rough_variances"), 1)
+    arrays: ClassVar[Mapping[str, int]] = dict.fromkeys(
+        ("scales", "block_sizes", "sum_variances", "rough_variances"), 1
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -54,7 +54,12 @@ class NoisyMoments:
 
 
 def possible_moments(
-    count: float, total: FloatArray, gram: FloatArray, law: NoiseLaw, constraints: Constraints, center: FloatArray | None
+    count: float,
+    total: FloatArray,
+    gram: FloatArray,
+    law: NoiseLaw,
+    constraints: Constraints,
+    center: FloatArray | None,
 ) -> tuple[FloatArray, FloatArray]:
     """Return mean and Gram matrix about the center, in encoded units, of a possible table near noisy moments."""
     units = constraints.units
@@ -183,7 +188,9 @@ def _spectral(
     to_equal[np.arange(len(singles)), singles] = 1.0 / size[singles]
     at = len(singles)
     for block in constraints.blocks:
-        rows = _rows_of(block) / size[block.start] * math.sqrt(max(1.0 - 1.0 / block.size, 0.0) if block.complete else 1.0)
+        rows = (
+            _rows_of(block) / size[block.start] * math.sqrt(max(1.0 - 1.0 / block.size, 0.0) if block.complete else 1.0)
+        )
         to_equal[at : at + len(rows), block.features] = rows
         at += len(rows)
         parts.append(rows)
