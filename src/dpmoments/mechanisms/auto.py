@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 
 from dpmoments.foundation.checks import check_one_of
 from dpmoments.foundation.errors import InputValueError, out_of_range
-from dpmoments.mechanisms.adaptive_ball import MAX_SPENT, AdaptiveBall, AdaptiveBallPlan
+from dpmoments.mechanisms.adaptive_ball import MAX_SPENT, AdaptiveBallPlan
 from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.coinpress import CoinPress
 from dpmoments.mechanisms.entries import MOMENTS, class_at
@@ -20,8 +20,8 @@ from dpmoments.mechanisms.isotropic import Isotropic
 from dpmoments.mechanisms.laplace import Laplace
 from dpmoments.mechanisms.log_scale_histogram import LogScaleHistogram
 from dpmoments.mechanisms.matrix_laplace import MatrixLaplace
-from dpmoments.mechanisms.standardized import Standardized
 from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.mechanisms.standardized import Standardized
 from dpmoments.messages.message import Message
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.unit import Neighbors

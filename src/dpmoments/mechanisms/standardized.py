@@ -132,6 +132,11 @@ class StandardizedPlan(Plan):
         return whole * (_LEAST_SHARE + (1.0 - _LEAST_SHARE) * self.share_of_singles)
 
     @property
+    def lengths(self) -> FloatArray:
+        """Factor by which `weight=` lengthens each single."""
+        return np.array([self.coordinates.lengths[feature] for feature in self.coordinates.singles])
+
+    @property
     def left_at_least(self) -> float:
         """Share of the budget that the last step has in any run."""
         if not any(self.coordinates.is_number):
@@ -171,18 +176,15 @@ class StandardizedPlan(Plan):
         self.check_rows(rows)
         rows = rows.in_unit_ball()
         coordinates, left = self.coordinates, 1.0
-        n_singles = len(coordinates.singles)
-        center, scale = np.zeros(n_singles), np.ones(n_singles)
-        square, rough, said = float(n_singles), None, dict[str, Any]()
+        center, scale = np.zeros(len(coordinates.singles)), 1.0 / self.lengths
+        square, rough, said = float(self.lengths @ self.lengths), None, dict[str, Any]()
         if any(coordinates.is_number):
             left -= self.share(_SHARE_OF_SCALES)
             rough, spent = self._rough_moments(rows, privacy_filter)
             left -= spent
             left -= self.share(_SHARE_OF_RADIUS)
             center, scale, square, said = self._ball(rows, privacy_filter, rough, left)
-        lattice = coordinates.on_lattice(
-            center, scale / np.array([coordinates.lengths[one] for one in coordinates.singles]), square, self.bits
-        )
+        lattice = coordinates.on_lattice(center, scale, square, self.bits)
         return self._released(rows, privacy_filter, lattice, rough, said)
 
     # Step 1 -------------------------------------------------------------------------------------------------------------
@@ -285,7 +287,7 @@ class StandardizedPlan(Plan):
         noise = self.noise_of_gram(2.0 * (1.0 + _CONSTANT) * (len(s) + levels), left) / rough.count
         usual, turn, most = _HEDGE
         hedge = np.where(number, usual * min(max(turn / noise, 1.0), most), _HEDGE_OF_BOOLEANS)
-        excess_of_scale = s ** (-2.0 * hedge)  # λ: E z² of a single is 1/λ
+        excess_of_scale = s ** (-2.0 * hedge) / self.lengths**2  # λ: E z² of a single is 1/λ
         scale = s * np.sqrt(excess_of_scale)
         corner = float((((1.0 + np.abs(rough.center)) / scale) ** 2).sum())
         edges = np.asarray(float((1.0 / excess_of_scale).sum()) / 3.0 * _RATIO ** np.arange(float(_CELLS)))

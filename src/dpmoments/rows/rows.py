@@ -26,7 +26,7 @@ from dpmoments.rows.histogram import (
     require_rowwise,
 )
 from dpmoments.rows.kernel import MomentSummary, MovedNumbers
-from dpmoments.rows.marginal_sums import MarginalSums, MarginalSummary
+from dpmoments.rows.marginal_sums import MarginalSummary, MarginalSums
 from dpmoments.rows.moments import ExactMoments
 from dpmoments.rows.sources.opening import open_source
 from dpmoments.rows.sources.source import Source
