@@ -13,6 +13,7 @@ from dpmoments.foundation.arrays import BoolArray, FloatArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.mechanisms.additive import choose_bits
 from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Mechanism, Plan
+from dpmoments.mechanisms.joined_moments import LEAST_COUNT, Ball, LastDraw, RoughMoments, joined_moments
 from dpmoments.mechanisms.lattice_noise import (
     noise_deviation,
     noise_scale_for,
@@ -24,7 +25,6 @@ from dpmoments.mechanisms.lattice_noise import (
 from dpmoments.mechanisms.row_coordinates import LatticeCoordinates, RowCoordinates
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape, RunResult
 from dpmoments.messages.message import Message
-from dpmoments.noise.models import StandardizedModel
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import zcdp_noise_scale
@@ -65,23 +65,10 @@ _BEYOND_NOISE, _SEEN = 2.5, 0.3
 """Noise SDs from which the rows beyond a cell are more than noise, and the share of rows that must be seen so to clip any."""
 _WEIGHT_OF_CLIPPING = (1.5, 0.01, 5.0)
 """Weight of clipped squares against noise: 1.5/√D·clip((.01/τ)^f, 1, 5) of D singles, a share f of the coordinates."""
-_LEAST_COUNT = 10.0
 _PURE_IF_BELOW = 0.8
 """Under (ε, δ) spend pure ε if its last noise is below this multiple of Gaussian noise: step 1 is the better with it."""
 _MOST_BITS_OF_SUMS, _MOST_NOISE_OF_SUMS = 20, 2.0**50
 """Bits of a single in step 1, fewer where noise would pass this many lattice units."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class RoughMoments:
-    """Noisy count, and rough means and SDs of singles in column units."""
-
-    count: float
-    count_variance: float  # 0 if the count is public
-    mean: FloatArray  # (singles,)
-    mean_variance: FloatArray  # (singles,), of the noise of the means
-    center: FloatArray  # (singles,), near the mean: by further rounds, or as the schema states it
-    deviation: FloatArray  # (singles,)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -177,15 +164,17 @@ class StandardizedPlan(Plan):
         rows = rows.in_unit_ball()
         coordinates, left = self.coordinates, 1.0
         center, scale = np.zeros(len(coordinates.singles)), 1.0 / self.lengths
-        square, rough, said = float(self.lengths @ self.lengths), None, dict[str, Any]()
+        square = float(self.lengths @ self.lengths)
+        rough: RoughMoments | None = None
+        ball: Ball | None = None
         if any(coordinates.is_number):
             left -= self.share(_SHARE_OF_SCALES)
             rough, spent = self._rough_moments(rows, privacy_filter)
             left -= spent
             left -= self.share(_SHARE_OF_RADIUS)
-            center, scale, square, said = self._ball(rows, privacy_filter, rough, left)
+            center, scale, square, ball = self._ball(rows, privacy_filter, rough, left)
         lattice = coordinates.on_lattice(center, scale, square, self.bits)
-        return self._released(rows, privacy_filter, lattice, rough, said)
+        return self._released(rows, privacy_filter, lattice, rough, ball)
 
     # Step 1 -------------------------------------------------------------------------------------------------------------
 
@@ -201,7 +190,7 @@ class StandardizedPlan(Plan):
             privacy_filter, "rough-sums", sums, squared, self.share(_SHARE_OF_SCALES), counted=counted
         )
         of_count = noise
-        n = max(float(noisy[0]) if counted else float(sums.count), _LEAST_COUNT)
+        n = max(float(noisy[0]) if counted else float(sums.count), LEAST_COUNT)
         totals, squares = noisy[counted : counted + len(ones)], noisy[counted + len(ones) :]
         mean = np.clip(totals / n, -1.0, 1.0)
         variance = np.clip(1.0 - mean**2, max(_FLOOR_OF_BOOLEANS * noise / n, _LEAST_VARIANCE), 1.0)
@@ -209,6 +198,8 @@ class StandardizedPlan(Plan):
         of_square = np.full(len(ones), noise / n / per_square)
         raw = self._mean_squares(squares, n) - mean[squared] ** 2
         variance[squared] = posterior_variance(raw, of_square[squared], np.ones(len(raw)))
+        plain, of_plain = np.where(number, np.nan, 1.0 - mean**2), np.full(len(ones), np.nan)
+        plain[squared], of_plain[squared] = raw, of_square[squared]
         mean_variance = (noise / n) ** 2 * (1.0 + mean**2 if counted else np.ones(len(ones)))
         center, reach, spent = mean.copy(), np.ones(len(ones)), 0.0
         for index, stated in enumerate(coordinates.typical):
@@ -232,9 +223,12 @@ class StandardizedPlan(Plan):
             of_square[chosen] = noise / n / per_square
             raw = self._mean_squares(noisy[len(chosen) :], n) - shift**2
             center[chosen] = np.clip(center[chosen] + shift * reach[chosen], -1.0, 1.0)
+            plain[chosen], of_plain[chosen] = raw * reach[chosen] ** 2, of_square[chosen] * reach[chosen] ** 2
             variance[chosen] = posterior_variance(raw, of_square[chosen], np.ones(len(chosen))) * reach[chosen] ** 2
         count_variance = of_count**2 if counted else 0.0
-        return RoughMoments(n, count_variance, mean, mean_variance, center, np.sqrt(variance)), spent
+        of_plain[~number] = 2.0 * np.abs(mean[~number]) * np.sqrt(mean_variance[~number])
+        rough = RoughMoments(n, count_variance, mean, mean_variance, center, np.sqrt(variance), plain, of_plain)
+        return rough, spent
 
     def _noisy_sums(
         self,
@@ -279,7 +273,7 @@ class StandardizedPlan(Plan):
 
     def _ball(
         self, rows: Rows, privacy_filter: PrivacyFilter, rough: RoughMoments, left: float
-    ) -> tuple[FloatArray, FloatArray, float, dict[str, Any]]:
+    ) -> tuple[FloatArray, FloatArray, float, Ball | None]:
         """Return center and scale of singles in column units, the squared radius of their ball, and what was found."""
         coordinates = self.coordinates
         number, s = np.array(coordinates.is_number), rough.deviation
@@ -318,15 +312,13 @@ class StandardizedPlan(Plan):
         clips = self.mechanism.clip and held.sum() >= _SEEN * rough.count
         best = min(range(2, len(candidates)), key=loss) if clips else len(candidates) - 1
         square = float(candidates[best])
-        found = {
-            "squared_radius": square,
-            "clipped_excess": max(excess[best], 0.0),
-            "excess_of_scale": excess_of_scale.tolist(),
-        }
+        hidden = np.maximum(middles - square, 0.0) * (edges >= square)
+        excess_noise = deviation * float(np.linalg.norm(hidden))
+        ball = Ball(square, excess[best], excess_noise) if best < len(edges) else None
         if levels:  # beside levels the ball weighs as √(R²·Σλ)
             shrink = float(excess_of_scale.sum()) / square
             scale, square = scale / math.sqrt(shrink), square * shrink
-        return rough.center, scale, square, found
+        return rough.center, scale, square, ball
 
     def _noisy_histogram(
         self, rows: Rows, privacy_filter: PrivacyFilter, center: FloatArray, scale: FloatArray, edges: FloatArray
@@ -351,7 +343,7 @@ class StandardizedPlan(Plan):
         privacy_filter: PrivacyFilter,
         lattice: LatticeCoordinates,
         rough: RoughMoments | None,
-        said: dict[str, Any],
+        ball: Ball | None,
     ) -> RunResult:
         """Release the Gram matrix in coordinates with what is left, and join its means with the rough ones."""
         singles, one = list(self.coordinates.singles), 2.0**self.bits
@@ -378,47 +370,10 @@ class StandardizedPlan(Plan):
                 off_diagonal_scale=off_diagonal(sigma),
             )
             variance = sigma**2
-        # the count: of the constant, and of step 1
-        count, count_variance = float(noisy[0, 0]) / w**2, variance / w**4
-        if self.count_is_public:
-            count, count_variance = float(moments.count), 0.0
-        elif rough is not None:
-            trust = count_variance / (count_variance + rough.count_variance)
-            count, count_variance = trust * rough.count + (1.0 - trust) * count, trust * rough.count_variance
-        # the sums about the center: of the last step, and of step 1 for singles
-        back, center = lattice.back, lattice.whole_center
-        total, n = back @ (noisy[0, 1:] / w), max(count, _LEAST_COUNT)
-        of_last = np.full(self.coordinates.n_features, variance / 2.0 / w**2)
-        of_rough = np.zeros(self.coordinates.n_features)
-        if rough is not None:
-            ones = np.array([self.coordinates.ones[feature] for feature in singles])
-            last = of_last[singles] / lattice.scale**2
-            first = rough.mean_variance * ones**2 * n**2
-            trust = first / (first + last)
-            by_rough = n * (rough.mean * ones - lattice.center)
-            total[singles] = trust * total[singles] + (1.0 - trust) * by_rough
-            of_last[singles] *= trust**2
-            of_rough[singles] = (1.0 - trust) ** 2 * first
-        gram = back @ noisy[1:, 1:] @ back.T
-        scales = np.zeros(self.coordinates.n_features)
-        scales[singles] = 1.0 / lattice.scale
-        for block, sizes in zip(self.coordinates.blocks, lattice.sizes, strict=True):
-            step = sizes[0] * (math.sqrt(2.0) if block.complete else 1.0) if sizes else 1.0
-            scales[block.features] = self.coordinates.ones[block.start] * one / step
-        model = StandardizedModel(
-            n_features=self.coordinates.n_features,
-            family="matrix-laplace" if self.is_pure else "gaussian",
-            variance=variance,
-            rate=rate,
-            scales=scales,
-            block_sizes=self.coordinates.block_sizes,
-            sum_variances=of_last,
-            rough_variances=of_rough,
-            count_variance=count_variance,
-        )
-        return RunResult(
-            count=count, sum=total, gram=(gram + gram.T) / 2.0, diagnostics=said, center=center, model=model
-        )
+        public = moments.count if self.count_is_public else None
+        result = joined_moments(lattice, LastDraw(noisy, w, variance, rate, public), rough, ball)
+        said = {} if ball is None else {"squared_radius": ball.square, "clipped_excess": max(ball.excess, 0.0)}
+        return replace(result, diagnostics=said)
 
 
 @dataclass(frozen=True)

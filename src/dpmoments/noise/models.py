@@ -566,19 +566,20 @@ class StandardizedModel(NoiseModel):
     scales: FloatArray  # (d,), encoded units in one unit of a coordinate
     block_sizes: FloatArray  # (d,), size of the feature's complete block, 0 for other features
     sum_variances: FloatArray  # (d,), of sums by the last draw, in coordinates
-    rough_variances: FloatArray  # (d,), of sums by the rough ones, in encoded units
+    rough_variances: FloatArray  # (d,), of sums by the rough ones and by clipping, in encoded units
+    clipping: FloatArray  # (d,), SD of what clipping hides of Σx² about the center, in encoded units
     count_variance: float
 
     name: ClassVar[str] = "standardized"
     arrays: ClassVar[Mapping[str, int]] = dict.fromkeys(
-        ("scales", "block_sizes", "sum_variances", "rough_variances"), 1
+        ("scales", "block_sizes", "sum_variances", "rough_variances", "clipping"), 1
     )
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_one_of("family", self.family, ("gaussian", "matrix-laplace"))
         _require((self.rate is None) == (self.family == "gaussian"), "rate", "unset")
-        for name in ("scales", "sum_variances", "rough_variances"):
+        for name in ("scales", "sum_variances", "rough_variances", "clipping"):
             _require((getattr(self, name) >= 0.0).all(), name, "zero-or-above")
         _require_blocks(self.block_sizes)
 
@@ -599,7 +600,13 @@ class StandardizedModel(NoiseModel):
         plain[0, 1:] = plain[1:, 0] = self.rough_variances
         plain[0, 0] = self.count_variance
         terms = NoiseTerm(self.cells, isotropic, matrix), NoiseTerm(self.cells, of_sums, matrix)
-        return NoiseLaw((*terms, NoiseTerm(LaplaceCells() if self.rate else GaussianCells(), plain)))
+        of_rough = NoiseTerm(LaplaceCells() if self.rate else GaussianCells(), plain)
+        if not self.clipping.any():
+            return NoiseLaw((*terms, of_rough))
+        hidden = np.zeros((d + 1, d + 1))
+        hidden[1:, 1:] = _symmetric_cells(d, 1.0)
+        lengths = np.diag(np.sqrt(np.append(0.0, self.clipping)))
+        return NoiseLaw((*terms, of_rough, NoiseTerm(GaussianCells(), hidden, lengths)))
 
     def law(self, released: ReleasedMoments | None = None) -> NoiseLaw:  # noqa: ARG002 - it is the same for all
         return self.fixed_law

@@ -1,0 +1,159 @@
+"""Moments of a table from the noisy answers of a standardized run: two draws joined, and what clipping hides estimated.
+
+The last draw has the Gram matrix of rows whose singles were clipped to a ball; the first has sums and squares that no ball
+clipped, with more noise. A mean is joined from both. What clipping took from a variance is estimated from its share of the noisy
+clipped excess, and from the difference of the two variances; covariances are scaled alike, so that correlations stay. What remains
+unknown of it is noise of the release like any other (``docs/evidence/derivations/standardized.md``, "What clipping hides").
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import scipy
+
+from dpmoments.foundation.arrays import BoolArray, FloatArray
+from dpmoments.mechanisms.row_coordinates import LatticeCoordinates
+from dpmoments.mechanisms.shape import RunResult
+from dpmoments.noise.models import StandardizedModel
+
+LEAST_COUNT = 10.0
+"""Least number of rows that noisy sums are divided by."""
+_SPREAD_OF_MEANS = 1.5
+"""Bias of a mean, in the shift of a column that has its share of the clipped excess."""
+_MOST_STRETCH = 4.0
+"""Most factor by which what clipping hides may lengthen a column."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RoughMoments:
+    """Noisy count, and rough means and variances of singles in column units, of rows that no ball clipped."""
+
+    count: float
+    count_variance: float  # 0 if the count is public
+    mean: FloatArray  # (singles,)
+    mean_variance: FloatArray  # (singles,), of the noise of the means
+    center: FloatArray  # (singles,), near the mean: by further rounds, or as the schema states it
+    deviation: FloatArray  # (singles,), posterior
+    variance: FloatArray  # (singles,), noisy; NaN where the schema states a typical range
+    variance_noise: FloatArray  # (singles,), its noise SD
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ball:
+    """Ball that singles were clipped to, in units of their scales."""
+
+    square: float  # squared radius
+    excess: float  # noisy Σ(‖z‖² − R²)₊
+    excess_noise: float  # noise SD of the excess
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LastDraw:
+    """Noisy Σ z zᵀ, z = (constant, coordinates)."""
+
+    matrix: FloatArray
+    constant: float
+    variance: float  # of the noise on the diagonal; half of it off the diagonal
+    rate: float | None  # of matrix Laplace noise
+    public_count: int | None
+
+
+def joined_moments(
+    lattice: LatticeCoordinates, last: LastDraw, rough: RoughMoments | None, ball: Ball | None
+) -> RunResult:
+    """Return count, sum and Gram matrix about the center, encoded, and the model of their noise."""
+    of, one, w = lattice.of, 2.0**lattice.bits, last.constant
+    d, m, singles = of.n_features, len(of.singles), list(of.singles)
+    count, count_variance = float(last.matrix[0, 0]) / w**2, last.variance / w**4
+    if last.public_count is not None:
+        count, count_variance = float(last.public_count), 0.0
+    elif rough is not None:
+        trust = count_variance / (count_variance + rough.count_variance)
+        count, count_variance = trust * rough.count + (1.0 - trust) * count, trust * rough.count_variance
+    n = max(count, LEAST_COUNT)
+    mean = last.matrix[0, 1:] / (w * n)
+    covariance = last.matrix[1:, 1:] / n - np.outer(mean, mean)
+    of_mean = np.full(len(mean), last.variance / 2.0 / (w * n) ** 2)
+    of_rough, stretch, unknown = np.zeros(len(mean)), np.ones(len(mean)), np.zeros(len(mean))
+    if rough is not None:
+        unit = 1.0 / (lattice.scale * np.array([of.ones[feature] for feature in singles]))  # column units in one of z
+        shift = np.zeros(m)
+        if ball is not None:
+            clipped = _clipped(
+                covariance[:m, :m].diagonal(), math.sqrt(last.variance) / n, rough, unit, lattice, ball, n
+            )
+            stretch[:m], unknown[:m], shift = clipped
+        first, second = rough.mean_variance / unit**2, of_mean[:m] + shift**2
+        trust = first / (first + second)
+        ones = np.array([of.ones[feature] for feature in singles])
+        by_rough = (rough.mean * ones - lattice.center) * lattice.scale
+        mean[:m] = trust * mean[:m] + (1.0 - trust) * by_rough
+        of_mean[:m] *= trust**2
+        of_rough[:m] = (1.0 - trust) ** 2 * first + trust**2 * shift**2
+    covariance *= np.outer(stretch, stretch)
+    covariance[np.arange(len(mean)), np.arange(len(mean))] += 0.0
+    back = lattice.back
+    gram = back @ (covariance + np.outer(mean, mean)) @ back.T * n
+    scales, rough_variances, clipping, sum_variances = np.zeros(d), np.zeros(d), np.zeros(d), np.full(d, of_mean[-1])
+    scales[singles] = stretch[:m] / lattice.scale
+    sum_variances[singles] = of_mean[:m] / stretch[:m] ** 2
+    rough_variances[singles] = of_rough[:m] / lattice.scale**2 * n**2
+    clipping[singles] = n * unknown[:m] / lattice.scale**2
+    for block, sizes in zip(of.blocks, lattice.sizes, strict=True):
+        step = sizes[0] * (math.sqrt(2.0) if block.complete else 1.0) if sizes else 1.0
+        scales[block.features] = of.ones[block.start] * one / step
+        sum_variances[block.features] = last.variance / 2.0 / (w * n) ** 2
+    model = StandardizedModel(
+        n_features=d,
+        family="gaussian" if last.rate is None else "matrix-laplace",
+        variance=last.variance,
+        rate=last.rate,
+        scales=scales,
+        block_sizes=of.block_sizes,
+        sum_variances=sum_variances * n**2,
+        rough_variances=rough_variances,
+        clipping=clipping,
+        count_variance=count_variance,
+    )
+    return RunResult(
+        count=count, sum=back @ mean * n, gram=(gram + gram.T) / 2.0, center=lattice.whole_center, model=model
+    )
+
+
+def _clipped(
+    variances: FloatArray,
+    noise: float,
+    rough: RoughMoments,
+    unit: FloatArray,
+    lattice: LatticeCoordinates,
+    ball: Ball,
+    n: float,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return by how much clipping shortened each single, the SD of its unknown part on variances, and that on means."""
+    square = (lattice.limit / 2.0**lattice.bits) ** 2
+    excess, excess_noise = (square / ball.square * part / n for part in (ball.excess, ball.excess_noise))
+    held = np.maximum(variances, noise)
+    share = held / held.sum()
+    expected = share * (max(excess, 0.0) + excess_noise)
+    shift = _SPREAD_OF_MEANS * (max(excess, 0.0) + excess_noise) * np.sqrt(share) / (2.0 * math.sqrt(square))
+    known = np.isfinite(rough.variance)
+    difference = np.where(known, rough.variance / unit**2 - variances, 0.0)
+    spread = np.where(known, np.hypot(rough.variance_noise / unit**2, noise), np.inf)
+    lost, left = _posterior_loss(difference, spread, expected)
+    stretch = np.clip(np.sqrt((held + lost) / held), 1.0, _MOST_STRETCH)
+    return stretch, left, shift
+
+
+def _posterior_loss(difference: FloatArray, spread: FloatArray, expected: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return mean and SD of a loss ≥ 0, exponential with mean ``expected`` before and measured with normal noise."""
+    told = np.isfinite(spread) & (expected > 0.0)
+    spread, mean = np.where(told, spread, 1.0), np.where(told, expected, 1.0)
+    center = (np.where(told, difference, 0.0) - spread**2 / mean) / spread
+    # a normal distribution cut off at 0: its mean and variance by the inverse Mills ratio
+    ratio = np.exp(-0.5 * center**2 - 0.5 * math.log(2.0 * math.pi) - scipy.special.log_ndtr(center))
+    lost = spread * np.maximum(center + ratio, 0.0)
+    left = spread * np.sqrt(np.clip(1.0 - center * ratio - ratio**2, 0.0, 1.0))
+    return np.where(told, lost, expected), np.where(told, left, expected)
