@@ -504,7 +504,7 @@ def expected_coefficients(release: Released, features: Sequence[int], target: in
 
 def noise_sizes(release: Released) -> FloatArray:
     """Return the features' sizes in the coordinates in which their noise is the same, shape (d,), about 1."""
-    law, d = exact_law(release.noise), len(release.feature_names)
+    law, d = exact_law(release.drawn_noise), len(release.feature_names)
     if law is None:
         return np.ones(d)
     variances = law.variance(np.arange(1, d + 1)[:, None], np.ones((d, 1, 1)))
@@ -523,7 +523,7 @@ def _spectrum(release: Released, features: list[int], target: int, intercept: bo
     block = np.ix_(features, features)
     variances, vectors = np.linalg.eigh(moment[block])
     solved = vectors.T @ moment[features, target]
-    if exact_law(release.noise) is None:
+    if exact_law(release.drawn_noise) is None:
         observed, noise_variance = solved, _typical_noise(release, moment)
     else:
         raw_release = release.with_repair("none")
@@ -549,7 +549,7 @@ def _spectrum(release: Released, features: list[int], target: int, intercept: bo
 def _cell_variance(release: Released, raw_release: Released, intercept: bool, sizes: FloatArray) -> float:
     """Return v, the noise variance of an off-diagonal entry per row, of features in units of these sizes."""
     # The mean's is spread over all entries.
-    noise, n_rows = release.noise, release.n_rows
+    noise, n_rows = release.drawn_noise, release.n_rows
     assert noise is not None
     if release.noisy_sum is not None:
         about_center = release.noisy_sum / n_rows

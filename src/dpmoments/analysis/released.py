@@ -89,6 +89,10 @@ class Released(Stated, Protocol):
         # None if the moments are biased on purpose.
 
     @property
+    def drawn_noise(self) -> NoiseLaw | None:
+        """Noise that was drawn, without what clipping hides."""
+
+    @property
     def noise_model(self) -> NoiseModel | None:
         """Noise model stored in the file."""
 
@@ -424,14 +428,21 @@ class Moments(Release):
             return None  # a file whose numbers are those of no run
 
     @cached_property
+    def drawn_noise(self) -> NoiseLaw | None:
+        """Noise that was drawn: :attr:`noise` without what clipping hides, by which moments are repaired and lines penalized."""
+        return self.noise_model.drawn_law if isinstance(self.noise_model, StandardizedModel) else self.noise
+
+    @cached_property
     @in_floating_point
     def _repaired(self) -> tuple[FloatArray | None, FloatArray]:
         """Mean and Gram matrix in the unit ball after the repair, about ``center``."""
         count = None if self.noisy_count is None else self.n_rows
         constraints = Constraints.of(self.schema, mean=self.noisy_sum is not None)
         if isinstance(self.noise_model, StandardizedModel) and self.repair is Repair.AUTO:
-            assert count is not None and self.noisy_sum is not None and self.noise is not None
-            return possible_moments(count, self.noisy_sum, self.noisy_gram, self.noise, constraints, self.center)
+            assert count is not None
+            assert self.noisy_sum is not None
+            assert self.drawn_noise is not None
+            return possible_moments(count, self.noisy_sum, self.noisy_gram, self.drawn_noise, constraints, self.center)
         mean, gram = repair_moments(
             count,
             self.noisy_sum,

@@ -21,8 +21,10 @@ from dpmoments.noise.models import StandardizedModel
 
 LEAST_COUNT = 10.0
 """Least number of rows that noisy sums are divided by."""
-_SPREAD_OF_MEANS = 1.5
+_SPREAD_OF_MEANS = 1.0
 """Bias of a mean, in the shift of a column that has its share of the clipped excess."""
+_SPREAD_OF_SHARES = 0.7
+"""SD of a column's share of the clipped excess, in roots of what it has of all variances."""
 _MOST_STRETCH = 4.0
 """Most factor by which what clipping hides may lengthen a column."""
 
@@ -86,7 +88,7 @@ def joined_moments(
                 covariance[:m, :m].diagonal(), math.sqrt(last.variance) / n, rough, unit, lattice, ball, n
             )
             stretch[:m], unknown[:m], shift = clipped
-        first, second = rough.mean_variance / unit**2, of_mean[:m] + shift**2
+        first, second = rough.mean_variance / unit**2, of_mean[:m]
         trust = first / (first + second)
         ones = np.array([of.ones[feature] for feature in singles])
         by_rough = (rough.mean * ones - lattice.center) * lattice.scale
@@ -142,7 +144,9 @@ def _clipped(
     known = np.isfinite(rough.variance)
     difference = np.where(known, rough.variance / unit**2 - variances, 0.0)
     spread = np.where(known, np.hypot(rough.variance_noise / unit**2, noise), np.inf)
-    lost, left = _posterior_loss(difference, spread, expected)
+    lost, _ = _posterior_loss(difference, spread, expected)
+    # one column may have all of the excess, and no share says which
+    _, left = _posterior_loss(difference, spread, _SPREAD_OF_SHARES * expected / np.sqrt(np.maximum(share, 1e-12)))
     stretch = np.clip(np.sqrt((held + lost) / held), 1.0, _MOST_STRETCH)
     return stretch, left, shift
 

@@ -589,6 +589,11 @@ class StandardizedModel(NoiseModel):
         return GaussianCells() if self.rate is None else MatrixLaplaceCells(self.variance * self.rate**2)
 
     @property
+    def drawn_law(self) -> NoiseLaw:
+        """Distribution of the noise that was drawn, without what clipping hides."""
+        return replace(self, clipping=np.zeros(self.n_features)).fixed_law
+
+    @property
     def fixed_law(self) -> NoiseLaw:
         d = self.n_features
         matrix, plain = np.zeros((d + 1, d + 1)), np.zeros((d + 1, d + 1))
