@@ -23,7 +23,7 @@ LEAST_COUNT = 10.0
 """Least number of rows that noisy sums are divided by."""
 _SPREAD_OF_MEANS = 1.0
 """Bias of a mean, in the shift of a column that has its share of the clipped excess."""
-_SPREAD_OF_SHARES = 0.7
+_SPREAD_OF_SHARES = 1.0
 """SD of a column's share of the clipped excess, in roots of what it has of all variances."""
 _MOST_STRETCH = 4.0
 """Most factor by which what clipping hides may lengthen a column."""

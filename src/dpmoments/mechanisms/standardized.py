@@ -223,7 +223,6 @@ class StandardizedPlan(Plan):
             of_square[chosen] = noise / n / per_square
             raw = self._mean_squares(noisy[len(chosen) :], n) - shift**2
             center[chosen] = np.clip(center[chosen] + shift * reach[chosen], -1.0, 1.0)
-            plain[chosen], of_plain[chosen] = raw * reach[chosen] ** 2, of_square[chosen] * reach[chosen] ** 2
             variance[chosen] = posterior_variance(raw, of_square[chosen], np.ones(len(chosen))) * reach[chosen] ** 2
         count_variance = of_count**2 if counted else 0.0
         of_plain[~number] = 2.0 * np.abs(mean[~number]) * np.sqrt(mean_variance[~number])
@@ -290,7 +289,7 @@ class StandardizedPlan(Plan):
         held, deviation = self._noisy_histogram(rows, privacy_filter, rough.center, scale, edges)
         tail = np.cumsum(held[::-1])[::-1]
         beyond_noise = tail > _BEYOND_NOISE * deviation * np.sqrt(np.arange(_CELLS, 0, -1))
-        held = np.where(np.cumprod(beyond_noise) > 0, held, 0.0)
+        plain, held = held, np.where(np.cumprod(beyond_noise) > 0, held, 0.0)
         middles[-1] = math.sqrt(edges[-1] * min(max(corner, edges[-1] * _RATIO), edges[-1] * _RATIO**4))
         candidates = np.append(edges, max(corner, edges[-1]))  # not clipping is a candidate
         excess = [float((held * np.maximum(middles - square, 0.0) * (edges >= square)).sum()) for square in candidates]
@@ -314,7 +313,7 @@ class StandardizedPlan(Plan):
         square = float(candidates[best])
         hidden = np.maximum(middles - square, 0.0) * (edges >= square)
         excess_noise = deviation * float(np.linalg.norm(hidden))
-        ball = Ball(square, excess[best], excess_noise) if best < len(edges) else None
+        ball = Ball(square, float(plain @ hidden), excess_noise) if best < len(edges) else None
         if levels:  # beside levels the ball weighs as √(R²·Σλ)
             shrink = float(excess_of_scale.sum()) / square
             scale, square = scale / math.sqrt(shrink), square * shrink
