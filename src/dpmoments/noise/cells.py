@@ -356,6 +356,8 @@ class KNormCells(CellFamily):
         return np.cumprod(np.append(self.block / self.dimension, ratios))
 
     def quantile(self, level: float, *, diagonal: bool) -> float:  # noqa: ARG002 - the same on all cells
+        if level == 0.5:
+            return 0.0
         tail, shapes = 2.0 * min(level, 1.0 - level), np.arange(1.0, len(self._weights) + 1.0)
         furthest = float(scipy.special.gammainccinv(self.dimension + 1.0, tail))
         reached = _root(lambda x: float(self._weights @ scipy.special.gammaincc(shapes, x)) - tail, 0.0, furthest)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -103,9 +103,9 @@ class _Body:
 
     @property
     def deviations(self) -> FloatArray:
-        """Noise SDs in encoded units at scale 1, in the order of the draw."""
-        variances = [KNormCells(self.dimension, size).variance for size in self.block_sizes]
-        return np.array(self.edges) * np.sqrt(variances)
+        """Noise SDs in encoded units at scale 1, shape (d,)."""
+        in_order = np.array(self.edges) * np.sqrt([KNormCells(self.dimension, m).variance for m in self.block_sizes])
+        return in_order[np.argsort(self.features)]
 
 
 def _bodies(shape: MomentShape, has_count: bool) -> Iterator[_Body]:
@@ -152,11 +152,9 @@ class KNormSumsPlan(BoundedSumsPlan):
 
     @property
     def sum_deviations(self) -> FloatArray:
-        in_order = math.ldexp(self.noise_scale, self.unit_bits - self.bits) / np.array(self._factors, dtype=np.float64)
-        deviations = in_order * np.sqrt(
-            [KNormCells(self.body.dimension, size).variance for size in self.body.block_sizes]
-        )
-        return deviations[np.argsort(self.body.features)]
+        # Edges as they are in units of the query.
+        edges = math.ldexp(1.0, self.unit_bits - self.bits) / np.array(self._factors, dtype=np.float64)
+        return self.noise_scale * replace(self.body, edges=tuple(edges.tolist())).deviations
 
     @property
     def count_deviation(self) -> float:
@@ -238,18 +236,17 @@ class BoundedSums(MeanMechanism):
     source: ClassVar[str] = "K-norm mechanism (Hardt & Talwar 2010), Gaussian mechanism (Dwork et al. 2006)"
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> BoundedSumsPlan:
-        if budget.kind is BudgetKind.PURE:
-            return self._k_norm(shape, budget, neighbors)
-        gaussian = self._gaussian(shape, budget, neighbors)
-        if budget.kind is BudgetKind.APPROXIMATE:
-            pure, assumed = self._k_norm(shape, PrivacyBudget.pure(budget.epsilon), neighbors), _one_row(shape)
-            if np.linalg.norm(pure.expected_errors(assumed)) < np.linalg.norm(gaussian.expected_errors(assumed)):
-                return pure
-        return gaussian
+        plans = list[BoundedSumsPlan]()
+        if budget.kind is not BudgetKind.ZCDP:
+            plans.append(self._k_norm(shape, PrivacyBudget.pure(budget.epsilon), neighbors))
+        if budget.kind is not BudgetKind.PURE:
+            plans.append(self._gaussian(shape, budget, neighbors))
+        one_row = NormalRows(1, np.ones(shape.n_features))
+        return min(plans, key=lambda plan: _error_in_spreads(plan.expected_errors(one_row), shape))
 
     def _k_norm(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> KNormSumsPlan:
         bodies = _bodies(shape, not shape.count_is_public(neighbors))
-        body = min(bodies, key=lambda body: float(np.linalg.norm(body.deviations)))
+        body = min(bodies, key=lambda body: _error_in_spreads(body.deviations, shape))
         scale = noise_scale_for(budget, sums_in_body(neighbors, body.dimension, body.blocks).value)
         # The finest unit in which the noise can be drawn, but for a factor of 2.
         unit_bits = min(math.frexp(2.0**52 / (body.dimension + 1) / scale)[1] - 2, _MOST_UNIT_BITS)
@@ -268,5 +265,7 @@ class BoundedSums(MeanMechanism):
         return GaussianSumsPlan(self, shape, neighbors, budget, bits, whole, count_loss=for_count)
 
 
-def _one_row(shape: MomentShape) -> NormalRows:
-    return NormalRows(1, np.ones(shape.n_features))
+def _error_in_spreads(errors: FloatArray, shape: MomentShape) -> float:
+    """Return the RMS of errors of all features in units of their spreads: a bound's, and 1/√m of it for one of m levels."""
+    spreads = [edge / math.sqrt(size) for size, edge in shape.columns for _ in range(size)]
+    return float(np.sqrt(np.mean(np.square(errors / spreads))))
