@@ -71,7 +71,7 @@ class BoundedSumsPlan(MeanPlan):
 
     @abstractmethod
     def noisy_sums(self, moments: ExactMoments, privacy_filter: PrivacyFilter) -> tuple[FloatArray, float]:
-        """Return the sums in encoded units, shape (d,), and the number of rows, which is exact if it is public."""
+        """Return the sums in encoded units, shape (d,), and the number of rows."""
 
     @abstractmethod
     def noise_of_mean(self, deviations: FloatArray, count_deviations: FloatArray) -> MeanModel:
@@ -83,7 +83,10 @@ class BoundedSumsPlan(MeanPlan):
 
 @dataclass(frozen=True)
 class _Body:
-    """Box times cross-polytopes that holds every row, and the count as a number in [−1, 1] if it is private."""
+    """Box times cross-polytopes that holds every row.
+
+    A private count is one more number in [−1, 1].
+    """
 
     features: tuple[int, ...]  # in the order of the draw, blocks last
     edges: tuple[float, ...]  # for each of them a bound on |x|, or on the sum of |x| over its block
@@ -109,7 +112,8 @@ class _Body:
 
 
 def _bodies(shape: MomentShape, has_count: bool) -> Iterator[_Body]:
-    """Return the bodies that hold rows of this shape: a box with a block for each column of levels, and one block of all."""
+    """Return the bodies that hold rows of this shape."""
+    # A box with a block for each column of levels, and one block of all features.
     ends = np.cumsum([size for size, _ in shape.columns]).tolist()
     columns = [(range(end - size, end), edge) for end, (size, edge) in zip(ends, shape.columns, strict=True)]
     columns.sort(key=lambda column: len(column[0]) > 1)
@@ -266,6 +270,7 @@ class BoundedSums(MeanMechanism):
 
 
 def _error_in_spreads(errors: FloatArray, shape: MomentShape) -> float:
-    """Return the RMS of errors of all features in units of their spreads: a bound's, and 1/√m of it for one of m levels."""
+    """Return the RMS of errors of all features in units of assumed spreads."""
+    # That of a feature is its bound, or 1/√m of it for one of m levels.
     spreads = [edge / math.sqrt(size) for size, edge in shape.columns for _ in range(size)]
     return float(np.sqrt(np.mean(np.square(errors / spreads))))
