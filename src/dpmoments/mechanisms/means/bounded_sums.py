@@ -229,9 +229,9 @@ class BoundedSums(MeanMechanism):
 
     Examples
     --------
-    >>> plan = BoundedSums().plan(MomentShape(4), PrivacyBudget.pure(1.0), "add_remove")
-    >>> (plan.sum_deviations / np.sqrt(6 * 7 / 3)).round(3).tolist()
-    [1.0, 1.0, 1.0, 1.0]
+    >>> plan = BoundedSums().plan(MomentShape(2), PrivacyBudget.pure(1.0), "add_remove")
+    >>> plan.sum_deviations.round(3).tolist()  # √(4·5/3): three coordinates, one of them the count
+    [2.582, 2.582]
     """
 
     budget_kinds: ClassVar[frozenset[BudgetKind]] = frozenset(BudgetKind)
