@@ -14,7 +14,7 @@ from typing import Any
 
 from dpmoments.foundation.databases import CLAUSES
 from dpmoments.messages.codes import CODES, PART, QUERIES, REASONS, RULES, WARNINGS
-from dpmoments.noise.models import _NOISE_MODELS
+from dpmoments.noise.models import _MEAN_LAWS, _NOISE_MODELS
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.laws import LAWS
 from dpmoments.privacy.sensitivity import SENSITIVITIES
@@ -313,12 +313,15 @@ def definitions() -> Node:
         ),
         "mean_noise": record(
             {
-                "law": one_of(["gaussian", "laplace"]),
+                "law": one_of(_MEAN_LAWS),
                 "deviations": typed("array", "Noise SD of each mean, encoded units.", items=NUMBER),
                 "count_deviations": typed("array", "Noise SD from the noisy row count.", items=NUMBER),
                 "clipped": typed(["number", "null"], "Fraction of clipped rows, if it is known."),
                 "bias_suspected": FLAG,
-            }
+                "dimension": typed("integer", "Number of coordinates of the draw, of K-norm noise."),
+                "block_sizes": typed("array", "Size of the block of each mean, of K-norm noise.", items=INTEGER),
+            },
+            optional=("dimension", "block_sizes"),
         ),
         "release": record(
             {

@@ -158,7 +158,8 @@ def _foreign_draw(receipt: Receipt, release: MomentRelease | MeanRelease | Count
         levels = _levels_beside_ball(release)
     for draw in receipt.draws:
         features = dict(draw.sensitivity.arguments).get("n_features", d)
-        if features != d and draw.sensitivity.name != "row_sum_l1":  # a mean of one coordinate
+        # a mean of one coordinate, and sums beside a count, of a sensitivity that no number of features makes smaller
+        if features != d and draw.sensitivity.name not in ("row_sum_l1", "sums_in_body"):
             return f"{draw.what} has the sensitivity of {features} features, and the schema has {d}"
         row_square = 1.0 if levels is None or draw.what.code != "count-sum-gram" else levels.row_square
         shorter = dict(draw.sensitivity.arguments).get("row_square", 1.0)

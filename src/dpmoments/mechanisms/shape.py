@@ -83,7 +83,7 @@ class MomentShape:
 
 
 def _columns(schema: Schema) -> tuple[tuple[int, float], ...]:
-    """Return the number of features of each column, and the largest |x| of an encoded row in them."""
+    """Return the number of features of each column, and the largest |x| in them."""
     if schema.row_norm is None:
         return ()
     lower, upper = schema.encoding(mean=True).values_in_ball(*schema.feature_bounds)

@@ -330,7 +330,7 @@ class LaplaceCells(CellFamily):
 
 @dataclass(frozen=True)
 class KNormCells(CellFamily):
-    """Coordinates of K-norm noise on a box times cross-polytopes, in D = ``dimension`` dimensions.
+    """Coordinates of K-norm noise in D = ``dimension`` dimensions.
 
     X = r·v, r ~ Gamma(D + 1), v a coordinate of a uniform point of the body. |v| ~ Beta(1, m), m = ``block`` the size of its
     block and 1 in the box, and |X| is a mixture of Gamma(1), …, Gamma(D − m + 1): ``docs/evidence/derivations/k-norm.md``.
@@ -356,15 +356,17 @@ class KNormCells(CellFamily):
         return np.cumprod(np.append(self.block / self.dimension, ratios))
 
     def quantile(self, level: float, *, diagonal: bool) -> float:  # noqa: ARG002 - the same on all cells
+        if level == 0.5:
+            return 0.0
         tail, shapes = 2.0 * min(level, 1.0 - level), np.arange(1.0, len(self._weights) + 1.0)
         furthest = float(scipy.special.gammainccinv(self.dimension + 1.0, tail))
         reached = _root(lambda x: float(self._weights @ scipy.special.gammaincc(shapes, x)) - tail, 0.0, furthest)
         return math.copysign(reached / math.sqrt(self.variance), level - 0.5)
 
     def half_width(self, level: float, count_ratio: float) -> float:
-        """Return the t with P(|X + count_ratio·Y| ≤ t) = ``level``, X and Y standardized and of the same draw.
+        """Return the t with P(|X + count_ratio·Y| ≤ t) = ``level``, both standardized.
 
-        Y is a coordinate of the box, as the count is.
+        X and Y are coordinates of the same draw, Y of the box, as the count is.
         """
         if count_ratio < _NO_COUNT:
             return self.quantile(0.5 + 0.5 * level, diagonal=False)

@@ -351,13 +351,15 @@ def _geometric_draws(scale: float, size: int, words: WordSource) -> IntegerArray
 
 
 def _points_by_nonzeros(dimension: int, size: int) -> list[int]:
-    """Return 2^j binom(m, j) binom(t, j) for j = 0, …, m: the lattice points of a cross-polytope by nonzero coordinates."""
+    """Return 2^j binom(m, j) binom(t, j) for j = 0, …, m."""
+    # The number of lattice points of a cross-polytope by their number of nonzero coordinates.
     factors = (2 * (dimension - j) * max(size - j, 0) for j in range(dimension))
     return list(accumulate(enumerate(factors, 1), lambda points, step: points * step[1] // step[0] ** 2, initial=1))
 
 
 def _point_of_cross_polytope(dimension: int, size: int, words: WordSource) -> IntegerArray:
-    """Draw a uniform lattice point with Σ|k| ≤ ``size``: how many are nonzero, which, how large, and their signs."""
+    """Draw a uniform lattice point with Σ|k| ≤ ``size``."""
+    # How many coordinates are nonzero, which, how large, and their signs.
     by_nonzeros = _points_by_nonzeros(dimension, size)
     rank, nonzeros = _uniform_integer(sum(by_nonzeros), words), dimension
     while rank >= by_nonzeros[nonzeros]:
@@ -372,7 +374,8 @@ def _point_of_cross_polytope(dimension: int, size: int, words: WordSource) -> In
 
 
 def _subset(size: int, bound: int, words: WordSource) -> IntegerArray:
-    """Draw a uniform subset of 0, …, bound − 1 in random order: the first different ones of independent draws."""
+    """Draw a uniform subset of 0, …, bound − 1, in random order."""
+    # The first different ones of independent draws.
     different = dict[int, None]()
     while len(different) < size:
         different |= dict.fromkeys(_uniform_below(bound, size, words).tolist())
@@ -394,7 +397,8 @@ def _uniform_integer(bound: int, words: WordSource) -> int:
 
 
 def _below(numerator: int, denominator: int, words: WordSource) -> bool:
-    """Return True with probability numerator/denominator, reading bits of one uniform number as needed."""
+    """Return True with probability numerator/denominator."""
+    # Bits of one uniform number are read as needed.
     while True:
         digit, (expected, numerator) = int(words(1)[0]), divmod(numerator << 64, denominator)
         if digit != expected:

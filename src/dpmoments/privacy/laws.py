@@ -280,9 +280,9 @@ class GaussianDraw(GaussianLaw):
 
 @dataclass(frozen=True)
 class LatticeNormLaw(DrawLaw):
-    """Noise on integers with probability ∝ exp(−‖k‖/b) in a norm in which each move is a sum of ‖k‖ moves of length 1.
+    """Noise on integers with probability ∝ exp(−‖k‖/b): ε = Δ/b.
 
-    ε = Δ/b, with the curve of one integer that moves by Δ.
+    In its norm each move is a sum of ‖k‖ moves of length 1, so that it has the curve of one integer that moves by Δ.
     """
 
     scale: float

@@ -26,7 +26,10 @@ from dpmoments.privacy.distances import Argument, Norm, Sensitivity
 from dpmoments.privacy.unit import Neighbors
 
 _TUPLES = ("weights", "blocks")
-"""Names of arguments that are tuples of positive numbers, one for each part of a row; all others are numbers."""
+"""Names of arguments that are tuples of positive numbers, one for each part of a row.
+
+All others are numbers.
+"""
 MAX_WEIGHTS = 2**16
 MAX_UNITS = 2.0**256
 """Largest number of query units in one unit: the finest unit is 2^−256."""
@@ -250,7 +253,9 @@ def histogram_l1(neighbors: Neighbors) -> Sensitivity:
 
 
 def sums_in_body(neighbors: Neighbors, n_features: int, blocks: tuple[float, ...] = ()) -> Sensitivity:
-    """Return the sensitivity of sums over rows in a box times cross-polytopes, in the gauge of that body.
+    """Return the sensitivity of sums of rows in a body, in its gauge.
+
+    The body is a box times cross-polytopes.
 
     ``blocks`` are the sizes of blocks of the last of ``n_features`` coordinates. A row's coordinates before them are in [−1, 1],
     and the absolute values of each block add up to 1 or less. A dropped row is 0.
