@@ -8,7 +8,6 @@ python -m benchmarks.practice.readme
 from __future__ import annotations
 
 import argparse
-import re
 import textwrap
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
@@ -120,29 +119,7 @@ def regressions() -> Iterator[str]:
         f"gradient descent, and in {better['gradient descent, tuned']} for gradient descent that was tuned on the private "
         "table at no cost. Each further regression costs "
         "them another budget "
-        "([comparison](docs/evidence/regression-coverage.md#one-release-or-all-the-budget-on-one-regression)). "
-        + refined()
-    )
-
-
-def refined() -> str:
-    """Releases with a target, from docs/evidence/derivations/refined-regression.md.
-
-    Raises
-    ------
-    ValueError
-        If the page does not count their cells.
-    """
-    part = part_of(EVIDENCE / "derivations" / "refined-regression.md", "judge")
-    counts = re.search(r"of the other three in (\d+) of (\d+) cells; correlations lose at most 15 % in (\d+)", part)
-    if counts is None:
-        raise ValueError("refined-regression.md does not count the cells of the judge tables")
-    good, cells, kept = counts.groups()
-    return (
-        'With a δ, a release can also be made for one target: `targets=["income"]` spends a share of the budget on it. '
-        f"Its excess risk was then at most 1.1 times the least of a plain release, gradient descent and AdaSSP in {good} of "
-        f"{cells} settings, and correlations lost at most 15 % in {kept} "
-        "([measured](docs/evidence/derivations/refined-regression.md#measured))."
+        "([comparison](docs/evidence/regression-coverage.md#one-release-or-all-the-budget-on-one-regression))."
     )
 
 

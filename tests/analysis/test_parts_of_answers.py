@@ -1874,9 +1874,6 @@ def test_a_fit_says_what_it_is_of() -> None:
     assert ridge.heading[0] == "ridge regression of y on 1 feature, alpha = 0.01235, 100 rows"
     assert ridge.heading[-1] == "counted as an average level (too few rows): g=d"
     assert "residual" not in ridge.heading[1]
-    refined = replace(ridge, refined=True)
-    assert refined.heading[0] == "refined ridge regression of y on 1 feature, 100 rows"
-    assert "too few" not in refined.heading[-1]
     assert made.verdict == ("", "positive", NOT_CLEAR_NOISE)
     assert line(cutoff=1e-6).verdict == ("", NOT_CLEAR_NOISE, NOT_CLEAR_NOISE)
     head, constant, first, _ = made.table()
@@ -1989,7 +1986,6 @@ def test_r_squared_and_its_errors_are_those_of_the_derivation(constant: bool) ->
     for found, b, inverse, times in (
         (ExplainedVariance.of_population(equations), solution, np.linalg.inv(moments[:-1, :-1]), 1.0),
         (ExplainedVariance.of_line(equations, slopes, 30.0), of_line, np.linalg.inv(moments[:-1, :-1] + ridge), 2.0),
-        (ExplainedVariance.of_given(equations, of_line), of_line, np.zeros((k, k)), 0.0),
     ):
         beyond = np.append(-b, 1.0)
         product = inverse @ of_product(variances, beyond, k)
@@ -2004,13 +2000,13 @@ def test_r_squared_and_its_errors_are_those_of_the_derivation(constant: bool) ->
         assert (found.degrees_of_freedom, found.n_rows) == (400.0 - k, 400.0)
         assert found.adjusted == pytest.approx(1.0 - (1.0 - share) * 399.0 / (400.0 - k))
     empty = replace(equations, moments=np.zeros_like(moments) + np.diag([400.0] + [0.0] * k))
-    for nothing in (ExplainedVariance.of_given(empty, 0.0 * of_line), ExplainedVariance.of_given(empty, of_line)):
+    for nothing in (ExplainedVariance.of_line(empty, factor * slopes, 30.0) for factor in (0.0, 1.0)):
         assert (nothing.share, nothing.privacy_error, nothing.sampling_error) == (0.0, INF, INF)
     loud = replace(equations, noise=gaussian(3, 2e9, 1e9, 3e9, 4.0).law())
-    drowned = ExplainedVariance.of_given(loud, of_line)
+    drowned = ExplainedVariance.of_line(loud, slopes, 30.0)
     assert drowned.privacy_error > 1.0
     assert drowned.sampling_error == pytest.approx(math.sqrt(4.0 / 200.0**2))
-    few = ExplainedVariance.of_given(replace(equations, n_rows=2.0), of_line)
+    few = ExplainedVariance.of_line(replace(equations, n_rows=2.0), slopes, 30.0)
     assert few.degrees_of_freedom == 1.0
 
 
@@ -2379,9 +2375,9 @@ def test_r_squared_of_units_of_several_rows_has_the_sampling_error_of_as_many_un
     release = dpm.release(rows, dpm.Schema.unit_ball(2), rho=50.0, insecure_seed=0)
     equations = NormalEquations.of(release, Regressors.chosen(release, "x1", ["x0"], True, None))
     assert equations is not None
-    line = ExplainedVariance.of_given(equations, equations.solution)
+    line = ExplainedVariance.of_population(equations)
     assert line.sampling_error == pytest.approx(2.0 * math.sqrt(0.5) * 0.5 / math.sqrt(4_000), rel=0.1)
-    of_units = ExplainedVariance.of_given(replace(equations, rows_per_unit=4.0), equations.solution)
+    of_units = ExplainedVariance.of_population(replace(equations, rows_per_unit=4.0))
     assert of_units.sampling_error == pytest.approx(2.0 * line.sampling_error, rel=0.02)
     assert of_units.privacy_error == line.privacy_error
 

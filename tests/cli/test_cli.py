@@ -452,9 +452,6 @@ def test_forecast_in_units_and_turned_round(run: Run) -> None:
     size = expected.epsilon_needed(mean={"age": 0.5}, share=0.02)
     outcome = run(*command, "--epsilon", "1", "--epsilon-needed", "mean.age=0.5", "--epsilon-needed", "share=0.02")
     assert outcome.words.endswith(f"auto: {size:.4g}")
-    refined = dpm.forecast(schema, n_rows=5_000, rho=0.5, typical_sd=guess, targets=["age"])
-    printed = json.loads(run(*command, "--rho", "0.5", "--targets", "age", "--json").out)
-    assert (printed["targets"], printed["in_units"]) == (["age"], refined.to_dict()["in_units"])
     by_laplace = dpm.forecast(schema, n_rows=5_000, epsilon=1.0, typical_sd=guess, mechanism="laplace")
     run(*command, "--epsilon", "1", "--mechanism", "laplace", "--html", "plan.html")
     assert "<dd>laplace</dd>" in Path("plan.html").read_text()
@@ -469,7 +466,6 @@ def test_forecast_in_units_and_turned_round(run: Run) -> None:
         (("--rho", "1", "--typical-sd", "age=3"), "'age' is given twice"),
         (("--rho", "1", "--typical-mean", "age"), "is not NAME=NUMBER"),
         (("--rho", "1", "--typical-mean", "Age=3"), "typical_mean names 'Age'"),
-        (("--epsilon", "1", "--targets", "age"), "cannot refine targets"),
         (("--rho", "1", "--means", "--rows-needed", "mean=0.1"), "--means, --rows-needed"),
         (("--rho", "1", "--html", "other.html", "--json", "--rho-needed", "mean=0.1"), "--html, --json, --rho-needed"),
     ):

@@ -24,7 +24,6 @@ from matplotlib.figure import Figure
 from scipy.stats import f as f_distribution
 
 import dpmoments as dpm
-from dpmoments.analysis.refined_regression import refined_targets
 from dpmoments.analysis.resolvability import NOISE_UNKNOWN, NOT_ESTIMABLE, largest_resolved
 from dpmoments.datasets import adult, airfoil
 from dpmoments.plots.canvas import label
@@ -138,8 +137,8 @@ def _tails() -> tuple[Any, dpm.Schema, str, list[str], str]:
     return table, schema, "y", ["tail", "sizes", "group"], "group"
 
 
-KINDS = ("plain", "refined", "pooled")
-"""Releases of a table; of targets; of its two halves."""
+KINDS = ("plain", "pooled")
+"""Releases of a table; of its two halves."""
 
 
 def releases(seed: int, kinds: Sequence[str] = ("plain",)) -> Iterator[tuple[str, dpm.MomentRelease, Any]]:
@@ -147,7 +146,7 @@ def releases(seed: int, kinds: Sequence[str] = ("plain",)) -> Iterator[tuple[str
     rng = np.random.default_rng(seed)
     every = list(tables().items())
     for turn in range(10**6):
-        name, (table, schema, target, *_) = every[turn % len(every)]
+        name, (table, schema, *_) = every[turn % len(every)]
         kind = kinds[(turn + turn // len(every)) % len(kinds)]
         epsilon = float(np.exp(rng.uniform(math.log(0.3), math.log(10.0))))
         options: dict[str, Any] = {"epsilon": epsilon, "insecure_seed": int(rng.integers(2**31))}
@@ -157,9 +156,6 @@ def releases(seed: int, kinds: Sequence[str] = ("plain",)) -> Iterator[tuple[str
             options["mechanism"] = "gaussian" if "delta" in options else "laplace"
         if rng.random() < 0.3:
             options["neighbors"] = "replace_one"
-        if kind == "refined" and "available" not in (getattr(each, "missing", "") for each in schema.columns):
-            options = {key: value for key, value in options.items() if key != "mechanism"}
-            options |= {"targets": [target], "delta": 1e-6}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             if kind == "pooled":
@@ -479,24 +475,6 @@ def penalized(fit: Any, found: Found) -> None:
     explained_variance(fit, found)
 
 
-def of_steps(release: dpm.MomentRelease, table: Any, target: str, found: Found) -> None:
-    """Refined fits agree: both have one overall test, and least squares is ridge's line or says why not."""
-    line, fit = release.ridge(target), release.ols(target)
-    found.unless(
-        line.refined != ("not refined" in line.warning), f"{target}: refined {line.refined}, but {line.warning}"
-    )
-    for each, said in ((line, "refined ridge"), (fit, "refined least squares")):
-        found.unless(each.refined == (said in "".join(each.heading)), f"{target}: heading {each.heading}")
-    found.unless(fit.refined != ("not refined" in fit.warning), f"{target}: refined {fit.refined}, but {fit.warning}")
-    found.unless(fit.refined == ("are refined" in fit.clipping.description), f"{target}: {fit.clipping.description}")
-    if not fit.equations.robust:
-        same = np.isclose(fit.p_value_of_fit, line.p_value_of_fit, rtol=1e-6, atol=1e-12)
-        found.unless(bool(same), f"{target}: overall tests {fit.p_value_of_fit}, {line.p_value_of_fit}")
-    if all(name.partition("=")[0] in table for name in line.features):  # none is computed from others
-        fitted(release, table, target, line.features, found)
-    penalized(line, found)
-
-
 def compared(release: dpm.MomentRelease, by: str, target: str, found: Found) -> None:
     means = release.group_means(by, of=[target])
     differences = means.differences
@@ -729,8 +707,6 @@ def found_in(name: str, release: dpm.MomentRelease, table: Any, folder: Path) ->
     fitted(release, table, target, regressors, found)
     for fit in (release.ridge(target, list(regressors)), release.lasso(target, list(regressors), alpha=0.05)):
         penalized(fit, found)
-    for refined in refined_targets(release):
-        of_steps(release, table, refined, found)
     summarized(release, found)
     of_two_levels(release, found)
     if by:

@@ -12,7 +12,6 @@ import pytest
 from matplotlib.figure import Figure
 
 import dpmoments as dpm
-from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS
 from dpmoments.mechanisms.means.base import NormalRows
 from dpmoments.mechanisms.registry import MECHANISMS, automatic_mean
 from dpmoments.mechanisms.shape import MomentShape
@@ -23,7 +22,6 @@ from dpmoments.planning import forecast as forecasting
 from dpmoments.planning.changes import Change, Wanted
 from dpmoments.planning.forecast_table import DerivedCost, Forecast, ForecastRow, short_refusal
 from dpmoments.planning.imagined_release import ForecastNoise, PossibleRun, ReleasePlan, TypicalRegression, _first_order
-from dpmoments.planning.refined_targets import Refining, TargetForecast, refined_noise
 from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.planning.ways import Way, Ways
 from dpmoments.privacy.budget import PrivacyBudget
@@ -190,31 +188,20 @@ def test_what_is_said_of_a_mechanism_that_was_asked_for() -> None:
     assert made(infinite, mechanism="laplace")._requested == "laplace (the least noise on a typical mean)"
 
 
-TARGETS = (
-    TargetForecast("age", True, 0.012, 0.034),
-    TargetForecast("pay", True, 0.056, INF),
-    TargetForecast("flag", False, 0.1, 0.1),
-)
-
-
 def test_tables_and_remarks_of_mechanisms() -> None:
-    forecast = made(ROWS, derived_cost=DerivedCost(("age^2",), "laplace", 0.5, None), targets=TARGETS)
+    forecast = made(ROWS, derived_cost=DerivedCost(("age^2",), "laplace", 0.5, None))
     table = forecast.mechanism_table()
     assert table[0] == ("mechanism", "second moment", "mean", "± corr.", "arithmetic")
     assert table[1] == ("laplace", "0.2", "0.1", "0.3", "exact-lattice")
     assert [line[0] for line in table[1:]] == ["laplace", "auto", "isotropic", "slow", "adaptive-ball"]
     remarks = forecast.mechanism_remarks
-    assert remarks[0] == "25% of ρ refines coefficients of age, pay: this noise is for moments with 75% of ρ"
-    assert remarks[1] == "± on a standardized coefficient of age: 0.012 refined, 0.034 without targets"
-    assert remarks[2] == "± on a standardized coefficient of pay: 0.056 refined, noise without targets"
-    assert remarks[3] == Message("targets-not-refined", names=["flag"]).text("curator")
-    assert remarks[4].startswith("derived features age^2")
-    assert "adaptive-ball adapts to the table: its error is at most 0.456" in remarks[5]
-    assert remarks[6] == "errors include the clipping of assumed rows: slow (0.12 of them)"
-    assert remarks[7] == "not measured (too many features): the error of slow"
-    assert remarks[8].startswith("auto: ")
-    assert remarks[9] == "cannot run here: coinpress (needs ρ)"
-    assert len(remarks) == 10
+    assert remarks[0].startswith("derived features age^2")
+    assert "adaptive-ball adapts to the table: its error is at most 0.456" in remarks[1]
+    assert remarks[2] == "errors include the clipping of assumed rows: slow (0.12 of them)"
+    assert remarks[3] == "not measured (too many features): the error of slow"
+    assert remarks[4].startswith("auto: ")
+    assert remarks[5] == "cannot run here: coinpress (needs ρ)"
+    assert len(remarks) == 6
     assert forecast.mechanisms_text[1:] == (f"~ assumes: {ASSUMPTION.words}",)
     assert len(made(ROWS[:4]).mechanisms_text) == 1
     assert made(ROWS[:1]).mechanism_remarks == ()
@@ -228,8 +215,6 @@ def test_tables_and_remarks_of_mechanisms() -> None:
         [],
         "row",
     )
-    assert plain["targets"] == ["age", "pay", "flag"]
-    assert plain["target_forecasts"][1] == {"target": "pay", "pays": True, "refined": 0.056, "unrefined": None}
     assert plain["derived_cost"]["second_moment"] == 0.5
     assert plain["robust_cost"] is None
     assert len(plain["mechanisms"]) == 6
@@ -866,38 +851,26 @@ def test_noise_of_one_column_is_in_its_standard_deviations() -> None:
     assert not nothing[1]
 
 
-def test_a_regression_of_some_columns_has_its_first_for_a_target(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_regression_of_some_columns_is_of_a_release_of_these(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
-    pays = True
 
-    def refined(plan: Any, targets: Any, chosen: Any) -> list[float]:
-        asked.append((plan.typical.schema.names, list(targets), chosen.targets, plan.budget, plan.refines))
-        return [0.5]
+    def noted(noise: Any, columns: Any) -> float:
+        asked.append((noise.typical, list(columns)))
+        return 0.5
 
-    monkeypatch.setattr(ways, "refining", lambda _, targets: SimpleNamespace(targets=tuple(targets) if pays else ()))
-    monkeypatch.setattr(ways, "refined_noise", refined)
-    setting = replace(
-        planned(SCHEMA, "gaussian", RHO, typical_sd={"pay": 7.0}, typical_mean={"flag": 0.1, "age": 30.0}),
-        refines=GAUSSIAN_LOSS_UNITS[RHO.kind],
-    )
-    assert ways._refined_of_columns(setting, ["pay", "age"], BOTH) == 0.5
-    assert asked == [(("age", "pay"), ["pay"], ("pay",), BOTH, None)]
-    assert ways._refined_of_columns(setting, ["pay", "age"], PURE) == INF
-    pays = False
-    assert ways._refined_of_columns(setting, ["pay", "age"], RHO) == INF
-    assert len(asked) == 1
-    pays = True
-    available = dpm.Schema(*(dpm.Numeric(name, 0, 1, missing="available") for name in "ab"))
-    assert ways._refined_of_columns(planned(available, "gaussian", RHO), ["a", "b"], RHO) == INF
-    few = ways._plan_of_columns(setting, ["g", "flag", "pay"], BOTH)
-    assert few.typical.schema.names == ("pay", "g", "flag")
-    kept = [setting.typical.schema.feature_names.index(name) for name in few.typical.schema.feature_names]
-    np.testing.assert_allclose(
-        few.typical.standard_deviations[[0, -1]], setting.typical.standard_deviations[kept][[0, -1]]
-    )
-    np.testing.assert_array_equal(few.typical.means, setting.typical.means[kept])
-    assert (few.budget, few.refines, few.n_rows, few.mechanism) == (BOTH, None, 2000, setting.mechanism)
-    noise = setting.noise
+    setting = planned(SCHEMA, "gaussian", RHO, typical_sd={"pay": 7.0}, typical_mean={"flag": 0.1, "age": 30.0})
+    monkeypatch.setattr(ways, "_of_regression", noted)
+    assert ways._of_columns(setting, ["pay", "flag", "g"], BOTH) == 0.5
+    ((few, columns),) = asked
+    assert columns == ["pay", "flag", "g"]
+    assert few.schema.names == ("pay", "g", "flag")
+    kept = [setting.typical.schema.feature_names.index(name) for name in few.schema.feature_names]
+    np.testing.assert_allclose(few.standard_deviations[[0, -1]], setting.typical.standard_deviations[kept][[0, -1]])
+    np.testing.assert_array_equal(few.means, setting.typical.means[kept])
+
+
+def test_a_table_of_a_release_has_the_noise_of_its_levels() -> None:
+    noise = planned(SCHEMA, "gaussian", RHO).noise
     assert noise is not None
     levels = noise.mean[2:5] * 2000.0
     assert ways._of_table(noise, ["g"]) == pytest.approx(math.sqrt(np.mean(levels**2)))
@@ -924,16 +897,6 @@ def test_rows_at_the_edge_of_a_ball_are_in_it() -> None:
     constant = fake_noise(typical_correlation=lambda: NAN, mean=np.array([0.0, 1.0, 1.0, 1.0, 1.0, 0.0]))
     worst = fake_noise(mean=np.array([0.0, 3.0, 1.0, 1.0, 1.0, 2.0]))
     assert "up to 3 ×" in forecast_table._describe_noise(constant, worst, "ball")[1]
-
-
-def test_noise_of_refined_coefficients_does_not_depend_on_where_the_bounds_lie() -> None:
-    def found(lower: float) -> list[float]:
-        schema = dpm.Schema(*(dpm.Numeric(name, lower, lower + 10.0) for name in "abc"))
-        setting = planned(schema, "gaussian", RHO, typical_sd={"a": 2.0}, typical_mean={"a": lower + 7.0})
-        return refined_noise(setting, ["a", "b"], Refining(("a", "b"), GAUSSIAN_LOSS_UNITS[RHO.kind]))
-
-    assert found(0.0) == pytest.approx(found(-5.0), rel=1e-6)
-    assert np.isfinite(found(0.0)).all()
 
 
 def test_error_of_means_allows_for_noise_on_the_count_only_where_the_count_is_not_public() -> None:

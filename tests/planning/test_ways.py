@@ -152,16 +152,3 @@ def test_the_command_prints_what_the_method_says(tmp_path: Path, capsys: pytest.
     assert main(given) == 0
     assert capsys.readouterr().out.strip() == str(expected)
     assert main([*given, "--rows-needed", "correlation=0.1"]) == 2
-
-
-def test_a_regression_names_a_release_with_its_target_where_that_has_less_noise() -> None:
-    asked = [["income", "age", "region", "smoker"], ["income", "age"]]
-    plain = forecast(epsilon=1.0, delta=1e-6).ways(regressions=asked).ways
-    refining = forecast(epsilon=1.0, delta=1e-6, targets=["income"])
-    every, few = refining.ways(regressions=asked).ways
-    assert every.call == "release(…, targets=['income']) of 4 columns"
-    assert every.one_release == every.own_release == refining.targets[0].refined < plain[0].one_release
-    assert few.one_release > plain[1].one_release  # moments with three quarters of ρ
-    assert [one.call.startswith("release(…)") for one in forecast(epsilon=1.0).ways(regressions=asked).ways] == [
-        True
-    ] * 2

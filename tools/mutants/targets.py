@@ -554,13 +554,6 @@ TESTS = {
         "analyses",
         "coverage",
     ),
-    "analysis/refined_regression": (
-        "refined_regression",
-        "targets",
-        "regression",
-        "analyses",
-        "coverage",
-    ),
     "analysis/regress": (
         "reference_answers",
         "parts_of_answers",
@@ -645,10 +638,6 @@ TESTS = {
         "drawn_numbers",
         "plots",
         "forecast_units",
-    ),
-    "planning/refined_targets": (
-        "targets",
-        "ways",
     ),
     "planning/typical_table": (
         "reference_forecasts",

@@ -375,11 +375,8 @@ class ClippingEffect:
     has_bounds: bool = True  # False if a column has no public bounds: far rows were clipped instead
 
     @classmethod
-    def of(
-        cls, release: Released, equations: NormalEquations | None, standard_errors: FloatArray | None = None
-    ) -> Self:
+    def of(cls, release: Released, equations: NormalEquations | None) -> Self:
         """Return the effect on a fit (``docs/evidence/derivations/clipped-rows.md``, M5)."""
-        # In standard errors of the equations, or in these: of all coefficients, the constant first.
         table = TableBounds.of(release)
         if table is None:
             return cls(None, has_bounds=release.schema.row_norm is not None)
@@ -390,8 +387,7 @@ class ClippingEffect:
         left = solved @ equations.design_map[:-1]
         right = equations.beyond @ equations.design_map
         ends = np.array([table.bounds.product_range(row, right) for row in left]).reshape(-1, 2)
-        errors = equations.standard_errors if standard_errors is None else standard_errors
-        errors = np.maximum(errors[first:], np.finfo(float).tiny)
+        errors = np.maximum(equations.standard_errors[first:], np.finfo(float).tiny)
         return cls(table.share, ends[:, 0], ends[:, 1], np.abs(ends).max(axis=1) / errors)
 
     @property

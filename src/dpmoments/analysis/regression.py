@@ -16,7 +16,6 @@ import numpy as np
 from dpmoments.analysis.answers import confidence_level, in_floating_point
 from dpmoments.analysis.clipping import ClippingEffect
 from dpmoments.analysis.normal_equations import NormalEquations
-from dpmoments.analysis.refined_regression import RefinedRegression, has_other_references, refined_regression
 from dpmoments.analysis.regression_results import ExplainedVariance, FittedLine
 from dpmoments.analysis.regressors import PenalizedLevels, Regressors, regressed_moment
 from dpmoments.analysis.released import Released, cautions_by_code
@@ -48,12 +47,6 @@ def ols(
     If the noise is small, the coefficients solve the normal equations of the released moments. Else they are the coefficients
     nearest to ``ridge("auto")`` that the release does not refute, so that each lies in its confidence interval. A
     coefficient whose interval is unbounded is not estimable at this budget.
-
-    Of a target that the release refined (``targets``), on all other features with an intercept, they are least squares in the
-    equations of its steps, whose noise is in proportion to residuals: intervals are up to ten times shorter, and allow for
-    clipped residuals, but not for rows far from the line. Where noise on the moments is large, clipping may have taken much
-    (long tails, rare levels, steps that contradict the moments), or intervals would be longer on the whole, it is the fit of
-    the moments, and says so.
 
     Parameters
     ----------
@@ -112,21 +105,16 @@ def ols(
     wants_products = cov_type != "nonrobust"
     products = ResidualProducts.of(release, chosen, required=cov_type in ("HC", "HC1")) if wants_products else None
     equations = NormalEquations.of(release, chosen, products)
-    refined = refined_regression(release, chosen)
-    if refined is not None and (more := refined.equations(release, chosen, equations)) is not None:
-        return _least_squares_of_steps(release, chosen, refined, more, level)
     if equations is None or not equations.delta_method_valid:
         penalized = PenalizedFit.of(release, chosen, None)
         slopes = penalized.slopes[[chosen.unmerged.index(feature) for feature in chosen.features]]
         if equations is None:
-            fit = _fitted_line(release, chosen, None, "least squares", penalized, level)
-            return _beside_refined(release, chosen, refined, fit)
+            return _fitted_line(release, chosen, None, "least squares", penalized, level)
         equations = replace(equations, toward=np.concatenate([[np.nan], slopes]) if chosen.intercept else slopes)
     slopes = equations.estimate[1 if chosen.intercept else 0 :]
     raw_moment = regressed_moment(release.with_repair("none"), intercept=chosen.intercept)
-    fit_of_moments = PenalizedFit.of_slopes(raw_moment, chosen, slopes)
-    fit = _fitted_line(release, chosen, equations, "least squares", fit_of_moments, level)
-    return _beside_refined(release, chosen, refined, fit)
+    fit = PenalizedFit.of_slopes(raw_moment, chosen, slopes)
+    return _fitted_line(release, chosen, equations, "least squares", fit, level)
 
 
 @in_floating_point
@@ -191,13 +179,8 @@ def ridge(
     """
     level = confidence_level(level)
     chosen = Regressors.chosen(release, target, features, intercept, reference)
-    penalty = stated_penalty(alpha)
-    refined = refined_regression(release, chosen) if penalty is None else None
-    if refined is not None and refined.kept > 0.0:
-        return _ridge_of_steps(release, chosen, refined, level)
-    fit = PenalizedFit.of(release, chosen, penalty)
-    line = _fitted_line(release, chosen, NormalEquations.of(release, chosen), "ridge", fit, level)
-    return _beside_refined(release, chosen, refined, line)
+    fit = PenalizedFit.of(release, chosen, stated_penalty(alpha))
+    return _fitted_line(release, chosen, NormalEquations.of(release, chosen), "ridge", fit, level)
 
 
 # The lasso from released moments, by scikit-learn's paths from a Gram matrix.
@@ -357,7 +340,6 @@ def _fitted_line(
     method: str,
     fit: PenalizedFit,
     level: float,
-    clipping: ClippingEffect | None = None,
 ) -> FittedLine:
     printed = chosen.with_rare_levels if method == "ridge" else chosen
     a, y, names = list(printed.features), chosen.target, release.feature_names
@@ -391,7 +373,7 @@ def _fitted_line(
         level=level,
         equations=equations,
         explained=_explained(release, chosen, equations, method, fit),
-        clipping=ClippingEffect.of(release, equations) if clipping is None else clipping,
+        clipping=ClippingEffect.of(release, equations),
         unit_ball_coefficients=slopes,
         unit_ball_error_bound=value,
         error_bound_note=note,
@@ -401,62 +383,6 @@ def _fitted_line(
         help=_help(equations, [names[index] for index in chosen.features]),
         warning=cautions_by_code(release),
         schema=release.schema,
-    )
-
-
-def _beside_refined(
-    release: Released, chosen: Regressors, refined: RefinedRegression | None, fit: FittedLine
-) -> FittedLine:
-    """Return the fit of the moments, which says why it is not that of the steps."""
-    if refined is None:
-        if not has_other_references(release, chosen):
-            return fit
-        there = f"Coefficients of {fit.target} are refined relative to other reference levels: leave reference out."
-    elif (found := refined.nothing_found(release, chosen)) is not None:
-        there = f"Coefficients of {fit.target} are not refined: the steps {found}."
-    else:
-        why = refined.reason_against_intervals(release, chosen, fit.equations)
-        why = why or "their intervals would be longer than these on the whole"
-        there = f"ridge has refined coefficients of {fit.target}; these are not refined: {why}."
-    return replace(fit, warning=" ".join(filter(None, [there, fit.warning])))
-
-
-def _least_squares_of_steps(
-    release: Released, chosen: Regressors, refined: RefinedRegression, equations: NormalEquations, level: float
-) -> FittedLine:
-    """Return least squares of a target that was named before the release."""
-    toward = refined.slopes[[chosen.with_rare_levels.features.index(feature) for feature in chosen.features]]
-    equations = replace(equations, toward=np.append(np.nan, toward))
-    moment = regressed_moment(release.with_repair("none"), intercept=True)
-    fit, plain = PenalizedFit.of_slopes(moment, chosen, equations.estimate[1:]), NormalEquations.of(release, chosen)
-    of_moments = ClippingEffect.of(release, plain, equations.standard_errors)
-    clipping = refined.clipping(release.n_rows, of_moments)
-    line = _fitted_line(release, chosen, equations, "least squares", fit, level, clipping)
-    return _of_steps(line, plain, equations.estimate)
-
-
-def _ridge_of_steps(release: Released, chosen: Regressors, refined: RefinedRegression, level: float) -> FittedLine:
-    """Return the coefficients of a target as its steps left them, those of rare levels too."""
-    wide, plain = chosen.with_rare_levels, NormalEquations.of(release, chosen)
-    coefficients, moment = refined.line(release), regressed_moment(release, intercept=True)
-    equations = refined.equations(release, chosen, plain) or plain
-    fit = PenalizedFit.of_slopes(moment, wide, coefficients[1:])
-    clipping = replace(refined.clipping(release.n_rows, ClippingEffect.of(release, plain)), intervals=False)
-    line = _fitted_line(release, chosen, equations, "ridge", fit, level, clipping)
-    scale, shift, a = release.encoding.scale, release.zero_of_units, list(wide.features)
-    constant = scale[wide.target] * (coefficients[0] + shift[wide.target]) - line.coefficients @ (scale * shift)[a]
-    return _of_steps(replace(line, intercept=float(constant)), NormalEquations.of(release, wide), coefficients)
-
-
-def _of_steps(fit: FittedLine, plain: NormalEquations | None, line: FloatArray) -> FittedLine:
-    """Return a refined fit with the variance that its line explains."""
-    # `line` is of encoded rows about the release's center, the constant first, `plain` the moments' equations
-    return replace(
-        fit,
-        explained=None if plain is None else ExplainedVariance.of_given(plain, line),
-        unit_ball_error_bound=None,
-        error_bound_note="the bound is for fits of the moments",
-        refined=True,
     )
 
 

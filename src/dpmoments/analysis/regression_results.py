@@ -119,11 +119,6 @@ class ExplainedVariance:
         return cls._of(equations, solution, inverse, times=2.0)
 
     @classmethod
-    def of_given(cls, equations: NormalEquations, solution: FloatArray) -> ExplainedVariance:
-        """Return the R² of a line that does not depend on the noise of the equations."""
-        return cls._of(equations, solution, np.zeros(equations.gram.shape), times=0.0)
-
-    @classmethod
     def _of(
         cls, equations: NormalEquations, solution: FloatArray, inverse: FloatArray, *, times: float
     ) -> ExplainedVariance:
@@ -199,7 +194,7 @@ class FittedLine(Answer):
         The same coefficients for encoded rows, the space in which ``alpha`` and the bound are stated.
     unit_ball_error_bound : float or None
         With the confidence ``level``, ‖ŵ − w‖₂ ≤ this, w the fit of the same penalty on the table itself (encoded rows); inf
-        if the data fix no bound; None if the noise distribution gives none, or if the fit is refined.
+        if the data fix no bound; None if the noise distribution gives none.
     error_bound_note : str
         Remark on the bound, or the reason for its absence.
     released_r_squared : float
@@ -214,8 +209,6 @@ class FittedLine(Answer):
         Reason not to read the fit as a fact about the table (too few rows for the budget); usually empty.
     cutoff : float or None
         Largest p-value of a clear sign; None: by Holm's correction over this table.
-    refined : bool
-        True if the target was named before the release, and the coefficients are those that its steps refined.
     """
 
     method: str
@@ -240,7 +233,6 @@ class FittedLine(Answer):
     help: str = ""
     warning: str = ""
     cutoff: float | None = None
-    refined: bool = False
 
     facts = (
         *("method", "target", "intercept", "**: _of_intercept", "coefficients by features"),
@@ -521,7 +513,7 @@ class FittedLine(Answer):
 
     @property
     def heading(self) -> tuple[str, ...]:
-        alpha = "" if self.method == "least squares" or self.refined else f", alpha = {self.alpha:.4g}"
+        alpha = "" if self.method == "least squares" else f", alpha = {self.alpha:.4g}"
         r_squared = self.r_squared_text
         if self.explained is not None and r_squared.startswith("R² ="):
             r_squared += f", adjusted {rounded(self.adjusted_r_squared, self._r_squared_error)}"
@@ -536,12 +528,11 @@ class FittedLine(Answer):
             and self.equations.delta_method_valid
             and residual > 0.0
         ):
-            r_squared += f"; residual standard deviation {'at most ' if self.refined else ''}{number(residual)}"
+            r_squared += f"; residual standard deviation {number(residual)}"
         compared = "; ".join(f"levels of {name} are compared with {level}" for name, level in self._compared().items())
         count = f"{len(self.features)} feature{'' if len(self.features) == 1 else 's'}"
-        method = f"refined {self.method}" if self.refined else self.method
-        title = f"{method} regression of {self.target} on {count}{alpha}, {self.n_rows:,} rows"
-        if self.too_few and not (self._is_penalized and self.refined):
+        title = f"{self.method} regression of {self.target} on {count}{alpha}, {self.n_rows:,} rows"
+        if self.too_few:
             counted = "counted as an average level" if self._is_penalized else "merged into the reference level"
             merged = f"{counted} (too few rows): {', '.join(self.too_few)}"
             compared = "; ".join(filter(None, [compared, merged]))
@@ -797,10 +788,7 @@ class FittedLine(Answer):
 
     @property
     def residual_standard_deviation(self) -> float:
-        """Standard deviation of least squares' residuals; NaN if noise hides it.
-
-        Of refined coefficients an upper limit (95 %).
-        """
+        """Standard deviation of least squares' residuals; NaN if noise hides it."""
         if self.equations is None or self.equations.residuals_are_noise:
             return math.nan
         return self.equations.residual_deviation()

@@ -189,13 +189,13 @@ class PenalizedLevels:
         return inner
 
     @classmethod
-    def of(cls, release: Released, chosen: Regressors, *, rare: bool = False) -> PenalizedLevels:
-        """Return the coefficients to penalize; with ``rare`` also those of levels of few rows."""
+    def of(cls, release: Released, chosen: Regressors) -> PenalizedLevels:
+        """Return the coefficients to penalize."""
         if not chosen.references:
             return cls.of_features(chosen.features)
         wide, scale = chosen.with_rare_levels.features, release.encoding.scale
         left_out = _left_out(release, chosen)
-        lost = set() if rare else _lost_levels(release, [*wide, *left_out], chosen.references, len(wide))
+        lost = _lost_levels(release, [*wide, *left_out], chosen.references, len(wide))
         indices = tuple(index for index in (*wide, *left_out) if index not in lost)
         relative = np.zeros((len(wide), len(indices)))
         for column, index in enumerate(indices):

@@ -10,18 +10,17 @@ from typing import Any, TypeVar
 import numpy as np
 
 from dpmoments.analysis.answers import in_floating_point
-from dpmoments.analysis.refined_regression import refined_targets
 from dpmoments.foundation import __version__
 from dpmoments.foundation.values import is_finite_number
 from dpmoments.mechanisms.ball_of_numbers import BallOfNumbers
 from dpmoments.mechanisms.ball_search import SMALLEST_INDEX, radius_at
-from dpmoments.mechanisms.base import CalibratedPlan, ConfiguredMechanism, Mechanism, Plan
+from dpmoments.mechanisms.base import CalibratedPlan, ConfiguredMechanism, Plan
 from dpmoments.mechanisms.counts import Counts, CountsPlan
 from dpmoments.mechanisms.level_coordinates import LevelCoordinates
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS, make_mean_mechanism, make_mechanism
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.noise.terms import NoiseLaw
-from dpmoments.privacy.accounting import LossUnit, budget_for_rows
+from dpmoments.privacy.accounting import budget_for_rows
 from dpmoments.privacy.laws import WishartSampling
 from dpmoments.privacy.receipt import Receipt
 from dpmoments.releases.counts_release import CountsRelease, rules_of_counts
@@ -32,7 +31,6 @@ from dpmoments.releases.pooling import PooledRelease, pool
 from dpmoments.releases.release_warning import AnyRelease
 from dpmoments.repair.repair import Repair, exact_law
 from dpmoments.schema.constraints import every_row_has_levels
-from dpmoments.spending.targets import TargetsPlan, WithTargets
 
 _FALSE_ALARM = 1e-9
 """Maximum probability that a sound release fails a check because of its noise."""
@@ -314,14 +312,7 @@ def _within_reach(release: MomentRelease) -> Check:
 def _noise_as_calibrated(release: MomentRelease) -> Check:
     """Check that the recorded noise is what the mechanism calibrates to the stated budget."""
     what = "noise as the stated budget calls for"
-    targets = refined_targets(release)
-
-    def make(name: str, **options: Any) -> Mechanism:
-        inner = make_mechanism(name, **options)
-        pure = release.receipt.unit is LossUnit.PURE_AND_GAUSSIAN
-        return WithTargets.of(inner, release.schema, targets, release.repair, pure=pure) if targets else inner
-
-    return _calibrated(release, what, MECHANISMS, make, _shapes(release), _agrees)
+    return _calibrated(release, what, MECHANISMS, make_mechanism, _shapes(release), _agrees)
 
 
 def _estimator(release: MeanRelease) -> Check:
@@ -384,7 +375,6 @@ def _agrees(plan: Plan, release: MomentRelease) -> bool:
     same_rules &= plan.has_center(release.diagnostics) in (None, release.center is not None)
     bounds = plan.bounds_of_run(release.as_drawn)
     same_rules &= _equal(bounds, {name: release.diagnostics.get(name) for name in bounds})
-    same_law &= not isinstance(plan, TargetsPlan) or plan.states_its_noise(release)
     return same_rules and same_law and _equal(plan.details, release.details) and _spends_alike(plan, release)
 
 

@@ -140,7 +140,7 @@ def forecast(
     if html is not None:
         check_output(html, overwrite=overwrite, taken=KEEPS_A_FILE)
     budget, n_rows = budget_of(options["epsilon"], options["delta"], options["rho"]), options["n_rows"]
-    neighbors, options["targets"] = options["neighbors"], options["targets"] or ()
+    neighbors = options["neighbors"]
     result = dpmoments.forecast(**options)
     if questions:
         tables, regressions = (
@@ -218,7 +218,7 @@ def _given(options: Mapping[str, object]) -> list[str]:
 
 
 def _wanted(given: Sequence[str], option: str) -> dict[str, Any]:
-    """Parse targets for rows or a budget: ``correlation=0.02``, ``mean=0.5``, ``mean.age=0.5``."""
+    """Parse wanted noise: ``correlation=0.02``, ``mean=0.5``, ``mean.age=0.5``."""
     result: dict[str, Any] = {}
     for text in given:
         what, value = _assigned(text, option)

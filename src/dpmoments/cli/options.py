@@ -124,13 +124,6 @@ _OPTIONS: dict[str, Option] = {
     "option": Option("An option of the mechanism; may be repeated.", _METHOD_PANEL, "KEY=VALUE", list[str]),
     "mean": Option("Release count and mean in addition to the second moment, or only the second moment."),
     "repair": Option("Post-processing of the noisy moments.", _METHOD_PANEL, default=Repair.AUTO),
-    "targets": Option(
-        "Refine the regression of this feature on all others, with a share of the budget. May be repeated.",
-        _METHOD_PANEL,
-        "FEATURE",
-        list[str],
-        None,
-    ),
     "n_rows": Option("The number of rows, only if it is public independently of the table.", BUDGET_PANEL, least=1),
     "output": Option("Where to write the release; never overwritten.", default=REQUIRED),
     "dataset": Option("Dataset name, stored in the release. Releases of the same dataset cannot be pooled."),

@@ -69,12 +69,9 @@ def release(options: dict[str, Any], by: str | None = None, yes: Yes = False, no
         raise bad_option("--privacy-unit, --by", Message("groups-of-units"))
     if by is not None and options["n_rows"] is not None:
         raise bad_option("--n-rows, --by", Message("rows-of-groups"))
-    if by is not None and options["targets"]:
-        raise bad_option("--targets, --by", Message("targets-of-groups"))
     _ask(options, yes=yes, no_ledger=no_ledger)
-    options["targets"] = options["targets"] or ()
     if by is not None:
-        del options["n_rows"], options["targets"]
+        del options["n_rows"]
         groups = _kept(options, lambda: dpmoments.release_groups(by=by, **options))
         what = "count, mean and second moment" if options["mean"] else "the second moment"
         _report(groups, options, f"{what} of each of {len(groups)} groups by {by}")

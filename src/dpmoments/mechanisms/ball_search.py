@@ -439,8 +439,7 @@ class BallEvidence:
     ) -> BallEvidence:
         """Return the evidence of a run from its record; the noise is from the losses of its draws."""
         kind = PrivacyBudget.pure if pure else PrivacyBudget.zcdp
-        # Steps that refine targets lose no ε beside pure moments.
-        losses = {draw.what.code: kind(float(draw.loss.amount)) for draw in receipt.draws if draw.loss.amount}
+        losses = {draw.what.code: kind(float(draw.loss.amount)) for draw in receipt.draws}
 
         def deviation(query: str) -> float:
             return noise_deviation(noise_scale_for(losses[query], 1.0), pure=pure) if query in losses else 0.0

@@ -19,7 +19,6 @@ ANALYST: Mapping[str, Words] = MappingProxyType(
     {
         "clipped-rows": "Read answers on these columns as answers about the clipped rows.",
         "rows-dropped": "Results describe the rest.",
-        "targets-not-refined": "Regressions on them use the moments.",
         "too-few-rows": "Rely only on results that are marked as distinguishable from noise.",
         "location-lost": "Do not use them.",
         "values-clipped": _CLIPPED,

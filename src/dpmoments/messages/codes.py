@@ -152,7 +152,6 @@ _WARNINGS: Mapping[str, Kinds] = {
     "row-count-uncertain": {"noise": "number", "rows": "number"},
     "too-few-rows": {"rows": "number", "noise": "number"},
     "delta-too-large": {"delta": "number", "rows?": "integer"},
-    "targets-not-refined": {"names": "names"},
     "location-lost": _NAMES,
     "search-unsettled": _NAMES,
     "values-clipped": {"share": "number", "names": "names"},
@@ -348,7 +347,6 @@ _QUERIES: Mapping[str, Kinds] = {
     "log-scale-histogram": _FEATURE,
     "clipped-rows-of-feature": _FEATURE,
     "cell-counts": _NAMES,
-    "residual-products": {"target": "name", "step": "integer"},
 }
 """Queries of a receipt: what got noise. Features, levels and steps are numbered from 1."""
 

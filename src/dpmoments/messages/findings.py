@@ -67,7 +67,6 @@ SHORT: Mapping[str, Words] = MappingProxyType(
         "log-scale-histogram": "log-scale histogram of feature {feature}",
         "clipped-rows-of-feature": "clipped rows of feature {feature}",
         "cell-counts": "counts by {names:all}",
-        "residual-products": "clipped residual products of {target}, step {step}",
     }
 )
 """Words by code."""
@@ -527,10 +526,6 @@ FINDINGS: Mapping[str, Words] = MappingProxyType(
             "mostly noise."
         ),
         "delta-too-large": _delta,
-        "targets-not-refined": (
-            "Not refined, since it would not pay: {names:all}. By public numbers, refined coefficients would have more noise "
-            "than a regression on moments with the whole budget."
-        ),
         "location-lost": _about("too few rows to locate the values at this budget; mean and variance are noise."),
         "search-unsettled": _about(
             "the search for the values ended before it found them, so noise is calibrated to the remaining range."

@@ -29,23 +29,6 @@ REFUSALS: Mapping[str, str] = MappingProxyType(
         "temperatures-shape": "temperatures have shape {shape}: give a vector of at most {most}, one per eigenvector",
         "integrand-does-not-fall": "the integrand does not fall off within floating-point range",
         "loss-not-in-unit": "a loss of {distribution} is not counted in {unit}",
-        # Targets named before a release
-        "targets-need-delta": (
-            "a budget of {budget} cannot refine targets: their steps need Gaussian noise; give delta > 0 too, or rho"
-        ),
-        "targets-of-groups": "targets are refined in the release of a whole table only",
-        "targets-need-mean": "targets are regressed with an intercept, which needs a released mean: leave mean=False out",
-        "targets-need-gaussian-noise": (
-            "targets need a mechanism with Gaussian noise for the moments, and {mechanism} has none: use 'auto', "
-            "'gaussian' or 'adaptive-ball'"
-        ),
-        "targets-of-present-values": (
-            "targets are not supported with missing='available': use 'drop', 'center' or a fill value"
-        ),
-        "steps-of-other-targets": "the draws after those of the moments are not the steps of the release's targets",
-        "refined-features": "the features of a refined regression must be a list of names",
-        "refined-whitening": "the whitening of a refined regression must be a row for each feature",
-        "refined-number": "{parameter} of a refined regression must be a finite number above 0",
         # Budgets, receipts and privacy units
         "losses-not-a-cost": "losses counted in {unit} do not add up to a cost of {cost}",
         "curve-not-monotone": "the privacy curve is not monotone near its root",

@@ -18,12 +18,11 @@ from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.checks import is_whole
 from dpmoments.foundation.errors import InputKeyError, InputValueError, out_of_range
 from dpmoments.foundation.values import is_finite_number
-from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Mechanism, Plan
+from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.counts import Counts, CountsPlan, shape_of
 from dpmoments.mechanisms.means.base import MeanMechanism, NormalRows
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS, make_mechanism, unknown_mechanism
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.mechanisms.share_for_targets import check_targets, has_gaussian_noise, require_steps
 from dpmoments.mechanisms.synthetic_spectrum import Assumption, SyntheticSpectrum
 from dpmoments.mechanisms.units import plan_before_release
 from dpmoments.messages.message import Message
@@ -31,9 +30,7 @@ from dpmoments.noise.cells import CountNoise
 from dpmoments.planning.changes import changes
 from dpmoments.planning.forecast_table import DerivedCost, Forecast, ForecastRow, short_refusal
 from dpmoments.planning.imagined_release import ForecastNoise, ReleasePlan, forecast_noise, planned, worst_run
-from dpmoments.planning.refined_targets import TargetForecast, refining
 from dpmoments.planning.typical_table import TypicalTable
-from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit, require_unit
@@ -53,7 +50,6 @@ def forecast(
     rho: float | None = None,
     neighbors: Neighbors | str = "add_remove",
     mean: bool = True,
-    targets: Sequence[str] = (),
     privacy_unit: PrivacyUnit | None = None,
     spectrum: Sequence[float] | None = None,
     decay: float | None = None,
@@ -79,9 +75,8 @@ def forecast(
     n_rows : int
         Expected number of rows; it only scales the errors. With a privacy unit, the number of rows that count: at most
         ``max_rows`` of each unit.
-    epsilon, delta, rho, neighbors, mean, targets
-        As for :func:`dpmoments.release`. With targets the moments have three quarters of ρ; the forecast states what that costs
-        and gains, and which targets would not be refined.
+    epsilon, delta, rho, neighbors, mean
+        As for :func:`dpmoments.release`.
     privacy_unit : PrivacyUnit, optional
         As for :func:`dpmoments.release`: the budget is then for all rows of a unit together, and so are all results,
         including ``epsilon_needed``. **n_rows must then also come from public knowledge.**
@@ -164,26 +159,13 @@ def forecast(
         require_unit(privacy_unit, schema.reserved_names, relation)
     # Where the number of rows is private a release plans without it, and so does its forecast.
     shape = MomentShape.of(schema, mean=mean, n_rows=n_rows if relation.table_size_is_public else None)
-    check_targets(schema, targets)
-    if targets:
-        require_steps(shape, budget)
     assumption = Assumption.of(schema.with_indicators, mean=mean, spectrum=spectrum, decay=decay)
     typical = TypicalTable.of(schema, typical_sd=typical_sd, typical_mean=typical_mean, spectrum=spectrum, decay=decay)
-    of_targets: tuple[TargetForecast, ...] = ()
-    refines: LossUnit | None = None
-    if targets:
-        named = make_mechanism(mechanism or "auto")
-        with_targets = ReleasePlan(typical, n_rows, budget, relation, named, (), privacy_unit)
-        _ = replace(with_targets, refines=GAUSSIAN_LOSS_UNITS[budget.kind]).plan  # or its refusal
-        chosen_targets = refining(with_targets, targets)
-        of_targets = TargetForecast.of(with_targets, targets, chosen_targets)
-        refines = chosen_targets.loss_unit if chosen_targets.targets else None
     if mechanism is not None:
-        planned(make_mechanism(mechanism), shape, budget, relation, privacy_unit, refines=refines)  # or its refusal
+        planned(make_mechanism(mechanism), shape, budget, relation, privacy_unit)  # or its refusal
     assumed = assumption.table(n_rows)
     rows = [
-        _row(name, kind(), shape, budget, relation, privacy_unit, assumed, typical, refines=refines)
-        for name, kind in MECHANISMS.items()
+        _row(name, kind(), shape, budget, relation, privacy_unit, assumed, typical) for name, kind in MECHANISMS.items()
     ]
     rows.sort(key=lambda row: (row.refusal is not None, row.second_moment_error or math.inf))
     possible = [row.mechanism for row in rows if row.refusal is None]
@@ -201,14 +183,13 @@ def forecast(
         privacy_unit=privacy_unit,
         mechanism=mechanism,
         robust_cost=None if products is None else replace(products, robust=True),
-        targets=of_targets,
     )
     chosen = mechanism or table.best
     if chosen is None or table[chosen].typical_noise is None:
         return table
     others = [row.mechanism for row in table.known if row.mechanism not in (chosen, "auto")]
     rivals = tuple(MECHANISMS[name]() for name in others)[:_MAX_RIVALS]
-    setting = ReleasePlan(typical, n_rows, budget, relation, MECHANISMS[chosen](), rivals, privacy_unit, refines)
+    setting = ReleasePlan(typical, n_rows, budget, relation, MECHANISMS[chosen](), rivals, privacy_unit)
     return _in_units(table, setting)
 
 
@@ -289,11 +270,9 @@ def _row(
     privacy_unit: PrivacyUnit | None,
     assumed: SyntheticSpectrum,
     typical: TypicalTable,
-    *,
-    refines: LossUnit | None,
 ) -> ForecastRow:
     try:
-        plan = planned(mechanism, shape, budget, neighbors, privacy_unit, refines=refines)
+        plan = planned(mechanism, shape, budget, neighbors, privacy_unit)
         if plan.measured_runs == 0:
             return ForecastRow(mechanism=name, arithmetic=str(plan.arithmetic), chosen_because=plan.chosen_because)
         errors = plan.errors_on(
@@ -301,8 +280,6 @@ def _row(
         )
     except (ValueError, OverflowError) as refusal:  # of the plan, or of numbers beyond all tables
         few = short_refusal(mechanism, shape, budget, str(refusal))
-        if refines and not has_gaussian_noise(mechanism):
-            few = "targets need Gaussian noise"
         return ForecastRow(name, refusal=str(refusal), short_refusal=few)
     noise, is_noise = _typical_noise(plan, typical, assumed.n_rows)
     return ForecastRow(

@@ -16,15 +16,12 @@ from dpmoments.foundation.errors import InputKeyError, InputValueError
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.registry import make_mechanism, unknown_mechanism
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.mechanisms.share_for_targets import RELEASE_SHARE
 from dpmoments.mechanisms.synthetic_spectrum import Assumption
 from dpmoments.messages.message import Message
 from dpmoments.planning.changes import Change, Wanted, budget_needed, rows_needed
 from dpmoments.planning.imagined_release import EXPLAINED, ForecastNoise, ReleasePlan
 from dpmoments.planning.picture import MAX_FEATURES, plot_forecast
-from dpmoments.planning.refined_targets import TargetForecast, not_refined
 from dpmoments.plots.canvas import fonts_for
-from dpmoments.privacy.accounting import PURE_SHARE, LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 
@@ -323,8 +320,6 @@ class Forecast(Answer):
         None if the schema has no derived feature, or no mechanism with known noise can run.
     robust_cost : DerivedCost or None
         What the products for robust standard errors would cost; None if they were not asked for, or are all there.
-    targets : tuple of TargetForecast
-        What refining the coefficients of each stated target costs and gains.
     setting : ReleasePlan or None
         The release that the numbers in original units are for: by ``mechanism``, else by the best one.
     noise : ForecastNoise or None
@@ -354,7 +349,6 @@ class Forecast(Answer):
     without_units: Message = field(default_factory=lambda: Message("no-units-of-any-mechanism"))
     privacy_unit: PrivacyUnit | None = None
     robust_cost: DerivedCost | None = None
-    targets: tuple[TargetForecast, ...] = ()
     mechanism: str | None = None
 
     def __iter__(self) -> Iterator[ForecastRow]:
@@ -469,8 +463,7 @@ class Forecast(Answer):
         tables : sequence of sequences of str
             Contingency tables by these columns, which :func:`dpmoments.release_counts` also gives: ``[["region", "sex"]]``.
         regressions : sequence of sequences of str
-            Each a target and its regressors, which a release of these columns also gives, with ``targets`` if that has less
-            noise: ``[["income", "age", "sex"]]``.
+            Each a target and its regressors, which a release of these columns also gives: ``[["income", "age", "sex"]]``.
 
         Returns
         -------
@@ -494,8 +487,8 @@ class Forecast(Answer):
         """
         from dpmoments.planning.ways import ways_to_answer
 
-        setting, refined = self._setting_of(self.asked_of), [one.target for one in self.targets if one.pays]
-        return ways_to_answer(setting, self.title, means=means, tables=tables, regressions=regressions, targets=refined)
+        setting = self._setting_of(self.asked_of)
+        return ways_to_answer(setting, self.title, means=means, tables=tables, regressions=regressions)
 
     def noise_of(self, mechanism: str) -> ForecastNoise:
         """Return the noise of a mechanism in original units.
@@ -620,7 +613,6 @@ class Forecast(Answer):
         clipped = [f"{row.mechanism} ({row.clipped:.2g} of them)" for row in self.rows if row.clipped > 0.0]
         of_clipped = (f"errors include the clipping of assumed rows: {', '.join(clipped)}",) if clipped else ()
         return (
-            *self._of_targets(),
             *derived,
             *adaptive,
             *of_clipped,
@@ -628,26 +620,6 @@ class Forecast(Answer):
             *(f"{row.mechanism}: {row.chosen_because.text('curator')}" for row in self.rows if row.chosen_because),
             *((refused,) if refused else ()),
         )
-
-    def _of_targets(self) -> Iterator[str]:
-        """Yield what targets cost and gain."""
-        if refined := [one for one in self.targets if one.pays]:
-            pure = self.setting is not None and self.setting.refines is LossUnit.PURE_AND_GAUSSIAN
-            share, what = (float(PURE_SHARE), "ε") if pure else (RELEASE_SHARE, "ρ")
-            names = ", ".join(one.target for one in refined)
-            kept, rest = f"{100.0 * share:.3g}% of {what}", f"{100.0 * (1.0 - share):.3g}% of {what}"
-            yield f"{rest} refines coefficients of {names}: this noise is for moments with {kept}"
-        for one in refined:
-            without = f"{one.unrefined:.2g}" if math.isfinite(one.unrefined) else _NOISE
-            yield f"± on a standardized coefficient of {one.target}: {one.refined:.2g} refined, {without} without targets"
-        if refined and self.noise is not None and self.setting is not None:
-            plain = replace(self.setting, mechanism=make_mechanism(_DEFAULT), refines=None).noise
-            if plain is not None:
-                with_targets, without = correlation_text(self.noise), correlation_text(plain)
-                yield f"± on a correlation (the median): {with_targets} with targets, {without} without, by {_DEFAULT}"
-        asked, paying = ([one.target for one in some] for some in (self.targets, refined))
-        if (said := not_refined(asked, paying)) is not None:
-            yield said.text("curator")
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -675,8 +647,6 @@ class Forecast(Answer):
             "n_rows": self.n_rows,
             "budget": self.budget.to_dict(),
             "neighbors": str(self.neighbors),
-            "targets": [one.target for one in self.targets],
-            "target_forecasts": [one.to_dict() for one in self.targets],
             "protected_unit": "row" if self.privacy_unit is None else self.privacy_unit.to_dict(),
             "assumption": {"spectrum": list(self.assumption.spectrum), "units": self.assumption.units},
             "mechanisms": [row.to_dict() for row in self.rows],

@@ -23,15 +23,13 @@ from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.mechanisms import ball_search
 from dpmoments.mechanisms.adaptive_ball import MAX_RADIUS, AdaptiveBallPlan, allowed_excess
 from dpmoments.mechanisms.ball_of_numbers import BallOfNumbers
-from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Mechanism, Plan
+from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.lattice_noise import count_error
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.mechanisms.share_for_targets import plan_of_moments
 from dpmoments.mechanisms.units import plan_before_release
 from dpmoments.messages.message import Message
 from dpmoments.noise.terms import NoiseLaw
 from dpmoments.planning.typical_table import TypicalTable
-from dpmoments.privacy.accounting import LossUnit, budget_for_rows
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
@@ -721,7 +719,6 @@ class ReleasePlan:
     mechanism: Mechanism
     rivals: tuple[Mechanism, ...] = ()  # mechanisms that may be better once something is changed
     privacy_unit: PrivacyUnit | None = None  # the privacy unit, if it is not one row
-    refines: LossUnit | None = None  # if targets are refined, how losses add up: the moments have a share of the budget
 
     @cached_property
     def plan(self) -> Plan:
@@ -729,7 +726,7 @@ class ReleasePlan:
         # Where the number of rows is private a release plans without it.
         n_rows = self.n_rows if self.neighbors.table_size_is_public else None
         shape = MomentShape.of(self.typical.schema, mean=True, n_rows=n_rows)
-        return planned(self.mechanism, shape, self.budget, self.neighbors, self.privacy_unit, refines=self.refines)
+        return planned(self.mechanism, shape, self.budget, self.neighbors, self.privacy_unit)
 
     @cached_property
     def noise(self) -> ForecastNoise | None:
@@ -758,17 +755,8 @@ def planned(
     budget: PrivacyBudget,
     neighbors: Neighbors,
     unit: PrivacyUnit | None,
-    *,
-    refines: LossUnit | None = None,
 ) -> Plan:
     """Return the plan of a release's moments, cached for searches."""
-    if refines is not None:
-        # Beside a mechanism with pure moments, one that has Gaussian noise by itself keeps it.
-        if refines is LossUnit.PURE_AND_GAUSSIAN:
-            plain = planned(mechanism, shape, budget, neighbors, unit)
-            refines = refines if plain.cost.kind is BudgetKind.PURE else GAUSSIAN_LOSS_UNITS[budget.kind]
-        of_row = budget_for_rows(budget, refines, unit)
-        return plan_of_moments(mechanism, shape, of_row, neighbors, refines)
     return plan_before_release(mechanism, shape, budget, neighbors, unit)
 
 

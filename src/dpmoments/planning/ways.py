@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import partial
 
 import numpy as np
 
@@ -21,9 +21,8 @@ from dpmoments.mechanisms.units import plan_before_release
 from dpmoments.messages.message import Message
 from dpmoments.messages.wording import closest
 from dpmoments.planning.imagined_release import ForecastNoise, ReleasePlan, typical_regression
-from dpmoments.planning.refined_targets import Refining, refined_noise, refining
 from dpmoments.planning.typical_table import TypicalTable
-from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.schema.constraints import schema_of_tables
 from dpmoments.schema.schema import Schema
 
@@ -116,10 +115,8 @@ def ways_to_answer(
     means: bool,
     tables: Sequence[Sequence[str]],
     regressions: Sequence[Sequence[str]],
-    targets: Sequence[str] = (),
 ) -> Ways:
     """Compare one release by this plan with releases made for each question."""
-    # `targets` are those that the one release refines.
     _require_lists(tables=tables, regressions=regressions)
     noise = setting.noise
     if noise is None:
@@ -136,16 +133,8 @@ def ways_to_answer(
         if len(columns) < 2:
             raise InputValueError(Message("not-a-regression", columns=list(columns)))
         _require_columns(setting.typical.schema, columns)
-        name, more, own = f"{columns[0]} ~ {' + '.join(columns[1:])}", "", cache(partial(_of_columns, setting, columns))
-        refined = cache(partial(_refined_of_columns, setting, columns))
-        if refined(setting.budget) < own(setting.budget):
-            more, own = f", targets=[{columns[0]!r}]", refined
-        call = f"release(…{more}) of {len(columns)} columns"
-        if columns[0] in targets and {*columns} == {column.name for column in setting.typical.schema.columns}:
-            of_targets = Refining(tuple(targets), setting.refines or refining(setting, targets).loss_unit)
-            (of_fit,) = refined_noise(setting, columns[:1], of_targets)
-        else:
-            of_fit = _of_regression(noise, columns)
+        name, call = f"{columns[0]} ~ {' + '.join(columns[1:])}", f"release(…) of {len(columns)} columns"
+        of_fit, own = _of_regression(noise, columns), partial(_of_columns, setting, columns)
         questions.append((name, "standardized coefficient", call, of_fit, own))
     if not questions:
         raise InputValueError(Message("question-needed"))
@@ -230,20 +219,6 @@ def _of_regression(noise: ForecastNoise, columns: Sequence[str]) -> float:
 
 def _of_columns(setting: ReleasePlan, columns: Sequence[str], budget: PrivacyBudget) -> float:
     """Return the noise on a coefficient in a release of some columns; the first is the target."""
-    noise = _plan_of_columns(setting, columns, budget).noise
-    return math.inf if noise is None else _of_regression(noise, columns)
-
-
-def _refined_of_columns(setting: ReleasePlan, columns: Sequence[str], budget: PrivacyBudget) -> float:
-    """Return the same with the first as a target; infinite if it would not be refined."""
-    plan, target = _plan_of_columns(setting, columns, budget), columns[0]
-    if budget.kind is BudgetKind.PURE or plan.typical.schema.has_available:
-        return math.inf
-    chosen = refining(plan, [target])
-    return refined_noise(plan, [target], chosen)[0] if chosen.targets else math.inf
-
-
-def _plan_of_columns(setting: ReleasePlan, columns: Sequence[str], budget: PrivacyBudget) -> ReleasePlan:
     typical = setting.typical
     schema = typical.schema.with_columns([one for one in typical.schema.columns if one.name in columns], row_norm=False)
     indices = {name: typical.schema.feature_names.index(name) for name in schema.feature_names}
@@ -254,4 +229,5 @@ def _plan_of_columns(setting: ReleasePlan, columns: Sequence[str], budget: Priva
         },
         typical_mean={name: float(typical.means[i]) for name, i in indices.items()},
     )
-    return replace(setting, typical=own, budget=budget, refines=None)
+    noise = replace(setting, typical=own, budget=budget).noise
+    return math.inf if noise is None else _of_regression(noise, columns)

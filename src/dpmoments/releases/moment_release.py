@@ -20,7 +20,6 @@ from dpmoments.analysis.distances import mahalanobis
 from dpmoments.analysis.graphical_model import graphical_lasso
 from dpmoments.analysis.group_means import group_means
 from dpmoments.analysis.group_tests import anova, t_test
-from dpmoments.analysis.refined_regression import check_refined_features
 from dpmoments.analysis.regression import lasso, ols, ridge
 from dpmoments.analysis.released import Moments
 from dpmoments.analysis.synthetic import synthetic_rows
@@ -180,7 +179,6 @@ class MomentRelease(Moments, Disclosed):
         require_known(content, known, "it")
         require_kinds(content, details=dict)
         stated = cls._read_statements(content)
-        check_refined_features(stated["diagnostics"], stated["schema"].feature_names)
         reason = content["chosen_because"]
         release = cls(
             **_read_moments(content, stated["schema"].n_features),

@@ -25,7 +25,7 @@ from dpmoments.rows.histogram import (
     RowStatistic,
     require_rowwise,
 )
-from dpmoments.rows.kernel import ClippedProducts, MomentSummary, MovedNumbers
+from dpmoments.rows.kernel import MomentSummary, MovedNumbers
 from dpmoments.rows.moments import ExactMoments
 from dpmoments.rows.sources.opening import open_source
 from dpmoments.rows.sources.source import Source
@@ -341,25 +341,6 @@ class Rows:
         return self.summarize(
             MovedNumbers(summary, tuple(features), np.asarray(center), limit, bits, self.source.missing)
         )
-
-    def clipped_products(
-        self, linear: FloatArray, center: FloatArray, constant: float, clip: float, *, bits: int
-    ) -> ExactMoments:
-        """Sum the clipped residual products of all kept rows (:class:`ClippedProducts`), in clips.
-
-        Parameters
-        ----------
-        linear : ndarray of shape (k + 1, d)
-            Regressors, then target, as combinations of the encoded features; the target less the fitted line.
-        center : ndarray of shape (d,)
-        constant : float
-            The line's constant.
-        clip : float
-            Largest length of a row's product.
-        bits : int
-            The lattice is ``LONGEST`` · clip · 2^−bits.
-        """
-        return self.summarize(ClippedProducts.of(linear, center, constant, clip, bits, self.source.missing))
 
     def histogram(self, statistic: RowStatistic, edges: Iterable[float]) -> Histogram:
         """Count rows by a statistic of the encoded row.

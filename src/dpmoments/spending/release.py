@@ -50,7 +50,6 @@ from dpmoments.spending.run import (
     warnings_of_count,
     within_table,
 )
-from dpmoments.spending.targets import WithTargets
 
 # One plan run on each of several disjoint groups of rows, by parallel composition.
 
@@ -470,7 +469,6 @@ def release(
     mechanism: Mechanism | str = "auto",
     mean: bool = True,
     repair: Repair | str = "auto",
-    targets: Sequence[str] = (),
     n_rows: int | None = None,
     output: str | Path | None = None,
     dataset: str | None = None,
@@ -507,11 +505,6 @@ def release(
     repair : str
         Post-processing of the noisy moments: ``auto``, ``structured``, ``spectral``, ``none``, ``clip``, ``shift``,
         ``noise-shift``, ``shrink`` or ``rotation-invariant``.
-    targets : sequence of str
-        Features to predict from all other features: a share of the budget refines their coefficients, which ``ridge`` prints,
-        and ``ols`` with intervals where these are known (``docs/noise-and-regression.md``). It needs ``rho`` or ``delta``. The
-        share is a quarter of ρ, or an eighth of ε with δ if moments of pure ε are clearly better. Targets for which this would
-        not pay, by a forecast from public numbers, are not refined, and the release says so.
     n_rows : int, optional
         The number of rows, if it is public. Under ``replace_one`` it is counted if not given. Under ``add_remove`` give it only
         if it is known from another source than the table; dropped rows do not count.
@@ -577,19 +570,11 @@ def release(
         *(privacy_unit, text_format, ledger, threads, progress, insecure_seed),
     )
     chosen, repair = make_mechanism(mechanism), Repair.of(repair)
-    said: Message | None = None
-    if targets:
-        with nothing_spent():
-            chosen, said = WithTargets.if_it_pays(chosen, schema, targets, repair, request, mean=mean)
     spent = spend(data, schema.with_indicators, chosen, request, mean=mean, n_rows=n_rows)
-    result = spent.result
-    if said is not None:
-        found = (*result.diagnostics.get("warnings", ()), said)
-        result = replace(result, diagnostics={**result.diagnostics, "warnings": found})
     with cost_spent(spent.rows):
         released = moment_release(
             spent.plan,
-            result,
+            spent.result,
             spent.receipt,
             spent.rows.schema,
             repair=repair,
