@@ -39,7 +39,6 @@ ONE_OF_EACH: dict[str, Release] = {
     "pure": (PURE(0.1), EPSILON),
     "Gaussian": (APPROXIMATE(0.1, 1e-8), GAUSSIAN),
     "zCDP of epsilon and delta": (APPROXIMATE(0.1, 1e-8), RHO),
-    "pure and Gaussian": (APPROXIMATE(0.1, 1e-8), LossUnit.PURE_AND_GAUSSIAN),
     "epsilon and delta alone": (APPROXIMATE(0.1, 1e-8), PARTS),
     "rho": (ZCDP(1e-4), RHO),
 }
@@ -54,11 +53,11 @@ GRANTS = {
 }
 COUNTED = {
     "epsilon": {"pure"},
-    "rho": {"pure", "Gaussian", "zCDP of epsilon and delta", "pure and Gaussian", "rho"},
+    "rho": {"pure", "Gaussian", "zCDP of epsilon and delta", "rho"},
     "mu": {"pure", "Gaussian"},
     "auto": set(ONE_OF_EACH),
     "basic": set(ONE_OF_EACH) - {"rho"},
-    "zcdp": {"pure", "Gaussian", "zCDP of epsilon and delta", "pure and Gaussian", "rho"},
+    "zcdp": {"pure", "Gaussian", "zCDP of epsilon and delta", "rho"},
     "gaussian": {"pure", "Gaussian"},
 }
 """Twice the same release, under a grant that has room for it: the table of docs/ledger.md."""

@@ -250,7 +250,7 @@ def test_composed_discrete_gaussians_keep_the_stated_curve(epsilon: float, delta
 
 def refuses_small_scales(law_class: type[DiscreteGaussian]) -> bool:
     """Whether noise below the least composed scale is refused where Gaussian draws count as one, and nowhere else."""
-    least, joined = MIN_COMPOSED_SCALE, (LossUnit.GAUSSIAN_RHO, LossUnit.PURE_AND_GAUSSIAN)
+    least = MIN_COMPOSED_SCALE
     too_small = [
         law_class(least * (1.0 - 2.0**-53)),
         law_class(1.0),
@@ -258,15 +258,13 @@ def refuses_small_scales(law_class: type[DiscreteGaussian]) -> bool:
         law_class(least * (1.0 - 2.0**-53), least),
     ]
     for law in too_small:
-        for unit in joined:
-            try:
-                law.loss(count(Neighbors.ADD_REMOVE), unit)
-            except ValueError:
-                continue
-            return False
+        try:
+            law.loss(count(Neighbors.ADD_REMOVE), LossUnit.GAUSSIAN_RHO)
+        except ValueError:
+            continue
+        return False
     for law in (law_class(least), law_class(least * 1.5, least * 1.2)):
-        for unit in joined:
-            law.loss(count(Neighbors.ADD_REMOVE), unit)
+        law.loss(count(Neighbors.ADD_REMOVE), LossUnit.GAUSSIAN_RHO)
     for law in too_small:
         law.loss(count(Neighbors.ADD_REMOVE), LossUnit.RHO)
     return True
@@ -280,12 +278,6 @@ def test_scales_too_small_to_compose_are_refused() -> None:
                 raise ValueError
             return Loss(unit, Fraction(sensitivity.value) ** 2 / Fraction(self.scale) ** 2 / 2)
 
-    class LooksAtOneUnit(DiscreteGaussian):
-        def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss:
-            if unit is LossUnit.PURE_AND_GAUSSIAN:
-                return Loss(unit, Fraction(0), rho=super()._loss(sensitivity, LossUnit.RHO, claim).amount)
-            return super()._loss(sensitivity, unit, claim)
-
     class LooksAtNothing(DiscreteGaussian):
         def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss:
             del claim
@@ -293,7 +285,6 @@ def test_scales_too_small_to_compose_are_refused() -> None:
 
     assert refuses_small_scales(DiscreteGaussian)
     assert not refuses_small_scales(LooksAtTheDiagonalAlone)
-    assert not refuses_small_scales(LooksAtOneUnit)
     assert not refuses_small_scales(LooksAtNothing)
     assert LossUnit.GAUSSIAN_RHO.least_lattice_scale == MIN_COMPOSED_SCALE == 2.0**20
     assert MAX_COMPOSED_COORDINATES == 2**30
@@ -901,8 +892,8 @@ def test_a_law_with_a_curve_needs_a_claim_of_its_kind(law: DrawLaw, claim: Priva
 # Units and norms -----------------------------------------------------------------------------------------------------
 
 CLAIM = PrivacyBudget.approximate(1.0, 1e-6)
-GAUSSIAN = {LossUnit.RHO, LossUnit.GAUSSIAN_RHO, LossUnit.PURE_AND_GAUSSIAN}
-PURE = {LossUnit.EPSILON, LossUnit.RHO, LossUnit.EPSILON_DELTA, LossUnit.PURE_AND_GAUSSIAN}
+GAUSSIAN = {LossUnit.RHO, LossUnit.GAUSSIAN_RHO}
+PURE = {LossUnit.EPSILON, LossUnit.RHO, LossUnit.EPSILON_DELTA}
 ONE_OF_EACH: dict[str, tuple[DrawLaw, set[LossUnit]]] = {
     law.name: (law, units)
     for law, units in [
@@ -930,7 +921,7 @@ def test_prices_grow_with_what_a_row_moves(name: str) -> None:
         one, four = (moves_by(law.norm, size, Neighbors.ADD_REMOVE) for size in (1.0, 4.0))
         power = 2 if law.is_gaussian else 1
         large, small = (law.loss(moved, unit) for moved in (four, one))
-        assert float(large.amount + large.rho) == pytest.approx(4.0**power * float(small.amount + small.rho))
+        assert float(large.amount) == pytest.approx(4.0**power * float(small.amount))
         with refused("distribution-takes-no-claim"):
             law.loss(one, unit, CLAIM)
 
@@ -1102,8 +1093,7 @@ def test_a_unit_in_which_losses_of_a_law_do_not_add_up_is_refused(
         return
     loss = law.loss(sensitivity, unit, claim)
     assert loss.unit is unit
-    of_gaussian = law.is_gaussian and unit is LossUnit.PURE_AND_GAUSSIAN
-    assert (loss.amount > 0, loss.rho > 0) == (not of_gaussian, of_gaussian)
+    assert loss.amount > 0
     assert (loss.delta > 0) == (unit is LossUnit.EPSILON_DELTA and name in ("eigenvalue-bound", *BY_CLAIM))
 
 

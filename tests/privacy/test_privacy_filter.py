@@ -69,7 +69,6 @@ from dpmoments.privacy.sensitivity import (
 from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from support.examples import examples
-from support.mixed_runs import spent_whole
 from support.said import Said, refused
 
 ADD, REPLACE = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
@@ -154,28 +153,6 @@ OVERREACHES: dict[str, Overreach] = {
     "a unit of Gaussians": Overreach(APPROXIMATE, LossUnit.GAUSSIAN_RHO, Choice(1e-6), rank_score(ADD), CELLS),
     "a unit of parts": Overreach(APPROXIMATE, LossUnit.EPSILON_DELTA, GaussianDraw(1e6), count(ADD), CELLS),
     "noise too fine to compose": Overreach(APPROXIMATE, LossUnit.GAUSSIAN_RHO, DiscreteGaussian(1e5), count(ADD), CELLS),
-    "ε beyond the pure share": Overreach(
-        APPROXIMATE, LossUnit.PURE_AND_GAUSSIAN, Choice(0.9 * APPROXIMATE.epsilon), rank_score(ADD), CELLS
-    ),
-    "ρ beyond what the pure share leaves": Overreach(
-        APPROXIMATE, LossUnit.PURE_AND_GAUSSIAN, GaussianDraw(9.0), count(ADD), CELLS
-    ),
-    "ρ beyond the rest of it": Overreach(
-        APPROXIMATE, LossUnit.PURE_AND_GAUSSIAN, GaussianDraw(52.0), count(ADD), CELLS,
-        before=((Choice(0.5), CELLS, rank_score(ADD)), (GaussianDraw(52.0), CELLS, count(ADD))),
-    ),
-    "a claim beside pure draws": Overreach(
-        APPROXIMATE, LossUnit.PURE_AND_GAUSSIAN, WishartSampling(9, PADDING), row_norm_square(ADD), GRAM, HALF
-    ),
-    "a bound beside pure draws": Overreach(
-        APPROXIMATE, LossUnit.PURE_AND_GAUSSIAN, EigenvalueBound(40.0, 900.0), smallest_eigenvalue(ADD), float(PRIVATE)
-    ),
-    "noise too fine beside pure draws": Overreach(
-        APPROXIMATE, LossUnit.PURE_AND_GAUSSIAN, DiscreteGaussian(1e5), count(ADD), CELLS
-    ),
-    "too many coordinates beside pure draws": Overreach(
-        APPROXIMATE, LossUnit.PURE_AND_GAUSSIAN, DiscreteGaussian(100 * LARGE), count(ADD), MANY
-    ),
     "less noise off the diagonal": Overreach(
         RHO, LossUnit.RHO, DiscreteGaussian(100.0, 60.0), gram_frobenius(ADD, 3), GRAM.astype(int)
     ),
@@ -342,10 +319,6 @@ def test_which_losses_add_up_to_which_cost() -> None:
             if (cost, unit) in known:
                 most = allowance(cost, unit)
                 assert (most.unit, most.amount, most.delta) == (unit, *map(Fraction, known[cost, unit]))
-                assert most.rho == 0
-            elif (cost, unit) == (APPROXIMATE, LossUnit.PURE_AND_GAUSSIAN):
-                assert allowance(cost, unit).amount == Fraction(7, 8) * Fraction(0.731)
-                assert float(allowance(cost, unit).rho) == pytest.approx(discrete_gaussian_rho(0.731 / 8, 1.37e-6))
             else:
                 with refused("losses-not-a-cost"):
                     allowance(cost, unit)
@@ -371,7 +344,6 @@ def test_losses_of_one_unit_alone_are_added_and_compared() -> None:
     # Noise of any scale may be counted where nothing is composed jointly.
     assert {unit: unit.least_lattice_scale > 0 for unit in LossUnit if unit.least_lattice_scale != 0} == {
         LossUnit.GAUSSIAN_RHO: True,
-        LossUnit.PURE_AND_GAUSSIAN: True,
     }
 
 
@@ -699,7 +671,7 @@ def test_receipt_of_a_release(case: Case) -> None:
 
 @cache
 def receipts() -> tuple[Receipt, ...]:
-    """One receipt for each mechanism and kind of budget, relations in turn where it serves both; one of mixed draws."""
+    """One receipt for each mechanism and kind of budget, relations in turn where it serves both."""
     found: dict[tuple[str, BudgetKind], dict[Neighbors, Case]] = {}
     for case in EVERY_CASE:
         options = case.mechanism.options
@@ -707,7 +679,7 @@ def receipts() -> tuple[Receipt, ...]:
         name = f"{case.mechanism.registry_name()} {options.get('adaptive')} {known}"
         found.setdefault((name, case.kind), {}).setdefault(case.neighbors, case)
     chosen = [list(cases.values())[place % len(cases)] for place, cases in enumerate(found.values())]
-    return (*(recorded(case.id)[-1] for case in chosen), spent_whole())
+    return tuple(recorded(case.id)[-1] for case in chosen)
 
 
 def test_cases_have_names_of_their_own() -> None:

@@ -82,8 +82,6 @@ def test_what_is_left_for_a_row_is_the_cost_for_a_unit_of_k_again(
     row = allowance_for_rows(cost, loss_unit, unit)
     times = k**2 if loss_unit in (LossUnit.RHO, LossUnit.GAUSSIAN_RHO) else k
     assert row.amount * times == whole.amount
-    assert row.rho * k**2 == whole.rho
-    assert (row.rho > 0) is (loss_unit is LossUnit.PURE_AND_GAUSSIAN)
     if loss_unit is LossUnit.EPSILON_DELTA:
         with mpmath.workdps(50):
             epsilon = mpmath.mpf(row.amount.numerator) / row.amount.denominator
@@ -96,7 +94,6 @@ def test_what_is_left_for_a_row_is_the_cost_for_a_unit_of_k_again(
     assert drawable_budget.within(row)
     assert drawable_budget.amount >= row.amount * (1 - Fraction(1, 10**12))
     assert drawable_budget.delta >= row.delta * (1 - Fraction(1, 10**12))
-    assert drawable_budget.rho >= row.rho * (1 - Fraction(1, 10**12))
 
 
 @pytest.mark.parametrize("loss_unit", [LossUnit.RHO, LossUnit.GAUSSIAN_RHO])
@@ -664,9 +661,7 @@ def test_answers_say_that_rows_of_one_person_may_be_alike() -> None:
 
 def test_a_unit_of_k_rows_loses_k_times_epsilon_and_k_squared_times_rho() -> None:
     for unit in LossUnit:
-        mixed = unit is LossUnit.PURE_AND_GAUSSIAN
-        loss = Loss(unit, Fraction(1, 2), rho=Fraction(mixed))
-        times = 3 if mixed or unit is LossUnit.EPSILON else 9
-        expected = None if unit is LossUnit.EPSILON_DELTA else Loss(unit, Fraction(times, 2), rho=Fraction(9 * mixed))
+        loss, times = Loss(unit, Fraction(1, 2)), 3 if unit is LossUnit.EPSILON else 9
+        expected = None if unit is LossUnit.EPSILON_DELTA else Loss(unit, Fraction(times, 2))
         assert loss_for_units(loss, 3) == expected
         assert loss_for_units(loss, 1) == loss

@@ -292,12 +292,7 @@ def definitions() -> Node:
                     ref("budget"), "The loss that the plan stated, if the distribution has an exact curve."
                 ),
                 "group": typed(["string", "null"], "The group of rows, if the draw is for one of several."),
-                "rho": typed(
-                    "number",
-                    "Its ρ if it is Gaussian, else 0; absent unless the unit is pure-and-gaussian, where loss is ε.",
-                ),
             },
-            optional=("rho",),
         ),
         "receipt": record(
             {
@@ -307,11 +302,7 @@ def definitions() -> Node:
                 "loss_unit": one_of(LossUnit, "The unit in which losses add up."),
                 "allowance": typed("number", "The most that all draws may lose together on one row, in that unit."),
                 "draws": typed("array", "Every draw of noise.", items=ref("draw")),
-                "allowance_rho": typed(
-                    "number", "The most ρ of all Gaussian draws; absent unless the unit is pure-and-gaussian."
-                ),
             },
-            optional=("allowance_rho",),
         ),
         "noise": typed(
             "object",

@@ -58,7 +58,6 @@ TESTS = {
         "privacy_units",
     ),
     "privacy/accounting": (
-        "pure_and_gaussian",
         "privacy_filter",
         "budget",
         "laws",
@@ -77,11 +76,9 @@ TESTS = {
         "overspending",
         "low_bits",
         "replay",
-        "pure_and_gaussian",
     ),
     "privacy/receipt": (
         "privacy_filter",
-        "pure_and_gaussian",
         "release_file",
         "overspending",
         "laws",
@@ -134,7 +131,7 @@ TESTS = {
         "curve_discrete_gaussian",
     ),
     "privacy/curves/composed": ("privacy_profile",),
-    "privacy/profile": ("privacy_profile", "pure_and_gaussian"),
+    "privacy/profile": ("privacy_profile",),
     "privacy/curves/zcdp": (
         "curve_zcdp",
         "budget",

@@ -27,7 +27,7 @@ from fractions import Fraction
 from typing import Any
 
 from dpmoments.foundation.errors import BudgetExceededError, InputTypeError, InputValueError, LedgerError, message_of
-from dpmoments.foundation.values import require_kinds, require_known, rounded_up, shown
+from dpmoments.foundation.values import require_kinds, require_known, shown
 from dpmoments.ledger.grants import (
     MAX_GAUSSIAN_RELEASES,
     Amount,
@@ -118,9 +118,6 @@ def losses_of(cost: PrivacyBudget, unit: LossUnit, neighbors: Neighbors, relatio
         rho = steps**2 * as_written(cost.rho)
     elif unit in (LossUnit.RHO, LossUnit.GAUSSIAN_RHO):
         rho = steps**2 * allowance(cost, unit).amount
-    elif unit is LossUnit.PURE_AND_GAUSSIAN:
-        allowed = allowance(cost, unit)
-        rho = steps**2 * (Fraction(pure_to_zcdp(rounded_up(allowed.amount))) + allowed.rho)
     elif cost.kind is BudgetKind.PURE and epsilon is not None:
         above = upward(epsilon)
         rho, mu_squared = Fraction(pure_to_zcdp(above)), Fraction(pure_to_gaussian(above)) ** 2

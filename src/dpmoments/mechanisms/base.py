@@ -36,8 +36,6 @@ _LOSS_UNITS: Mapping[BudgetKind, LossUnit] = MappingProxyType(
 )
 GAUSSIAN_LOSS_UNITS = MappingProxyType({**_LOSS_UNITS, BudgetKind.APPROXIMATE: LossUnit.GAUSSIAN_RHO})
 """Loss units of mechanisms whose every draw under (ε, δ) is Gaussian."""
-MIXED_LOSS_UNITS = MappingProxyType({**_LOSS_UNITS, BudgetKind.APPROXIMATE: LossUnit.PURE_AND_GAUSSIAN})
-"""Loss units of mechanisms with pure and Gaussian draws under (ε, δ)."""
 ZCDP_LOSS_UNITS = MappingProxyType({**_LOSS_UNITS, BudgetKind.APPROXIMATE: LossUnit.RHO})
 """Loss units of mechanisms whose draws under (ε, δ) are of several kinds, all of them zCDP."""
 

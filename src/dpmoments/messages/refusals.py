@@ -35,7 +35,6 @@ REFUSALS: Mapping[str, str] = MappingProxyType(
         "query-in-larger-units": "a query is counted in smaller units, 1 or more in one, and rounding adds to its distance",
         "loss-negative": "a loss must not be negative",
         "losses-of-other-units": "losses in {first} and {second} do not add up",
-        "losses-of-two-kinds": "a loss in {unit} cannot be stated as one budget",
         "loss-not-subtracted": "a loss in {unit} cannot be subtracted from one in {unit_2}",
         "not-a-budget": (
             "{parameter}={value!r} is not a privacy budget: {parameter} must be positive and finite (at most {most:g})"

@@ -34,87 +34,56 @@ class LossUnit(StrEnum):
     ``EPSILON``: pure losses ε add up. ``RHO``: zCDP losses ρ add up, and imply an (ε, δ) cost if one is stated.
     ``GAUSSIAN_RHO``: if every draw is Gaussian, ρ = μ²/2 also adds up, and the whole run loses no more than one Gaussian
     mechanism of that μ (with a proven margin if the noise is discrete), which is less than ρ-zCDP in general.
-    ``EPSILON_DELTA``: (ε, δ) losses add up, ε and δ separately. ``PURE_AND_GAUSSIAN``: draws are pure or Gaussian; the ε of the
-    pure ones and the ρ of the Gaussian ones add up separately, and the Gaussian ones get what is left of ε.
+    ``EPSILON_DELTA``: (ε, δ) losses add up, ε and δ separately.
     """
 
     EPSILON = "epsilon"
     RHO = "rho"
     GAUSSIAN_RHO = "gaussian-rho"
     EPSILON_DELTA = "epsilon-delta"
-    PURE_AND_GAUSSIAN = "pure-and-gaussian"
-
-    @property
-    def joins_gaussian_draws(self) -> bool:
-        """True if Gaussian draws count as one Gaussian mechanism together."""
-        return self in (LossUnit.GAUSSIAN_RHO, LossUnit.PURE_AND_GAUSSIAN)
 
     @property
     def least_lattice_scale(self) -> float:
         """Min SD of discrete Gaussian noise, in lattice units, for which the composition is proven."""
-        return MIN_COMPOSED_SCALE if self.joins_gaussian_draws else 0.0
-
-
-PURE_SHARE = Fraction(7, 8)
-"""Share of ε for the pure draws of ``PURE_AND_GAUSSIAN``; files depend on it."""
+        return MIN_COMPOSED_SCALE if self is LossUnit.GAUSSIAN_RHO else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """Exact amount of loss in one unit.
-
-    ``delta`` is 0 except for ``EPSILON_DELTA``. ``rho`` is 0 except for ``PURE_AND_GAUSSIAN``: Gaussian draws lose it, and pure
-    ones lose ``amount``.
-    """
+    """Exact amount of loss in one unit; ``delta`` is 0 except for ``EPSILON_DELTA``."""
 
     unit: LossUnit
     amount: Fraction
     delta: Fraction = Fraction(0)
-    rho: Fraction = Fraction(0)
 
     def __post_init__(self) -> None:
-        if self.amount < 0 or self.delta < 0 or self.rho < 0:
+        if self.amount < 0 or self.delta < 0:
             raise InputValueError(Message("loss-negative"))
 
     def __add__(self, other: Loss) -> Loss:
         if self.unit is not other.unit:
             raise InputValueError(Message("losses-of-other-units", first=self.unit, second=other.unit))
-        return Loss(self.unit, self.amount + other.amount, self.delta + other.delta, self.rho + other.rho)
+        return Loss(self.unit, self.amount + other.amount, self.delta + other.delta)
 
     def __sub__(self, other: Loss) -> Loss:
         if self.unit is not other.unit:
             raise InputValueError(Message("loss-not-subtracted", unit=other.unit, unit_2=self.unit))
-        return Loss(self.unit, self.amount - other.amount, self.delta - other.delta, self.rho - other.rho)
+        return Loss(self.unit, self.amount - other.amount, self.delta - other.delta)
 
     def __str__(self) -> str:
         """Format the loss in its unit, rounded up."""
         symbol = "ρ" if self.unit in (LossUnit.RHO, LossUnit.GAUSSIAN_RHO) else "ε"
         amount = f"{symbol} = {no_less(rounded_up(self.amount))}"
-        if self.unit is LossUnit.PURE_AND_GAUSSIAN:
-            return f"{amount}, ρ = {no_less(rounded_up(self.rho))}"
         return f"{amount}, δ = {no_less(rounded_up(self.delta), 3)}" if self.unit is LossUnit.EPSILON_DELTA else amount
 
     def within(self, other: Loss) -> bool:
         """Return True if it is no more than ``other``."""
-        parts = (self.amount, other.amount), (self.delta, other.delta), (self.rho, other.rho)
-        return self.unit is other.unit and all(own <= allowed for own, allowed in parts)
-
-    def counted_in(self, unit: LossUnit) -> Loss:
-        """Return the loss in its own unit, or the ε of its pure draws, or the ρ of Gaussian ones."""
-        if unit is self.unit:
-            return self
-        if self.unit is LossUnit.PURE_AND_GAUSSIAN and unit is LossUnit.EPSILON:
-            return Loss(unit, self.amount)
-        if self.unit is LossUnit.PURE_AND_GAUSSIAN and unit is LossUnit.GAUSSIAN_RHO:
-            return Loss(unit, self.rho)
-        raise InputValueError(Message("losses-of-other-units", first=self.unit, second=unit))
+        return self.unit is other.unit and self.amount <= other.amount and self.delta <= other.delta
 
     @property
     def as_budget(self) -> PrivacyBudget:
         """Budget that a run can divide among its draws: never more than the loss."""
         amount = rounded_down(self.amount)
-        if self.unit is LossUnit.PURE_AND_GAUSSIAN:
-            raise InputValueError(Message("losses-of-two-kinds", unit=self.unit))
         if self.unit is LossUnit.EPSILON:
             return PrivacyBudget.pure(amount)
         if self.unit is LossUnit.EPSILON_DELTA:
@@ -140,10 +109,6 @@ def allowance(cost: PrivacyBudget, unit: LossUnit) -> Loss:
             # Both are proven. The margin of the joint curve grows with ε, and passes its gain where budgets are beyond all use.
             joint = discrete_gaussian_rho(cost.epsilon, cost.delta) if cost.epsilon <= _MAX_JOINT_EPSILON else 0.0
             return Loss(unit, Fraction(max(cost.to_rho(), joint)))
-        if unit is LossUnit.PURE_AND_GAUSSIAN:
-            pure = PURE_SHARE * Fraction(cost.epsilon)
-            rest = PrivacyBudget.approximate(rounded_down(Fraction(cost.epsilon) - pure), cost.delta)
-            return Loss(unit, pure, rho=allowance(rest, LossUnit.GAUSSIAN_RHO).amount)
         if unit is LossUnit.EPSILON_DELTA:
             return Loss(unit, Fraction(cost.epsilon), Fraction(cost.delta))
     raise InputValueError(Message("losses-not-a-cost", unit=unit, cost=str(cost)))
@@ -160,8 +125,8 @@ Below it ρ hardly depends on ε, and δ is reduced instead.
 
 def allowance_for_rows(cost: PrivacyBudget, loss_unit: LossUnit, privacy_unit: PrivacyUnit | None) -> Loss:
     """Return the largest total loss on one row for which units of k rows have the cost."""
-    # By `loss_unit`: ε is divided by k; ρ, which grows with the square of a distance, by k²; ε of pure and ρ of Gaussian
-    # draws each as by itself; (ε, δ) becomes ε/k and the δ′ for which δ′(e^ε − 1)/(e^(ε/k) − 1) ≤ δ, rounded down.
+    # By `loss_unit`: ε is divided by k; ρ, which grows with the square of a distance, by k²; (ε, δ) becomes ε/k and the δ′
+    # for which δ′(e^ε − 1)/(e^(ε/k) − 1) ≤ δ, rounded down.
     # `privacy_unit` None means that rows are the units.
     whole = allowance(cost, loss_unit)
     k = 1 if privacy_unit is None else privacy_unit.max_rows
@@ -171,8 +136,6 @@ def allowance_for_rows(cost: PrivacyBudget, loss_unit: LossUnit, privacy_unit: P
         return Loss(loss_unit, whole.amount / k**2)
     if loss_unit is LossUnit.EPSILON:
         return Loss(loss_unit, whole.amount / k)
-    if loss_unit is LossUnit.PURE_AND_GAUSSIAN:
-        return Loss(loss_unit, whole.amount / k, rho=whole.rho / k**2)
     return Loss(loss_unit, whole.amount / k, whole.delta / Fraction(_delta_factor(float(whole.amount), k)))
 
 
@@ -194,8 +157,6 @@ def loss_for_units(loss: Loss, rows_per_unit: int) -> Loss | None:
         return loss
     if loss.unit is LossUnit.EPSILON_DELTA:
         return None
-    if loss.unit is LossUnit.PURE_AND_GAUSSIAN:
-        return Loss(loss.unit, loss.amount * rows_per_unit, rho=loss.rho * rows_per_unit**2)
     power = 1 if loss.unit is LossUnit.EPSILON else 2
     return Loss(loss.unit, loss.amount * rows_per_unit**power)
 
@@ -203,15 +164,13 @@ def loss_for_units(loss: Loss, rows_per_unit: int) -> Loss | None:
 def budget_for_rows(cost: PrivacyBudget, loss_unit: LossUnit, privacy_unit: PrivacyUnit | None) -> PrivacyBudget:
     """Return the budget for which a mechanism is calibrated at sensitivities of one row."""
     # It allows draws at most the total loss of `allowance_for_rows`, rounded down. If (ε, δ) is counted in ρ, δ stays
-    # and ε is reduced; if that ρ needs no ε for δ, ε/k is used and δ reduced. With a pure part ε is ε/k, and δ is reduced.
+    # and ε is reduced; if that ρ needs no ε for δ, ε/k is used and δ reduced.
     if privacy_unit is None or privacy_unit.max_rows == 1:
         return cost
     wanted = allowance_for_rows(cost, loss_unit, privacy_unit)
     try:
         if cost.kind is not BudgetKind.APPROXIMATE or loss_unit is LossUnit.EPSILON_DELTA:
             return wanted.as_budget
-        if loss_unit is LossUnit.PURE_AND_GAUSSIAN:
-            return _smaller_delta(cost, wanted, privacy_unit.max_rows)
         return _smaller_budget(cost, wanted)
     except (ArithmeticError, ValueError) as reason:
         raise InputValueError(Message("nothing-for-a-row", cost=cost, rows=privacy_unit.max_rows)) from reason
@@ -232,23 +191,6 @@ def _smaller_budget(cost: PrivacyBudget, wanted: Loss) -> PrivacyBudget:
     else:
         # No larger δ is asked about: with δ itself this ε allows too much already, and δ must stay below 1.
         delta = safe_root(lambda delta: excess(epsilon, min(delta, cost.delta)), cost.delta * share, safe="below")
-    result = PrivacyBudget.approximate(epsilon, delta)
-    if not allowance(result, wanted.unit).within(wanted):
-        raise AssertionError("the inverted budget allows too much: a defect, please report it")
-    return result
-
-
-def _smaller_delta(cost: PrivacyBudget, wanted: Loss, rows: int) -> PrivacyBudget:
-    """Return the (ε/k, δ′) that allows no more than the wanted ε and ρ."""
-    epsilon = rounded_down(Fraction(cost.epsilon) / rows)
-
-    def excess(delta: float) -> float:
-        # No larger δ is asked about: it must stay below 1.
-        allowed = allowance(PrivacyBudget.approximate(epsilon, min(delta, cost.delta)), wanted.unit).rho
-        return float(allowed / wanted.rho - 1) if allowed != wanted.rho else 0.0
-
-    within = excess(cost.delta) <= 0.0
-    delta = cost.delta if within else safe_root(excess, cost.delta / rows, safe="below")
     result = PrivacyBudget.approximate(epsilon, delta)
     if not allowance(result, wanted.unit).within(wanted):
         raise AssertionError("the inverted budget allows too much: a defect, please report it")

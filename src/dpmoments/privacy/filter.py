@@ -8,7 +8,6 @@ exceed what the plan's stated cost allows (``docs/evidence/derivations/compositi
 
 from __future__ import annotations
 
-from fractions import Fraction
 from functools import lru_cache
 from threading import RLock
 from typing import Any, NoReturn, Protocol
@@ -19,7 +18,7 @@ from dpmoments.foundation.errors import InputRuntimeError, InputTypeError, Input
 from dpmoments.messages.message import Message, Query
 from dpmoments.noise.entropy import insecure_generator, secure_generator
 from dpmoments.privacy.accounting import Loss, LossUnit, allowance_for_rows
-from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves.gaussian import MAX_COMPOSED_COORDINATES
 from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.laws import DrawLaw, EigenvalueBound, WishartSampling
@@ -126,7 +125,7 @@ class PrivacyFilter:
         n_coordinates = self._n_coordinates + made.size
         if not total_loss(spent, self.unit, self._plan.neighbors).within(self._allowance):
             self._refuse(Message("draw-over-budget", query=query_text))
-        if self.unit.joins_gaussian_draws and n_coordinates > MAX_COMPOSED_COORDINATES:
+        if self.unit is LossUnit.GAUSSIAN_RHO and n_coordinates > MAX_COMPOSED_COORDINATES:
             self._refuse(Message("draw-over-coordinates", query=query_text))
         # A bound for one group of rows, or for all of them, says nothing of the rows of another.
         bound = self._highest_bounds.get(group, 0.0)
@@ -172,13 +171,6 @@ class PrivacyFilter:
         with self._lock:
             first, second = self._generator.integers(0, 2**64, size=2, dtype=np.uint64).tolist()
         return first, second
-
-    def for_part(self, share: PrivacyBudget) -> PartFilter:
-        """Return the filter for a plan that is a part of the run, with a share of ρ or of pure ε."""
-        if share.kind is BudgetKind.PURE:
-            return PartFilter(self, Loss(LossUnit.EPSILON, Fraction(share.epsilon)))
-        unit = LossUnit.GAUSSIAN_RHO if self.unit is LossUnit.PURE_AND_GAUSSIAN else self.unit
-        return PartFilter(self, Loss(unit, Fraction(share.rho)))
 
     def for_group(self, level: str) -> GroupFilter:
         """Return the filter for the rows of one of several disjoint groups."""
@@ -241,7 +233,7 @@ def _is_integral(query: Any) -> bool:
 class GroupFilter(PrivacyFilter):
     """Part of a filter that serves one of several disjoint groups of rows."""
 
-    def __init__(self, whole: PrivacyFilter, level: str | None) -> None:
+    def __init__(self, whole: PrivacyFilter, level: str) -> None:
         self._whole, self._level = whole, level
 
     @property
@@ -250,7 +242,7 @@ class GroupFilter(PrivacyFilter):
 
     @property
     def left(self) -> Loss:
-        return self._whole.left if self._level is None else self._whole.left_for(self._level)
+        return self._whole.left_for(self._level)
 
     @property
     def spent(self) -> bool:
@@ -281,24 +273,3 @@ class GroupFilter(PrivacyFilter):
     def close(self) -> Receipt:
         """Refuse: the whole run is closed at once."""
         raise InputTypeError(Message("filter-of-group-closed"))
-
-
-class PartFilter(GroupFilter):
-    """Part of a filter with a share of the remaining loss.
-
-    A plan that spends what is left spends that share.
-
-    The whole filter still refuses what passes the cost of the run.
-    """
-
-    def __init__(self, whole: PrivacyFilter, share: Loss) -> None:
-        super().__init__(whole, None)
-        self._share, self._before = share, whole.left.counted_in(share.unit)
-
-    @property
-    def unit(self) -> LossUnit:
-        return self._share.unit
-
-    @property
-    def left(self) -> Loss:
-        return self._share - (self._before - self._whole.left.counted_in(self.unit))

@@ -140,7 +140,7 @@ class DrawLaw(ABC):
 
 def pure_loss(law: DrawLaw, epsilon: Fraction, unit: LossUnit) -> Loss:
     """Return the loss of a draw whose log-ratio is at most ``epsilon``, in any unit."""
-    if unit in (LossUnit.EPSILON, LossUnit.EPSILON_DELTA, LossUnit.PURE_AND_GAUSSIAN):
+    if unit in (LossUnit.EPSILON, LossUnit.EPSILON_DELTA):
         return Loss(unit, epsilon)
     if unit is LossUnit.RHO:
         return Loss(unit, Fraction(pure_to_zcdp(math.nextafter(float(epsilon), math.inf))))
@@ -207,12 +207,11 @@ class GaussianLaw(DrawLaw):
 
     def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss:
         del claim
-        if unit is not LossUnit.RHO and not unit.joins_gaussian_draws:
+        if unit not in (LossUnit.RHO, LossUnit.GAUSSIAN_RHO):
             raise self.refused(unit)
         if min(self.lattice_scales, default=math.inf) < unit.least_lattice_scale:
             raise InputValueError(Message("noise-too-small-for-lattice"))
-        rho = Fraction(sensitivity.value) ** 2 / Fraction(self.scale) ** 2 / 2
-        return Loss(unit, Fraction(0), rho=rho) if unit is LossUnit.PURE_AND_GAUSSIAN else Loss(unit, rho)
+        return Loss(unit, Fraction(sensitivity.value) ** 2 / Fraction(self.scale) ** 2 / 2)
 
     def curves(self, sensitivity: Sensitivity) -> tuple[PrivacyCurve, ...]:
         del sensitivity

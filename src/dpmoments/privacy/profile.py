@@ -91,10 +91,8 @@ def _proven_bounds(receipt: Receipt, draws: Sequence[Draw], settled: bool) -> tu
     unit, allowed, one_row = receipt.unit, receipt.allowance, receipt.rows_per_unit == 1
     spent = sum((draw.loss for draw in draws), Loss.none(unit)) if settled else allowed
     lost = loss_for_units(spent, receipt.rows_per_unit)
-    if lost is None or lost.amount == lost.rho == 0:
+    if lost is None or lost.amount == 0:
         return tuple(bounds)
-    if unit is LossUnit.PURE_AND_GAUSSIAN:
-        return (*bounds, _pure_and_gaussian_bound(lost))
     if unit is LossUnit.GAUSSIAN_RHO:
         known = draws if one_row else ()
         return (*bounds, _gaussian_bound(lost, known, MIN_COMPOSED_SCALE, MAX_COMPOSED_COORDINATES))
@@ -218,14 +216,6 @@ def _gaussian_bound(loss: Loss, draws: Sequence[Draw], least_scale: float, n_coo
     whole = len(draws) == 1 and loss.amount <= draws[0].loss.amount * (1 + _NOTHING_LEFT)
     attained_by = _worst_neighbors(draws[0]) if whole and least_scale >= _FINE_SCALE else None
     return Bound(f"one Gaussian mechanism of μ = {no_less(mu)}", delta, attained_by)
-
-
-def _pure_and_gaussian_bound(loss: Loss) -> Bound:
-    """Return the bound by one Gaussian mechanism, its curve moved by the ε of pure draws."""
-    pure, gaussian = rounded_up(loss.amount), loss.counted_in(LossUnit.GAUSSIAN_RHO)
-    curve = PrivacyCurve(_gaussian_bound(gaussian, (), MIN_COMPOSED_SCALE, MAX_COMPOSED_COORDINATES).delta, math.inf)
-    how = f"draws that lose ε = {no_less(pure)} together, and one Gaussian mechanism of μ = {no_less(_mu_of(gaussian))}"
-    return Bound(how, partial(_shifted_delta, curve, pure, 0.0))
 
 
 def _mu_of(loss: Loss) -> float:
@@ -368,7 +358,7 @@ class RunCurve:
         for draws in _touched_draws(receipt):
             # The bounds depend on whether the first of these draws is the run's.
             first = bool(draws) and draws[0] is receipt.draws[0]
-            key = (first, *((draw.law, draw.loss.amount, draw.loss.delta, draw.loss.rho, draw.size) for draw in draws))
+            key = (first, *((draw.law, draw.loss.amount, draw.loss.delta, draw.size) for draw in draws))
             if key not in seen:
                 seen[key] = _proven_bounds(receipt, draws, settled)
         return cls(tuple(seen.values()), receipt.cost, _mu_of_run(receipt, settled))

@@ -25,8 +25,6 @@ from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 
 _DRAW_ENTRIES = {"what", "law", "sensitivity", "loss", "delta", "size", "claim", "group"}
 _RECEIPT_ENTRIES = {"protected_unit", "neighbors", "cost", "loss_unit", "allowance", "draws"}
-_GAUSSIAN_PART, _GAUSSIAN_ALLOWANCE = "rho", "allowance_rho"
-"""Entries of a draw and of a receipt for the ρ of Gaussian draws, if it is counted apart."""
 _MAX_DIFFERENT_LOSSES = 10_000
 """Max number of different losses.
 
@@ -59,14 +57,13 @@ class Draw:
             "size": self.size,
             "claim": None if self.claim is None else self.claim.to_dict(),
             "group": self.group,
-        } | _gaussian_part(_GAUSSIAN_PART, self.loss)
+        }
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], unit: LossUnit) -> Draw:
         """Read a draw and recompute its sensitivity and loss."""
         # Refuse one that is stated as less than it is.
-        of_gaussian = {_GAUSSIAN_PART} if unit is LossUnit.PURE_AND_GAUSSIAN else set()
-        require_known(values, _DRAW_ENTRIES | of_gaussian, "a draw of the receipt")
+        require_known(values, _DRAW_ENTRIES, "a draw of the receipt")
         what = Message.from_dict(values["what"], QUERIES)
         entries = plain_mapping(values, "law")
         name = entries.pop("name")
@@ -79,11 +76,10 @@ class Draw:
         sensitivity = sensitivity_from_dict(plain_mapping(values, "sensitivity"))
         claim = None if values["claim"] is None else PrivacyBudget.from_dict(values["claim"])
         loss = law.loss(sensitivity, unit, claim)
-        for entry in ("loss", "delta", *of_gaussian):
+        for entry in ("loss", "delta"):
             if not is_finite_number(values[entry]):
                 raise InputTypeError(Message("draw-not-finite", entry=entry, query=what.text("short")))
         stated = {"loss": rounded_up(loss.amount), "delta": rounded_up(loss.delta)}
-        stated |= _gaussian_part(_GAUSSIAN_PART, loss)
         if any(values[entry] != number for entry, number in stated.items()):
             raise InputValueError(Message("draw-with-other-loss", query=what.text("short")))
         group, size = values["group"], values["size"]
@@ -120,7 +116,7 @@ class Receipt:
     def __post_init__(self) -> None:
         if not self.total.within(self.allowance):
             raise InputValueError(Message("receipt-above-cost"))
-        if self.unit.joins_gaussian_draws and sum(draw.size for draw in self.draws) > MAX_COMPOSED_COORDINATES:
+        if self.unit is LossUnit.GAUSSIAN_RHO and sum(draw.size for draw in self.draws) > MAX_COMPOSED_COORDINATES:
             raise InputValueError(Message("receipt-of-many-coordinates"))
         bounded = False
         for draw in self.draws:
@@ -147,8 +143,7 @@ class Receipt:
     def exhausts(self) -> bool:
         """True if all but a billionth of the stated cost was spent."""
         spent, allowed, share = self.total, self.allowance, Fraction(_EXHAUSTED)
-        parts = (spent.amount, allowed.amount), (spent.delta, allowed.delta), (spent.rho, allowed.rho)
-        return all(lost >= share * whole for lost, whole in parts)
+        return spent.amount >= share * allowed.amount and spent.delta >= share * allowed.delta
 
     def require_for(self, statement: PrivacyStatement) -> None:
         """Raise ValueError unless relation and cost match this privacy statement."""
@@ -181,7 +176,7 @@ class Receipt:
             "loss_unit": str(self.unit),
             "allowance": rounded_up(self.allowance.amount),
             "draws": [draw.to_dict() for draw in self.draws],
-        } | _gaussian_part(_GAUSSIAN_ALLOWANCE, self.allowance)
+        }
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Receipt:
@@ -200,8 +195,7 @@ class Receipt:
 
     @classmethod
     def _read(cls, values: Mapping[str, Any]) -> Receipt:
-        of_gaussian = {_GAUSSIAN_ALLOWANCE} if values.get("loss_unit") == LossUnit.PURE_AND_GAUSSIAN else set()
-        require_known(values, _RECEIPT_ENTRIES | of_gaussian, "the receipt")
+        require_known(values, _RECEIPT_ENTRIES, "the receipt")
         privacy_unit = PrivacyUnit.of_file(values["protected_unit"])
         if values["loss_unit"] not in tuple(LossUnit):
             raise InputValueError(Message("unknown-loss-unit", name=values["loss_unit"], known=[*LossUnit]))
@@ -209,16 +203,15 @@ class Receipt:
         cost = PrivacyBudget.from_dict(values["cost"])
         if privacy_unit is not None and neighbors is not Neighbors.ADD_REMOVE:
             raise InputValueError(Message("receipt-of-units"))
-        allowed = allowance_for_rows(cost, unit, privacy_unit)
-        stated = {"allowance": rounded_up(allowed.amount)} | _gaussian_part(_GAUSSIAN_ALLOWANCE, allowed)
+        allowed, stated = allowance_for_rows(cost, unit, privacy_unit), values["allowance"]
         if not isinstance(values["draws"], list):
             raise InputTypeError(Message("receipt-draws-not-a-list"))
         draws = tuple(Draw.from_dict(draw, unit) for draw in values["draws"])
         if any(draw.sensitivity.neighbors is not neighbors for draw in draws):
             raise InputValueError(Message("draw-of-other-relation-in-receipt"))
-        if any(not is_finite_number(values[entry]) or values[entry] != number for entry, number in stated.items()):
+        if not is_finite_number(stated) or stated != rounded_up(allowed.amount):
             raise InputValueError(Message("receipt-allowance"))
-        if len({(draw.loss.amount, draw.loss.rho) for draw in draws}) > _MAX_DIFFERENT_LOSSES:
+        if len({draw.loss.amount for draw in draws}) > _MAX_DIFFERENT_LOSSES:
             raise InputValueError(Message("receipt-of-many-losses", most=_MAX_DIFFERENT_LOSSES))
         return cls(neighbors, cost, unit, draws, privacy_unit)
 
@@ -299,11 +292,6 @@ def total_loss(by_group: Mapping[str | None, Loss], unit: LossUnit, neighbors: N
         return alone + Loss.none(unit)
     groups = [loss for group, loss in by_group.items() if group is not None]
     touched = 1 if neighbors is Neighbors.ADD_REMOVE else 2
-    parts = [[loss.amount for loss in groups], [loss.delta for loss in groups], [loss.rho for loss in groups]]
+    parts = [[loss.amount for loss in groups], [loss.delta for loss in groups]]
     largest = [sum(sorted(part, reverse=True)[:touched], Fraction(0)) for part in parts]
     return alone + Loss(unit, *largest)
-
-
-def _gaussian_part(entry: str, loss: Loss) -> dict[str, float]:
-    """Return the entry of a file for the ρ of Gaussian draws, if it is counted apart."""
-    return {entry: rounded_up(loss.rho)} if loss.unit is LossUnit.PURE_AND_GAUSSIAN else {}
