@@ -282,7 +282,7 @@ def test_a_file_says_all_of_it_and_a_forged_one_is_found(budget: str, neighbors:
     numbers = ball_of(SCHEMA, loaded.details["lattice_bits"])
     assert not np.delete(loaded.center, list(numbers.features)).any()
     last = loaded.receipt.draws[-1]
-    square = last.sensitivity.arguments["row_square"]
+    square = dict(last.sensitivity.arguments)["row_square"]
     assert isinstance(square, float)
     index = next(i for i in range(SMALLEST_INDEX + 1) if radius_at(i) * numbers.unit == loaded.diagnostics["radius"])
     assert square == numbers.coordinates(radius_at(index), loaded.details["lattice_bits"]).row_square

@@ -260,12 +260,10 @@ def test_a_sensitivity_that_was_taken_once_lets_no_other_in() -> None:
     law, query = GaussianDraw(100.0, symmetric=True), np.zeros((3, 3))
     honest = gram_frobenius(Neighbors.ADD_REMOVE, 3)
     for wrong in (
-        replace(
-            honest, arguments={"n_features": 3.0, **{k: v for k, v in honest.arguments.items() if k != "n_features"}}
-        ),
+        replace(honest, arguments=tuple((k, 3.0 if k == "n_features" else v) for k, v in honest.arguments)),
         replace(honest, value=math.nextafter(honest.value, 0.0)),
         replace(honest, name="no_such_sensitivity"),
-        replace(honest, arguments={}),
+        replace(honest, arguments=()),
     ):
         opening = opened(PrivacyBudget.zcdp(1.0), LossUnit.RHO)
         opening.draw("right", law, query, honest)

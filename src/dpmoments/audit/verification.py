@@ -157,11 +157,11 @@ def _foreign_draw(receipt: Receipt, release: MomentRelease | MeanRelease | Count
     elif getattr(release, "numbers_alone", False):
         levels = _levels_beside_ball(release)
     for draw in receipt.draws:
-        features = draw.sensitivity.arguments.get("n_features", d)
+        features = dict(draw.sensitivity.arguments).get("n_features", d)
         if features != d and draw.sensitivity.name != "row_sum_l1":  # a mean of one coordinate
             return f"{draw.what} has the sensitivity of {features} features, and the schema has {d}"
         row_square = 1.0 if levels is None or draw.what.code != "count-sum-gram" else levels.row_square
-        shorter = draw.sensitivity.arguments.get("row_square", 1.0)
+        shorter = dict(draw.sensitivity.arguments).get("row_square", 1.0)
         if not isinstance(shorter, float | int) or shorter < row_square:
             return f"{draw.what} has the sensitivity of rows that are shorter than the schema's"
         if isinstance(draw.law, WishartSampling) and draw.law.floor > max(bound - draw.sensitivity.value, 0.0):

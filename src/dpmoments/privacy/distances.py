@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
@@ -46,8 +45,8 @@ class Sensitivity:
     """
 
     name: str  # function that made it
-    # its arguments, without `neighbors`: numbers, and weights as a tuple, which a file holds as a list
-    arguments: Mapping[str, Argument]
+    # names and values of its arguments, without `neighbors`: numbers, and weights as a tuple, which a file holds as a list
+    arguments: tuple[tuple[str, Argument], ...]
     neighbors: Neighbors
     norm: Norm
     value: float  # in units of the query, rounded up
@@ -74,8 +73,7 @@ class Sensitivity:
         return {
             "name": self.name,
             "arguments": {
-                name: list(map(float, value)) if isinstance(value, tuple) else value
-                for name, value in self.arguments.items()
+                name: list(map(float, value)) if isinstance(value, tuple) else value for name, value in self.arguments
             },
             "neighbors": str(self.neighbors),
             "units": self.units,

@@ -17,7 +17,6 @@ import inspect
 import math
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from types import MappingProxyType
 from typing import Any
 
 from dpmoments.foundation.errors import InputTypeError, InputValueError, out_of_range
@@ -348,7 +347,7 @@ def _check_weights(weights: object, name: str) -> None:
 
 
 def _made(name: str, neighbors: Neighbors, norm: Norm, value: float, **arguments: Argument) -> Sensitivity:
-    return Sensitivity(name, MappingProxyType(arguments), neighbors, norm, value)
+    return Sensitivity(name, tuple(arguments.items()), neighbors, norm, value)
 
 
 def _check(n_features: int, augmentation: float) -> None:

@@ -50,4 +50,5 @@ class ReleaseWarning(MessageWarning):
 
     def __init__(self, message: Message, release: AnyRelease) -> None:
         super().__init__(message)
+        self.args = message, release  # a process that raises it as an error returns both
         self.release = release

@@ -548,6 +548,11 @@ class UnsavedReleaseError(InputError, OSError):
             f"({reason.strerror or type(reason).__name__}): keep it with error.release.save(another_path)"
         )
         self.release = release
+        self._given = path, reason, release
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return the error with its release from another process."""
+        return type(self), self._given, self.__dict__
 
 
 def keep(released: AnyRelease, output: str | Path | None, held: Held) -> None:
