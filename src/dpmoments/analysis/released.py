@@ -117,14 +117,6 @@ class Released(Stated, Protocol):
         """The moments as drawn, one of each release that was pooled."""
 
     @property
-    def mechanism_options(self) -> Mapping[str, Any]:
-        """Options of the mechanism."""
-
-    @property
-    def details(self) -> Mapping[str, Any]:
-        """The numbers that its plan settled on."""
-
-    @property
     def encoding(self) -> Encoding:
         """The affine map between the table's units and the unit ball."""
 

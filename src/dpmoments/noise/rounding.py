@@ -14,9 +14,14 @@ COVER = 1.5
 """SD for an error of at most 1, beside any noise: two-sided intervals of 50 % and more keep their level."""
 
 
+_NEGLIGIBLE = 1e-3
+"""Share of the noise variance, 3 % of its SD, up to which errors are left out: coverage of 95 % falls by less than 10⁻⁴."""
+
+
 def with_rounding(deviations: FloatArray | float, errors: FloatArray | float) -> Any:
     """Return SDs of noise beside errors of at most these sizes."""
-    return np.hypot(deviations, COVER * np.asarray(errors))
+    noise, squares = np.square(deviations), np.square(COVER * np.asarray(errors))
+    return np.where(squares <= _NEGLIGIBLE * noise, deviations, np.sqrt(noise + squares))
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,9 +52,8 @@ class Rounding:
         return Rounding(matrix @ self.errors @ matrix.T, matrix @ self.rows @ matrix.T)
 
     def is_negligible(self, cells: FloatArray) -> bool:
-        """Return True if no noisy entry has 3 % of the SD of its noise, whose variances are ``cells``."""
-        # errors of 2 % of the noise: coverage of 95 % falls by less than 10⁻⁴
-        return bool((self.cell_variances(np.arange(len(cells))) <= 1e-3 * cells)[cells > 0.0].all())
+        """Return True if it may be left out beside noise of these variances."""
+        return bool((self.cell_variances(np.arange(len(cells))) <= _NEGLIGIBLE * cells)[cells > 0.0].all())
 
     # Each of these is the method of a term of the noise (``NoiseTerm``).
 
