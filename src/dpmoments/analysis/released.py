@@ -421,7 +421,7 @@ class Moments(Release):
 
     @property
     def _rounding(self) -> Rounding | None:
-        """Noise that covers the rounding of rows; None if the lattice or the number of rows is unknown."""
+        """Noise that covers the rounding of rows; None if that is unknown."""
         in_ball = self.center is not None and not self.numbers_alone
         bits, radius = self.details.get("lattice_bits"), self.diagnostics.get("radius") if in_ball else 1.0
         if self.noisy_count is None or not (is_finite_number(bits) and is_finite_number(radius)):

@@ -11,15 +11,21 @@ import numpy.typing as npt
 from dpmoments.foundation.arrays import FloatArray, IntegerArray
 
 COVER = 1.5
-"""SD for an error of at most 1, beside any noise: two-sided intervals of 50 % and more keep their level."""
+"""SD that covers an error of at most 1.
+
+Intervals of 50 % and more keep their level, with any noise added.
+"""
 
 
 _NEGLIGIBLE = 1e-3
-"""Share of the noise variance, 3 % of its SD, up to which errors are left out: coverage of 95 % falls by less than 10⁻⁴."""
+"""Share of the noise variance (3 % of the SD) up to which errors are left out.
+
+Coverage of 95 % falls by less than 10⁻⁴.
+"""
 
 
 def with_rounding(deviations: FloatArray | float, errors: FloatArray | float) -> Any:
-    """Return SDs of noise beside errors of at most these sizes."""
+    """Return SDs of noise, and of errors of at most these sizes."""
     noise, squares = np.square(deviations), np.square(COVER * np.asarray(errors))
     return np.where(squares <= _NEGLIGIBLE * noise, deviations, np.sqrt(noise + squares))
 
@@ -52,7 +58,7 @@ class Rounding:
         return Rounding(matrix @ self.errors @ matrix.T, matrix @ self.rows @ matrix.T)
 
     def is_negligible(self, cells: FloatArray) -> bool:
-        """Return True if it may be left out beside noise of these variances."""
+        """Return True if noise of these variances hides it."""
         return bool((self.cell_variances(np.arange(len(cells))) <= _NEGLIGIBLE * cells)[cells > 0.0].all())
 
     # Each of these is the method of a term of the noise (``NoiseTerm``).

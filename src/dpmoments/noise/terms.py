@@ -536,8 +536,7 @@ class NoiseLaw:
     caveats : tuple of str
         Codes of conditions, sorted; empty for none.
     rounding : Rounding or None
-        Covers the error of rounding rows to the lattice, in variances, covariances and bounds; quantiles and energies are of the
-        terms alone.
+        Covers the error of rounding rows to the lattice, in variances, covariances and bounds; not in quantiles and energies.
 
     Raises
     ------

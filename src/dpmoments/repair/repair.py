@@ -93,7 +93,7 @@ class Repair(StrEnum):
 
 
 def exact_law(noise: NoiseLaw | None) -> NoiseLaw | None:
-    """Return the noise of the draws alone, or None if it is exact only given more than the release."""
+    """Return the noise without rounding; None if it is exact only given more than a release."""
     return None if noise is None or noise.caveats else replace(noise, rounding=None)
 
 
