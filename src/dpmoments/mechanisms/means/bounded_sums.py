@@ -33,6 +33,7 @@ from dpmoments.mechanisms.lattice_noise import (
 from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean, NormalRows
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape
 from dpmoments.noise.models import MeanModel
+from dpmoments.noise.rounding import with_rounding
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.filter import PrivacyFilter
@@ -106,7 +107,8 @@ class _CountAndSums:
                 noisy_count(moments.count, privacy_filter, for_count, self.neighbors),
                 count_error(for_count),
             )
-        return self.sums(moments, privacy_filter, rest) / n_rows, self.of_sums(rest) / n_rows, n_rows, of_count
+        noise = with_rounding(self.of_sums(rest) / n_rows, 0.5 * 2.0**-moments.bits)
+        return self.sums(moments, privacy_filter, rest) / n_rows, noise, n_rows, of_count
 
     def sums(self, moments: ExactMoments, privacy_filter: PrivacyFilter, loss: PrivacyBudget) -> FloatArray:
         pure = loss.kind is BudgetKind.PURE
