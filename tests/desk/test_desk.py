@@ -334,16 +334,6 @@ def test_a_budget_that_runs_out(start: Callable[..., Window], tmp_path: Path, mo
     assert not (tmp_path / "second.json").exists()
 
 
-def test_a_table_under_two_names_is_told_privately(start: Callable[..., Window]) -> None:
-    window = start().open()
-    assert not released(window, to_release(window)).private
-    page = to_release(window, dataset="people-2027")
-    assert not page.private
-    page = released(window, page, "again.json")
-    assert page.private
-    assert "people-2026" in page.words
-
-
 def test_raising_a_grant_asks_why(start: Callable[..., Window]) -> None:
     window = start().open()
     released(window, to_release(window))

@@ -7,7 +7,6 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from types import MappingProxyType
 from typing import Any
 
 import mpmath
@@ -928,7 +927,7 @@ def test_a_distance_of_matrices_counts_the_upper_triangle_once_in_l1_and_every_c
 
 def weighted_gram(neighbors: Neighbors, weights: tuple[float, ...], n_features: int) -> Sensitivity:
     """Return a bound of this test's own: on rows of blocks, block i of squared norm at most ``weights[i]``, present or absent."""
-    arguments = MappingProxyType({"weights": weights, "n_features": n_features})
+    arguments = ("weights", weights), ("n_features", n_features)
     return Sensitivity("weighted_gram", arguments, neighbors, Norm.L2, math.fsum(weights))
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from dpmoments import Boolean, Categorical, Numeric, Schema
+from dpmoments.noise.rounding import Rounding
 from dpmoments.noise.terms import NoiseLaw
 from dpmoments.repair import repair as repairs
 from dpmoments.repair import structured as structured_module
@@ -502,7 +503,10 @@ def test_repairs_have_names() -> None:
 def test_a_law_about_another_center_reaches_every_repair() -> None:
     law = gaussian(3, 2.0, 1.0, 4.0, 9.0).law()
     assert isinstance(law, NoiseLaw)
-    assert repairs.exact_law(law) is law
+    alone = repairs.exact_law(replace(law, rounding=Rounding.of(np.ones(3), np.eye(4))))
+    assert alone is not None
+    assert alone.terms is law.terms
+    assert alone.rounding is None
     assert repairs.exact_law(replace(law, caveats=("linearized",))) is None
     assert repairs.exact_law(None) is None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -107,6 +108,17 @@ def test_a_log_that_counts_is_found(monkeypatch: pytest.MonkeyPatch, logged: Any
     monkeypatch.setattr(Watch, "__call__", counted)
     with pytest.raises(AssertionError):
         test_the_log_of_a_release_is_the_same_for_every_table("release", logged, tmp_path)
+
+
+def test_a_ledger_does_not_say_whether_another_dataset_has_the_same_table(tmp_path: Path) -> None:
+    schema, rows = dpm.Schema(dpm.Numeric("age", 0, 9999)), table(5_000)
+    for number, other in enumerate((rows, table(5_000, age=4710.0), table(5_001))):
+        ledger = dpm.Ledger(tmp_path / f"{number}.db")
+        for dataset, data in (("people", rows), ("persons", other)):
+            ledger.grant(dataset, epsilon=1.0)
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                dpm.release(data, schema, epsilon=1.0, mechanism="laplace", ledger=ledger, dataset=dataset)
 
 
 @pytest.mark.parametrize("job", [job for job in JOBS if job != "release_counts"])  # which does not read the column

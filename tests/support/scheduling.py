@@ -11,7 +11,7 @@ __all__ = ["FIRST", "OF_SPARK", "FilesTogether"]
 OF_SPARK = (
     "tests/rows/test_row_filter.py",
     *("tests/contracts/test_entrances.py", "tests/rows/test_sources.py"),
-    *("tests/rows/test_spark.py", "tests/rows/test_spark_types.py", "tests/spending/test_targets_of_tables.py"),
+    *("tests/rows/test_spark.py", "tests/rows/test_spark_types.py"),
 )
 """In one process, so that one session is started."""
 FIRST = (

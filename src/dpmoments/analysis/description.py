@@ -43,7 +43,7 @@ class Description(Answer):
     mean : ndarray of shape (d,) or None
         None if no mean was released.
     mean_noise : ndarray of shape (d,)
-        Noise SD of the mean, before repair; NaN if the mean or its noise is not known.
+        Noise SD of the mean, before repair, with what covers rounding; NaN if the mean or its noise is not known.
     standard_deviation : ndarray of shape (d,) or None
         NaN if noise made a variance negative; None if no mean was released.
     standard_deviation_noise : ndarray of shape (d,)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 import numpy as np
 
 from dpmoments.analysis.answers import in_floating_point
-from dpmoments.foundation.arrays import BoolArray, FloatArray
+from dpmoments.foundation.arrays import BoolArray, FloatArray, bordered
 from dpmoments.foundation.documents import DocumentKind
 from dpmoments.foundation.errors import InputKeyError, InputTypeError, InputValueError
 from dpmoments.foundation.values import (
@@ -28,6 +28,7 @@ from dpmoments.messages.codes import WARNINGS
 from dpmoments.messages.message import Message, messages_of
 from dpmoments.messages.wording import closest
 from dpmoments.noise.models import NoiseModel, StandardizedModel
+from dpmoments.noise.rounding import Rounding
 from dpmoments.noise.terms import NoiseLaw
 from dpmoments.privacy.origin import ReleaseOrigin
 from dpmoments.privacy.receipt import Receipt
@@ -37,7 +38,7 @@ from dpmoments.repair.possible import possible_moments
 from dpmoments.repair.repair import Repair, exact_law, few_rows_message, floored_count, repair_moments
 from dpmoments.schema.constraints import Constraints
 from dpmoments.schema.derived import DerivedColumn, SchemaColumn
-from dpmoments.schema.encoding import Encoding
+from dpmoments.schema.encoding import LATTICE, Encoding
 from dpmoments.schema.schema import Schema
 
 if TYPE_CHECKING:
@@ -119,14 +120,6 @@ class Released(Stated, Protocol):
     @property
     def drawn_parts(self) -> tuple[Released, ...]:
         """The moments as drawn, one of each release that was pooled."""
-
-    @property
-    def mechanism_options(self) -> Mapping[str, Any]:
-        """Options of the mechanism."""
-
-    @property
-    def details(self) -> Mapping[str, Any]:
-        """The numbers that its plan settled on."""
 
     @property
     def encoding(self) -> Encoding:
@@ -413,7 +406,7 @@ class Moments(Release):
     def noise(self) -> NoiseLaw | None:
         """Noise distribution of Σ z zᵀ, z = (1, x) about ``center``, in encoded units.
 
-        None for biased moments.
+        None for biased moments. It covers the rounding of rows to the integer lattice.
 
         Exact for additive noise on each entry, for pooled releases, for additive Wishart noise of any scale, and, given the
         rows as the last step clipped them, for coinpress and private-preconditioning. **Linearized about the release** for draws
@@ -423,9 +416,32 @@ class Moments(Release):
         if self.noise_model is None:
             return None
         try:
-            return self.noise_model.law(self)
+            law = self.noise_model.law(self)
         except (ValueError, FloatingPointError):
             return None  # a file whose numbers are those of no run
+        rounding = self._rounding
+        if law is None or rounding is None or rounding.is_negligible(law.cell_variances()):
+            return law
+        return replace(law, rounding=rounding)
+
+    @property
+    def _rounding(self) -> Rounding | None:
+        """Noise that covers the rounding of rows; None if that is unknown."""
+        model, bits = self.noise_model, self.details.get("lattice_bits")
+        scaled = isinstance(model, StandardizedModel)
+        in_ball = self.center is not None and not self.numbers_alone and not scaled
+        radius = self.diagnostics.get("radius") if in_ball else 1.0
+        if self.noisy_count is None or not (is_finite_number(bits) and is_finite_number(radius)):
+            return None
+        unit = 2.0 ** -float(bits)  # type: ignore[arg-type]
+        total = np.zeros(len(self.noisy_gram)) if self.noisy_sum is None else self.noisy_sum
+        steps = np.full(len(total), float(radius) * unit / 2.0)  # type: ignore[arg-type]
+        if isinstance(model, StandardizedModel):
+            steps *= model.scales
+        if scaled or (not in_ball and unit * LATTICE <= 1.0):
+            for block in Constraints.of(self.schema, mean=self.noisy_sum is not None).blocks:
+                steps[block.features] = 0.0  # on the lattice
+        return Rounding.of(steps, bordered(max(self.noisy_count, 1.0), total, self.noisy_gram))
 
     @cached_property
     def drawn_noise(self) -> NoiseLaw | None:

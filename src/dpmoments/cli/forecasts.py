@@ -218,7 +218,7 @@ def _given(options: Mapping[str, object]) -> list[str]:
 
 
 def _wanted(given: Sequence[str], option: str) -> dict[str, Any]:
-    """Parse wanted noise for rows or a budget: ``correlation=0.02``, ``mean=0.5``, ``mean.age=0.5``."""
+    """Parse wanted noise: ``correlation=0.02``, ``mean=0.5``, ``mean.age=0.5``."""
     result: dict[str, Any] = {}
     for text in given:
         what, value = _assigned(text, option)

@@ -5,7 +5,6 @@ It is created atomically, and durable after each transaction.
 
 from __future__ import annotations
 
-import hmac
 import os
 import secrets
 import sqlite3
@@ -122,18 +121,12 @@ _VERSION = 1
 _OBJECTS = (
     "CREATE TABLE history (number INTEGER PRIMARY KEY, entry TEXT NOT NULL, hash TEXT NOT NULL)",
     "CREATE TABLE identity (id TEXT NOT NULL)",
-    "CREATE TABLE tables (dataset TEXT NOT NULL, fingerprint TEXT NOT NULL)",
-    "CREATE TABLE table_key (key TEXT NOT NULL)",
     "CREATE TRIGGER history_is_never_cut BEFORE DELETE ON history "
     "BEGIN SELECT RAISE(ABORT, 'the history of a ledger is never cut'); END",
     "CREATE TRIGGER history_is_never_changed BEFORE UPDATE ON history "
     "BEGIN SELECT RAISE(ABORT, 'the history of a ledger is never changed'); END",
 )
-"""Tables, and triggers that prevent mistakes (anyone who can write the file can drop them).
-
-Fingerprints of released tables are in no entry of the history, so that no hash that a release holds depends on them.
-"""
-_KEY_BYTES = 32
+"""Tables, and triggers that prevent mistakes (anyone who can write the file can drop them)."""
 _ID_DIGITS = 32
 _TEMPORARY = (".dpmoments-", ".part")
 """Prefix and suffix of the temporary name of a new ledger."""
@@ -169,7 +162,6 @@ class LedgerFile:
                 for statement in _OBJECTS:
                     connection.execute(statement)
                 connection.execute("INSERT INTO identity VALUES (?)", (secrets.token_hex(_ID_DIGITS // 2),))
-                connection.execute("INSERT INTO table_key VALUES (?)", (secrets.token_hex(_KEY_BYTES),))
                 connection.execute("COMMIT")
             _publish(temporary, self.path)
         except sqlite3.Error as reason:
@@ -682,22 +674,6 @@ class Ledger:
             if action is Action.REFUND and self._reserved.get(entry) is not _Process.current:
                 raise LedgerError(Message("entry-reserved-elsewhere", path=str(self.path), entry=entry.number))
             write(action, known.dataset, {"reservation": entry.number})
-
-    def _other_names(self, dataset: str, content: bytes) -> set[str]:
-        """Record a keyed fingerprint of a released table; return the other datasets that have it."""
-        # `content` is a private function of the table. So is the result.
-        with self._kept.file.opened(writing=True) as connection:
-            keys = connection.execute("SELECT key FROM table_key").fetchall()
-            if len(keys) != 1 or not isinstance(keys[0][0], str) or len(keys[0][0]) != 2 * _KEY_BYTES:
-                raise LedgerError(Message("ledger-damaged", path=self.path, what="tables"))
-            fingerprint = hmac.digest(bytes.fromhex(keys[0][0]), content, "sha256").hex()
-            known = {
-                name
-                for (name,) in connection.execute("SELECT dataset FROM tables WHERE fingerprint = ?", (fingerprint,))
-            }
-            if dataset not in known:
-                connection.execute("INSERT INTO tables VALUES (?, ?)", (dataset, fingerprint))
-            return known - {dataset}
 
     def verify(self, releases: Iterable[Any] = (), *, head: LedgerEntry | None = None) -> tuple[LedgerCheck, ...]:
         """Check the whole file: its structure, the chain of hashes, every sum, and given releases.

@@ -18,6 +18,7 @@ from dpmoments.mechanisms.additive import choose_bits
 from dpmoments.mechanisms.lattice_noise import noise_deviation, noise_scale_for, with_noise
 from dpmoments.mechanisms.reliability import noise_margin
 from dpmoments.messages.message import Message, Query
+from dpmoments.noise.rounding import with_rounding
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.filter import PrivacyFilter
@@ -100,8 +101,10 @@ def require_workable_loss(loss: PrivacyBudget) -> None:
 
 
 def examined_noise(loss: PrivacyBudget, half_width: float, n_rows: float) -> float:
-    """Return the noise SD of :func:`examined_mean` under replace-one."""
-    return _mean_noise(_with_checks(loss)[0], half_width, n_rows)
+    """Return the noise SD of :func:`examined_mean` under replace-one, rounding included."""
+    part = _with_checks(loss)[0]
+    bits = choose_bits(noise_scale_for(part, _of_total(Neighbors.REPLACE_ONE, part).value))
+    return float(with_rounding(_mean_noise(part, half_width, n_rows), 0.5 * half_width * 2.0**-bits))
 
 
 def _with_checks(loss: PrivacyBudget) -> tuple[PrivacyBudget, ...]:

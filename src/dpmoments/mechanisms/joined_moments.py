@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
-from dpmoments.foundation.arrays import BoolArray, FloatArray
+from dpmoments.foundation.arrays import FloatArray
 from dpmoments.mechanisms.row_coordinates import LatticeCoordinates
 from dpmoments.mechanisms.shape import RunResult
 from dpmoments.noise.models import StandardizedModel

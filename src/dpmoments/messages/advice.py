@@ -111,7 +111,6 @@ _BOTH: Mapping[str, Words] = {
     "variance-of-few-rows": "Declare columns of two values as Boolean, or give bounds.",
     "rounds-too-noisy": "This mechanism needs many more rows; coinpress needs fewer.",
     "dependent-rows": "A contribution bound of one row per unit avoids this.",
-    "table-of-other-dataset": "Charge all releases of a table to one dataset.",
     "not-in-ledger": "Do not release again; the budget is counted.",
     "directions-lost": "More rows or a larger budget would help.",
 }

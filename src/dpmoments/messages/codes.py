@@ -179,7 +179,6 @@ _WARNINGS: Mapping[str, Kinds] = {
     "tables-not-checked": _NAMES,
     "dependent-rows": {"column": "name", "max_rows": "integer"},
     "not-in-ledger": {"entry": "integer", "reason": "message"},
-    "table-of-other-dataset": _NAMES,
     "directions-lost": {"directions": "integer", "features": "integer"},
 }
 """Reasons not to trust a release, or an answer."""

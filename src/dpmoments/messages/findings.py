@@ -599,10 +599,6 @@ FINDINGS: Mapping[str, Words] = MappingProxyType(
             "Each {column} contributes up to {max_rows:,} rows, which may be similar. Sampling variances are therefore "
             "{max_rows:,} times those of independent rows, an upper bound: intervals may be too wide and p-values too large."
         ),
-        "table-of-other-dataset": (
-            "PRIVATE: this table was also charged to {names}: rows, columns and bounds are the same. For the people in it the "
-            "spent budgets of these datasets add up."
-        ),
         "not-in-ledger": (
             "The release was made, but the ledger could not record it ({reason}). Entry {entry} shows its budget as reserved, "
             "which counts as spent."

@@ -22,6 +22,7 @@ from dpmoments.foundation.checks import check_finite, check_probability
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.messages.message import Message
 from dpmoments.noise.cells import CellFamily, GaussianCells, sum_quantile
+from dpmoments.noise.rounding import Rounding
 
 Cell = Literal["cell", "diagonal", "count"]
 Indices = npt.ArrayLike
@@ -534,6 +535,8 @@ class NoiseLaw:
         At least one, all of one size.
     caveats : tuple of str
         Codes of conditions, sorted; empty for none.
+    rounding : Rounding or None
+        Covers the error of rounding rows to the lattice, in variances, covariances and bounds; not in quantiles and energies.
 
     Raises
     ------
@@ -552,6 +555,7 @@ class NoiseLaw:
 
     terms: tuple[NoiseTerm, ...]
     caveats: tuple[str, ...] = ()
+    rounding: Rounding | None = None
 
     def __post_init__(self) -> None:
         if not self.terms:
@@ -582,6 +586,10 @@ class NoiseLaw:
         """Number of features d."""
         return self.terms[0].size - 1
 
+    @property
+    def _parts(self) -> tuple[NoiseTerm | Rounding, ...]:
+        return self.terms if self.rounding is None else (*self.terms, self.rounding)
+
     # Linear functionals -----------------------------------------------------------------------------------------------------
 
     def variance(self, indices: Indices | None, weights: FloatArray) -> FloatArray:
@@ -598,11 +606,11 @@ class NoiseLaw:
         if at.ndim == 1:
             at = np.broadcast_to(at, (len(weights), len(at)))
         # about the public center some functionals have no noise, and rounding makes that of either sign
-        return np.asarray(np.maximum(sum(term.variance(at, weights) for term in self.terms), 0.0))
+        return np.asarray(np.maximum(sum(part.variance(at, weights) for part in self._parts), 0.0))
 
     def variance_of_squares(self, vectors: FloatArray, subtracted: FloatArray) -> FloatArray:
         """Return Var(aᵀN a − Σ sᵢ Nᵢᵢ) of P vectors a and s, each (P, d + 1), shape (P,)."""
-        return np.asarray(sum(term.variance_of_squares(vectors, subtracted) for term in self.terms))
+        return np.asarray(sum(part.variance_of_squares(vectors, subtracted) for part in self._parts))
 
     def covariance(self, indices: Indices | None, weights: FloatArray) -> FloatArray:
         """Return the covariance, shape (P, P), of functionals with weights (P, m, m).
@@ -610,7 +618,7 @@ class NoiseLaw:
         All have the same m indices.
         """
         at = self._indices(indices)
-        return np.asarray(sum(term.covariance(at, weights) for term in self.terms))
+        return np.asarray(sum(part.covariance(at, weights) for part in self._parts))
 
     def covariance_of_product(
         self, vector: FloatArray, chosen: Sequence[int] | IntegerArray | None = None
@@ -619,11 +627,11 @@ class NoiseLaw:
 
         Entry 0 is the constant.
         """
-        return np.asarray(sum(term.covariance_of_product(vector, chosen) for term in self.terms))
+        return np.asarray(sum(part.covariance_of_product(vector, chosen) for part in self._parts))
 
     def mixed_derivative(self, left: FloatArray, right: FloatArray) -> FloatArray:
         """Return ∂(Cov(N b) u)/∂b for u = ``left`` and b = ``right``, shape (d + 1, d + 1)."""
-        return np.asarray(sum(term.mixed_derivative(left, right) for term in self.terms))
+        return np.asarray(sum(part.mixed_derivative(left, right) for part in self._parts))
 
     def variance_of_square(self, vector: FloatArray) -> float:
         """Return Var(bᵀN b).
@@ -636,7 +644,7 @@ class NoiseLaw:
     def cell_variances(self, indices: Indices | None = None) -> FloatArray:
         """Return variances of the entries of N, or of a block of it."""
         at = self._indices(indices)
-        return np.asarray(sum(term.cell_variances(at) for term in self.terms))
+        return np.asarray(sum(part.cell_variances(at) for part in self._parts))
 
     @cached_property
     def count_variance(self) -> float:
@@ -732,7 +740,8 @@ class NoiseLaw:
         at = self._features if indices is None else np.asarray(indices)
         terms = [term for term in self.terms if term.energy(at) > 0.0]
         share = self._share(failure, len(terms))
-        return math.fsum(term.gram_bound(share, at) for term in terms)
+        rounding = 0.0 if self.rounding is None else self.rounding.gram_bound(at)
+        return math.fsum(term.gram_bound(share, at) for term in terms) + rounding
 
     def sum_bound(self, failure: float, indices: Indices | None = None) -> float:
         """Bound the length of the noise on the sum of rows, or on some entries of it.
@@ -743,7 +752,8 @@ class NoiseLaw:
         start[0] = 1.0
         terms = [term for term in self.terms if term.covariance_of_product(start, at).any()]
         share = self._share(failure, len(terms))
-        return math.fsum(term.sum_bound(share, at) for term in terms)
+        rounding = 0.0 if self.rounding is None else self.rounding.sum_bound(at)
+        return math.fsum(term.sum_bound(share, at) for term in terms) + rounding
 
     def count_bound(self, failure: float) -> float:
         """Bound the absolute noise on the count; 0 for none."""
@@ -768,7 +778,8 @@ class NoiseLaw:
         """
         if matrix.shape[1:] != (self.n_features + 1,) or not np.isfinite(matrix).all():
             raise InputValueError(Message("not-a-map-of-noise", shape=matrix.shape, columns=self.n_features + 1))
-        return replace(self, terms=tuple(term.carried(matrix) for term in self.terms))
+        rounding = None if self.rounding is None else self.rounding.carried(matrix)
+        return replace(self, terms=tuple(term.carried(matrix) for term in self.terms), rounding=rounding)
 
     def scaled(self, factor: float) -> NoiseLaw:
         """Return normal noise of these variances times ``factor``."""
@@ -794,7 +805,11 @@ class NoiseLaw:
 
     def __add__(self, other: NoiseLaw) -> NoiseLaw:
         """Return the sum of independent noise."""
-        return NoiseLaw(tuple(_merged([*self.terms, *other.terms])), tuple(sorted({*self.caveats, *other.caveats})))
+        rounding = (
+            self.rounding + other.rounding if self.rounding and other.rounding else self.rounding or other.rounding
+        )
+        caveats = tuple(sorted({*self.caveats, *other.caveats}))
+        return NoiseLaw(tuple(_merged([*self.terms, *other.terms])), caveats, rounding)
 
     @property
     def _features(self) -> IntegerArray:

@@ -337,16 +337,6 @@ class ImaginedRelease:
         return self.plan.mechanism.name
 
     @property
-    def mechanism_options(self) -> Mapping[str, Any]:
-        """Options of the mechanism."""
-        return self.plan.mechanism.options
-
-    @property
-    def details(self) -> Mapping[str, Any]:
-        """Details of the plan."""
-        return self.plan.details
-
-    @property
     def diagnostics(self) -> Mapping[str, Any]:
         """Empty mapping, since nothing was run."""
         return {}

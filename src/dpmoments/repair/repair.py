@@ -6,6 +6,7 @@ Post-processing: repairs read the noise distribution and no row, so they cost no
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from enum import StrEnum
 
 import numpy as np
@@ -92,8 +93,8 @@ class Repair(StrEnum):
 
 
 def exact_law(noise: NoiseLaw | None) -> NoiseLaw | None:
-    """Return the noise distribution, or None if it is exact only given more than the release."""
-    return None if noise is None or noise.caveats else noise
+    """Return the noise without rounding; None if it is exact only given more than a release."""
+    return None if noise is None or noise.caveats else replace(noise, rounding=None)
 
 
 def repair_moments(

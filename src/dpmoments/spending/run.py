@@ -50,14 +50,10 @@ from dpmoments.schema.schema import Schema, require_schema
 
 @dataclass(frozen=True)
 class Held:
-    """Release whose cost is reserved, if a ledger was given.
-
-    ``content`` is what the fingerprint of the table is made of, once it was read: private.
-    """
+    """Release whose cost is reserved, if a ledger was given."""
 
     origin: ReleaseOrigin
     ledger: Ledger | None = None
-    content: bytes | None = field(default=None, repr=False)
 
     def refund(self) -> None:
         """Refund the cost of a run that ended before it drew noise."""
@@ -68,17 +64,15 @@ class Held:
                 log.info("ledger: entry %d refunded", self.origin.ledger.number)
 
     def commit(self) -> Message | None:
-        """Commit the release; return a warning to the curator, if there is one."""
-        # It tells that the commit failed, or that the table has another name.
-        if self.ledger is None or self.origin.ledger is None or self.origin.dataset is None:
+        """Commit the release; return a warning to the curator if that failed."""
+        if self.ledger is None or self.origin.ledger is None:
             return None
         try:
-            names = set() if self.content is None else self.ledger._other_names(self.origin.dataset, self.content)
             self.ledger.commit(self.origin.ledger)
         except (LedgerError, OSError) as reason:
             return Message("not-in-ledger", entry=self.origin.ledger.number, reason=message_of(reason))
         log.info("ledger: entry %d committed", self.origin.ledger.number)
-        return Message("table-of-other-dataset", names=sorted(names)) if names else None
+        return None
 
 
 @dataclass(frozen=True)
@@ -336,7 +330,7 @@ def spend(
         clauses = data.clauses if isinstance(data, DatabaseQuery) else None
         origin = ReleaseOrigin.fresh(request.dataset, insecure_seed=request.insecure_seed, query=clauses)
         held = request.charge.reserve(run, plan.mechanism.name, origin)
-        result, receipt, held = _execute_plan(run, rows, watch, request.insecure_seed, held, public_rows)
+        result, receipt = _execute_plan(run, rows, watch, request.insecure_seed, held, public_rows)
     return Spent(rows, plan, public_rows, result, receipt, held)
 
 
@@ -374,19 +368,17 @@ def _execute_plan(
     insecure_seed: int | None,
     held: Held,
     public_rows: int | None,
-) -> tuple[Noisy, Receipt, Held]:
-    """Run the plan and return result, receipt and what is held: only this spends budget."""
+) -> tuple[Noisy, Receipt]:
+    """Run the plan and return result and receipt: only this spends budget."""
     # If an error ends the run before its first noise draw, the ledger's reservation is refunded. A note on the error
     # states whether anything was spent.
-    watch.plan(None if plan.passes is None else plan.passes + (held.ledger is not None), public_rows)
+    watch.plan(plan.passes, public_rows)
     privacy_filter = PrivacyFilter.open(plan, insecure_seed=insecure_seed)
     for record in _RECORDS.get():
         record._filters.append(privacy_filter)
     log.info("the run begins")
     try:
         with blas_threads(rows.threads):
-            if held.ledger is not None:
-                held = replace(held, content=_content(rows))
             noisy = plan.run(rows, privacy_filter)
     except PrivacyFilterError:
         raise  # a defect of the mechanism: its whole cost counts as spent, as the message says
@@ -400,14 +392,7 @@ def _execute_plan(
         raise
     receipt = privacy_filter.close()
     log.info("the run ended, with %d draws of noise", len(receipt.draws))
-    return noisy, receipt, held
-
-
-def _content(rows: Rows) -> bytes:
-    """Return a private summary of rows, columns and bounds; the order of rows does not matter."""
-    moments = replace(rows, privacy_unit=None).moments()
-    exact = (moments.count, moments.dropped, moments.sum.tolist(), moments.gram.tolist())
-    return repr((rows.schema.names_in_table, exact)).encode()
+    return noisy, receipt
 
 
 def _note(error: BaseException, note: str) -> None:
@@ -542,7 +527,17 @@ class UnsavedReleaseError(InputError, OSError):
         The release: ``error.release.save("elsewhere.json")`` saves it.
     """
 
-    release: AnyRelease
+    def __init__(self, path: str | Path, reason: OSError, release: AnyRelease) -> None:
+        super().__init__(
+            f"the release was made and its budget is spent, but {path} could not be written "
+            f"({reason.strerror or type(reason).__name__}): keep it with error.release.save(another_path)"
+        )
+        self.release = release
+        self._given = path, reason, release
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return the error with its release from another process."""
+        return type(self), self._given, self.__dict__
 
 
 def keep(released: AnyRelease, output: str | Path | None, held: Held) -> None:
@@ -551,11 +546,7 @@ def keep(released: AnyRelease, output: str | Path | None, held: Held) -> None:
         try:
             released.save(output)
         except OSError as reason:
-            unsaved = UnsavedReleaseError(
-                f"the release was made and its budget is spent, but {output} could not be written "
-                f"({reason.strerror or type(reason).__name__}): keep it with error.release.save(another_path)"
-            )
-            unsaved.release = released  # not an argument, so that another process can return the error
+            unsaved = UnsavedReleaseError(output, reason, released)
             if uncommitted := held.commit():
                 unsaved.add_note(str(uncommitted))
             raise unsaved from reason

@@ -223,7 +223,6 @@ class Desk:
                 "columns": self._columns,
                 "forecast": self._forecast,
                 "report": self._report,
-                "release": self._release,
             }.get(step)
             content = {} if own is None else own(form)
             said = dict(fault=fault or (journey.unread if step == "table" else ""), state=journey.state)
@@ -261,10 +260,6 @@ class Desk:
         except (TypeError, ValueError) as error:
             content["refused"] = explain(error)
         return content
-
-    def _release(self, _: Form) -> dict[str, Any]:
-        said = [message.code for job, _ in list(self.journey.releases.values())[-1:] for message in job.warnings]
-        return {"private": "table-of-other-dataset" in said}
 
     def _report(self, form: Form) -> dict[str, Any]:
         made = [name for job, name in self.journey.releases.values() if job.result is not None]

@@ -21,6 +21,7 @@ from dpmoments.mechanisms.lattice_noise import split_for_count, with_gaussian_no
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.messages.message import Message
 from dpmoments.noise.models import MeanModel
+from dpmoments.noise.rounding import with_rounding
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import zcdp_noise_scale
@@ -149,6 +150,7 @@ class ClippedSums:
 
     sum: FloatArray
     sum_scale: float
+    rounding: float  # largest error of an entry of a row
     squares: FloatArray | None = None
     squares_scale: float = 0.0
 
@@ -181,13 +183,14 @@ def noisy_clipped_sums(
     total = (
         with_gaussian_noise(privacy_filter, Message("sum", step=step), moments.sum, of_sum, scale, bits=bits) * radius
     )
+    rounding = 0.5 * radius * 2.0**-bits
     if not squares_rho:
-        return ClippedSums(total, scale * radius)
+        return ClippedSums(total, scale * radius, rounding)
     exact_squares = np.diagonal(moments.gram)
     squares = with_gaussian_noise(
         privacy_filter, Message("squares", step=step), exact_squares, of_squares, squares_scale, bits=2 * bits
     )
-    return ClippedSums(total, scale * radius, squares * radius**2, squares_scale * radius**2)
+    return ClippedSums(total, scale * radius, rounding, squares * radius**2, squares_scale * radius**2)
 
 
 # Noise distribution of a mean, from its last step and the count: noisy values and public numbers only.
@@ -210,8 +213,7 @@ def noise_of_coordinates(
 
 def noise_of_last_step(
     back: FloatArray,
-    entry: float,
-    moved: FloatArray,
+    sums: ClippedSums,
     count_error: float | None,
     n_rows: float,
     *,
@@ -220,16 +222,18 @@ def noise_of_last_step(
 ) -> MeanModel:
     """Return the noise of center + back·m̂.
 
-    m̂ = ``moved`` is the noisy mean of w = back⁻¹·(x − center) clipped to a ball.
+    m̂ = ``sums.sum``/n is the noisy mean of w = back⁻¹·(x − center) clipped to a ball.
 
-    ``entry`` is the noise SD of an entry of m̂, ``clipped`` the noisy fraction of clipped rows (None if not queried).
-    ``bias_suspected`` is True if the norms seen have heavier tails than normal rows, or too few were seen: clipping is planned
-    to keep the mean of normal rows, and moves others as far as noise does, or further.
+    ``clipped`` is the noisy fraction of clipped rows (None if not queried). ``bias_suspected`` is True if the norms
+    seen have heavier tails than normal rows, or too few were seen: clipping is planned to keep the mean of normal rows, and
+    moves others as far as noise does, or further.
     """
     return MeanModel(
         "gaussian",
-        entry * np.sqrt((back * back).sum(axis=1)),
-        np.abs(back @ moved) * ((count_error or 0.0) / n_rows),
+        with_rounding(
+            sums.sum_scale / n_rows * np.sqrt((back * back).sum(axis=1)), sums.rounding * np.abs(back).sum(axis=1)
+        ),
+        np.abs(back @ (sums.sum / n_rows)) * ((count_error or 0.0) / n_rows),
         clipped=clipped,
         bias_suspected=bias_suspected,
     )

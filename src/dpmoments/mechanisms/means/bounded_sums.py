@@ -37,6 +37,7 @@ from dpmoments.mechanisms.shape import Arithmetic, MomentShape
 from dpmoments.messages.message import Message
 from dpmoments.noise.cells import KNormCells
 from dpmoments.noise.models import MeanModel
+from dpmoments.noise.rounding import with_rounding
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.laws import KNorm
@@ -172,7 +173,8 @@ class KNormSumsPlan(BoundedSumsPlan):
         sums, noisy_rows = self.noisy_sums(rows.moments(bits=self.bits), privacy_filter)
         n_rows = max(1.0, float(round(noisy_rows)))
         mean = np.clip(sums / n_rows, *rows.schema.encoding(mean=True).values_in_ball(*rows.schema.feature_bounds))
-        deviations = self.sum_deviations / n_rows, np.abs(mean) * self.count_deviation / n_rows
+        of_sums = with_rounding(self.sum_deviations / n_rows, 0.5 * 2.0**-self.bits)
+        deviations = of_sums, np.abs(mean) * self.count_deviation / n_rows
         return NoisyMean(mean, n_rows, {"warnings": ()}, self.noise_of_mean(*deviations))
 
     def noisy_sums(self, moments: ExactMoments, privacy_filter: PrivacyFilter) -> tuple[FloatArray, float]:
@@ -257,7 +259,8 @@ class _CountAndSums:
             of_count = count_error(for_count)
         of_row, scale = row_sum_l2(self.neighbors), self.of_sums(rest)
         sums = with_gaussian_noise(privacy_filter, "sum", moments.sum, of_row, scale, bits=moments.bits)
-        return sums / n_rows, scale / n_rows, n_rows, of_count
+        noise = float(with_rounding(scale / n_rows, 0.5 * 2.0**-moments.bits))
+        return sums / n_rows, noise, n_rows, of_count
 
 
 @dataclass(frozen=True)

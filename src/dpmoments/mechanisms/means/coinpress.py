@@ -159,8 +159,7 @@ class CoinPressMeanPlan(MeanPlan):
         }
         law = noise_of_last_step(
             back,
-            entry,
-            moved,
+            sums,
             self.expected_count_error,
             balls.n_rows,
             clipped=None if last is None else last.share_clipped,

@@ -399,8 +399,7 @@ class _Run:
         }
         law = noise_of_last_step(
             np.diag(np.sqrt(self.spread)),
-            sums.sum_scale / self.n_rows,
-            sums.sum / self.n_rows,
+            sums,
             self.count_error,
             self.n_rows,
             clipped=outside,
