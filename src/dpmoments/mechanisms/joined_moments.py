@@ -1,9 +1,9 @@
 """Moments of a table from the noisy answers of a standardized run: two draws joined, and what clipping hides estimated.
 
 The last draw has the Gram matrix of rows whose singles were clipped to a ball; the first has sums and squares that no ball
-clipped, with more noise. A mean is joined from both. What clipping took from a variance is estimated from its share of the noisy
-clipped excess, and from the difference of the two variances; covariances are scaled alike, so that correlations stay. What remains
-unknown of it is noise of the release like any other (``docs/evidence/derivations/standardized.md``, "What clipping hides").
+clipped, with more noise. A mean is joined from both. What clipping took from a variance is estimated from its share of the
+noisy clipped excess, and from the difference of the two variances; covariances are scaled alike, so that correlations stay.
+What remains unknown of it is noise of the release like any other (``docs/evidence/derivations/standardized.md``).
 """
 
 from __future__ import annotations

@@ -42,7 +42,6 @@ from dpmoments.privacy.sensitivity import (
 )
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.repair.posterior import posterior_variance
-from dpmoments.rows.kernel import transformed_norms
 from dpmoments.rows.marginal_sums import MarginalSums
 from dpmoments.rows.rows import Rows
 
@@ -69,21 +68,6 @@ _PURE_IF_BELOW = 0.8
 """Under (ε, δ) spend pure ε if its last noise is below this multiple of Gaussian noise: step 1 is the better with it."""
 _MOST_BITS_OF_SUMS, _MOST_NOISE_OF_SUMS = 20, 2.0**50
 """Bits of a single in step 1, fewer where noise would pass this many lattice units."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _SquaredLength:
-    """Row statistic ‖(x − center) · scale‖ in some features."""
-
-    features: tuple[int, ...]
-    center: FloatArray
-    scale: FloatArray
-    resolution: float
-
-    def __call__(self, block: FloatArray) -> FloatArray:
-        """Return the lengths of a batch of rows, shape (m, d) → (m,)."""
-        rows = np.ascontiguousarray(block[:, list(self.features)])
-        return transformed_norms(rows, radius=self.resolution, center=self.center, scale=self.scale)
 
 
 @dataclass(frozen=True)
@@ -326,8 +310,7 @@ class StandardizedPlan(Plan):
         share = self.share(_SHARE_OF_RADIUS)
         loss = self.budget.split(share, 1.0 - share)[0]
         ones = np.array([self.coordinates.ones[feature] for feature in self.coordinates.singles])
-        length = _SquaredLength(self.coordinates.singles, center * ones, 1.0 / (scale * ones), math.sqrt(edges[0]))
-        exact = rows.histogram(length, np.sqrt(edges[1:]))
+        exact = rows.lengths(self.coordinates.singles, center * ones, 1.0 / (scale * ones), np.sqrt(edges[1:]))
         query = np.concatenate([[exact.below], exact.counts, [exact.above]])
         sensitivity = histogram_l1(self.neighbors) if self.is_pure else histogram_l2(self.neighbors)
         noise = noise_scale_for(loss, sensitivity.value)

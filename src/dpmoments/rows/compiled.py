@@ -162,6 +162,50 @@ class CompiledNumbers:
         return self._buffers[3][:n_special], clipped, dropped
 
 
+class CompiledFeatures:
+    """Sums of single features, and lengths of rows, of batches of numbers before their encoding.
+
+    Its buffers belong to one thread.
+    """
+
+    def __init__(self, rules: CellRules) -> None:
+        from dpmoments.rows.machine_code import add_marginals, count_lengths
+
+        self._add_marginals: Callable[..., Any] = add_marginals
+        self._count_lengths: Callable[..., Any] = count_lengths
+        self._cells = rules.features, rules.drops, rules.refuses, rules.largest, rules.row_norm
+        self._tile = np.empty((len(rules.drops), _ROWS_PER_TILE + 8))
+        self._squares = np.empty(_ROWS_PER_TILE)
+        self._lost = np.zeros(_ROWS_PER_TILE, dtype=bool)
+
+    def sums(self, numbers: NDArray[Any], center: FloatArray, units: FloatArray, one: float) -> tuple[int, FloatArray]:
+        """Return the number of kept rows, and Σz and Σz² of z = (x − center) · units clipped to ±one, (2, d)."""
+        rows = np.ascontiguousarray(numbers, dtype=np.float64)
+        sums = np.zeros((2, rows.shape[1]))
+        kept = self._add_marginals(rows, self._cells, center, units, one, self._tile, self._lost, sums)
+        return int(kept), sums
+
+    def count_lengths(
+        self,
+        numbers: NDArray[Any],
+        center: FloatArray,
+        units: FloatArray,
+        scale: float,
+        edges: FloatArray,
+        counts: NDArray[np.int64],
+    ) -> int:
+        """Count rows by √Σz² · scale, z = (x − center) · units rounded, between edges; return −1 if a rule refuses one."""
+        rows = np.ascontiguousarray(numbers, dtype=np.float64)
+        buffers = self._tile, self._squares, self._lost
+        return int(self._count_lengths(rows, self._cells, center, units, scale, edges, *buffers, counts))
+
+
+def compiled_features(rules: CellRules) -> CompiledFeatures | None:
+    """Return sums and lengths in machine code; None if it is not installed, or fails on fixed numbers."""
+    usable = _numba_is_installed() and why_not_compiled() is None and _encodes_exactly()
+    return CompiledFeatures(rules) if usable else None
+
+
 def compiled_numbers(row_map: RowMap, rules: CellRules, max_rows: int) -> CompiledNumbers | None:
     """Return sums of numbers in machine code."""
     # None if it fails on fixed numbers, or sums do (`why_not_compiled`).

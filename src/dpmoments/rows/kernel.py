@@ -235,6 +235,9 @@ class MomentSummary(Summary["RunningMoments", ExactMoments]):
     def rows_per_task(self) -> int:
         return _STEPS_PER_TASK * _rows_per_step(self.row_map)
 
+    def of_numbers(self, rules: CellRules) -> OfNumbers | None:
+        return OfNumbers(self, rules) if self.missing == "drop" and can_be_encoded(self.row_map) else None
+
     def start(self) -> RunningMoments:
         return RunningMoments(self.row_map, _rows_per_step(self.row_map))
 
@@ -268,13 +271,6 @@ class OfNumbers(Adapted["RunningMoments", ExactMoments]):
 
     def add(self, running: RunningMoments, block: Any) -> None:
         running.add_numbers(block, self.rules)
-
-
-def of_numbers(summary: Summary[Any, Any], rules: CellRules) -> OfNumbers | None:
-    """Return a summary that may encode numbers in machine code; None if it never can."""
-    if not isinstance(summary, MomentSummary) or summary.missing != "drop" or not can_be_encoded(summary.row_map):
-        return None
-    return OfNumbers(summary, rules)
 
 
 class RunningMoments:

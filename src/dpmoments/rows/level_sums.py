@@ -354,7 +354,7 @@ class LevelSumsSummary(Summary["RunningLevelSums", LevelSums]):
         return self.moments.row_map.lattice
 
     @cached_property
-    def of_numbers(self) -> MomentSummary | None:
+    def numbers_alone(self) -> MomentSummary | None:
         """Summary of the features that are numbers; None without any."""
         m = len(self.layout.numbers)
         return replace(self.moments, n_features=m, missing="drop", keep_dropped=False) if m else None
@@ -362,10 +362,10 @@ class LevelSumsSummary(Summary["RunningLevelSums", LevelSums]):
     @cached_property
     def numbers_moved(self) -> MovedNumbers[Any, Any] | None:
         """What becomes of a batch of numbers only."""
-        if self.moved is None or self.of_numbers is None:
+        if self.moved is None or self.numbers_alone is None:
             return None
         features = np.searchsorted(self.layout.numbers, self.moved.features)
-        return replace(self.moved, summary=self.of_numbers, features=tuple(features.tolist()))
+        return replace(self.moved, summary=self.numbers_alone, features=tuple(features.tolist()))
 
     @cached_property
     def packs(self) -> tuple[tuple[int, ...], ...]:
@@ -418,7 +418,7 @@ class RunningLevelSums:
     def __init__(self, summary: LevelSumsSummary) -> None:
         self._summary = summary
         self._count = self._dropped = 0
-        self._numbers: RunningMoments | None = None if summary.of_numbers is None else summary.of_numbers.start()
+        self._numbers: RunningMoments | None = None if summary.numbers_alone is None else summary.numbers_alone.start()
         m, sizes = len(summary.layout.numbers), [summary.levels_of(pack) for pack in summary.packs]
         self._scaled = np.empty((_ROWS_PER_STEP, m), order="F")
         self._values = np.empty((_ROWS_PER_STEP, m), np.int64, order="F")
@@ -434,8 +434,8 @@ class RunningLevelSums:
         self._dropped += len(block) - len(kept)
         if summary.numbers_moved is not None:
             kept = replace(kept, numbers=summary.numbers_moved.moved(kept.numbers))
-        if summary.of_numbers is not None and self._numbers is not None:
-            summary.of_numbers.add(self._numbers, kept.numbers)
+        if summary.numbers_alone is not None and self._numbers is not None:
+            summary.numbers_alone.add(self._numbers, kept.numbers)
         levels = [self._levels(kept, pack) for pack in summary.packs]
         for counts, level in zip(self._counts, levels, strict=True):
             np.add.at(counts, level, 1)
@@ -465,6 +465,6 @@ class RunningLevelSums:
 
     def sums(self) -> LevelSums:
         """Return the sums of everything added."""
-        of_numbers = self._summary.of_numbers
+        of_numbers = self._summary.numbers_alone
         numbers = None if of_numbers is None or self._numbers is None else of_numbers.finish(self._numbers)
         return LevelSums(self._count, self._dropped, numbers, self._counts, self._joint, self._sums)

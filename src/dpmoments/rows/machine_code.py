@@ -259,3 +259,78 @@ def add_numbers(
         _add_products(tile, n, products, sums)
     _add_triangle(products, sums)
     return n_special, clipped, dropped
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy")
+def add_marginals(
+    block: FloatArray,
+    cells: CellConstants,
+    center: FloatArray,
+    units: FloatArray,
+    one: float,
+    tile: FloatArray,
+    lost: BoolArray,
+    sums: FloatArray,
+) -> int:
+    """Add Σz and Σz² of every column; return the number of kept rows, −1 if a cell is refused."""
+    kept, n_rows = 0, block.shape[0]
+    for first in range(0, n_rows, lost.shape[0]):
+        n = min(lost.shape[0], n_rows - first)
+        _load_tile(block, False, first, n, tile)
+        dropped = _encode_tile(n, cells, center, tile, lost)
+        if dropped < 0:
+            return -1
+        kept += n - dropped
+        for j in range(tile.shape[0]):
+            column, shift, unit = tile[j], center[j], units[j]
+            total, squares = 0.0, 0.0
+            for k in range(n):
+                value = (column[k] - shift) * unit
+                value = -one if value < -one else value
+                value = one if value > one else value
+                value = np.rint(value)
+                total += value
+                squares += value * value
+            sums[0, j] += total
+            sums[1, j] += squares
+    return kept
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy")
+def count_lengths(
+    block: FloatArray,
+    cells: CellConstants,
+    center: FloatArray,
+    units: FloatArray,
+    scale: float,
+    edges: FloatArray,
+    tile: FloatArray,
+    squares: FloatArray,
+    lost: BoolArray,
+    counts: IntegerArray,
+) -> int:
+    """Count kept rows by length; return their number, −1 if a cell is refused."""
+    kept, n_rows = 0, block.shape[0]
+    for first in range(0, n_rows, lost.shape[0]):
+        n = min(lost.shape[0], n_rows - first)
+        _load_tile(block, False, first, n, tile)
+        for k in range(n):
+            squares[k] = 0.0
+            lost[k] = False
+        dropped = _encode_tile(n, cells, center, tile, lost)
+        if dropped < 0:
+            return -1
+        kept += n - dropped
+        for j in range(tile.shape[0]):
+            column, shift, unit = tile[j], center[j], units[j]
+            for k in range(n):
+                rounded = np.rint((column[k] - shift) * unit)
+                squares[k] += rounded * rounded
+        for k in range(n):
+            if dropped == 0 or not lost[k]:
+                length = math.sqrt(squares[k]) * scale
+                cell = 0
+                while cell < edges.shape[0] and length >= edges[cell]:
+                    cell += 1
+                counts[cell] += 1
+    return kept

@@ -1,22 +1,31 @@
-"""Exact sums and sums of squares of single features: what rough scales are made of.
+"""What rough scales are made of: exact sums and squares of single features, and counts of rows by their length.
 
-A value is scaled about a center, clipped to [−1, 1] and rounded to a multiple of 2^−bits, element by element: what becomes of
-it depends on nothing else. Its square is exact. Sums of such integers depend on no order.
+A value is scaled about a center and rounded to a lattice, element by element: what becomes of it depends on nothing else. Sums
+and squares clip it to [−1, 1] first; a length is the root of a sum of squares. All are integers, or made of them, so that no
+order changes a bit. A table of numbers takes these steps in machine code where that is worth loading, with the same bits.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from abc import abstractmethod
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.rows.compiled import CellRules, CompiledFeatures, compiled_features
+from dpmoments.rows.histogram import Histogram
+from dpmoments.rows.kernel import NumberBlock, transformed_norms
 from dpmoments.rows.level_sums import CodedBlock
-from dpmoments.rows.summary import Missing, Summary, plain_rows
+from dpmoments.rows.rounding import RowMap
+from dpmoments.rows.summary import Adapted, Missing, Summary, plain_rows
 
 IntegerArray = npt.NDArray[Any]
+_ROWS_BEFORE_COMPILED = 100_000
+"""Rows of a block from which machine code is worth loading."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -35,39 +44,140 @@ class MarginalSums:
         return f"MarginalSums({len(self.sums)} features, values=<private>)"
 
 
+@dataclass(eq=False)
+class RunningFeatures:
+    """Running counts or sums of one thread, and its machine code once it is loaded."""
+
+    counts: IntegerArray
+    rows: int = 0
+    compiled: CompiledFeatures | None = field(default=None, repr=False)
+
+
 @dataclass(frozen=True, eq=False)
-class MarginalSummary(Summary[list[MarginalSums], MarginalSums]):
-    """Sums of some features (x − center) · scale, clipped to ±1; center and scale are public, or from noisy answers."""
+class _OfFeatures(Summary[RunningFeatures, Any]):
+    """Summary of some features (x − center) · scale; center and scale are public, or from noisy answers."""
 
     features: tuple[int, ...]
     center: FloatArray
     scale: FloatArray
-    bits: int
-    missing: Missing = "error"
+    missing: Missing = field(default="error", kw_only=True)
 
     @property
     def takes_levels(self) -> bool:
         return True
 
-    def start(self) -> list[MarginalSums]:
-        none = np.zeros(len(self.features), dtype=object)
-        return [MarginalSums(0, none, none)]
-
-    def add(self, running: list[MarginalSums], block: Any) -> None:
+    def chosen(self, block: Any) -> FloatArray:
+        """Return the features of the kept rows of a batch, C-contiguous."""
         if isinstance(block, CodedBlock):
             rows = block.kept().numbers[:, np.searchsorted(block.layout.numbers, self.features)]
         else:
             rows = plain_rows(block, self.missing)[:, list(self.features)]
-        one, step = 2.0**self.bits, 1 << (53 - 2 * self.bits)  # rows whose squares add up to at most 2^53
+        return np.ascontiguousarray(rows)
+
+    def of_numbers(self, rules: CellRules) -> OfNumbersAlone | None:
+        """Return the same summary of batches of numbers, if these are all features."""
+        every = self.features == tuple(range(len(rules.drops)))
+        return OfNumbersAlone(self, rules) if every and self.missing == "drop" else None
+
+    @abstractmethod
+    def add_numbers(self, running: RunningFeatures, compiled: CompiledFeatures, numbers: npt.NDArray[Any]) -> bool:
+        """Add rows of numbers, before any rule, in machine code; return False if a rule refuses a cell."""
+
+
+@dataclass(frozen=True)
+class OfNumbersAlone(Adapted[RunningFeatures, Any]):
+    """Summary of batches of numbers before their encoding, in machine code where that is worth loading."""
+
+    summary: _OfFeatures
+    rules: CellRules
+
+    def add(self, running: RunningFeatures, block: Any) -> None:
+        assert isinstance(block, NumberBlock)
+        if running.compiled is None and block.n_rows + running.rows >= _ROWS_BEFORE_COMPILED:
+            running.compiled = compiled_features(self.rules)
+        if running.compiled is None:
+            running.rows += block.n_rows
+            self.summary.add(running, block.encoded())
+        elif not self.summary.add_numbers(running, running.compiled, block.numbers()):
+            block.encoded()  # raises what the column's rule says
+            raise AssertionError("a cell was refused that its column admits: a defect, please report it")
+
+
+@dataclass(frozen=True, eq=False)
+class MarginalSummary(_OfFeatures):
+    """Sums and sums of squares, each value clipped to ±1 and rounded to a multiple of 2^−bits."""
+
+    bits: int
+
+    @property
+    def _step(self) -> int:
+        """Rows whose squares add up to at most 2^53."""
+        return 1 << (53 - 2 * self.bits)
+
+    def start(self) -> RunningFeatures:
+        return RunningFeatures(np.zeros((3, len(self.features)), dtype=object))  # rows 0 to 2: count, Σz and Σz²
+
+    def add(self, running: RunningFeatures, block: Any) -> None:
+        rows, one, step = self.chosen(block), 2.0**self.bits, self._step
         for start in range(0, len(rows), step):
             values = (rows[start : start + step] - self.center) * (self.scale * one)
             np.rint(np.clip(values, -one, one, out=values), out=values)
-            sums, squares = values.sum(axis=0), np.einsum("ij,ij->j", values, values)
-            whole = (part.astype(np.int64).astype(object) for part in (sums, squares))
-            running[0] = running[0].merge(MarginalSums(len(values), *whole))
+            sums = np.stack([values.sum(axis=0), np.einsum("ij,ij->j", values, values)])
+            running.counts[0] += len(values)
+            running.counts[1:] += sums.astype(np.int64).astype(object)
 
-    def finish(self, running: list[MarginalSums]) -> MarginalSums:
-        return running[0]
+    def add_numbers(self, running: RunningFeatures, compiled: CompiledFeatures, numbers: npt.NDArray[Any]) -> bool:
+        one = 2.0**self.bits
+        for start in range(0, len(numbers), self._step):
+            kept, sums = compiled.sums(numbers[start : start + self._step], self.center, self.scale * one, one)
+            if kept < 0:
+                return False
+            running.counts[0] += kept
+            running.counts[1:] += sums.astype(np.int64).astype(object)
+        return True
+
+    def finish(self, running: RunningFeatures) -> MarginalSums:
+        counts = running.counts
+        return MarginalSums(int(counts[0, 0]), counts[1].copy(), counts[2].copy())
 
     def merge(self, first: MarginalSums, second: MarginalSums) -> MarginalSums:
+        return first.merge(second)
+
+
+@dataclass(frozen=True, eq=False)
+class LengthSummary(_OfFeatures):
+    """Counts of rows by ‖(x − center) · scale‖ between increasing edges, resolved to 2^−20 of the first."""
+
+    edges: FloatArray
+
+    @cached_property
+    def _row_map(self) -> RowMap:
+        return RowMap.of(
+            len(self.features),
+            bits=20,
+            radius=float(self.edges[0]),
+            center=self.center,
+            linear=None,
+            scale=self.scale,
+            missing="center",
+        )
+
+    def start(self) -> RunningFeatures:
+        return RunningFeatures(np.zeros(len(self.edges) + 1, dtype=np.int64))
+
+    def add(self, running: RunningFeatures, block: Any) -> None:
+        rows = self.chosen(block)
+        lengths = transformed_norms(rows, radius=float(self.edges[0]), center=self.center, scale=self.scale)
+        cells = np.searchsorted(self.edges, lengths, side="right")
+        running.counts += np.bincount(cells, minlength=len(running.counts))
+
+    def add_numbers(self, running: RunningFeatures, compiled: CompiledFeatures, numbers: npt.NDArray[Any]) -> bool:
+        units, scale = self._row_map.units, self._row_map.lattice.scale
+        return compiled.count_lengths(numbers, self.center, units, scale, self.edges, running.counts) >= 0
+
+    def finish(self, running: RunningFeatures) -> Histogram:
+        counts = running.counts
+        return Histogram(counts[1:-1].copy(), int(counts[0]), int(counts[-1]))
+
+    def merge(self, first: Histogram, second: Histogram) -> Histogram:
         return first.merge(second)

@@ -26,7 +26,7 @@ from dpmoments.rows.histogram import (
     require_rowwise,
 )
 from dpmoments.rows.kernel import MomentSummary, MovedNumbers
-from dpmoments.rows.marginal_sums import MarginalSummary, MarginalSums
+from dpmoments.rows.marginal_sums import LengthSummary, MarginalSummary, MarginalSums
 from dpmoments.rows.moments import ExactMoments
 from dpmoments.rows.sources.opening import open_source
 from dpmoments.rows.sources.source import Source
@@ -362,7 +362,15 @@ class Rows:
             A feature x counts as (x − center) · scale, clipped to [−1, 1] and rounded to multiples of 2^−bits.
         bits : int
         """
-        return self.summarize(MarginalSummary(tuple(features), center, scale, bits, self.source.missing))
+        summary = MarginalSummary(tuple(features), center, scale, bits, missing=self.source.missing)
+        result: MarginalSums = self.summarize(summary)
+        return result
+
+    def lengths(self, features: Sequence[int], center: FloatArray, scale: FloatArray, edges: FloatArray) -> Histogram:
+        """Count rows by ‖(x − center) · scale‖ in some features, between increasing edges above 0."""
+        summary = LengthSummary(tuple(features), center, scale, edges, missing=self.source.missing)
+        result: Histogram = self.summarize(summary)
+        return result
 
     def histogram(self, statistic: RowStatistic, edges: Iterable[float]) -> Histogram:
         """Count rows by a statistic of the encoded row.

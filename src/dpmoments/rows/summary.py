@@ -38,6 +38,14 @@ class Summary(ABC, Generic[Running, Result]):
         """True if batches may also be of type :class:`~dpmoments.rows.level_sums.CodedBlock`."""
         return False
 
+    def of_numbers(self, rules: Any) -> Summary[Any, Any] | None:
+        """Return a summary with the same result of batches of numbers before their encoding, in machine code.
+
+        None if there is none. ``rules`` are :class:`~dpmoments.rows.compiled.CellRules`.
+        """
+        del rules
+        return None
+
     @abstractmethod
     def start(self) -> Running:
         """Return a new running sum of no rows, for one thread."""

@@ -33,7 +33,7 @@ from dpmoments.rows.encode import (
     largest_block,
     read_numbers,
 )
-from dpmoments.rows.kernel import NumberBlock, of_numbers
+from dpmoments.rows.kernel import NumberBlock
 from dpmoments.rows.level_sums import CodedBlock, LevelLayout, OfEncodedRows, counting_levels
 from dpmoments.rows.summary import BlockMemory, Missing, Summary
 from dpmoments.rows.threads import summarize_in_threads
@@ -322,7 +322,7 @@ class LocalSource(ABC, Generic[Part]):
 
     def _of_numbers(self, summary: Summary[Running, Result]) -> Summary[Running, Result] | None:
         rules = cell_rules(self.encoded_schema, self.layout) if self.encodes_numbers else None
-        return None if rules is None else cast("Summary[Running, Result] | None", of_numbers(summary, rules))
+        return None if rules is None else cast("Summary[Running, Result] | None", summary.of_numbers(rules))
 
     def number_block(self, part: Part, memory: BlockMemory) -> NumberBlock:
         """Return a part that is encoded when a summary has chosen how."""
