@@ -367,7 +367,7 @@ class BoundedSums(MeanMechanism):
     rows clipped to that ball. An (ε, δ) budget is spent on whichever has less noise at the bounds.
 
     **Privacy.** ε, ρ or (ε, δ) by adaptive composition of exact discrete draws, for either relation
-    (``docs/evidence/derivations/k-norm.md``, ``docs/evidence/derivations/means.md``).
+    (``docs/evidence/derivations/means.md``).
 
     Examples
     --------
