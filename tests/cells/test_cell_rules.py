@@ -16,12 +16,11 @@ import pytest
 import dpmoments as dpm
 from dpmoments.rows.encode import encode_columns
 from dpmoments.rows.rows import Rows
-from dpmoments.rows.sources.local import LocalSource
 from dpmoments.rows.summary import checked_block, fill_missing, plain_rows
 from dpmoments.schema import Coordinate, Schema
 from support.encoded_blocks import encoded_blocks
 from support.said import Said, refused
-from support.table_forms import FORMS, N_ROWS, SCHEMA, TABLE, csv_text, parquet, write
+from support.table_forms import csv_text, parquet, write
 
 
 def outcome(column: Any, frame: Any) -> list[float] | str:
@@ -96,24 +95,6 @@ def test_a_decimal_is_rounded_once_whatever_the_scale_of_its_column() -> None:
     assert unlike > 0  # planted fault: Arrow's own cast
 
 
-def test_one_rows_encoding_never_depends_on_the_others() -> None:
-    """Every row of the table alone, and among all: the same bits."""
-    frame = FORMS["pandas objects"]()
-
-    def encoded(table: Any) -> np.ndarray:
-        """Dropped rows are NaN throughout here."""
-        source = Rows.of(table, SCHEMA).source
-        assert isinstance(source, LocalSource)
-        return np.concatenate(list(source.blocks()))
-
-    together = encoded(TABLE)
-    assert np.isnan(together).any()
-    for index in range(0, N_ROWS, 13):
-        alone, as_objects = encoded(TABLE.slice(index, 1)), encoded(frame.iloc[index : index + 1])
-        assert alone.tobytes() == together[index : index + 1].tobytes() == as_objects.tobytes()
-    assert together.tobytes() == encoded(frame).tobytes()
-
-
 def test_dropped_rows_are_left_out_of_the_number_of_rows(tmp_path: Path) -> None:
     table = pa.table({"c": [None, 1.0, None, 2.0]})
     schema = Schema(dpm.Numeric("c", 0, 2, missing="drop"))
@@ -135,24 +116,6 @@ def test_a_single_column_keeps_its_empty_lines(tmp_path: Path) -> None:
     assert Rows.of(path, schema).moments() == Rows.of(pa.table({"c": [1.0, None, 2.0, None]}), schema).moments()
     two = write(tmp_path / "two.csv", b"c,d\n1,1\n\n2,2\n\n\n")
     assert Rows.of(two, schema, neighbors="replace_one").moments().count == 2
-
-
-CODES = Schema(dpm.Categorical("code", ["1", "2", "30"], missing="drop"))
-
-
-@pytest.mark.parametrize("gap", [None, float("nan"), 2.5, float("inf")])
-def test_a_gap_does_not_change_what_the_other_cells_are(gap: float | None) -> None:
-    """pandas makes floats of a column of integers that has a gap: the release must not stop, nor lose the others."""
-    whole, with_gap = pd.DataFrame({"code": [1, 2, 30, 1]}), pd.DataFrame({"code": [1, 2, 30, 1, gap]})
-    forms = (
-        with_gap,
-        with_gap.astype(object),
-        pa.table({"code": pa.array([1.0, 2.0, 30.0, 1.0, gap])}),
-        pa.table({"code": pa.array(["1", "2", "30", "1", None])}),
-    )
-    for form in forms:
-        assert Rows.of(form, CODES).moments() == Rows.of(whole, CODES).moments()
-    assert Rows.of(pd.DataFrame({"code": [gap] * 3}, dtype=float), CODES).moments().count == 0
 
 
 def test_a_block_is_a_plain_array_of_real_numbers() -> None:
@@ -193,29 +156,6 @@ def test_whole_numbers_in_floats_are_levels_up_to_two_to_the_63() -> None:
     found = Rows.of(pa.table({"c": pa.array([3.0 * 2.0**61, 1.0, 1.5, 2.0**63, math.inf, None])}), schema)
     expected = Rows.of(pa.table({"c": pa.array([text, "1", "other", "other", "other", None])}), schema)
     assert (found.moments().gram == expected.moments().gram).all()
-
-
-def test_columns_in_pieces_are_read_whole() -> None:
-    """Chunks, dictionaries and runs, each with gaps: the rows are those of one plain array."""
-    numbers, texts = [1.0, None, 3.0, 4.0, 2.0, None], ["x", None, "y", "z", "x", ""]
-    schema = Schema(
-        dpm.Numeric("n", 0, 4, missing="center"), dpm.Categorical("t", ["x", "y"], missing="zero", other="zero")
-    )
-    expected = encode_columns({"n": pa.array(numbers), "t": pa.array(texts)}, schema, mean=True)
-
-    def chunked(cells: list[Any], cuts: list[int], kind: Any) -> pa.ChunkedArray:
-        return pa.chunked_array([pa.array(part, kind) for part in np.split(np.array(cells, dtype=object), cuts)])
-
-    for n, t in (
-        (chunked(numbers, [2], pa.float64()), chunked(texts, [1, 3], pa.string())),
-        (chunked(numbers, [1, 2, 2], pa.float64()), chunked(texts, [5], pa.string())),
-        (pa.array(numbers).dictionary_encode(), pa.array(texts).dictionary_encode()),
-        (chunked(numbers, [3], pa.float64()).dictionary_encode(), chunked(texts, [3], pa.string()).dictionary_encode()),
-        (pc.run_end_encode(pa.array(numbers)), pc.run_end_encode(pa.array(texts))),
-    ):
-        np.testing.assert_array_equal(encode_columns({"n": n, "t": t}, schema, mean=True), expected)
-    nothing = {"n": pa.chunked_array([], pa.float64()), "t": pa.chunked_array([], pa.string())}
-    assert encode_columns(nothing, schema, mean=True).shape == (0, 3)
 
 
 def test_a_boolean_or_a_date_is_no_level() -> None:

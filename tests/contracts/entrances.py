@@ -9,6 +9,7 @@ from __future__ import annotations
 import bz2
 import datetime as dt
 import gzip
+import inspect
 import json
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -25,7 +26,6 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as ds
-import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import scipy.sparse
 
@@ -433,14 +433,6 @@ def _array(dtype: Any, names: tuple[str, ...], change: Callable[[Any], Any] = la
     return lambda rows, _: change(array(rows, dtype, names))
 
 
-def _polars(types: Mapping[str, Any], *, lazy: bool = False) -> Make:
-    def make(rows: Sequence[Row], _: Path) -> Any:
-        frame = pl.from_arrow(arrow(rows)).with_columns(pl.col(name).cast(kind) for name, kind in types.items())
-        return frame.lazy() if lazy else frame
-
-    return make
-
-
 def _categories_of_objects(rows: Sequence[Row], _: Path) -> pd.DataFrame:
     """Categories of any text or integers, which are objects whatever they are."""
     frame = frame_of_objects(rows)
@@ -461,21 +453,6 @@ def _without_returns(row: Row) -> None:
 def _polars_objects(rows: Sequence[Row], _: Path) -> Any:
     columns = [pl.Series(name, [row[name] for row in rows], dtype=pl.Object) for name in (*COLUMNS, "person")]
     return pl.DataFrame(columns)
-
-
-def _duckdb(query: str) -> Make:
-    return lambda rows, _: duckdb_connection().from_arrow(arrow(rows)).project(query)
-
-
-def _duckdb_table(rows: Sequence[Row], _: Path) -> Any:
-    connection = duckdb_connection()
-    connection.register("given", arrow(rows))
-    connection.execute(
-        "CREATE TEMP TABLE people (age DOUBLE, visits HUGEINT, price DECIMAL(18, 2), member BOOLEAN, region VARCHAR,"
-        " code UBIGINT, day TIMESTAMP, person VARCHAR)"
-    )
-    connection.execute("INSERT INTO people SELECT age, visits, price, member, region, code, day, person FROM given")
-    return connection.table("people")
 
 
 STATISTICS = ("age", "visits", "price", "member", "region", "code")
@@ -577,85 +554,6 @@ PANDAS_TYPES: dict[str, dict[str, tuple[Any, Any]]] = {
         "day": ("datetime64[us, UTC]", pa.timestamp("us", "UTC")),
         "person": ("Int64", pa.int64()),
     },
-    "text of Arrow": {
-        "visits": ("Int16", pa.int16()),
-        "region": ("string[pyarrow]", pa.string()),
-        "day": ("datetime64[s]", pa.timestamp("s")),
-        "person": ("string[pyarrow]", pa.string()),
-    },
-    "str": {"region": ("str", pa.string()), "person": ("str", pa.string())},
-    "long doubles": {"age": (np.longdouble, pa.float64())},
-    "other floats": {
-        "visits": (np.float16, pa.float16()),
-        "price": (np.dtype(">f8"), pa.float64()),
-        "code": (np.dtype(">i4"), pa.int32()),
-        "person": ("float64", pa.float64()),
-    },
-    "declared categories": {
-        "region": (pd.CategoricalDtype(["7", "007", "north", "south", "ea,st", 'we"st', "Größe", "abc"]), pa.string()),
-        "code": (pd.CategoricalDtype([4, 30, 2, 1]), pa.int64()),
-        "person": (pd.CategoricalDtype(list(range(100))), pa.int64()),
-    },
-    "of Arrow": {
-        "age": (pd.ArrowDtype(pa.decimal128(18, 3)), pa.decimal128(18, 3)),
-        "price": (pd.ArrowDtype(pa.float32()), pa.float32()),
-        "region": (pd.ArrowDtype(pa.large_string()), pa.large_string()),
-        "code": (pd.ArrowDtype(pa.uint64()), pa.uint64()),
-        "day": (pd.ArrowDtype(pa.date32()), pa.date32()),
-        "person": (pd.ArrowDtype(pa.binary()), pa.binary()),
-    },
-    "days as text": {"day": ("string[python]", pa.string())},
-}
-ARROW_TYPES: dict[str, Types] = {
-    "small types": {
-        "age": pa.float32(),
-        "visits": pa.int8(),
-        "price": pa.float16(),
-        "code": pa.uint8(),
-        "day": pa.date32(),
-    },
-    "large types": {
-        "age": pa.decimal256(60, 20),
-        "visits": pa.float64(),
-        "price": pa.decimal128(30, 4),
-        "code": pa.uint64(),
-        "day": pa.timestamp("ns"),
-        "region": pa.large_string(),
-    },
-    "views": {"region": pa.string_view(), "day": pa.date64(), "code": pa.float32(), "person": pa.string_view()},
-    "times with a zone": {"day": pa.timestamp("ms", "Asia/Tokyo"), "code": pa.int16()},
-    "times in seconds": {"day": pa.timestamp("s"), "code": pa.string()},
-    "days as text": {"day": pa.string(), "code": pa.large_string()},
-    "dictionaries": {
-        "region": pa.dictionary(pa.int32(), pa.string()),
-        "code": pa.dictionary(pa.int16(), pa.int64()),
-        "age": pa.dictionary(pa.int32(), pa.float64()),
-        "person": pa.dictionary(pa.int32(), pa.string()),
-    },
-    "runs": {
-        "region": pa.run_end_encoded(pa.int32(), pa.string()),
-        "age": pa.run_end_encoded(pa.int32(), pa.float64()),
-        "code": pa.run_end_encoded(pa.int32(), pa.int64()),
-        "person": pa.run_end_encoded(pa.int32(), pa.string()),
-    },
-    "small decimals": {"price": pa.decimal32(9, 2), "age": pa.decimal64(18, 2)},
-}
-UNIT_TYPES: dict[str, Any] = {
-    "int64": pa.int64(),
-    "int32": pa.int32(),
-    "uint64": pa.uint64(),
-    "float64": pa.float64(),
-    "float32": pa.float32(),
-    "string": pa.string(),
-    "large_string": pa.large_string(),
-    "string_view": pa.string_view(),
-    "dictionary of text": pa.dictionary(pa.int32(), pa.string()),
-    "dictionary of integers": pa.dictionary(pa.int8(), pa.int64()),
-    "runs of text": pa.run_end_encoded(pa.int32(), pa.string()),
-    "binary": pa.binary(),
-    "large_binary": pa.large_binary(),
-    "UUIDs as bytes": pa.binary(16),
-    "UUIDs": pa.uuid(),
 }
 
 
@@ -690,12 +588,7 @@ LOCAL: dict[str, Entrance] = {
         for dtype, names in {
             np.float64: NUMBERS,
             np.float32: NUMBERS,
-            np.float16: NUMBERS,
-            np.longdouble: NUMBERS,
-            ">f8": NUMBERS,
             np.int64: ("visits", "code"),
-            np.int8: ("visits", "code"),
-            ">i4": ("visits", "code"),
             np.uint64: ("code",),
             np.bool_: ("member",),
         }.items()
@@ -704,9 +597,7 @@ LOCAL: dict[str, Entrance] = {
     "array sliced": Entrance(_array(np.float64, NUMBERS, lambda made: np.repeat(made, 2, axis=0)[::2]), NUMBERS),
     "coordinates": Entrance(_array(np.float64, NUMBERS), NUMBERS, coordinates=True),
     "coordinates of float32": Entrance(_array(np.float32, NUMBERS), NUMBERS, coordinates=True),
-    "coordinates of float16": Entrance(_array(np.float16, NUMBERS), NUMBERS, coordinates=True),
     "coordinates of integers": Entrance(_array(np.int32, ("visits", "code")), ("visits", "code"), coordinates=True),
-    "coordinates of long doubles": Entrance(_array(np.longdouble, NUMBERS), NUMBERS, coordinates=True),
     "coordinates of objects": Entrance(_array(object, NUMBERS), NUMBERS, coordinates=True),
     "pandas of objects": Entrance(lambda rows, _: frame_of_objects(rows), singly=True, unit=True),
     "pandas of objects, with a column twice": Entrance(
@@ -719,30 +610,6 @@ LOCAL: dict[str, Entrance] = {
         for name, types in PANDAS_TYPES.items()
     },
     "pandas categories of objects": Entrance(_categories_of_objects),
-    **{f"arrow {name}": Entrance(_typed(types)) for name, types in ARROW_TYPES.items()},
-    **{
-        f"unit {name}": Entrance(
-            _typed({"person": kind}), unit=True, ids="UUID" if "UUID" in name else "cells", like="arrow"
-        )
-        for name, kind in UNIT_TYPES.items()
-    },
-    **{
-        f"parquet of {name}": Entrance(
-            lambda rows, folder, types=types: (
-                pq.write_table(arrow(rows, types), folder / "t.parquet", row_group_size=11),
-                folder / "t.parquet",
-            )[1]
-        )
-        for name, types in ARROW_TYPES.items()
-        if name not in ("runs", "views")
-    },
-    "feather of views": Entrance(
-        lambda rows, folder: (
-            feather.write_feather(arrow(rows, ARROW_TYPES["views"]), folder / "t.feather"),
-            folder / "t.feather",
-        )[1],
-        unit=True,
-    ),
     "polars of objects": Entrance(_polars_objects, singly=True, unit=True),
     "folder of csv and parquet": Entrance(_folder_of_two),
     "excel": Entrance(_workbook, singly=True),
@@ -786,24 +653,11 @@ LOCAL: dict[str, Entrance] = {
     ),
     "cleaned, folders of regions": Entrance(keyed("region"), cleaned=True),
     "cleaned, folders of members": Entrance(keyed("member"), cleaned=True),
-    "polars small types": Entrance(
-        _polars({"age": pl.Float32, "visits": pl.Int8, "code": pl.UInt16, "day": pl.Date, "person": pl.Categorical}),
-        unit=True,
-    ),
-    "polars large types": Entrance(
-        _polars({"visits": pl.Int16, "price": pl.Decimal(38, 3), "code": pl.UInt64, "day": pl.Datetime("ns", "UTC")}),
-        unit=True,
-    ),
     "polars lazy, with a step": Entrance(
         lambda rows, _: (
             pl.from_arrow(arrow(rows)).lazy().filter(pl.col("unread") != "").with_columns(pl.col("age") * 1.0)
         ),
         unit=True,
-    ),
-    "duckdb table": Entrance(_duckdb_table, unit=True, odd=("visits", "price", "code")),
-    "duckdb types": Entrance(
-        _duckdb("*replace (age::float as age, visits::hugeint as visits, day::date as day)"),
-        odd=("age", "visits", "day"),
     ),
     **{
         name: Entrance(
@@ -1172,7 +1026,9 @@ REFUSED: dict[str, Entrance] = {
             "day": pa.int64(),
         }.items()
     },
-    "polars of long integers": _refused(_polars({"visits": pl.Int128}), at_opening=False),
+    "polars of long integers": _refused(
+        lambda rows, _: pl.from_arrow(arrow(rows)).with_columns(pl.col("visits").cast(pl.Int128)), at_opening=False
+    ),
     **{
         f"person of {kind}": _refused(_with_type("person", kind), at_opening=False, unit=True)
         for kind in (pa.bool_(), pa.decimal128(9, 0), pa.date32(), pa.list_(pa.int64()))
@@ -1279,13 +1135,6 @@ X_FORMS: dict[str, Callable[[Sequence[Row], tuple[str, ...]], Any]] = {
     "polars": _of_arrow(pl.from_arrow),
     "arrow": _of_arrow(lambda table: table),
 }
-X_NUMBERS = {
-    "float64": np.float64,
-    "float32": np.float32,
-    "float16": np.float16,
-    "long doubles": np.longdouble,
-    "swapped floats": ">f8",
-}
 Y_FORMS: dict[str, Callable[[Sequence[Row], str], Any]] = {
     "list": lambda rows, name: [row[name] for row in rows],
     "tuple": lambda rows, name: tuple(row[name] for row in rows),
@@ -1319,7 +1168,7 @@ ESTIMATORS: dict[str, EstimatorEntrance] = {
     },
     **{
         f"DPCovariance, X {form}": EstimatorEntrance(_estimator(DPCovariance), NUMBERS, None, _dtyped(dtype))
-        for form, dtype in X_NUMBERS.items()
+        for form, dtype in {"float32": np.float32, "swapped floats": ">f8"}.items()
     },
     **{
         f"{name}, X {form}, y {targets[0]}": EstimatorEntrance(
@@ -1348,3 +1197,10 @@ def cleared(folder: Path) -> Path:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     return folder
+
+
+def concrete(base: type) -> set[str]:
+    """Names of the library's classes below another that can be made."""
+    found = set() if inspect.isabstract(base) else {base.__name__}
+    below = (child for child in base.__subclasses__() if child.__module__.startswith("dpmoments."))
+    return found.union(*map(concrete, below))

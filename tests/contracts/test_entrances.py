@@ -32,6 +32,7 @@ from contracts.entrances import (
     Entrance,
     EstimatorEntrance,
     cleared,
+    concrete,
     csv,
     of_engine,
 )
@@ -729,13 +730,6 @@ def test_what_is_refused_of_spark_is_refused_whatever_it_holds(name: str, spark:
 BESIDE_SPARK = LOCAL | DASK | {name: entrance for name, entrance in REFUSED.items() if of_engine(name) != "spark"}
 
 
-def concrete(base: type) -> set[str]:
-    """Names of the library's classes below another that can be made."""
-    found = set() if inspect.isabstract(base) else {base.__name__}
-    below = (child for child in base.__subclasses__() if child.__module__.startswith("dpmoments."))
-    return found.union(*map(concrete, below))
-
-
 def opened(entrance: Entrance, folder: Path, trace: Any = None) -> str | None:
     """The class of source that reads an ordinary table; None where it is refused."""
     data = entrance.make(table(gaps=False), cleared(folder))
@@ -836,16 +830,6 @@ def test_every_odd_row_is_held_by_some_entrance() -> None:
 # --- planted faults ---------------------------------------------------------------------------------------------------
 
 
-def by_numpy(series: Any, name: str) -> Any:
-    """As a reader that lets NumPy choose one type for all cells."""
-    del name
-    cells = series.to_list()
-    try:
-        return pa.array(np.asarray([float("nan") if cell is None else cell for cell in cells]))
-    except (ValueError, TypeError, pa.ArrowException):
-        return np.array(cells, dtype=object)
-
-
 def by_arrow(series: Any, name: str) -> Any:
     """As a reader that lets Arrow choose one type for all cells, by the first of them."""
     del name
@@ -858,71 +842,13 @@ def by_arrow(series: Any, name: str) -> Any:
         return made
 
 
-def by_looks(series: Any, name: str) -> Any:
-    """As a reader that makes numbers of a column of text where every cell looks like one."""
-    del name
-    cells = [None if cell is None else str(cell) for cell in series.to_list()]
-    if all(cell is None or cell.isdigit() for cell in cells):
-        return pa.array([None if cell is None else int(cell) for cell in cells])
-    return pa.array([None if cell is None else cell.encode(errors="replace").decode() for cell in cells])
-
-
-def by_first_row(series: Any, name: str) -> Any:
-    """As a reader that lower-cases text where the first cell is in capitals."""
-    del name
-    cells = series.to_list()
-    lower = bool(cells) and isinstance(cells[0], str) and cells[0].isupper()
-    return np.array([cell.lower() if lower and isinstance(cell, str) else cell for cell in cells], dtype=object)
-
-
-def of_levels() -> list[OddRow]:
-    """Odd rows that every rule but ``"error"`` reads, so that a fault that is found was planted."""
-    kinds = ("text", "digits after zeros", "integer as text", "level in capitals", "integer", "fraction", "nothing")
-    return [one for one in odd_rows(("region", "code")) if one.kind in kinds]
-
-
-@pytest.mark.parametrize("fault", [by_numpy, by_arrow, by_looks, by_first_row])
-def test_a_reader_that_infers_is_found(fault: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    entrance = Entrance(
-        lambda rows, folder: LOCAL["pandas of objects"].make(rows, folder)[["region", "code"]], ("region", "code")
-    )
-    texts = Entrance(lambda rows, folder: LOCAL["pandas of objects"].make(texts_of(rows), folder), ("region",))
-    dates = Entrance(LOCAL["pandas of objects"].make, ("day",))
-    asks = [asked(one, "drop", tmp_path / "t") for one in (entrance, texts, dates)]
-    odd = [of_levels(), [one for one in of_levels() if one.column == "region"], of_dates()]
-    assert [examine(ask, "drop", rows, singly=True).faults for ask, rows in zip(asks, odd, strict=True)] == [[], [], []]
-    monkeypatch.setattr("dpmoments.rows.sources.memory.series_cells", fault)
-    assert any(examine(ask, "drop", rows, singly=True).faults for ask, rows in zip(asks, odd, strict=True))
-
-
-def texts_of(rows: Sequence[Row]) -> list[Row]:
-    """Rows whose levels are digits, but for odd ones."""
-    return [row | {"region": "007"} if row["unread"] != "secret odd" else row for row in rows]
-
-
-def of_dates() -> list[OddRow]:
-    kinds = ("date", "time", "nothing", "date as text")  # the first of them is tried in every place
-    return sorted((one for one in odd_rows(("day",)) if one.kind in kinds), key=lambda one: kinds.index(one.kind))
-
-
-def test_a_reader_that_stops_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that stops at text, whatever the rules; and one that stops where there are other rows."""
-    entrance = Entrance(LOCAL["pandas of objects"].make, ("region",))
-    ask = asked(entrance, "drop", tmp_path / "t")
-    odd = [one for one in of_levels() if one.column == "region"]
-    from dpmoments.rows.sources.memory import series_cells
-
-    def stops(series: Any, name: str) -> Any:
-        if "abc" in series.to_list():
-            raise TypeError("text")
-        return series_cells(series, name)
-
-    def stops_in_company(series: Any, name: str) -> Any:
-        return stops(series, name) if len(series) > 1 else series_cells(series, name)
-
-    for fault in (stops, stops_in_company):
-        monkeypatch.setattr("dpmoments.rows.sources.memory.series_cells", fault)
-        assert len(examine(ask, "drop", odd, singly=False).faults) >= 1
+def test_a_reader_that_infers_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ask = asked(Entrance(LOCAL["pandas of objects"].make, ("day",)), "drop", tmp_path / "t")
+    odd = [one for one in odd_rows(("day",)) if one.kind in ("date", "time", "nothing")]
+    odd.sort(key=lambda one: one.kind != "date")  # the first is tried in every place
+    assert examine(ask, "drop", odd, singly=True).faults == []
+    monkeypatch.setattr("dpmoments.rows.sources.memory.series_cells", by_arrow)
+    assert examine(ask, "drop", odd, singly=True).faults
 
 
 def test_units_told_apart_by_the_whole_column_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -983,47 +909,3 @@ def test_an_estimator_that_infers_is_found(monkeypatch: pytest.MonkeyPatch) -> N
 
     del monkeypatch
     assert any(examine(one, "drop", odd, singly=True).faults for one in (inferring, inferring_types))
-
-
-# --- how much is tried ------------------------------------------------------------------------------------------------
-
-
-def count_pairs(folder: Path) -> Counter[str]:
-    """How many pairs of an entrance and an odd row there are: ``python -m contracts.test_entrances`` prints it."""
-    found: Counter[str] = Counter()
-    for entrance in LOCAL.values():
-        odd = [*odd_rows(entrance.odd or entrance.names), *(units_of(entrance) if entrance.unit else ())]
-        for one in odd:
-            try:
-                made(entrance, [one.row], folder)
-                found["local, applicable"] += 1
-            except NotHeldError:
-                found["local, not applicable"] += 1
-    for engine, entrances in (("dask", DASK), ("spark", SPARK)):
-        for entrance in entrances.values():
-            for one in odd_rows(entrance.names):
-                try:
-                    made(LOCAL[entrance.like or "arrow"], [one.row], folder)
-                    found[f"{engine}, applicable"] += 1
-                except NotHeldError:
-                    found[f"{engine}, not applicable"] += 1
-    for name, fit in ESTIMATORS.items():
-        of_y = ", y " in name and ", X " not in name
-        for one in odd_rows(fit.names if not of_y else (fit.target or "",)):
-            try:
-                fit.make_x([one.row], fit.names)
-                if fit.target is not None:
-                    fit.make_y([one.row], fit.target)
-                found["estimators, applicable"] += 1
-            except NotHeldError:
-                found["estimators, not applicable"] += 1
-    found["refused entrances"] = len(REFUSED)
-    return found
-
-
-if __name__ == "__main__":
-    import tempfile
-
-    with tempfile.TemporaryDirectory() as scratch:
-        for what, number in count_pairs(Path(scratch) / "t").items():
-            print(f"{what}: {number}")

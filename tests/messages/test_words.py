@@ -75,7 +75,6 @@ BY_NAME: Mapping[str, Any] = {
     "where": Message("of-column", column="visits"),
     "fault": Message("indent-differs"),
     "mistakes": (Message("mistake-in-line", line=3, fault=Message("indent-differs")),),
-    "marks": Message("thousands-marks", mark="'"),
     "problem": Message("text-for-number", text="1 m"),
     "blanks": (Message("blank-entries", column="visits", names=("upper",)),),
 }
@@ -95,7 +94,6 @@ BY_CODE: Mapping[str, Mapping[str, Any]] = {
         "unit": "days",
     },
     "partition-not-read": {"where": Message("at-line", line="rows.py:3")},
-    "cell-of-other-type": {"advice": Message("cells-not-text")},
     "not-a-number-type": {"advice": Message("text-is-read-with-decimal")},
     "yaml-syntax": {"fault": Message("fault-in-line", line=3, fault=Message("indent-differs"))},
     "schema-file-mistake": {"advice": Message("fill-in-blanks")},
@@ -120,7 +118,6 @@ BY_CODE: Mapping[str, Mapping[str, Any]] = {
     "unknown-coefficient": {"name": "agee", "coefficients": 7},
     "penalized-errors": {"method": "ridge"},
     "too-many-predictions": {"rows": 2_000, "most": 1_000},
-    "not-a-date": {"column": "visit_date", "format": "%d.%m.%Y"},
     "unknown-column": {"name": "agee"},
     "unknown-name": {"name": "agee"},
     "unknown-level": {"column": "region", "names": ("nort",), "levels": ("north", "south"), "close": "north"},

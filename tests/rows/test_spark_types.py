@@ -251,6 +251,18 @@ def test_one_text_among_codes_changes_no_other_row(spark: Any, tmp_path: Path) -
     assert counts == [10, 10]
 
 
+def test_a_single_float_of_a_partition_is_read_by_its_type_alone(spark: Any) -> None:
+    """Marks and limits of IDs are rounded to it, with and without NaN; types are refused without a row."""
+    schema = dpm.Schema(dpm.Numeric("x", 0, 100, missing="drop", missing_values=[99.9]))
+    for gap in ([], [float("nan")]):
+        cells = {"x": [99.9, 7.0, 3.0, 4.0, *gap], "id": [1.0, 2.0, 2.0**24, 3.0, *gap]}
+        whole = pa.table({name: pa.array(column, pa.float32()) for name, column in cells.items()})
+        frame = spark.createDataFrame(whole).repartition(3)
+        assert Rows.of(frame, schema, privacy_unit=dpm.PrivacyUnit("id", 1, "drop")).bounded((1, 2)).count() == 2
+    with refused("not-a-number-type", TypeError, column="x"):
+        Rows.of(spark.createDataFrame(pa.table({"x": pa.array([], pa.string())})), schema)
+
+
 @pytest.mark.parametrize(
     ("name", "declared"),
     [

@@ -243,7 +243,7 @@ def test_cells_in_the_names_of_folders(tmp_path: Path) -> None:
             assert Rows.of(data, schema).moments() == expected
     of_folders_alone = Schema(dpm.Numeric("year", 2019, 2022, missing="drop"))
     assert Rows.of(tmp_path / "parquet", of_folders_alone).moments() == Rows.of(table, of_folders_alone).moments()
-    with refused("folder-not-a-value", column="town") as caught:
+    with refused("cell-missing", column="town") as caught:
         Rows.of(tmp_path / "parquet", Schema(dpm.Numeric("town", 0, 1))).moments()
     assert "ü" not in str(caught.value)
     with refused("table-without-columns"):  # one file alone is in no folder

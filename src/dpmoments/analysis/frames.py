@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dpmoments.cells.objects import ColumnTable, declared_column, series_cells
-from dpmoments.cells.reading import MISSING, UNKNOWN, level_codes, strict_numbers
+from dpmoments.cells.reading import MISSING, UNKNOWN, level_codes, numbers
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.table_libraries import nw, pa
@@ -43,7 +43,10 @@ def feature_values(schema: Schema, frame: Any, features: Sequence[int]) -> Float
         if isinstance(column, Categorical):
             values[:, slices[column.name]] = _one_hot(cells[column.name], column)
         else:
-            values[:, slices[column.name]] = strict_numbers(cells[column.name], column)[:, np.newaxis]
+            read, unreadable = numbers(cells[column.name], column)
+            if unreadable is not None:
+                raise InputTypeError(Message("cell-unreadable", column=column.name, kind=column.kind))
+            values[:, slices[column.name]] = read[:, np.newaxis]
     return derived_values(schema, values)
 
 

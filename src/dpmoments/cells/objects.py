@@ -43,13 +43,8 @@ def series_cells(series: nw.Series[Any], name: str) -> Any:
     # Of objects in pandas, narwhals would look at cells for a type.
     if _holds_objects(native_type) or series.dtype == nw.Object:
         return np.asarray(native.to_numpy(), dtype=object)
-    if isinstance(native_type, np.dtype) and native_type.kind in "biufM":
-        if native_type.itemsize > 8 or not native_type.isnative:
-            return array_cells(series.to_numpy())
-        if native_type in (np.float64, np.float32):
-            values = series.to_numpy()
-            if not np.isnan(values).any():  # else pandas means empty cells, for which Arrow looks cell by cell
-                return array_cells(values)
+    if isinstance(native_type, np.dtype) and (native_type.kind == "f" or not native_type.isnative):
+        return array_cells(series.to_numpy())
     with suppress(Exception):  # whose message may quote a cell
         return series.to_arrow()
     if getattr(native_type, "storage", None) == "python":  # text, one of which has half of a surrogate pair
@@ -58,13 +53,12 @@ def series_cells(series: nw.Series[Any], name: str) -> Any:
 
 
 def array_cells(cells: npt.NDArray[Any]) -> Any:
-    """Return an Arrow array, or an array of Python objects."""
+    """Return an Arrow array of the declared width, NaN kept, or an array of Python objects."""
     if cells.dtype.kind == "O":
         return cells
-    if cells.dtype.kind == "f":
-        with np.errstate(over="ignore"):  # a long double beyond float64 is infinite
-            return pa.array(np.ascontiguousarray(cells, dtype=np.float64))
-    return pa.array(np.ascontiguousarray(cells, dtype=cells.dtype.newbyteorder("=")))
+    held = np.float64 if cells.dtype.char == "g" else cells.dtype.newbyteorder("=")
+    with np.errstate(over="ignore"):  # a long double beyond float64 is infinite
+        return pa.array(np.ascontiguousarray(cells, dtype=held))
 
 
 def object_numbers(cells: ObjectArray) -> tuple[npt.NDArray[np.float64], BoolArray | None]:

@@ -74,7 +74,7 @@ def _plain_numbers(chunk: Any, column: Numeric | Boolean | Coordinate) -> tuple[
 
 
 _FLOATS: Mapping[str, type[np.floating[Any]]] = {"float": np.float32, "halffloat": np.float16}
-"""Types of floats that round a number of the schema."""
+"""Types of floats that round a number of the schema, as they rounded the table's."""
 
 
 def _as_floats(chunk: Any) -> FloatArray:
@@ -100,11 +100,10 @@ def _object_numbers(
     values, unreadable = object_numbers(cells)
     if isinstance(column, Coordinate):
         return values, unreadable
-    flags = _flags_among(cells) if isinstance(column, Boolean) else None
     cleaned, wrong = _cleaned(values.copy(), column)
-    if flags is not None:  # true and false themselves are no codes
-        cleaned[flags] = values[flags]
-        wrong = None if wrong is None else wrong & ~flags
+    flags = _flags_among(cells)  # true and false themselves are no codes, as in a column of them
+    cleaned[flags] = values[flags]
+    wrong = None if wrong is None else wrong & ~flags
     if unreadable is None:
         return cleaned, wrong if wrong is not None and wrong.any() else None
     texts = read_objects(cells[unreadable], _whole_text, None)
@@ -145,7 +144,7 @@ def _cleaned(
         if held_as is not None:
             with np.errstate(over="ignore"):
                 numbers = numbers.astype(held_as).astype(np.float64)
-        return np.isin(values, numbers)
+        return np.isin(values, numbers[np.isfinite(numbers)])  # infinite: no number that the column can hold
 
     missing = among(column.missing_values or ())
     wrong = None
@@ -156,26 +155,6 @@ def _cleaned(
     if missing.any():
         values = np.where(missing, np.nan, values)
     return values, wrong if wrong is not None and wrong.any() else None
-
-
-def strict_numbers(cells: Any, column: NumberColumn) -> FloatArray:
-    """Convert values like :func:`numbers`, but raise if one is unreadable."""
-    values, unreadable = numbers(cells, column)
-    if unreadable is not None:
-        raise InputTypeError(_unreadable_cell(column))
-    return values
-
-
-def _unreadable_cell(column: NumberColumn) -> Message:
-    """Describe why a column's values cannot be read, and what to do."""
-    if isinstance(column, Date):
-        written = {} if column.format is None else {"format": column.format}
-        return Message("not-a-date", column=column.name, **written)
-    if isinstance(column, Boolean) and (column.true_values or column.false_values):
-        return Message("neither-true-nor-false", column=column.name)
-    if isinstance(column, Numeric) and column.reads_text:
-        return Message("not-a-number", column=column.name, decimal=column.decimal or ".")
-    return Message("objects-not-numbers", column=column.name)
 
 
 def level_codes(cells: Any, column: Categorical) -> CodeArray:

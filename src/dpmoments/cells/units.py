@@ -17,7 +17,8 @@ any other value                         none, as if it were missing: the unit's 
 a type that holds none of these         refused, before any value is read
 ======================================  ====================================================================
 
-A float that is not whole, or so large that two integers may round to it, names no unit: it could merge two people.
+A float that is not whole, or so large that two integers may round to it in its column's type, names no unit: it could
+merge two people.
 """
 
 from __future__ import annotations
@@ -48,31 +49,26 @@ _EXACT_INTEGERS = {2: 2.0**11, 4: 2.0**24, 8: 2.0**53}
 """Magnitude below which each whole float is one integer, by the float's bytes."""
 
 
-def unit_ids(cells: Any, column: str, *, strict: bool = True) -> Any:
+def unit_ids(cells: Any, column: str) -> Any:
     """Return the bytes that name each row's unit, null if none.
 
-    A large_binary array of length n.
-
-    If ``strict``, a value that names no unit and is not missing is an error; else it counts as missing. ``column`` is
-    the name for messages.
+    A large_binary array of length n. ``column`` is the name for messages.
     """
     with suppress(pa.ArrowException):  # whose message may quote a cell
         if isinstance(cells, np.ndarray):
             result = read_objects(cells, _object_id, _UNREADABLE)
-            if strict and _UNREADABLE in result:
-                raise InputTypeError(Message("not-a-unit-column", column=column, content="odd-objects"))
             return pa.array([cell or None for cell in result], pa.large_binary())
-        chunks = cells.chunks if isinstance(cells, pa.ChunkedArray) else [cells]
-        read = [_chunk_ids(chunk, column, strict=strict) for chunk in chunks]
+        chunks = cells.chunks or [pa.array([], cells.type)] if isinstance(cells, pa.ChunkedArray) else [cells]
+        read = [_chunk_ids(chunk, column) for chunk in chunks]
         return read[0] if len(read) == 1 else pa.concat_arrays([pa.array([], pa.large_binary()), *read])
     raise InputTypeError(Message("not-a-unit-column", column=column, content="neither-text-nor-bytes"))
 
 
-def _chunk_ids(chunk: Any, column: str, *, strict: bool) -> Any:
+def _chunk_ids(chunk: Any, column: str) -> Any:
     if pa.types.is_run_end_encoded(chunk.type):
         chunk = pc.run_end_decode(chunk)
     if pa.types.is_dictionary(chunk.type):
-        return _chunk_ids(chunk.dictionary, column, strict=strict).take(chunk.indices)
+        return _chunk_ids(chunk.dictionary, column).take(chunk.indices)
     if isinstance(chunk.type, pa.BaseExtensionType):
         chunk = chunk.storage
     kind = chunk.type
@@ -81,7 +77,7 @@ def _chunk_ids(chunk: Any, column: str, *, strict: bool) -> Any:
     if pa.types.is_integer(kind):
         return _as_bytes(chunk.cast(pa.large_string()))
     if pa.types.is_floating(kind):
-        return _ids_of_floats(chunk, column, strict=strict)
+        return _ids_of_floats(chunk)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         return _as_bytes(_plain_texts(chunk.cast(pa.large_string())))
     if (
@@ -108,12 +104,9 @@ def _plain_texts(texts: Any) -> Any:
     return texts
 
 
-def _ids_of_floats(chunk: Any, column: str, *, strict: bool) -> Any:
-    readable = _whole_or_missing(chunk)
-    if strict and not readable.all():
-        raise InputTypeError(Message("not-a-unit-column", column=column, content="fractions"))
+def _ids_of_floats(chunk: Any) -> Any:
     values = chunk.cast(pa.float64()).to_numpy(zero_copy_only=False)
-    missing = np.isnan(values) | ~readable
+    missing = np.isnan(values) | ~_whole_or_missing(chunk)
     integers = np.where(missing, 0.0, values).astype(np.int64)
     return _as_bytes(_null_where(pa.array(integers).cast(pa.large_string()), pa.array(missing)))
 

@@ -8,6 +8,7 @@ import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -261,9 +262,11 @@ class _PostgresSession(DatabaseSession):
             for name in names
         ]
         with self._execute(f"SELECT {', '.join(columns)} {self._from}") as cursor:
-            for batch in cursor.fetch_record_batch():
+            reader = cursor.fetch_record_batch()
+            empty = [pa.nulls(0, kind) for kind in reader.schema.types]
+            for batch in chain([pa.RecordBatch.from_arrays(empty, schema=reader.schema)], reader):
                 read = [_readable(column) for column in batch.columns]
-                for start in range(0, batch.num_rows, rows):
+                for start in range(0, max(batch.num_rows, 1), rows):
                     yield {name: column.slice(start, rows) for name, column in zip(names, read, strict=True)}
 
 

@@ -45,10 +45,14 @@ def sheet_names(path: Path) -> list[str]:
 
 @dataclass(frozen=True)
 class StatisticsColumn:
-    """Declared column of a Stata, SPSS or SAS file. ``labels`` maps codes to value labels."""
+    """Declared column of a Stata, SPSS or SAS file.
+
+    ``is_single`` is true of Stata's ``float``, of four bytes. ``labels`` maps codes to value labels.
+    """
 
     name: str
     is_text: bool
+    is_single: bool
     format: str
     labels: dict[Any, str]
 
@@ -60,6 +64,7 @@ def statistics_columns(path: Path, ending: str) -> list[StatisticsColumn]:
         StatisticsColumn(
             name,
             str(described.readstat_variable_types.get(name, "")) == "string",
+            str(described.readstat_variable_types.get(name, "")) == "float",
             str(described.original_variable_types.get(name, "")),
             dict(described.variable_value_labels.get(name, {})),
         )
@@ -80,7 +85,7 @@ def statistics_batches(path: Path, ending: str, names: Sequence[str], rows: int)
             row_limit=rows,
         )
         size = len(next(iter(columns.values()), ()))
-        if size:
+        if size or not start:
             yield columns
         if size < rows:
             return

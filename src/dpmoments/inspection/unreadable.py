@@ -301,7 +301,7 @@ def read_unit_cells(cells: Any, column: str, *, written: TextFormat | None = Non
     if written is not None:
         cells, unreadable = decoded_without(cells, written.nulls)
     try:
-        ids = unit_ids(cells, column, strict=False)
+        ids = unit_ids(cells, column)
     except _raised_by_reading():  # by the column's type
         return UnitCells(
             pa.nulls(len(cells), pa.large_binary()), np.ones(len(cells), dtype=bool), _describe_type(cells.type)

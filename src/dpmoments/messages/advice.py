@@ -135,10 +135,6 @@ IN_PYTHON: Mapping[str, Words] = MappingProxyType(
         "unknown-file-ending": "Or read the file and pass a frame, such as pd.read_excel(...).",
         "unknown-mechanism": "Known: {known:all}.",
         "unknown-feature": "release.feature_names lists all {features:,}.",
-        "not-a-date": (
-            "In the schema, set the column's format to the one in which values are written, such as format='%d.%m.%Y'; or "
-            "clean the table."
-        ),
         "no-grant": lambda facts: f"Grant one first: {_call(facts)}. Nothing was spent.",
         "budget-exceeded": (
             "Nothing was read and nothing was spent. Ask for less, or grant more with ledger.grant if more may be spent on this "
@@ -193,10 +189,6 @@ AT_THE_SHELL: Mapping[str, Words] = MappingProxyType(
         "unknown-file-ending": "Convert the file to one of these.",
         "unknown-mechanism": "'dpmoments mechanisms' lists all.",
         "unknown-feature": "'dpmoments show' and 'dpmoments forecast' list all {features:,}.",
-        "not-a-date": (
-            "In the schema, set the column's format to the one in which values are written, such as format: '%d.%m.%Y'; or "
-            "clean the table."
-        ),
         "no-grant": lambda facts: f"Grant one first: {_command(facts)}. Nothing was spent.",
         "budget-exceeded": (
             "Nothing was read and nothing was spent. Ask for less, or grant more with 'dpmoments ledger grant' if more may be "

@@ -234,7 +234,6 @@ _ERRORS: Mapping[str, Kinds] = {
     "unknown-coefficient": {"name": "name", "coefficients": "integer", "close?": "name"},
     "penalized-errors": {"method": "word"},
     "too-many-predictions": {"rows": "integer", "most": "integer"},
-    "not-a-date": {"column": "name", "format?": "name"},
     "unknown-column": {"name": "name", "close?": "name"},
     "unknown-name": {"name": "name", "close?": "name"},
     "unknown-level": {"column": "name", "names": "names", "levels": "names", "close?": "name"},

@@ -378,11 +378,6 @@ def _needs_mean(facts: Facts) -> str:
     )
 
 
-def _not_a_date(facts: Facts) -> str:
-    written = f"a date in the format '{facts['format']}'" if "format" in facts else "an ISO date (2020-01-31)"
-    return f"Column '{facts['column']}': a value is not {written}."
-
-
 def _columns(facts: Facts) -> str:
     return _listed(facts, "columns")
 
@@ -678,7 +673,6 @@ FINDINGS: Mapping[str, Words] = MappingProxyType(
             "At most {most:,} rows are predicted with intervals at once, since noise is so large that each needs a search; "
             "got {rows:,}. Pass fewer, or use predict()."
         ),
-        "not-a-date": _not_a_date,
         "no-grant": lambda facts: f"The ledger has no budget for dataset '{facts['dataset']}' ({_datasets(facts)}).",
         "unknown-column": lambda facts: _unknown(f"The schema has no column '{facts['name']}'.", facts),
         "unknown-name": lambda facts: _unknown(f"There is no '{facts['name']}' in this answer.", facts),

@@ -42,12 +42,10 @@ PHRASES: Mapping[str, str] = MappingProxyType(
         "anova": "analysis of variance",
         "naive-bayes": "naive Bayes",
         # What was found
-        "fractions": "floating-point numbers that are not exact integers",
         "neither-text-nor-bytes": "values that cannot be read as text or bytes",
         "nested-values": "nested values",
         "none-given": "none was given",
         "not-both": "not both",
-        "odd-objects": "objects, one of which is not an integer, text, bytes or UUID",
         "truth-values": "true and false",
         # Files and databases
         "parquet-file": "a Parquet file",

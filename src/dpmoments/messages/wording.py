@@ -95,8 +95,6 @@ _ARGUMENTS = {
     "privacy_unit": ("privacy_unit=", "--privacy-unit"),
     "reason": ("reason='…', by='…'", "--reason TEXT --by NAME"),
     "delimiter=\t": ('delimiter="\\t"', "--delimiter tab"),
-    "numbers": ("text_format=TextFormat(decimal=',', thousands='.', nulls=[...])", "--decimal, --thousands, --null"),
-    "flags": ("text_format=TextFormat(true=[...], false=[...])", "--true, --false"),
     "encoding": ("text_format=TextFormat(encoding=...)", "--encoding"),
 }
 """Arguments that the command line writes in its own way: in Python, and there."""

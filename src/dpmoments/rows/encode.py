@@ -10,7 +10,7 @@ value                             outcome
 number inside the bounds          mapped affinely
 number outside the bounds         clipped to the bounds, then mapped
 number in a column with a scale   mapped affinely, as ±1e200 if beyond it
-null, NaN, +inf, −inf             the column's ``missing`` rule: error, a public value, or row dropped
+null, NaN, +inf, −inf             the column's ``missing`` rule: error (one for all), a public value, or row dropped
 listed in ``missing_values``      the same rule
 unreadable, in a column of these  the same rule: text, bytes or a list among numbers; text that is not a date
 level of a categorical, or alias  one-hot
@@ -35,7 +35,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmoments.cells.reading import MISSING, UNKNOWN, CodeArray, level_codes, numbers, strict_numbers
+from dpmoments.cells.reading import MISSING, UNKNOWN, CodeArray, level_codes, numbers
 from dpmoments.foundation.arrays import BoolArray, FloatArray
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.table_libraries import pa, pc
@@ -87,14 +87,13 @@ class Restriction:
             codes = level_codes(cells, self.column)
             missing, instead = codes == MISSING, "zero"
         else:
-            strict = self.column.missing == "error"
-            values = strict_numbers(cells, self.column) if strict else numbers(cells, self.column)[0]
+            values = numbers(cells, self.column)[0]
             missing, instead = ~np.isfinite(values), "fill"
             if self.column.missing == "fill":
                 values, missing = np.where(missing, self.column.replacement, values), np.zeros_like(missing)
             # as the cell would be encoded: beyond 0 and 1 at the nearer; between them it is no level
             codes = np.where(values >= 1.0, 1, np.where(values <= 0.0, 0, -1))
-        dropped_by_missing(missing, self.column.missing, self.column.name, cell="empty", instead=instead)
+        dropped_by_missing(missing, self.column.missing, self.column.name, instead)
         indices = [levels_of(self.column).index(level) for level in self.levels]
         kept: BoolArray = np.isin(codes, indices) & ~missing
         return kept
@@ -243,7 +242,7 @@ def _encoded_levels(cells: Any, column: Categorical) -> tuple[CodeArray, BoolArr
         codes = level_codes(cells, column)
         if not len(codes) or codes.min() >= 0:
             return codes, None
-        dropped = dropped_by_missing(codes == MISSING, column.missing, column.name, cell="empty", instead="available")
+        dropped = dropped_by_missing(codes == MISSING, column.missing, column.name, "available")
         if column.other == "drop":
             dropped = dropped | (codes == UNKNOWN)
         return np.where(codes < 0, len(column.levels), codes), dropped
@@ -267,9 +266,9 @@ def _apply_rules(cells: Any, column: _NumberColumn, out: FloatArray, absent: dic
 
 
 def _read_numbers(cells: Any, column: _NumberColumn) -> FloatArray:
-    """Convert cells to float64, NaN if missing, or unreadable in a column whose rule allows it."""
+    """Convert cells to float64, NaN if missing or unreadable."""
     with suppress(pa.ArrowException):
-        return strict_numbers(cells, column) if column.missing == "error" else numbers(cells, column)[0]
+        return numbers(cells, column)[0]
     raise InputTypeError(Message("column-not-plain", column=column.name))
 
 
@@ -280,7 +279,7 @@ def _ruled(values: FloatArray, column: _NumberColumn, out: FloatArray) -> BoolAr
         _move_within_bounds(values, None, column, out)
         return None
     missing = ~finite
-    dropped = dropped_by_missing(missing, column.missing, column.name, cell="empty or non-finite", instead="available")
+    dropped = dropped_by_missing(missing, column.missing, column.name, "available")
     _move_within_bounds(values, missing, column, out)
     return dropped
 

@@ -134,16 +134,13 @@ def plain_rows(block: NDArray[Any], missing: Missing) -> FloatArray:
     return rows[finite.all(axis=1)] if n_dropped else rows
 
 
-def dropped_by_missing(missing: BoolArray, rule: str, column: str, *, cell: str, instead: str) -> BoolArray:
+def dropped_by_missing(missing: BoolArray, rule: str, column: str, instead: str) -> BoolArray:
     """Return the mask of rows that a column's ``missing`` rule drops, shape (n,).
 
-    Raise under ``"error"``.
-
-    ``cell`` and ``instead`` are for the message: how a missing value looks, such as ``"empty"``, and the rule that
-    would fill it.
+    Raise under ``"error"``, in words that do not depend on the value; ``instead`` is the rule that would fill it.
     """
     if rule == "error" and missing.any():
-        raise InputValueError(Message("cell-missing", column=column, content=cell, instead=instead))
+        raise InputValueError(Message("cell-missing", column=column, instead=instead))
     return missing if rule == "drop" else np.zeros_like(missing)
 
 

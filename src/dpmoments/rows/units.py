@@ -180,7 +180,7 @@ class UnitBlock:
     @classmethod
     def of(cls, cells: Any, encoded: FloatArray, privacy_unit: PrivacyUnit) -> UnitBlock:
         """Return the kept rows of an encoded batch."""
-        ids = unit_ids(cells, privacy_unit.column, strict=privacy_unit.missing == "error")
+        ids = unit_ids(cells, privacy_unit.column)
         belongs = ids.is_valid().to_numpy(zero_copy_only=False).astype(bool)
         if privacy_unit.missing == "error" and not belongs.all():
             raise InputValueError(Message("row-without-unit", column=privacy_unit.column))

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, Self
 
@@ -50,6 +51,11 @@ _BYTES_READ = b"dpmoments.bytes_read"
 @dataclass(frozen=True, eq=False, repr=False)
 class ArrowSource(LocalSource["pa.RecordBatch"]):
     """Rows that arrive as record batches."""
+
+    def without_rows(self, schema: Any) -> pa.RecordBatch:
+        """Return the columns of a table without its rows."""
+        fields = [schema.field(name) for name in self.names if name in schema.names]
+        return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in fields], schema=pa.schema(fields))
 
     def written_cells(self, part: pa.RecordBatch, name: str) -> Any:
         return part.column(name)
@@ -151,6 +157,8 @@ class ParquetSource(FileSource):
                 if held >= _MIN_ROWS_PER_PIECE or group + 1 == footer.num_row_groups:
                     result.append(replace(self, paths=(path,), row_groups=range(first, group + 1)))
                     first, held = group + 1, 0
+            if not footer.num_row_groups:
+                result.append(replace(self, paths=(path,)))
         return result
 
     def names_in(self, path: Path) -> list[str]:
@@ -182,6 +190,7 @@ class ParquetSource(FileSource):
             # Text whose levels are looked up comes as the codes it is stored as: each text is looked up once a batch.
             read_dictionary=levels,
         )
+        yield self.without_rows(held)
         with read_quietly(open_file, path) as file:
             columns = list(dict.fromkeys([*names, *(comparison.column for comparison in self.comparisons)]))
             size = min(_ROWS_PER_BATCH, self.largest_part)
@@ -217,6 +226,7 @@ class RelationSource(ArrowSource):
     def parts(self) -> Iterator[pa.RecordBatch]:
         # DuckDB opens no second result on a connection: the reader is closed however the pass ends.
         with self._every_row_read(), read_quietly(self._open, "the relation", FAILED_QUERY) as reader:
+            yield self.without_rows(reader.schema)
             yield from self.sliced(reader, "the relation", why=FAILED_QUERY)
 
     @contextmanager
@@ -282,6 +292,7 @@ class DatasetSource(ArrowSource):
             fragment_readahead=1,
             use_threads=False,
         )
+        yield self.without_rows(self.dataset.schema)
         yield from self.sliced(read_quietly(scan, "the dataset"), "the dataset")
 
     def __repr__(self) -> str:
@@ -322,7 +333,8 @@ class FeatherSource(StreamedFileSource):
         reached = [0]
         source = read_quietly(partial(pa.OSFile, str(path)), path)
         with read_quietly(partial(open_ipc, path, columns=wanted, source=source), path) as reader:
-            yield from with_bytes_read(self.sliced(_validated(reader, source, reached), path), lambda: reached[0])
+            batches = self.sliced(_validated(reader, source, reached), path)
+            yield from with_bytes_read(chain([self.without_rows(reader.schema)], batches), lambda: reached[0])
 
 
 def _validated(reader: Any, source: Any, reached: list[int]) -> Iterator[pa.RecordBatch]:

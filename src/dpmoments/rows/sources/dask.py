@@ -538,9 +538,7 @@ class _DaskFrameSource(DaskSource):
     def __post_init__(self) -> None:
         require_columns(list(self.frame.columns), self.reading.names, self.where)
         empty = read_quietly(lambda: self.frame._meta[list(self.reading.names)], self.where, FAILED_QUERY)
-        self.reading.opened(empty).encode(
-            nw.from_native(empty)
-        )  # refuses types that no schema reads, before a row is read
+        self.reading.opened(empty).require_types(nw.from_native(empty))
 
     def require_read_row_by_row(self) -> None:
         """Raise TypeError unless the plan shows declared types and stores no row between tasks."""

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from dpmoments.cells.text_numbers import column_format, text_flags, text_numbers
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.errors import InputTypeError, InputValueError
+from dpmoments.foundation.errors import InputTypeError
 from dpmoments.foundation.table_libraries import pa
 from dpmoments.foundation.text_format import TextFormat
 from dpmoments.messages.message import Message
@@ -205,10 +205,7 @@ def key_cells(text: str | None, column: Column | None, n_rows: int) -> Any:
     if column is None or isinstance(column, Categorical | Date):
         return pa.repeat(pa.scalar(text), n_rows)
     read = text_flags if isinstance(column, Boolean) else text_numbers
-    result = read(pa.array([text]), column_format(column))
-    if result.unparsable[0] and column.missing == "error":
-        raise InputValueError(Message("folder-not-a-value", column=column.name, kind=column.kind))
-    value = result.values[0]
+    value = read(pa.array([text]), column_format(column)).values[0]
     if isinstance(column, Boolean):  # whose codes are read: 0 and 1 are none
         return pa.array([None if np.isnan(value) else bool(value)] * n_rows, pa.bool_())
     return pa.array(np.full(n_rows, value))
@@ -285,7 +282,10 @@ class LocalSource(ABC, Generic[Part]):
 
     @abstractmethod
     def parts(self) -> Iterator[Part]:
-        """Iterate over parts of the table, before encoding; each has a length."""
+        """Iterate over parts of the table, before encoding; each has a length.
+
+        The first part of each declared type has none, since types are refused before a value is read.
+        """
 
     def parts_for(self, summary: Summary[Any, Any]) -> Iterator[Part]:
         """Iterate over parts, of the size that suits a summary if possible."""
@@ -332,11 +332,7 @@ class LocalSource(ABC, Generic[Part]):
             return encode_levels(columns, self.encoded_schema, self.layout, memory).encoded()
 
         def numbers() -> FloatArray:
-            try:
-                return read_numbers(columns, self.encoded_schema, memory)
-            except Exception:
-                encoded()  # raises what it always raises, of the first column that has a reason
-                raise
+            return read_numbers(columns, self.encoded_schema, memory)
 
         n_rows = len(columns[self.encoded_schema.names[0]])
         return NumberBlock(n_rows, numbers, encoded, self.encode_numbers)
@@ -370,6 +366,8 @@ class LocalSource(ABC, Generic[Part]):
     def blocks(self) -> Iterator[npt.NDArray[Any]]:
         """Iterate over encoded batches, shape (n_i, d), in table order."""
         for part in self.parts():
+            if not len(part):  # type: ignore[arg-type]
+                continue
             if self.layout.columns:
                 yield from self.encode_levels(part).encoded_blocks()
             else:
@@ -408,9 +406,19 @@ class LocalSource(ABC, Generic[Part]):
         blocks: Callable[[Part], Any] = self.encode_units
         return summarize_in_threads(summary, self._watched(summary, on_block), blocks, threads)
 
+    def require_types(self, empty: Part) -> None:
+        """Raise if a column of a part without rows has a type of which no value is usable."""
+        if self.privacy_unit is None:
+            self.encode_levels(empty)
+        else:
+            self.encode_units(empty)
+
     def _watched(self, summary: Summary[Any, Any], on_block: Callable[[int], None] | None) -> Iterator[Part]:
         empty = True
         for part, length in self.measured(self.parts_for(summary)):
+            if not len(part):  # type: ignore[arg-type]
+                self.require_types(part)
+                continue
             yield part
             empty = False
             if on_block is not None:

@@ -78,6 +78,7 @@ class ArraySource(LocalSource[npt.NDArray[Any]]):
         return self._slices(summary.rows_per_task) if self.raw else self.parts()
 
     def _slices(self, step: int) -> Iterator[npt.NDArray[Any]]:
+        yield self.array[:0]
         for start in range(0, self.n_rows, step):
             yield self.array[start : start + step]
 
@@ -129,6 +130,7 @@ class ColumnSource(LocalSource[range]):
         return self.table.n_rows
 
     def parts(self) -> Iterator[range]:
+        yield range(0)
         step = _rows_per_part(self)
         for start in range(0, self.n_rows, step):
             yield range(start, min(start + step, self.n_rows))
@@ -158,6 +160,7 @@ class FrameSource(LocalSource["nw.DataFrame[Any]"]):
         return len(self.frame)
 
     def parts(self) -> Iterator[nw.DataFrame[Any]]:
+        yield self.frame[:0]
         step = _rows_per_part(self)
         for start in range(0, self.n_rows, step):
             yield self.frame[start : start + step]

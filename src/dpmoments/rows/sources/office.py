@@ -137,7 +137,7 @@ class StatisticsSource(_ColumnsOfFile):
         for batch in statistics_batches(path, ending, self.names, _ROWS_PER_READ):
             columns = {name: _cells(batch[name], declared[name], wanted.get(name), ending) for name in self.names}
             size = len(next(iter(columns.values())))
-            for start in range(0, size, step):
+            for start in range(0, max(size, 1), step):
                 part = {name: cells[start : start + step] for name, cells in columns.items()}
                 yield ColumnPart(part, min(step, size - start))
 
@@ -145,13 +145,13 @@ class StatisticsSource(_ColumnsOfFile):
 def _cells(cells: Any, declared: StatisticsColumn, column: Column | None, ending: str) -> Any:
     if declared.is_text:
         return objects_of((None if cell == "" else cell for cell in cells), len(cells))
-    values = np.asarray(cells, dtype=np.float64)
+    values = np.asarray(cells, dtype=np.float32 if declared.is_single else np.float64)
     if isinstance(column, Date):
-        return _dates(values, declared, ending)
+        return _dates(values.astype(np.float64), declared, ending)
     if isinstance(column, Categorical) and isinstance(column.levels[0], str) and declared.labels:
         labels = {float(code): label for code, label in declared.labels.items() if isinstance(code, int | float)}
         return objects_of((_labelled(value, labels) for value in values.tolist()), len(values))
-    return pa.array(values, from_pandas=True)
+    return pa.array(values)
 
 
 def _labelled(value: float, labels: Mapping[float, str]) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -55,13 +55,8 @@ class Source(Protocol):
 
 
 DAMAGED_FILE = Message("damaged-file")
-_ADVICE = {
-    "double": Message("cells-not-numbers", advice=Message("number-advice")),
-    "bool": Message("cells-not-flags"),
-    "string": Message("cells-not-text"),
-}
-"""Advice if a value cannot be converted to the type that Arrow expects."""
-_CONVERSION = r"In CSV column #(\d+): (?:(?:Row #\d+: )?CSV conversion error to (\w+): )?"
+UNCONVERTED = "In CSV column #"
+"""Arrow's message for a value that cannot be converted to its column's type."""
 LONG_LINE = "straddling object straddles two block boundaries"
 """Arrow's message for a line longer than one block, or than two, depending on its start."""
 FAILED_QUERY = Message("query-failed")
@@ -76,13 +71,12 @@ def read_quietly(
     where: str | Path,
     why: Message = DAMAGED_FILE,
     *,
-    columns: Sequence[str] = (),
     mended: Callable[[str], str | None] | None = None,
 ) -> Result:
     """Run one step of reading a private table, and hide the text of any reader's error."""
     # Parse and cast errors quote the value they stop at. The error raised here names the location `where` and the
-    # likely cause `why`, and is not chained to the original. `columns` are a delimited file's columns, in order; only
-    # those in the schema are named. `mended` maps the error's text to another way to read the file, or None.
+    # likely cause `why`, and is not chained to the original. `mended` maps the error's text to another way to read the
+    # file, or None.
     try:
         return step()
     except FileNotFoundError:
@@ -98,23 +92,8 @@ def read_quietly(
         if mended is not None and (way := mended(str(error))) is not None:
             failure = ReadAgain(way)
         else:
-            reason = Message("reader-stopped", reason=_reason(str(error), columns) or why, kind=kind)
+            if re.match(r"CSV parse error: (Row #\d+: )?Expected \d+ columns, got \d+: ", str(error)):
+                why = Message("line-of-other-length")
+            reason = Message("reader-stopped", reason=why, kind=kind)
             failure = InputValueError(Message("table-unreadable", table=where, reason=reason))
     raise failure  # outside the handlers, where the original would become its context
-
-
-def unconverted_column(message: str, columns: Sequence[str]) -> str | None:
-    """Return the column that Arrow's CSV reader could not convert; None for other messages."""
-    result = re.match(_CONVERSION, message)
-    return columns[int(result[1])] if result and int(result[1]) < len(columns) else None
-
-
-def _reason(message: str, columns: Sequence[str]) -> Message | None:
-    """Return the public part of a message of Arrow's CSV reader; None for other messages."""
-    if (match := re.match(_CONVERSION, message)) and int(match[1]) < len(columns):
-        advice = _ADVICE.get(match[2] or "")
-        stated = {} if advice is None else {"advice": advice}
-        return Message("cell-of-other-type", column=columns[int(match[1])], **stated)
-    if re.match(r"CSV parse error: (Row #\d+: )?Expected \d+ columns, got \d+: ", message):
-        return Message("line-of-other-length")
-    return None

@@ -34,7 +34,7 @@ from dpmoments.foundation.text_reading import LineLengths, first_line, names_in,
 from dpmoments.messages.message import Message
 from dpmoments.rows.sources.arrow import StreamedFileSource, with_bytes_read
 from dpmoments.rows.sources.local import folder_keys
-from dpmoments.rows.sources.source import DAMAGED_FILE, LONG_LINE, ReadAgain, read_quietly, unconverted_column
+from dpmoments.rows.sources.source import DAMAGED_FILE, LONG_LINE, UNCONVERTED, ReadAgain, read_quietly
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate
 from dpmoments.schema.dates import Date
 from dpmoments.schema.numeric import Numeric
@@ -109,23 +109,21 @@ class CsvSource(StreamedFileSource):
 
     def batches(self, path: Path, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Iterate over the named columns of a file, which it has."""
-        # If Arrow's reader cannot convert a value, and the column's rule tolerates it, the column is read as text; if a
-        # line is longer than a block, in larger blocks. The file is then read again from its beginning, and rows
-        # already returned are skipped: the others are read the same in either way.
+        # If Arrow's reader cannot convert a value, columns are read as bytes; if a line is longer than a block, in larger
+        # blocks. The file is then read again from its beginning, and rows already returned are skipped: the others are
+        # read the same in either way.
         indices = [0]
         yield from with_bytes_read(self._batches(path, names, indices), lambda: indices[0])
 
     def _batches(self, path: Path, names: Sequence[str], positions: list[int]) -> Iterator[pa.RecordBatch]:
         header = self.names_in(path)
-        shown = [name if name in self.names else "" for name in header]
         ways: set[str] = set()
         given, reported = 0, 0
 
         def mended(said: str) -> str | None:
             if LONG_LINE in said and _LONG_LINES not in ways:
                 return _LONG_LINES
-            name = unconverted_column(said, shown)
-            return _AS_TEXT if name and self._goes_on(name) and _AS_TEXT not in ways else None
+            return _AS_TEXT if said.startswith(UNCONVERTED) and _AS_TEXT not in ways else None
 
         while True:
             seen = 0
@@ -150,8 +148,7 @@ class CsvSource(StreamedFileSource):
             opened = self._reader(
                 path,
                 convert,
-                columns=shown,
-                one_column=len(header) == 1,
+                n_columns=len(header),
                 ragged=None if self.on_ragged_line is None else _skipping(note_ragged_line),
                 raw=read_quietly(partial(pa.OSFile, str(path)), path),
                 mended=mended,
@@ -161,7 +158,7 @@ class CsvSource(StreamedFileSource):
                 with opened as reader:
                     passed = 0
                     following = partial(next, iter(reader), None)
-                    while (batch := read_quietly(following, path, columns=shown, mended=mended)) is not None:
+                    while (batch := read_quietly(following, path, mended=mended)) is not None:
                         fresh = batch.slice(min(max(given - passed, 0), batch.num_rows))
                         passed += batch.num_rows
                         positions[0] = reader.position()
@@ -171,16 +168,6 @@ class CsvSource(StreamedFileSource):
                     return
             except ReadAgain as again:
                 ways.add(str(again))
-
-    def _goes_on(self, name: str) -> bool:
-        """Return True if the column's rule tolerates unreadable values."""
-        column = self._columns.get(name)
-        if isinstance(column, Categorical):
-            return True
-        rule = (
-            column.missing if column is not None else "drop" if self.privacy_unit is None else self.privacy_unit.missing
-        )
-        return rule != "error"
 
     def cells(self, part: pa.RecordBatch) -> Mapping[str, Any]:
         """Return the columns of a batch, with text converted to numbers and null markers to nulls."""
@@ -193,7 +180,7 @@ class CsvSource(StreamedFileSource):
 
     def _type(self, name: str, *, as_text: bool) -> Any:
         column = self._columns.get(name)
-        if self.on_ragged_line is not None or name not in self.names or (as_text and self._goes_on(name)):
+        if self.on_ragged_line is not None or name not in self.names or as_text:
             return pa.binary()
         if column is None or isinstance(column, Categorical | Date):
             return pa.string()
@@ -232,13 +219,6 @@ class CsvSource(StreamedFileSource):
     def _numbers(self, texts: Any, column: Numeric | Boolean | Coordinate) -> Any:
         written = column_format(column, self.text_format)
         result = (text_flags if isinstance(column, Boolean) else text_numbers)(texts, written)
-        if column.missing == "error" and result.unparsable.any():
-            if isinstance(column, Boolean):
-                raise InputValueError(Message("text-neither-true-nor-false", column=column.name))
-            stated: dict[str, Any] = {"column": column.name, "decimal": written.decimal}
-            if written.thousands is not None:
-                stated["marks"] = Message("thousands-marks", mark=written.thousands)
-            raise InputValueError(Message("text-not-a-number", **stated, advice=Message("number-advice")))
         if isinstance(column, Boolean):  # whose codes are read: 0 and 1 are none
             return pc.equal(pa.array(result.values, from_pandas=True), 1.0)
         return pa.array(result.values)
@@ -253,8 +233,7 @@ class CsvSource(StreamedFileSource):
         convert: Any = None,
         *,
         why: Message = DAMAGED_FILE,
-        columns: Sequence[str] = (),
-        one_column: bool = False,
+        n_columns: int = 0,
         ragged: Any = None,
         raw: Any = None,
         mended: Callable[[str], str | None] | None = None,
@@ -267,16 +246,16 @@ class CsvSource(StreamedFileSource):
         if header is not None:
             open_stream = partial(pa.BufferReader, header)
         lengths = self._lines(path) if long_lines else None
-        stream = _WholeLineEnds(read_quietly(open_stream, path, why, columns=columns), raw, lengths)
+        stream = _WholeLineEnds(read_quietly(open_stream, path, why), raw, lengths)
         # Cells may hold line breaks, in quotes. In a file of one column an empty line is an empty cell.
         parse = pa_csv.ParseOptions(
             delimiter=self._delimiter(path),
             quote_char=self.text_format.quote or False,
             newlines_in_values=True,
-            ignore_empty_lines=not one_column,
+            ignore_empty_lines=n_columns != 1,
             invalid_row_handler=ragged,
         )
-        block_size = _CSV_BLOCK_BYTES // (2 if len(columns) <= _FEW_COLUMNS else 1)
+        block_size = _CSV_BLOCK_BYTES // (2 if n_columns <= _FEW_COLUMNS else 1)
         if header is not None:
             block_size = len(header) + 1
         elif long_lines:
@@ -289,7 +268,7 @@ class CsvSource(StreamedFileSource):
             convert_options=convert,
         )
         try:
-            with read_quietly(open_reader, path, why, columns=columns, mended=mended) as reader:
+            with read_quietly(open_reader, path, why, mended=mended) as reader:
                 yield _Batches(reader, stream.positions)
         finally:
             stream.end()
