@@ -68,6 +68,32 @@ def test_ties_are_decided_by_the_order_of_features() -> None:
         assert_same(of_ties(seed, True), of_ties(seed, False))
 
 
+NUMBERS = dpm.Schema(*(dpm.Numeric(name, -4, 4) for name in "abcdefg"))
+
+
+def of_noise(seed: int, moved: bool) -> dict[str, float]:
+    """A penalty and moments of a release in which noise hides everything, so that its repair leaves equal eigenvalues."""
+    rng = np.random.default_rng(seed)
+    made = drawn(template(NUMBERS, "gaussian", rho=0.003), rng.normal(size=(200, 7)).clip(-4, 4), rng)
+    made = nudged(made, np.random.default_rng(seed)) if moved else made
+    line = made.ridge("g")
+    values = [np.array([line.alpha]), line.coefficients * 1e20, np.nan_to_num(made.correlation)]
+    return {f"{part} {i}": value for part, each in enumerate(values) for i, value in enumerate(each.ravel().tolist())}
+
+
+def test_where_noise_hides_everything_rounding_decides_nothing() -> None:
+    for seed in range(12):
+        assert_same(of_noise(seed, True), of_noise(seed, False))
+
+
+def test_a_variance_that_is_rounding_is_found() -> None:
+    with (
+        planted(dpm.MomentRelease.unit_ball_covariance, "<= _ROUNDING", "<= -1.0"),
+        pytest.raises(AssertionError),
+    ):
+        test_where_noise_hides_everything_rounding_decides_nothing()
+
+
 def test_a_sign_that_rounding_decides_is_found() -> None:
     fault = planted(leading_positive, "first_largest(np.abs(rows))", "np.argmax(np.abs(rows), axis=1)")
     with fault, pytest.raises(AssertionError):

@@ -73,9 +73,11 @@ class _Aim(NamedTuple):
         """Return the multiplier of (Q/limit − 1)/2 that its excess at a point calls for."""
         return max(self.multiplier + _STIFFNESS * (point.statistic / self.limit - 1.0) / 2.0, 0.0)
 
+    def square(self, point: _Point) -> float:
+        return float(self.away(point) @ self.away(point))
+
     def value(self, point: _Point) -> float:
-        away = self.away(point)
-        return float(away @ away) / (2.0 * self.unit) + self.pressure(point) ** 2 / (2.0 * _STIFFNESS)
+        return self.square(point) / (2.0 * self.unit) + self.pressure(point) ** 2 / (2.0 * _STIFFNESS)
 
 
 class Search:
@@ -361,13 +363,15 @@ class Search:
         # from the solution, whose Q is 0, outward: a penalty on the distance would jump over the limit where the valley
         # of Q bends
         aim = _Aim(np.append(-toward, np.nan), 1.0, limit, 0.5 * _STIFFNESS + _FIRST_PRESSURE)
-        away = aim.away(point)
-        aim = aim._replace(unit=float(away @ away))
+        aim = aim._replace(unit=aim.square(point))
         for _ in range(_MAX_PRESSURES):
             point = self._descended(point.beyond, self._all[:-1], aim)
             if abs(point.statistic - limit) <= _AT_LIMIT * limit:
                 return point.beyond
             aim = aim._replace(multiplier=aim.pressure(point))
+            # the solution may be a thousand times as far from r as what is sought
+            if point.statistic < 0.5 * limit and aim.square(point) < 0.01 * aim.unit:
+                aim = aim._replace(unit=aim.square(point), multiplier=0.5 * _STIFFNESS)
         return self._solution
 
 

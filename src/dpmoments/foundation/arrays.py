@@ -33,7 +33,8 @@ def directions_of(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the eigenvalues of a symmetric matrix, largest first, and its directions as rows."""
     # Any basis belongs to eigenvalues that are equal but for rounding, such as zeros: the features' order decides.
     eigenvalues, vectors = np.linalg.eigh(matrix)
-    apart = np.flatnonzero(np.diff(eigenvalues) > ROUNDING * np.abs(eigenvalues).max(initial=0.0)) + 1
+    rounding = 256.0 * np.finfo(float).eps * np.abs(eigenvalues).max(initial=0.0)
+    apart = np.flatnonzero(np.diff(eigenvalues) > rounding) + 1
     for equal in np.split(np.arange(len(eigenvalues)), apart):
         if len(equal) > 1:
             own = vectors[:, equal]
