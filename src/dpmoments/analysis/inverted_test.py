@@ -59,7 +59,7 @@ class _Point(NamedTuple):
 
 
 class _Aim(NamedTuple):
-    """What is least at the b nearest to r with Q ≤ limit: an augmented Lagrangian (Nocedal & Wright 2006, section 17.3)."""
+    """Augmented Lagrangian of the distance from r, with Q held to a limit."""
 
     target: FloatArray  # (k + 1,), r for b; NaN where b is free
     unit: float  # squared distance that counts as 1
@@ -376,7 +376,7 @@ class Search:
 
 
 _STIFFNESS = 10.0
-"""Weight of the squared excess of Q; the multiplier is about 1/4 or less where Q is a parabola."""
+"""Weight of the squared excess of Q; multipliers are about 1/4."""
 _FIRST_PRESSURE = 0.25
 _MAX_PRESSURES = 60
 """Multipliers that are tried for the nearest point."""

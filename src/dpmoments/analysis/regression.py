@@ -279,7 +279,7 @@ def lasso(
 
 
 _LEFT_BY_ROUNDING = 1e-10
-"""Share of the largest slope below which one is 0: on its path it came back to 0, but for rounding."""
+"""Share of the largest slope up to which one is 0, but for rounding."""
 
 
 def _universal_threshold(release: Released, chosen: Regressors, equations: NormalEquations | None) -> float:

@@ -14,7 +14,7 @@ IntegerArray: TypeAlias = npt.NDArray[Any]
 
 
 ROUNDING = 1e-9
-"""Relative difference up to which numbers count as equal: processors round sums and eigenvectors differently."""
+"""Relative difference up to which sizes count as equal: processors round differently."""
 
 
 def bordered(corner: float, side: FloatArray, matrix: FloatArray) -> FloatArray:
@@ -23,7 +23,7 @@ def bordered(corner: float, side: FloatArray, matrix: FloatArray) -> FloatArray:
 
 
 def first_largest(sizes: FloatArray) -> IntegerArray:
-    """Return the place of the largest size along the last axis; of those equal but for rounding the first."""
+    """Return the place of the largest size, the first of those equal but for rounding."""
     # Such as those of the two levels of a column: which of them is larger depends on the processor.
     largest = sizes.max(axis=-1, keepdims=True)
     return np.asarray(np.argmax(sizes >= largest - ROUNDING * np.abs(largest), axis=-1))
