@@ -820,11 +820,7 @@ CHECKS: list[tuple[Check, float, list[Fault]]] = [
     (
         robust_inverted_p_values,
         0.1,
-        [
-            Fault(
-                inverted_test.Search.at, "equations.n_rows * self._sampling", "equations.n_rows * 0.1 * self._sampling"
-            )
-        ],
+        [Fault(inverted_test.Search.at, "self._n_rows * self._sampling", "self._n_rows * 0.1 * self._sampling")],
     ),
     (
         coefficient_p_values,

@@ -25,7 +25,7 @@ from dpmoments.analysis import group_means, resolvability
 from dpmoments.noise.cells import GaussianCells, LaplaceCells, MatrixLaplaceCells
 from dpmoments.noise.terms import NoiseLaw, NoiseTerm
 
-__all__ = ["drawn", "drawn_noise", "planted", "template", "without_bisection"]
+__all__ = ["drawn", "drawn_noise", "nudged", "planted", "template", "without_bisection"]
 
 
 def template(
@@ -88,6 +88,17 @@ def drawn(release: dpm.MomentRelease, rows: np.ndarray, rng: np.random.Generator
         noisy_sum=moments[0, 1:].copy(),
         noisy_gram=moments[1:, 1:].copy(),
     )
+
+
+def nudged(release: dpm.MomentRelease, rng: np.random.Generator, relative: float = 1e-13) -> dpm.MomentRelease:
+    """Return a release whose moments differ by a few roundings, as on another processor."""
+
+    def moved(values: np.ndarray) -> np.ndarray:
+        return values * (1.0 + relative * rng.standard_normal(values.shape))
+
+    gram = np.triu(moved(release.noisy_gram))
+    total = release.noisy_sum if release.noisy_sum is None else moved(release.noisy_sum)
+    return replace(release, noisy_sum=total, noisy_gram=gram + np.triu(gram, 1).T)
 
 
 def without_bisection(monkeypatch: pytest.MonkeyPatch) -> None:

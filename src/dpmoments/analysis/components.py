@@ -16,7 +16,14 @@ from dpmoments.analysis.frames import named_values
 from dpmoments.analysis.functionals import LocalMoments, describe_law, indicator_mask, noise_edges
 from dpmoments.analysis.released import Released, cautions_by_code, chosen_features, columns_with_indices
 from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE
-from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray, largest_first
+from dpmoments.foundation.arrays import (
+    BoolArray,
+    FloatArray,
+    IntegerArray,
+    directions_of,
+    largest_first,
+    leading_positive,
+)
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.messages.message import Message
 from dpmoments.messages.wording import listed
@@ -348,10 +355,8 @@ def pca(
     else:
         variance = np.diag(matrix)
         scale = np.sqrt(np.where(variance > 0, variance, 1.0))
-    eigenvalues, eigenvectors = np.linalg.eigh(matrix / np.outer(scale, scale))
-    eigenvalues, components = np.maximum(eigenvalues[::-1], 0.0), eigenvectors.T[::-1]
-    leading = components[np.arange(d), np.argmax(np.abs(components), axis=1)]
-    components = components * np.where(leading < 0, -1.0, 1.0)[:, None]
+    eigenvalues, directions = directions_of(matrix / np.outer(scale, scale))
+    eigenvalues, components = np.maximum(eigenvalues, 0.0), leading_positive(directions)
     total = float(eigenvalues.sum())
     ratio = eigenvalues / total if total > 0 else np.zeros(d)
     moments = LocalMoments.of(release, about_zero=True)
@@ -417,7 +422,7 @@ def _rare_levels(
     without = noise_edges(cells[np.ix_(left, left)], np.eye(len(left))[:1], law)
     if not (hidden > without[0]).any():
         return ()
-    order = np.flatnonzero(noisy)[np.argsort(-own[noisy], kind="stable")]
+    order = np.flatnonzero(noisy)[largest_first(own[noisy])]
     return tuple(release.feature_names[chosen[index]] for index in order)
 
 

@@ -25,7 +25,7 @@ from dpmoments.analysis.confidence import deviations_for, fieller_interval
 from dpmoments.analysis.functionals import WHY_NOISE_UNKNOWN, FeatureVariances, LocalMoments
 from dpmoments.analysis.released import Released, cautions_in_full, chosen_features, indices_of
 from dpmoments.analysis.resolvability import hidden_by_noise
-from dpmoments.foundation.arrays import BoolArray, FloatArray
+from dpmoments.foundation.arrays import BoolArray, FloatArray, largest_first
 from dpmoments.messages.message import Message
 from dpmoments.noise.terms import NoiseLaw
 from dpmoments.privacy.statement import PrivacyStatement
@@ -490,7 +490,7 @@ def clipping_warning(release: Released) -> Message | None:
     if not len(columns):
         return None
     shown, most = result.standard_deviation[columns], result.of_table()[1][columns, 1]
-    order = np.argsort(-most / shown, kind="stable")
+    order = largest_first(most / shown)
     names = [release.feature_names[column] for column in columns[order].tolist()]
     return Message("clipped-rows", names=names, shown=shown[order].tolist(), at_most=most[order].tolist())
 

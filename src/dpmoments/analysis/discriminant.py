@@ -28,7 +28,7 @@ from dpmoments.analysis.group_sums import GroupSums, Levels
 from dpmoments.analysis.group_tests import between_groups
 from dpmoments.analysis.released import Released, cautions_by_code
 from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE, decided
-from dpmoments.foundation.arrays import FloatArray, IntegerArray
+from dpmoments.foundation.arrays import FloatArray, IntegerArray, directions_of, first_largest, leading_positive
 from dpmoments.foundation.errors import InputValueError, out_of_range
 from dpmoments.messages.message import Message
 from dpmoments.schema.columns import Categorical
@@ -305,12 +305,10 @@ class LinearDiscriminant(Answer):
         towards = (self.coef - self.priors @ self.coef) * root[:, None]
         apart = (self.means - self.priors @ self.means) * root[:, None]
         between = towards @ apart.T
-        eigenvalues, vectors = np.linalg.eigh((between + between.T) / 2.0)
-        kept = eigenvalues[::-1] > SINGULAR * max(float(eigenvalues[-1]), 0.0)
+        eigenvalues, directions = directions_of((between + between.T) / 2.0)
+        kept = eigenvalues > SINGULAR * max(float(eigenvalues[0]), 0.0)
         kept[len(kept) - 1 :] = False  # k deviations from their mean span k − 1 directions
-        result = (vectors.T[::-1][kept] @ towards) / np.sqrt(eigenvalues[::-1][kept])[:, None]
-        leading = result[np.arange(len(result)), np.argmax(np.abs(result), axis=1)]
-        return np.asarray(result * np.where(leading < 0, -1.0, 1.0)[:, None])
+        return leading_positive((directions[kept] @ towards) / np.sqrt(eigenvalues[kept])[:, None])
 
     def transform(self, frame: Any) -> FloatArray:
         """Return scores of rows on :attr:`axes`, about the mean of the classes, (m, r).
@@ -379,7 +377,7 @@ def most_likely(classes: Sequence[Any] | npt.NDArray[Any], scores: FloatArray) -
     """Return the class with the largest score of each row, shape (m,); raise ValueError for NaN."""
     if np.isnan(scores).any():
         raise InputValueError(Message("prediction-of-missing"))
-    return np.array(classes)[np.argmax(scores, axis=1)]
+    return np.array(classes)[first_largest(scores)]
 
 
 def describe_lost_classes(names: Sequence[str], priors: FloatArray) -> str:
@@ -499,7 +497,7 @@ def lda(
         intercept=intercept,
         shrinkage=added,
         p_value=p_value,
-        reason=tests[int(np.argmin(np.nan_to_num(p_values, nan=2.0)))].reason,
+        reason=tests[int(first_largest(-np.nan_to_num(p_values, nan=2.0)))].reason,
         level=level,
         schema=release.schema,
         errors=errors,

@@ -13,7 +13,7 @@ import numpy as np
 
 from dpmoments.analysis.released import Released, chosen_features
 from dpmoments.analysis.resolvability import NOISE_UNKNOWN
-from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray, bordered
+from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray, bordered, directions_of, first_largest
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.messages.message import Message
 from dpmoments.noise.terms import NoiseLaw
@@ -439,8 +439,7 @@ class Standardized:
         in_units = moments.unit[features] / scale
         squares = np.outer(in_units, in_units) / moments.n_rows
         cells = moments.cell_variances(features) * squares**2
-        eigenvalues, vectors = np.linalg.eigh(covariance)
-        directions = vectors.T[::-1]
+        eigenvalues, directions = directions_of(covariance)
         return cls(
             features=features,
             mean=release.mean[features],
@@ -448,7 +447,7 @@ class Standardized:
             covariance=covariance,
             noisy=moments.moments[np.ix_(features + 1, features + 1)] * squares,
             cells=cells,
-            eigenvalues=eigenvalues[::-1],
+            eigenvalues=eigenvalues,
             directions=directions,
             edge=noise_edges(cells, directions, moments.law),
             moments=moments,
@@ -503,5 +502,5 @@ def without_redundant_levels(release: Released, columns: Sequence[str] | None) -
     for block in Constraints.of(release.schema, mean=True).blocks:
         whole = set(range(block.start, block.stop))
         if block.complete and whole <= set(chosen):
-            chosen.remove(block.start + int(np.argmax(shares[block.features])))
+            chosen.remove(block.start + int(first_largest(shares[block.features])))
     return chosen

@@ -196,9 +196,9 @@ def _solved(correlation: FloatArray, penalty: float) -> tuple[FloatArray, FloatA
     from sklearn.exceptions import ConvergenceWarning
 
     with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore", ConvergenceWarning)  # what is left of the gap is far below the noise
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the gap need not reach a limit near rounding
         try:
-            covariance, precision = solve(correlation, penalty, max_iter=200)
+            covariance, precision = solve(correlation, penalty, max_iter=200, tol=1e-10, enet_tol=1e-13)
         except FloatingPointError:
             raise InputValueError(Message("correlations-singular", alpha=penalty)) from None
     return np.asarray(covariance), np.asarray(precision)

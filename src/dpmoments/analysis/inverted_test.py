@@ -12,48 +12,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 import scipy
 
-from dpmoments.foundation.arrays import FloatArray, IntegerArray
+from dpmoments.foundation.arrays import FloatArray, IntegerArray, first_largest
 from dpmoments.noise.terms import NoiseLaw
-
-
-class Equations(Protocol):
-    """Attributes of the normal equations that the test needs.
-
-    :class:`dpmoments.analysis.normal_equations.NormalEquations`.
-    """
-
-    @property
-    def moments(self) -> FloatArray:
-        """M, shape (k + 1, k + 1)."""
-
-    @property
-    def n_rows(self) -> float:
-        """The number of rows."""
-
-    @property
-    def n_regressors(self) -> int:
-        """The number k of regressors."""
-
-    @property
-    def own_noise(self) -> NoiseLaw:
-        """The noise on M."""
-
-    @property
-    def sampling_shape(self) -> FloatArray:
-        """V, shape (k, k): sampling adds bᵀM b/n · V to the covariance of g."""
-
-    @property
-    def solution(self) -> FloatArray:
-        """β of the equations as they are, shape (k,)."""
-
-    def expected_reach(self, index: int, limit: float) -> float:
-        """Return the half-width of an interval by the delta method."""
-
 
 _MAX_STEPS = 60
 _SETTLED = 1e-9
@@ -93,25 +58,52 @@ class _Point(NamedTuple):
         return np.asarray(scipy.linalg.blas.dtrsm(1.0, self.root, scaled, side=1, lower=1, trans_a=1, overwrite_b=1).T)
 
 
+class _Aim(NamedTuple):
+    """Augmented Lagrangian of the distance from r, with Q held to a limit."""
+
+    target: FloatArray  # (k + 1,), r for b; NaN where b is free
+    unit: float  # squared distance that counts as 1
+    limit: float
+    multiplier: float
+
+    def away(self, point: _Point) -> FloatArray:
+        return np.nan_to_num(point.beyond - self.target, nan=0.0)
+
+    def pressure(self, point: _Point) -> float:
+        """Return the multiplier of (Q/limit − 1)/2 that its excess at a point calls for."""
+        return max(self.multiplier + _STIFFNESS * (point.statistic / self.limit - 1.0) / 2.0, 0.0)
+
+    def square(self, point: _Point) -> float:
+        return float(self.away(point) @ self.away(point))
+
+    def value(self, point: _Point) -> float:
+        return self.square(point) / (2.0 * self.unit) + self.pressure(point) ** 2 / (2.0 * _STIFFNESS)
+
+
 class Search:
     """Searches for the least test statistic of one set of normal equations."""
 
-    def __init__(self, equations: Equations) -> None:
-        self.equations = equations
-        self._system = equations.moments[:-1]
-        self._noise = equations.own_noise
-        self._sampling = equations.sampling_shape
-        self._rows = np.arange(equations.n_regressors)
-        self._all = np.arange(equations.n_regressors + 1)
-        self._unit = 1.0 / np.maximum(np.abs(np.diag(equations.moments)), np.finfo(float).tiny)
+    def __init__(
+        self,
+        moments: FloatArray,  # M, (k + 1, k + 1)
+        n_rows: float,
+        noise: NoiseLaw,  # of M
+        sampling: FloatArray,  # V, (k, k): sampling adds bᵀM b/n · V to the covariance of g
+        solution: FloatArray,  # β of the equations as they are, (k,)
+        errors: FloatArray,  # of β by the delta method, (k,): the search for ends begins there
+    ) -> None:
+        self._moments, self._n_rows, self._noise, self._sampling = moments, n_rows, noise, sampling
+        self._system, self._solution, self._errors = moments[:-1], np.append(-solution, 1.0), errors
+        self._last = len(solution)
+        self._rows, self._all = np.arange(self._last), np.arange(self._last + 1)
+        self._unit = 1.0 / np.maximum(np.abs(np.diag(moments)), np.finfo(float).tiny)
 
     def at(self, beyond: FloatArray) -> _Point:
         """Evaluate the statistic at b."""
-        equations = self.equations
-        on_target = equations.moments @ beyond
+        on_target = self._moments @ beyond
         total = max(float(beyond @ on_target), 0.0)
         scaled = self._noise.covariance_of_product(beyond, self._rows)
-        scaled += total / equations.n_rows * self._sampling
+        scaled += total / self._n_rows * self._sampling
         own = 1.0 / np.sqrt(np.maximum(np.diag(scaled), np.finfo(float).tiny))
         scaled *= own[:, None]
         scaled *= own
@@ -130,14 +122,14 @@ class Search:
         """Return the gradient and the Hessian of Q over 2, in all or some entries of b."""
         # The gradient is M_·A u − K b, K = Cov(N (u, 0)) + (uᵀ V u/n) M; the Hessian (M_A· − L)ᵀ W⁻¹ (M_A· − L) − K
         # with L = ∂(W(b) u)/∂b at fixed u.
-        equations, u, b = self.equations, point.multiplier, point.beyond
+        u, b = point.multiplier, point.beyond
         extended = np.append(u, 0.0)
         penalty = self._noise.covariance_of_product(extended, self._all)
         change = self._noise.mixed_derivative(extended, b)[:-1]
         if point.total > 0.0:
             of_rows = self._sampling @ u
-            penalty += float(u @ of_rows) / equations.n_rows * equations.moments
-            change += np.outer(of_rows, 2.0 / equations.n_rows * point.on_target)
+            penalty += float(u @ of_rows) / self._n_rows * self._moments
+            change += np.outer(of_rows, 2.0 / self._n_rows * point.on_target)
         slope, system = self._system.T @ u - penalty @ b, self._system
         if entries is not None and len(entries) < len(b):
             slope, penalty = slope[entries], penalty[np.ix_(entries, entries)]
@@ -151,25 +143,22 @@ class Search:
         self,
         fixed: Mapping[int, float],
         starts: Iterable[FloatArray] = (),
-        pull: tuple[float, FloatArray] | None = None,
         enough: float = -math.inf,
         lowest: _Point | None = None,
     ) -> _Point:
         """Find the least Q over the entries of b that are not fixed."""
-        # `fixed` maps fixed entries of b to their values. With `pull` = (τ, r), τ Σ (bᵢ + rᵢ)² over finite rᵢ is added
-        # to Q. The search stops at a Q of `enough` or less, and near `lowest`.
-        size = self.equations.n_regressors + 1
+        # `fixed` maps fixed entries of b to their values. The search stops at a Q of `enough` or less, and near `lowest`.
         held = np.array(sorted(fixed), dtype=int)
-        free = np.setdiff1d(np.arange(size), held)
+        free = np.setdiff1d(self._all, held)
         best: _Point | None = None
         for start in (None, *starts):
-            beyond = np.zeros(size) if start is None else np.array(start, dtype=float)
+            beyond = np.zeros(len(self._all)) if start is None else np.array(start, dtype=float)
             beyond[held] = [fixed[int(index)] for index in held]
             if start is None:
                 for _ in range(2):
                     beyond = self._reweighted(beyond, free, held)
-            reached = self._descended(beyond, free, pull, enough, lowest)
-            if best is None or self._value(reached, pull) < self._value(best, pull):
+            reached = self._descended(beyond, free, enough=enough, lowest=lowest)
+            if best is None or reached.statistic < best.statistic:
                 best = reached
             if best.statistic <= enough:
                 break
@@ -189,26 +178,19 @@ class Search:
         result[free] = np.linalg.lstsq(part, wanted, rcond=None)[0] if solution is None else solution
         return result
 
-    @staticmethod
-    def _value(point: _Point, pull: tuple[float, FloatArray] | None) -> float:
-        if pull is None:
-            return point.statistic
-        toward = np.nan_to_num(point.beyond[:-1] + pull[1], nan=0.0)
-        return point.statistic + pull[0] * float(toward @ toward)
-
     def _descended(
         self,
         beyond: FloatArray,
         free: IntegerArray,
-        pull: tuple[float, FloatArray] | None = None,
+        aim: _Aim | None = None,
         enough: float = -math.inf,
         lowest: _Point | None = None,
     ) -> _Point:
-        """Return the point that damped Newton steps lead to."""
+        """Return the point that damped Newton steps lead to: of least Q, or nearest to an aim."""
         point, damping = self.at(beyond), 0.0
         if not len(free):
             return point
-        value = self._value(point, pull)
+        value = point.statistic if aim is None else aim.value(point)
         scale = np.sqrt(self._unit[free])
         for _ in range(_MAX_STEPS):
             if point.statistic <= enough:
@@ -218,11 +200,12 @@ class Search:
                 away = (point.beyond - lowest.beyond)[free]
                 if 0.0 <= float(away @ curvature @ away) <= _SAME_VALLEY * lowest.statistic:
                     return lowest
-            if pull is not None:
-                known = np.append(np.isfinite(pull[1]), False)[free]
-                toward = np.append(np.nan_to_num(pull[1], nan=0.0), 0.0)
-                slope = slope + pull[0] * np.where(known, (point.beyond + toward)[free], 0.0)
-                curvature[np.diag_indices(len(free))] += pull[0] * known
+            if aim is not None:
+                pressure = aim.pressure(point) / aim.limit
+                steep = math.sqrt(_STIFFNESS) / aim.limit * slope if pressure > 0.0 else np.zeros_like(slope)
+                slope = pressure * slope + aim.away(point)[free] / aim.unit
+                curvature = pressure * curvature + np.outer(steep, steep)
+                curvature += np.diag(np.isfinite(aim.target[free]) / aim.unit)
             slope = slope * scale
             curvature *= scale[:, None]
             curvature *= scale
@@ -234,17 +217,14 @@ class Search:
                     trial = point.beyond.copy()
                     trial[free] -= scale * step
                     candidate = self.at(trial)
-                    if self._value(candidate, pull) <= value:
-                        moved, promised = candidate, float(slope @ step)
+                    reached = candidate.statistic if aim is None else aim.value(candidate)
+                    if reached <= value:
+                        moved, value, promised = candidate, reached, float(slope @ step)
                         break
                 damping = max(10.0 * damping, _MIN_DAMPING)
             if moved is None:
                 break
-            point, value, damping = (
-                moved,
-                self._value(moved, pull),
-                0.0 if damping < 10.0 * _MIN_DAMPING else 0.1 * damping,
-            )
+            point, damping = moved, 0.0 if damping < 10.0 * _MIN_DAMPING else 0.1 * damping
             if promised <= _SETTLED * (value + 1e-9):
                 break
         return point
@@ -253,14 +233,13 @@ class Search:
         """Find the ends of {β_j : least Q ≤ limit}."""
         # `at_infinity` has shown that the set is bounded. `limit` is a quantile of χ² with one degree of freedom,
         # `inside` a b whose Q is at most that.
-        last = self.equations.n_regressors
         start = self.at(inside)
         if not start.statistic <= limit:
             return -math.inf, math.inf
         ends = [self._touching(index, limit, start, side) for side in (1.0, -1.0)]
         if ends[0] is not None and ends[1] is not None:
             return -ends[0], -ends[1]
-        center = self.least({index: float(inside[index]), last: 1.0}, [inside])
+        center = self.least({index: float(inside[index]), self._last: 1.0}, [inside])
         return -self._end(index, limit, center, 1.0), -self._end(index, limit, center, -1.0)
 
     def at_infinity(self, index: int, enough: float = -math.inf) -> float:
@@ -270,18 +249,17 @@ class Search:
         size = np.abs(direction.beyond) / np.sqrt(self._unit)
         if direction.statistic <= enough and size[index] >= _NOT_ZERO * size.max():
             return direction.statistic
-        return self.least({index: 1.0, self.equations.n_regressors: 0.0}, enough=enough).statistic
+        return self.least({index: 1.0, self._last: 0.0}, enough=enough).statistic
 
     @cached_property
     def least_direction(self) -> _Point:
         """A b without target, of small Q at every length: a witness for each of its entries."""
-        last = self.equations.n_regressors
-        at_solution = self.at(np.append(-self.equations.solution, 1.0))
+        at_solution = self.at(self._solution)
         whitened = at_solution.whitened(self._system[:, :-1])
         vector = scipy.linalg.eigh(whitened.T @ whitened, subset_by_index=[0, 0])[1][:, 0]
-        held = int(np.argmax(np.abs(vector) / np.sqrt(self._unit[:-1])))
+        held = int(first_largest(np.abs(vector) / np.sqrt(self._unit[:-1])))
         start = np.append(vector / vector[held], 0.0)
-        return self._descended(start, np.setdiff1d(self._all, [held, last]))
+        return self._descended(start, np.setdiff1d(self._all, [held, self._last]))
 
     def end_beyond(self, index: int, limit: float, inside: _Point, side: float) -> float:
         """Return the end of b_j on one side of a point whose Q is ``limit`` or less."""
@@ -291,9 +269,9 @@ class Search:
     def _end(self, index: int, limit: float, center: _Point, side: float, *, thorough: bool = False) -> float:
         """Find the end of b_j on one side by Newton's method for √Q, within a bracket."""
         # Its slope is known.
-        last = self.equations.n_regressors
         near, far = center, None
-        reach = self.equations.expected_reach(index, limit)
+        reach = math.sqrt(limit) * float(self._errors[index])
+        reach = reach if math.isfinite(reach) and reach > 0.0 else 1.0
         for _ in range(_MAX_DOUBLINGS):
             reached = self._from(near, index, float(center.beyond[index]) + side * reach, thorough)
             if reached.statistic > limit:
@@ -321,7 +299,7 @@ class Search:
             near, far = (near, reached) if reached.statistic > limit else (reached, far)
         end = float(far.beyond[index])
         if not thorough:
-            again = self.least({index: end, last: 1.0}, [center.beyond])
+            again = self.least({index: end, self._last: 1.0}, [center.beyond])
             if again.statistic < limit:  # another valley reaches further
                 return self._end(index, limit, again, side, thorough=True)
         return end
@@ -363,8 +341,7 @@ class Search:
     def _from(self, point: _Point, index: int, value: float, thorough: bool) -> _Point:
         """Find the least Q with another value of b_j."""
         # It is searched from a point nearby, and perhaps from elsewhere.
-        last = self.equations.n_regressors
-        free = np.setdiff1d(self._all, [index, last])
+        free = np.setdiff1d(self._all, [index, self._last])
         beyond = point.beyond.copy()
         beyond[index] = value
         if len(free):
@@ -373,50 +350,37 @@ class Search:
             if step is not None:
                 beyond[free] -= step * (value - float(point.beyond[index]))
         if thorough:
-            return self.least({index: value, last: 1.0}, [beyond])
+            return self.least({index: value, self._last: 1.0}, [beyond])
         return self._descended(beyond, free)
 
     def nearest(self, toward: FloatArray, limit: float) -> FloatArray:
         """Find the b nearest to coefficients r that has Q ≤ limit: min Σ (βᵢ − rᵢ)² over finite rᵢ."""
-        last = self.equations.n_regressors
-        raw = np.append(-self.equations.solution, 1.0)
+        point = self.at(self._solution)
         held = {int(index): -float(toward[index]) for index in np.flatnonzero(~np.isnan(toward))}
-        best = self.least({**held, last: 1.0}, [raw])
+        best = self.least({**held, self._last: 1.0}, [point.beyond])
         if best.statistic <= limit:
             return best.beyond
-        scale = float(np.max(1.0 / self._unit[:-1]))
-        # Q rises with the penalty, from 0 to that of r, about as a power of it: secants on the scale of logarithms
-        result, beyond, low, high = self.at(raw), None, -14.0, 4.0
-        sought, power, before = math.log10((1.0 - 0.5 * _NEAR_ENOUGH) * limit), _USUAL_POWER, None
-        middle = (low + high) / 2.0
-        for _ in range(_MAX_PULLS):
-            near = result if beyond is None or middle - low < high - middle else beyond
-            reached = self._least_pulled(near.beyond, (scale * 10.0**middle, toward))
-            at_middle = math.log10(max(reached.statistic, np.finfo(float).tiny))
-            if reached.statistic > limit:
-                beyond, high = reached, middle
-            else:
-                result, low = reached, middle
-                if reached.statistic >= (1.0 - _NEAR_ENOUGH) * limit:
-                    break
-            if before is not None:
-                power = (at_middle - before[1]) / (middle - before[0])
-            before = middle, at_middle
-            middle += (sought - at_middle) / power if power > 0.0 else math.inf
-            if not low < middle < high:
-                middle = (low + high) / 2.0
-        return result.beyond if result.statistic <= limit else raw
-
-    def _least_pulled(self, near: FloatArray, pull: tuple[float, FloatArray]) -> _Point:
-        """Find the least Q with a penalty, from the least with a smaller one."""
-        return self._descended(near, self._all[:-1], pull)
+        # from the solution, whose Q is 0, outward: a penalty on the distance would jump over the limit where the valley
+        # of Q bends
+        aim = _Aim(np.append(-toward, np.nan), 1.0, limit, 0.5 * _STIFFNESS + _FIRST_PRESSURE)
+        aim = aim._replace(unit=aim.square(point))
+        for _ in range(_MAX_PRESSURES):
+            point = self._descended(point.beyond, self._all[:-1], aim)
+            if abs(point.statistic - limit) <= _AT_LIMIT * limit:
+                return point.beyond
+            aim = aim._replace(multiplier=aim.pressure(point))
+            # the solution may be a thousand times as far from r as what is sought
+            if point.statistic < 0.5 * limit and aim.square(point) < 0.01 * aim.unit:
+                aim = aim._replace(unit=aim.square(point), multiplier=0.5 * _STIFFNESS)
+        return self._solution
 
 
-_MAX_PULLS = 26
-"""Penalties that are tried for the nearest point."""
-_USUAL_POWER = 0.6
-"""Power of the penalty that Q grows with, until two are known."""
-_NEAR_ENOUGH = 1e-4
+_STIFFNESS = 10.0
+"""Weight of the squared excess of Q; multipliers are about 1/4."""
+_FIRST_PRESSURE = 0.25
+_MAX_PRESSURES = 60
+"""Multipliers that are tried for the nearest point."""
+_AT_LIMIT = 1e-9
 """Relative distance from the limit at which the search for the nearest point ends."""
 
 

@@ -393,13 +393,8 @@ class NormalEquations:
     @cached_property
     def search(self) -> Search:
         """Searches for the least test statistic."""
-        return Search(self)
-
-    def expected_reach(self, index: int, limit: float) -> float:
-        """Return the half-width of an interval by the delta method."""
-        # The search for its ends begins there.
-        reach = math.sqrt(limit) * float(self.delta_method_errors[index])
-        return reach if math.isfinite(reach) and reach > 0.0 else 1.0
+        spread = self.own_noise, self.sampling_shape
+        return Search(self.moments, self.n_rows, *spread, self.solution, self.delta_method_errors)
 
     @property
     def degrees_of_freedom(self) -> float:

@@ -20,7 +20,7 @@ from dpmoments.analysis.regression_results import ExplainedVariance, FittedLine
 from dpmoments.analysis.regressors import PenalizedLevels, Regressors, regressed_moment
 from dpmoments.analysis.released import Released, cautions_by_code
 from dpmoments.analysis.robust_errors import ResidualProducts
-from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.arrays import FloatArray, first_largest
 from dpmoments.foundation.errors import InputValueError, out_of_range
 from dpmoments.foundation.values import is_finite_number
 from dpmoments.messages.message import Message
@@ -256,8 +256,13 @@ def lasso(
         copy_X=True,
     )
     slopes = np.asarray(path[:, -1], dtype=np.float64)
+    slopes = np.where(np.abs(slopes) > _LEFT_BY_ROUNDING * np.abs(slopes).max(), slopes, 0.0)
     fit = PenalizedFit.of_slopes(moment, chosen, slopes, penalty)
     return _fitted_line(release, chosen, equations, "lasso", fit, level)
+
+
+_LEFT_BY_ROUNDING = 1e-10
+"""Share of the largest slope up to which one is 0, but for rounding."""
 
 
 def _universal_threshold(release: Released, chosen: Regressors, equations: NormalEquations | None) -> float:
@@ -613,7 +618,7 @@ def _nearest_penalty(spectrum: _Spectrum, expected: FloatArray) -> float:
     penalties = np.geomspace(least, max(_MAX_PENALTY * max(unit, float(s.max())), 2.0 * least), _PENALTIES)
     fits = spectrum.solved / (s + penalties[:, None])
     losses = ((s + deviation) * (fits - expected) ** 2).sum(axis=1)
-    return float(penalties[int(losses.argmin())])
+    return float(penalties[first_largest(-losses)])
 
 
 # How far the privacy noise can have moved the coefficients of a ridge fit (``docs/evidence/derivations/ridge-error-bound.md``).

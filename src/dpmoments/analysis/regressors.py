@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from dpmoments.analysis.released import Released, columns_with_indices, feature_index, named_features
-from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.arrays import FloatArray, first_largest
 from dpmoments.foundation.errors import InputTypeError, InputValueError, wrong_type
 from dpmoments.messages.message import Message
 from dpmoments.messages.wording import closest
@@ -342,7 +342,7 @@ def _lost_levels(
 def _most_frequent(release: Released, levels: range) -> int:
     """Return the level of the largest released share (the largest square without a mean)."""
     shares = release.mean if release.noisy_sum is not None else np.diag(release.second_moment)
-    return levels[int(np.argmax(shares[levels.start : levels.stop]))]
+    return levels[int(first_largest(shares[levels.start : levels.stop]))]
 
 
 # The matrix that a regression solves with, as the release's repair leaves it.

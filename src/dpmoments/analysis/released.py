@@ -304,7 +304,7 @@ def _read_diagnostics(content: Mapping[str, Any]) -> dict[str, Any]:
     return {**learned, "warnings": said} if said else learned
 
 
-_ROUNDING = 16.0 * float(np.finfo(float).eps)
+_ROUNDING = 256.0 * float(np.finfo(float).eps)
 """Share of a second moment up to which a variance is 0: the rounding error of a difference."""
 
 
@@ -519,8 +519,10 @@ class Moments(Release):
             raise InputValueError(Message("without-mean"))
         square = gram / self.n_rows
         result = square - np.outer(mean, mean)
-        variances = np.einsum("ii->i", result)
-        variances[np.abs(variances) <= _ROUNDING * np.diag(square)] = 0.0
+        size = np.sqrt(np.abs(np.diag(square)))
+        result[np.abs(result) <= _ROUNDING * np.outer(size, size)] = 0.0
+        without = np.diag(result) == 0.0
+        result[without], result[:, without] = 0.0, 0.0
         return np.asarray(result)
 
     @property

@@ -19,7 +19,7 @@ from dpmoments.analysis.regressors import Regressors
 from dpmoments.analysis.released import unrelated
 from dpmoments.analysis.resolvability import smallest_seen
 from dpmoments.foundation import __version__
-from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
+from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray, first_largest
 from dpmoments.mechanisms import ball_search
 from dpmoments.mechanisms.adaptive_ball import MAX_RADIUS, AdaptiveBallPlan, allowed_excess
 from dpmoments.mechanisms.ball_of_numbers import BallOfNumbers
@@ -593,7 +593,7 @@ class ForecastNoise:
         first, second = np.nonzero(np.tril(np.isfinite(self.correlation), -1))
         if not len(first):
             return "", "", math.nan, False
-        worst = int(np.argmax(self.correlation[first, second]))
+        worst = int(first_largest(self.correlation[first, second]))
         i, j, names = first[worst], second[worst], self.typical.schema.feature_names
         return names[j], names[i], float(self.correlation[i, j]), bool(self.correlation_is_noise[i, j])
 
