@@ -1,4 +1,4 @@
-"""Brent's root finder and isotonic regression: the bits of SciPy's, and refusals."""
+"""Brent's root finder: the bits of SciPy's, and refusals."""
 
 import math
 from collections.abc import Callable
@@ -9,7 +9,6 @@ import scipy.optimize
 
 from dpmoments.foundation.errors import InputArithmeticError
 from dpmoments.foundation.one_variable import brent_root
-from dpmoments.repair.spectral import _isotonic
 
 FAMILIES: tuple[Callable[[float, float, float], Callable[[float], float]], ...] = (
     lambda a, b, c: lambda x: math.tanh(a * x + b) + 0.3 * c,

@@ -13,7 +13,7 @@ from dpmoments import Boolean, Categorical, Numeric, Schema
 from dpmoments.noise.terms import NoiseLaw
 from dpmoments.repair import repair as repairs
 from dpmoments.repair import structured as structured_module
-from dpmoments.repair.available_cases import _of_counts, _rows_with_both, _variances
+from dpmoments.analysis.available_cases import _of_counts, _rows_with_both, _variances
 from dpmoments.repair.levels import CompletedLevels, _with_margins, level_shares, possible_covariance, possible_mean
 from dpmoments.repair.repair import Repair, _clip_to_bounds, repair_gram, repair_moments
 from dpmoments.repair.spectral import (
