@@ -144,10 +144,10 @@ def _independent(
     unit = deviations[seen] / math.sqrt(2.0)
     signal, one = observed[seen] / unit, np.full(len(unit), math.sqrt(2.0))
     found[seen] = posterior_variance(signal, one, np.maximum(signal, _LARGEST)) * unit
-    short = most - found  # Booleans of true and false alone have all there is
-    beyond = np.minimum(short - taken, found) / (_FRACTIONS * deviations + 1e-9)
-    fractions = np.where(features.kind == _FLAG, np.clip(2.0 * beyond - 1.0, 0.0, 1.0), 1.0)
-    known = np.diag(np.where(fractions < 1.0, most - fractions * short, np.minimum(found, most)))
+    known, flags = np.diag(np.minimum(found, most)), np.flatnonzero(features.kind == _FLAG)
+    short = most[flags] - known[flags, flags]  # Booleans that hold no fractions have all there is
+    beyond = np.minimum(short - taken, found[flags]) / (_FRACTIONS * deviations[flags] + 1e-9)
+    known[flags, flags] = most[flags] - short * np.clip(2.0 * beyond - 1.0, 0.0, 1.0)
     for block in features.blocks:
         known[np.ix_(block, block)] = np.diag(means[block]) - np.outer(means[block], means[block])
     return known
