@@ -87,7 +87,7 @@ NEVER_REACHES_A_ROW = (
 FORBIDDEN_MODULES = {"pickle", "cPickle", "dill", "joblib", "marshal", "shelve", "random", "imp"}
 LOADS_PAPERS = ("dpmoments.audit",)
 """What knows a paper's mechanism by its class."""
-LOADS_BY_NAME = {"dpmoments", "dpmoments.cli.entry", "dpmoments.mechanisms.entries"}
+LOADS_BY_NAME = {"dpmoments", "dpmoments.cli.entry", "dpmoments.mechanisms.entries", "dpmoments.repair.repair"}
 """The literal tables of what is loaded when it is asked for."""
 FORBIDDEN_CALLS = {"eval", "exec", "compile", "__import__", "import_module"}
 RANDOM_CLASSES = {"Generator", "BitGenerator", "SeedSequence"}

@@ -1,4 +1,4 @@
-"""Brent's root finder and isotonic regression: the bits of SciPy's, and refusals."""
+"""Brent's root finder: the bits of SciPy's, and refusals."""
 
 import math
 from collections.abc import Callable
@@ -9,7 +9,6 @@ import scipy.optimize
 
 from dpmoments.foundation.errors import InputArithmeticError
 from dpmoments.foundation.one_variable import brent_root
-from dpmoments.repair.spectral import _isotonic
 
 FAMILIES: tuple[Callable[[float, float, float], Callable[[float], float]], ...] = (
     lambda a, b, c: lambda x: math.tanh(a * x + b) + 0.3 * c,
@@ -41,11 +40,3 @@ def test_no_root_is_an_error(function: Callable[[float], float]) -> None:
     with pytest.raises(InputArithmeticError) as caught:
         brent_root(function, -1.0, 3.0, xtol=0.0, rtol=0.0, maxiter=30)
     assert caught.value.code in ("no-root", "root-not-a-number")
-
-
-def test_isotonic_regression_has_the_bits_of_scipy() -> None:
-    rng = np.random.default_rng(2)
-    for trial in range(300):
-        values = rng.normal(size=rng.integers(1, 40))
-        values = np.round(values, 1) if trial % 3 == 0 else values + 0.1 * np.arange(len(values))
-        np.testing.assert_array_equal(_isotonic(values), scipy.optimize.isotonic_regression(values).x)

@@ -13,12 +13,14 @@ import dpmoments as dpm
 from dpmoments.audit.verification import checks
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.repair.repair import Repair, repair_moments
+from dpmoments.schema.constraints import Constraints
 from support.noise_models import gaussian
 from support.said import refused
 
 N_ROWS = 4_000
 SCALES = np.array([1.0, 5.0])
 COVARIANCE = np.array([[1.0, 3.0], [3.0, 25.0]])
+BALL = Constraints.of(dpm.Schema.unit_ball(2), mean=True)
 
 
 def table(mean: FloatArray) -> FloatArray:
@@ -61,8 +63,8 @@ def test_moments_about_a_center_are_those_about_zero_moved(repair: Repair) -> No
     rows = rng.normal(0.0, 0.1, (500, 2)) + center + [0.01, 0.02]
     law = gaussian(2, 1e-4, 5e-5, 5e-5, 0.0).law()
     moved = rows - center
-    mean, gram = repair_moments(500, moved.sum(axis=0), moved.T @ moved, law, repair, box=None, center=center)
-    about_zero = repair_moments(500, rows.sum(axis=0), rows.T @ rows, law, repair, box=None)
+    mean, gram = repair_moments(500, moved.sum(axis=0), moved.T @ moved, law, repair, BALL, center)
+    about_zero = repair_moments(500, rows.sum(axis=0), rows.T @ rows, law, repair, BALL)
     assert mean is not None
     assert about_zero[0] is not None
     assert_allclose(mean + center, about_zero[0])
@@ -72,8 +74,8 @@ def test_moments_about_a_center_are_those_about_zero_moved(repair: Repair) -> No
 
 def test_a_mean_moved_into_its_bounds_leaves_the_spread_about_a_center_as_it_is() -> None:
     center, spread = np.array([0.9, 0.0]), np.diag([0.01, 0.02])
-    box = np.array([-0.5, -0.5]), np.array([0.5, 0.5])
-    mean, gram = repair_moments(100, np.zeros(2), 100 * spread, None, Repair.CLIP, box=box, center=center)
+    within = replace(BALL, lower=np.full(2, -0.5), upper=np.full(2, 0.5))
+    mean, gram = repair_moments(100, np.zeros(2), 100 * spread, None, Repair.CLIP, within, center)
     assert mean is not None
     assert_allclose(center + mean, [0.5, 0.0])
     assert_allclose(gram / 100 - np.outer(mean, mean), spread)

@@ -602,11 +602,10 @@ TESTS = {
     "repair/": (
         "plain_repair",
         "repair",
-        "structured_repair",
-        "center_of_levels",
+        "possible",
     ),
-    "repair/available_cases": (
-        "plain_repair",
+    "analysis/available_cases": (
+        "available_cases",
         "available_release",
         "present_rows",
     ),

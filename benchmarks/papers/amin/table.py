@@ -6,7 +6,7 @@ import numpy as np
 
 from dpmoments.mechanisms.additive import AdditivePlan
 from dpmoments.mechanisms.base import Plan
-from dpmoments.repair.repair import Repair, repair_moments
+from dpmoments.repair.repair import Repair, repair_gram
 
 __all__ = ["EPSILONS", "repaired"]
 
@@ -15,6 +15,5 @@ EPSILONS = (0.01, 0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
 
 def repaired(plan: Plan, noisy_gram: np.ndarray, n_rows: int, repair: Repair) -> np.ndarray:
     """A second moment alone, of rows in the unit ball, after a repair."""
-    ones = np.ones(len(noisy_gram))
     law = plan.model.law() if isinstance(plan, AdditivePlan) else None
-    return repair_moments(n_rows, None, noisy_gram, law, repair, box=(-ones, ones))[1]
+    return repair_gram(noisy_gram, law, repair, n_rows)

@@ -18,10 +18,12 @@ from dpmoments.mechanisms.additive import AdditivePlan
 from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.noise.terms import NoiseLaw
+from dpmoments.papers.repairs import noise_shift, shift, shrink
 from dpmoments.privacy.curves import additive_wishart_degrees
 from dpmoments.privacy.sensitivity import gram_frobenius
 from dpmoments.privacy.unit import Neighbors
-from dpmoments.repair.repair import adapt, clip, noise_shift, shift, shrink
+from dpmoments.repair.repair import Repair as Names
+from dpmoments.repair.repair import clip, repair_gram
 
 DELTA = 1e-6
 PAPER, EXACT = "paper", "exact"
@@ -200,7 +202,7 @@ def shrunk(gram: np.ndarray, plan: Plan) -> np.ndarray:
 
 def adapted(gram: np.ndarray, plan: Plan) -> np.ndarray:
     """The library's default repair."""
-    return adapt(gram, _law_of(plan))
+    return repair_gram(gram, _law_of(plan), Names.SPECTRAL, None)
 
 
 def with_its_mean(gram: np.ndarray, plan: Plan) -> np.ndarray:

@@ -11,6 +11,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from dpmoments.analysis.available_cases import Presence
 from dpmoments.analysis.functionals import FeatureVariances, LocalMoments, bilinear, indicator_mask
 from dpmoments.analysis.released import Released, columns_with_indices
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray, bordered
@@ -19,7 +20,6 @@ from dpmoments.foundation.values import shown
 from dpmoments.messages.message import Message
 from dpmoments.messages.wording import closest
 from dpmoments.noise.terms import NoiseLaw
-from dpmoments.repair.available_cases import Presence
 from dpmoments.schema.columns import Boolean, Categorical
 
 # Columns that sort rows into groups: the levels of a categorical, and the two of a Boolean.

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 import numpy as np
 
 from dpmoments.analysis.answers import in_floating_point
+from dpmoments.analysis.available_cases import AvailableCases
 from dpmoments.foundation.arrays import BoolArray, FloatArray, bordered
 from dpmoments.foundation.documents import DocumentKind
 from dpmoments.foundation.errors import InputKeyError, InputTypeError, InputValueError
@@ -33,8 +34,6 @@ from dpmoments.noise.terms import NoiseLaw
 from dpmoments.privacy.origin import ReleaseOrigin
 from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.statement import PrivacyStatement
-from dpmoments.repair.available_cases import AvailableCases
-from dpmoments.repair.possible import possible_moments
 from dpmoments.repair.repair import Repair, exact_law, few_rows_message, floored_count, repair_moments
 from dpmoments.schema.constraints import Constraints
 from dpmoments.schema.derived import DerivedColumn, SchemaColumn
@@ -452,38 +451,15 @@ class Moments(Release):
     @in_floating_point
     def _repaired(self) -> tuple[FloatArray | None, FloatArray]:
         """Mean and Gram matrix in the unit ball after the repair, about ``center``."""
-        count = None if self.noisy_count is None else self.n_rows
         constraints = Constraints.of(self.schema, mean=self.noisy_sum is not None)
-        if isinstance(self.noise_model, StandardizedModel) and self.repair is Repair.AUTO:
-            assert count is not None
-            assert self.noisy_sum is not None
-            assert self.drawn_noise is not None
-            return possible_moments(count, self.noisy_sum, self.noisy_gram, self.drawn_noise, constraints, self.center)
-        mean, gram = repair_moments(
-            count,
-            self.noisy_sum,
-            self.noisy_gram,
-            exact_law(self.noise),
-            self.repair,
-            box=self._mean_box,
-            center=self.center,
-            constraints=constraints,
-            rows_moved=self.center is not None and not self.numbers_alone,  # only what clips rows has a center
-        )
+        count, law = None if self.noisy_count is None else self.n_rows, exact_law(self.drawn_noise)
+        mean, gram = repair_moments(count, self.noisy_sum, self.noisy_gram, law, self.repair, constraints, self.center)
         for array in (mean, gram):
             if array is not None:
                 if not np.isfinite(array).all():  # products of matrices overflow in silence
                     raise OverflowError
                 array.setflags(write=False)  # kept, and handed out
         return mean, gram
-
-    @property
-    def _mean_box(self) -> tuple[FloatArray, FloatArray] | None:
-        """Public bounds on the mean of the encoded rows; None without a bound on a row."""
-        if self.schema.row_norm is None:
-            return None
-        lower, upper = self.encoding.values_in_ball(*self.schema.feature_bounds)
-        return lower, upper
 
     def with_repair(self, repair: Repair | str) -> Self:
         """Return this release with another repair: post-processing, free of privacy cost."""

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy
 
+from dpmoments.analysis.available_cases import Presence
 from dpmoments.analysis.correlations import correlation_noise, correlation_of, correlations
 from dpmoments.analysis.description import Description, describe
 from dpmoments.analysis.regression import ols
@@ -33,7 +34,6 @@ from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
-from dpmoments.repair.available_cases import Presence
 from dpmoments.repair.repair import Repair
 from dpmoments.schema.columns import Categorical
 from dpmoments.schema.encoding import Encoding, farthest_distance

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from dpmoments.analysis.answers import in_floating_point
+from dpmoments.analysis.available_cases import AvailableCases
 from dpmoments.analysis.components import pca
 from dpmoments.analysis.correlations import correlations, partial_correlation
 from dpmoments.analysis.cross_table import cross_table
@@ -38,7 +39,6 @@ from dpmoments.messages.message import Message
 from dpmoments.noise.models import NoiseModel
 from dpmoments.noise.terms import NoiseLaw
 from dpmoments.releases.disclosed import Disclosed
-from dpmoments.repair.available_cases import AvailableCases
 from dpmoments.repair.repair import Repair, floored_count
 
 if TYPE_CHECKING:

@@ -1,8 +1,13 @@
-"""One repair: moments of a possible table near noisy ones, in the coordinates in which noise is isotropic.
+"""The repair: moments of a possible table near noisy ones (``docs/evidence/derivations/repairs.md``).
 
-Equations of levels and Booleans hold exactly; a covariance of two columns is its posterior mean under one prior for each pair of
-kinds, joined with the spectral repair for two singles; the result is the nearest positive semi-definite matrix in units of
-variance plus noise (``docs/evidence/derivations/standardized.md``).
+Units are those of columns. While they are repaired, all columns with levels are complete: one whose rows may have no level gets
+the feature "no level".
+
+1. Means within bounds; shares of levels, by their sums and squares, on the simplex.
+2. What means determine: diag(p) − ppᵀ of a column's levels, and the variance of a Boolean. Variances of numbers are posterior.
+3. A covariance of two columns is its posterior mean, with one prior for each pair of kinds. That of two numbers or Booleans is
+   joined with the spectral repair of all features in coordinates of equal noise.
+4. The nearest possible covariance (:func:`nearest_possible`).
 """
 
 from __future__ import annotations
@@ -15,206 +20,238 @@ import numpy as np
 from dpmoments.foundation.arrays import FloatArray, IntegerArray
 from dpmoments.noise.terms import NoiseLaw
 from dpmoments.repair.posterior import posterior_mean, posterior_variance
-from dpmoments.repair.spectral import SpectralNoise, bulk_and_outlier_eigenvalues
-from dpmoments.schema.constraints import Constraints, LevelBlock
+from dpmoments.repair.spectral import SpectralNoise, bulk_and_outlier_eigenvalues, on_simplex
+from dpmoments.schema.constraints import Constraints
 
 _HALF = 20.0
 """Number of singles at which the spectral repair has half the weight of the two …"""
 _TURN = 0.15
 """… if the noise of a correlation is far below this."""
-_SMALLEST = 0.05
-"""Smallest variance of a number that its prior holds possible, in noise SDs of a covariance."""
-_LEAST_OF_FLAG = 0.002
+_LARGEST = 32.0
+"""Largest variance of a number, in noise SDs of a covariance, of which a prior must know; what is clear is larger, or less."""
+_FRACTIONS, _MOVED, _ROUNDED = 6.0, 0.5, 1e-4
+"""Noise SDs by which a Boolean's squares fall short if it holds fractions, beside what clipping or rounding may take of them."""
 _NUMBER, _FLAG, _LEVEL = 1, 2, 3
 """Kinds of features; the product identifies a pair of kinds."""
 
 
 @dataclass(frozen=True, eq=False)
-class NoisyMoments:
-    """Noisy count, mean and second moment about a center, in column units, with the size of their noise."""
+class _Features:
+    """The features of a schema, followed by "no level" of each column of levels that is not complete; D in all."""
 
-    count: float
-    center: FloatArray  # (d,)
-    mean: FloatArray  # (d,), about the center
-    square: FloatArray  # (d, d), E[(u − center)(u − center)ᵀ]
-    mean_variances: FloatArray  # (d,), of the noise on `mean`
-    noise: FloatArray  # (d,): an entry i ≠ j of `square` has the noise variance noise_i · noise_j
+    extension: FloatArray  # (D, d), the map from the schema's features less their means
+    kind: IntegerArray  # (D,)
+    column: IntegerArray  # (D,), the first feature of the column
+    blocks: tuple[IntegerArray, ...]  # features of each column of levels
+    lower: FloatArray  # (D,), with `upper`: bounds
+    upper: FloatArray
 
     @classmethod
-    def of(
-        cls, count: float, total: FloatArray, gram: FloatArray, center: FloatArray, law: NoiseLaw, units: FloatArray
-    ) -> NoisyMoments:
-        """Return them for sums in encoded units; ``units`` are column units in one of those."""
-        d = len(total)
-        on_diagonal = law.variance(np.arange(1, d + 1)[:, None], np.ones((d, 1, 1)))
-        noise = np.sqrt(on_diagonal / 2.0) * units**2 / count
-        variances = law.sum_variances * (units / count) ** 2
-        squares = gram / count * np.outer(units, units)
-        return cls(count, center * units, total / count * units, squares, variances, noise)
+    def of(cls, constraints: Constraints) -> _Features:
+        d, hidden = constraints.n_features, [block for block in constraints.blocks if not block.complete]
+        size = d + len(hidden)
+        kind, column, extension = np.full(size, _NUMBER), np.arange(size), np.eye(size, d)
+        kind[list(constraints.flags)] = _FLAG
+        blocks = []
+        for block in constraints.blocks:
+            features = np.arange(block.start, block.stop)
+            if not block.complete:
+                features = np.append(features, d + hidden.index(block))
+                extension[features[-1], block.features] = -1.0
+            kind[features], column[features] = _LEVEL, block.start
+            extension[features] -= extension[features].mean(axis=0)
+            blocks.append(features)
+        lower, upper = np.append(constraints.lower, np.zeros(size - d)), np.append(constraints.upper, np.ones(size - d))
+        return cls(extension, kind, column, tuple(blocks), lower, upper)
+
+    def means(self, mean: FloatArray) -> FloatArray:
+        """Return means of all D, in which the shares of each column add up to 1."""
+        result = np.append(mean, np.zeros(len(self.kind) - len(mean)))
+        for features in self.blocks:
+            if features[-1] >= len(mean):
+                result[features[-1]] = max(1.0 - float(result[features].sum()), 0.0)
+        return result
 
 
 def possible_moments(
     count: float,
     total: FloatArray,
     gram: FloatArray,
-    law: NoiseLaw,
+    law: NoiseLaw | None,
     constraints: Constraints,
-    center: FloatArray | None,
+    center: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return mean and Gram matrix about the center, in encoded units, of a possible table near noisy moments."""
-    units = constraints.units
-    origin = np.zeros_like(total) if center is None else center
-    noisy = NoisyMoments.of(count, total, gram, origin, law, units)
-    mean = _possible_mean(noisy, constraints)
-    covariance = _possible_covariance(noisy, mean, law, constraints)
-    about = (mean - noisy.center) / units
-    return about, count * (covariance / np.outer(units, units) + np.outer(about, about))
+    """Return mean and Gram matrix about the center, in encoded units; without a law only what is impossible is moved."""
+    units, d, features = constraints.units, constraints.n_features, _Features.of(constraints)
+    square, middle = gram / count * np.outer(units, units), center * units
+    mean = _possible_mean(middle + total * units / count, np.diag(square), middle, law, constraints)
+    about, extension, means = mean - middle, features.extension, features.means(mean)
+    raw = extension @ (square - np.outer(about, about)) @ extension.T
+    noise = np.zeros_like(raw)
+    if law is not None:  # to first order that of the covariance
+        carried = np.eye(len(raw) + 1, d + 1)
+        carried[1:, 0], carried[1:, 1:] = -extension @ about, extension * units
+        law = law.carried(carried)
+        noise = law.cell_variances()[1:, 1:] / count**2
+    known = _independent(raw, means, noise, features, _MOVED if center.any() else _ROUNDED)
+    if constraints.row_norm is not None and not constraints.counts:  # E‖x‖² ≤ 1
+        room, used = max(1.0 - float(np.sum((mean / units) ** 2)), 0.0), float(np.sum(np.diag(known) / units**2))
+        known *= min(1.0, room / used) if used > 0.0 else 1.0
+    estimate = np.where(features.column[:, None] == features.column, known, raw)
+    if law is not None:
+        estimate = _shrunk(estimate, count, noise, law, features)
+    covariance = nearest_possible(estimate, known, means, np.sqrt(np.diag(noise) / 2.0), features)[:d, :d]
+    return about / units, count * (covariance + np.outer(about, about)) / np.outer(units, units)
 
 
-def _possible_mean(noisy: NoisyMoments, constraints: Constraints) -> FloatArray:
-    """Return means about 0: singles within bounds, shares of levels by their sums and by the squares of their block."""
-    mean = np.clip(noisy.center + noisy.mean, constraints.lower, constraints.upper)
+def _possible_mean(
+    noisy: FloatArray, squares: FloatArray, middle: FloatArray, law: NoiseLaw | None, constraints: Constraints
+) -> FloatArray:
+    """Return means within bounds; shares of levels by their sums and by squares, which are about the middle."""
+    units, mean = constraints.units, noisy.copy()
     for block in constraints.blocks:
-        at = block.features
-        middle, shares = noisy.center[at], noisy.center[at] + noisy.mean[at]
-        # E(u − c)² = c² + p(1 − 2c): the diagonal of the block is a second answer for its shares
-        slope = 1.0 - 2.0 * middle
-        tells = np.abs(slope) > 1e-9
-        other = np.divide(np.diag(noisy.square)[at] - middle**2, slope, out=np.zeros_like(slope), where=tells)
-        if block.complete:
-            other += (1.0 - other.sum()) / block.size
-        of_sum = noisy.mean_variances[at]
-        of_square = np.where(tells, 2.0 * noisy.noise[at] ** 2, math.inf) / np.where(tells, slope, 1.0) ** 2
-        weight = of_sum / np.maximum(of_sum + of_square, 1e-300)
-        weight[~tells] = 0.0
-        mean[at] = _on_simplex((1.0 - weight) * shares + weight * other, complete=block.complete)
-    return mean
+        at, shares = block.features, mean[block.features]
+        if law is not None:
+            # E(u − c)² = c² + p(1 − 2c): the diagonal of the block is a second answer for its shares
+            slope = 1.0 - 2.0 * middle[at]
+            tells = np.abs(slope) > 1e-9
+            slope[~tells] = 1.0
+            other = (squares[at] - middle[at] ** 2) / slope
+            of_sum, of_square = np.zeros((2, block.size, 2, 2))
+            of_sum[:, 0, 1] = of_sum[:, 1, 0] = units[at] / 2.0
+            of_square[:, 1, 1] = units[at] ** 2 / slope
+            pairs = np.stack([np.zeros(block.size, dtype=np.intp), np.arange(block.start, block.stop) + 1], axis=1)
+            first, second, apart = (law.variance(pairs, each) for each in (of_sum, of_square, of_square - of_sum))
+            trust = np.clip((first + apart - second) / np.maximum(2.0 * apart, 1e-9 * first + 1e-300), 0.0, 1.0)
+            if block.complete:
+                shares, other = (each + (1.0 - each.sum()) / block.size for each in (shares, other))
+            shares = np.where(tells, (1.0 - trust) * shares + trust * other, shares)
+        positive = np.maximum(shares, 0.0)
+        mean[at] = on_simplex(shares, 1.0) if block.complete or positive.sum() > 1.0 else positive
+    mean = np.clip(mean, constraints.lower, constraints.upper)
+    if constraints.row_norm is not None and not constraints.counts:
+        mean = mean / max(1.0, float(np.linalg.norm(mean / units)))
+    return np.asarray(mean)
 
 
-def _on_simplex(shares: FloatArray, *, complete: bool) -> FloatArray:
-    """Return the nearest shares that are 0 or more and add up to 1, or to at most 1."""
-    positive = np.maximum(shares, 0.0)
-    if not complete and positive.sum() <= 1.0:
-        return positive
-    ordered = np.sort(shares)[::-1]
-    excess = (np.cumsum(ordered) - 1.0) / np.arange(1, len(ordered) + 1)
-    return np.asarray(np.maximum(shares - excess[np.flatnonzero(ordered > excess)[-1]], 0.0))
+def _independent(
+    raw: FloatArray, means: FloatArray, noise: FloatArray, features: _Features, taken: float
+) -> FloatArray:
+    """Return the covariance of independent columns: blocks of levels, and variances within bounds."""
+    observed, deviations = np.diag(raw), np.sqrt(np.diag(noise))
+    most = np.maximum((features.upper - means) * (means - features.lower), 0.0)
+    found, seen = np.maximum(observed, 0.0), (features.kind == _NUMBER) & (deviations > 0.0)
+    unit = deviations[seen] / math.sqrt(2.0)
+    signal, one = observed[seen] / unit, np.full(len(unit), math.sqrt(2.0))
+    found[seen] = posterior_variance(signal, one, np.maximum(signal, _LARGEST)) * unit
+    known, flags = np.diag(np.minimum(found, most)), np.flatnonzero(features.kind == _FLAG)
+    short = most[flags] - known[flags, flags]  # Booleans that hold no fractions have all there is
+    beyond = np.minimum(short - taken, found[flags]) / (_FRACTIONS * deviations[flags] + 1e-9)
+    known[flags, flags] = most[flags] - short * np.clip(2.0 * beyond - 1.0, 0.0, 1.0)
+    for block in features.blocks:
+        known[np.ix_(block, block)] = np.diag(means[block]) - np.outer(means[block], means[block])
+    return known
 
 
-def _possible_covariance(noisy: NoisyMoments, mean: FloatArray, law: NoiseLaw, constraints: Constraints) -> FloatArray:
-    d = constraints.n_features
-    kind, column = np.full(d, _NUMBER), np.arange(d)
-    flags = list(constraints.flags)
-    kind[flags] = _FLAG
-    for block in constraints.blocks:
-        kind[block.features], column[block.features] = _LEVEL, block.start
-    about = mean - noisy.center
-    raw = noisy.square - np.outer(about, about)
-    variances = _number_variances(noisy, mean, constraints, np.diag(raw))
-    variances[flags] = np.maximum(1.0 - mean[flags] ** 2, _LEAST_OF_FLAG)
-    result = raw.copy()
-    np.fill_diagonal(result, variances)
-    for block in constraints.blocks:
-        shares = mean[block.features]
-        result[block.features, block.features] = np.diag(shares) - np.outer(shares, shares)
-    variances = np.maximum(np.diag(result), 1e-9).copy()
-
-    # pairs of columns: posterior means, and the spectral repair for two singles
-    i, j = np.triu_indices(d, 1)
-    others = column[i] != column[j]
-    i, j = i[others], j[others]
-    of_noise = noisy.noise[i] * noisy.noise[j]
-    of_noise = of_noise + about[i] ** 2 * noisy.mean_variances[j] + about[j] ** 2 * noisy.mean_variances[i]
-    entries, scales, kinds = result[i, j], np.sqrt(variances[i] * variances[j]), kind[i] * kind[j]
+def _shrunk(raw: FloatArray, count: float, noise: FloatArray, law: NoiseLaw, features: _Features) -> FloatArray:
+    """Return posterior means of the covariances of two columns, of two singles joined with the spectral repair."""
+    kind, variances, single = features.kind, np.maximum(np.diag(raw), 0.0), features.kind != _LEVEL
+    i, j = np.nonzero(np.triu(features.column[:, None] != features.column, 1))
+    result, entries, scales, kinds = raw.copy(), raw[i, j], np.sqrt(variances[i] * variances[j]), kind[i] * kind[j]
     for pair in np.unique(kinds):
         at = kinds == pair
-        entries[at] = posterior_mean(entries[at], of_noise[at], scales[at])
-    singles = int((kind != _LEVEL).sum())
-    if singles > 1:
-        numbers = kind != _LEVEL
-        of_correlation = math.exp(float(np.log(np.maximum(noisy.noise[numbers], 1e-300) / variances[numbers]).mean()))
-        weight = singles / (singles + _HALF) / (1.0 + (of_correlation / _TURN) ** 2)
-        spectral = _spectral(result, noisy, law, constraints, kind)
-        two = (kind[i] != _LEVEL) & (kind[j] != _LEVEL)
-        entries = np.where(two, (1.0 - weight) * entries + weight * spectral[i, j], entries)
+        entries[at] = posterior_mean(entries[at], noise[i, j][at], scales[at])
+    if single.sum() > 1:
+        relative = np.diag(noise)[single] / (2.0 * np.maximum(variances[single], 1e-12) ** 2)
+        of_correlation = math.exp(float(np.log(np.maximum(relative, 1e-300)).mean()) / 2.0)
+        weight = single.sum() / (single.sum() + _HALF) / (1.0 + (of_correlation / _TURN) ** 2)
+        spectral = _spectral(raw, count, law, features)[i, j]
+        entries = np.where(single[i] & single[j], (1.0 - weight) * entries + weight * spectral, entries)
     result[i, j] = result[j, i] = entries
-
-    for block in constraints.blocks:
-        if block.complete:  # covariances with a column's levels add up to 0
-            outside = np.ones(d, dtype=bool)
-            outside[block.features] = False
-            rows = result[block.features][:, outside]
-            rows = rows - rows.mean(axis=0)
-            result[np.ix_(np.flatnonzero(~outside), np.flatnonzero(outside))] = rows
-            result[np.ix_(np.flatnonzero(outside), np.flatnonzero(~outside))] = rows.T
-    return _nearest_definite(result, noisy.noise)
-
-
-def _number_variances(
-    noisy: NoisyMoments, mean: FloatArray, constraints: Constraints, noisy_variances: FloatArray
-) -> FloatArray:
-    """Return variances with those of numbers at their posterior, in units of their noise, within what bounds allow."""
-    result = np.maximum(noisy_variances, 0.0)
-    numbers = np.array(constraints.free, dtype=np.intp)
-    most = (constraints.upper[numbers] - mean[numbers]) * (mean[numbers] - constraints.lower[numbers])
-    most = np.where(np.isfinite(most), np.maximum(most, 0.0), np.inf)
-    unit = np.maximum(noisy.noise[numbers], 1e-300)
-    signal = noisy_variances[numbers] / unit
-    largest = np.full(len(numbers), max(float(signal.max(initial=0.0)), 1.0) * 2.0)
-    found = posterior_variance(signal, np.full(len(numbers), math.sqrt(2.0)), largest) * unit
-    result[numbers] = np.minimum(found, np.maximum(most, 1e-12))
+    for block in features.blocks:  # covariances with a column's levels add up to 0
+        result[block] -= result[block].mean(axis=0)
+        result[:, block] -= result[:, block].mean(axis=1, keepdims=True)
     return result
 
 
-def _contrasts(size: int) -> FloatArray:
-    """Return k − 1 orthonormal rows that add up to 0."""
-    result = np.zeros((size - 1, size))
-    for j in range(1, size):
-        result[j - 1, :j], result[j - 1, j] = 1.0, -j
-        result[j - 1] /= math.sqrt(j * (j + 1))
-    return result
-
-
-def _spectral(
-    covariance: FloatArray, noisy: NoisyMoments, law: NoiseLaw, constraints: Constraints, kind: IntegerArray
-) -> FloatArray:
-    """Return the covariance after the spectral repair, in coordinates of equal noise."""
-    d = constraints.n_features
-    singles = np.flatnonzero(kind != _LEVEL)
-    least = float(noisy.noise[noisy.noise > 0.0].min(initial=1.0))
-    size = np.sqrt(np.maximum(noisy.noise, least))
-    parts, at = [], 0
-    to_equal = np.zeros((len(singles) + sum(b.size - b.complete for b in constraints.blocks), d))
-    to_equal[np.arange(len(singles)), singles] = 1.0 / size[singles]
-    at = len(singles)
-    for block in constraints.blocks:
-        rows = (
-            _rows_of(block) / size[block.start] * math.sqrt(max(1.0 - 1.0 / block.size, 0.0) if block.complete else 1.0)
-        )
-        to_equal[at : at + len(rows), block.features] = rows
-        at += len(rows)
-        parts.append(rows)
-    carried = np.zeros((len(to_equal) + 1, d + 1))
-    carried[0, 0], carried[1:, 1:] = 1.0, to_equal * constraints.units
-    spectral = SpectralNoise.of(law.carried(carried))
-    eigenvalues, vectors = np.linalg.eigh(to_equal @ covariance @ to_equal.T)
-    repaired = bulk_and_outlier_eigenvalues(eigenvalues * noisy.count, spectral, None) / noisy.count
-    back = np.linalg.pinv(to_equal)
+def _spectral(covariance: FloatArray, count: float, law: NoiseLaw, features: _Features) -> FloatArray:
+    """Return the covariance after the spectral repair, in coordinates of equal noise: singles, and contrasts of levels."""
+    rows = [np.eye(len(covariance))[features.kind != _LEVEL]]
+    for block in features.blocks:
+        j, k = np.arange(1.0, len(block))[:, None], len(block)
+        rows.append(np.zeros((k - 1, len(covariance))))
+        rows[-1][:, block] = (np.tri(k - 1, k) - j * np.eye(k - 1, k, 1)) / np.sqrt(j * (j + 1.0))
+    size = 1 + sum(map(len, rows))
+    to_equal = np.eye(size, len(covariance) + 1)
+    to_equal[1:, 1:] = np.vstack(rows)
+    of_squares = law.carried(to_equal).variance(np.arange(1, size)[:, None], np.ones((size - 1, 1, 1)))
+    if not of_squares.any():
+        return covariance
+    to_equal[1:] /= np.maximum(of_squares, 1e-12 * of_squares.max())[:, None] ** 0.25
+    forth = to_equal[1:, 1:]
+    back = np.linalg.pinv(forth)
+    eigenvalues, vectors = np.linalg.eigh(forth @ covariance @ forth.T)
+    spectral = SpectralNoise.of(law.carried(to_equal))
+    repaired = bulk_and_outlier_eigenvalues(eigenvalues * count, spectral, None) / count
     return np.asarray(back @ (vectors * repaired) @ vectors.T @ back.T)
 
 
-def _rows_of(block: LevelBlock) -> FloatArray:
-    return _contrasts(block.size) if block.complete else np.eye(block.size)
+def nearest_possible(
+    covariance: FloatArray, known: FloatArray, means: FloatArray, noise: FloatArray, features: _Features
+) -> FloatArray:
+    """Return a possible covariance near this one; ``known`` is that of independent columns, whose blocks it gets.
+
+    It is positive semi-definite, joint counts of levels are not negative and have their margins, and means over the rows of a
+    level are within bounds: projected on the possible counts, on the definite matrices (in units of variance plus noise, and
+    scaled back to the known blocks), and on the counts again, of which the mixture (Σ + λ·known)/(1 + λ) is definite; −λ is the
+    smallest eigenvalue of Σ in units in which the known blocks are projectors.
+    """
+    single, variances = features.kind != _LEVEL, np.diag(known)
+    roots = np.sqrt(np.where(single, variances, means))
+    factor = np.divide(1.0, roots, out=np.zeros_like(roots), where=roots > 0.0)
+    columns = (*(np.array([i]) for i in np.flatnonzero(single)), *features.blocks)
+    slack = np.ones_like(roots)
+    for column in columns:
+        slack[column] = math.sqrt(1.0 + float(noise[column].sum()) / max(float(variances[column].sum()), 1e-300))
+    covariance = _with_possible_counts(covariance, known, means, features)
+    eigenvalues, vectors = np.linalg.eigh(covariance * np.outer(factor / slack, factor / slack))
+    definite = (vectors * np.maximum(eigenvalues, 0.0)) @ vectors.T * np.outer(slack, slack)
+    back = np.zeros_like(definite)
+    for column in columns:  # its block is a projector, or 1, plus what was added to it
+        own, axes = np.linalg.eigh(definite[np.ix_(column, column)])
+        back[np.ix_(column, column)] = (axes * np.where(own > 0.5, np.maximum(own, 0.5) ** -0.5, 0.0)) @ axes.T
+    covariance = back @ definite @ back.T * np.outer(roots, roots)
+    covariance = _with_possible_counts(covariance, known, means, features)
+    lack = max(0.0, -float(np.linalg.eigvalsh(covariance * np.outer(factor, factor))[0]))
+    return np.asarray((covariance + covariance.T + 2.0 * lack * known) / (2.0 + 2.0 * lack))
 
 
-def _nearest_definite(covariance: FloatArray, noise: FloatArray) -> FloatArray:
-    """Return the nearest positive semi-definite matrix in units of variance plus noise, with the same variances."""
-    variances = np.maximum(np.diag(covariance), 0.0)
-    units = np.sqrt(np.maximum(variances + noise, 1e-300))
-    scaled = covariance / np.outer(units, units)
-    eigenvalues, vectors = np.linalg.eigh((scaled + scaled.T) / 2.0)
-    if eigenvalues[0] >= 0.0:
-        return covariance
-    definite = (vectors * np.maximum(eigenvalues, 0.0)) @ vectors.T
-    ratio = np.sqrt(variances / np.maximum(np.diag(definite), 1e-12))
-    return np.asarray(definite * np.outer(ratio, ratio))
+def _with_possible_counts(
+    covariance: FloatArray, known: FloatArray, means: FloatArray, features: _Features
+) -> FloatArray:
+    """Return a covariance near this one with the known blocks and, of bounded features, possible joint counts."""
+    # A number in [l, u] is as two levels with shares (m − l)/(u − l) and (u − m)/(u − l): that their joint counts are not
+    # negative is E(x − l)(y − l) ≥ 0, E(x − l)(u − y) ≥ 0, … Margins by Altschuler, Weed & Rigollet (2017, algorithm 2).
+    width = features.upper - features.lower
+    bounded = np.flatnonzero(np.isfinite(width) & (width > 0.0))
+    halves = bounded[features.kind[bounded] != _LEVEL]
+    index = np.concatenate([bounded, halves])
+    scale = np.concatenate([1.0 / width[bounded], -1.0 / width[halves]])
+    shares = np.maximum((means[index] - np.append(features.lower[bounded], features.upper[halves])) * scale, 0.0)
+    _, which = np.unique(features.column[index], return_inverse=True)
+    member = np.eye(len(means))[which]  # levels by column
+    joint = np.maximum(covariance[np.ix_(index, index)] * np.outer(scale, scale) + np.outer(shares, shares), 0.0)
+    joint *= _at_most_one(shares[:, None], joint @ member)[:, which]
+    joint *= _at_most_one(shares[:, None], joint.T @ member)[:, which].T
+    rows, columns = (np.maximum(shares[:, None] - each @ member, 0.0) for each in (joint, joint.T))
+    lacking = member.T @ rows
+    share = np.divide(1.0, lacking, out=np.zeros_like(lacking), where=lacking > 0.0)
+    joint += rows[:, which] * columns.T[which] * share[np.ix_(which, which)]
+    moved = ((joint + joint.T) / 2.0 - np.outer(shares, shares)) / np.outer(scale, scale)
+    result, k = covariance.copy(), len(bounded)
+    result[np.ix_(bounded, bounded)] = moved[:k, :k]
+    return np.where(features.column[:, None] == features.column, known, result)
+
+
+def _at_most_one(wanted: FloatArray, actual: FloatArray) -> FloatArray:
+    return np.minimum(1.0, np.divide(wanted, actual, out=np.ones_like(actual), where=actual > 0.0))

@@ -13,8 +13,8 @@ from dpmoments.foundation.arrays import FloatArray
 _SPREADS = np.array([0.0, 0.01, 0.02, 0.04, 0.08, 0.15, 0.3, 0.5, 0.8])
 """SDs of the normal distributions that the prior of a correlation mixes."""
 _STEPS = 40
-_CLEAR = 8.0
-"""Noise SDs above 0 from which a variance is used unchanged."""
+_FOUND, _CLEAR = 6.0, 8.0
+"""Noise SDs above 0 up to which a variance is its posterior, and from which it is used unchanged."""
 _SIZES = np.exp(np.linspace(np.log(1e-4), 0.0, 34))
 """Grid of variances, as shares of the largest possible one."""
 _ALIKE = 20.0
@@ -42,7 +42,8 @@ def posterior_variance(values: FloatArray, noise: FloatArray, largest: FloatArra
     weights, likelihood = _fitted(-0.5 * ((values[:, None] - sizes) / deviations) ** 2, _ALIKE)
     posterior = likelihood * weights / (likelihood @ weights)[:, None]
     found = np.sqrt((posterior * sizes**2).sum(axis=1))
-    return np.where(values > _CLEAR * noise, np.minimum(values, largest), found)
+    clear = np.clip((values / deviations[:, 0] - _FOUND) / (_CLEAR - _FOUND), 0.0, 1.0)
+    return np.asarray(found + clear * (np.minimum(values, largest) - found))
 
 
 def _fitted(logarithms: FloatArray, alike: float) -> tuple[FloatArray, FloatArray]:

@@ -99,10 +99,7 @@ class SpectralNoise:
         scale = math.sqrt(self.variance)
         a, b = self.upper_skew / scale, self.lower_skew / scale
         if a == b:
-            q = a * a
-            return math.sqrt(2.0 / (2.0 * q + 1.0 + math.sqrt(8.0 * q + 1.0))) / scale
-        if b == 0.0:
-            return 1.0 / (1.0 + a) / scale
+            return math.sqrt(2.0 / (2.0 * a * a + 1.0 + math.sqrt(8.0 * a * a + 1.0))) / scale
         if a == 0.0:
             return 1.0 / (1.0 - b) / scale if b < 1.0 else math.inf
 
@@ -116,7 +113,6 @@ class SpectralNoise:
 
 _BANDWIDTH = 1.3
 """Kernel bandwidth, in units of √v·d^(−1/3); errors change by under 2 % between 1.0 and 1.5."""
-_MAX_BLOCK = 2**21
 
 
 def rotation_invariant_eigenvalues(eigenvalues: FloatArray, noise: SpectralNoise) -> FloatArray:
@@ -136,62 +132,47 @@ def rotation_invariant_eigenvalues(eigenvalues: FloatArray, noise: SpectralNoise
     bandwidth = _BANDWIDTH * math.sqrt(noise.variance) * noise.size ** (-1.0 / 3.0)
     g = _stieltjes_transform(eigenvalues, bandwidth)
     expected = eigenvalues - np.imag(noise.correction(g)) / np.imag(g)
-    monotone = _isotonic(expected)  # the true values ascend with λ; the estimates need not
-    return np.clip(monotone, eigenvalues[0], eigenvalues[-1])
+    monotone = _ascending(expected)  # the true values ascend with λ; the estimates need not
+    return np.asarray(np.clip(monotone, eigenvalues[0], eigenvalues[-1]))
 
 
 def _stieltjes_transform(eigenvalues: FloatArray, bandwidth: float) -> npt.NDArray[np.complex128]:
     """Return h + iπρ at every eigenvalue; ρ is their smoothed density, h its Hilbert transform."""
-    d = len(eigenvalues)
-    result = np.empty(d, dtype=np.complex128)
-    step = max(1, _MAX_BLOCK // d)
-    for start in range(0, d, step):
-        distance = (eigenvalues[start : start + step, None] - eigenvalues[None, :]) / (math.sqrt(2.0) * bandwidth)
-        result.real[start : start + step] = scipy.special.dawsn(distance).mean(axis=1) * math.sqrt(2.0) / bandwidth
-        result.imag[start : start + step] = np.exp(-(distance**2)).mean(axis=1) * math.sqrt(math.pi / 2.0) / bandwidth
-    return result
+    distance = (eigenvalues[:, None] - eigenvalues[None, :]) / (math.sqrt(2.0) * bandwidth)
+    real = scipy.special.dawsn(distance).mean(axis=1) * math.sqrt(2.0)
+    imaginary = np.exp(-(distance**2)).mean(axis=1) * math.sqrt(math.pi / 2.0)
+    return np.asarray((real + 1j * imaginary) / bandwidth)
 
 
-def _isotonic(values: FloatArray) -> FloatArray:
-    """Return the nearest ascending values in squares, by pooling adjacent violators."""
-    # It adds in the order of ``scipy.optimize.isotonic_regression``: the results have the same bits.
-    means: list[float] = []
-    sizes: list[int] = []
-    entries, i = values.tolist(), 0
-    while i < len(entries):
-        mean, size = entries[i], 1
-        if means and means[-1] >= mean:
-            size = sizes.pop()
-            total = size * means.pop() + mean
-            size += 1
-            mean = total / size
-            while i + 1 < len(entries) and mean >= entries[i + 1]:
-                i += 1
-                total += entries[i]
-                size += 1
-                mean = total / size
-            while means and means[-1] >= mean:
-                total += sizes[-1] * means.pop()
-                size += sizes.pop()
-                mean = total / size
-        means.append(mean)
-        sizes.append(size)
-        i += 1
-    return np.repeat(np.array(means), sizes)
+def _ascending(values: FloatArray) -> FloatArray:
+    """Return the nearest ascending values in squares: at k the largest, over i ≤ k, of the least mean from i to some j ≥ k."""
+    sums, places = np.append(0.0, np.cumsum(values)), np.arange(len(values))
+    sizes = places[None, :] - places[:, None] + 1.0
+    means = np.where(sizes > 0.0, (sums[None, 1:] - sums[:-1, None]) / np.maximum(sizes, 1.0), math.inf)
+    least = np.minimum.accumulate(means[:, ::-1], axis=1)[:, ::-1]
+    return np.asarray(np.maximum.accumulate(least, axis=0).diagonal())
 
 
 def possible_eigenvalues(eigenvalues: FloatArray, upper: float | None) -> FloatArray:
     """Return the nearest ascending eigenvalues of a Gram matrix of trace at most ``upper``."""
-    # Isotonic regression, then Euclidean projection on {x : 0 ≤ x, Σx ≤ upper}.
-    ascending = _isotonic(eigenvalues)
+    ascending = _ascending(eigenvalues)
     positive: FloatArray = np.maximum(ascending, 0.0)
-    if upper is None or float(positive.sum()) <= upper:
-        return positive
-    descending = ascending[::-1]
-    excess = (np.cumsum(descending) - upper) / np.arange(1, len(descending) + 1)
-    kept = np.flatnonzero(descending > excess)  # empty where ``upper`` is lost in the rounding of the largest value
-    within: FloatArray = np.maximum(ascending - excess[kept[-1] if len(kept) else 0], 0.0)
-    return within
+    return positive if upper is None or float(positive.sum()) <= upper else on_simplex(ascending, upper)
+
+
+def on_simplex(values: FloatArray, total: float) -> FloatArray:
+    """Return the nearest values that are 0 or more and add up to ``total``.
+
+    >>> on_simplex(np.array([0.9, 0.3, -0.1]), 1.0)
+    array([0.8, 0.2, 0. ])
+    """
+    ordered = np.sort(values)[::-1]
+    excess = (np.cumsum(ordered) - total) / np.arange(1, len(ordered) + 1)
+    kept = np.flatnonzero(ordered > excess)
+    nearest = np.maximum(values - excess[kept[-1] if len(kept) else 0], 0.0)
+    if not nearest.any():  # the total is lost in the rounding of huge values
+        nearest = (values == values.max()).astype(float)
+    return np.asarray(nearest * (total / nearest.sum()))
 
 
 _OUTLIER_CENTER = 1.5
@@ -201,47 +182,38 @@ In these units the largest eigenvalue of noise has mean −1.2 and standard devi
 """
 _OUTLIER_WIDTH = 2.0
 """Distance, in the same units, over which the odds grow by a factor of e."""
-_PRIOR_TRACES = np.exp(np.linspace(math.log(1e-4), 0.0, 240))
-_CLEAR = 20.0
-"""Number of noise SDs above 0 from which a noisy trace is used unchanged."""
 _NEGLIGIBLE = 1e-3
 """Minimum weight of a bulk in the average."""
 
 
-def bulk_and_outlier_eigenvalues(
-    eigenvalues: FloatArray, noise: SpectralNoise, upper: float | None, attained: float = 0.0
-) -> FloatArray:
+def bulk_and_outlier_eigenvalues(eigenvalues: FloatArray, noise: SpectralNoise, upper: float | None) -> FloatArray:
     """Estimate v_iᵀ G v_i for the eigenvectors v_i of a noisy matrix G + N, at any noise and d.
 
     The lowest b eigenvalues are treated as a bulk in which noise dominates, the others as outliers with rotation-invariant
     values. The bulk is shrunk towards its mean by the share of its spread that the noise explains; this uses the whole bulk at
     once, which is more stable than correcting single eigenvalues. Its mean is what the outliers leave of the trace. The result
     averages over b, weighted by the height of each eigenvalue above the bulk below it; it ascends, is nonnegative and sums to
-    at most ``upper`` (a bound on the trace of G, attained with prior probability ``attained``). Derivation, and why the
-    constants hardly matter: ``docs/evidence/derivations/repairs.md``.
+    at most ``upper``, a bound on the trace of G (derivation: ``docs/evidence/derivations/repairs.md``).
     """
     d = len(eigenvalues)
     alone = rotation_invariant_eigenvalues(eigenvalues, noise)
     if noise.variance == 0.0 or d < 2:
         return possible_eigenvalues(alone, upper)
-    deviation = math.sqrt(noise.trace_variance)
-    trace = _trace_estimate(float(eigenvalues.sum()), deviation, upper, attained)
-    above = np.append(
-        np.cumsum(np.maximum(alone, 0.0)[::-1])[::-1], 0.0
-    )  # above[b]: what outliers from b on take of the trace
+    limit, deviation = math.inf if upper is None else upper, math.sqrt(noise.trace_variance)
+    trace = min(max(float(eigenvalues.sum()), 0.0), limit)
+    above = np.append(np.cumsum(np.maximum(alone, 0.0)[::-1])[::-1], 0.0)  # what outliers from b on take of the trace
     means = np.cumsum(eigenvalues) / np.arange(1, d + 1)
-    total = np.zeros(d)
-    assigned, open_weight = 0.0, 1.0
+    total, assigned, open_weight = np.zeros(d), 0.0, 1.0
     for size in range(d, 0, -1):
-        room = max(trace - float(above[size]), 0.0)
-        mean = float(means[size - 1])
-        within = noise.block(size)
+        room, mean, within = max(trace - float(above[size]), 0.0), float(means[size - 1]), noise.block(size)
         stands_out = _outlier_weight(float(eigenvalues[size - 1]) - mean, within, room) if size > 1 else 0.0
         weight, open_weight = open_weight * (1.0 - stands_out), open_weight * stands_out
         if weight > _NEGLIGIBLE:
             estimate = alone.copy()
             if size > 1:
-                bulk = room / size + pooled_spread(eigenvalues[:size] - mean, within, _largest(room, deviation, upper))
+                bulk = room / size + pooled_spread(
+                    eigenvalues[:size] - mean, within, min(room + 2.0 * deviation, limit)
+                )
                 # Pooling gains where a bulk has many dimensions; in two it cannot (Stein 1956).
                 local = min(1.0, 2.0 / within.dimensions)
                 estimate[:size] = (1.0 - local) * bulk + local * alone[:size]
@@ -263,30 +235,6 @@ def pooled_spread(deviations: FloatArray, noise: SpectralNoise, largest_trace: f
     return deviations * (spread / observed)
 
 
-def _trace_estimate(noisy_trace: float, deviation: float, upper: float | None, attained: float = 0.0) -> float:
-    """Estimate a trace in [0, upper] from a noisy one."""
-    # Posterior mean for normal noise; the prior is log-uniform on four decades below ``upper``, since rows rarely fill
-    # their bounds. If ``attained`` > 0 (second moments), that probability is on ``upper``, the rest on the nearest
-    # possible value.
-    limit = math.inf if upper is None else upper
-    nearest = min(max(noisy_trace, 0.0), limit)
-    if upper is None or upper <= 0.0 or deviation == 0.0:
-        return nearest
-    if attained == 0.0:
-        if noisy_trace > _CLEAR * deviation:
-            return nearest
-        possible = upper * _PRIOR_TRACES
-        logarithms = -0.5 * ((noisy_trace - possible) / deviation) ** 2
-        weights = np.exp(logarithms - logarithms.max())
-        return float(weights @ possible / weights.sum())
-    low, high = -noisy_trace / deviation, (limit - noisy_trace) / deviation
-    at_limit = attained * math.exp(-high * high / 2.0) / (math.sqrt(2.0 * math.pi) * deviation)
-    below = (1.0 - attained) * float(scipy.special.ndtr(high) - scipy.special.ndtr(low)) / limit
-    if at_limit + below == 0.0:
-        return nearest
-    return (at_limit * limit + below * nearest) / (at_limit + below)
-
-
 def _outlier_weight(height: float, noise: SpectralNoise, room: float) -> float:
     """Return the probability that the largest eigenvalue of a bulk is an outlier."""
     unit = math.sqrt(noise.variance) * noise.size ** (-2.0 / 3.0)
@@ -295,8 +243,3 @@ def _outlier_weight(height: float, noise: SpectralNoise, room: float) -> float:
     threshold = noise.threshold
     can_stand_out = min(1.0, max(0.0, 2.0 * (room / threshold - 1.0))) if threshold > 0.0 else 1.0
     return float(scipy.special.expit(beyond)) * can_stand_out
-
-
-def _largest(room: float, deviation: float, upper: float | None) -> float:
-    reach = room + 2.0 * deviation
-    return reach if upper is None else min(reach, upper)

@@ -1,6 +1,8 @@
 """Moments of present values, pair by pair, from moments that count missing values.
 
-``docs/evidence/derivations/missing-values.md``.
+They are of the noisy moments as drawn, and are repaired afterwards with their own noise: shares and covariances of present
+values come from different rows, so those of repaired moments would be impossible again
+(``docs/evidence/derivations/missing-values.md``).
 """
 
 from __future__ import annotations
