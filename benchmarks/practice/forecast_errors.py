@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from dpmoments.planning.imagined_release import ForecastNoise
 
 import dpmoments as dpm
 from benchmarks.pages import EVIDENCE, write_part
 from benchmarks.practice.tables import Made, chosen, made
 from dpmoments.foundation.arrays import BoolArray, FloatArray
-from dpmoments.planning.imagined_release import ForecastNoise
 
 DESIGN = (
     "wine", "airfoil", "diabetes", "adult-numbers", "loose-10000", "student-500", "clusters-500", "mixed-dependent-1000",

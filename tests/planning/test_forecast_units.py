@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
+from dpmoments.planning.imagined_release import EXPLAINED, ForecastNoise, ReleasePlan, possible_runs
 
 import dpmoments as dpm
 from dpmoments.cli import main
@@ -22,7 +23,6 @@ from dpmoments.noise.terms import NoiseLaw
 from dpmoments.planning import imagined_release
 from dpmoments.planning.changes import Wanted, changes
 from dpmoments.planning.forecast_table import _refusals_in_a_line
-from dpmoments.planning.imagined_release import EXPLAINED, ForecastNoise, ReleasePlan, possible_runs
 from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.unit import Neighbors

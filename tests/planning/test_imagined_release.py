@@ -8,15 +8,6 @@ import math
 import numpy as np
 import pyarrow as pa
 import pytest
-from scipy import integrate, stats
-
-import dpmoments as dpm
-from dpmoments.analysis.group_sums import GroupSums, Levels
-from dpmoments.mechanisms import ball_search
-from dpmoments.mechanisms.adaptive_ball import AdaptiveBall, allowed_excess
-from dpmoments.mechanisms.registry import MECHANISMS
-from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.planning.changes import Wanted, _half_as_wide, _planned, budget_needed
 from dpmoments.planning.imagined_release import (
     EXPLAINED,
     ImaginedRelease,
@@ -27,6 +18,15 @@ from dpmoments.planning.imagined_release import (
     _farthest,
     possible_runs,
 )
+from scipy import integrate, stats
+
+import dpmoments as dpm
+from dpmoments.analysis.group_sums import GroupSums, Levels
+from dpmoments.mechanisms import ball_search
+from dpmoments.mechanisms.adaptive_ball import AdaptiveBall, allowed_excess
+from dpmoments.mechanisms.registry import MECHANISMS
+from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.planning.changes import Wanted, _half_as_wide, _planned, budget_needed
 from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.unit import Neighbors

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from dpmoments.planning.imagined_release import ForecastNoise, PossibleRun, ReleasePlan, TypicalRegression, _first_order
 from matplotlib.figure import Figure
 
 import dpmoments as dpm
@@ -21,7 +22,6 @@ from dpmoments.planning import changes, forecast_table, imagined_release, pictur
 from dpmoments.planning import forecast as forecasting
 from dpmoments.planning.changes import Change, Wanted
 from dpmoments.planning.forecast_table import DerivedCost, Forecast, ForecastRow, short_refusal
-from dpmoments.planning.imagined_release import ForecastNoise, PossibleRun, ReleasePlan, TypicalRegression, _first_order
 from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.planning.ways import Way, Ways
 from dpmoments.privacy.budget import PrivacyBudget

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from dpmoments.planning.imagined_release import ForecastNoise, ImaginedRelease
 
 import dpmoments as dpm
-from dpmoments.planning.imagined_release import ForecastNoise, ImaginedRelease
 from dpmoments.planning.typical_table import TypicalTable
 
 SCHEMA = dpm.Schema(

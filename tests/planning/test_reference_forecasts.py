@@ -18,11 +18,6 @@ from unittest import mock
 
 import numpy as np
 import pytest
-
-import dpmoments as dpm
-from dpmoments.mechanisms.registry import MECHANISMS
-from dpmoments.planning import changes as planned_changes
-from dpmoments.planning.changes import Change, Wanted, budget_needed, changes, rows_needed
 from dpmoments.planning.imagined_release import (
     ReleasePlan,
     forecast_noise,
@@ -30,6 +25,11 @@ from dpmoments.planning.imagined_release import (
     typical_regression,
     worst_run,
 )
+
+import dpmoments as dpm
+from dpmoments.mechanisms.registry import MECHANISMS
+from dpmoments.planning import changes as planned_changes
+from dpmoments.planning.changes import Change, Wanted, budget_needed, changes, rows_needed
 from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.unit import Neighbors

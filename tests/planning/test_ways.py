@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from dpmoments.planning.imagined_release import typical_regression
 
 import dpmoments as dpm
 from dpmoments.cli import main
-from dpmoments.planning.imagined_release import typical_regression
 from dpmoments.planning.ways import Way
 from support.said import Said, refused
 

@@ -569,11 +569,10 @@ def correlations(
 
 
 @in_floating_point
-def correlation_noise(release: Released) -> FloatArray:
-    """Return ``privacy_noise`` of :func:`correlations` alone, of all features, shape (d, d)."""
-    d = len(release.feature_names)
-    _, errors, usable, _ = _errors_of_pairs(release, np.arange(d))
-    return _symmetric(np.where(usable, np.sqrt(errors.privacy(errors.r)), np.nan), d, 0.0)
+def correlation_noise(release: Released, features: Sequence[int]) -> FloatArray:
+    """Return ``privacy_noise`` of :func:`correlations` alone, of k features, shape (k, k)."""
+    _, errors, usable, _ = _errors_of_pairs(release, np.asarray(features))
+    return _symmetric(np.where(usable, np.sqrt(errors.privacy(errors.r)), np.nan), len(features), 0.0)
 
 
 def _errors_of_pairs(release: Released, chosen: IntegerArray) -> tuple[LocalMoments, _Errors, BoolArray, BoolArray]:
