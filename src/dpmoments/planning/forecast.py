@@ -140,7 +140,7 @@ def forecast(
     if mechanism is not None:
         settings[mechanism] = planned_by(make_mechanism(mechanism))
         _ = settings[mechanism].plan  # or its refusal
-    rows = sorted((_row(name, setting) for name, setting in settings.items()), key=_by_error)
+    rows = sorted((row_of(name, setting) for name, setting in settings.items()), key=_by_error)
     table = Forecast(
         tuple(rows),
         n_rows,
@@ -183,7 +183,8 @@ def require_row_count(n_rows: int) -> None:
         raise out_of_range("n_rows", n_rows, "positive-whole")
 
 
-def _row(name: str, setting: ReleasePlan) -> ForecastRow:
+def row_of(name: str, setting: ReleasePlan) -> ForecastRow:
+    """Return the errors of a mechanism, or its refusal."""
     try:
         plan, noise, law = setting.plan, setting.noise, setting.imagined.release.noise
         second_moment = math.sqrt(law.energy) / setting.n_rows if law is not None and not setting.mean else math.nan

@@ -119,8 +119,8 @@ class ForecastNoise:
     @cached_property
     def description(self) -> Description:
         """Result of ``describe()``, with means and standard deviations that no clipping has moved."""
-        mean, covariance = self._typical_moments
-        return replace(self.release.describe(), mean=mean, standard_deviation=np.sqrt(np.diag(covariance)))
+        typical = self.typical
+        return replace(self.release.describe(), mean=typical.means, standard_deviation=typical.standard_deviations)
 
     @property
     def clipped_deviations(self) -> FloatArray:
@@ -143,7 +143,7 @@ class ForecastNoise:
     def mean_in_deviations(self) -> FloatArray:
         """Noise on each feature's mean, in its typical standard deviations; infinite for a constant."""
         known = self.typical.standard_deviations
-        return np.divide(self.mean, known, out=np.full(len(known), np.inf), where=known > 0.0)
+        return np.asarray(np.divide(self.mean, known, out=np.full(len(known), np.inf), where=known > 0.0))
 
     @property
     def mean_error(self) -> float:
@@ -254,14 +254,16 @@ class ForecastNoise:
 
     @cached_property
     def regression(self) -> TypicalRegression | None:
-        """Typical regression of a feature on all others; None if impossible."""
+        """Typical regression of a feature on all others, or on some of many; None if impossible."""
         numbers = np.flatnonzero(~self.typical.shares)
         candidates = numbers if len(numbers) else np.flatnonzero(np.isfinite(self.correlation).any(axis=0))
         if len(set(self.typical.columns)) < 2 or not len(candidates):
             return None
         deviations = self.typical.standard_deviations[candidates] / self.release.encoding.scale[candidates]
         target = int(candidates[np.argsort(deviations, kind="stable")[(len(candidates) - 1) // 2]])
-        return self.regression_on(self.typical.schema.feature_names[target])
+        others = [name for name in dict.fromkeys(self.typical.columns) if name != self.typical.columns[target]]
+        by = None if len(others) <= _MANY else [others[index] for index in self._some(range(len(others)))]
+        return self.regression_on(self.typical.schema.feature_names[target], by)
 
     def regression_on(self, target: str, by: Sequence[str] | None = None) -> TypicalRegression | None:
         """Return the noise of a regression; None if there is nothing to regress it on."""

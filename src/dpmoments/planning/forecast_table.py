@@ -109,13 +109,13 @@ def column_table(noise: ForecastNoise) -> list[tuple[str, ...]]:
     # The share of a Boolean column or level determines its standard deviation.
     typical = noise.typical
     _, *rows = noise.description.table()
-    seen = noise.smallest_correlations()
-    last = (_SEEN_FROM,) if noise.n_pairs else ()
+    seen, any_pair = noise.smallest_correlations(), noise.n_pairs > 0
+    last = (_SEEN_FROM,) if any_pair else ()
     lines: list[tuple[str, ...]] = [("feature", "typical mean", "± noise", "typical sd", "± noise", *last)]
     for index, (name, mean, of_mean, deviation, of_deviation, *_) in enumerate(rows):
         guesses = ((mean, typical.assumed_means[index]), (deviation, typical.assumed[index]))
         mean, deviation = (f"~{text}" if assumed and text != _NOISE else text for text, assumed in guesses)
-        smallest = (_seen_from(float(seen[index])),) if noise.n_pairs else ()
+        smallest = (_seen_from(float(seen[index])),) if any_pair else ()
         lines.append((name, mean, of_mean, deviation, "–" if typical.shares[index] else of_deviation, *smallest))
     return lines
 
