@@ -174,18 +174,20 @@ class ForecastNoise:
 
     def _correlations(self, chosen: tuple[int, ...]) -> tuple[FloatArray, BoolArray]:
         """Return first-order noise on correlations of some features, and where it hides them, shape (k, k)."""
-        # NaN within a column, and for a constant feature.
+        # NaN within a column, and for a constant feature; infinite where it is hidden by noise that grows with the moments.
         if chosen not in self._known:
             columns = np.array(self.typical.columns, dtype=object)[list(chosen)]
-            apart, model = columns[:, None] != columns[None, :], self.release.as_drawn.noise_model
+            vary = self.typical.standard_deviations[list(chosen)] > 0.0
+            apart = (columns[:, None] != columns[None, :]) & vary[:, None] & vary[None, :]
+            model = self.release.as_drawn.noise_model
             result = stated = np.full(apart.shape, np.nan)
             if apart.any():
                 result = stated = correlation_noise(self.release, chosen)
             if np.isnan(stated[apart]).any() and model is not None and model.fixed_law is not None:
                 many = correlation_noise(_of_many_rows(self.release), chosen) * _MANY_TIMES
                 result = np.where(np.isnan(stated), many, stated)
-            result = np.where(apart, result, np.nan)
-            self._known[chosen] = result, np.isfinite(result) & np.isnan(stated)
+            result = np.where(apart, np.nan_to_num(result, nan=np.inf, posinf=np.inf), np.nan)
+            self._known[chosen] = result, apart & np.isnan(stated)
         return self._known[chosen]
 
     @property
@@ -230,13 +232,13 @@ class ForecastNoise:
         sampling = np.full(self.correlation.shape, self.release.privacy.rows_per_unit / self.n_rows)
         smallest = smallest_seen(self.correlation**2, sampling, self.n_pairs, law)
         smallest = np.where((smallest > 1.0) | self.correlation_is_noise, np.inf, smallest)
-        smallest = np.where(self.comparable & np.isfinite(self.correlation), smallest, np.nan)
+        smallest = np.where(self.comparable & ~np.isnan(self.correlation), smallest, np.nan)
         return np.array([np.median(known) if len(known := row[~np.isnan(row)]) else np.nan for row in smallest])
 
     @property
     def worst_correlation(self) -> tuple[str, str, float, bool]:
         """Pair with the most noise, its noise, and whether it is hidden; no names for one column."""
-        first, second = np.nonzero(np.tril(np.isfinite(self.correlation), -1))
+        first, second = np.nonzero(np.tril(~np.isnan(self.correlation), -1))
         if not len(first):
             return "", "", math.nan, False
         worst = int(np.argmax(self.correlation[first, second]))
@@ -247,7 +249,7 @@ class ForecastNoise:
         chosen = np.arange(len(self.typical.columns)) if among is None else np.asarray(among, dtype=int)
         for candidates in (chosen[~self.typical.shares[chosen]], chosen):
             noise, hidden = self._correlations(self._some(candidates.tolist()))
-            apart = np.tril(np.isfinite(noise), -1)
+            apart = np.tril(~np.isnan(noise), -1)
             if apart.any():
                 break
         return noise[apart], hidden[apart]
@@ -256,7 +258,7 @@ class ForecastNoise:
     def regression(self) -> TypicalRegression | None:
         """Typical regression of a feature on all others, or on some of many; None if impossible."""
         numbers = np.flatnonzero(~self.typical.shares)
-        candidates = numbers if len(numbers) else np.flatnonzero(np.isfinite(self.correlation).any(axis=0))
+        candidates = numbers if len(numbers) else np.flatnonzero(~np.isnan(self.correlation).all(axis=0))
         if len(set(self.typical.columns)) < 2 or not len(candidates):
             return None
         deviations = self.typical.standard_deviations[candidates] / self.release.encoding.scale[candidates]

@@ -164,7 +164,7 @@ def _describe_noise(noise: ForecastNoise) -> tuple[str, ...]:
 
 def _describe_correlations(noise: ForecastNoise) -> Iterator[str]:
     correlation = noise.typical_correlation()
-    if not math.isfinite(correlation):
+    if math.isnan(correlation):
         return
     yield f"± on a correlation (the median over pairs of columns): {correlation_text(noise)}"
     yield (

@@ -142,7 +142,7 @@ def _plot_against_budget(setting: ReleasePlan, title: str, ax: Axes | None) -> A
     ax = axes_of(ax, 6.4, 4.4)
     ax.set_xscale("log")
     ax.set_yscale("log")
-    one_column = not math.isfinite(_noise_of(setting)[0])
+    one_column = math.isnan(_noise_of(setting)[0])
     sizes = [factor * setting.size_of_budget for factor in _FACTORS]
     result = [_noise_of(setting.with_budget(size), one_column=one_column) for size in sizes]
     values, lost = np.array([value for value, _ in result]), np.array([gone for _, gone in result])

@@ -107,7 +107,7 @@ def _words(noise: ForecastNoise | None) -> str:
     if noise is None:
         return "No release is possible with this budget."
     by = noise.release.mechanism
-    if not math.isfinite(noise.typical_correlation()):
+    if math.isnan(noise.typical_correlation()):
         return f"By {by}: correlations need two columns that vary."
     words = f"By {by}: ± {correlation_text(noise)} on a typical correlation"
     if noise.regression is not None:
