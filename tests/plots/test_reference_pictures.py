@@ -21,7 +21,6 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 import pytest
-from dpmoments.planning.imagined_release import ReleasePlan
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
@@ -30,6 +29,7 @@ from matplotlib.text import Annotation
 
 import dpmoments as dpm
 from dpmoments.mechanisms.registry import MECHANISMS
+from dpmoments.planning.forecast_noise import ReleasePlan
 from dpmoments.planning.picture import plot_forecast
 from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.plots.accessor import MeanPlots

@@ -143,7 +143,7 @@ def imagined_release(
     privacy_filter = ExpectedAnswers.open(paid, insecure_seed=0)
     result = plan.run(rows, privacy_filter)
     made = moment_release(
-        paid,
+        plan,
         result,
         privacy_filter.close(),
         rows.schema,

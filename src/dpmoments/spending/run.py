@@ -417,7 +417,7 @@ def _note(error: BaseException, note: str) -> None:
 
 
 def moment_release(
-    plan: CalibratedPlan[RunResult],
+    plan: Plan,
     noisy: RunResult,
     receipt: Receipt,
     schema: Schema,
