@@ -123,9 +123,11 @@ def test_extreme_budgets_have_a_forecast(budget: dict[str, float], neighbors: st
     assert forecast["auto"].refusal is None
 
 
-@pytest.mark.parametrize("n_rows", [1, 2, 10**12])
-def test_extreme_numbers_of_rows_have_a_forecast(n_rows: int) -> None:
-    forecast = dpm.forecast(SCHEMAS["columns"], n_rows=n_rows, epsilon=1.0)
+@every_budget
+@pytest.mark.parametrize("n_rows", [1, 2, 10**7, 10**12])
+def test_extreme_numbers_of_rows_have_a_forecast(n_rows: int, budget: str) -> None:
+    """Sums beyond 64 bits stay whole numbers."""
+    forecast = dpm.forecast(SCHEMAS["columns"], n_rows=n_rows, **BUDGETS[budget])
     assert forecast["auto"].refusal is None
     assert str(forecast)
 

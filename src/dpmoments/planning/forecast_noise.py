@@ -230,7 +230,8 @@ class ForecastNoise:
         law = self.release.as_drawn.noise
         assert law is not None
         sampling = np.full(self.correlation.shape, self.release.privacy.rows_per_unit / self.n_rows)
-        smallest = smallest_seen(self.correlation**2, sampling, self.n_pairs, law)
+        privacy = np.nan_to_num(self.correlation, nan=0.0, posinf=1.0) ** 2
+        smallest = smallest_seen(privacy, sampling, self.n_pairs, law)
         smallest = np.where((smallest > 1.0) | self.correlation_is_noise, np.inf, smallest)
         smallest = np.where(self.comparable & ~np.isnan(self.correlation), smallest, np.nan)
         return np.array([np.median(known) if len(known := row[~np.isnan(row)]) else np.nan for row in smallest])
