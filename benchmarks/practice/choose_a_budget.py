@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -46,16 +47,20 @@ def budget_of(epsilon: float, delta: float = 0.0) -> dict[str, float]:
 def forecast_errors(
     n_rows: int, n_columns: int, mechanism: str, neighbors: str = "add_remove", **budget: float
 ) -> tuple[float, float]:
-    """Standard error of a mean in standard deviations of its column, and of a correlation near 0, by ``dpm.forecast``."""
+    """Standard error of a mean in standard deviations of its column, and of a correlation, by ``dpm.forecast``."""
     schema = schema_of(n_columns)
-    rows = dpm.forecast(schema, n_rows=n_rows, neighbors=neighbors, **budget).rows
-    (row,) = (row for row in rows if row.mechanism == mechanism)
+    spreads = {name: (high - low) / DEVIATIONS_IN_BOUNDS for name, low, high in _ends(schema)}
+    middles = {name: (low + high) / 2.0 for name, low, high in _ends(schema)}
+    options: dict[str, Any] = dict(typical_sd=spreads, typical_mean=middles, neighbors=neighbors, mechanism=mechanism)
+    row = dpm.forecast(schema, n_rows=n_rows, **options, **budget)[mechanism]
     assert row.mean_error is not None
-    assert row.second_moment_error is not None
-    scale, deviation = float(schema.encoding(mean=True).scale[0]), 1.0 / DEVIATIONS_IN_BOUNDS
-    # Frobenius² is n(n + 1) variances of a cell off the diagonal, those on it counting twice.
-    cell = row.second_moment_error / math.sqrt(n_columns * (n_columns + 1))
-    return row.mean_error * scale / math.sqrt(n_columns) / deviation, cell * (scale / deviation) ** 2
+    assert row.correlation_error is not None
+    return row.mean_error, row.correlation_error
+
+
+def _ends(schema: dpm.Schema) -> list[tuple[str, float, float]]:
+    """Names and bounds of the columns."""
+    return list(zip(schema.feature_names, *(ends.tolist() for ends in schema.feature_bounds), strict=True))
 
 
 def curve(delta: Callable[[float], float], cost: PrivacyBudget) -> RunCurve:

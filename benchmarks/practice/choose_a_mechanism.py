@@ -53,12 +53,12 @@ def schema_of(n_features: int) -> dpm.Schema:
 
 
 def errors_by_rows(n_features: int, budget: dict[str, float]) -> Errors:
-    """Expected error of the second moment in the unit ball, by mechanism, at every number of rows; NaN where it cannot run."""
+    """Expected error of correlations, by mechanism, at every number of rows; NaN where it cannot run."""
     found: Errors = {}
     for place, n_rows in enumerate(ROWS):
         for row in dpm.forecast(schema_of(n_features), n_rows=n_rows, **budget).rows:
-            if row.mechanism != "auto" and row.mechanism not in NEEDS_NO_BOUNDS and row.second_moment_error is not None:
-                found.setdefault(row.mechanism, [float("nan")] * len(ROWS))[place] = row.second_moment_error
+            if row.mechanism != "auto" and row.mechanism not in NEEDS_NO_BOUNDS and row.correlation_error is not None:
+                found.setdefault(row.mechanism, [float("nan")] * len(ROWS))[place] = row.correlation_error
     return found
 
 
@@ -70,7 +70,7 @@ def noise_by_spread(n_features: int, budget: dict[str, float], mechanisms: Seque
         table = dpm.forecast(schema, n_rows=20_000, typical_sd=dict.fromkeys(schema.feature_names, spread), **budget)
         for row in table.rows:
             if row.mechanism in found:
-                found[row.mechanism].append(float("nan") if row.typical_noise is None else row.typical_noise)
+                found[row.mechanism].append(float("nan") if row.correlation_error is None else row.correlation_error)
     return found
 
 

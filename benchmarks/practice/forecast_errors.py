@@ -22,7 +22,7 @@ import dpmoments as dpm
 from benchmarks.pages import EVIDENCE, write_part
 from benchmarks.practice.tables import Made, chosen, made
 from dpmoments.foundation.arrays import BoolArray, FloatArray
-from dpmoments.planning.imagined_release import ForecastNoise
+from dpmoments.planning.forecast_noise import ForecastNoise
 
 DESIGN = (
     "wine", "airfoil", "diabetes", "adult-numbers", "loose-10000", "student-500", "clusters-500", "mixed-dependent-1000",
@@ -31,8 +31,8 @@ JUDGE = (
     "iris", "popres", "loose-3000", "tight-3000", "lognormal-5000", "student-10000", "clusters-2000", "zeros-2000",
     "mixed-dependent-10000", "levels-5000",
 )  # fmt: skip
-PURE = ("matrix-laplace", "isotropic", "laplace", "adaptive-ball")
-GAUSSIAN = ("gaussian", "adaptive-ball")
+PURE = ("matrix-laplace", "isotropic", "laplace", "standardized")
+GAUSSIAN = ("gaussian", "standardized")
 SETTINGS: tuple[tuple[dict[str, Any], tuple[str, ...]], ...] = (
     (dict(epsilon=1.0, neighbors="add_remove"), PURE),
     (dict(epsilon=10.0, neighbors="replace_one"), PURE),
@@ -42,7 +42,7 @@ SETTINGS: tuple[tuple[dict[str, Any], tuple[str, ...]], ...] = (
 ADDITIVE = ("gaussian", "matrix-laplace", "isotropic", "laplace")
 MEASURES = ("mean", "sd", "correlation")
 ALONE = " alone"
-"""Marks the spread of the releases about their own mean: noise without what clipping moves, which adaptive-ball does."""
+"""Marks the spread of the releases about their own mean: noise without what clipping moves, which standardized does."""
 GUESSES = ("sd and mean", "sd", "none")
 WITHIN = 0.15
 
@@ -132,7 +132,7 @@ def _forecast(
     noise: ForecastNoise, possible: BoolArray, shares: Sequence[bool]
 ) -> dict[str, tuple[FloatArray, BoolArray]]:
     """Each measure's numbers and which of them are stated: those that are called noise are not."""
-    pairs = np.tril(np.ones_like(noise.correlation, dtype=bool), -1) & np.isfinite(noise.correlation)
+    pairs = np.tril(np.ones_like(noise.correlation, dtype=bool), -1) & ~np.isnan(noise.correlation)
     pairs &= possible[:, None] & possible[None, :] & ~noise.correlation_is_noise
     numbers = possible & ~np.array(shares)
     return {
@@ -144,7 +144,7 @@ def _forecast(
 
 def _lost(noise: ForecastNoise) -> BoolArray:
     """Features whose variance is lost: none of their correlations is stated."""
-    apart = np.isfinite(noise.correlation)
+    apart = ~np.isnan(noise.correlation)
     return np.asarray(apart.any(axis=1) & (noise.correlation_is_noise | ~apart).all(axis=1))
 
 
@@ -235,10 +235,10 @@ def main() -> None:
         print(f"{entry.name}: {time.perf_counter() - started:.0f} s", file=sys.stderr, flush=True)
     parts = {
         f"{arguments.half} additive summary": list(summary(results, ADDITIVE)),
-        f"{arguments.half} ball summary": list(summary(results, ("adaptive-ball",))),
-        f"{arguments.half} ball alone summary": list(summary(results, ("adaptive-ball",), ALONE)),
+        f"{arguments.half} standardized summary": list(summary(results, ("standardized",))),
+        f"{arguments.half} standardized alone summary": list(summary(results, ("standardized",), ALONE)),
         f"{arguments.half} additive": list(lines_of(results, ADDITIVE)),
-        f"{arguments.half} ball": list(lines_of(results, ("adaptive-ball",))),
+        f"{arguments.half} standardized": list(lines_of(results, ("standardized",))),
     }
     for name, lines in parts.items():
         print(f"\n{name}\n" + "\n".join(lines))

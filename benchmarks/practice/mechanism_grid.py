@@ -20,10 +20,10 @@ from benchmarks.pages import EVIDENCE
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.registry import MECHANISMS
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.mechanisms.synthetic_spectrum import Assumption, SyntheticSpectrum
-from dpmoments.mechanisms.units import plan_before_release
+from dpmoments.planning.forecast import row_of
+from dpmoments.planning.forecast_noise import ReleasePlan
+from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.unit import Neighbors
 
 __all__ = [
@@ -102,7 +102,8 @@ class Cell:
     Attributes
     ----------
     errors : mapping of str to float
-        By mechanism; those that cannot run, or state no error, are absent.
+        By mechanism: of correlations, of one column's mean in standard deviations, of the second moment where it is released
+        alone (Frobenius, as papers compare), or of means; mechanisms that cannot run, or state no error, are absent.
     taken : str or None
         The mechanism that ``auto`` takes, where it can run.
     """
@@ -118,7 +119,7 @@ class Panel:
     Attributes
     ----------
     useless : float
-        An error that says nothing: that of releasing zeros, or a standard deviation of every column for means.
+        An error that says nothing: that of zeros, or a standard deviation of every column for means.
     errors : mapping of str to ndarray of shape (len(EPSILONS), len(ROWS))
     taken : tuple of tuples of str or None
         What ``auto`` takes, by ε and rows.
@@ -142,20 +143,33 @@ def schema(setting: str, value: float) -> dpm.Schema:
     return dpm.Schema(*(dpm.Numeric(f"x{place}", 0, 1) for place in range(n_columns)))
 
 
-def assumption(setting: str, value: float) -> Assumption:
-    """Of the rows, as the forecast has it."""
-    # A column between 0 and 1 is encoded between −1 and 1.
-    spectrum = [(2.0 * value) ** 2] if setting == "one-column" else None
-    return Assumption.of(schema(setting, value), mean=SETTINGS[setting].with_mean, spectrum=spectrum)
+def typical(setting: str, value: float) -> TypicalTable:
+    """The rows, as the forecast has them; a standard deviation of the range for one column."""
+    columns = schema(setting, value)
+    if setting == "one-column":
+        return TypicalTable.of(columns, typical_sd={"x0": value}, typical_mean={"x0": 0.5})
+    return TypicalTable.of(columns)
+
+
+def second_moment(setting: str, value: float) -> np.ndarray:
+    """That of the encoded rows."""
+    rows = typical(setting, value).encoded(1024, mean=SETTINGS[setting].with_mean)
+    return np.asarray(rows.T @ rows / len(rows))
 
 
 def useless(setting: str, value: float) -> float:
-    """An error that says nothing."""
+    """An error that says nothing: that of zeros, or one standard deviation of a mean."""
     if setting == "bounded-means":
         return math.sqrt(value / 12.0)
     if setting == "means":
         return math.sqrt(value)
-    return float(np.linalg.norm(assumption(setting, value).spectrum))
+    if setting == "one-column":
+        return 1.0
+    if not SETTINGS[setting].with_mean:
+        return float(np.linalg.norm(second_moment(setting, value)))
+    covariance = typical(setting, value).moments(1024)[1]
+    correlation = covariance / np.sqrt(np.outer(np.diag(covariance), np.diag(covariance)))
+    return float(np.sqrt(np.mean(correlation[np.tril_indices(len(correlation), -1)] ** 2)))
 
 
 def cell(setting: str, value: float, kind: str, epsilon: float, n_rows: int) -> Cell:
@@ -170,25 +184,16 @@ def cell(setting: str, value: float, kind: str, epsilon: float, n_rows: int) -> 
             **budget(kind, epsilon),
         )
         return Cell({row.mechanism: row.error for row in table if row.error is not None})
-    shape = shape_of(setting, value, n_rows)
-    assumed = assumption(setting, value).table(n_rows)
     errors, taken = dict[str, float](), None
     for name, kind_of_mechanism in MECHANISMS.items():
-        try:
-            plan = plan_before_release(
-                configured(kind_of_mechanism, assumed),
-                shape,
-                PrivacyBudget.of(**budget(kind, epsilon)),
-                neighbors,
-                None,
-            )
-            filters = (PrivacyFilter.open(plan, insecure_seed=seed) for seed in range(plan.measured_runs))
-            error = plan.errors_on(assumed, filters).gram / n_rows
-        except (ValueError, OverflowError):
-            continue
+        mechanism = configured(kind_of_mechanism, setting, value, n_rows)
+        spent, with_mean = PrivacyBudget.of(**budget(kind, epsilon)), SETTINGS[setting].with_mean
+        plan = ReleasePlan(typical(setting, value), n_rows, spent, neighbors, mechanism, mean=with_mean)
+        row = row_of(name, plan)
+        error = min(row.errors, key=lambda one: not math.isfinite(one))
         if math.isfinite(error):
             errors[name] = error
-        taken = plan.mechanism.name if name == "auto" else taken
+        taken = plan.plan.mechanism.name if name == "auto" and row.refusal is None else taken
     return Cell(errors, taken)
 
 
@@ -198,10 +203,11 @@ def shape_of(setting: str, value: float, n_rows: int) -> MomentShape:
     return MomentShape.of(schema(setting, value), mean=SETTINGS[setting].with_mean, n_rows=public)
 
 
-def configured(kind: type[Mechanism], assumed: SyntheticSpectrum) -> Mechanism:
-    """The mechanism as it comes; one that needs a bound on the smallest eigenvalue is told that of the table assumed."""
+def configured(kind: type[Mechanism], setting: str, value: float, n_rows: int) -> Mechanism:
+    """The mechanism as it comes; one that needs a bound on the smallest eigenvalue is told that of the typical rows."""
     if kind.registry_name() == "inverse-gaussian":
-        return kind(smallest_eigenvalue=float(assumed.eigenvalues[-1]))  # type: ignore[call-arg]
+        smallest = float(np.linalg.eigvalsh(second_moment(setting, value))[0])
+        return kind(smallest_eigenvalue=n_rows * smallest)  # type: ignore[call-arg]
     return kind()
 
 

@@ -217,7 +217,7 @@ def _plan(subject: Subject, budget: PrivacyBudget, value: float) -> Any:
             **{key: number for key, number in options.items() if key in subject.kind.__dataclass_fields__}
         )
     else:
-        mechanism = forecast_grid.configured(subject.kind, forecast_grid.assumption(setting, value).table(1000))
+        mechanism = forecast_grid.configured(subject.kind, setting, value, 1000)
     return mechanism.plan(shape, budget, SETTINGS[setting].neighbors)
 
 
@@ -254,9 +254,8 @@ def _setting_in_words(subject: Subject) -> Iterator[str]:
 def _depends_on_table(subject: Subject, setting: str) -> bool:
     """Whether the error of the mechanism is that on an assumed table."""
     budget = next(budget for kind, budget in EXAMPLES.items() if kind in subject.kind.budget_kinds)
-    value = list(SETTINGS[setting].panels)[-1]
-    exact = _plan(subject, budget, value).exact_errors_on(forecast_grid.assumption(setting, value).table(1000))
-    return exact is None or exact.gram_assumed
+    model = _plan(subject, budget, list(SETTINGS[setting].panels)[-1]).model
+    return model is None or model.fixed_law is None
 
 
 def from_docstring(text: str) -> str:

@@ -448,7 +448,7 @@ def echo(
 
     Parameters
     ----------
-    release : Released
+    release : Moments
     by : str
         First ``name``,
         on two lines.

@@ -21,8 +21,8 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("privacy", "cells", "repair", "datasets"),
     ("rows", "analysis", "ledger"),
     ("mechanisms", "plots"),
-    ("releases", "planning", "papers"),
-    ("spending", "audit", "inspection"),
+    ("releases", "papers"),
+    ("spending", "planning", "audit", "inspection"),
     ("estimators", "reporting"),
     ("cli",),
 )
@@ -46,7 +46,8 @@ MAY_IMPORT_NOISE = {"dpmoments.noise", "dpmoments.privacy.filter", "dpmoments.pr
 SAMPLING = "dpmoments.privacy.sampling"
 INSIDE_THE_FILTER = {"_generator", "_answer", "_draws", "_allowance", "_closed"}
 FILTER_CLASSES = {"PrivacyFilter", "GroupFilter", "Recorder", "Replayer"}
-MAY_RECORD = {"dpmoments.privacy.filter", "dpmoments.audit"}
+IMAGINED = "dpmoments.spending.imagined"
+MAY_RECORD = {"dpmoments.privacy.filter", "dpmoments.audit", IMAGINED}
 """The privilege to keep exact queries, or to answer them otherwise than by noise."""
 MECHANISMS_MAY_IMPORT = (
     *(
@@ -95,6 +96,7 @@ MAY_SEED = {
     "dpmoments.analysis.synthetic",  # rows drawn from what was released: no noise of any release
     "dpmoments.noise.entropy",  # the marked insecure seed
     "dpmoments.noise.extreme_eigenvalues",  # quantiles of public laws
+    "dpmoments.planning.typical_table",  # typical rows of forecasts
     "dpmoments.rows.histogram",  # made-up rows of a check
 }
 VAGUE_NAMES = re.compile(r"(^|_)(utils?|helpers?|managers?|misc|common)($|_)", re.IGNORECASE)
@@ -390,6 +392,15 @@ def test_every_part_of_the_house_has_one_floor() -> None:
     parts = [part for floor in FLOORS for part in floor]
     assert len(parts) == len(set(parts))
     assert {part_of(module) for module in SOURCES} - {"", "__main__"} == set(parts)
+
+
+def test_draws_without_noise_see_typical_rows_alone() -> None:
+    """The filter of forecasts answers exactly: nobody else may use it, and its file opens no table."""
+    assert [module for module, source in SOURCES.items() if "ExpectedAnswers" in source] == [IMAGINED]
+    users = [module for module, source in SOURCES.items() if IMAGINED in imports(module, source)]
+    assert users == ["dpmoments.planning.forecast_noise"]
+    assert "Rows.of(" not in SOURCES[IMAGINED]
+    assert not [name for name in imports(IMAGINED, SOURCES[IMAGINED]) if name.startswith("dpmoments.rows.sources")]
 
 
 @pytest.mark.parametrize("part", NEVER_REACHES_A_ROW)

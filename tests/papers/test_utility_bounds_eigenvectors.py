@@ -12,7 +12,6 @@ from scipy import stats
 
 from dpmoments.audit.exact import _bingham_log_normalizer
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.mechanisms.synthetic_spectrum import SyntheticSpectrum
 from dpmoments.noise import sample_bingham
 from dpmoments.noise.sphere import sample_orthonormal_frame
 from dpmoments.papers.bounds import (
@@ -35,6 +34,8 @@ from dpmoments.papers.mechanisms.iterative_eigenvectors import IterativeEigenvec
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.unit import Neighbors
+from dpmoments.rows.rows import Rows
+from dpmoments.schema.schema import Schema
 from support.said import refused
 
 SPECTRUM = np.array([600.0, 300.0, 100.0, 50.0, 10.0])
@@ -169,12 +170,15 @@ def test_the_reconstruction_error_is_attained() -> None:
 # ---------------------------------------------------------------- Theorem 2 and its corollaries
 
 
-def runs(plan: IterativeEigenvectorsPlan, assumed: SyntheticSpectrum, trials: int) -> list[tuple[float, Any]]:
-    rows = assumed.rows(plan.neighbors, bounded=True)
+def runs(plan: IterativeEigenvectorsPlan, trials: int) -> list[tuple[float, Any]]:
+    """Errors on 2,000 rows along the axes, whose Gram matrix has the eigenvalues ``SPECTRUM``."""
+    counts = np.array([1100, 550, 200, 100, 50])
+    table = np.repeat(np.diag(np.sqrt(SPECTRUM / counts)), counts, axis=0)
+    rows = Rows.of(table, Schema.unit_ball(5), mean=plan.shape.mean, neighbors=plan.neighbors, threads=1)
     found = []
     for seed in range(trials):
         noisy = plan.run(rows, PrivacyFilter.open(plan, insecure_seed=seed))
-        found.append((float(np.linalg.norm(noisy.gram - np.diag(assumed.eigenvalues))), noisy.diagnostics))
+        found.append((float(np.linalg.norm(noisy.gram - np.diag(SPECTRUM))), noisy.diagnostics))
     return found
 
 
@@ -196,10 +200,9 @@ def plan_for(budget: PrivacyBudget, neighbors: Neighbors, mean: bool, **options:
 )
 def test_the_bounds_hold_on_runs(budget: PrivacyBudget, neighbors: Neighbors, mean: bool, options: Any) -> None:
     plan, trials, failure = plan_for(budget, neighbors, mean, **options), 60, 0.2
-    assumed = SyntheticSpectrum(2000, SPECTRUM / 2000)
-    beforehand = plan.error_bound_on(assumed, failure)
+    beforehand = plan.error_bound_on(SPECTRUM, failure)
     over_prior = over_released = 0
-    for error, diagnostics in runs(plan, assumed, trials):
+    for error, diagnostics in runs(plan, trials):
         over_prior += error > beforehand
         over_released += error > plan.released_error_bound(diagnostics, failure)
         reach = largest_noise(plan.eigenvalue_scale, 5, 1e-9, kind="laplace" if plan.pure else "gaussian")
@@ -216,9 +219,9 @@ def test_a_run_that_spends_a_hundredth_breaks_the_bounds() -> None:
     """Planted fault for the test above."""
     plan = plan_for(PrivacyBudget.pure(10.0), Neighbors.REPLACE_ONE, False)
     starved = plan_for(PrivacyBudget.pure(0.1), Neighbors.REPLACE_ONE, False)
-    assumed, trials, failure = SyntheticSpectrum(2000, SPECTRUM / 2000), 60, 0.2
-    bound = plan.error_bound_on(assumed, failure)
-    assert not within(sum(error > bound for error, _ in runs(starved, assumed, trials)), trials, failure)
+    trials, failure = 60, 0.2
+    bound = plan.error_bound_on(SPECTRUM, failure)
+    assert not within(sum(error > bound for error, _ in runs(starved, trials)), trials, failure)
 
 
 def test_the_sum_of_what_directions_miss_is_bounded_more_tightly_together() -> None:

@@ -13,7 +13,6 @@ import pytest
 
 import dpmoments as dpm
 from dpmoments.cli import main
-from dpmoments.planning.imagined_release import typical_regression
 from dpmoments.planning.ways import Way
 from support.said import Said, refused
 
@@ -73,8 +72,7 @@ def test_a_regression_has_less_noise_in_a_release_of_its_columns() -> None:
     few = dpm.Schema(*(column for column in SCHEMA.columns if column.name != "smoker"))
     even = {f"region={each}": 1 / 3 for each in ("north", "south", "east")}
     alone = dpm.forecast(few, n_rows=N_ROWS, epsilon=1.0, typical_mean=even)
-    likeliest = alone.noise_of("auto").release
-    regression = typical_regression(likeliest, likeliest.feature_names.index("income"), ["age", "region"])
+    regression = alone.noise_of("auto").regression_on("income", ["age", "region"])
     assert regression is not None
     assert found.own_release == pytest.approx(regression.noise, rel=1e-6)
     assert found.own_release < found.one_release < 3.0 * found.own_release

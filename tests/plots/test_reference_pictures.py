@@ -29,7 +29,7 @@ from matplotlib.text import Annotation
 
 import dpmoments as dpm
 from dpmoments.mechanisms.registry import MECHANISMS
-from dpmoments.planning.imagined_release import ReleasePlan
+from dpmoments.planning.forecast_noise import ReleasePlan
 from dpmoments.planning.picture import plot_forecast
 from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.plots.accessor import MeanPlots

@@ -1,4 +1,4 @@
-"""Theorem 2 and Corollary 1 of Amin et al. (2019) against measured errors, and forecasts against measured errors.
+"""Theorem 2 and Corollary 1 of Amin et al. (2019) against measured errors.
 
     OMP_NUM_THREADS=1 python -m benchmarks.papers.amin.utility_bounds [--trials 100]
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -22,9 +22,7 @@ import dpmoments as dpm
 from benchmarks.pages import EVIDENCE, write_part
 from dpmoments.datasets import Dataset
 from dpmoments.mechanisms.base import Plan
-from dpmoments.mechanisms.registry import make_mechanism
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.mechanisms.synthetic_spectrum import Assumption, SyntheticSpectrum
 from dpmoments.papers.datasets import standardized_unit_rows
 from dpmoments.papers.mechanisms.iterative_eigenvectors import IterativeEigenvectors, IterativeEigenvectorsPlan
 from dpmoments.privacy.budget import PrivacyBudget
@@ -97,21 +95,25 @@ class Table:
         return np.asarray(moments.gram, dtype=np.float64) * moments.scale**2
 
     @cached_property
-    def assumed(self) -> SyntheticSpectrum:
-        """What a forecast that is told the true spectrum knows."""
-        n_rows = self.rows.count()
-        return SyntheticSpectrum(n_rows, np.maximum(np.linalg.eigvalsh(self.gram), 0.0) / n_rows)
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self.rows.count()
+
+    @cached_property
+    def eigenvalues(self) -> np.ndarray:
+        """Of the Gram matrix, descending."""
+        return np.maximum(np.linalg.eigvalsh(self.gram)[::-1], 0.0)
 
     def plan(self, mechanism: dpm.mechanisms.Mechanism, budget: PrivacyBudget) -> Plan:
         """As a release of the table would make it."""
-        public = self.assumed.n_rows if self.neighbors.table_size_is_public else None
+        public = self.n_rows if self.neighbors.table_size_is_public else None
         return mechanism.plan(MomentShape.of(self.schema, mean=self.mean, n_rows=public), budget, self.neighbors)
 
     def runs(self, plan: Plan, trials: int) -> Iterator[tuple[float, Any]]:
         """‖Ĝ − G‖_F/n about 0 and diagnostics."""
         for seed in range(trials):
             noisy = plan.run(self.rows, PrivacyFilter.open(plan, insecure_seed=10_000 + seed))
-            yield float(np.linalg.norm(noisy.second_moment_sum - self.gram)) / self.assumed.n_rows, noisy.diagnostics
+            yield float(np.linalg.norm(noisy.second_moment_sum - self.gram)) / self.n_rows, noisy.diagnostics
 
 
 def loaded() -> dict[str, Dataset]:
@@ -146,7 +148,7 @@ def bounds(trials: int) -> list[str]:
     factors: dict[str, list[float]] = {"prior": [], "prior, paper": [], "released": [], "released, paper": []}
     above = total = 0
     for table in tables:
-        n, d = table.assumed.n_rows, len(table.gram)
+        n, d = table.n_rows, len(table.gram)
         runs = trials if d < 40 else max(trials // 10, 2)
         for epsilon in EPSILONS:
             for label, mechanism in LINES:
@@ -154,8 +156,8 @@ def bounds(trials: int) -> list[str]:
                 assert isinstance(plan, IterativeEigenvectorsPlan)
                 found = list(table.runs(plan, runs))
                 errors = np.array([error for error, _ in found])
-                prior = plan.error_bound_on(table.assumed, FAILURE) / n / errors
-                paper = plan.error_bound_on(table.assumed, FAILURE, constants="paper") / n / errors
+                prior = plan.error_bound_on(table.eigenvalues, FAILURE) / n / errors
+                paper = plan.error_bound_on(table.eigenvalues, FAILURE, constants="paper") / n / errors
                 of = [plan.released_error_bound(diagnostics, FAILURE) for _, diagnostics in found]
                 of_paper = [plan.released_error_bound(one, FAILURE, constants="paper") for _, one in found]
                 released, released_paper = np.array(of) / n / errors, np.array(of_paper) / n / errors
@@ -184,58 +186,12 @@ def bounds(trials: int) -> list[str]:
     return lines
 
 
-def forecasts(trials: int) -> list[str]:
-    """Forecast over root mean square error of runs: by the default assumption, and given the true spectrum."""
-    lines = [
-        "| table | mechanism | " + " | ".join(f"ε = {epsilon:g}: error, default, true" for epsilon in EPSILONS) + " |",
-        "| --- | --- |" + " --- |" * len(EPSILONS),
-    ]
-    ratios: dict[str, list[tuple[float, float]]] = {mechanism: [] for mechanism, _ in FORECAST}
-    for name, data in loaded().items():
-        own = Table(f"{name}, its schema", data.frame, data.schema, Neighbors.ADD_REMOVE, mean=True)
-        for table in (replace(unit_rows(name, data), name=f"{name}, unit rows"), own):
-            n, small = table.assumed.n_rows, len(table.gram) < 40
-            default = Assumption.of(table.schema, mean=table.mean).table(n)
-            for mechanism, extra in FORECAST:
-                if mechanism in FEW_RUNS and (table.mean or not small):
-                    continue
-                runs, cells = FEW_RUNS.get(mechanism, trials if small else max(trials // 5, 2)), []
-                for epsilon in EPSILONS:
-                    plan = table.plan(make_mechanism(mechanism), PrivacyBudget.of(epsilon=epsilon, **extra))
-                    error = float(np.sqrt(np.mean([found**2 for found, _ in table.runs(plan, runs)])))
-                    by_default, by_truth = (forecast_on(plan, assumed) / error for assumed in (default, table.assumed))
-                    ratios[mechanism].append((by_default, by_truth))
-                    cells.append(f"{error:.2g}, × {by_default:.2g}, × {by_truth:.2g}")
-                lines.append(f"| {table.name} | {mechanism} | " + " | ".join(cells) + " |")
-                print(lines[-1], flush=True)
-    lines += [
-        "",
-        "Over the cells of a mechanism, the factor by which the forecast was off, either way:",
-        "",
-        "| mechanism | default: median (max) | true spectrum: median (max) |",
-        "| --- | --- | --- |",
-    ]
-    for mechanism, found in ratios.items():
-        off = np.exp(np.abs(np.log(np.array(found))))
-        cells = [f"{np.median(column):.2g} ({column.max():.2g})" for column in off.T]
-        lines.append(f"| {mechanism} | " + " | ".join(cells) + " |")
-    return lines
-
-
-def forecast_on(plan: Plan, assumed: SyntheticSpectrum) -> float:
-    """What ``dpmoments.forecast`` states."""
-    filters = (PrivacyFilter.open(plan, insecure_seed=seed) for seed in range(plan.measured_runs))
-    return plan.errors_on(assumed, filters).gram / assumed.n_rows
-
-
 def main() -> None:
     """Make the tables and put them into the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, default=100)
     trials, start = parser.parse_args().trials, time.perf_counter()
-    found = {"bounds": bounds(trials), "forecasts": forecasts(max(trials // 5, 2))}
-    for name, lines in found.items():
-        write_part(PAGE, name, lines)
+    write_part(PAGE, "bounds", bounds(trials))
     print(f"{time.perf_counter() - start:.0f} s")
 
 

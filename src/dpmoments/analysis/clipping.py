@@ -14,7 +14,7 @@ import scipy
 
 from dpmoments.analysis.functionals import shows_shares
 from dpmoments.analysis.normal_equations import NormalEquations
-from dpmoments.analysis.released import Released
+from dpmoments.analysis.released import Moments
 from dpmoments.foundation.arrays import BoolArray, FloatArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.values import is_finite_number, no_less
@@ -206,7 +206,7 @@ class TableBounds:
         )
 
     @classmethod
-    def of(cls, release: Released) -> TableBounds | None:
+    def of(cls, release: Moments) -> TableBounds | None:
         """Return the limits; None if they are unknown."""
         # No row was clipped to a ball, or nothing was spent on knowing how many were.
         names = "radius", "share_beyond_bound", "trace_bias_bound", "excess_beyond", "rows_beyond"
@@ -291,7 +291,7 @@ def largest_variance(low: FloatArray, high: FloatArray, box: tuple[FloatArray, F
     return np.asarray((upper - mean) * (mean - lower))
 
 
-def _bounds_of_drawn(release: Released, radius: float, max_rows: float, max_excess: float) -> ClippingBounds:
+def _bounds_of_drawn(release: Moments, radius: float, max_rows: float, max_excess: float) -> ClippingBounds:
     """Return the bounds for the drawn features, carried to those of the release."""
     drawn = release.as_drawn
     center, law = drawn.center, drawn.noise
@@ -314,7 +314,7 @@ def _bounds_of_drawn(release: Released, radius: float, max_rows: float, max_exce
     return bounds if release.available is None else bounds.carried(release.available.noise_map[1:, 1:])
 
 
-def _shown_by_shares(release: Released) -> BoolArray:
+def _shown_by_shares(release: Moments) -> BoolArray:
     """Return True for levels and Booleans whose SD follows from their share, shape (d,)."""
     result = np.zeros(len(release.feature_names), dtype=bool)
     if shows_shares(release):
@@ -344,7 +344,7 @@ def is_of_table(of: str) -> bool:
     return of == "table"
 
 
-def describe_clipping(release: Released) -> str:
+def describe_clipping(release: Moments) -> str:
     """Return a sentence on clipping: answers are about the clipped rows."""
     # Empty if no row was clipped to a ball.
     bounds = TableBounds.of(release)
@@ -375,7 +375,7 @@ class ClippingEffect:
     has_bounds: bool = True  # False if a column has no public bounds: far rows were clipped instead
 
     @classmethod
-    def of(cls, release: Released, equations: NormalEquations | None) -> Self:
+    def of(cls, release: Moments, equations: NormalEquations | None) -> Self:
         """Return the effect on a fit (``docs/evidence/derivations/clipped-rows.md``, M5)."""
         table = TableBounds.of(release)
         if table is None:

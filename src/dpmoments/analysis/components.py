@@ -14,7 +14,7 @@ from dpmoments.analysis.clipping import describe_clipping
 from dpmoments.analysis.confidence import deviations_for
 from dpmoments.analysis.frames import named_values
 from dpmoments.analysis.functionals import LocalMoments, describe_law, indicator_mask, noise_edges
-from dpmoments.analysis.released import Released, cautions_by_code, chosen_features, columns_with_indices
+from dpmoments.analysis.released import Moments, cautions_by_code, chosen_features, columns_with_indices
 from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE
 from dpmoments.foundation.arrays import (
     BoolArray,
@@ -35,7 +35,7 @@ from dpmoments.schema.schema import Schema
 
 
 def _fourth_cumulants(
-    release: Released, chosen: IntegerArray, scale: FloatArray, vectors: FloatArray, subtracted: FloatArray
+    release: Moments, chosen: IntegerArray, scale: FloatArray, vectors: FloatArray, subtracted: FloatArray
 ) -> FloatArray:
     """Return what levels add to the variance of xᵀ(vvᵀ − diag s)x for normal rows, shape (p,)."""
     added = np.zeros(len(vectors))
@@ -77,7 +77,7 @@ _MIN_SAMPLING = 0.05
 
 
 def _explained_variance_noise(
-    release: Released,
+    release: Moments,
     moments: LocalMoments,
     chosen: IntegerArray,
     scale: FloatArray,
@@ -100,7 +100,7 @@ def _explained_variance_noise(
     return moments.variances_of_squares(chosen, on_moments, less) / moments.n_rows**2, sampling
 
 
-def _largest_possible_variance(release: Released, chosen: IntegerArray, scale: FloatArray) -> float:
+def _largest_possible_variance(release: Moments, chosen: IntegerArray, scale: FloatArray) -> float:
     """Return the total variance if all features are at their bounds (about zero: from zero)."""
     lower, upper = (bound[chosen] / scale for bound in release.schema.feature_bounds)
     reach = (upper - lower) / 2.0 if release.noisy_sum is not None else np.maximum(np.abs(lower), np.abs(upper))
@@ -296,7 +296,7 @@ class PrincipalComponents(Answer):
 
 @in_floating_point
 def pca(
-    release: Released,
+    release: Moments,
     n_components: int | None = None,
     columns: Sequence[str] | None = None,
     *,
@@ -306,7 +306,7 @@ def pca(
 
     Parameters
     ----------
-    release : Released
+    release : Moments
     n_components : int, optional
         Number of components, k; default: all.
     columns : sequence of str, optional
@@ -403,7 +403,7 @@ _NOISY_LEVEL = 4.0
 
 
 def _rare_levels(
-    release: Released, chosen: IntegerArray, cells: FloatArray, hidden: FloatArray, law: NoiseLaw | None
+    release: Moments, chosen: IntegerArray, cells: FloatArray, hidden: FloatArray, law: NoiseLaw | None
 ) -> tuple[str, ...]:
     """Return levels without which a ``hidden`` variance would be above the noise floor."""
     if law is None or not len(hidden):

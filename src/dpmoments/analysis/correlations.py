@@ -33,7 +33,7 @@ from dpmoments.analysis.functionals import (
     second_levels,
     without_redundant_levels,
 )
-from dpmoments.analysis.released import Released, cautions_by_code, chosen_features, columns_of, indices_of, unrelated
+from dpmoments.analysis.released import Moments, cautions_by_code, chosen_features, columns_of, indices_of, unrelated
 from dpmoments.analysis.released import correlation_of as correlation_of
 from dpmoments.analysis.resolvability import (
     ERROR_RATE,
@@ -168,7 +168,7 @@ class _Errors:
         missing = self.gaps * (1.0 - rho**2 / 2.0) + self.joint_gaps * (1.0 + rho**2)
         return self.privacy(rho), (complete + np.maximum(missing, 0.0)) / self.independent_rows
 
-    def with_products(self, release: Released, moments: LocalMoments, usable: BoolArray, safe: FloatArray) -> _Errors:
+    def with_products(self, release: Moments, moments: LocalMoments, usable: BoolArray, safe: FloatArray) -> _Errors:
         """Return the errors with the sampling variances that released products give."""
         asked = np.flatnonzero(usable & self.of_normal_rows)
         pairs, deviations = np.column_stack([self.i[asked], self.j[asked]]), np.sqrt(safe / moments.n_rows)
@@ -465,7 +465,7 @@ def _fisher_interval(
 
 @in_floating_point
 def correlations(
-    release: Released, columns: Sequence[str] | None = None, *, level: float = 0.95, of: str = "clipped rows"
+    release: Moments, columns: Sequence[str] | None = None, *, level: float = 0.95, of: str = "clipped rows"
 ) -> Correlations:
     """Compute correlations with noise, interval and verdict each: free of privacy cost.
 
@@ -473,7 +473,7 @@ def correlations(
 
     Parameters
     ----------
-    release : Released
+    release : Moments
     columns : sequence of str, optional
         Columns or features, two at least; default: all.
     level : float
@@ -569,14 +569,13 @@ def correlations(
 
 
 @in_floating_point
-def correlation_noise(release: Released) -> FloatArray:
-    """Return ``privacy_noise`` of :func:`correlations` alone, of all features, shape (d, d)."""
-    d = len(release.feature_names)
-    _, errors, usable, _ = _errors_of_pairs(release, np.arange(d))
-    return _symmetric(np.where(usable, np.sqrt(errors.privacy(errors.r)), np.nan), d, 0.0)
+def correlation_noise(release: Moments, features: Sequence[int]) -> FloatArray:
+    """Return ``privacy_noise`` of :func:`correlations` alone, of k features, shape (k, k)."""
+    _, errors, usable, _ = _errors_of_pairs(release, np.asarray(features))
+    return _symmetric(np.where(usable, np.sqrt(errors.privacy(errors.r)), np.nan), len(features), 0.0)
 
 
-def _errors_of_pairs(release: Released, chosen: IntegerArray) -> tuple[LocalMoments, _Errors, BoolArray, BoolArray]:
+def _errors_of_pairs(release: Moments, chosen: IntegerArray) -> tuple[LocalMoments, _Errors, BoolArray, BoolArray]:
     """Return moments, errors of pairs, and masks: variances not hidden, opposite levels."""
     opposite = opposite_levels(release)
     moments = LocalMoments.of(release).with_opposites(opposite)
@@ -608,14 +607,12 @@ def _symmetric(values: FloatArray, size: int, diagonal: float) -> FloatArray:
 
 
 @in_floating_point
-def partial_correlation(
-    release: Released, columns: Sequence[str] | None = None, *, level: float = 0.95
-) -> Correlations:
+def partial_correlation(release: Moments, columns: Sequence[str] | None = None, *, level: float = 0.95) -> Correlations:
     """Compute partial correlations of two features given all others named: free of privacy cost.
 
     Parameters
     ----------
-    release : Released
+    release : Moments
     columns : sequence of str, optional
         Columns or features, two at least; default: all. Of a categorical whose levels are all there, the most frequent by the
         release is left out, since they add up to one.
@@ -697,7 +694,7 @@ def partial_correlation(
     )
 
 
-def _noise_leaves_inverse(release: Released, standardized: Standardized, smallest: float) -> bool:
+def _noise_leaves_inverse(release: Moments, standardized: Standardized, smallest: float) -> bool:
     """Return True if the noise is below the covariance S in every direction."""
     moments, law = standardized.moments, standardized.moments.law
     if law is None:
@@ -716,7 +713,7 @@ def _noise_leaves_inverse(release: Released, standardized: Standardized, smalles
     return bool(noise_edges(cells, np.eye(len(features))[:1], whitened)[0] < 1.0)
 
 
-def _not_identified(release: Released, features: Sequence[int], level: float) -> Correlations:
+def _not_identified(release: Moments, features: Sequence[int], level: float) -> Correlations:
     shape = (len(features),) * 2
     unknown = np.full(shape, np.nan)
     known = release.noise is not None

@@ -17,7 +17,7 @@ from dpmoments.analysis.clipping import describe_clipping
 from dpmoments.analysis.confidence import Quantiles, format_probability, score_test
 from dpmoments.analysis.functionals import LocalMoments, bilinear, describe_law
 from dpmoments.analysis.group_sums import Levels, PresentRows, whole_counts
-from dpmoments.analysis.released import Released, cautions_by_code
+from dpmoments.analysis.released import Moments, cautions_by_code
 from dpmoments.analysis.resolvability import decided, hidden_by_noise, not_clear
 from dpmoments.foundation.arrays import FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputValueError
@@ -158,12 +158,12 @@ class CrossTable(Answer):
 
 
 @in_floating_point
-def cross_table(release: Released, by: str, other: str, *, level: float = 0.95) -> CrossTable:
+def cross_table(release: Moments, by: str, other: str, *, level: float = 0.95) -> CrossTable:
     """Count rows by two columns and test their independence by chi-square: free of privacy cost.
 
     Parameters
     ----------
-    release : Released
+    release : Moments
     by, other : str
         Two categorical or Boolean columns; the first makes the rows of the table.
     level : float
@@ -252,7 +252,7 @@ def independence_test(
     return score_test(doubly @ joint.ravel(), doubly @ privacy @ doubly.T, doubly @ sampling @ doubly.T, wanted, law)
 
 
-def _joint_counts(release: Released, first: Levels, second: Levels) -> tuple[FloatArray, FloatArray, FloatArray, float]:
+def _joint_counts(release: Moments, first: Levels, second: Levels) -> tuple[FloatArray, FloatArray, FloatArray, float]:
     """Return unrepaired joint counts and noise, (k, l)."""
     # Also the noise's covariance, (kl, kl), and the number of rows that have both levels.
     k, c = len(first.names), len(second.names)
@@ -273,7 +273,7 @@ def _joint_counts(release: Released, first: Levels, second: Levels) -> tuple[Flo
     return joint, noise, privacy, moments.n_rows
 
 
-def _rows_with_both(release: Released, first: Levels, second: Levels) -> float:
+def _rows_with_both(release: Moments, first: Levels, second: Levels) -> float:
     """Return the number of rows that have a value of both columns."""
     share = release.both_present
     return release.n_rows * (1.0 if share is None else float(share[first.features[0], second.features[0]]))
@@ -285,7 +285,7 @@ def _shares(counts: FloatArray) -> FloatArray:
     return np.asarray(possible / possible.sum())
 
 
-def _feasible_counts(release: Released, first: Levels, second: Levels) -> IntegerArray:
+def _feasible_counts(release: Moments, first: Levels, second: Levels) -> IntegerArray:
     """Return whole counts ≥ 0 near the repaired ones, whose margins are the groups' rows."""
     repaired = release.with_repair("structured")
     mean, covariance = repaired.mean, repaired.covariance

@@ -23,7 +23,7 @@ from dpmoments.analysis.answers import (
 from dpmoments.analysis.clipping import NAMED_RATIO, TableBounds, is_of_table, largest_variance
 from dpmoments.analysis.confidence import deviations_for, fieller_interval
 from dpmoments.analysis.functionals import WHY_NOISE_UNKNOWN, FeatureVariances, LocalMoments
-from dpmoments.analysis.released import Released, cautions_in_full, chosen_features, indices_of
+from dpmoments.analysis.released import Moments, cautions_in_full, chosen_features, indices_of
 from dpmoments.analysis.resolvability import hidden_by_noise
 from dpmoments.foundation.arrays import BoolArray, FloatArray, largest_first
 from dpmoments.messages.message import Message
@@ -391,12 +391,12 @@ def _describe_values(values: FloatArray, errors: FloatArray, is_noise: Sequence[
 
 
 @in_floating_point
-def describe(release: Released, columns: Sequence[str] | None = None) -> Description:
+def describe(release: Moments, columns: Sequence[str] | None = None) -> Description:
     """Describe the mean and spread of every feature with their noise: free of privacy cost.
 
     Parameters
     ----------
-    release : Released
+    release : Moments
     columns : sequence of str, optional
         Columns or features; default: all.
 
@@ -456,7 +456,7 @@ def describe(release: Released, columns: Sequence[str] | None = None) -> Descrip
     return result if columns is None else result.part(chosen_features(release, columns))
 
 
-def _unclear_shares(release: Released, noise: FloatArray) -> BoolArray:
+def _unclear_shares(release: Moments, noise: FloatArray) -> BoolArray:
     """Return a mask of the shares that noise does not distinguish from 0."""
     constraints = Constraints.of(release.schema, mean=True)
     shares = np.zeros(len(noise), dtype=bool)
@@ -469,7 +469,7 @@ def _unclear_shares(release: Released, noise: FloatArray) -> BoolArray:
     return hidden_by_noise(LocalMoments.of(release).location, noise, release.noise, shares)[0]
 
 
-def _deviation_below(release: Released, unclear_shares: BoolArray) -> FloatArray:
+def _deviation_below(release: Moments, unclear_shares: BoolArray) -> FloatArray:
     """Return upper limits of the SDs that noise does not distinguish from 0; else 0."""
     moments = LocalMoments.of(release)
     if moments.law is None:
@@ -480,7 +480,7 @@ def _deviation_below(release: Released, unclear_shares: BoolArray) -> FloatArray
     return np.asarray(np.where(np.where(of_share, unclear_shares, hidden), np.sqrt(most) * moments.unit, 0.0))
 
 
-def clipping_warning(release: Released) -> Message | None:
+def clipping_warning(release: Moments) -> Message | None:
     """Return a warning that names the columns marked as clipped, or None."""
     # It has the numbers of the description.
     if release.center is None or (result := describe(release)).clipping is None or result.standard_deviation is None:
@@ -500,7 +500,7 @@ def _root(variance: FloatArray) -> FloatArray:
     return np.sqrt(np.where(variance >= 0, variance, np.nan))
 
 
-def _mean_noise(release: Released) -> tuple[FloatArray, FloatArray]:
+def _mean_noise(release: Moments) -> tuple[FloatArray, FloatArray]:
     """Return the noise SDs of the means, and their covariances with the count's noise."""
     # The latter is relative to the count.
     law, d = release.noise, len(release.feature_names)
@@ -523,7 +523,7 @@ def _mean_noise(release: Released) -> tuple[FloatArray, FloatArray]:
     return np.asarray(noise), np.asarray(np.zeros(d) if release.count_is_public else shared)
 
 
-def _sampling_variance(release: Released, mean_noise: FloatArray) -> FloatArray:
+def _sampling_variance(release: Moments, mean_noise: FloatArray) -> FloatArray:
     """Return the sampling variances of the means, shape (d,), by the unrepaired variances."""
     # An interval of variance T, estimated with noise of SD s, misses too often by s²/T² to first order: s²/T is added
     # to T.
@@ -538,7 +538,7 @@ def _sampling_variance(release: Released, mean_noise: FloatArray) -> FloatArray:
     return np.asarray(sampling + np.divide(noise**2, total, out=np.zeros_like(total), where=total > 0.0))
 
 
-def _deviation_noise(release: Released, deviations: FloatArray) -> FloatArray:
+def _deviation_noise(release: Moments, deviations: FloatArray) -> FloatArray:
     """Return the noise of an SD from a variance of 0 or below."""
     # The root of the noise on the variance.
     moments = LocalMoments.of(release)
@@ -549,7 +549,7 @@ def _deviation_noise(release: Released, deviations: FloatArray) -> FloatArray:
     return np.asarray(np.minimum(np.sqrt(noise), np.divide(noise, 2.0 * known, out=np.sqrt(noise), where=known > 0.0)))
 
 
-def _count_noise(release: Released) -> float | None:
+def _count_noise(release: Moments) -> float | None:
     if release.count_is_public:
         return 0.0
     if release.noisy_count is None or release.noise is None:
@@ -602,7 +602,7 @@ def card(
     )
 
 
-def release_card(release: Released) -> str:
+def release_card(release: Moments) -> str:
     """Format the card of a release of moments."""
     n_columns, d = len(release.schema.columns), len(release.feature_names)
     of_columns = f" of {n_columns} columns" if n_columns != d else ""

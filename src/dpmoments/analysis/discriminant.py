@@ -26,7 +26,7 @@ from dpmoments.analysis.functionals import (
 )
 from dpmoments.analysis.group_sums import GroupSums, Levels
 from dpmoments.analysis.group_tests import between_groups
-from dpmoments.analysis.released import Released, cautions_by_code
+from dpmoments.analysis.released import Moments, cautions_by_code
 from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE, decided
 from dpmoments.foundation.arrays import FloatArray, IntegerArray, directions_of, first_largest, leading_positive
 from dpmoments.foundation.errors import InputValueError, out_of_range
@@ -392,7 +392,7 @@ def _with_error(value: float, error: float) -> str:
 
 @in_floating_point
 def lda(
-    release: Released,
+    release: Moments,
     by: str,
     columns: Sequence[str] | None = None,
     *,
@@ -403,7 +403,7 @@ def lda(
 
     Parameters
     ----------
-    release : Released
+    release : Moments
     by : str
         A categorical or Boolean column: the classes.
     columns : sequence of str, optional
@@ -511,12 +511,12 @@ def require_shrinkage(shrinkage: float | str) -> None:
         raise out_of_range("shrinkage", shrinkage, "auto-or-not-negative")
 
 
-def _classes(release: Released, by: str) -> tuple[Any, ...]:
+def _classes(release: Moments, by: str) -> tuple[Any, ...]:
     column = next(column for column in release.schema.columns if column.name == by)
     return column.levels if isinstance(column, Categorical) else (False, True)
 
 
-def _priors(release: Released, levels: Levels, sums: GroupSums) -> FloatArray:
+def _priors(release: Moments, levels: Levels, sums: GroupSums) -> FloatArray:
     """Return repaired shares, 0 for counts within two SDs of their noise."""
     # Equal ones if none is left.
     shares = np.clip(levels.weights[:, 0] + levels.weights[:, 1:] @ release.mean[list(levels.features)], 0.0, 1.0)
@@ -526,7 +526,7 @@ def _priors(release: Released, levels: Levels, sums: GroupSums) -> FloatArray:
     return np.asarray(shares / total if total > 0.0 else np.full(len(shares), 1.0 / len(shares)))
 
 
-def _shifts(release: Released, levels: Levels, features: Any, priors: FloatArray) -> FloatArray:
+def _shifts(release: Moments, levels: Levels, features: Any, priors: FloatArray) -> FloatArray:
     """Return group means, within bounds, less the overall mean, in original units, shape (k, d)."""
     indices = list(levels.features)
     crossed = levels.weights[:, 1:] @ release.covariance[np.ix_(indices, features)]

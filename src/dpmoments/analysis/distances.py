@@ -11,7 +11,7 @@ import numpy as np
 from dpmoments.analysis.answers import Answer, Column, in_floating_point, number
 from dpmoments.analysis.frames import feature_values
 from dpmoments.analysis.functionals import Standardized, describe_law
-from dpmoments.analysis.released import Released, cautions_by_code, chosen_features
+from dpmoments.analysis.released import Moments, cautions_by_code, chosen_features
 from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
@@ -75,14 +75,14 @@ class MahalanobisDistances(Answer):
 
 
 @in_floating_point
-def mahalanobis(release: Released, frame: Any, columns: Sequence[str] | None = None) -> MahalanobisDistances:
+def mahalanobis(release: Moments, frame: Any, columns: Sequence[str] | None = None) -> MahalanobisDistances:
     """Compute Mahalanobis distances of rows from the released mean: free of privacy cost.
 
     The rows belong to the analyst; the released table is not read.
 
     Parameters
     ----------
-    release : Released
+    release : Moments
     frame : pandas, Polars or Arrow frame, or mapping of column name to values
         Read by column name; an array only if every column of the schema is a coordinate.
     columns : sequence of str, optional

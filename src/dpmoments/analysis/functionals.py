@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from dpmoments.analysis.released import Released, chosen_features
+from dpmoments.analysis.released import Moments, chosen_features
 from dpmoments.analysis.resolvability import NOISE_UNKNOWN
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray, bordered, directions_of, first_largest
 from dpmoments.foundation.errors import InputValueError
@@ -54,7 +54,7 @@ class LocalMoments:
     joint_gaps: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
 
     @classmethod
-    def of(cls, release: Released, as_they_are: Collection[int] = (), *, about_zero: bool = False) -> LocalMoments:
+    def of(cls, release: Moments, as_they_are: Collection[int] = (), *, about_zero: bool = False) -> LocalMoments:
         """Return the moments of a release about its unrepaired mean."""
         # Features `as_they_are` are neither shifted nor scaled, such as levels, whose sums are counts. `about_zero`
         # accepts a release without a mean: its moments are then about the zero of the encoding, and its sums 0.
@@ -210,14 +210,14 @@ def _halved(opposite: IntegerArray) -> FloatArray:
     return result
 
 
-def gaps_of(release: Released) -> FloatArray:
+def gaps_of(release: Moments) -> FloatArray:
     """Return the number of missing values of each feature over that of present ones, shape (d,)."""
     if release.present is None:
         return np.zeros(len(release.feature_names))
     return 1.0 / release.present - 1.0
 
 
-def joint_gaps_of(release: Released) -> FloatArray:
+def joint_gaps_of(release: Moments) -> FloatArray:
     """Return n/n_jk − 1 less the gaps of both features, shape (d, d)."""
     # n_jk is the number of rows with both values.
     gaps = gaps_of(release)
@@ -296,7 +296,7 @@ Moved rows lack a part of it, less than moving takes.
 """
 
 
-def indicator_mask(release: Released) -> BoolArray:
+def indicator_mask(release: Moments) -> BoolArray:
     """Return a mask of features that are 0 or 1 in every row, shape (d,)."""
     # These are levels and Booleans (assumed to hold no fractions) of rows that were not clipped.
     result = np.zeros(len(release.feature_names), dtype=bool)
@@ -308,7 +308,7 @@ def indicator_mask(release: Released) -> BoolArray:
     return result
 
 
-def opposite_levels(release: Released) -> IntegerArray:
+def opposite_levels(release: Moments) -> IntegerArray:
     """Return the other level of each feature's column, shape (d,); −1 if it has not two.
 
     Every row has one of the two levels.
@@ -322,14 +322,14 @@ def opposite_levels(release: Released) -> IntegerArray:
     return result
 
 
-def second_levels(release: Released) -> list[int]:
+def second_levels(release: Moments) -> list[int]:
     """Return second levels of columns of two whose clipped rows do not have one of the two."""
     # The center of the clipping ball is noisy: if its shares of the two levels do not nearly add up to one, nor do the
     # levels of clipped rows, and one level's correlations are not the opposite of the other's.
     return [first + 1 for first, near_one in _pairs_of_levels(release) if not near_one]
 
 
-def _pairs_of_levels(release: Released) -> Iterator[tuple[int, bool]]:
+def _pairs_of_levels(release: Moments) -> Iterator[tuple[int, bool]]:
     """Return first levels of columns of two, and whether both nearly add up to one."""
     moved = release.center is not None and not release.numbers_alone
     center = release.encoding.decode_mean(np.asarray(release.center)) if moved else None
@@ -339,7 +339,7 @@ def _pairs_of_levels(release: Released) -> Iterator[tuple[int, bool]]:
             yield block.start, off <= _OFF_THE_SUM
 
 
-def shows_shares(release: Released) -> bool:
+def shows_shares(release: Moments) -> bool:
     """Return True if the repair makes the covariance of a column's levels diag(p) − ppᵀ."""
     return release.repair in (Repair.AUTO, Repair.STRUCTURED)
 
@@ -357,7 +357,7 @@ class FeatureVariances:
     share: FloatArray  # (d,), p, between 0 and 1; NaN for other features
 
     @classmethod
-    def of(cls, release: Released, moments: LocalMoments, *, as_shown: bool = False) -> FeatureVariances:
+    def of(cls, release: Moments, moments: LocalMoments, *, as_shown: bool = False) -> FeatureVariances:
         """Return the variances of all features about ``moments.location``.
 
         It must be the mean of every feature.
@@ -423,7 +423,7 @@ class Standardized:
     moments: LocalMoments
 
     @classmethod
-    def of(cls, release: Released, chosen: Sequence[int], *, by_deviation: bool = True) -> Standardized:
+    def of(cls, release: Moments, chosen: Sequence[int], *, by_deviation: bool = True) -> Standardized:
         """Return the moments of ``chosen`` features, without those of released variance 0."""
         # `by_deviation` divides by released standard deviations, else by the encoding's scale, in which noise is
         # isotropic.
@@ -472,7 +472,7 @@ class Standardized:
         return np.asarray((scaled.T / self.eigenvalues[kept]) @ scaled)
 
 
-def precision(release: Released) -> tuple[FloatArray, int]:
+def precision(release: Moments) -> tuple[FloatArray, int]:
     """Return Σ⁺ on the directions above the noise floor, and the number of other directions.
 
     :func:`dpmoments.analysis.distances.mahalanobis` measures by Σ⁺. No direction is kept if no released variance is above 0.
@@ -495,7 +495,7 @@ def precision(release: Released) -> tuple[FloatArray, int]:
     return result, d - int(standardized.stands_out.sum())
 
 
-def without_redundant_levels(release: Released, columns: Sequence[str] | None) -> list[int]:
+def without_redundant_levels(release: Moments, columns: Sequence[str] | None) -> list[int]:
     """Drop the most frequent level of every column whose levels add up to one."""
     chosen = chosen_features(release, columns)
     shares = release.mean

@@ -12,7 +12,7 @@ import numpy as np
 
 from dpmoments.analysis.answers import Answer, Column, in_floating_point, number
 from dpmoments.analysis.functionals import Standardized, describe_law, without_redundant_levels
-from dpmoments.analysis.released import Released, cautions_by_code
+from dpmoments.analysis.released import Moments, cautions_by_code
 from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE
 from dpmoments.foundation.arrays import FloatArray, largest_first
 from dpmoments.foundation.errors import InputValueError, out_of_range
@@ -104,7 +104,7 @@ class GraphicalLasso(Answer):
 
 @in_floating_point
 def graphical_lasso(
-    release: Released, alpha: float | Literal["auto"] = "auto", columns: Sequence[str] | None = None
+    release: Moments, alpha: float | Literal["auto"] = "auto", columns: Sequence[str] | None = None
 ) -> GraphicalLasso:
     """Fit a sparse dependence graph by the graphical lasso on released correlations.
 
@@ -112,7 +112,7 @@ def graphical_lasso(
 
     Parameters
     ----------
-    release : Released
+    release : Moments
     alpha : float or "auto"
         Penalty, above 0; "auto": three times the noise and sampling error on a correlation, the median over pairs. A pair
         with more of it then loses three times the excess first.

@@ -23,7 +23,7 @@ from dpmoments.analysis.clipping import describe_clipping
 from dpmoments.analysis.confidence import deviations_for, fieller_interval
 from dpmoments.analysis.functionals import describe_law
 from dpmoments.analysis.group_sums import GroupSums, Levels, PresentRows
-from dpmoments.analysis.released import Released, cautions_by_code, chosen_features
+from dpmoments.analysis.released import Moments, cautions_by_code, chosen_features
 from dpmoments.analysis.resolvability import (
     NOT_CLEAR_NOISE,
     format_findings,
@@ -300,14 +300,14 @@ class GroupMeans(Answer):
 
 
 @in_floating_point
-def group_means(release: Released, by: str, of: Sequence[str] | None = None, *, level: float = 0.95) -> GroupMeans:
+def group_means(release: Moments, by: str, of: Sequence[str] | None = None, *, level: float = 0.95) -> GroupMeans:
     """Compute means over the rows of each group, with intervals and differences.
 
     Free of privacy cost.
 
     Parameters
     ----------
-    release : Released
+    release : Moments
     by : str
         A categorical or Boolean column.
     of : sequence of str, optional
@@ -411,7 +411,7 @@ def group_means(release: Released, by: str, of: Sequence[str] | None = None, *, 
     )
 
 
-def _repaired_means(release: Released, levels: Levels, chosen: Sequence[int]) -> FloatArray:
+def _repaired_means(release: Moments, levels: Levels, chosen: Sequence[int]) -> FloatArray:
     """Return the repaired means of the groups within their bounds, shape (m, k)."""
     mean, covariance, n = release.mean, release.covariance, float(release.n_rows)
     indices = list(levels.features)

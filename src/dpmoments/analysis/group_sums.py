@@ -13,7 +13,7 @@ import numpy as np
 
 from dpmoments.analysis.available_cases import Presence
 from dpmoments.analysis.functionals import FeatureVariances, LocalMoments, bilinear, indicator_mask
-from dpmoments.analysis.released import Released, columns_with_indices
+from dpmoments.analysis.released import Moments, columns_with_indices
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray, bordered
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.values import shown
@@ -36,7 +36,7 @@ class Levels:
     weights: FloatArray
 
     @classmethod
-    def of(cls, release: Released, name: str) -> Levels:
+    def of(cls, release: Moments, name: str) -> Levels:
         """Return the groups of a column."""
         sorting = []
         for column, features in columns_with_indices(release):
@@ -74,14 +74,14 @@ class Levels:
     def _full(self, name: str) -> str:
         return name if name in self.names else f"{self.column}={name}"
 
-    def row_counts(self, release: Released) -> IntegerArray:
+    def row_counts(self, release: Moments) -> IntegerArray:
         """Return the rows of each group near the repaired ones, shape (k,)."""
         # Only rows that have a value of the column are counted.
         repaired = self.weights[:, 0] + self.weights[:, 1:] @ release.mean[list(self.features)]
         rows = release.n_rows * (1.0 if release.present is None else float(release.present[self.features[0]]))
         return whole_counts(np.clip(repaired, 0.0, 1.0) * rows, release.n_rows)
 
-    def own_values(self, release: Released, feature: str) -> list[int | None]:
+    def own_values(self, release: Moments, feature: str) -> list[int | None]:
         """Find for each group the product of ``feature`` and its level, None if not in the schema."""
         names = release.feature_names
         result: list[int | None] = []
@@ -135,7 +135,7 @@ class GroupSums:
     some_missing: bool = False  # true if values of y or of the column of the groups can be missing
 
     @classmethod
-    def of(cls, release: Released, feature: int, levels: Levels) -> GroupSums:
+    def of(cls, release: Moments, feature: int, levels: Levels) -> GroupSums:
         """Return the sums of a feature over groups."""
         if feature in levels.features:
             raise InputValueError(
@@ -225,7 +225,7 @@ class GroupSums:
         return np.asarray(self.variances / np.maximum(left, 1.0))
 
 
-def _total_variance(release: Released, feature: int) -> tuple[float, float]:
+def _total_variance(release: Moments, feature: int) -> tuple[float, float]:
     """Return the variance over all rows and its noise SD; repaired if noise dominates it."""
     moments = LocalMoments.of(release)
     every = FeatureVariances.of(release, moments)
@@ -296,7 +296,7 @@ class PresentRows:
     parts: tuple[tuple[FloatArray, FloatArray, NoiseLaw | None], ...]
 
     @classmethod
-    def of(cls, release: Released, *features: int) -> PresentRows | None:
+    def of(cls, release: Moments, *features: int) -> PresentRows | None:
         """Return them if one of these features can be missing, else None."""
         if release.present is None:
             return None
@@ -305,7 +305,7 @@ class PresentRows:
 
     @staticmethod
     @lru_cache(maxsize=4)
-    def _of(release: Released) -> PresentRows:
+    def _of(release: Moments) -> PresentRows:
         """Return those of a release, which its features share."""
         parts, groups = [], np.zeros(0, dtype=int)
         for drawn in release.drawn_parts:

@@ -24,7 +24,7 @@ from dpmoments.analysis.confidence import deviations_for, error_rate, format_pro
 from dpmoments.analysis.functionals import describe_law
 from dpmoments.analysis.group_means import group_means
 from dpmoments.analysis.group_sums import GroupSums, Levels
-from dpmoments.analysis.released import Released, cautions_by_code, feature_index, shown_names
+from dpmoments.analysis.released import Moments, cautions_by_code, feature_index, shown_names
 from dpmoments.analysis.resolvability import decided, not_clear
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
@@ -126,13 +126,13 @@ class TwoGroups(Answer):
 
 @in_floating_point
 def t_test(
-    release: Released, target: str, by: str, groups: Sequence[str] | None = None, *, level: float = 0.95
+    release: Moments, target: str, by: str, groups: Sequence[str] | None = None, *, level: float = 0.95
 ) -> TwoGroups:
     """Run Welch's t-test of a feature by two groups: post-processing, free of privacy cost.
 
     Parameters
     ----------
-    release : Released
+    release : Moments
     target : str
         A feature.
     by : str
@@ -419,12 +419,12 @@ def between_groups(sums: GroupSums) -> BetweenGroups:
 
 
 @in_floating_point
-def anova(release: Released, target: str, by: str, *, level: float = 0.95) -> AnalysisOfVariance:
+def anova(release: Moments, target: str, by: str, *, level: float = 0.95) -> AnalysisOfVariance:
     """Run a one-way analysis of variance of a feature by groups: free of privacy cost.
 
     Parameters
     ----------
-    release : Released
+    release : Moments
     target : str
         A feature.
     by : str

@@ -14,7 +14,7 @@ from dpmoments.analysis.answers import Answer, Column, in_floating_point, rounde
 from dpmoments.analysis.description import describe
 from dpmoments.analysis.discriminant import describe_lost_classes, most_likely
 from dpmoments.analysis.frames import named_values
-from dpmoments.analysis.released import Released, columns_with_indices
+from dpmoments.analysis.released import Moments, columns_with_indices
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.messages.message import Message
@@ -155,7 +155,7 @@ class NaiveBayes(Answer):
 
 
 @in_floating_point
-def naive_bayes(by: str, groups: Mapping[Level, Released], columns: Sequence[str] | None = None) -> NaiveBayes:
+def naive_bayes(by: str, groups: Mapping[Level, Moments], columns: Sequence[str] | None = None) -> NaiveBayes:
     """Fit naive Bayes for the groups of a column: free of privacy cost.
 
     Noise makes a classifier too sure if it is left out: the variance of the noise on a class's mean is added to the class's

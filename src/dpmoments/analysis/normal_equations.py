@@ -14,7 +14,7 @@ from dpmoments.analysis.confidence import Estimate, agreeing_p_value, format_pro
 from dpmoments.analysis.functionals import gaps_of, joint_gaps_of
 from dpmoments.analysis.inverted_test import Search
 from dpmoments.analysis.regressors import Regressors
-from dpmoments.analysis.released import Released
+from dpmoments.analysis.released import Moments
 from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE
 from dpmoments.analysis.robust_errors import ResidualProducts, moments_with_constant, robust_covariance
 from dpmoments.foundation.arrays import FloatArray, IntegerArray
@@ -145,7 +145,7 @@ class NormalEquations:
 
     @classmethod
     def of(
-        cls, release: Released, chosen: Regressors, products: ResidualProducts | None = None
+        cls, release: Moments, chosen: Regressors, products: ResidualProducts | None = None
     ) -> NormalEquations | None:
         """Return the equations of a regression; None if the noise distribution is not known."""
         noise = release.noise

@@ -18,7 +18,7 @@ from dpmoments.analysis.clipping import ClippingEffect
 from dpmoments.analysis.normal_equations import NormalEquations
 from dpmoments.analysis.regression_results import ExplainedVariance, FittedLine
 from dpmoments.analysis.regressors import PenalizedLevels, Regressors, regressed_moment
-from dpmoments.analysis.released import Released, cautions_by_code
+from dpmoments.analysis.released import Moments, cautions_by_code
 from dpmoments.analysis.robust_errors import ResidualProducts
 from dpmoments.foundation.arrays import FloatArray, first_largest
 from dpmoments.foundation.errors import InputValueError, out_of_range
@@ -33,7 +33,7 @@ from dpmoments.repair.spectral import SpectralNoise
 
 @in_floating_point
 def ols(
-    release: Released,
+    release: Moments,
     target: str,
     features: Sequence[str] | None = None,
     *,
@@ -50,7 +50,7 @@ def ols(
 
     Parameters
     ----------
-    release : Released
+    release : Moments
     target : str
         A feature (of a categorical column one level, ``region=north``), or an R formula: ``income ~ age + C(region)``.
     features : sequence of str, optional
@@ -119,7 +119,7 @@ def ols(
 
 @in_floating_point
 def ridge(
-    release: Released,
+    release: Moments,
     target: str,
     features: Sequence[str] | None = None,
     *,
@@ -141,7 +141,7 @@ def ridge(
 
     Parameters
     ----------
-    release : Released
+    release : Moments
     target : str
         As for :func:`ols`.
     features : sequence of str, optional
@@ -188,7 +188,7 @@ def ridge(
 
 @in_floating_point
 def lasso(
-    release: Released,
+    release: Moments,
     target: str,
     features: Sequence[str] | None = None,
     *,
@@ -203,7 +203,7 @@ def lasso(
 
     Parameters
     ----------
-    release : Released
+    release : Moments
     target : str
         As for :func:`dpmoments.analysis.regression.ols`.
     features : sequence of str, optional
@@ -265,7 +265,7 @@ _LEFT_BY_ROUNDING = 1e-10
 """Share of the largest slope up to which one is 0, but for rounding."""
 
 
-def _universal_threshold(release: Released, chosen: Regressors, equations: NormalEquations | None) -> float:
+def _universal_threshold(release: Moments, chosen: Regressors, equations: NormalEquations | None) -> float:
     if equations is None:
         return automatic_alpha(release, chosen.features, chosen.target, intercept=chosen.intercept)
     without_features = np.zeros(equations.n_regressors + 1)
@@ -302,7 +302,7 @@ class PenalizedFit:
     alpha: float
 
     @classmethod
-    def of(cls, release: Released, chosen: Regressors, alpha: float | None) -> PenalizedFit:
+    def of(cls, release: Moments, chosen: Regressors, alpha: float | None) -> PenalizedFit:
         """Solve (S_AA + 2α I) w = S_Ay, A the features and the reference levels.
 
         None chooses α, and penalizes coefficients in units in which all features have the same noise.
@@ -347,7 +347,7 @@ class PenalizedFit:
 
 
 def _fitted_line(
-    release: Released,
+    release: Moments,
     chosen: Regressors,
     equations: NormalEquations | None,
     method: str,
@@ -400,7 +400,7 @@ def _fitted_line(
 
 
 def _explained(
-    release: Released, chosen: Regressors, equations: NormalEquations | None, method: str, fit: PenalizedFit
+    release: Moments, chosen: Regressors, equations: NormalEquations | None, method: str, fit: PenalizedFit
 ) -> ExplainedVariance | None:
     if equations is None:
         return None
@@ -483,7 +483,7 @@ class _Spectrum:
 
 
 @in_floating_point
-def automatic_alpha(release: Released, features: Sequence[int], target: int, *, intercept: bool) -> float:
+def automatic_alpha(release: Moments, features: Sequence[int], target: int, *, intercept: bool) -> float:
     """Choose the α whose ridge fit is nearest to the posterior mean of the coefficients.
 
     The posterior mean given the noisy cross moments is computed in the eigenbasis of the features' moments, for a
@@ -500,14 +500,14 @@ def automatic_alpha(release: Released, features: Sequence[int], target: int, *, 
 
 
 @in_floating_point
-def expected_coefficients(release: Released, features: Sequence[int], target: int, *, intercept: bool) -> FloatArray:
+def expected_coefficients(release: Moments, features: Sequence[int], target: int, *, intercept: bool) -> FloatArray:
     """Compute the posterior mean of encoded coefficients, shape (k,)."""
     # A fit in its own right, with a penalty for each direction; `automatic_alpha` uses it.
     spectrum, sizes = _spectrum(release, list(features), target, intercept)
     return np.asarray(spectrum.vectors @ _posterior_means(spectrum) * (sizes[target] / sizes[list(features)]))
 
 
-def noise_sizes(release: Released) -> FloatArray:
+def noise_sizes(release: Moments) -> FloatArray:
     """Return the features' sizes in the coordinates in which their noise is the same, shape (d,), about 1."""
     law, d = exact_law(release.drawn_noise), len(release.feature_names)
     if law is None:
@@ -520,7 +520,7 @@ def noise_sizes(release: Released) -> FloatArray:
     return np.asarray(np.exp(np.where(known, logarithms - logarithms[known].mean(), logarithms[known].min())))
 
 
-def _spectrum(release: Released, features: list[int], target: int, intercept: bool) -> tuple[_Spectrum, FloatArray]:
+def _spectrum(release: Moments, features: list[int], target: int, intercept: bool) -> tuple[_Spectrum, FloatArray]:
     """Return the regression in coordinates of equal noise, and the features' sizes there."""
     sizes = noise_sizes(release)
     units = np.outer(sizes, sizes)
@@ -551,7 +551,7 @@ def _spectrum(release: Released, features: list[int], target: int, intercept: bo
     return spectrum, sizes
 
 
-def _cell_variance(release: Released, raw_release: Released, intercept: bool, sizes: FloatArray) -> float:
+def _cell_variance(release: Moments, raw_release: Moments, intercept: bool, sizes: FloatArray) -> float:
     """Return v, the noise variance of an off-diagonal entry per row, of features in units of these sizes."""
     # The mean's is spread over all entries.
     noise, n_rows = release.drawn_noise, release.n_rows
@@ -567,7 +567,7 @@ def _cell_variance(release: Released, raw_release: Released, intercept: bool, si
     return SpectralNoise.of(noise.carried(np.diag(1.0 / np.append(1.0, sizes)))).cell_variance / n_rows**2
 
 
-def _typical_noise(release: Released, moment: FloatArray) -> float:
+def _typical_noise(release: Moments, moment: FloatArray) -> float:
     """Return v of Gaussian noise on the Gram matrix at the release's budget."""
     # Of matrix Laplace noise if it is pure.
     budget, neighbors, d = release.privacy.budget, release.privacy.neighbors, len(moment)
@@ -630,7 +630,7 @@ The best of these is used.
 """
 
 
-def _error_bound(release: Released, fit: PenalizedFit, failure: float) -> tuple[float | None, str]:
+def _error_bound(release: Moments, fit: PenalizedFit, failure: float) -> tuple[float | None, str]:
     """Bound ‖ŵ − w‖ with failure probability ≤ ``failure``, w the fit on the table."""
     # Slopes of encoded rows. Relative to reference levels they are at most this times as long as the penalized coefficients.
     times = float(np.linalg.norm(fit.levels.relative @ fit.levels.basis, 2))
@@ -638,7 +638,7 @@ def _error_bound(release: Released, fit: PenalizedFit, failure: float) -> tuple[
     return None if value is None else times * value, note
 
 
-def _error_bound_of_levels(release: Released, fit: PenalizedFit, failure: float) -> tuple[float | None, str]:
+def _error_bound_of_levels(release: Moments, fit: PenalizedFit, failure: float) -> tuple[float | None, str]:
     if release.noisy_count is None:
         return None, "no number of rows was released"
     model = release.noise_model
@@ -660,7 +660,7 @@ def _error_bound_of_levels(release: Released, fit: PenalizedFit, failure: float)
     return operator * math.sqrt(1.0 + float(fit.weights @ fit.weights)) / curvature, note
 
 
-def _moment_error_bound(release: Released, fit: PenalizedFit, failure: float) -> float:
+def _moment_error_bound(release: Moments, fit: PenalizedFit, failure: float) -> float:
     """Bound ‖Ŝ − S‖_op on a block, Ŝ the moment matrix in use, for noise of known distribution."""
     noise, chosen = release.noise, [*fit.levels.indices, fit.target]
     assert noise is not None
@@ -693,7 +693,7 @@ _COVERAGE = MappingProxyType(
 """Notes on the coverage of a bound from an interval, by the condition of the interval."""
 
 
-def _by_interval(release: Released, fit: PenalizedFit, result: MomentInterval, note: str) -> tuple[float | None, str]:
+def _by_interval(release: Moments, fit: PenalizedFit, result: MomentInterval, note: str) -> tuple[float | None, str]:
     """Bound the error by the interval of the noise model, whatever repair was made."""
     if result.constant and not fit.intercept:
         # moments about the zero of the table's units, in units of the encoding's scale

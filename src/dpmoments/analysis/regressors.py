@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmoments.analysis.released import Released, columns_with_indices, feature_index, named_features
+from dpmoments.analysis.released import Moments, columns_with_indices, feature_index, named_features
 from dpmoments.foundation.arrays import FloatArray, first_largest
 from dpmoments.foundation.errors import InputTypeError, InputValueError, wrong_type
 from dpmoments.messages.message import Message
@@ -117,7 +117,7 @@ class Regressors:
     @classmethod
     def chosen(
         cls,
-        release: Released,
+        release: Moments,
         target: str,
         features: Sequence[str] | None,
         intercept: bool | None,
@@ -191,13 +191,13 @@ class PenalizedLevels:
         return inner
 
     @classmethod
-    def of(cls, release: Released, chosen: Regressors, sizes: FloatArray | None = None) -> PenalizedLevels:
+    def of(cls, release: Moments, chosen: Regressors, sizes: FloatArray | None = None) -> PenalizedLevels:
         """Return the coefficients to penalize; with ``sizes``, shape (d,), each times the size of its feature."""
         result = cls._of_equal_sizes(release, chosen)
         return result if sizes is None else replace(result, basis=result.basis / sizes[list(result.indices), None])
 
     @classmethod
-    def _of_equal_sizes(cls, release: Released, chosen: Regressors) -> PenalizedLevels:
+    def _of_equal_sizes(cls, release: Moments, chosen: Regressors) -> PenalizedLevels:
         if not chosen.references:
             return cls.of_features(chosen.features)
         wide, scale = chosen.with_rare_levels.features, release.encoding.scale
@@ -224,13 +224,13 @@ class PenalizedLevels:
         return cls(features, np.eye(k), np.zeros(k), np.eye(k))
 
 
-def _default_features(release: Released, target: int) -> list[int]:
+def _default_features(release: Moments, target: int) -> list[int]:
     own = next(indices for _, indices in columns_with_indices(release) if target in indices)
     left_out = {*own, *_computed_with(release, target)}
     return [index for index in range(len(release.feature_names)) if index not in left_out]
 
 
-def _computed_with(release: Released, target: int) -> set[int]:
+def _computed_with(release: Moments, target: int) -> set[int]:
     """Return features derived from the target's column, and those that it is derived from."""
     columns = columns_with_indices(release)
     own = next(column for column, indices in columns if target in indices)
@@ -243,7 +243,7 @@ def _computed_with(release: Released, target: int) -> set[int]:
     }
 
 
-def _stated_references(release: Released, reference: Sequence[str] | Mapping[str, str | int] | None) -> dict[str, str]:
+def _stated_references(release: Moments, reference: Sequence[str] | Mapping[str, str | int] | None) -> dict[str, str]:
     """Return the feature to leave out of every named column."""
     if reference is None:
         return {}
@@ -263,7 +263,7 @@ def _stated_references(release: Released, reference: Sequence[str] | Mapping[str
 
 
 def _without_references(
-    release: Released, named: Sequence[int], stated: Mapping[str, str], constant: bool
+    release: Moments, named: Sequence[int], stated: Mapping[str, str], constant: bool
 ) -> tuple[list[int], dict[str, str]]:
     """Drop one level of every categorical whose levels add up to one."""
     names, chosen = release.feature_names, set(named)
@@ -294,7 +294,7 @@ def _without_references(
     return [index for index in named if index not in dropped], references
 
 
-def _left_out(release: Released, chosen: Regressors) -> dict[int, tuple[list[int], list[int]]]:
+def _left_out(release: Moments, chosen: Regressors) -> dict[int, tuple[list[int], list[int]]]:
     """Return reference levels that are a sum less the other levels: those, and the sum."""
     # So it is in a complete column: the sum is the constant (none), or another column that has all its levels.
     wide, names, blocks = set(chosen.with_rare_levels.features), release.feature_names, columns_with_indices(release)
@@ -317,7 +317,7 @@ def _left_out(release: Released, chosen: Regressors) -> dict[int, tuple[list[int
 
 
 def _lost_levels(
-    release: Released, kept: Sequence[int], references: Mapping[str, str], k: int | None = None
+    release: Moments, kept: Sequence[int], references: Mapping[str, str], k: int | None = None
 ) -> set[int]:
     """Return levels whose variance is too small to identify a coefficient among k, or these."""
     if not references or release.noisy_sum is None or (noise := release.noise) is None:
@@ -339,7 +339,7 @@ def _lost_levels(
     return {index for index in kept if index in levels and spread[index] < floor(index)}
 
 
-def _most_frequent(release: Released, levels: range) -> int:
+def _most_frequent(release: Moments, levels: range) -> int:
     """Return the level of the largest released share (the largest square without a mean)."""
     shares = release.mean if release.noisy_sum is not None else np.diag(release.second_moment)
     return levels[int(first_largest(shares[levels.start : levels.stop]))]
@@ -348,7 +348,7 @@ def _most_frequent(release: Released, levels: range) -> int:
 # The matrix that a regression solves with, as the release's repair leaves it.
 
 
-def regressed_moment(release: Released, *, intercept: bool) -> FloatArray:
+def regressed_moment(release: Moments, *, intercept: bool) -> FloatArray:
     """Return the covariance, or without an intercept the second moment about zero, shape (d, d)."""
     # In encoded units; zero is the zero of the original units, or of the unit ball if no mean was released.
     if intercept:

@@ -1,4 +1,4 @@
-"""Interface of a release to the analyses."""
+"""Releases as analyses see them: what every release states, and moments."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -42,150 +42,6 @@ from dpmoments.schema.schema import Schema
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-class Stated(Protocol):
-    """Attributes of every release, also of one without a second moment."""
-
-    @property
-    def schema(self) -> Schema:
-        """The public description of the table."""
-
-    @property
-    def mechanism(self) -> str:
-        """Name of the mechanism that ran."""
-
-    @property
-    def diagnostics(self) -> Mapping[str, Any]:
-        """Further private findings of the mechanism."""
-
-    @property
-    def feature_names(self) -> tuple[str, ...]:
-        """Names of the features, in the order of every array."""
-
-    def __hash__(self) -> int:
-        """Return a hash: releases are immutable, and what follows from one may be kept."""
-
-
-class Released(Stated, Protocol):
-    """Released moments as analyses see them.
-
-    :class:`dpmoments.MomentRelease` describes each member.
-
-    Every analysis takes one of these as its first argument, and so can be a method of ``MomentRelease``.
-    """
-
-    @property
-    def privacy(self) -> PrivacyStatement:
-        """Privacy guarantee and privacy loss."""
-
-    @property
-    def repair(self) -> Repair:
-        """Repair of the noisy moments."""
-
-    @property
-    def noise(self) -> NoiseLaw | None:
-        """Noise distribution for variances of functionals."""
-        # None if the moments are biased on purpose.
-
-    @property
-    def drawn_noise(self) -> NoiseLaw | None:
-        """Noise that was drawn, without what clipping hides."""
-
-    @property
-    def noise_model(self) -> NoiseModel | None:
-        """Noise model stored in the file."""
-
-    @property
-    def available(self) -> AvailableCases | None:
-        """Moments of the rows whose values are present; None if no value can be missing."""
-
-    @property
-    def present(self) -> FloatArray | None:
-        """Share of the rows that have a value, shape (d,); None if no value can be missing."""
-
-    @property
-    def both_present(self) -> FloatArray | None:
-        """Share of the rows that have two values, shape (d, d); None if no value can be missing."""
-
-    @property
-    def numbers_alone(self) -> bool:
-        """True if clipping moved numbers only: levels and Booleans are as in the table."""
-
-    @property
-    def as_drawn(self) -> Released:
-        """Moments of the drawn features, indicators of missing values among them."""
-
-    @property
-    def drawn_parts(self) -> tuple[Released, ...]:
-        """The moments as drawn, one of each release that was pooled."""
-
-    @property
-    def encoding(self) -> Encoding:
-        """The affine map between the table's units and the unit ball."""
-
-    @property
-    def noisy_count(self) -> float | None:
-        """The number of rows as released; None where it was not."""
-
-    @property
-    def noisy_sum(self) -> FloatArray | None:
-        """The sum of encoded rows before repair; None where no mean was released."""
-
-    @property
-    def noisy_gram(self) -> FloatArray:
-        """The Gram matrix of encoded rows before repair, about the release's center."""
-
-    @property
-    def zero_of_units(self) -> FloatArray:
-        """Offset of value/scale from x about the release's center, shape (d,)."""
-
-    @property
-    def warnings(self) -> tuple[Message, ...]:
-        """Private findings of the mechanism that limit trust in the release."""
-
-    @property
-    def center(self) -> FloatArray | None:
-        """Center of the sum and Gram matrix; None is the origin."""
-
-    @property
-    def n_rows(self) -> int:
-        """The number of rows."""
-
-    @property
-    def count_is_public(self) -> bool:
-        """True if the row count was released without noise."""
-
-    @property
-    def unit_ball_mean(self) -> FloatArray:
-        """E[x] of the encoded rows, shape (d,)."""
-
-    @property
-    def unit_ball_gram(self) -> FloatArray:
-        """Σ x xᵀ of the encoded rows, shape (d, d)."""
-
-    @property
-    def unit_ball_covariance(self) -> FloatArray:
-        """Cov(x) of the encoded rows, shape (d, d)."""
-
-    @property
-    def mean(self) -> FloatArray:
-        """E[value], shape (d,)."""
-
-    @property
-    def second_moment(self) -> FloatArray:
-        """E[value valueᵀ], shape (d, d)."""
-
-    @property
-    def covariance(self) -> FloatArray:
-        """Cov(value), shape (d, d)."""
-
-    @property
-    def correlation(self) -> FloatArray:
-        """Corr(value), shape (d, d)."""
-
-    def with_repair(self, repair: str) -> Released:
-        """Return this release with another repair."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -571,7 +427,7 @@ _SHOWN_NAMES = 8
 """Max number of names listed in a message."""
 
 
-def feature_index(release: Stated, name: str) -> int:
+def feature_index(release: Release, name: str) -> int:
     """Return the index of a feature; a column of one feature has its name."""
     names = release.feature_names
     if name in names:
@@ -583,7 +439,7 @@ def feature_index(release: Stated, name: str) -> int:
     raise InputValueError(Message("unknown-feature", **facts))
 
 
-def known_names(release: Stated) -> tuple[str, ...]:
+def known_names(release: Release) -> tuple[str, ...]:
     """Return the names of the columns and features of a release."""
     return tuple(dict.fromkeys([*(column.name for column in release.schema.columns), *release.feature_names]))
 
@@ -603,7 +459,7 @@ def indices_of(known: Sequence[str], names: str | Sequence[str]) -> list[int]:
     return result
 
 
-def chosen_features(release: Released, columns: Sequence[str] | None) -> list[int]:
+def chosen_features(release: Moments, columns: Sequence[str] | None) -> list[int]:
     """Return indices of features named by feature or column, in the release's order."""
     # Default all.
     if columns is None:
@@ -611,7 +467,7 @@ def chosen_features(release: Released, columns: Sequence[str] | None) -> list[in
     return sorted(named_features(release, columns, word="columns"))
 
 
-def named_features(release: Stated, names: Sequence[str], *, word: str) -> list[int]:
+def named_features(release: Release, names: Sequence[str], *, word: str) -> list[int]:
     """Return indices of features named by feature or column."""
     # `word` is the argument's name in errors.
     if isinstance(names, str):
@@ -627,19 +483,19 @@ def named_features(release: Stated, names: Sequence[str], *, word: str) -> list[
     return result
 
 
-def columns_with_indices(release: Stated) -> list[tuple[SchemaColumn, range]]:
+def columns_with_indices(release: Release) -> list[tuple[SchemaColumn, range]]:
     """Yield the schema's columns, each with the indices of its features."""
     every = range(release.schema.n_features)
     return [(column, every[features]) for column, features in release.schema.columns_with_slices]
 
 
-def columns_of(release: Stated, features: Sequence[int]) -> tuple[str, ...]:
+def columns_of(release: Release, features: Sequence[int]) -> tuple[str, ...]:
     """Return the column name of each feature."""
     every = [column.name for column in release.schema.columns for _ in column.feature_names]
     return tuple(every[feature] for feature in features)
 
 
-def unrelated(release: Stated, features: Sequence[int]) -> BoolArray:
+def unrelated(release: Release, features: Sequence[int]) -> BoolArray:
     """Return a mask of pairs of features made of different columns of the table, shape (k, k)."""
     # Levels of one column, and a power or product and its factors, are related by construction.
     sources = [
@@ -666,7 +522,7 @@ def shown_names(names: Sequence[str]) -> str:
 # What speaks against reading an answer as that of the table.
 
 
-def cautions(release: Released) -> tuple[Message, ...]:
+def cautions(release: Moments) -> tuple[Message, ...]:
     """Return all warnings about a release that an analyst must know."""
     # Intervals include noise and sampling. What clipping rows to a ball did to the moments is in none of them: the
     # mechanism's own warning says it.
@@ -675,18 +531,18 @@ def cautions(release: Released) -> tuple[Message, ...]:
     return tuple(dict.fromkeys(message for message in said if message is not None))
 
 
-def cautions_in_full(release: Released) -> str:
+def cautions_in_full(release: Moments) -> str:
     """Return all warnings about a release in words, a line each; empty without any."""
     return "\n".join(f"Warning: {message.text()}" for message in cautions(release))
 
 
-def cautions_by_code(release: Released) -> str:
+def cautions_by_code(release: Moments) -> str:
     """Return the codes of all warnings about a release in a line; empty without any."""
     codes = dict.fromkeys(message.code for message in cautions(release))
     return f"Warnings about this release, explained by describe: {', '.join(codes)}." if codes else ""
 
 
-def conditions(release: Released) -> tuple[Message, ...]:
+def conditions(release: Moments) -> tuple[Message, ...]:
     """Return the caveats of the noise; they name columns of which a tail may be unseen."""
     names = [rule.facts["column"] for rule in release.privacy.rules if rule.code == "scale-range"]
     share: Any = release.diagnostics.get("share_unseen")
@@ -706,7 +562,7 @@ def caveats(law: NoiseLaw | None) -> tuple[Message, ...]:
     return () if law is None else tuple(map(Message, law.caveats))
 
 
-def dependent_rows(release: Released | Release) -> Message | None:
+def dependent_rows(release: Release) -> Message | None:
     """Warn that several rows of one unit may be similar; None if each unit has one row."""
     unit = release.privacy.privacy_unit
     if unit is None or unit.max_rows == 1:

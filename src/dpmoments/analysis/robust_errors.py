@@ -19,7 +19,7 @@ from itertools import combinations_with_replacement
 import numpy as np
 
 from dpmoments.analysis.regressors import Regressors
-from dpmoments.analysis.released import Released
+from dpmoments.analysis.released import Moments
 from dpmoments.foundation.arrays import FloatArray, IntegerArray, bordered
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.messages.message import Message
@@ -99,7 +99,7 @@ def _name(monomial: _Monomial) -> str:
     return ":".join(name if power == 1 else f"{name}^{power}" for name, power in sorted(monomial))
 
 
-def moments_with_constant(release: Released) -> FloatArray:
+def moments_with_constant(release: Moments) -> FloatArray:
     """Return Σ w wᵀ as released, w the constant and all features about the release's center."""
     count = float(release.n_rows) if release.noisy_count is None else max(float(release.noisy_count), 1.0)
     total = np.zeros(len(release.feature_names)) if release.noisy_sum is None else release.noisy_sum
@@ -113,14 +113,14 @@ class _Combinations:
     These are w, the constant and features about the release's center; factors are in encoded units about ``zero``.
     """
 
-    release: Released
+    release: Moments
     products: _Products
     zero: FloatArray
     used: list[int]
 
     @classmethod
     def of(
-        cls, release: Released, products: _Products, pairs: Iterable[tuple[int, int]], zero: FloatArray
+        cls, release: Moments, products: _Products, pairs: Iterable[tuple[int, int]], zero: FloatArray
     ) -> _Combinations:
         """Return those of ``pairs`` of features, whose products are all there."""
         pairs = list(pairs)
@@ -172,7 +172,7 @@ class ResidualProducts:
     noise: NoiseLaw  # its noise
 
     @classmethod
-    def of(cls, release: Released, chosen: Regressors, *, required: bool = False) -> ResidualProducts | None:
+    def of(cls, release: Moments, chosen: Regressors, *, required: bool = False) -> ResidualProducts | None:
         """Return the products of a regression; None if the release does not have all of them."""
         # Raise if they are `required` and not all there; the message names those that are missing.
         if release.noise is None or not (required or release.schema.derived_columns):
@@ -217,7 +217,7 @@ class PairProducts:
 
     @classmethod
     def of(
-        cls, release: Released, pairs: IntegerArray, location: FloatArray, deviations: FloatArray
+        cls, release: Moments, pairs: IntegerArray, location: FloatArray, deviations: FloatArray
     ) -> tuple[PairProducts, IntegerArray] | None:
         """Return the products of the pairs that have all, with their indices; None without any."""
         # `location` holds means in original units, `deviations` standard deviations in encoded units

@@ -19,7 +19,7 @@ import numpy.typing as npt
 import scipy
 
 from dpmoments.analysis.answers import in_floating_point
-from dpmoments.analysis.released import Released
+from dpmoments.analysis.released import Moments
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.checks import check_one_of
 from dpmoments.foundation.errors import InputModuleNotFoundError, InputValueError
@@ -113,13 +113,13 @@ class _Block:
 
 @in_floating_point
 def synthetic_rows(
-    release: Released, n_rows: int, seed: int = 0, *, format: Literal["pandas", "arrow"] = "pandas"
+    release: Moments, n_rows: int, seed: int = 0, *, format: Literal["pandas", "arrow"] = "pandas"
 ) -> Any:
     """Draw rows whose moments are the release's: post-processing, free of privacy cost.
 
     Parameters
     ----------
-    release : Released
+    release : Moments
         Must hold count, mean and second moment.
     n_rows : int
         Number of rows; need not equal the table's.
@@ -182,7 +182,7 @@ def synthetic_rows(
     return _as_pandas(table, about)
 
 
-def _check(release: Released, n_rows: object, seed: object, format: object) -> None:
+def _check(release: Moments, n_rows: object, seed: object, format: object) -> None:
     for name, value, least in (("n_rows", n_rows, 1), ("seed", seed, 0)):
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
             raise InputValueError(Message("too-small", parameter=name, value=value, least=least))
@@ -191,7 +191,7 @@ def _check(release: Released, n_rows: object, seed: object, format: object) -> N
         raise InputValueError(Message("rows-need-mean", absent="mean" if release.noisy_sum is None else "count"))
 
 
-def _blocks(release: Released) -> tuple[list[_Block], npt.NDArray[np.intp]]:
+def _blocks(release: Moments) -> tuple[list[_Block], npt.NDArray[np.intp]]:
     """Return one block per column of the table, and the indices of the features that they hold."""
     index_of = {name: index for index, name in enumerate(release.feature_names)}
     mean, variance = release.mean, np.diag(release.covariance)

@@ -7,11 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import dpmoments
-from dpmoments.analysis.answers import number
 from dpmoments.cli.options import SPLIT, TABLES, AsJson, Option, Overwrite, budget_of, columns_of_table, options_of
 from dpmoments.cli.output import bad_option, print_json, print_lines, print_table, print_text
 from dpmoments.foundation.documents import KEEPS_A_FILE, check_output
-from dpmoments.foundation.errors import InputValueError
 from dpmoments.messages.message import Message
 from dpmoments.planning.forecast_table import Forecast
 from dpmoments.privacy.budget import BudgetKind
@@ -44,14 +42,6 @@ def _wanted_option(text: str) -> Option:
             "FEATURE=NUMBER",
             list[str],
         ),
-        "decay": Option("Assume eigenvalues that fall as i^-DECAY (default 1).", ASSUMED),
-        "spectrum": Option(
-            "Assume these eigenvalues of the encoded rows' second moment, separated by commas. A public guess, "
-            "never computed from the table.",
-            ASSUMED,
-            "NUMBERS",
-            str,
-        ),
         "robust": Option(
             "Show what robust standard errors would cost: the columns of a regression, the target among them, separated by "
             "commas.",
@@ -64,7 +54,7 @@ def _wanted_option(text: str) -> Option:
         ),
         "epsilon_needed": _wanted_option("Show the epsilon needed, with --n-rows rows."),
         "rho_needed": _wanted_option("Show the rho needed, if --rho is given."),
-        "mechanism": Option("Show the noise of this mechanism, such as auto; default: the best one."),
+        "mechanism": Option("Show the noise of this mechanism, such as gaussian; default: auto."),
         "means": Option("Compare the ways to release the means: one release, or release-mean.", QUESTIONS, kind=bool),
         "table": Option(
             "Compare the ways to release a contingency table, region:sex: one release, or release-counts. May be repeated.",
@@ -84,7 +74,6 @@ def _wanted_option(text: str) -> Option:
     objects={
         "typical_sd": (("typical_sd",), lambda given: _by_feature(given or [], "--typical-sd")),
         "typical_mean": (("typical_mean",), lambda given: _by_feature(given or [], "--typical-mean")),
-        "spectrum": (("spectrum",), lambda text: None if text is None else _numbers(text)),
         "robust": (("robust",), lambda text: None if text is None else text.split(",")),
         "mechanism": (("mechanism",), lambda name: name),
     },
@@ -108,9 +97,8 @@ def forecast(
     deviation: state it with --typical-sd, from public knowledge; else a tenth of
     the range is assumed, and marked with ~.
 
-    A second table compares the root mean square errors of all mechanisms: of the
-    second moment (Frobenius norm) and of the mean (Euclidean norm), for encoded
-    rows of norm at most 1.
+    A second table compares all mechanisms by the root mean square errors of
+    correlations, and of means in standard deviations.
 
     With --privacy-unit the budget covers all rows of a unit together, and --n-rows
     is the number of kept rows, at most --max-rows-per-unit of each unit.
@@ -168,7 +156,7 @@ def forecast(
         print_json(result.to_dict() | needed)
         return
     if needed:
-        by = result.asked_of
+        by = result.mechanism
         lines = {
             "rows_needed": f"{result.rows_text} needed with {budget}, {neighbors}, {by}",
             "epsilon_needed": f"ε needed with {n_rows:,} {result.rows_text}{_beside(result)}, {neighbors}, {by}",
@@ -177,33 +165,7 @@ def forecast(
         for name, value in needed.items():
             print_text(f"{lines[name]}: {value:,}" if name == "rows_needed" else f"{lines[name]}: {value:.4g}")
         return
-    for line in result.heading:
-        print_text(line)
-    if result.noise is not None:
-        head, *rows = result.table()
-        print_table(head, rows, numbers=head[1:])
-        for line in result.description:
-            print_text(line.lstrip(), indent=2 if line.startswith(" ") else 0)
-        print_text()
-    for line in result.mechanisms_text:
-        print_text(line)
-    print_table(
-        ("mechanism", "second moment", "mean", "± corr.", "arithmetic"),
-        (
-            (
-                row.mechanism,
-                row.second_moment_shown if row.assumed else number(row.second_moment_error),
-                row.mean_shown if row.mean_assumed else number(row.mean_error),
-                row.correlation_shown,
-                row.arithmetic or "–",
-            )
-            for row in result
-            if row.refusal is None
-        ),
-        numbers=("second moment", "mean", "± corr."),
-    )
-    for line in result.mechanism_remarks:
-        print_text(line)
+    print_lines(result.summary())
 
 
 def _beside(table: Forecast) -> str:
@@ -258,13 +220,6 @@ def _by_feature(given: Sequence[str], option: str) -> dict[str, float]:
             raise bad_option(option, Message("value-twice", value=name))
         result[name] = value
     return result
-
-
-def _numbers(text: str) -> list[float]:
-    try:
-        return [float(number) for number in text.split(",")]
-    except ValueError:
-        raise InputValueError(Message("spectrum-option", value=text)) from None
 
 
 # What a release of a mean alone would be worth, before anything is spent: forecast-mean.

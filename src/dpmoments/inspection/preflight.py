@@ -59,10 +59,9 @@ from dpmoments.inspection.unreadable import (
 )
 from dpmoments.mechanisms.counts import Counts
 from dpmoments.mechanisms.registry import make_mechanism
-from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.messages.message import Message
 from dpmoments.messages.wording import closest
-from dpmoments.planning.imagined_release import forecast_noise, planned
+from dpmoments.planning.forecast_noise import ReleasePlan
 from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit, require_unit
@@ -680,9 +679,8 @@ def _noise_of_means(facts: TableFacts, budget: PrivacyBudget, *, mean: bool) -> 
         return {}
     unit = None if facts.unit is None else facts.unit.privacy_unit
     try:
-        shape = MomentShape.of(facts.schema, mean=True, n_rows=None)
-        plan = planned(make_mechanism("auto"), shape, budget, Neighbors.ADD_REMOVE, unit)
-        noise = forecast_noise(plan, TypicalTable.of(facts.schema), facts.kept)
+        typical, mechanism = TypicalTable.of(facts.schema), make_mechanism("auto")
+        noise = ReleasePlan(typical, facts.kept, budget, Neighbors.ADD_REMOVE, mechanism, unit).noise
     except (ValueError, OverflowError):  # a refusal, which the forecast shows, or numbers beyond all tables
         return {}
     return {} if noise is None else dict(zip(facts.schema.feature_names, noise.mean.tolist(), strict=True))

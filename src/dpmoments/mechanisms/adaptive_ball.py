@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar
@@ -32,7 +32,6 @@ from dpmoments.mechanisms.lattice_noise import count_error, noisy_count
 from dpmoments.mechanisms.level_coordinates import LATTICE_BITS, MEAN_WEIGHT
 from dpmoments.mechanisms.matrix_laplace import MatrixLaplace, MatrixLaplacePlan
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape, RunResult
-from dpmoments.mechanisms.synthetic_spectrum import ErrorsOnTable, SyntheticSpectrum
 from dpmoments.messages.message import Message
 from dpmoments.privacy.accounting import LossUnit, allowance
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
@@ -90,30 +89,8 @@ class AdaptiveBallPlan(Plan):
         return {"noise": self.guaranteed.mechanism.name, "lattice_bits": self.guaranteed.bits}
 
     @property
-    def guaranteed_error(self) -> float:
-        """Worst-case RMSE over all tables, at the public bounds."""
-        # In a ball of radius r it is at most r² times as large.
-        return self.guaranteed.expected_error
-
-    @property
-    def expected_sum_error(self) -> float | None:
-        return None
-
-    @property
     def expected_count_error(self) -> float | None:
         return self.guaranteed.expected_count_error
-
-    def exact_errors_on(self, assumed: SyntheticSpectrum) -> ErrorsOnTable | None:
-        del assumed  # the radius depends on the table
-        return None
-
-    def errors_on(self, assumed: SyntheticSpectrum, privacy_filters: Iterable[PrivacyFilter]) -> ErrorsOnTable:
-        if self.shape.levels is None:
-            return super().errors_on(assumed, privacy_filters)
-        # synthetic rows have no levels
-        return self.mechanism.calibrate(replace(self.shape, levels=None), self.cost, self.neighbors).errors_on(
-            assumed, privacy_filters
-        )
 
     def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> RunResult:
         self.check_rows(rows)

@@ -138,10 +138,6 @@ class AdditivePlan(Plan):
         return self.model.frobenius_error
 
     @property
-    def expected_sum_error(self) -> float | None:
-        return self.model.sum_error
-
-    @property
     def expected_count_error(self) -> float | None:
         variance = self.model.count_variance
         if self.count_loss is not None or variance is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
@@ -18,7 +18,6 @@ from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.mechanisms.lattice_noise import count_error, count_scale, noisy_count, split_for_count
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape, RunResult
-from dpmoments.mechanisms.synthetic_spectrum import ErrorsOnTable, SyntheticSpectrum, measured_errors
 from dpmoments.messages.message import Message
 from dpmoments.noise.models import NoiseModel
 from dpmoments.privacy.accounting import LossUnit, allowance
@@ -267,11 +266,6 @@ class Plan(CalibratedPlan[RunResult]):
     mechanism: Mechanism
 
     @property
-    def measured_runs(self) -> int:
-        """Number of runs that measure the error on an assumed table; 0 if they would take minutes."""
-        return 3
-
-    @property
     def model(self) -> NoiseModel | None:
         """Noise model that every run states; None if it depends on a run's draws."""
         return None
@@ -303,33 +297,6 @@ class Plan(CalibratedPlan[RunResult]):
     def expected_error(self) -> float | None:
         """RMS of ‖Ĝ − G‖_F in unit-ball units before any repair, or None if unknown."""
         return None
-
-    @property
-    def guaranteed_error(self) -> float | None:
-        """Worst-case expected error over all tables."""
-        # It is stated if the error depends on the table and a bound is known.
-        return None
-
-    @property
-    def expected_sum_error(self) -> float | None:
-        """RMSE of the sum of rows (‖·‖₂, unit ball), or None."""
-        return None
-
-    def exact_errors_on(self, assumed: SyntheticSpectrum) -> ErrorsOnTable | None:
-        """Return :meth:`errors_on` in closed form, or None."""
-        del assumed
-        return None if self.expected_error is None else ErrorsOnTable(self.expected_error, self.expected_sum_error)
-
-    def errors_on(self, assumed: SyntheticSpectrum, privacy_filters: Iterable[PrivacyFilter]) -> ErrorsOnTable:
-        """Return RMS errors on an assumed table: in closed form, or from runs on synthetic rows."""
-        # `assumed` holds public guesses; no private row is read, so a fixed seed is harmless. `privacy_filters` are
-        # opened for this plan, one per run; none is used for a closed form.
-        exact = self.exact_errors_on(assumed)
-        if exact is not None:
-            return exact
-        measured = measured_errors(self.run, assumed, self.neighbors, self.shape.row_norm, privacy_filters)
-        known = self.expected_sum_error
-        return measured if known is None else replace(measured, sum=known, sum_assumed=False)
 
 
 @dataclass(frozen=True)

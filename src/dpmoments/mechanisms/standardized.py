@@ -227,7 +227,8 @@ class StandardizedPlan(Plan):
         loss, one = self.budget.split(share, 1.0 - share)[0], 1 << self.bits_of_sums
         count, totals, squares = sums.count, sums.sums, sums.squares[squared]
         if self.is_pure:
-            body = np.array([*([count * one**2] if counted else []), *(totals * one), *(2 * squares - count * one**2)])
+            whole = [*([count * one**2] if counted else []), *(totals * one), *(2 * squares - count * one**2)]
+            body = np.array(whole, dtype=object)  # numbers beyond 64 bits would become floats
             in_body = sums_in_body(self.neighbors, len(body))
             scale = noise_scale_for(loss, in_body.value)
             law, bits = KNorm(math.ldexp(scale, 2 * self.bits_of_sums)), 2 * self.bits_of_sums
@@ -239,7 +240,8 @@ class StandardizedPlan(Plan):
                 *([unit * count * one**2] if counted else []),
                 *(unit * totals * one),
                 *(weight * (squares - count * center)),
-            ]
+            ],
+            dtype=object,
         )
         in_l2 = rough_sums_l2(self.neighbors, int(squared.sum()), int((~squared).sum()), counted=float(counted))
         scale = zcdp_noise_scale(loss.rho, in_l2.value)

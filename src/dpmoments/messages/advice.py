@@ -213,7 +213,6 @@ AT_THE_SHELL: Mapping[str, Words] = MappingProxyType(
         "file-of-one-release": "'dpmoments release --by COLUMN' releases every level of a column.",
         "file-of-several-releases": "'dpmoments groups {path:shell} --into FOLDER' writes each to its own file.",
         "draft-exists": "Name another file with --output.",
-        "spectrum-option": "Give numbers separated by commas: --spectrum 0.3,0.1,0.05.",
     }
 )
 """Advice by code, as commands."""

@@ -58,6 +58,7 @@ REFUSALS: Mapping[str, str] = MappingProxyType(
         "budgets-of-other-kinds": (
             "a {first} and a {second} budget do not add up: convert one (see dpmoments.privacy.curves)"
         ),
+        "imagined-release-not-saved": "an imagined release cannot be saved: nothing was released",
         "filter-not-copied": (
             "a privacy filter is for one run and cannot be copied: its copies would each spend the whole budget"
         ),
@@ -239,6 +240,7 @@ REFUSALS: Mapping[str, str] = MappingProxyType(
             "the plan is for a schema with other levels, on which its sensitivity depends: make the plan from the same schema"
         ),
         "diagnostics-lack": "the diagnostics do not have {entry} of a run",
+        "standardized-needs-mean": "'standardized' releases means with the second moment: release {argument:with mean}",
         "ball-needs-mean": (
             "{mechanism} needs the mean, because its moments are about a private center: release {argument:with mean}, "
             "or use matrix-laplace or gaussian"
@@ -328,19 +330,6 @@ REFUSALS: Mapping[str, str] = MappingProxyType(
         "matrix-not-square": "{parameter} must be a finite square matrix, got shape {shape}",
         "matrix-not-symmetric": "{parameter} is not symmetric: pass (M + Mᵀ)/2 if the difference is intended",
         "matrix-not-positive": "{parameter} must be positive definite, but has an eigenvalue that is not positive",
-        "spectrum-and-decay": "give spectrum or decay, not both: they set the same numbers",
-        "decay-out-of-range": "decay={decay!r}: eigenvalues fall as i^−decay, which must be finite and not negative",
-        "spectrum-of-other-length": (
-            "the spectrum has {eigenvalues} eigenvalues and the encoded rows {features} features: give one for "
-            "each (a categorical column has one feature per level)"
-        ),
-        "spectrum-negative": (
-            "the spectrum holds a value that is negative or not finite: eigenvalues of a second moment are neither"
-        ),
-        "spectrum-too-large": (
-            "the spectrum sums to {sum:g}: eigenvalues of E[x xᵀ] sum to the mean of ‖x‖², which is at most 1 for "
-            "rows in the unit ball"
-        ),
         "mechanism-of-other-type": "mechanism must be a name or a configured {noun}, got {got}",
         "units-need-add-remove": (
             "privacy units need add_remove: under replace_one the number of kept rows is private"
@@ -787,9 +776,6 @@ REFUSALS: Mapping[str, str] = MappingProxyType(
         "not-within-budget": (
             "not within {symbol} ≤ {most:g}: more rows, fewer columns or tighter bounds would do more"
         ),
-        "original-units-unknown-for": (
-            "the noise of {mechanism} in original units is not known beforehand: name another mechanism"
-        ),
         "accuracy-without-feature": "{parameter}: the schema has no such feature",
         "accuracy-of-other-kind": "{parameter} of {names:listed}: ask for {instead} there",
         "unknown-names-in": "{parameter} names {names:listed}: use {known:listed}",
@@ -824,9 +810,6 @@ REFUSALS: Mapping[str, str] = MappingProxyType(
         ),
         "not-a-column-of-schema": "'{name}' is not a column of the schema{question:message?}",
         "target-of-several-features": "'{column}' has several features: the target of a regression must have one",
-        "no-units-without-bounds": (
-            "the noise on columns without bounds is known only when it is drawn; give every column public bounds, however wide"
-        ),
         "no-units-without-mean": (
             "standard deviations and correlations need the mean, which is not released; release {argument:with mean}"
         ),
@@ -947,7 +930,6 @@ REFUSALS: Mapping[str, str] = MappingProxyType(
         "not-a-folder": "{path} is not a folder: make it first",
         "file-of-several-releases": "{path} holds several releases, and this command takes one.",
         "draft-exists": "{path} exists already and is not overwritten.",
-        "spectrum-option": "a spectrum is a list of numbers, got {value!r}.",
     }
 )
 """Sentence by code: what was given, why it is refused, what to do.

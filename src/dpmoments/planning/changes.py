@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from dpmoments.foundation.arrays import BoolArray, FloatArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.values import is_finite_number
-from dpmoments.mechanisms.adaptive_ball import AdaptiveBall
-from dpmoments.mechanisms.gaussian import Gaussian
 from dpmoments.messages.message import Message
-from dpmoments.planning.imagined_release import ForecastNoise, ReleasePlan
+from dpmoments.planning.forecast_noise import ForecastNoise, ReleasePlan
 from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.privacy.budget import MAX_LOSS, BudgetKind, PrivacyBudget
 from dpmoments.schema.derived import DerivedColumn, SchemaColumn
@@ -29,15 +28,15 @@ _NAMED = 3
 _COMPLETE_ROWS = 0.75
 """Assumed share of rows without a missing value, if rows with one are dropped."""
 _MAX_CHANGES = 6
-_GAUSSIAN = (Gaussian, AdaptiveBall)
-"""Mechanisms that a small δ makes possible."""
+_FEW_COLUMNS = 100
+"""Number of columns above which one of them makes no noticeable difference."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
     """Change of the plan, with the noise before and after it."""
 
-    kind: str  # `column`, `columns`, `bounds`, `complete`, `budget`, `rows`, `delta` or `mechanism`
+    kind: str  # `column`, `columns`, `bounds`, `complete`, `budget`, `rows`, `delta`, `derived` or `products`
     what: str  # description
     measure: str  # quantity that has the noise: the median correlation of the remaining columns, or another
     before: float  # with `after`: noise SDs
@@ -58,103 +57,100 @@ class Change:
 
 def changes(setting: ReleasePlan) -> tuple[Change, ...]:
     """List changes that help noticeably, best first, with at most one column to leave out."""
-    noise = setting.noise
-    if noise is None:
+    if setting.noise is None:
         return ()
-    result = [
-        *_most_helpful(_without_one_column(setting, noise)),
-        *_without_half(setting, noise),
-        *_tighter_bounds(setting, noise),
-        *_of_complete_rows(setting, noise),
-        *_of_size(setting, noise),
-        *_with_delta(setting, noise),
+    columns = [
+        change for changed in _without_one_column(setting) if (change := _compared(setting, *changed)) is not None
     ]
-    useful = [change for change in result if change.before > 0.0 and change.ratio <= _MAX_RATIO]
+    others = (*_without_half(setting), *_of_complete_rows(setting), *_of_size(setting))
+    result = [
+        *sorted(columns, key=lambda change: change.ratio)[:1],
+        *(change for changed in others if (change := _compared(setting, *changed)) is not None),
+        *_tighter_bounds(setting),
+    ]
+    useful = [change for change in result if change.ratio <= _MAX_RATIO]
     return tuple(sorted(useful, key=lambda change: change.ratio)[:_MAX_CHANGES])
 
 
-def _most_helpful(changes: Iterator[Change]) -> list[Change]:
-    possible = [change for change in changes if change.before > 0.0]
-    return [min(possible, key=lambda change: change.ratio)] if possible else []
+Changed = tuple[str, str, ReleasePlan]
+"""Kind of a change, its description, and the changed plan."""
 
 
-def _planned(setting: ReleasePlan) -> tuple[ForecastNoise, str] | None:
-    """Return the noise of the best mechanism, and its name if it is a rival."""
-    result = list[tuple[ForecastNoise, str]]()
-    for mechanism in (setting.mechanism, *setting.rivals):
-        try:
-            noise = replace(setting, mechanism=mechanism).noise
-        except (ValueError, OverflowError):  # what is left may be too little for it
-            continue
-        if noise is not None:
-            said = "" if mechanism is setting.mechanism else f", with {mechanism.name}"
-            result.append((noise, said))
-    noises = [noise for noise, _ in result]
-    kept = [
-        entry for index, entry in enumerate(result) if not _has_more(entry[0], noises[:index] + noises[index + 1 :])
-    ]
-    if len(kept) < 2:
-        return next(iter(kept or result), None)
-    return min(kept, key=lambda entry: _measured(entry[0], range(len(entry[0].typical.columns)))[0])
+def _compared(setting: ReleasePlan, kind: str, what: str, changed: ReleasePlan) -> Change | None:
+    """Compare the noise on the features that remain: on correlations, or for one column on its mean in SDs."""
+    before, after = setting.noise, _noise_of(changed)
+    if before is None or after is None:
+        return None
+    names, left = before.typical.schema.feature_names, after.typical.schema.feature_names
+    stay = [name for name in left if name in names]
+    chosen, those = [left.index(name) for name in stay], [names.index(name) for name in stay]
+    now, then = before.typical_correlation(those), after.typical_correlation(chosen)
+    measure = "on a correlation"
+    if not (math.isfinite(now) and math.isfinite(then)):
+        now, then = (float(np.median(noise.mean_in_deviations[of])) for noise, of in ((before, those), (after, chosen)))
+        measure = "sd on a mean"
+    if not (math.isfinite(now) and math.isfinite(then) and now > 0.0):
+        return None
+    among = {"column": " of the others", "columns": " of those"}.get(kind, "")
+    return Change(kind, what, measure + among, now, then)
 
 
-def _has_more(noise: ForecastNoise, others: Sequence[ForecastNoise]) -> bool:
-    """Return True if every cell has more noise than with another mechanism."""
-
-    def is_plain(known: ForecastNoise) -> bool:
-        return len(known.releases) == 1 and not known.release.centered
-
-    own = noise.release.noise.cell_variances()
-    known = [other.release.noise.cell_variances() for other in others if is_plain(other)]
-    return is_plain(noise) and any(bool((less <= own).all() and (less < own).any()) for less in known)
+def cost_of_derived(setting: ReleasePlan) -> Change | None:
+    """Return what the noise on other features would be without the derived ones; None without any."""
+    names = {column.name for column in setting.typical.schema.derived_columns}
+    typical = _without(setting.typical, names) if names else None
+    if typical is None:
+        return None
+    return _compared(setting, "derived", f"without {', '.join(sorted(names))}", replace(setting, typical=typical))
 
 
-def _measured(noise: ForecastNoise, features: Sequence[int]) -> tuple[float, str]:
-    """Return the median noise on correlations, or for one column the relative noise on its mean."""
-    result = noise.typical_correlation(features)
-    if math.isfinite(result):
-        return result, "on a correlation"
-    known = noise.typical.standard_deviations[list(features)]
-    relative = np.divide(noise.mean[list(features)], known, out=np.full(len(known), np.nan), where=known > 0.0)
-    return (float(np.median(relative)) if np.isfinite(relative).all() else math.nan), "sd on a mean"
+def cost_of_products(setting: ReleasePlan, columns: Sequence[str]) -> Change | None:
+    """Return what the products for robust standard errors of a regression cost; None if the schema has them."""
+    typical, schema = setting.typical, setting.typical.schema
+    more = schema.with_products(columns)
+    if not (added := [column.name for column in more.columns if column not in schema.columns]):
+        return None
+    own = ~typical.shares
+    larger = TypicalTable.of(
+        more,
+        typical_sd=_stated(typical, typical.standard_deviations, own),
+        typical_mean=_stated(typical, typical.means, np.ones_like(own)),
+    )
+    what = f"with {', '.join(added)}, for robust standard errors"
+    return _compared(setting, "products", what, replace(setting, typical=larger))
 
 
-def _compared(
-    kind: str, what: str, before: ForecastNoise, planned: tuple[ForecastNoise, str] | None
-) -> Iterator[Change]:
-    """Compare the noise on the features that remain."""
-    if planned is None:
-        return
-    after, said = planned
-    names = before.typical.schema.feature_names
-    stay = [name for name in after.typical.schema.feature_names if name in names]
-    then, measure = _measured(after, [after.typical.schema.feature_names.index(name) for name in stay])
-    now, _ = _measured(before, [names.index(name) for name in stay])
-    if math.isfinite(now) and math.isfinite(then):
-        among = {"column": " of the others", "columns": " of those"}.get(kind, "")
-        yield Change(kind, what + said, measure + among, now, then)
+def _stated(typical: TypicalTable, values: FloatArray, chosen: BoolArray) -> dict[str, float]:
+    """Return chosen values of features that are not derived, by name."""
+    names, stated = typical.schema.feature_names, typical.schema.without_derived.feature_names
+    return {name: float(values[i]) for i, name in enumerate(names) if chosen[i] and name in stated}
 
 
-def _without_one_column(setting: ReleasePlan, noise: ForecastNoise) -> Iterator[Change]:
+def _noise_of(setting: ReleasePlan) -> ForecastNoise | None:
+    """Return the noise of a plan; None if nothing of the kind can be planned."""
+    try:
+        return setting.noise
+    except (ValueError, OverflowError):
+        return None
+
+
+def _without_one_column(setting: ReleasePlan) -> Iterator[Changed]:
     columns = setting.typical.schema.table_columns
-    if len(columns) < 2:
-        return
-    for column in _costliest(setting.typical, columns):
-        typical = _without(setting.typical, {column.name})
-        if typical is not None:
-            after = _planned(replace(setting, typical=typical))
-            yield from _compared("column", f"without {column.name}", noise, after)
+    for column in _costliest(setting.typical, columns) if 1 < len(columns) <= _FEW_COLUMNS else ():
+        if (typical := _without(setting.typical, {column.name})) is not None:
+            yield "column", f"without {column.name}", replace(setting, typical=typical)
 
 
 def _costliest(typical: TypicalTable, columns: Sequence[SchemaColumn]) -> list[SchemaColumn]:
     """Return, of similar columns, those with the largest weight and the largest spread."""
-    deviations, _ = typical.in_unit_ball
+    deviations = typical.standard_deviations / typical.schema.encoding(mean=True).scale
+    weights = typical.schema.encoding(mean=True).weight
     alike: dict[tuple[object, ...], list[tuple[float, float, int]]] = {}
     for index, column in enumerate(columns):
         own = list(typical.features_of_columns[column.name])
         kind = type(column), len(own), getattr(column, "missing", None), getattr(column, "other", None)
         needed = sum(column in derived.factors for derived in typical.schema.derived_columns)
-        weight = float(typical.encoding.weight[own[0]]) if typical.encoding.weight is not None else 0.0
+        weight = 0.0 if weights is None else float(weights[own[0]])
         entry = weight, float(np.sum(deviations[own] ** 2)), -index
         alike.setdefault((*kind, needed), []).append(entry)
     chosen = {-max(entries)[2] for entries in alike.values()}
@@ -162,35 +158,36 @@ def _costliest(typical: TypicalTable, columns: Sequence[SchemaColumn]) -> list[S
     return [columns[index] for index in sorted(chosen)]
 
 
-def _without_half(setting: ReleasePlan, noise: ForecastNoise) -> Iterator[Change]:
+def _without_half(setting: ReleasePlan) -> Iterator[Changed]:
     columns = setting.typical.schema.table_columns
     kept = (len(columns) + 1) // 2
     if len(columns) < 4:
         return
     typical = _without(setting.typical, {column.name for column in columns[kept:]})
     if typical is not None:
-        what = f"only half of the columns (for example the first {kept})"
-        yield from _compared("columns", what, noise, _planned(replace(setting, typical=typical)))
+        yield "columns", f"only half of the columns (for example the first {kept})", replace(setting, typical=typical)
 
 
-def _tighter_bounds(setting: ReleasePlan, noise: ForecastNoise) -> Iterator[Change]:
+def _tighter_bounds(setting: ReleasePlan) -> Iterator[Change]:
     """Plan half the range, about its mean, of the noisiest numeric column."""
-    schema, known = setting.typical.schema, setting.typical.standard_deviations
-    relative = np.divide(noise.mean, known, out=np.zeros(len(known)), where=known > 0.0)
+    schema, noise = setting.typical.schema, setting.noise
+    assert noise is not None
     columns = [column for column in schema.columns if isinstance(column, Numeric) and column.scale is None]
-    columns.sort(key=lambda column: -float(relative[schema.feature_names.index(column.name)]))
+    if len(schema.table_columns) > _FEW_COLUMNS:
+        return
+    columns.sort(key=lambda column: -float(noise.mean_in_deviations[schema.feature_names.index(column.name)]))
     for column in columns:
         tight = _half_as_wide(column, schema, setting.typical)
-        planned = None if tight is None else _planned(replace(setting, typical=replace(setting.typical, schema=tight)))
-        if planned is not None:
-            after, said = planned
+        if tight is not None:
+            after = _noise_of(replace(setting, typical=setting.typical.with_schema(tight)))
             index = schema.feature_names.index(column.name)
-            what = f"half the range of {column.name}, if public knowledge allows"
-            yield Change("bounds", what + said, "on its mean", float(noise.mean[index]), float(after.mean[index]))
+            if after is not None and noise.mean[index] > 0.0:
+                what = f"half the range of {column.name}, if public knowledge allows"
+                yield Change("bounds", what, "on its mean", float(noise.mean[index]), float(after.mean[index]))
             return
 
 
-def _of_complete_rows(setting: ReleasePlan, noise: ForecastNoise) -> Iterator[Change]:
+def _of_complete_rows(setting: ReleasePlan) -> Iterator[Changed]:
     """Plan to drop rows with missing values in place of ``available``."""
     schema, n_rows = setting.typical.schema, int(_COMPLETE_ROWS * setting.n_rows)
     names = [column.name for column in schema.table_columns if column.missing == "available"]
@@ -203,11 +200,11 @@ def _of_complete_rows(setting: ReleasePlan, noise: ForecastNoise) -> Iterator[Ch
         if getattr(column, "fill", None) is not None:
             change["fill"] = None
         dropping.append(replace(column, **change) if column.name in names else column)
-    complete = replace(setting.typical, schema=schema.with_columns(dropping, row_norm=_own_row_norm(schema)))
+    complete = setting.typical.with_schema(schema.with_columns(dropping, row_norm=_own_row_norm(schema)))
     named = ", ".join(names) if len(names) <= _NAMED else f"{len(names)} columns"
     share = f"if {_COMPLETE_ROWS:.0%} of the rows are complete (the release then describes these)"
     what = f"missing: drop for {named}, {share}"
-    yield from _compared("complete", what, noise, _planned(replace(setting, typical=complete, n_rows=n_rows)))
+    yield "complete", what, replace(setting, typical=complete, n_rows=n_rows)
 
 
 def _half_as_wide(column: Numeric, schema: Schema, typical: TypicalTable) -> Schema | None:
@@ -233,22 +230,16 @@ def _own_row_norm(schema: Schema) -> bool:
     return schema.row_norm is None or not math.isclose(schema.row_norm, longest_row_norm(schema.columns), rel_tol=1e-9)
 
 
-def _of_size(setting: ReleasePlan, noise: ForecastNoise) -> Iterator[Change]:
-    symbol = "ρ" if setting.budget.kind is BudgetKind.ZCDP else "ε"
-    double = 2.0 * setting.size_of_budget
+def _of_size(setting: ReleasePlan) -> Iterator[Changed]:
+    """Plan a larger budget, more rows, and a small δ."""
+    budget, double = setting.budget, 2.0 * setting.size_of_budget
     if double <= MAX_LOSS:
-        more = _planned(setting.with_budget(double))
-        yield from _compared("budget", f"twice the budget ({symbol} = {double:.4g})", noise, more)
-    rows = _planned(replace(setting, n_rows=2 * setting.n_rows))
-    yield from _compared("rows", f"twice the rows ({2 * setting.n_rows:,})", noise, rows)
-
-
-def _with_delta(setting: ReleasePlan, noise: ForecastNoise) -> Iterator[Change]:
-    if setting.budget.kind is not BudgetKind.PURE:
-        return
-    budget = PrivacyBudget.approximate(setting.budget.epsilon, _SMALL_DELTA)
-    after = _planned(replace(setting, budget=budget, rivals=tuple(kind() for kind in _GAUSSIAN)))
-    yield from _compared("delta", f"δ = {_SMALL_DELTA:g} in addition to ε", noise, after)
+        symbol = "ρ" if budget.kind is BudgetKind.ZCDP else "ε"
+        yield "budget", f"twice the budget ({symbol} = {double:.4g})", setting.with_budget(double)
+    yield "rows", f"twice the rows ({2 * setting.n_rows:,})", replace(setting, n_rows=2 * setting.n_rows)
+    if budget.kind is BudgetKind.PURE and BudgetKind.APPROXIMATE in setting.mechanism.budget_kinds:
+        with_delta = PrivacyBudget.approximate(budget.epsilon, _SMALL_DELTA)
+        yield "delta", f"δ = {_SMALL_DELTA:g} in addition to ε", replace(setting, budget=with_delta)
 
 
 def _without(typical: TypicalTable, names: set[str]) -> TypicalTable | None:
@@ -265,15 +256,9 @@ def _without(typical: TypicalTable, names: set[str]) -> TypicalTable | None:
         less = schema.with_columns(kept, row_norm=_own_row_norm(schema))
     except ValueError:
         return None
-    return replace(
-        typical,
-        schema=less,
-        standard_deviations=typical.standard_deviations[indices],
-        means=typical.means[indices],
-        assumed=typical.assumed[indices],
-        shares=typical.shares[indices],
-        columns=tuple(typical.columns[index] for index in indices),
-    )
+    kept_arrays = ("standard_deviations", "means", "assumed", "assumed_means", "shares")
+    arrays = {name: getattr(typical, name)[indices] for name in kept_arrays}
+    return TypicalTable(less, **arrays, columns=tuple(typical.columns[index] for index in indices))
 
 
 # How many rows, or how much of a budget, it takes until the noise is as small as wanted: by search over plans.
@@ -379,13 +364,8 @@ def budget_needed(setting: ReleasePlan, wanted: Wanted) -> float:
 
 def _holds(setting: ReleasePlan, wanted: Wanted) -> bool:
     """Return True if a plan exists (a budget can be too small) and reaches what is wanted."""
-    try:
-        noise = setting.noise
-    except (ValueError, OverflowError):
-        return False
-    if noise is None:
-        raise InputValueError(Message("original-units-unknown-for", mechanism=setting.mechanism.name))
-    return wanted.holds(noise)
+    noise = _noise_of(setting)
+    return noise is not None and wanted.holds(noise)
 
 
 def _all_below(

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputValueError
-from dpmoments.mechanisms.base import Mechanism
 from dpmoments.messages.message import Message
-from dpmoments.planning.imagined_release import ForecastNoise, ReleasePlan
+from dpmoments.planning.forecast_noise import ForecastNoise, ReleasePlan
 from dpmoments.plots.canvas import (
     CERTAIN,
     HATCH,
@@ -36,8 +34,6 @@ if TYPE_CHECKING:
 MAX_FEATURES = 30
 _FACTORS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 """Budgets of the plot, relative to that of the forecast."""
-_LINES = ("#0072b2", "#e69f00", "#009e73", "#cc79a7")
-"""Line colors (Okabe & Ito 2008)."""
 _AS_LARGE = 1.0
 
 
@@ -53,7 +49,7 @@ def plot_forecast(
     """Plot the noise of a forecast."""
     # `"columns"`: the noise on mean and standard deviation of the `n_features` noisiest features, relative to their
     # typical standard deviation, with numbers in original units. `"budget"`: the noise on a typical correlation at an
-    # eighth of the budget to eight times it, for the best mechanism and its rivals.
+    # eighth of the budget to eight times it.
     if against == "columns":
         return _plot_columns(noise, f"{title}: {setting.mechanism.name}", n_features, ax)
     if against == "budget":
@@ -146,16 +142,14 @@ def _plot_against_budget(setting: ReleasePlan, title: str, ax: Axes | None) -> A
     ax = axes_of(ax, 6.4, 4.4)
     ax.set_xscale("log")
     ax.set_yscale("log")
-    one_column = not math.isfinite(_noise_of(setting)[0])
+    one_column = math.isnan(_noise_of(setting)[0])
     sizes = [factor * setting.size_of_budget for factor in _FACTORS]
-    any_lost = False
-    for mechanism, color in zip((setting.mechanism, *setting.rivals), _LINES, strict=False):
-        result = [_noise_at(setting, mechanism, size, one_column=one_column) for size in sizes]
-        values, lost = np.array([value for value, _ in result]), np.array([gone for _, gone in result])
-        ax.plot(sizes, values, "-", color=color, linewidth=1.4)
-        ax.plot(np.array(sizes)[~lost], values[~lost], "o", color=color, markersize=6, label=mechanism.name)
-        ax.plot(np.array(sizes)[lost], values[lost], "o", color=color, markerfacecolor="white", markersize=6)
-        any_lost = any_lost or bool((lost & np.isfinite(values)).any())
+    result = [_noise_of(setting.with_budget(size), one_column=one_column) for size in sizes]
+    values, lost = np.array([value for value, _ in result]), np.array([gone for _, gone in result])
+    ax.plot(sizes, values, "-", color=CERTAIN, linewidth=1.4)
+    ax.plot(np.array(sizes)[~lost], values[~lost], "o", color=CERTAIN, markersize=6, label=setting.mechanism.name)
+    ax.plot(np.array(sizes)[lost], values[lost], "o", color=CERTAIN, markerfacecolor="white", markersize=6)
+    any_lost = bool((lost & np.isfinite(values)).any())
     ax.axvline(setting.size_of_budget, color="#404040", linestyle=":", linewidth=1.2, label="this forecast")
     symbol = "ρ" if setting.budget.kind is BudgetKind.ZCDP else "ε"
     ax.set_xticks(sizes, labels=[f"{size:.3g}" for size in sizes])
@@ -172,23 +166,17 @@ def _plot_against_budget(setting: ReleasePlan, title: str, ax: Axes | None) -> A
     return ax
 
 
-def _noise_at(setting: ReleasePlan, mechanism: Mechanism, size: float, *, one_column: bool) -> tuple[float, bool]:
-    """Return the noise, or NaN if the mechanism cannot run."""
-    try:
-        return _noise_of(replace(setting, mechanism=mechanism).with_budget(size), one_column=one_column)
-    except (ValueError, OverflowError):
-        return math.nan, False
-
-
 def _noise_of(setting: ReleasePlan, *, one_column: bool = False) -> tuple[float, bool]:
-    """Return the noise on a typical correlation or mean, and whether it hides that."""
-    noise = setting.noise
+    """Return the noise on a typical correlation or mean, NaN if it cannot run, and whether it hides that."""
+    try:
+        noise = setting.noise
+    except (ValueError, OverflowError):
+        noise = None
     if noise is None:
         return math.nan, False
-    if not one_column:
-        return noise.typical_correlation(), noise.typical_correlation_is_noise
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return float(np.nanmax(noise.mean / noise.typical.standard_deviations)), all(noise.description.mean_is_noise)
+    if one_column:
+        return float(np.max(noise.mean_in_deviations)), all(noise.description.mean_is_noise)
+    return noise.typical_correlation(), noise.typical_correlation_is_noise
 
 
 def _digits(value: float, significant: int = 2) -> str:

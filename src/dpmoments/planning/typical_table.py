@@ -1,21 +1,25 @@
-"""Assumed means and standard deviations for forecasts: public guesses, or marked defaults."""
+"""Typical rows: a public table with assumed means and standard deviations, given by the caller or marked defaults.
+
+Values lie within their bounds and are moderately correlated; nothing here is computed from a table or drawn at random twice.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 
 import numpy as np
+import scipy
 
-from dpmoments.foundation.arrays import BoolArray, FloatArray
+from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.values import is_finite_number
 from dpmoments.messages.message import Message
-from dpmoments.schema.columns import Boolean, Categorical, Coordinate
-from dpmoments.schema.derived import DerivedColumn, SchemaColumn
-from dpmoments.schema.encoding import Encoding
+from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate
+from dpmoments.schema.derived import DerivedColumn, MissingIndicator, SchemaColumn
 from dpmoments.schema.numeric import Numeric
 from dpmoments.schema.schema import Schema
 
@@ -29,13 +33,19 @@ _MEAN_SHARE = 0.25
 """Default position of a numeric column's mean in its range (in real tables mostly low)."""
 _FLAG_SHARE = 0.25
 """Default share of rows in which a Boolean column is true."""
-_DECAY = 1.0
-"""Default decay: eigenvalues of the correlations of numeric columns fall as 1/i."""
+_COMMON = 0.25
+"""Squared loading of every column on a common factor: about the correlation of two columns of numbers."""
+_DISTINCT_ROWS = 1024
+_LEAST_SPREAD, _AS_NORMAL = 0.02, 1e5
+"""Sums of the parameters of a beta distribution: a column has its two bounds as values below, and is normal above."""
+_DIGITS = 9
+"""Digits to which columns of one shape share their values."""
+_Guesses = tuple[tuple[str, float], ...]
 
 
 @dataclass(frozen=True, eq=False)
 class TypicalTable:
-    """Guessed standard deviation and mean of every feature, never computed from a table."""
+    """Guessed standard deviation and mean of every feature, and rows that have them."""
 
     schema: Schema
     standard_deviations: FloatArray  # with `means`: (d,), in original units
@@ -46,8 +56,6 @@ class TypicalTable:
     assumed_means: BoolArray
     shares: BoolArray  # (d,), features that are 0 or 1, whose mean is a share: Boolean columns and levels
     columns: tuple[str, ...]  # the column of each feature
-    # eigenvalues of the second moment, given or by default those of the numeric columns, up to a factor
-    spectrum: tuple[float, ...]
 
     @classmethod
     def of(
@@ -56,32 +64,42 @@ class TypicalTable:
         *,
         typical_sd: Mapping[str, float] | None = None,
         typical_mean: Mapping[str, float] | None = None,
-        spectrum: Sequence[float] | None = None,
-        decay: float | None = None,
     ) -> TypicalTable:
         """Combine guesses of the caller, typical ranges of the schema, and defaults, in this order."""
+        means, deviations = (
+            tuple(sorted(_checked(schema, what, given).items()))
+            for what, given in (("typical_mean", typical_mean), ("typical_sd", typical_sd))
+        )
+        return cls._of(schema, deviations, means)
+
+    @classmethod
+    @lru_cache(maxsize=16)
+    def _of(cls, schema: Schema, typical_sd: _Guesses, typical_mean: _Guesses) -> TypicalTable:
         parts = [_defaults(column, schema) for column in schema.columns]
         deviations, means, assumed, shares = (np.concatenate(values) for values in zip(*parts, strict=True))
         columns = tuple(column.name for column in schema.columns for _ in column.feature_names)
         shares, assumed_means = shares.astype(bool), assumed.astype(bool)
-        for name, value in _checked(schema, "typical_mean", typical_mean).items():
+        for name, value in typical_mean:
             index = schema.feature_names.index(name)
             means[index], assumed_means[index] = value, False
             if shares[index]:
                 deviations[index], assumed[index] = math.sqrt(value * (1.0 - value)), 0.0
-        for name, value in _checked(schema, "typical_sd", typical_sd).items():
+        for name, value in typical_sd:
             index = schema.feature_names.index(name)
             deviations[index], assumed[index] = value, 0.0
-            if shares[index] and name not in (typical_mean or {}):
+            if shares[index] and name not in dict(typical_mean):
                 assumed_means[index] = False
                 means[index] = (1.0 - math.sqrt(max(0.0, 1.0 - 4.0 * value**2))) / 2.0
-        falls = _DECAY if decay is None else decay
-        numbers = max(1, int((~shares).sum()))
-        values = spectrum or [float(index) ** -falls for index in range(1, numbers + 1)]
-        for array in (deviations, means):
-            array.setflags(write=False)
-        spectrum_of_table = tuple(map(float, values))
-        return cls(schema, deviations, means, assumed.astype(bool), assumed_means, shares, columns, spectrum_of_table)
+        for column, features in schema.columns_with_slices:
+            if isinstance(column, Categorical) and (rest := assumed_means[features]).any():  # the shares that are left
+                means[features][rest] = max(1.0 - float(means[features][~rest].sum()), 0.0) / rest.sum()
+        guessed = cls(schema, deviations, means, assumed.astype(bool), assumed_means, shares, columns)
+        values = guessed.values(_DISTINCT_ROWS)  # a guess may be impossible between its bounds, and shares add up to 1
+        return cls(schema, values.std(axis=0), values.mean(axis=0), guessed.assumed, assumed_means, shares, columns)
+
+    def with_schema(self, schema: Schema) -> TypicalTable:
+        """Return the same guesses for other bounds or rules of the same columns."""
+        return replace(self, schema=schema)
 
     @property
     def words(self) -> str:
@@ -90,8 +108,16 @@ class TypicalTable:
             return ""
         said = []
         numbers, blocks = self.assumed & ~self.shares, {column.name: column for column in self.schema.columns}
-        if any(numbers[index] and not isinstance(blocks[name], Coordinate) for index, name in enumerate(self.columns)):
+        of_numbers = [blocks[name] for index, name in enumerate(self.columns) if numbers[index]]
+        scaled = [isinstance(column, Numeric) and column.scale is not None for column in of_numbers]
+        if any(
+            not isinstance(column, Coordinate)
+            for column, is_scaled in zip(of_numbers, scaled, strict=True)
+            if not is_scaled
+        ):
             said.append("standard deviations of a tenth of the range")
+        if any(scaled):
+            said.append("standard deviations in the middle of their scale ranges")
         if any(isinstance(column, Coordinate) for column in self.schema.columns) and numbers.any():
             said.append("coordinates spread evenly over the unit ball")
         if any(self.assumed[index] and isinstance(blocks[name], Boolean) for index, name in enumerate(self.columns)):
@@ -99,7 +125,7 @@ class TypicalTable:
         if any(
             self.assumed[index] and isinstance(blocks[name], Categorical) for index, name in enumerate(self.columns)
         ):
-            said.append("all category shares equally likely")
+            said.append("all levels equally frequent")
         return f"~ assumes {', '.join(said)}: give typical_sd, a public guess, for others"
 
     @cached_property
@@ -110,46 +136,106 @@ class TypicalTable:
             for name in dict.fromkeys(self.columns)
         }
 
-    @cached_property
-    def encoding(self) -> Encoding:
-        """Affine map of a release with a mean."""
-        return self.schema.encoding(mean=True)
+    @lru_cache(maxsize=16)  # noqa: B019 - tables are few and immutable
+    def encoded(self, n_rows: int, *, mean: bool) -> FloatArray:
+        """Return typical rows as a release encodes them, no value missing; as many as there are, at most 1,024."""
+        drawn, values = self.schema.with_indicators, self.values(min(n_rows, _DISTINCT_ROWS))
+        encoding, block = drawn.encoding(mean=mean), np.zeros((len(values), drawn.n_features))
+        block[:, : values.shape[1]] = values
+        for feature in range(drawn.n_features):
+            block[:, feature] = encoding.encode_cells(block[:, feature].copy(), feature)
+        encoding.scale_into_ball(block)
+        return block
+
+    @lru_cache(maxsize=64)  # noqa: B019
+    def moments(self, n_rows: int) -> tuple[FloatArray, FloatArray]:
+        """Return means and covariance, in original units, of so many typical rows."""
+        values = self.values(min(n_rows, _DISTINCT_ROWS))
+        times, rest = divmod(n_rows, len(values))
+        weights = (times + (np.arange(len(values)) < rest)) / n_rows
+        mean = weights @ values
+        centered = values - mean
+        return mean, centered.T @ (centered * weights[:, None])
+
+    @lru_cache(maxsize=16)  # noqa: B019
+    def values(self, n_rows: int) -> FloatArray:
+        """Return typical rows in original units, shape (n_rows, d)."""
+        result = np.empty((n_rows, len(self.columns)))
+        by_column: dict[str, FloatArray] = {}
+        coordinates = [index for index, name in enumerate(self.columns) if self._is_coordinate[name]]
+        if coordinates:
+            spread = _in_ball(n_rows, len(coordinates)) * self.standard_deviations[coordinates]
+            result[:, coordinates] = self.means[coordinates] + spread
+        for column in sorted(self.schema.columns, key=lambda column: isinstance(column, DerivedColumn)):
+            own = list(self.features_of_columns[column.name])
+            if isinstance(column, DerivedColumn):
+                result[:, own] = column.values([by_column[factor.name] for factor in column.factors])
+            elif not isinstance(column, Coordinate | MissingIndicator):
+                result[:, own] = _values(column, self.means[own], self.standard_deviations[own], n_rows)
+            by_column[column.name] = result[:, own]
+        return result
 
     @cached_property
-    def in_unit_ball(self) -> tuple[FloatArray, FloatArray]:
-        """Standard deviations and means of the encoded rows."""
-        encoding = self.encoding
-        return self.standard_deviations / encoding.scale, (self.means - encoding.offset) / encoding.scale
+    def _is_coordinate(self) -> Mapping[str, bool]:
+        return {column.name: isinstance(column, Coordinate) for column in self.schema.columns}
 
-    @cached_property
-    def squared_distance(self) -> tuple[float, float]:
-        """Mean of ‖x − E x‖² over encoded rows, and its variance over the squared mean."""
-        # A gamma distribution. The latter is 2Σλ²/(Σλ)² for normal columns with eigenvalues λ of their second moment,
-        # (1 − 2p)²/(p(1 − p)) for a Boolean column true in a share p of the rows, and the mean over equally likely
-        # shares for levels.
-        return self.squared_distance_of(range(len(self.shares)))
 
-    def squared_distance_of(self, features: Iterable[int]) -> tuple[float, float]:
-        """Return :attr:`squared_distance` in some features."""
-        chosen = np.zeros(len(self.shares), dtype=bool)
-        chosen[list(features)] = True
-        deviations, _ = self.in_unit_ball
-        squares = np.where(chosen, deviations**2, 0.0)
-        of_numbers = float(squares[~self.shares].sum())
-        values = np.array(self.spectrum)
-        variance = of_numbers**2 * 2.0 * float(np.sum(values**2)) / float(np.sum(values)) ** 2 if values.any() else 0.0
-        for indices in self.features_of_columns.values():
-            if not self.shares[indices[0]] or not chosen[indices[0]]:
-                continue
-            whole, levels = float(squares[list(indices)].sum()), len(indices)
-            if levels == 1:
-                spread = min(float(self.standard_deviations[indices[0]]) ** 2, 0.25)
-                variance += whole**2 * (1.0 - 4.0 * spread) / spread if spread > 0.0 else 0.0
-            else:
-                of_shares = 6.0 / ((levels + 1) * (levels + 2)) - 4.0 / (levels + 1) ** 2
-                variance += whole**2 * 4.0 * of_shares * ((levels + 1) / (levels - 1)) ** 2
-        total = float(squares.sum())
-        return total, variance / total**2 if total > 0.0 else 0.0
+def _values(column: Column, means: FloatArray, deviations: FloatArray, n_rows: int) -> FloatArray:
+    """Return values of a column of the table with these means and standard deviations, shape (n_rows, k)."""
+    places = _places(column.name, n_rows)
+    if isinstance(column, Categorical):
+        ends = np.cumsum(means / means.sum()) if means.sum() > 0.0 else np.linspace(0.0, 1.0, len(means) + 1)[1:]
+        levels = np.minimum(np.searchsorted(ends, (places + 0.5) / n_rows), len(means) - 1)
+        return np.eye(len(means))[levels]
+    mean, deviation = float(means[0]), float(deviations[0])
+    if isinstance(column, Boolean):
+        least = min(1, n_rows - 1) if 0.0 < mean < 1.0 else 0
+        trues = min(max(round(mean * n_rows), least), n_rows - least)
+        return (places >= n_rows - trues).astype(float)[:, None]
+    if isinstance(column, Numeric) and column.scale is not None:
+        return (mean + deviation * _standard(0.5, math.inf, n_rows)[places])[:, None]
+    assert not isinstance(column, Coordinate), "coordinates are spread over their ball together"
+    lower, upper = column.bounds
+    width = upper - lower
+    center, share = round((mean - lower) / width, _DIGITS), round(deviation / width, _DIGITS)
+    if center * (1.0 - center) <= share**2:  # no such mean with that standard deviation
+        center = (1.0 - math.sqrt(max(0.0, 1.0 - 4.0 * share**2))) / 2.0
+    both = center * (1.0 - center) / share**2 - 1.0 if share else math.inf
+    standard = _standard(center, max(both, _LEAST_SPREAD), n_rows)
+    return np.clip(lower + width * center + deviation * standard[places], lower, upper)[:, None]
+
+
+@lru_cache(maxsize=64)
+def _standard(center: float, both: float, n_rows: int) -> FloatArray:
+    """Return ordered values of a beta distribution, normal for large ``both``, with mean 0 and standard deviation 1."""
+    at = (np.arange(n_rows) + 0.5) / n_rows
+    normal = both > _AS_NORMAL
+    values = scipy.special.ndtri(at) if normal else scipy.special.betaincinv(center * both, (1.0 - center) * both, at)
+    values = values - values.mean()
+    spread = float(values.std())
+    return np.asarray(values / spread if spread > 0.0 else values)
+
+
+@lru_cache(maxsize=1024)
+def _places(name: str, n_rows: int) -> IntegerArray:
+    """Return the rank of each row in a column; columns have a common factor."""
+    own, common = (_normal(zlib.crc32(text.encode()), n_rows) for text in (f"column {name}", "common"))
+    order = np.argsort(math.sqrt(1.0 - _COMMON) * own + math.sqrt(_COMMON) * common, kind="stable")
+    result = np.empty(n_rows, dtype=np.int64)
+    result[order] = np.arange(n_rows)
+    return result
+
+
+def _normal(seed: int, size: int) -> FloatArray:
+    return np.random.default_rng(seed).standard_normal(size)
+
+
+def _in_ball(n_rows: int, d: int) -> FloatArray:
+    """Return rows spread evenly over a ball in which each coordinate has standard deviation 1."""
+    rows = _normal(d, n_rows * d).reshape(n_rows, d)
+    lengths = scipy.special.ndtr(_normal(d + 1, n_rows)) ** (1.0 / d)
+    rows *= (math.sqrt(d + 2.0) * lengths / np.linalg.norm(rows, axis=1))[:, None]
+    return rows
 
 
 def _defaults(column: SchemaColumn, schema: Schema) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
@@ -157,8 +243,10 @@ def _defaults(column: SchemaColumn, schema: Schema) -> tuple[FloatArray, FloatAr
     size = len(column.feature_names)
     ones, zeros = np.ones(size), np.zeros(size)
     if isinstance(column, Categorical):
-        return ones * math.sqrt((size - 1) / (size * (size + 1))), ones / size, ones, ones
-    if isinstance(column, Boolean) or (isinstance(column, DerivedColumn) and column.is_flag):
+        return ones * math.sqrt((size - 1) / size**2), ones / size, ones, ones
+    if isinstance(column, DerivedColumn):  # as its columns
+        return ones, zeros, ones, ones * column.is_flag
+    if isinstance(column, Boolean):
         return ones * math.sqrt(_FLAG_SHARE * (1.0 - _FLAG_SHARE)), ones * _FLAG_SHARE, ones, ones
     if isinstance(column, Coordinate):
         reach = 1.0 if schema.row_norm is None else schema.row_norm
@@ -166,7 +254,7 @@ def _defaults(column: SchemaColumn, schema: Schema) -> tuple[FloatArray, FloatAr
     if isinstance(column, Numeric) and column.scale is not None:
         return ones * math.sqrt(column.scale[0] * column.scale[1]), ones * (column.center or 0.0), ones, zeros
     lower, upper = column.bounds
-    typical = column.typical_within_bounds
+    typical = None if isinstance(column, MissingIndicator) else column.typical_within_bounds
     if typical is not None:
         return ones * (typical[1] / 4.0 - typical[0] / 4.0), ones * (typical[0] / 2.0 + typical[1] / 2.0), zeros, zeros
     width = upper - lower
@@ -179,9 +267,9 @@ def _checked(schema: Schema, what: str, given: Mapping[str, float] | None) -> di
         return {}
     if not isinstance(given, Mapping):
         raise InputTypeError(Message("not-a-mapping-of-features", parameter=what))
-    names = schema.feature_names
-    if unknown := sorted(set(given) - set(names), key=str):
-        raise InputValueError(Message("unknown-names-in", parameter=what, names=[*map(str, unknown)], known=names))
+    names, known = schema.feature_names, schema.without_derived.feature_names  # the others follow from them
+    if unknown := sorted(set(given) - set(known), key=str):
+        raise InputValueError(Message("unknown-names-in", parameter=what, names=[*map(str, unknown)], known=known))
     lower, upper = schema.feature_bounds
     for name, value in given.items():
         index = names.index(name)

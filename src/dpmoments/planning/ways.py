@@ -20,7 +20,7 @@ from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.mechanisms.units import plan_before_release
 from dpmoments.messages.message import Message
 from dpmoments.messages.wording import closest
-from dpmoments.planning.imagined_release import ForecastNoise, ReleasePlan, typical_regression
+from dpmoments.planning.forecast_noise import ForecastNoise, ReleasePlan
 from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.schema.constraints import schema_of_tables
@@ -124,7 +124,7 @@ def ways_to_answer(
     questions: list[tuple[str, str, str, float, Callable[[PrivacyBudget], float]]] = []
     own: Callable[[PrivacyBudget], float]
     if means:
-        of_release = _root_mean_square(noise.mean / _deviations(setting.typical))
+        of_release = noise.mean_error
         questions.append(("all means", "typical SDs", "release_mean(…)", of_release, partial(_of_means, setting)))
     for by in tables:
         of_table, own = _of_table(noise, by), partial(_of_counts, setting, by)
@@ -211,9 +211,8 @@ def _of_counts(setting: ReleasePlan, by: Sequence[str], budget: PrivacyBudget) -
 
 
 def _of_regression(noise: ForecastNoise, columns: Sequence[str]) -> float:
-    """Return the median noise on a standardized coefficient of the likeliest imagined release."""
-    release, (target, *others) = noise.release, columns
-    fit = typical_regression(release, release.feature_names.index(target), others)
+    """Return the median noise on a standardized coefficient."""
+    fit = noise.regression_on(columns[0], columns[1:])
     return math.inf if fit is None else fit.noise
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from dpmoments.analysis.answers import in_floating_point
 from dpmoments.analysis.components import Scaling
-from dpmoments.analysis.released import Released, Stated
+from dpmoments.analysis.released import Moments, Release
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.plots.canvas import captioned, sized, with_fonts_for_names
 from dpmoments.plots.components import plot_components, plot_spectrum
@@ -40,7 +40,7 @@ class ReleasePlots:
     'correlations: 0 of 3 pairs are related'
     """
 
-    release: Released
+    release: Moments
 
     @in_floating_point
     @with_fonts_for_names
@@ -313,7 +313,7 @@ class ReleasePlots:
 class MeanPlots:
     """Plots of a mean-only release: ``release.plot.steps()``."""
 
-    release: Stated
+    release: Release
     mean: FloatArray
 
     @in_floating_point

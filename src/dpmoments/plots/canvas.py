@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from dpmoments.analysis.answers import MAX_LABEL_LENGTH, escaped
 from dpmoments.analysis.answers import label as shortened
-from dpmoments.analysis.released import Released
+from dpmoments.analysis.released import Moments
 from dpmoments.foundation.errors import InputValueError, out_of_range, wrong_type
 from dpmoments.foundation.values import is_finite_number
 from dpmoments.messages.message import Message
@@ -314,14 +314,14 @@ def entitle(ax: Axes, title: str, *meaning: str, grow: bool) -> None:
 # What a picture says where it cannot be drawn: what was asked, why it cannot be, and what can.
 
 
-def require_mean(release: Released, what: str) -> None:
+def require_mean(release: Moments, what: str) -> None:
     """Raise ValueError unless a mean was released."""
     if release.noisy_sum is None:
         require_count(release, what)
         raise InputValueError(Message("plot-needs-mean", what=what))
 
 
-def require_count(release: Released, what: str) -> None:
+def require_count(release: Moments, what: str) -> None:
     """Raise ValueError unless a number of rows was released or is public."""
     if release.noisy_count is None:
         raise InputValueError(Message("plot-needs-count", what=what))

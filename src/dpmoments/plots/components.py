@@ -9,7 +9,7 @@ import numpy as np
 
 from dpmoments.analysis.components import SCALINGS, PrincipalComponents, Scaling, pca
 from dpmoments.analysis.functionals import describe_law
-from dpmoments.analysis.released import Released
+from dpmoments.analysis.released import Moments
 from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE
 from dpmoments.foundation.arrays import IntegerArray, largest_first
 from dpmoments.foundation.errors import InputValueError
@@ -38,7 +38,7 @@ _MAX_FEATURES = 25
 
 
 def plot_components(
-    release: Released,
+    release: Moments,
     n_components: int | None = None,
     columns: Sequence[str] | None = None,
     *,
@@ -115,7 +115,7 @@ _DECADES_BELOW = 1.5
 
 
 def plot_spectrum(
-    release: Released, columns: Sequence[str] | None = None, *, scaling: Scaling = "bounds", ax: Axes | None = None
+    release: Moments, columns: Sequence[str] | None = None, *, scaling: Scaling = "bounds", ax: Axes | None = None
 ) -> Axes:
     """Plot variances; see :meth:`dpmoments.plots.accessor.ReleasePlots.spectrum`."""
     require_count(release, "a spectrum")

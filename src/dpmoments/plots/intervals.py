@@ -14,7 +14,7 @@ from dpmoments.analysis.functionals import describe_law
 from dpmoments.analysis.group_means import LOST, GroupMeans, group_means
 from dpmoments.analysis.regression import lasso, ols, ridge
 from dpmoments.analysis.regression_results import FittedLine
-from dpmoments.analysis.released import Released, feature_index
+from dpmoments.analysis.released import Moments, feature_index
 from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE, NOT_CLEAR_ROWS, NOT_ESTIMABLE, UNCLEAR, decided
 from dpmoments.foundation.arrays import FloatArray, largest_first
 from dpmoments.foundation.checks import check_one_of
@@ -151,7 +151,7 @@ _MAX_COEFFICIENTS = 25
 
 
 def plot_coefficients(
-    release: Released,
+    release: Moments,
     target: str,
     features: Sequence[str] | None = None,
     *,
@@ -265,7 +265,7 @@ def _title_and_marks(fit: FittedLine, lines: Sequence[_IntervalLine]) -> list[st
 
 
 def plot_groups(
-    release: Released,
+    release: Moments,
     by: str,
     of: str,
     *,

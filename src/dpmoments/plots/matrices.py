@@ -14,7 +14,7 @@ import scipy
 from dpmoments.analysis.correlations import Correlations, correlations
 from dpmoments.analysis.description import describe
 from dpmoments.analysis.functionals import FeatureVariances, LocalMoments, describe_law, indicator_mask, shows_shares
-from dpmoments.analysis.released import Released, chosen_features, columns_of
+from dpmoments.analysis.released import Moments, chosen_features, columns_of
 from dpmoments.analysis.resolvability import NOT_ESTIMABLE
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputValueError
@@ -237,7 +237,7 @@ def _labels(names: Sequence[str], groups: Sequence[str]) -> tuple[list[float], l
 
 
 def plot_correlation(
-    release: Released,
+    release: Moments,
     columns: Sequence[str] | None = None,
     *,
     level: float = 0.95,
@@ -332,7 +332,7 @@ def _two(value: float, sign: str) -> str:
 # The noise on released covariances, to first order.
 
 
-def _covariance_noise(release: Released, chosen: Sequence[int]) -> FloatArray:
+def _covariance_noise(release: Moments, chosen: Sequence[int]) -> FloatArray:
     """Return noise SDs of covariances before repair, shape (k, k), in original units."""
     # To first order; NaN without a noise distribution. If the repair sets covariances of a column's levels, and
     # variances of Boolean columns, from shares, so is their noise, as in ``release.describe()``.
@@ -353,7 +353,7 @@ def _covariance_noise(release: Released, chosen: Sequence[int]) -> FloatArray:
 
 
 def _read_off_shares(
-    release: Released, moments: LocalMoments, weights: FloatArray, i: IntegerArray, j: IntegerArray
+    release: Moments, moments: LocalMoments, weights: FloatArray, i: IntegerArray, j: IntegerArray
 ) -> None:
     """Set the weights of two levels of a column: −p_i p_j has the noise of p_j s_i + p_i s_j."""
     if not shows_shares(release):
@@ -375,7 +375,7 @@ _MIN_SHARE = 1e-4
 
 
 def plot_covariance(
-    release: Released, columns: Sequence[str] | None = None, *, level: float = 0.95, ax: Axes | None = None
+    release: Moments, columns: Sequence[str] | None = None, *, level: float = 0.95, ax: Axes | None = None
 ) -> Axes:
     """Plot covariances; see :meth:`dpmoments.plots.accessor.ReleasePlots.covariance`."""
     from matplotlib.colors import SymLogNorm
@@ -430,7 +430,7 @@ def plot_covariance(
     return ax
 
 
-def _decided_by_noise(release: Released, chosen: Sequence[int], level: float) -> tuple[BoolArray, str]:
+def _decided_by_noise(release: Moments, chosen: Sequence[int], level: float) -> tuple[BoolArray, str]:
     """Find variances and covariances decided by noise, and the warning of ``describe``."""
     described = describe(release)
     lost = np.diag(np.array(described.standard_deviation_is_noise)[list(chosen)])

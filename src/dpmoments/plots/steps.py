@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpmoments.analysis.released import Stated, named_features
+from dpmoments.analysis.released import Release, named_features
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.values import finite_numbers, is_finite_number
@@ -78,7 +78,7 @@ class _Steps:
     remark: str = ""
 
 
-def _steps_of(release: Stated, center: FloatArray | None = None, hidden: float = math.nan) -> _Steps:
+def _steps_of(release: Release, center: FloatArray | None = None, hidden: float = math.nan) -> _Steps:
     said = release.diagnostics
     try:
         if "steps" in said:
@@ -94,7 +94,7 @@ def _steps_of(release: Stated, center: FloatArray | None = None, hidden: float =
     raise InputValueError(Message("impossible-steps"))
 
 
-def _recorded(release: Stated, steps: list[Any]) -> _Steps:
+def _recorded(release: Release, steps: list[Any]) -> _Steps:
     d, encoding = len(release.feature_names), release.schema.encoding(mean=_has_center(steps))
     if not 0 < len(steps) <= _MAX_STEPS:
         raise ValueError
@@ -124,7 +124,7 @@ def _has_center(steps: list[Any]) -> bool:
     return bool(steps) and "center" in steps[0]
 
 
-def _ball(release: Stated, center: FloatArray | None, hidden: float) -> _Steps:
+def _ball(release: Release, center: FloatArray | None, hidden: float) -> _Steps:
     d, encoding = len(release.feature_names), release.schema.encoding(mean=True)
     stayed = "radius" not in release.diagnostics
     at_bounds = _Region.of(np.zeros(d), np.eye(d), 1.0, hidden if stayed else math.nan, encoding)
@@ -156,7 +156,7 @@ _MAX_NAMED = 8
 
 
 def plot_steps(
-    release: Stated,
+    release: Release,
     features: Sequence[str] | None = None,
     *,
     center: FloatArray | None = None,
@@ -178,7 +178,7 @@ def plot_steps(
     return _draw_regions(release, steps, chosen, mean, ax)
 
 
-def _draw_sizes(release: Stated, steps: _Steps, ax: Axes | None) -> Axes:
+def _draw_sizes(release: Release, steps: _Steps, ax: Axes | None) -> Axes:
     """Plot half-widths along every feature, relative to those of the first step."""
     grow = ax is None
     ax = axes_of(ax, min(max(5.6, 2.5 + 0.6 * len(steps.regions)), 10.0), 4.2)
@@ -212,7 +212,7 @@ def _draw_sizes(release: Stated, steps: _Steps, ax: Axes | None) -> Axes:
 
 
 def _draw_regions(
-    release: Stated, steps: _Steps, chosen: Sequence[int], mean: FloatArray | None, ax: Axes | None
+    release: Release, steps: _Steps, chosen: Sequence[int], mean: FloatArray | None, ax: Axes | None
 ) -> Axes:
     """Plot outlines of the regions in the plane of two features."""
     grow = ax is None
@@ -285,7 +285,7 @@ def _outline(shape: FloatArray) -> FloatArray:
     return np.asarray(circle * np.sqrt(np.maximum(eigenvalues, 0.0)) @ eigenvectors.T)
 
 
-def _title_and_marks(release: Stated, steps: _Steps, size: float) -> list[str]:
+def _title_and_marks(release: Release, steps: _Steps, size: float) -> list[str]:
     n = len(steps.regions)
     title = f"{release.mechanism}: after {n} steps the region is {size:.2g} × as wide as at first"
     return [title if n > 1 else f"{release.mechanism}: one region", steps.what, steps.remark]

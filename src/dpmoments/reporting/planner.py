@@ -6,10 +6,9 @@ import math
 from dataclasses import dataclass, replace
 
 from dpmoments.foundation.errors import InputValueError
-from dpmoments.mechanisms.registry import make_mechanism
 from dpmoments.messages.message import Message
+from dpmoments.planning.forecast_noise import ForecastNoise, ReleasePlan
 from dpmoments.planning.forecast_table import Forecast, coefficient_text, column_table, correlation_text
-from dpmoments.planning.imagined_release import ForecastNoise, ReleasePlan
 from dpmoments.privacy.budget import MAX_LOSS, BudgetKind
 from dpmoments.reporting.page import PageTable, filled_in
 
@@ -37,9 +36,9 @@ def planner_page(forecast: Forecast) -> str:
     """Return the page of a forecast, as text."""
     # It shows `dpmoments.forecast` for the budget and row count of the forecast and for smaller and larger ones. A
     # reader chooses among them; the page has no script, no network access and no data.
-    if forecast.setting is None or forecast.noise is None or forecast.asked_of is None:
+    if forecast.setting is None:
         raise InputValueError(Message("no-planner", reason=forecast.without_units))
-    plan = replace(forecast.setting, mechanism=make_mechanism(forecast.asked_of))
+    plan = forecast.setting
     factors = _FACTORS if len(plan.typical.columns) <= _MANY_FEATURES else _FEW_FACTORS
     budgets = [size for size in (plan.size_of_budget * factor for factor in factors) if size <= MAX_LOSS]
     rows = sorted({max(1, round(plan.n_rows * factor)) for factor in factors})
@@ -49,14 +48,14 @@ def planner_page(forecast: Forecast) -> str:
         for n_rows in rows
     ]
     unit = "one row" if forecast.privacy_unit is None else forecast.privacy_unit.description
-    by_default = ", which a release takes by default" if forecast.asked_of == "auto" else ""
+    by_default = ", which a release takes by default" if forecast.mechanism == "auto" else ""
     return filled_in(
         "planner.html",
         title="Plan a private release",
         facts=[
             ("Asked for", f"{forecast.n_rows:,} {forecast.rows_text}, {forecast.budget}, {forecast.neighbors}"),
             ("Protected", unit),
-            ("Mechanism", f"{forecast.asked_of}{by_default}"),
+            ("Mechanism", f"{forecast.mechanism}{by_default}"),
         ],
         choices=[
             ("budget", "Budget", [_budget_text(plan, size) for size in budgets], budgets.index(plan.size_of_budget)),
@@ -65,19 +64,19 @@ def planner_page(forecast: Forecast) -> str:
         blocks=blocks,
         assumed=plan.typical.words,
         helpful=[str(change) for change in forecast.changes],
-        mechanisms=PageTable.of("Every mechanism, as requested", forecast.mechanism_table()),
-        remarks=[*forecast.mechanisms_text[1:], *forecast.mechanism_remarks],
+        mechanisms=PageTable.of("Every mechanism, as requested", forecast.mechanisms.table()),
+        remarks=forecast.mechanisms.remarks,
     )
 
 
 def budgets_table(forecast: Forecast) -> PageTable | None:
     """Return what smaller and larger budgets resolve; None without numbers in original units."""
-    if forecast.setting is None or forecast.asked_of is None:
+    if forecast.setting is None:
         return None
-    plan = replace(forecast.setting, mechanism=make_mechanism(forecast.asked_of))
+    plan = forecast.setting
     sizes = [size for factor in _FACTORS if (size := plan.size_of_budget * factor) <= MAX_LOSS]
     rows = [(_budget_text(plan, size), _words(_noise(plan.with_budget(size)))) for size in sizes]
-    return PageTable.of(f"Noise of {forecast.asked_of}, by budget", [("budget", "noise"), *rows])
+    return PageTable.of(f"Noise of {forecast.mechanism}, by budget", [("budget", "noise"), *rows])
 
 
 def _budget_text(plan: ReleasePlan, size: float) -> str:
@@ -108,7 +107,7 @@ def _words(noise: ForecastNoise | None) -> str:
     if noise is None:
         return "No release is possible with this budget."
     by = noise.release.mechanism
-    if not math.isfinite(noise.typical_correlation()):
+    if math.isnan(noise.typical_correlation()):
         return f"By {by}: correlations need two columns that vary."
     words = f"By {by}: ± {correlation_text(noise)} on a typical correlation"
     if noise.regression is not None:

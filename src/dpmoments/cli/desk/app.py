@@ -255,7 +255,7 @@ class Desk:
             if asked["n_rows"]:
                 result = self.journey.forecast({**form, **asked})
                 title = "What a release would show, if the table is as assumed"
-                table = PageTable.of(title if result.noise else result.mechanisms_text[0], result.table())
+                table = PageTable.of(title if result.noise else result.mechanisms.heading[0], result.table())
                 content |= {"forecast": result, "table": table, "budgets": budgets_table(result)}
         except (TypeError, ValueError) as error:
             content["refused"] = explain(error)

@@ -127,13 +127,6 @@ class ScaledWishartPlan(Plan):
         return plan.scale * math.sqrt(plan.degrees * (eigenvalues.sum() ** 2 + np.square(eigenvalues).sum()))
 
     @property
-    def expected_sum_error(self) -> float | None:
-        plan = self.whitened
-        if not plan.augmentation:
-            return None
-        return plan.scale * math.sqrt(plan.degrees * self.mechanism.scale_eigenvalues.sum()) / plan.augmentation
-
-    @property
     def expected_count_error(self) -> float | None:
         return self.whitened.expected_count_error if self.count_loss is None else super().expected_count_error
 
@@ -165,10 +158,6 @@ class PositiveDefinitePlan(Plan):
     @property
     def details(self) -> Mapping[str, Any]:
         return self.unbiased.details
-
-    @property
-    def expected_sum_error(self) -> float | None:
-        return self.unbiased.expected_sum_error
 
     def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> RunResult:
         noisy = self.unbiased.run(rows, privacy_filter)

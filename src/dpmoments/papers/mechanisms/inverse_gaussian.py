@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
@@ -54,10 +53,6 @@ class InverseGaussianPlan(Plan):
             "sum_noise_scale": self.sum_scale,
             "count_noise_scale": self.count_scale,
         }
-
-    @property
-    def expected_sum_error(self) -> float | None:
-        return None if self.sum_scale is None else self.sum_scale * math.sqrt(self.shape.n_features)
 
     @property
     def expected_count_error(self) -> float | None:

@@ -17,7 +17,6 @@ from dpmoments.foundation.checks import check_one_of, check_probability
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.lattice_noise import count_scale
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.mechanisms.synthetic_spectrum import SyntheticSpectrum
 from dpmoments.papers.bounds.arguments import Constants, NoiseKind
 from dpmoments.papers.bounds.eigenvectors import eigenvector_release_error, largest_noise, released_eigenvector_error
 from dpmoments.papers.mechanisms.spectral import (
@@ -93,11 +92,11 @@ class IterativeEigenvectorsPlan(SpectralPlan):
         return result
 
     def error_bound_on(
-        self, assumed: SyntheticSpectrum, failure: float = _FAILURE, *, constants: Constants = "sharp"
+        self, eigenvalues: FloatArray, failure: float = _FAILURE, *, constants: Constants = "sharp"
     ) -> float:
-        """Bound ‖G − Ĝ‖_F with probability 1 − ``failure`` on a table with an assumed spectrum."""
+        """Bound ‖G − Ĝ‖_F with probability 1 − ``failure`` on a table whose Gram matrix has these eigenvalues, descending."""
         # Amin et al. (2019), Theorem 2; `constants` as for `dpmoments.papers.bounds.eigenvector_release_error`.
-        eigenvalues, kind = assumed.eigenvalues, self._noise_kind
+        kind = self._noise_kind
         slack = self._slack(0.05 * failure)
         reach = largest_noise(self.eigenvalue_scale, len(eigenvalues), 0.25 * failure, kind=kind) + slack
         low, high = np.maximum(eigenvalues - reach, 0.0), eigenvalues + reach

@@ -24,7 +24,6 @@ from dpmoments.mechanisms.additive import augmented_dimension, augmented_gram, c
 from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.lattice_noise import noise_scale_for
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape, RunResult
-from dpmoments.mechanisms.synthetic_spectrum import ErrorsOnTable, SyntheticSpectrum
 from dpmoments.messages.message import Message
 from dpmoments.noise.models import WishartModel
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
@@ -83,36 +82,6 @@ class PaddedGramPlan(Plan):
     def details(self) -> Mapping[str, Any]:
         result = {"degrees_of_freedom": self.degrees, "padding": self.padding, "augmentation": self.augmentation}
         return result if self.mechanism.smallest_eigenvalue is None else result | {"raised_to": self.raised}
-
-    def exact_errors_on(self, assumed: SyntheticSpectrum) -> ErrorsOnTable | None:
-        """Compute bias and variance of the draw.
-
-        None for the adaptive variant, which reads the table.
-
-        A block of a Wishart or an inverse Wishart matrix has such a distribution itself, so the Gram matrix's own eigenvalues
-        suffice.
-        """
-        if self.mechanism.adaptive:
-            return None
-        eigenvalues = assumed.eigenvalues
-        scale = np.maximum(eigenvalues, self.raised) + self.padding
-        bias = scale - eigenvalues - (self.padding if self.mechanism.subtract_padding else 0.0)
-        of_square, of_trace = self._spread
-        variance = of_square * float(scale @ scale) + of_trace * float(scale.sum()) ** 2
-        gram, total = math.sqrt(float(bias @ bias) + variance), None
-        if self.augmentation:  # with mean 0, the sum's cells M_0j of the draw have E M_0j = 0
-            count_cell = max(self.augmentation**2 * assumed.n_rows, self.raised) + self.padding
-            total = math.sqrt(of_trace * count_cell * float(scale.sum())) / self.augmentation
-        return ErrorsOnTable(gram, total, gram_assumed=True, sum_assumed=total is not None)
-
-    @property
-    def _spread(self) -> tuple[float, float]:
-        """Coefficients a and b of E‖M − Σ‖_F² = a‖Σ‖_F² + b(tr Σ)²."""
-        # Var M_0j is b Σ_00 Σ_jj if Σ_0j = 0.
-        if not self.mechanism.inverse:
-            return 1.0 / self.degrees, 1.0 / self.degrees
-        beyond = float(self.degrees - augmented_dimension(self.shape.n_features, self.augmentation))
-        return (beyond + 1.0) / (beyond * (beyond - 3.0)), (beyond - 1.0) / (beyond * (beyond - 3.0))
 
     def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> RunResult:
         self.check_rows(rows)

@@ -67,10 +67,6 @@ class PrivatePreconditioningPlan(Plan):
     def expected_count_error(self) -> float | None:
         return first_count_error(self.rho, self.shape.n_rows is None)
 
-    @property
-    def measured_runs(self) -> int:
-        return 1  # of a hundred rounds
-
     def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> RunResult:
         self.check_rows(rows)
         d, rho, options = self.shape.n_features, self.rho, self.mechanism

@@ -57,10 +57,6 @@ See :func:`cut_budget`.
 """
 
 
-_MAX_MEASURED = 200
-"""Max number of features for which a forecast measures the error on made-up rows."""
-
-
 @dataclass(frozen=True)
 class SpectralPlan(Plan):
     """Budgets and noise scales of one release."""
@@ -108,19 +104,6 @@ class SpectralPlan(Plan):
             "sum_scale": self.sum_scale,
             "lattice_bits": self.bits,
         }
-
-    @property
-    def measured_runs(self) -> int:
-        d = self.shape.n_features
-        if d > _MAX_MEASURED:
-            return 0
-        return 1 if d > 100 else min(max(80 // d, 3), 8)  # the error varies less from run to run with many features
-
-    @property
-    def expected_sum_error(self) -> float | None:
-        if self.sum_scale is None:
-            return None
-        return self.sum_scale * math.sqrt((2.0 if self.pure else 1.0) * self.shape.n_features)
 
     @property
     def expected_count_error(self) -> float | None:

@@ -1,0 +1,158 @@
+"""Imagined releases: a plan run on a public table of typical rows, its draws answered without noise.
+
+Every decision of a run (scales, a radius, further rounds) is then made on the answers to be expected, and the noise law, the
+receipt and what analyses say follow as they do for a table. Nothing here sees a record, spends a budget, or can be saved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import singledispatch
+from typing import Any, ClassVar, NoReturn, TypeVar
+
+import numpy as np
+
+from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.errors import InputTypeError
+from dpmoments.mechanisms.base import Plan
+from dpmoments.mechanisms.units import UnitsPlan
+from dpmoments.messages.message import Message
+from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.filter import PrivacyFilter
+from dpmoments.privacy.laws import (
+    Choice,
+    Directions,
+    DrawLaw,
+    EigenvalueBound,
+    RaisedWishartSampling,
+    WishartSampling,
+)
+from dpmoments.privacy.origin import ReleaseOrigin
+from dpmoments.privacy.receipt import Draw
+from dpmoments.privacy.unit import PrivacyUnit
+from dpmoments.releases.moment_release import MomentRelease, of_present_values
+from dpmoments.repair.repair import Repair
+from dpmoments.rows.rows import Rows
+from dpmoments.rows.summary import Missing, Summary
+from dpmoments.rows.threads import summarize_in_threads
+from dpmoments.schema.schema import Schema
+from dpmoments.spending.run import moment_release
+
+Running = TypeVar("Running")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, eq=False)
+class RepeatedRows:
+    """Source of typical rows that counts each as often as it takes: exact sums are merged with themselves."""
+
+    block: FloatArray  # (m, d), encoded
+    n_rows: int
+    missing: ClassVar[Missing] = "error"
+    pass_length: ClassVar[int | None] = None
+
+    def summarize(
+        self,
+        summary: Summary[Running, Result],
+        *,
+        threads: int | None = None,
+        on_block: Callable[[int], None] | None = None,
+    ) -> Result:
+        """Return the result for ``n_rows`` rows."""
+        del threads, on_block
+        times, rest = divmod(self.n_rows, len(self.block))
+        total = None if not rest else self._once(summary, rest)
+        part = self._once(summary, len(self.block)) if times else None
+        while times and part is not None:
+            if times % 2:
+                total = part if total is None else summary.merge(total, part)
+            times //= 2
+            part = summary.merge(part, part) if times else None
+        assert total is not None, "a forecast is of one row or more"
+        return total
+
+    def _once(self, summary: Summary[Running, Result], n_rows: int) -> Result:
+        batches = np.array_split(self.block[:n_rows].copy(), n_rows // summary.rows_per_task + 1)
+        return summarize_in_threads(summary, batches, lambda batch: batch, 1)
+
+    def restricted(self, restriction: object) -> NoReturn:
+        """Refuse: groups of typical rows would tell nothing."""
+        raise NotImplementedError
+
+    def summarize_units(self, summary: object, **options: object) -> NoReturn:
+        """Refuse: a plan for units is run at the loss of one row, on rows without units."""
+        raise NotImplementedError
+
+
+class ExpectedAnswers(PrivacyFilter):
+    """Filter that prices and records draws, and answers without noise. For typical rows alone, which are public."""
+
+    def _answer(self, made: Draw, query: Any) -> Any:
+        return _expected(made.law, query)
+
+
+@singledispatch
+def _expected(law: DrawLaw, query: Any) -> Any:  # noqa: ARG001 - most noise has mean 0
+    """Return the mean or most likely answer to a query."""
+    return np.asarray(query)
+
+
+@_expected.register
+def _(law: Choice, query: Any) -> int:  # noqa: ARG001
+    return int(np.argmax(query))
+
+
+@_expected.register
+def _(law: Directions, query: Any) -> FloatArray:
+    vectors: FloatArray = np.linalg.eigh(np.asarray(query, dtype=np.float64))[1][:, ::-1]
+    return vectors[:, : len(law.temperatures)] if law.projected else np.repeat(vectors[:, :1], len(law.temperatures), 1)
+
+
+@_expected.register
+def _(law: EigenvalueBound, query: Any) -> float:
+    return max(0.0, float(query) - law.allowance)
+
+
+@_expected.register(WishartSampling)
+@_expected.register(RaisedWishartSampling)
+def _(law: WishartSampling | RaisedWishartSampling, query: Any) -> FloatArray:
+    values, vectors = np.linalg.eigh(np.asarray(query, dtype=np.float64))
+    least = law.raised if isinstance(law, RaisedWishartSampling) else 0.0
+    return np.asarray((vectors * (np.maximum(values, least) + law.padding)) @ vectors.T)
+
+
+@dataclass(frozen=True, eq=False)
+class ImaginedRelease(MomentRelease):
+    """Release of typical rows without noise: analyses read it, no file holds it."""
+
+    def to_dict(self) -> NoReturn:
+        """Refuse: nothing was released."""
+        raise InputTypeError(Message("imagined-release-not-saved"))
+
+
+def imagined_release(
+    plan: Plan, schema: Schema, block: FloatArray, n_rows: int, budget: PrivacyBudget, unit: PrivacyUnit | None
+) -> MomentRelease:
+    """Run a plan for rows on a table of ``n_rows`` typical rows, before any repair.
+
+    ``block`` are the encoded rows of ``schema.with_indicators``; ``budget`` is that of a privacy unit.
+    """
+    rows = Rows(schema.with_indicators, plan.neighbors, RepeatedRows(block, n_rows), threads=1)
+    paid = plan if unit is None else UnitsPlan.of(plan, budget, unit)
+    privacy_filter = ExpectedAnswers.open(paid, insecure_seed=0)
+    result = plan.run(rows, privacy_filter)
+    made = moment_release(
+        plan,
+        result,
+        privacy_filter.close(),
+        rows.schema,
+        repair=Repair.NONE,
+        origin=ReleaseOrigin.fresh(),
+        private=False,
+        n_rows=n_rows,
+        table_size=n_rows if plan.neighbors.table_size_is_public else None,
+    )
+    drawn = made.as_drawn
+    values = {entry.name: getattr(drawn, entry.name) for entry in fields(MomentRelease)}
+    return of_present_values(ImaginedRelease(**values))

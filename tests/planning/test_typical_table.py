@@ -1,0 +1,104 @@
+"""Typical rows: means and standard deviations as guessed, values within bounds, columns that go together a little."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import dpmoments as dpm
+from dpmoments.planning.typical_table import TypicalTable
+from dpmoments.rows.rows import Rows
+
+SCHEMA = dpm.Schema(
+    dpm.Numeric("age", 0, 100, typical=(20, 80)),
+    dpm.Numeric("income", -50, 350),
+    dpm.Boolean("smoker"),
+    dpm.Categorical("region", ["north", "south", "east"]),
+    dpm.Date("visit", "2020-01-01", "2024-12-31"),
+    dpm.Power("age", 2),
+    dpm.Product("income", "smoker"),
+)
+
+
+@pytest.mark.parametrize("n_rows", [1024, 700, 40])
+def test_columns_have_the_moments_that_are_assumed(n_rows: int) -> None:
+    values = TypicalTable.of(SCHEMA, typical_mean={"income": 20.0}).values(n_rows)
+    lower, upper = SCHEMA.feature_bounds
+    assert (values >= lower).all()
+    assert (values <= upper).all()
+    width = upper[6] - lower[6]
+    np.testing.assert_allclose(values[:, [0, 1, 6]].mean(axis=0), [50.0, 20.0, lower[6] + width / 4.0], rtol=1e-3)
+    np.testing.assert_allclose(values[:, [0, 1, 6]].std(axis=0), [15.0, 40.0, width / 10.0], rtol=1e-3)
+    assert values[:, 2].mean() == pytest.approx(0.25, abs=1.0 / n_rows)
+    np.testing.assert_allclose(values[:, 3:6].mean(axis=0), 1.0 / 3.0, atol=1.0 / n_rows)
+    np.testing.assert_array_equal(values[:, 3:6].sum(axis=1), 1.0)
+    np.testing.assert_array_equal(values[:, 7], values[:, 0] ** 2)
+    np.testing.assert_array_equal(values[:, 8], values[:, 1] * values[:, 2])
+
+
+def test_numbers_have_a_beta_distribution_and_a_common_factor() -> None:
+    schema = dpm.Schema(*(dpm.Numeric(f"x{index}", 0, 10) for index in range(12)))
+    values = TypicalTable.of(schema).values(1024)
+    of_normal = stats.norm.ppf((stats.rankdata(values, axis=0) - 0.5) / 1024)
+    pairs = np.corrcoef(of_normal.T)[np.tril_indices(12, -1)]
+    assert pairs.mean() == pytest.approx(0.25, abs=0.03)
+    assert (np.abs(pairs - 0.25) < 0.13).all()  # four standard errors of a correlation
+    both = 0.25 * 0.75 / 0.01 - 1.0
+    assert stats.kstest(values[:, 3] / 10.0, stats.beta(0.25 * both, 0.75 * both).cdf).statistic < 0.01
+
+
+def test_an_impossible_mean_moves_and_the_largest_deviation_has_two_values() -> None:
+    schema = dpm.Schema(dpm.Numeric("a", 0, 10), dpm.Numeric("b", 0, 10))
+    table = TypicalTable.of(schema, typical_sd={"a": 5.0, "b": 4.8})
+    np.testing.assert_allclose(table.standard_deviations, [5.0, 4.8], rtol=0.02)
+    assert table.means[0] == pytest.approx(5.0, rel=0.01)
+    inside = np.abs(table.values(1024)[:, 0] - 5.0) < 4.9
+    assert inside.mean() < 0.1
+
+
+def test_shares_that_are_given_leave_the_rest_to_the_others() -> None:
+    table = TypicalTable.of(SCHEMA, typical_mean={"region=north": 0.6, "smoker": 0.01})
+    np.testing.assert_allclose(table.means[2:6], [0.01, 0.6, 0.2, 0.2], atol=1e-3)
+    assert table.assumed[2:6].tolist() == [False, False, True, True]
+    np.testing.assert_allclose(table.standard_deviations[2:6] ** 2, table.means[2:6] * (1.0 - table.means[2:6]))
+
+
+def test_coordinates_lie_evenly_in_the_ball_and_rough_scales_in_their_middle() -> None:
+    table = TypicalTable.of(dpm.Schema.unit_ball(5))
+    lengths = np.linalg.norm(table.values(1024), axis=1)
+    assert stats.kstest(lengths**5, "uniform").pvalue > 1e-3
+    np.testing.assert_allclose(table.standard_deviations, 1.0 / math.sqrt(7.0), rtol=0.06)
+    scales = dpm.Schema(dpm.Numeric("a", scale=(1, 1e4), center=7.0), dpm.Numeric("b", scale=(4, 4)))
+    table = TypicalTable.of(scales)
+    np.testing.assert_allclose(table.standard_deviations, [100.0, 4.0], rtol=1e-6)
+    np.testing.assert_allclose(table.means, [7.0, 0.0], atol=1e-9)
+
+
+def test_moments_are_those_of_the_rows_as_often_as_they_count() -> None:
+    table = TypicalTable.of(SCHEMA)
+    rows = table.values(1024)
+    repeated = np.vstack([rows, rows, rows[:100]])
+    mean, covariance = table.moments(2148)
+    np.testing.assert_allclose(mean, repeated.mean(axis=0))
+    np.testing.assert_allclose(covariance, np.cov(repeated.T, ddof=0), atol=1e-6)
+
+
+def test_encoded_rows_are_those_of_a_table_of_these_values() -> None:
+    schema = dpm.Schema(
+        dpm.Numeric("a", 0, 10), dpm.Boolean("b"), dpm.Numeric("c", -1, 1, missing="available"), dpm.Power("a", 2)
+    )
+    table = TypicalTable.of(schema)
+    values = table.values(64)
+    read = Rows.of(np.ascontiguousarray(values[:, :3]), schema.with_indicators, threads=1).moments(bits=22)
+    block = table.encoded(64, mean=True)
+    assert block.shape == (64, 5)
+    np.testing.assert_allclose(block.sum(axis=0), read.sum.astype(float) * read.scale, atol=1e-6)
+    np.testing.assert_allclose(block.T @ block, read.gram.astype(float) * read.scale**2, atol=1e-6)
+
+
+def test_only_columns_of_the_table_have_guesses() -> None:
+    with pytest.raises(ValueError, match=r"age\^2"):
+        TypicalTable.of(SCHEMA, typical_sd={"age^2": 5.0})

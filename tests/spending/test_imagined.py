@@ -1,0 +1,106 @@
+"""Imagined releases: rows repeated are a table of them, draws are priced as ever, and nothing can be saved."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpmoments as dpm
+from dpmoments.mechanisms.registry import MECHANISMS
+from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.planning.typical_table import TypicalTable
+from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.unit import Neighbors, PrivacyUnit
+from dpmoments.rows.rows import Rows
+from dpmoments.spending.imagined import ImaginedRelease, RepeatedRows, imagined_release
+from support.said import refused
+
+SCHEMA = dpm.Schema(dpm.Numeric("a", 0, 10), dpm.Numeric("b", -1, 1), dpm.Categorical("c", ["x", "y", "z"]))
+BUDGETS = (PrivacyBudget.pure(1.0), PrivacyBudget.approximate(1.0, 1e-6), PrivacyBudget.zcdp(0.5))
+
+
+def imagined(mechanism: str, budget: PrivacyBudget, n_rows: int = 5000, schema: dpm.Schema = SCHEMA) -> Any:
+    plan = MECHANISMS[mechanism]().plan(MomentShape.of(schema, mean=True), budget, "add_remove")
+    return imagined_release(plan, schema, TypicalTable.of(schema).encoded(n_rows, mean=True), n_rows, budget, None)
+
+
+@pytest.mark.parametrize("n_rows", [1, 7, 50, 51, 365])
+def test_repeated_rows_are_a_table_of_them(n_rows: int) -> None:
+    block = np.random.default_rng(0).uniform(-0.5, 0.5, (50, 3))
+    schema = dpm.Schema.unit_ball(3)
+    whole = np.vstack([block] * 8)[:n_rows]
+    repeated = Rows(schema, Neighbors.ADD_REMOVE, RepeatedRows(block, n_rows), threads=1)
+    known = Rows.of(whole, schema, threads=1)
+    assert repeated.moments(bits=22) == known.moments(bits=22)
+    assert repeated.count() == repeated.table_size() == n_rows
+    center, scale = np.array([0.1, -0.1]), np.array([3.0, 2.0])
+    ours, theirs = (one.marginal_sums((0, 2), center, scale, bits=20) for one in (repeated, known))
+    assert (ours.count, ours.sums.tolist(), ours.squares.tolist()) == (
+        theirs.count,
+        theirs.sums.tolist(),
+        theirs.squares.tolist(),
+    )
+
+
+def test_sums_of_very_many_rows_are_exact() -> None:
+    block = np.array([[0.5, -0.25]])
+    rows = Rows(dpm.Schema.unit_ball(2), Neighbors.ADD_REMOVE, RepeatedRows(block, 10**12), threads=1)
+    moments = rows.moments(bits=20)
+    assert moments.gram.tolist() == [[2**38 * 10**12, -(2**37) * 10**12], [-(2**37) * 10**12, 2**36 * 10**12]]
+
+
+@pytest.mark.parametrize("budget", BUDGETS, ids=lambda budget: str(budget.kind))
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_a_run_records_the_draws_of_a_release(mechanism: str, budget: PrivacyBudget) -> None:
+    """The same queries, laws of the same kinds and the whole budget, as in a release of the same rows."""
+    options = {"epsilon": budget.epsilon, "delta": budget.delta} if budget.kind != "zcdp" else {"rho": budget.rho}
+    values = TypicalTable.of(SCHEMA).values(1024)
+    table = {"a": values[:, 0], "b": values[:, 1], "c": np.array(["x", "y", "z"])[values[:, 2:].argmax(axis=1)]}
+    pandas = pytest.importorskip("pandas")
+    try:
+        release = imagined(mechanism, budget, 1024)
+    except ValueError as refusal:
+        with pytest.raises(type(refusal), match=re.escape(str(refusal))):
+            dpm.release(pandas.DataFrame(table), SCHEMA, mechanism=mechanism, threads=1, **options)
+        return
+    known = dpm.release(pandas.DataFrame(table), SCHEMA, mechanism=mechanism, insecure_seed=0, threads=1, **options)
+    assert release.privacy.budget == known.privacy.budget
+    draws = [[(draw.what, type(draw.law)) for draw in one.receipt.draws] for one in (release, known)]
+    repeated = {"coinpress", "adaptive-ball", "standardized", "auto"}  # rounds and searches depend on noise
+    assert draws[0] == draws[1] or mechanism in repeated
+
+
+def test_moments_are_those_of_the_rows_where_nothing_is_clipped() -> None:
+    release = imagined("laplace", BUDGETS[0])
+    mean, covariance = TypicalTable.of(SCHEMA).moments(5000)
+    np.testing.assert_allclose(release.mean, mean, atol=1e-4)
+    np.testing.assert_allclose(release.covariance, covariance, atol=1e-4)
+    assert release.n_rows == 5000
+    twice = imagined("standardized", BUDGETS[0])
+    np.testing.assert_array_equal(twice.noisy_gram, imagined("standardized", BUDGETS[0]).noisy_gram)  # nothing is drawn
+
+
+def test_a_release_for_units_states_them() -> None:
+    unit, budget = PrivacyUnit("person", max_rows=4), PrivacyBudget.pure(4.0)
+    plan = MECHANISMS["laplace"]().plan(MomentShape.of(SCHEMA, mean=True), PrivacyBudget.pure(1.0), "add_remove")
+    release = imagined_release(plan, SCHEMA, TypicalTable.of(SCHEMA).encoded(500, mean=True), 500, budget, unit)
+    assert release.privacy.budget == budget
+    assert release.privacy.privacy_unit == unit
+    assert release.privacy.rows_per_unit == 4
+
+
+@pytest.mark.parametrize("missing", ["error", "available"])
+def test_an_imagined_release_is_read_and_never_saved(missing: Any, tmp_path: Path) -> None:
+    schema = dpm.Schema(dpm.Numeric("a", 0, 10, missing=missing), dpm.Numeric("b", -1, 1))
+    release = imagined("auto", BUDGETS[0], schema=schema)
+    assert release.describe().mean_noise.shape == (2,)
+    assert not release.privacy.private
+    assert isinstance(release.as_drawn, ImaginedRelease)
+    for write in (release.to_dict, lambda: release.save(tmp_path / "release.json")):
+        with refused("imagined-release-not-saved", TypeError):
+            write()
+    assert not list(tmp_path.iterdir())
