@@ -29,7 +29,7 @@ from dpmoments.foundation.progress import Watch, log, watched
 from dpmoments.foundation.text_format import TextFormat
 from dpmoments.ledger import Ledger
 from dpmoments.ledger.grants import ROW, require_dataset, unit_name
-from dpmoments.mechanisms.base import CalibratedPlan, ConfiguredMechanism
+from dpmoments.mechanisms.base import CalibratedPlan, ConfiguredMechanism, Plan
 from dpmoments.mechanisms.shape import MomentShape, RunResult
 from dpmoments.mechanisms.units import UnitsPlan, plan_for_rows
 from dpmoments.messages.message import Message
