@@ -77,7 +77,6 @@ LONG = (
     "cli/test_cli.py::test_as_a_process",
     "cli/test_cli.py::test_derived_features_of",
     "cli/test_cli.py::test_forecast_in_units",
-    "cli/test_cli.py::test_forecast_marks",
     "cli/test_cli.py::test_forecast_prints",
     "cli/test_cli.py::test_the_how_to_page",
     "contracts/test_bad_input.py::test_queries_that_fail_on_a_cell",

@@ -372,15 +372,13 @@ def test_forecast_prints_what_the_library_computes(run: Run) -> None:
     outcome = run("forecast", "--schema", "people.yaml", "--n-rows", "5000", *budget)
     assert outcome.code == 0
     row = expected["gaussian"]
-    assert row.second_moment_error is not None
-    shown = f"{row.second_moment_error:.5g} {row.mean_error:.5g} {row.correlation_shown} exact-lattice"
-    assert f"gaussian {shown}" in outcome.words
+    assert f"gaussian {row.correlation_error:.2g} {row.mean_error:.2g} exact-lattice" in outcome.words
     assert "isotropic, laplace, matrix-laplace (needs ε alone)" in outcome.words
     assert outcome.words.count("cannot run here") == 1
     printed = json.loads(run("forecast", "--schema", "people.yaml", "--n-rows", "5000", *budget, "--json").out)
     assert [entry["mechanism"] for entry in printed["mechanisms"]] == [row.mechanism for row in expected]
-    assert [entry["second_moment_error"] for entry in printed["mechanisms"]] == [
-        row.second_moment_error for row in expected
+    assert [entry["correlation_error"] for entry in printed["mechanisms"]] == [
+        row.correlation_error for row in expected
     ]
 
 
@@ -404,29 +402,6 @@ def test_derived_features_of_a_schema_file_are_forecast_released_and_shown(run: 
     refused = run(*command)
     assert refused.code == 1
     assert "Power('height', 2): the schema has no column 'height'" in refused.error
-
-
-def test_forecast_marks_what_it_assumes_and_takes_a_public_guess(run: Run) -> None:
-    command = ("forecast", "--schema", "people.yaml", "--n-rows", "5000", "--epsilon", "1", "--neighbors", "add_remove")
-    schema = dpm.Schema.load("people.yaml")
-    guess = [0.3, *[0.01] * (schema.n_features - 1)]
-    for options, arguments in (
-        ((), {}),
-        (("--decay", "2"), dict(decay=2.0)),
-        (("--spectrum", ",".join(map(str, guess))), dict(spectrum=guess)),
-    ):
-        expected = dpm.forecast(schema, n_rows=5_000, epsilon=1.0, neighbors="add_remove", **arguments)
-        row = expected["iterative-eigenvectors"]
-        outcome = run(*command, *options)
-        assert f"~ assumes: {expected.assumption.words}" in outcome.words
-        assert f"iterative-eigenvectors {row.second_moment_shown} {row.mean_error:.5g} – idealized" in outcome.words
-        printed = json.loads(run(*command, *options, "--json").out)
-        assert printed["assumption"]["spectrum"] == list(expected.assumption.spectrum)
-        found = {entry["mechanism"]: entry for entry in printed["mechanisms"]}["iterative-eigenvectors"]
-        assert (found["assumed"], found["mean_assumed"]) == (True, False)
-        assert found["second_moment_error"] == row.second_moment_error
-    assert "--spectrum 0.3,0.1,0.05" in run(*command, "--spectrum", "0.3;0.1").error
-    assert "not both" in run(*command, "--spectrum", ",".join(map(str, guess)), "--decay", "1").error
 
 
 def test_forecast_in_units_and_turned_round(run: Run) -> None:

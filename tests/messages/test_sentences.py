@@ -49,7 +49,6 @@ OTHERS_WORDS: Mapping[str, str] = {
         test_the_misprinted_formula_is_rejected
     """,
     "papers/test_spectral_mechanisms.py": "test_other_temperatures_are_rejected",
-    "planning/test_forecast.py": "test_a_forecast_that_takes_a_private_number_of_rows_for_public_is_found",
     "privacy/test_privacy_filter.py": "test_missing_and_extra_draws_are_noted",
     "privacy/test_sensitivity.py": "test_a_file_states_one_weight_at_least_and_no_more_than_the_largest_number",
     "releases/test_mean_noise.py": "test_the_law_comes_back_from_a_file",

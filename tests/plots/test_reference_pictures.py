@@ -108,12 +108,12 @@ def made(name: str) -> dpm.MomentRelease:
 
 @cache
 def planned(schema: str) -> ReleasePlan:
-    neighbors, rival = dpm.Neighbors.ADD_REMOVE, MECHANISMS["laplace"]()
+    neighbors = dpm.Neighbors.ADD_REMOVE
     if schema == "people":
         typical = TypicalTable.of(PEOPLE, typical_sd={"age": 0.4, "income": 9_000.0})
-        return ReleasePlan(typical, 900, PrivacyBudget.pure(1.0), neighbors, MECHANISMS["matrix-laplace"](), (rival,))
+        return ReleasePlan(typical, 900, PrivacyBudget.pure(1.0), neighbors, MECHANISMS["matrix-laplace"]())
     typical = TypicalTable.of(dpm.Schema(dpm.Numeric("age", 0, 90)))
-    return ReleasePlan(typical, 60, PrivacyBudget.zcdp(0.01), neighbors, MECHANISMS["gaussian"](), (rival,))
+    return ReleasePlan(typical, 60, PrivacyBudget.zcdp(0.01), neighbors, MECHANISMS["gaussian"]())
 
 
 def forecast(schema: str, against: Any, ax: Axes | None) -> Axes:

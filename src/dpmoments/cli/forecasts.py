@@ -8,7 +8,7 @@ from typing import Any
 
 import dpmoments
 from dpmoments.cli.options import SPLIT, TABLES, AsJson, Option, Overwrite, budget_of, columns_of_table, options_of
-from dpmoments.cli.output import bad_option, print_json, print_lines, print_table, print_text
+from dpmoments.cli.output import bad_option, print_json, print_lines, print_text
 from dpmoments.foundation.documents import KEEPS_A_FILE, check_output
 from dpmoments.messages.message import Message
 from dpmoments.planning.forecast_table import Forecast
@@ -256,15 +256,7 @@ def forecast_mean(options: dict[str, Any], as_json: AsJson = False) -> None:
     if as_json:
         print_json(table.to_dict())
         return
-    print_text(table.title)
-    for head, *rows in (table.table(), table.feature_table()):
-        if rows and len(head) > 1:
-            print_table(head, rows, numbers=[name for name in head[1:] if name != "arithmetic"])
-            print_text()
-    if table.assumption_text:
-        print_text(table.assumption_text)
-    for line in table.refusals():
-        print_text(line)
+    print_lines(table.summary())
 
 
 # What a release of tables alone would be worth: forecast-counts.

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from dpmoments.foundation.arrays import BoolArray, FloatArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.values import is_finite_number
 from dpmoments.messages.message import Message
@@ -110,20 +109,8 @@ def cost_of_products(setting: ReleasePlan, columns: Sequence[str]) -> Change | N
     more = schema.with_products(columns)
     if not (added := [column.name for column in more.columns if column not in schema.columns]):
         return None
-    own = ~typical.shares
-    larger = TypicalTable.of(
-        more,
-        typical_sd=_stated(typical, typical.standard_deviations, own),
-        typical_mean=_stated(typical, typical.means, np.ones_like(own)),
-    )
     what = f"with {', '.join(added)}, for robust standard errors"
-    return _compared(setting, "products", what, replace(setting, typical=larger))
-
-
-def _stated(typical: TypicalTable, values: FloatArray, chosen: BoolArray) -> dict[str, float]:
-    """Return chosen values of features that are not derived, by name."""
-    names, stated = typical.schema.feature_names, typical.schema.without_derived.feature_names
-    return {name: float(values[i]) for i, name in enumerate(names) if chosen[i] and name in stated}
+    return _compared(setting, "products", what, replace(setting, typical=typical.for_schema(more)))
 
 
 def _noise_of(setting: ReleasePlan) -> ForecastNoise | None:
@@ -142,20 +129,18 @@ def _without_one_column(setting: ReleasePlan) -> Iterator[Changed]:
 
 
 def _costliest(typical: TypicalTable, columns: Sequence[SchemaColumn]) -> list[SchemaColumn]:
-    """Return, of similar columns, those with the largest weight and the largest spread."""
+    """Return, of similar columns, those with the largest spread."""
     deviations = typical.standard_deviations / typical.schema.encoding(mean=True).scale
     weights = typical.schema.encoding(mean=True).weight
-    alike: dict[tuple[object, ...], list[tuple[float, float, int]]] = {}
+    alike: dict[tuple[object, ...], tuple[float, int]] = {}
     for index, column in enumerate(columns):
         own = list(typical.features_of_columns[column.name])
-        kind = type(column), len(own), getattr(column, "missing", None), getattr(column, "other", None)
         needed = sum(column in derived.factors for derived in typical.schema.derived_columns)
-        weight = 0.0 if weights is None else float(weights[own[0]])
-        entry = weight, float(np.sum(deviations[own] ** 2)), -index
-        alike.setdefault((*kind, needed), []).append(entry)
-    chosen = {-max(entries)[2] for entries in alike.values()}
-    chosen |= {-max(entries, key=lambda entry: entry[1:])[2] for entries in alike.values()}
-    return [columns[index] for index in sorted(chosen)]
+        weight = 1.0 if weights is None else float(weights[own[0]])
+        kind = type(column), len(own), column.missing, needed, weight
+        spread = float(np.sum(deviations[own] ** 2))
+        alike[kind] = max(alike.get(kind, (spread, -index)), (spread, -index))
+    return [columns[-index] for _, index in sorted(alike.values(), key=lambda entry: -entry[1])]
 
 
 def _without_half(setting: ReleasePlan) -> Iterator[Changed]:
@@ -179,7 +164,7 @@ def _tighter_bounds(setting: ReleasePlan) -> Iterator[Change]:
     for column in columns:
         tight = _half_as_wide(column, schema, setting.typical)
         if tight is not None:
-            after = _noise_of(replace(setting, typical=setting.typical.with_schema(tight)))
+            after = _noise_of(replace(setting, typical=setting.typical.for_schema(tight)))
             index = schema.feature_names.index(column.name)
             if after is not None and noise.mean[index] > 0.0:
                 what = f"half the range of {column.name}, if public knowledge allows"
@@ -200,7 +185,7 @@ def _of_complete_rows(setting: ReleasePlan) -> Iterator[Changed]:
         if getattr(column, "fill", None) is not None:
             change["fill"] = None
         dropping.append(replace(column, **change) if column.name in names else column)
-    complete = setting.typical.with_schema(schema.with_columns(dropping, row_norm=_own_row_norm(schema)))
+    complete = setting.typical.for_schema(schema.with_columns(dropping, row_norm=_own_row_norm(schema)))
     named = ", ".join(names) if len(names) <= _NAMED else f"{len(names)} columns"
     share = f"if {_COMPLETE_ROWS:.0%} of the rows are complete (the release then describes these)"
     what = f"missing: drop for {named}, {share}"
@@ -251,14 +236,10 @@ def _without(typical: TypicalTable, names: set[str]) -> TypicalTable | None:
         if column.name not in names
         and not (isinstance(column, DerivedColumn) and any(factor.name in names for factor in column.factors))
     ]
-    indices = [index for index, name in enumerate(typical.columns) if name in {column.name for column in kept}]
     try:
-        less = schema.with_columns(kept, row_norm=_own_row_norm(schema))
-    except ValueError:
+        return typical.for_schema(schema.with_columns(kept, row_norm=_own_row_norm(schema)))
+    except ValueError:  # nothing is left
         return None
-    kept_arrays = ("standard_deviations", "means", "assumed", "assumed_means", "shares")
-    arrays = {name: getattr(typical, name)[indices] for name in kept_arrays}
-    return TypicalTable(less, **arrays, columns=tuple(typical.columns[index] for index in indices))
 
 
 # How many rows, or how much of a budget, it takes until the noise is as small as wanted: by search over plans.

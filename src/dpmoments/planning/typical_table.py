@@ -93,13 +93,23 @@ class TypicalTable:
         for column, features in schema.columns_with_slices:
             if isinstance(column, Categorical) and (rest := assumed_means[features]).any():  # the shares that are left
                 means[features][rest] = max(1.0 - float(means[features][~rest].sum()), 0.0) / rest.sum()
-        guessed = cls(schema, deviations, means, assumed.astype(bool), assumed_means, shares, columns)
-        values = guessed.values(_DISTINCT_ROWS)  # a guess may be impossible between its bounds, and shares add up to 1
-        return cls(schema, values.std(axis=0), values.mean(axis=0), guessed.assumed, assumed_means, shares, columns)
+        return cls(schema, deviations, means, assumed.astype(bool), assumed_means, shares, columns)._as_possible()
 
-    def with_schema(self, schema: Schema) -> TypicalTable:
-        """Return the same guesses for other bounds or rules of the same columns."""
-        return replace(self, schema=schema)
+    def _as_possible(self) -> TypicalTable:
+        """Return the table with the moments of its rows: guesses may be impossible within bounds, or not add up to 1."""
+        values = self.values(_DISTINCT_ROWS)
+        return replace(self, standard_deviations=values.std(axis=0), means=values.mean(axis=0))
+
+    def for_schema(self, schema: Schema) -> TypicalTable:
+        """Return the same guesses for some of the columns, for other bounds or rules of theirs, or other derived features."""
+        result, names = TypicalTable.of(schema), self.schema.feature_names
+        known = [(index, names.index(name)) for index, name in enumerate(schema.feature_names) if name in names]
+        here, there = (list(side) for side in zip(*known, strict=True))
+        arrays = {}
+        for name in ("standard_deviations", "means", "assumed", "assumed_means"):
+            arrays[name] = getattr(result, name).copy()
+            arrays[name][here] = getattr(self, name)[there]
+        return replace(result, **arrays)._as_possible()
 
     @property
     def words(self) -> str:

@@ -218,15 +218,7 @@ def _of_regression(noise: ForecastNoise, columns: Sequence[str]) -> float:
 
 def _of_columns(setting: ReleasePlan, columns: Sequence[str], budget: PrivacyBudget) -> float:
     """Return the noise on a coefficient in a release of some columns; the first is the target."""
-    typical = setting.typical
-    schema = typical.schema.with_columns([one for one in typical.schema.columns if one.name in columns], row_norm=False)
-    indices = {name: typical.schema.feature_names.index(name) for name in schema.feature_names}
-    own = TypicalTable.of(
-        schema,
-        typical_sd={
-            name: float(typical.standard_deviations[i]) for name, i in indices.items() if not typical.shares[i]
-        },
-        typical_mean={name: float(typical.means[i]) for name, i in indices.items()},
-    )
-    noise = replace(setting, typical=own, budget=budget).noise
+    schema = setting.typical.schema
+    own = schema.with_columns([one for one in schema.columns if one.name in columns], row_norm=False)
+    noise = replace(setting, typical=setting.typical.for_schema(own), budget=budget).noise
     return math.inf if noise is None else _of_regression(noise, columns)
