@@ -115,6 +115,18 @@ class RowCoordinates:
         """Squared length of a row in each block, in units of a single of length 1: 2√k."""
         return tuple(2.0 * math.sqrt(block.size) * self.lengths[block.start] ** 2 for block in self.blocks)
 
+    def fit(self, bits: int) -> bool:
+        """Return True if a lattice of spacing 2^−bits holds every row, however large the scales of singles turn out."""
+        one, m = 4.0**bits, len(self.singles)
+        ends = [np.rint(self.ones[block.start] * 2.0**bits) for block in self.blocks]
+        room = one - sum(end**2 for end in ends)
+        least = math.fsum(min(self.lengths[feature], 1.0 / self.lengths[feature]) ** 2 for feature in self.singles)
+        if m:  # the smallest ball of singles, less what rounding may add, has some units
+            room = min(room, one * least / (least + math.fsum(self.level_squares))) - 16.0 * (math.sqrt(m) / 2.0 + 1.0) ** 2
+        # a block's integers are 1 or more, and lengthen its rows by so much at most
+        of_rounding = sum((block.size + 1) ** 2 for block in self.blocks)
+        return min(ends, default=1.0) >= 1.0 and room >= 0.0 and of_rounding <= _MARGIN * one
+
     def on_lattice(self, center: FloatArray, scale: FloatArray, square: float, bits: int) -> LatticeCoordinates:
         """Return the lattice of rows whose singles are (u − center)/scale in column units, in a ball of this squared radius."""
         one = 2.0**bits

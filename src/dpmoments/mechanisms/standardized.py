@@ -11,7 +11,7 @@ import numpy as np
 
 from dpmoments.foundation.arrays import BoolArray, FloatArray
 from dpmoments.foundation.errors import InputValueError
-from dpmoments.mechanisms.additive import choose_bits
+from dpmoments.mechanisms.additive import COARSEST_BITS, choose_bits
 from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Mechanism, Plan
 from dpmoments.mechanisms.joined_moments import LEAST_COUNT, Ball, LastDraw, RoughMoments, joined_moments
 from dpmoments.mechanisms.lattice_noise import (
@@ -66,8 +66,8 @@ _WEIGHT_OF_CLIPPING = (1.5, 0.01, 5.0)
 """Weight of clipped squares against noise: 1.5/√D·clip((.01/τ)^f, 1, 5) of D singles, a share f of the coordinates."""
 _PURE_IF_BELOW = 0.8
 """Under (ε, δ) spend pure ε if its last noise is below this multiple of Gaussian noise: step 1 is the better with it."""
-_MOST_BITS_OF_SUMS, _MOST_NOISE_OF_SUMS = 20, 2.0**50
-"""Bits of a single in step 1, fewer where noise would pass this many lattice units."""
+_BITS_OF_SUMS, _MOST_NOISE_OF_SUMS = (5, 20), 2.0**50
+"""Fewest (y₀ is a whole number of units) and most bits of a single in step 1; fewer where noise would pass so many units."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,10 @@ class StandardizedPlan(Plan):
             if self.is_pure
             else 16.0 * n_sums / math.sqrt(share * self.budget.rho)
         )
-        return min(_MOST_BITS_OF_SUMS, max(math.floor(math.log2(_MOST_NOISE_OF_SUMS / of_one) / 2.0), 1))
+        bits = math.floor(math.log2(_MOST_NOISE_OF_SUMS / of_one) / 2.0)
+        if bits < _BITS_OF_SUMS[0]:
+            raise InputValueError(Message("budget-too-small", noise=of_one))
+        return min(bits, _BITS_OF_SUMS[1])
 
     def noise_of_gram(self, square: float, share: float) -> float:
         """Return the noise SD off the diagonal of the last step, for rows of this squared length, constant included."""
@@ -142,6 +145,11 @@ class StandardizedPlan(Plan):
         noise = self.noise_of_gram((1.0 + _CONSTANT) * total, self.left_at_least)
         k = self.coordinates.n_coordinates
         return noise * math.sqrt(k * (k + 1)) * max(self.coordinates.ones) ** 2
+
+    def check_rows(self, rows: Rows) -> None:
+        super().check_rows(rows)
+        if (RowCoordinates.of(rows.schema) or RowCoordinates.of_numbers(rows.n_features)) != self.coordinates:
+            raise InputValueError(Message("rows-of-other-levels"))
 
     def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> RunResult:
         self.check_rows(rows)
@@ -230,8 +238,10 @@ class StandardizedPlan(Plan):
             whole = [*([count * one**2] if counted else []), *(totals * one), *(2 * squares - count * one**2)]
             body = np.array(whole, dtype=object)  # numbers beyond 64 bits would become floats
             in_body = sums_in_body(self.neighbors, len(body))
-            scale = noise_scale_for(loss, in_body.value)
-            law, bits = KNorm(math.ldexp(scale, 2 * self.bits_of_sums)), 2 * self.bits_of_sums
+            bits = 2 * self.bits_of_sums
+            # no less than the sampler draws; a huge budget keeps the rest for the last step
+            scale = max(noise_scale_for(loss, in_body.value), math.ldexp(len(body) / 4.0, -bits))
+            law = KNorm(math.ldexp(scale, bits))
             noisy = under_law(privacy_filter, what, law, body, in_body, bits=bits)
             return noisy, math.sqrt((len(body) + 1) * (len(body) + 2) / 3.0) * scale
         unit, weight, center = ROUGH_WEIGHT.denominator, ROUGH_WEIGHT.numerator, int(ROUGH_CENTER * one**2)
@@ -411,4 +421,8 @@ class Standardized(Mechanism):
             plan = as_pure if is_less else plan
         noise = plan.noise_of_gram(1.0 + _CONSTANT, plan.left_at_least) * math.sqrt(2.0)
         bits = choose_bits(noise, max(shape.n_features, coordinates.n_coordinates + 1))
-        return replace(plan, bits=bits, bits_of_sums=plan.bits_for_sums())
+        while not coordinates.fit(bits):
+            bits -= 1
+            if bits < COARSEST_BITS:
+                raise InputValueError(Message("budget-too-small", noise=noise))
+        return replace(plan, bits=bits, bits_of_sums=plan.bits_for_sums() if any(coordinates.is_number) else 0)
