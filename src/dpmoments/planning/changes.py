@@ -11,8 +11,8 @@ import numpy as np
 
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.values import is_finite_number
-from dpmoments.mechanisms.adaptive_ball import AdaptiveBall
 from dpmoments.mechanisms.gaussian import Gaussian
+from dpmoments.mechanisms.standardized import Standardized
 from dpmoments.messages.message import Message
 from dpmoments.planning.imagined_release import ForecastNoise, ReleasePlan
 from dpmoments.planning.typical_table import TypicalTable
@@ -29,7 +29,7 @@ _NAMED = 3
 _COMPLETE_ROWS = 0.75
 """Assumed share of rows without a missing value, if rows with one are dropped."""
 _MAX_CHANGES = 6
-_GAUSSIAN = (Gaussian, AdaptiveBall)
+_GAUSSIAN = (Gaussian, Standardized)
 """Mechanisms that a small δ makes possible."""
 
 

@@ -29,7 +29,7 @@ from dpmoments.messages.message import Message
 from dpmoments.noise.cells import CountNoise
 from dpmoments.planning.changes import changes
 from dpmoments.planning.forecast_table import DerivedCost, Forecast, ForecastRow, short_refusal
-from dpmoments.planning.imagined_release import ForecastNoise, ReleasePlan, forecast_noise, planned, worst_run
+from dpmoments.planning.imagined_release import ReleasePlan, forecast_noise, planned
 from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
@@ -195,13 +195,10 @@ def forecast(
 
 def _in_units(table: Forecast, setting: ReleasePlan) -> Forecast:
     """Add the numbers of one mechanism in original units."""
-    plan = setting.plan
-    worst = worst_run(plan)
     return replace(
         table,
         setting=setting,
         noise=setting.noise,
-        worst=None if worst is None else ForecastNoise.of(plan, setting.typical, setting.n_rows, (worst,)),
         changes=changes(setting),
     )
 

@@ -9,7 +9,6 @@ from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy
 
 from dpmoments.analysis.correlations import correlation_noise, correlation_of, correlations
 from dpmoments.analysis.description import Description, describe
@@ -20,11 +19,7 @@ from dpmoments.analysis.released import unrelated
 from dpmoments.analysis.resolvability import smallest_seen
 from dpmoments.foundation import __version__
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
-from dpmoments.mechanisms import ball_search
-from dpmoments.mechanisms.adaptive_ball import MAX_RADIUS, AdaptiveBallPlan, allowed_excess
-from dpmoments.mechanisms.ball_of_numbers import BallOfNumbers
 from dpmoments.mechanisms.base import Mechanism, Plan
-from dpmoments.mechanisms.lattice_noise import count_error
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.mechanisms.units import plan_before_release
 from dpmoments.messages.message import Message
@@ -36,14 +31,10 @@ from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.repair.available_cases import Presence
 from dpmoments.repair.repair import Repair
 from dpmoments.schema.columns import Categorical
-from dpmoments.schema.encoding import Encoding, farthest_distance
+from dpmoments.schema.encoding import Encoding
 from dpmoments.schema.schema import Schema
 
-# What a run can turn out to be: adaptive-ball chooses a radius, and the noise for that.
-
-_MIN_PROBABILITY = 1e-4
-_MAX_LEFT_OUT = 1e-2
-"""Maximum total probability of radii that are left out as too unlikely."""
+# What a run can turn out to be.
 
 
 @dataclass(frozen=True)
@@ -58,187 +49,15 @@ class PossibleRun:
     centered: bool = False
 
 
-def possible_runs(plan: Plan, typical: TypicalTable, n_rows: int) -> tuple[PossibleRun, ...] | None:
+def possible_runs(plan: Plan, typical: TypicalTable) -> tuple[PossibleRun, ...] | None:
     """Return the possible noise of a run of the plan; None if it is not known before a run."""
-    runs = _runs_as_drawn(plan, typical, n_rows)
-    drawn = typical.schema.with_indicators
-    if runs is None or not typical.schema.has_available:
-        return runs
-    matrix = Presence.of(drawn, None).typical_map(typical.in_unit_ball[1])
-    return tuple(replace(run, law=run.law.carried(matrix)) for run in runs)
-
-
-def _runs_as_drawn(plan: Plan, typical: TypicalTable, n_rows: int) -> tuple[PossibleRun, ...] | None:
-    if isinstance(plan, AdaptiveBallPlan):
-        return _runs_of_ball(plan, typical, n_rows)
     law = None if plan.model is None else plan.model.fixed_law
     if law is None or not plan.shape.mean or plan.shape.row_norm is None:
         return None
+    if typical.schema.has_available:
+        matrix = Presence.of(typical.schema.with_indicators, None).typical_map(typical.in_unit_ball[1])
+        law = law.carried(matrix)
     return (PossibleRun(1.0, law),)
-
-
-def worst_run(plan: Plan) -> PossibleRun | None:
-    """Return the worst-case noise of a plan that adapts to the table, else None."""
-    return PossibleRun(1.0, plan.guaranteed.model.fixed_law) if isinstance(plan, AdaptiveBallPlan) else None
-
-
-def _runs_of_ball(plan: AdaptiveBallPlan, typical: TypicalTable, n_rows: int) -> tuple[PossibleRun, ...]:
-    """Return the possible ends of a run."""
-    # Balls of radii that it may choose, and the public bounds.
-    budget = plan.budget
-    spent = 0.0 if plan.count_is_public else ball_search.COUNT_SHARE
-    least_rows = n_rows - (count_error(budget.part(ball_search.COUNT_SHARE)) if spent else 0.0)
-    rows_beyond = budget.rows_beyond(least_rows) if least_rows >= 1.0 else None
-    outside = plan.last_step(budget.whole).model.fixed_law
-    if rows_beyond is None:
-        return (PossibleRun(1.0, _with_share(outside, budget, 1.0 - spent)),)
-    center_share = budget.center_share(least_rows)
-    spent += center_share
-    means = typical.in_unit_ball[1]
-    numbers, noise_of_center = plan.numbers_alone(means), budget.center_noise(center_share) / n_rows
-    if numbers is None:
-        (size, unevenness), farthest = typical.squared_distance, _farthest(typical)
-    else:
-        budget = plan.budget_of_numbers
-        rows_beyond = budget.rows_beyond(least_rows)
-        if rows_beyond is None:
-            return (PossibleRun(1.0, _with_share(outside, budget, 1.0 - spent)),)
-        size, unevenness = typical.squared_distance_of(numbers.features)
-        size /= numbers.unit**2
-        noise_of_center *= math.sqrt(len(numbers.features) / plan.shape.n_features) / numbers.unit
-        farthest = _farthest(typical, numbers)
-    size += min(noise_of_center**2, size)
-    distances = _Distances(size, unevenness, n_rows, farthest)
-    screened = budget.screen_share(least_rows)
-    if screened is not None:
-        spent += screened
-        [first_look] = distances.rows_beyond(np.array([ball_search.radius_at(ball_search.SCREEN_PLACE)]))
-        if first_look > budget.screened_rows(least_rows, rows_beyond):
-            return (PossibleRun(1.0, _with_share(outside, budget, 1.0 - spent)),)
-    search = budget.search_share(least_rows)
-    spent += search
-    indices = ball_search.radius_indices(budget.pure)
-    radii = np.array([ball_search.radius_at(index) for index in indices])
-    beyond = distances.rows_beyond(radii)
-    if budget.pure:
-        chosen = _chosen_by_score(beyond, rows_beyond, indices, budget.part(search).epsilon)
-    else:
-        chosen = _chosen_by_comparisons(beyond, rows_beyond, budget.deviation(search / ball_search.COMPARISONS))
-    inner = plan.last_step(budget.whole, in_ball=True).model.fixed_law
-    error_at_bounds = plan.noise_saved_by_point(budget.whole, numbers)
-    share = 1.0 if numbers is None else numbers.share
-    runs = []
-    for index in np.flatnonzero((chosen > _MIN_PROBABILITY) & (radii < MAX_RADIUS)):
-        radius = float(radii[index])
-        looked = spent + budget.excess_share(radius)
-        error = error_at_bounds / math.sqrt(_strength(budget, 1.0 - looked))
-        probability = float(chosen[index]) * distances.passes(radius, error, budget, rows_beyond, share)
-        if probability > _MIN_PROBABILITY:
-            left = 1.0 - looked - ball_search.BEYOND_SHARE
-            if numbers is None:
-                law = _with_share(inner, budget, left).in_ball(radius)
-            else:
-                model = plan.last_step(budget.whole, radius_of_numbers=radius).model
-                law = _with_share(model.fixed_law, budget, left).about(numbers.center(means) - means)
-            runs.append(PossibleRun(probability, law, centered=True))
-    inside = math.fsum(run.probability for run in runs)
-    if inside < 1.0 - _MAX_LEFT_OUT:
-        runs.append(PossibleRun(1.0 - inside, _with_share(outside, budget, 1.0 - spent)))
-    return tuple(runs)
-
-
-@dataclass(frozen=True)
-class _Distances:
-    """Squared distances D² of n rows from their center, gamma distributed.
-
-    ``size`` is their mean, ``unevenness`` their variance over the squared mean.
-    """
-
-    size: float
-    unevenness: float
-    n_rows: int
-    farthest: float
-
-    def rows_beyond(self, radii: FloatArray) -> FloatArray:
-        """Return expected numbers of rows beyond each radius."""
-        if self.size <= 0.0 or self.unevenness <= 0.0:
-            return np.where(radii**2 < self.size, float(self.n_rows), 0.0)
-        index = radii**2 / (self.size * self.unevenness)
-        return np.asarray(self.n_rows * scipy.special.gammaincc(1.0 / self.unevenness, index))
-
-    def excess(self, radius: float) -> float:
-        """Return Σ max(0, D² − r²)."""
-        if self.size <= 0.0 or self.unevenness <= 0.0:
-            return self.n_rows * max(0.0, self.size - radius**2)
-        shape, index = 1.0 / self.unevenness, radius**2 / (self.size * self.unevenness)
-        return float(
-            self.n_rows
-            * (
-                self.size * scipy.special.gammaincc(shape + 1.0, index)
-                - radius**2 * scipy.special.gammaincc(shape, index)
-            )
-        )
-
-    def passes(
-        self, radius: float, error: float, budget: ball_search.BallBudget, rows_beyond: int, share: float = 1.0
-    ) -> float:
-        """Return the probability that the noisy excess accepts the ball."""
-        # `error` and `share` are of the noise that a ball of radius 0 would save.
-        most = max(self.farthest**2 - radius**2, 0.0)
-        deviation = budget.deviation(budget.excess_share(radius)) * most
-        excess = self.excess(radius)
-        evidence = ball_search.BallEvidence(radius, math.nan, math.nan, excess, deviation, self.farthest, budget.pure)
-        room = allowed_excess(evidence, error, rows_beyond, share) - excess
-        if deviation <= 0.0:
-            return float(room >= 0.0)
-        if budget.pure:
-            half = 0.5 * math.exp(-math.sqrt(2.0) * abs(room) / deviation)
-            return 1.0 - half if room >= 0.0 else half
-        return float(scipy.special.ndtr(room / deviation))
-
-
-def _farthest(typical: TypicalTable, numbers: BallOfNumbers | None = None) -> float:
-    """Return an upper bound on the distance of a row from the mean."""
-    # With `numbers` it is for these features, in their unit.
-    _, means = typical.in_unit_ball
-    lower, upper = typical.encoding.values_in_ball(*typical.schema.feature_bounds)
-    if numbers is None:
-        return farthest_distance(means, lower, upper)
-    chosen = list(numbers.features)
-    return farthest_distance(*(ends[chosen] / numbers.unit for ends in (means, lower, upper)))
-
-
-def _chosen_by_score(beyond: FloatArray, rows_beyond: int, indices: tuple[int, ...], epsilon: float) -> FloatArray:
-    """Return probabilities of the exponential mechanism."""
-    scores = -np.abs(np.round(beyond) - rows_beyond) + np.array(
-        [ball_search.preference(index, epsilon) for index in indices]
-    )
-    odds = np.exp(epsilon / 2.0 * (scores - scores.max()))
-    return np.asarray(odds / odds.sum())
-
-
-def _chosen_by_comparisons(beyond: FloatArray, rows_beyond: int, deviation: float) -> FloatArray:
-    """Return probabilities of a binary search with normal noise on its counts."""
-    fewer = scipy.special.ndtr((rows_beyond - beyond) / deviation)
-    result = np.zeros(len(beyond))
-    result[0] = 1.0
-    half = len(beyond)
-    for _ in range(ball_search.COMPARISONS):
-        half //= 2
-        for step in range(0, len(beyond), 2 * half):
-            result[step + half] = result[step] * fewer[step + half]
-            result[step] -= result[step + half]
-    return result
-
-
-def _strength(budget: ball_search.BallBudget, share: float) -> float:
-    """Return the inverse factor on noise variances at this budget share: ε², or ρ."""
-    return share**2 if budget.pure else share
-
-
-def _with_share(law: NoiseLaw, budget: ball_search.BallBudget, share: float) -> NoiseLaw:
-    """Return the noise at this budget share."""
-    return law.scaled(1.0 / _strength(budget, share))
 
 
 # The release that analyses read.
@@ -303,7 +122,7 @@ class ImaginedRelease:
     repair: ClassVar = Repair.AUTO
     noise_model: ClassVar = None
     available: ClassVar = None
-    numbers_alone: ClassVar = False
+    rows_moved: ClassVar = False
     present: ClassVar = None
     both_present: ClassVar = None
 
@@ -752,5 +571,5 @@ def planned(
 
 def forecast_noise(plan: Plan, typical: TypicalTable, n_rows: int) -> ForecastNoise | None:
     """Return the noise of a plan as analyses state it; None if not known before a run."""
-    runs = possible_runs(plan, typical, n_rows)
+    runs = possible_runs(plan, typical)
     return None if runs is None else ForecastNoise.of(plan, typical, n_rows, runs)
