@@ -30,12 +30,12 @@ class Auto(Mechanism):
     """A good mechanism for the budget and the schema; the choice reads no data.
 
     Where every column has bounds and the mean is released, that is :class:`~dpmoments.mechanisms.Standardized`. Otherwise
-    (without the mean, or for rows in the unit ball) it is the additive mechanism with the least expected error on the Gram matrix.
+    (without the mean, or for rows in the unit ball) it is the additive mechanism of least expected error on the Gram matrix.
 
     Under an (ε, δ) budget the pure additive mechanisms are candidates at ε: in few dimensions, or at a very small δ, matrix
-    Laplace or isotropic noise is smaller than Gaussian noise; the release then states that it spent pure ε. If columns have scale ranges
-    in place of bounds, it is :class:`~dpmoments.mechanisms.CoinPress`; for one column without bounds, if it also has no scale
-    range or the budget is pure, :class:`~dpmoments.mechanisms.LogScaleHistogram`.
+    Laplace or isotropic noise is smaller than Gaussian noise; the release then states that it spent pure ε. If columns have scale
+    ranges in place of bounds, it is :class:`~dpmoments.mechanisms.CoinPress`; for one column without bounds, if it also has no
+    scale range or the budget is pure, :class:`~dpmoments.mechanisms.LogScaleHistogram`.
 
     Parameters
     ----------

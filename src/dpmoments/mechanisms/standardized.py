@@ -420,7 +420,7 @@ class Standardized(Mechanism):
     --------
     >>> plan = Standardized().plan(MomentShape(10), PrivacyBudget.pure(1.0), "add_remove")
     >>> plan.details["noise"], round(plan.left_at_least, 2)
-    ('matrix-laplace', 0.58)
+    ('matrix-laplace', 0.55)
     """
 
     clip: bool = True
