@@ -24,11 +24,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from dpmoments.analysis.clipping import TableBounds
 
 import dpmoments as dpm
 from dpmoments.analysis import resolvability
 from dpmoments.analysis.answers import Answer
-from dpmoments.analysis.clipping import TableBounds
 from dpmoments.analysis.count_table import CountTable
 from dpmoments.analysis.naive_bayes import naive_bayes
 from dpmoments.foundation.errors import InputError

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
+from dpmoments.mechanisms.adaptive_ball import AdaptiveBallPlan
 
 import dpmoments as dpm
 from dpmoments.cli import main
-from dpmoments.mechanisms.adaptive_ball import AdaptiveBallPlan
 from dpmoments.mechanisms.registry import MECHANISMS
 from dpmoments.noise.terms import NoiseLaw
 from dpmoments.planning import imagined_release

@@ -8,12 +8,12 @@ import math
 import numpy as np
 import pyarrow as pa
 import pytest
+from dpmoments.mechanisms.adaptive_ball import AdaptiveBall, allowed_excess
 from scipy import integrate, stats
 
 import dpmoments as dpm
 from dpmoments.analysis.group_sums import GroupSums, Levels
 from dpmoments.mechanisms import ball_search
-from dpmoments.mechanisms.adaptive_ball import AdaptiveBall, allowed_excess
 from dpmoments.mechanisms.registry import MECHANISMS
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.planning.changes import Wanted, _half_as_wide, _planned, budget_needed
