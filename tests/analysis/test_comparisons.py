@@ -152,7 +152,7 @@ def test_one_of_two_levels_is_shown_where_clipped_rows_do_not_have_one_of_the_tw
         assert (found.verdict[male][smoker] == "") == (not even)
         assert found.verdict[female][age] != ""
         assert any("sex=m" in row[0] for row in found.table()[1:]) == even
-        assert ("sex=m" in found.about_rows) == (not even)
+        assert ("sex=m" in found.left_out) == (not even)
 
 
 @pytest.mark.slow

@@ -49,14 +49,6 @@ from dpmoments.analysis.answers import (
     rounded,
     rounded_cells,
 )
-from dpmoments.analysis.clipping import (
-    ClippingBounds,
-    ClippingEffect,
-    TableBounds,
-    _highest,
-    _of_variances,
-    largest_variance,
-)
 from dpmoments.analysis.confidence import (
     Estimate,
     deviations_by_quantile,
@@ -75,7 +67,6 @@ from dpmoments.analysis.regression_results import ExplainedVariance, FittedLine
 from dpmoments.analysis.regressors import Regressors
 from dpmoments.analysis.resolvability import (
     NOISE_UNKNOWN,
-    NOT_CLEAR_CLIPPED,
     NOT_CLEAR_NOISE,
     NOT_CLEAR_ROWS,
     NOT_ESTIMABLE,
@@ -1003,218 +994,6 @@ def test_many_indices_are_converted_as_few_are() -> None:
     np.testing.assert_allclose(found[1], turned.T @ weights[1] @ turned)
 
 
-# --- clipping -----------------------------------------------------------------------------------------------------------------
-
-
-def test_the_highest_correlation_of_added_parts_is_found_by_search() -> None:
-    grid = np.linspace(0.0, 1.0, 401)
-    for r in (-0.6, 0.0, 0.3, 0.9):
-        for added in ((0.5, 0.1), (0.2, 0.2), (2.0, 0.01), (0.0, 0.3)):
-            least = np.array([1.0, 2.0])
-            a, b = (grid * math.sqrt(add / low) for add, low in zip(added, least, strict=True))
-            best = ((r + np.outer(a, b)) / np.sqrt(np.outer(1 + a**2, 1 + b**2))).max()
-            found = _highest(np.array([[1.0, r], [r, 1.0]]), np.array(added), least)
-            assert found[0, 1] == pytest.approx(best, abs=2e-4)
-            assert found[1, 0] == pytest.approx(found[0, 1])
-    assert _highest(np.array([[1.0, -0.1], [-0.1, 1.0]]), np.array([0.1, 0.1]), np.array([0.0, 1.0]))[0, 1] == 1.0
-
-
-def test_the_largest_correlation_of_a_covariance_and_variances_between() -> None:
-    least, most = np.array([1.0, 4.0, 0.0]), np.array([2.0, 9.0, 1.0])
-    covariance = np.array([[1.0, 0.6, 0.1], [0.6, 1.0, -0.2], [0.1, -0.2, 1.0]])
-    found = _of_variances(covariance, least, most)
-    assert found[0, 1] == pytest.approx(0.6 / 2.0)
-    assert found[0, 2] == found[1, 2] == 1.0
-    assert _of_variances(-covariance, least, most)[0, 1] == pytest.approx(-0.6 / math.sqrt(18.0))
-    assert _of_variances(9 * covariance, least, most)[0, 1] == 1.0
-
-
-def test_the_largest_variance_of_a_mean_between() -> None:
-    low, high = np.array([0.0, 3.0, 6.0, 2.0]), np.array([4.0, 8.0, 9.0, 2.0])
-    box = np.zeros(4), np.full(4, 10.0)
-    expected = [max((10 - m) * m for m in np.linspace(a, b, 2001)) for a, b in zip(low, high, strict=True)]
-    np.testing.assert_allclose(largest_variance(low, high, box), expected, rtol=1e-6)
-
-
-def made_bounds() -> tuple[ClippingBounds, dict[str, Any]]:
-    box = np.array([-0.9, -0.2, 0.1]), np.array([0.5, 0.8, 0.9])
-    given: dict[str, Any] = dict(
-        radius=0.5, max_rows=10.0, max_excess=2.0, box=box, farthest=1.2, clipped_squares=np.array([0.1, 3.0, 3.0])
-    )
-    return ClippingBounds.of_ball(*given.values()), given
-
-
-def test_rows_beyond_a_ball_change_moments_by_no_more_than_stated() -> None:
-    """Rows drawn outside the ball: all of them within the excess; and the bounds are those of the derivation."""
-    bounds, given = made_bounds()
-    share, r = 0.2, 0.5
-    norm = math.sqrt(r**2 + share)
-    below, above = np.array([0.9, 0.2, 0.0]), np.array([0.5, 0.8, 0.9])
-    squares = 10 * share * np.minimum(1.0, np.maximum(below, above) ** 2 / norm**2)
-    most = min(1.2**2, r**2 + 2.0) - r**2
-    np.testing.assert_allclose(bounds.squares, np.minimum(squares, given["clipped_squares"] * most / r**2))
-    np.testing.assert_allclose(bounds.sum_below, 10 * np.minimum(norm - r, below * (1 - r / norm)))
-    np.testing.assert_allclose(bounds.sum_above, 10 * np.minimum(norm - r, above * (1 - r / norm)))
-    assert bounds.sum_norm == pytest.approx(10 * (norm - r))
-    assert bounds.excess == 2.0
-    rng = np.random.default_rng(2)
-    for _ in range(200):
-        rows = rng.uniform(given["box"][0], given["box"][1], (10, 3))
-        lengths = np.linalg.norm(rows, axis=1)
-        inside = rows * np.minimum(1.0, r / lengths)[:, None]
-        if np.maximum(lengths**2 - r**2, 0).sum() > 2.0 or lengths.max() > 1.2:
-            continue
-        moved = rows.sum(axis=0) - inside.sum(axis=0)
-        assert (moved <= bounds.sum_above + 1e-9).all()
-        assert (-moved <= bounds.sum_below + 1e-9).all()
-        assert np.linalg.norm(moved) <= bounds.sum_norm + 1e-9
-    none = ClippingBounds.of_ball(0.5, 0.0, 2.0, given["box"], 1.2, np.ones(3))
-    assert not none.squares.any()
-    assert none.sum_norm == none.excess == 0.0
-    some = bounds.of_features([2, 0])
-    np.testing.assert_array_equal(some.sum_above, bounds.sum_above[[2, 0]])
-    matrix = np.array([[1.0, -2.0, 0.0], [0.5, 0.5, 0.5]])
-    carried = bounds.carried(matrix)
-    size = np.linalg.norm(matrix, 2)
-    np.testing.assert_allclose(carried.squares, (np.abs(matrix) @ np.sqrt(bounds.squares)) ** 2)
-    assert carried.sum_above[0] == pytest.approx(bounds.sum_above[0] + 2 * bounds.sum_below[1])
-    assert carried.sum_below[0] == pytest.approx(bounds.sum_below[0] + 2 * bounds.sum_above[1])
-    assert (carried.excess, carried.sum_norm) == pytest.approx((2.0 * size**2, bounds.sum_norm * size))
-
-
-def test_variances_and_products_move_within_their_ranges() -> None:
-    bounds, _ = made_bounds()
-    mean, n = np.array([0.05, -0.3, 0.4]), 40.0
-    fall, rise = bounds.variance_change(mean, n)
-    for j in range(3):
-        shifts = np.linspace(-bounds.sum_below[j] / n, bounds.sum_above[j] / n, 4001)
-        own = 2 * mean[j] * shifts + shifts**2  # what the mean's square grows by
-        assert fall[j] == pytest.approx(max(own.max(), 0.0), abs=1e-9)
-        assert rise[j] == pytest.approx(bounds.squares[j] / n - own.min(), abs=1e-6)
-    left, right = np.array([0.3, 1.0, -0.5, 0.2]), np.array([-0.4, 0.2, 0.7, 1.0])
-    low, high = bounds.product_range(left, right)
-    weights = left[0] * right[1:] + right[0] * left[1:]
-    up = sum(
-        max(w, 0) * a + max(-w, 0) * b for w, a, b in zip(weights, bounds.sum_above, bounds.sum_below, strict=True)
-    )
-    down = sum(
-        max(-w, 0) * a + max(w, 0) * b for w, a, b in zip(weights, bounds.sum_above, bounds.sum_below, strict=True)
-    )
-    reach = bounds.sum_norm * np.linalg.norm(weights)
-    middle, size = left[1:] @ right[1:], np.linalg.norm(left[1:]) * np.linalg.norm(right[1:])
-    most = (np.abs(left[1:]) @ np.sqrt(bounds.squares)) * (np.abs(right[1:]) @ np.sqrt(bounds.squares))
-    assert low == pytest.approx(max(2.0 * (middle - size) / 2, -most) - min(down, reach))
-    assert high == pytest.approx(min(2.0 * (middle + size) / 2, most) + min(up, reach))
-
-
-def test_clipped_columns_are_named_where_clipping_is_clear_or_likely() -> None:
-    bounds, _ = made_bounds()
-    ones = np.ones(3)
-    made = TableBounds(
-        share=0.01234,
-        clearly=False,
-        n_rows=40.0,
-        bounds=bounds,
-        variance=ones,
-        center_mean=ones,
-        mean_below=ones,
-        mean_above=ones,
-        variance_below=ones,
-        variance_above=ones,
-        largest_ratio=np.array([1.3, 1.31, 1.31]),
-        skewed=np.array([True, True, False]),
-    )
-    assert made.likely.tolist() == [False, True, False]
-    assert replace(made, clearly=True).likely.tolist() == [False, True, True]
-    assert "at most 1.3 % of the rows" in made.description
-    for share, errors, words in (
-        (None, None, "how many was not measured"),
-        (0.2501, None, "Warning: up to 25%"),
-        (0.25, None, "at most 25.00% of the rows"),
-        (0.01, np.array([0.5, 3.0]), "by more than 3 of its standard errors"),
-        (0.01, np.array([3.01]), "by more than 3 standard errors"),
-        (0.01, np.array([]), "(95 % confidence)."),
-    ):
-        assert words in ClippingEffect(share, standard_errors=errors).description
-    assert ClippingEffect(0.01, standard_errors=None).description.endswith("(95 % confidence).")
-    assert "bounds" in ClippingEffect(None).description
-    assert "bounds" not in ClippingEffect(None, has_bounds=False).description
-
-
-def test_limits_of_a_table_are_those_of_its_ball_and_columns_near_a_bound_are_skewed() -> None:
-    schema = dpm.Schema(*(dpm.Numeric(name, 0, 10) for name in "abc"), dpm.Boolean("flag"))
-    rng = np.random.default_rng(0)
-    rows = np.column_stack(
-        [
-            rng.exponential(1.0, 4_000),
-            10 - rng.exponential(1.0, 4_000),
-            rng.normal(5, 1, 4_000),
-            rng.random(4_000) < 0.1,
-        ]
-    ).clip(0, 10)
-    stated = {"radius": 0.6, "share_beyond_bound": 0.02, "trace_bias_bound": 0.004, "excess_beyond": 0.0}
-    empty = replace(
-        template(schema, "gaussian", rho=100.0), center=np.zeros(4), diagnostics=stated | {"rows_beyond": 0.0}
-    )
-    release = drawn(empty, rows, None)
-    found = TableBounds.of(release)
-    assert found is not None
-    assert release.noise is not None
-    assert found.skewed.tolist() == [True, True, False, False]
-    assert not found.clearly
-    scale = release.encoding.scale
-    encoded = (rows - release.encoding.offset) / scale
-    box = tuple((end - release.encoding.offset) / scale for end in schema.feature_bounds)
-    np.testing.assert_allclose(found.center_mean, encoded.mean(axis=0))
-    np.testing.assert_allclose(found.variance, encoded.var(axis=0))
-    noise = np.sqrt(np.diag(release.noise.cell_variances())[1:])
-    squares = (encoded**2).sum(axis=0) + stats.norm.ppf(0.95) * noise
-    farthest = float(np.linalg.norm(np.maximum(-box[0], box[1])))
-    bounds = ClippingBounds.of_ball(0.6, 80.0, 16.0, box, farthest, squares)
-    np.testing.assert_allclose(found.bounds.squares, bounds.squares)
-    np.testing.assert_allclose(found.mean_below, scale * bounds.sum_below / 4_000)
-    np.testing.assert_allclose(found.mean_above, scale * bounds.sum_above / 4_000)
-    fall, rise = bounds.variance_change(encoded.mean(axis=0), 4_000.0)
-    np.testing.assert_allclose(found.variance_below[:3], (scale**2 * fall)[:3])
-    low, high = (np.clip(encoded.mean(axis=0) + by / 4_000, *box) for by in (-bounds.sum_below, bounds.sum_above))
-    most = largest_variance(low, high, box) - encoded.var(axis=0)
-    np.testing.assert_allclose(found.variance_above, scale**2 * np.minimum(rise, most))
-    ends = [(1.0 - share) * share for share in (low * scale + release.encoding.offset)[3:]]
-    assert found.variance_below[3] == pytest.approx(rows[:, 3].var() - ends[0])
-    for excess, outside, clearly in ((8.01, 0.0, True), (8.0, 2_000.0, False), (0.0, 2_000.1, True)):
-        given = stated | {"excess_beyond": excess, "rows_beyond": outside}
-        again = TableBounds.of(replace(release, diagnostics=given))
-        assert again is not None
-        assert again.clearly is clearly
-    some = found.of_features([3, 0])
-    assert some.skewed.tolist() == [False, True]
-    np.testing.assert_array_equal(some.bounds.squares, found.bounds.squares[[3, 0]])
-
-
-def test_correlations_of_a_table_move_by_its_means_and_by_added_squares() -> None:
-    bounds, _ = made_bounds()
-    variances, mean, n = np.array([0.04, 0.09, -0.01]), np.array([0.05, -0.3, 0.4]), 400.0
-    r = np.array([[1.0, 0.3, 0.0], [0.3, 1.0, 0.1], [0.0, 0.1, 1.0]])
-    shift = np.maximum(bounds.sum_below, bounds.sum_above) / n
-    size, positive = np.abs(mean), np.maximum(variances, 0.0)
-    least = np.maximum(variances - 2 * size * shift - shift**2, 0.0)
-    most = variances + 2 * size * shift
-    cross = np.outer(size, shift) + np.outer(shift, size) + np.outer(shift, shift)
-    low, high = bounds.correlation_ends((r - 0.05, r + 0.05), positive, mean, n)
-    for sign, end, given in ((1.0, high, r + 0.05), (-1.0, low, r - 0.05)):
-        covariance = sign * given[0, 1] * math.sqrt(variances[0] * variances[1]) + cross[0, 1]
-        over = least if covariance > 0.0 else most
-        of_means = covariance / math.sqrt(over[0] * over[1])
-        grid = np.linspace(0.0, 1.0, 401)
-        a, b = (grid * math.sqrt(bounds.squares[j] / n / least[j]) for j in (0, 1))
-        best = float(((of_means + np.outer(a, b)) / np.sqrt(np.outer(1 + a**2, 1 + b**2))).max())
-        assert sign * end[0, 1] == pytest.approx(best, abs=1e-4)
-        assert sign * end[0, 2] == 1.0
-    assert (low <= r - 0.05).all()
-    np.testing.assert_array_equal(high, high.T)
-    assert high.max() == 1.0
-
-
 # --- components ---------------------------------------------------------------------------------------------------------------
 
 
@@ -1469,14 +1248,6 @@ def test_correlations_say_a_sign_or_why_not() -> None:
     assert replace(lost, noise_known=False).verdict[1][0] == NOISE_UNKNOWN
     assert three_correlations(normal_rows=True).remarks[1].startswith("± sampling assumes normal rows")
     assert made.remarks[1] == replace(lost, normal_rows=True).remarks[1] == ""
-    for low, high, verdict in (
-        *((-0.7, -0.1, "negative"), (-0.7, 0.0, NOT_CLEAR_CLIPPED), (0.0, 0.1, NOT_CLEAR_CLIPPED)),
-        *((-0.7, 0.1, NOT_CLEAR_CLIPPED), (NAN, NAN, "negative")),
-    ):
-        limited = three_correlations(table_lower=np.full((3, 3), low), table_upper=np.full((3, 3), high))
-        assert limited.verdict[1][0] == verdict
-        assert limited.verdict[2][0] == NOT_CLEAR_NOISE
-    assert three_correlations(table_lower=-np.ones((3, 3))).verdict[1][0] == "negative"
     some = made[["c", "a"]]
     assert some.feature_names == ("c", "a")
     assert some.columns_of_features == ("b", "a")
@@ -1801,7 +1572,6 @@ def line(**facts: Any) -> FittedLine:
         level=0.95,
         equations=equations,
         explained=ExplainedVariance(0.5, 0.04, 0.03, 97.0, 100.0),
-        clipping=ClippingEffect(None),
         unit_ball_coefficients=np.array([0.3, 0.4]),
         unit_ball_error_bound=0.1,
         error_bound_note="a note",
@@ -2151,7 +1921,6 @@ def test_what_noise_hides_of_a_description() -> None:
     assert "“" not in clear.noise_text
     assert described(mean=None).noise_text == ""
     assert described(mean_noise=np.full(3, NAN)).noise_text.startswith("noise unknown")
-    assert described(clipping=None).clipped == [False] * 3
 
 
 def test_intervals_of_means_are_fiellers_within_the_bounds() -> None:
@@ -2174,73 +1943,11 @@ def test_intervals_of_means_are_fiellers_within_the_bounds() -> None:
     assert below[2] == pytest.approx(max(made.conf_int()[2, 1], 0.04))
     narrow = made.conf_int(0.5)[0]
     assert narrow[1] - narrow[0] < high - low
-    mean, spread = made.of_table()
-    reach = z * 0.2
-    assert spread[0].tolist() == pytest.approx([2.0 - reach, min(2.0 + reach, 5.0)])
-    assert mean[0][0] > low
     some = made[["c", "a"]]
     assert some.feature_names == ("c", "a")
     np.testing.assert_array_equal(some.mean_noise, [0.04, 0.1])
     np.testing.assert_array_equal(some.bounds[1], [1.0, 10.0])
     assert made["b"].feature_names == ("b",)
-
-
-def limits(**facts: Any) -> TableBounds:
-    bounds, _ = made_bounds()
-    given = dict(
-        share=0.01,
-        clearly=False,
-        n_rows=400.0,
-        bounds=bounds,
-        variance=np.array([4.0, 1.0, 0.05]),
-        center_mean=np.zeros(3),
-        mean_below=np.array([0.5, 3.0, 0.01]),
-        mean_above=np.array([1.5, 9.0, 0.02]),
-        variance_below=np.array([1.0, 2.0, 0.0]),
-        variance_above=np.array([5.0, 0.0, 0.1]),
-        largest_ratio=np.array([2.0, 1.2, 1.0]),
-        skewed=np.array([True, True, False]),
-    )
-    return TableBounds(**given | facts)  # type: ignore[arg-type]
-
-
-def test_what_clipping_hides_stands_beside_what_is_shown() -> None:
-    made = described(clipping=limits(), about_rows="Of clipped rows.")
-    z, ends = stats.norm.ppf(0.975), described().of_table()[0]
-    mean, spread = made.of_table()
-    np.testing.assert_allclose(mean[:, 0], np.maximum(ends[:, 0] - [0.5, 3.0, 0.01], 0.0))
-    np.testing.assert_allclose(mean[:, 1], np.minimum(ends[:, 1] + [1.5, 9.0, 0.02], [10.0, 10.0, 1.0]))
-    low, high = (2.0 - 0.2 * z) ** 2 - 1.0, (2.0 + 0.2 * z) ** 2 + 5.0
-    assert spread[0].tolist() == pytest.approx([math.sqrt(low), math.sqrt(high)])
-    assert spread[1].tolist() == pytest.approx([0.0, 1.0 + z])
-    assert spread[2].tolist() == pytest.approx([0.0, math.sqrt(0.1)])
-    assert made.clipped == [True, False, False]
-    near = limits(variance_above=np.array([1.3**2 * 4.0 - (2.0 + 0.2 * z) ** 2 - 1e-6, 0.0, 0.1]))
-    assert described(clipping=near).clipped == [False] * 3
-    assert described(clipping=limits(), standard_deviation=None).clipped == [False] * 3
-    assert described(clipping=limits(largest_ratio=np.full(3, 9.0), clearly=True)).clipped == [True, True, False]
-    cells = [row[-1] for row in made.table()]
-    assert cells[0] == "table's own: at most"
-    assert cells[1].startswith("clipped: sd 3.27, mean 4.")
-    assert cells[2].startswith("sd 3.0, mean 0.0 to 10.0")
-    plainly = made.columns()
-    assert plainly["clipped"] == [True, False, False]
-    assert plainly["table_mean_lower"] == mean[:, 0].tolist()
-    assert plainly["table_mean_upper"] == mean[:, 1].tolist()
-    assert plainly["table_standard_deviation_lower"] == spread[:, 0].tolist()
-    assert plainly["table_standard_deviation_upper"] == spread[:, 1].tolist()
-    assert made.remarks[1].startswith("Of clipped rows. “table's own”")
-    assert "“clipped”" in made.about_table
-    assert "“clipped”" not in made["b"].about_table
-    assert described().about_table == ""
-    assert made.to_dict()["clipped"] == [True, False, False]
-    assert "clipped" not in described().to_dict()
-    assert made[["c", "a"]].clipped == [False, True]
-    wide = made.of_table(0.5)[1]
-    assert wide[0, 1] < spread[0, 1]
-    none = described(clipping=limits(), standard_deviation=None).of_table()
-    np.testing.assert_array_equal(none[0], ends)
-    assert np.isnan(none[1]).all()
 
 
 def test_deviations_are_shown_as_numbers_as_limits_or_as_noise() -> None:

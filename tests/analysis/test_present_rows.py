@@ -12,7 +12,6 @@ import scipy
 
 import dpmoments as dpm
 from dpmoments.analysis import discriminant
-from dpmoments.analysis.clipping import TableBounds
 from dpmoments.analysis.group_sums import PresentRows
 from support.drawn_releases import planted
 
@@ -223,29 +222,6 @@ def test_noisy_means_with_missing_values_are_repaired_where_that_helps() -> None
             assert ("after repair" in str(groups)) == (repair == "auto")
     repaired, unrepaired = (float(np.sqrt(np.mean(np.square(each)))) for each in errors.values())
     assert repaired < 0.85 * unrepaired
-
-
-def test_bounds_of_clipped_columns_with_missing_values_are_of_each_column_and_hold() -> None:
-    rng = np.random.default_rng(0)
-    n = 20_000
-    table = pd.DataFrame({name: rng.normal(50.0, 1.0, n) for name in ("near", "far", "other")})
-    table.loc[:39, "far"] = 100.0
-    for name in ("near", "far"):
-        table.loc[rng.random(n) < 0.3, name] = None
-    schema = dpm.Schema(
-        dpm.Numeric("near", 0, 100, RULE, fill=50),
-        dpm.Numeric("far", 0, 100, RULE, fill=50),
-        dpm.Numeric("other", 0, 100),
-    )
-    release = dpm.release(table, schema, rho=5.0, insecure_seed=0)
-    bounds = TableBounds.of(release)
-    assert bounds is not None
-    below, above = bounds.mean_below, bounds.mean_above
-    assert below.shape == above.shape == (3,)
-    deviations = np.sqrt(bounds.variance + bounds.variance_above) * release.encoding.scale
-    assert (table.mean() <= release.mean + above + 0.05).all()
-    assert (table.mean() >= release.mean - below - 0.05).all()
-    assert (table.std() <= deviations + 0.05).all()
 
 
 def test_shares_of_present_values_are_at_most_one() -> None:

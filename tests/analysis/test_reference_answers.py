@@ -34,13 +34,12 @@ from threadpoolctl import threadpool_info
 import dpmoments as dpm
 from dpmoments.analysis import graphical_model, resolvability
 from dpmoments.analysis.answers import Answer
-from dpmoments.analysis.clipping import TableBounds
 from dpmoments.analysis.count_table import CountTable
 from dpmoments.analysis.naive_bayes import naive_bayes
 from dpmoments.foundation.errors import InputError
 from dpmoments.messages.message import Message
 from dpmoments.noise.cells import CountNoise
-from dpmoments.noise.models import CenteredLevelsModel, WishartModel
+from dpmoments.noise.models import StandardizedModel, WishartModel
 from dpmoments.releases.moment_release import of_present_values
 from dpmoments.schema.derived import MissingIndicator
 from support.drawn_releases import drawn, nudged, planted, template
@@ -108,34 +107,32 @@ def rows_of_numbers(n: int = 1_500) -> np.ndarray:
     return np.column_stack([x, flag, y, x**2, y**2, x * flag, x * y, flag * y])
 
 
-def clipped(release: dpm.MomentRelease, share: float, **facts: Any) -> dpm.MomentRelease:
-    """The release of rows that were clipped to a ball about the middle of their values."""
-    found = {"radius": 0.5, "share_beyond_bound": share, "trace_bias_bound": share / 3}
-    return replace(release, diagnostics=found | {"excess_beyond": 12.0, "rows_beyond": 60.0}, **facts)
-
-
-def of_ball() -> dpm.MomentRelease:
+def of_moved() -> dpm.MomentRelease:
+    """The release of rows that were clipped about a center, levels with them."""
     made = template(PLAIN, "gaussian", rho=6.0)
     center = np.array([-0.05, 0.02, 0.3, 0.2, 0.04, -0.2, 0.01])
-    return clipped(drawn(replace(made, center=center), rows_of_plain(2_500), np.random.default_rng(1)), 0.05)
+    return drawn(replace(made, center=center), rows_of_plain(2_500), np.random.default_rng(1))
 
 
-def of_levels() -> dpm.MomentRelease:
-    """Only numbers are clipped: noise in coordinates of whole blocks of levels."""
-    made = template(PLAIN, "gaussian", rho=4.0)
-    given = {name: getattr(made.noise_model, name) for name in ("n_features", "family", "diagonal_variance")}
+def of_scaled() -> dpm.MomentRelease:
+    """Noise in units of rough scales; some numbers were scaled down to a ball."""
     blocks = np.array([0.0, 0.0, 3.0, 3.0, 3.0, 0.0, 0.0])
-    model = CenteredLevelsModel(
-        **given,
-        off_diagonal_variance=given["diagonal_variance"] / 2.0,
-        sum_variance=given["diagonal_variance"] / 3.0,
-        count_variance=9.0,
+    model = StandardizedModel(
+        n_features=7,
+        family="gaussian",
+        variance=4.0,
         rate=None,
-        center=np.where(blocks > 0.0, 1.0 / 3.0, 0.0),
+        scales=np.array([0.2, 0.3, 0.4, 0.4, 0.4, 0.35, 0.25]),
         block_sizes=blocks,
+        sum_variances=np.full(7, 3.0),
+        rough_variances=np.array([0.2, 0.3, 0.0, 0.0, 0.0, 0.1, 0.2]),
+        clipping=np.array([0.4, 0.0, 0.0, 0.0, 0.0, 0.1, 0.2]),
+        count_variance=9.0,
     )
-    made = replace(made, noise_model=model, center=np.array([-0.1, 0.0, 0.0, 0.0, 0.0, 0.0, 0.05]))
-    return clipped(drawn(made, rows_of_plain(2_000), np.random.default_rng(2)), 0.02)
+    center = np.where(blocks > 0.0, 1.0 / 3.0, 0.05)
+    made = replace(template(PLAIN, "gaussian", rho=4.0), noise_model=model, center=center)
+    privacy = replace(made.privacy, rules=(*made.privacy.rules, Message("rows-scaled-to-ball", radius=2.5)))
+    return drawn(replace(made, privacy=privacy), rows_of_plain(2_000), np.random.default_rng(2))
 
 
 def of_present() -> dpm.MomentRelease:
@@ -188,8 +185,8 @@ RELEASES: Mapping[str, Callable[[], dpm.MomentRelease]] = {
         template(PLAIN, "gaussian", rho=0.004, repair="none"), rows_of_plain(400), np.random.default_rng(73)
     ),
     "products": lambda: drawn(template(NUMBERS, "gaussian", rho=20.0), rows_of_numbers(), np.random.default_rng(2)),
-    "ball": of_ball,
-    "levels": of_levels,
+    "moved": of_moved,
+    "scaled": of_scaled,
     "present": of_present,
     "sites": of_two_sites,
     "second moments": without_means,
@@ -267,11 +264,7 @@ def fit_on_levels(release: dpm.MomentRelease) -> Any:
 
 def description(release: dpm.MomentRelease) -> Any:
     made = release.describe()
-    return made, made.conf_int(), made.conf_int(0.8), made.of_table(0.9)
-
-
-def description_of_table(release: dpm.MomentRelease) -> Any:
-    return release.describe(numeric(release)).conf_int(of="table"), TableBounds.of(release)
+    return made, made.conf_int(), made.conf_int(0.8)
 
 
 def means_of_groups(release: dpm.MomentRelease) -> Any:
@@ -307,10 +300,8 @@ QUESTIONS: Mapping[str, Callable[[Any], Any]] = {
     "moments": moments,
     "second moment": lambda release: (release.second_moment, release.gram),
     "description": description,
-    "description of table": description_of_table,
     "some columns": lambda release: release.describe()[numeric(release)],
     "correlations": lambda release: release.correlations(level=0.9),
-    "correlations of table": lambda release: release.correlations(numeric(release), of="table"),
     "partial correlations": lambda release: release.partial_correlation(numeric(release)),
     "partial correlations of all": lambda release: release.partial_correlation(level=0.8),
     "least squares": everything_of_fit,
@@ -374,9 +365,9 @@ QUICK: Mapping[str, tuple[str, ...]] = {
         "least squares",
         "through zero",
     ),
-    "products": ("correlations of table", "unequal variances", "one variance", "group means of some", "t-test"),
-    "ball": ("description of table", "correlations of table", "least squares", "classes"),
-    "levels": ("description of table", "correlations of table", "least squares"),
+    "products": ("correlations", "unequal variances", "one variance", "group means of some", "t-test"),
+    "moved": ("description", "correlations", "least squares", "classes"),
+    "scaled": ("description", "correlations", "least squares", "classes", "t-test"),
     "present": ("description", "correlations", "covariance", "group means of some", "cross table", "t-test", "classes"),
     "sites": ("description", "correlations", "analysis of variance", "partial correlations"),
     "second moments": tuple(
@@ -411,8 +402,8 @@ def likely_classes(*names: str) -> Any:
 OTHERS: Mapping[str, Callable[[], Any]] = {
     "counts of units": lambda: table_of_counts("laplace", None, 3),
     "counts of public rows": lambda: table_of_counts("gaussian", 125, 1),
-    "naive Bayes": lambda: likely_classes("noisy", "ball", "lost"),
-    "naive Bayes of balls": lambda: likely_classes("levels", "ball"),
+    "naive Bayes": lambda: likely_classes("noisy", "moved", "lost"),
+    "naive Bayes of scaled rows": lambda: likely_classes("scaled", "moved"),
     "naive Bayes of unknown noise": lambda: likely_classes("people", "unknown noise"),
 }
 
@@ -688,8 +679,6 @@ def test_requests_without_an_answer_are_refused_by_code() -> None:
     for code, (ask, kind) in REFUSED.items():
         with refused(code.strip(), kind):
             ask(made_release("people"))
-    assert TableBounds.of(replace(made_release("ball"), noise_model=None)) is None
-    assert TableBounds.of(made_release("people")) is None
 
 
 def test_a_file_holds_its_release_and_refuses_other_features() -> None:
@@ -711,7 +700,7 @@ def test_a_file_holds_its_release_and_refuses_other_features() -> None:
     learned = replace(release, diagnostics={"radius": 0.5, "warnings": ()})
     assert learned.diagnostics == {"radius": 0.5}
     assert learned.warnings == ()
-    said = Message("no-ball", spent=0.25)
+    said = Message("rows-unseen")
     warned_of = replace(release, diagnostics={"radius": 0.5, "warnings": (said,)})
     written = warned_of.to_dict()
     assert written["diagnostics"] == {"radius": 0.5}

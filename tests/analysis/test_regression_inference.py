@@ -480,20 +480,6 @@ def test_a_mechanism_of_no_law_has_no_standard_errors() -> None:
     assert fit.to_dict()["p_value_of_fit"] is None
 
 
-def test_what_clipping_did_is_said_as_far_as_it_was_paid_for() -> None:
-    rng = np.random.default_rng(0)
-    table = rng.normal(0, 1, (20_000, 6)).clip(-8, 8)
-    schema = dpm.Schema(*[dpm.Numeric(f"x{place}", -8, 8) for place in range(6)])
-    ball = dpm.release(table, schema, epsilon=3.0, insecure_seed=0)
-    assert ball.center is not None
-    fit = ball.ols("x0")
-    assert fit.clipping.share is not None
-    assert f"at most {fit.clipping.share:.2%} of the rows" in fit.summary()
-    assert fit.clipping.standard_errors is not None
-    plain = dpm.release(table, schema, epsilon=3.0, mechanism="matrix-laplace", insecure_seed=0).ols("x0")
-    assert "was not measured" in plain.summary()
-
-
 def test_residuals_that_noise_hides_are_said_to_be_hidden() -> None:
     """What a fit says of its residuals turns with their true size; the bound that it gives holds."""
     rng = np.random.default_rng(0)

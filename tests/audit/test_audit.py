@@ -562,7 +562,7 @@ def test_no_shipped_mechanism_is_caught_in_a_short_audit(name: str) -> None:
         d = min(2, setting.mechanism.most_features or 2)
         pairs = [pair for pair in neighboring_pairs(d, setting.neighbors) if any(word in pair.name for word in wanted)]
         slow = name in ("coinpress", "log-scale-histogram", "private-preconditioning")
-        somewhat_slow = name in ("adaptive-ball", "iterative-eigenvectors", "kapralov-talwar")
+        somewhat_slow = name in ("standardized", "iterative-eigenvectors", "kapralov-talwar")
         found = audit(
             setting.mechanism,
             setting.budget,

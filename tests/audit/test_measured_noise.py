@@ -11,7 +11,7 @@ from dpmoments.audit.events import repeated_rows
 from dpmoments.audit.exact import NoisyMoments, draw_rates_at_least, noise_rate_at_least
 from dpmoments.audit.procedure import AuditEffort, AuditResult, audit
 from dpmoments.audit.replay import Recorder
-from dpmoments.mechanisms import AdaptiveBall
+from dpmoments.mechanisms import Standardized
 from dpmoments.mechanisms.base import Plan
 from dpmoments.mechanisms.registry import make_mean_mechanism, make_mechanism
 from dpmoments.mechanisms.shape import MomentShape
@@ -124,7 +124,7 @@ def halved(made: Draw, query: np.ndarray, answer: np.ndarray) -> tuple[Draw, np.
 def test_draws_of_a_run_of_several_are_measured_one_by_one(budget: PrivacyBudget) -> None:
     rng = np.random.default_rng(4)
     rows = Rows.of(0.1 * rng.normal(size=(4000, 3)), Schema.unit_ball(3), neighbors="replace_one")
-    plan = AdaptiveBall().plan(MomentShape(3, n_rows=4000), budget, "replace_one")
+    plan = Standardized().plan(MomentShape(3, n_rows=4000), budget, "replace_one")
     exchanges = []
     for seed in range(40):
         recorder = Recorder(plan, insecure_generator(seed))
@@ -132,7 +132,7 @@ def test_draws_of_a_run_of_several_are_measured_one_by_one(budget: PrivacyBudget
         exchanges += [(one.made, one.query, one.answer) for one in recorder.exchanges]
     rates = draw_rates_at_least(exchanges, 1e-3)
     twice = draw_rates_at_least([halved(*one) for one in exchanges if "Choice" not in type(one[0].law).__name__], 1e-3)
-    assert {"ball-center", "count-sum-gram"} < {key.partition(",")[0] for key in rates}
+    assert {"rough-sums", "row-lengths", "count-sum-gram"} < {key.partition(",")[0] for key in rates}
     assert all(0.35 < rate < 1.0 for rate in rates.values())
     for key, rate in twice.items():
         assert rate == pytest.approx(2.0 * rates[key], rel=0.05)
@@ -158,7 +158,7 @@ def test_half_of_k_norm_noise_is_found(neighbors: Neighbors) -> None:
 def test_an_audit_finds_half_the_noise_of_a_run_of_several_draws(monkeypatch: pytest.MonkeyPatch) -> None:
     def audited() -> AuditResult:
         budget, generator = PrivacyBudget.zcdp(0.5), insecure_generator(1)
-        return audit("adaptive-ball", budget, "replace_one", generator, effort=AuditEffort(20, 40, 1))
+        return audit("standardized", budget, "replace_one", generator, effort=AuditEffort(20, 40, 1))
 
     honest = audited()
     assert honest.measured is not None

@@ -84,7 +84,7 @@ def test_a_fit_is_given_back_if_it_stopped_before_the_first_draw(
         drawn.append(None)
         return answer(self, *data, **more)
 
-    model = DPCovariance(bounds=(0, 1), epsilon=1.0, mechanism="adaptive-ball")
+    model = DPCovariance(bounds=(0, 1), epsilon=1.0, mechanism="standardized")
     monkeypatch.setattr(PrivacyFilter, "draw", stopped)
     with pytest.raises(type(error)):
         model.fit(np.full((500, 2), 0.5))

@@ -593,14 +593,13 @@ def test_the_default_says_what_it_chose_and_why(run: Run) -> None:
     outcome = run(*release_command(mechanism=None))
     assert outcome.code == 0
     shown = run("show", "people.json").words
-    assert "mechanism: adaptive-ball" in shown
-    assert dpm.load("people.json").chosen_because.code == "numbers-rarely-fill-bounds"
+    assert "mechanism: standardized" in shown
+    assert dpm.load("people.json").chosen_because.code == "rough-private-scales"
     assert f"Chosen: {dpm.load('people.json').chosen_because}" in shown
     forecast = run(
         "forecast", "--schema", "people.yaml", "--n-rows", "2000", "--epsilon", "1", "--neighbors", "add_remove"
     )
-    assert "adaptive-ball adapts to the table: its error is at most" in forecast.words
-    assert "auto: adaptive-ball, because" in forecast.words
+    assert "auto: standardized, because" in forecast.words
 
 
 def test_a_warning_of_the_library_is_one_line(run: Run) -> None:

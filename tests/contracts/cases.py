@@ -125,12 +125,8 @@ CASES: list[Case] = [
     *rows_of_the_table(dpm.mechanisms.MatrixLaplace()),
     *rows_of_the_table(dpm.mechanisms.Isotropic()),
     *rows_of_the_table(dpm.mechanisms.Auto()),
-    *[case for case in rows_of_the_table(dpm.mechanisms.AdaptiveBall()) if case.mean],
-    *[
-        case
-        for case in rows_of_the_table(dpm.mechanisms.AdaptiveBall(dominant_rows=True))
-        if case.mean and case.kind is not BudgetKind.ZCDP
-    ],
+    *[case for case in rows_of_the_table(dpm.mechanisms.Standardized()) if case.mean],
+    *[case for case in rows_of_the_table(dpm.mechanisms.Standardized(clip=False)) if case.mean],
     *[  # it has no rule for zCDP
         case
         for largest in (1.0, 1e6)

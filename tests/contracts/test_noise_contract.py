@@ -117,10 +117,10 @@ CASES: dict[str, Case] = {
     "matrix-laplace": Case("matrix-laplace", PURE, ADD),
     "additive-wishart": Case("additive-wishart", APPROXIMATE, ADD),
     "additive-wishart of a scale": Case(MECHANISMS.AdditiveWishart(scale_matrix=SCALE.tolist()), APPROXIMATE, ADD),
-    "adaptive-ball": Case("adaptive-ball", PURE, ADD, wide=True, clips=True),
-    "adaptive-ball, zcdp": Case("adaptive-ball", ZCDP, REPLACE, wide=True, clips=True),
+    "standardized": Case("standardized", PURE, ADD, wide=True, clips=True),
+    "standardized, zcdp": Case("standardized", ZCDP, REPLACE, wide=True, clips=True),
     "pooled": Case("matrix-laplace", dict(epsilon=8.0), ADD, pooled=True),  # a count is a whole number: noise above it
-    "pooled balls": Case("adaptive-ball", PURE, ADD, wide=True, clips=True, pooled=True),
+    "pooled standardized": Case("standardized", PURE, ADD, wide=True, clips=True, pooled=True),
     "auto": Case("auto", APPROXIMATE, ADD, clips=True),
     "pooled groups": Case("gaussian", ZCDP, ADD, grouped=True),
     "pooled coinpress": Case("coinpress", ZCDP, ADD, clips=True, pooled=True),

@@ -239,7 +239,7 @@ def test_a_ledger_depends_on_no_cell(place: Place) -> None:
 
         def run(table: pa.Table = table, ledger: Ledger = ledger) -> None:
             dpm.release(table, SCHEMA, epsilon=1.0, ledger=ledger, dataset="people")
-            dpm.release(table, SCHEMA, epsilon=1.0, mechanism="adaptive-ball", ledger=ledger, dataset="people")
+            dpm.release(table, SCHEMA, epsilon=1.0, mechanism="standardized", ledger=ledger, dataset="people")
 
         files = place.seen(run)
         assert {name for name in place.written(files) if not name.startswith(f"out/{number}.db")} == set()

@@ -44,8 +44,8 @@ JOBS: dict[str, Callable[..., Any]] = {
     "present values": lambda table: dpm.release(
         table, AVAILABLE, rho=5.0, neighbors="replace_one", mechanism="gaussian"
     ),
-    "present values in a ball": lambda table: dpm.release(
-        table, AVAILABLE, rho=5.0, neighbors="replace_one", mechanism="adaptive-ball"
+    "present values, standardized": lambda table: dpm.release(
+        table, AVAILABLE, rho=5.0, neighbors="replace_one", mechanism="standardized"
     ),
     "gram alone": lambda table: dpm.release(table, SCHEMA, epsilon=50.0, neighbors="replace_one", mean=False),
     "coinpress": lambda table: dpm.release(table, SCHEMA, rho=5.0, neighbors="replace_one", mechanism="coinpress"),

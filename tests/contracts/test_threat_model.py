@@ -86,7 +86,7 @@ def test_the_known_limits_list_every_mechanism_under_its_arithmetic() -> None:
     for case in CASES + MEAN_CASES:
         name = case.mechanism.name
         found, arithmetic = {kind for kind, names in listed.items() if name in names}, str(case.plan().arithmetic)
-        if name == "adaptive-ball":  # which has that of its last step
+        if name == "standardized":  # by the kind of its budget
             assert found == {"exact-lattice", "lattice-rounded"} >= {arithmetic}
         elif name != "auto":  # which has that of the mechanism it takes
             assert found == {arithmetic}, f"docs/known-limits.md must name {name} under {arithmetic}"

@@ -57,26 +57,23 @@ FLAGS = tuple(dpm.Boolean(f"b{j}") for j in range(10))
 
 
 @pytest.mark.parametrize(
-    ("columns", "chosen", "numeric"),
-    [
-        (NUMBERS[:2], "matrix-laplace", None),
-        (NUMBERS[:3], "adaptive-ball", None),
-        (FLAGS, "matrix-laplace", 0.0),
-        ((*FLAGS, NUMBERS[0]), "matrix-laplace", 1 / 11),
-        ((*FLAGS[:3], NUMBERS[0]), "adaptive-ball", None),
-        ((dpm.Categorical("c", tuple("abcdef")), *FLAGS[:2], NUMBERS[0]), "adaptive-ball", None),
-        ((dpm.Categorical("c", tuple("abcdef")), *FLAGS[:3], NUMBERS[0]), "matrix-laplace", 0.2),
-    ],
+    "columns", [NUMBERS[:1], NUMBERS, FLAGS, (*FLAGS, NUMBERS[0]), (dpm.Categorical("c", tuple("abcdef")), *FLAGS[:2])]
 )
-def test_a_ball_is_searched_for_where_a_quarter_of_three_columns_or_more_holds_numbers(
-    columns: tuple[Any, ...], chosen: str, numeric: float | None
+@pytest.mark.parametrize("budget", [PURE, ZCDP, APPROXIMATE], ids=str)
+def test_columns_with_bounds_are_standardized_where_a_mean_is_released(
+    columns: tuple[Any, ...], budget: PrivacyBudget
 ) -> None:
-    plan = AUTO.plan(MomentShape.of(dpm.Schema(*columns), mean=True), PURE, "add_remove")
-    assert plan.mechanism.name == chosen
+    schema = dpm.Schema(*columns)
+    plan = AUTO.plan(MomentShape.of(schema, mean=True), budget, "add_remove")
+    assert plan.mechanism.name == "standardized"
     assert plan.chosen_because is not None
-    said = "numbers-rarely-fill-bounds" if chosen == "adaptive-ball" else "least-error"
-    assert plan.chosen_because.code == said
-    assert plan.chosen_because.facts.get("numeric") == numeric
+    assert plan.chosen_because.code == "rough-private-scales"
+    for shape in (MomentShape.of(schema, mean=False), MomentShape.of(dpm.Schema.unit_ball(4), mean=True)):
+        other = AUTO.plan(shape, budget, "add_remove")
+        assert other.chosen_because is not None
+        assert (other.mechanism.name == "standardized", other.chosen_because.code) == (False, "least-error")
+    least = dpm.mechanisms.Auto(rule="least-error").plan(MomentShape.of(schema, mean=True), budget, "add_remove")
+    assert least.mechanism.name in {one.name for one in _CANDIDATES}
 
 
 def test_columns_with_a_scale_go_to_coinpress() -> None:

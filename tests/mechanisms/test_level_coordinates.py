@@ -19,7 +19,6 @@ import dpmoments as dpm
 from dpmoments.audit.replay import replay
 from dpmoments.audit.verification import Check, checks
 from dpmoments.mechanisms import Gaussian, Isotropic, Laplace, MatrixLaplace
-from dpmoments.mechanisms.adaptive_ball import AdaptiveBall
 from dpmoments.mechanisms.additive import augmented_gram
 from dpmoments.mechanisms.level_coordinates import LevelCoordinates
 from dpmoments.mechanisms.shape import MomentShape
@@ -319,9 +318,6 @@ def test_other_mechanisms_and_tables_of_numbers_are_as_they_were() -> None:
     assert tiny.levels is None
     numbers = MomentShape.of(dpm.Schema(dpm.Numeric("x", 0, 1), dpm.Boolean("b")), mean=True)
     assert numbers.levels is None
-    ball = AdaptiveBall().plan(shape, PURE, "add_remove")
-    assert ball.last_step(PURE, in_ball=True).levels is None
-    assert ball.last_step(PURE).levels == shape.levels
 
 
 def test_less_noise_for_levels_than_about_zero() -> None:

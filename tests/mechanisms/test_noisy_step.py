@@ -200,14 +200,10 @@ def test_a_shape_is_that_of_its_schema(mean: bool, missing: Any) -> None:
     found = MomentShape.of(scaled, mean=mean, n_rows=7)
     rough = RoughScale.of(scaled.columns, mean=mean)
     assert rough is not None
-    assert found == MomentShape(2, 7, mean, None, rough, missing == "drop", numeric_share=1.0)
+    assert found == MomentShape(2, 7, mean, None, rough, missing == "drop")
     assert MomentShape(3) == MomentShape(3, None, True, 1.0, None, False)
     ball = dpm.Schema.unit_ball(4, missing=missing)
-    assert MomentShape.of(ball, mean=mean) == MomentShape(
-        4, None, mean, 1.0, None, missing == "drop", numeric_share=1.0
-    )
-    counted = dpm.Schema(dpm.Boolean("a"), dpm.Categorical("b", ["c"]))
-    assert MomentShape.of(counted, mean=mean).numeric_share == 0.0
+    assert MomentShape.of(ball, mean=mean) == MomentShape(4, None, mean, 1.0, None, missing == "drop")
     # A bound of any size is 1 in the units in which rows are encoded.
     bounded = dpm.Schema(dpm.Numeric("a", 0, 8, missing=missing), dpm.Numeric("b", -9, 900, missing=missing))
     assert MomentShape.of(bounded, mean=mean).row_norm == 1.0

@@ -33,7 +33,7 @@ def test_a_message_is_its_code_and_facts() -> None:
     assert repr(message) == "Message('rows-dropped', rows=45222, share=0.12)"
     assert copy.deepcopy(message) == pickle.loads(pickle.dumps(message)) == message
     with refused("message-not-changed", TypeError):
-        message.code = "no-ball"
+        message.code = "too-few-rows"
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_a_file_gives_the_same_message_back() -> None:
         NAMED,
         Message("rows-unseen"),
         Message("values-clipped", share=math.inf, names=("a", "b")).within("north").within("1:site"),
-        Message("clipped-rows", names=("a",), shown=(1.5,), at_most=(math.nan,)),
+        Message("row-count-uncertain", noise=math.nan, rows=1.5),
     ):
         again = Message.from_dict(json.loads(json.dumps(message.to_dict(), allow_nan=False)))
         assert repr(again) == repr(message)
@@ -182,7 +182,7 @@ def test_every_message_that_is_made_has_the_facts_of_its_code() -> None:
 
 
 @pytest.mark.parametrize(
-    "call", ["Message('no such code')", "Message('no-levels')", "InputError.of('no-ball', spent=1, x=2)"]
+    "call", ["Message('no such code')", "Message('no-levels')", "InputError.of('too-few-rows', rows=1, noise=2, x=2)"]
 )
 def test_a_message_with_other_facts_is_found(call: str) -> None:
     assert [*misused(call)]

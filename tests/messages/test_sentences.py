@@ -33,7 +33,6 @@ OTHERS_WORDS: Mapping[str, str] = {
         test_sample_weights_are_refused
     """,
     "ledger/test_ledger_file.py": "test_triggers_stop_mistakes",
-    "mechanisms/test_ball_of_numbers.py": "test_a_limit_that_no_row_can_keep_is_a_defect",
     "mechanisms/test_level_coordinates.py": "test_a_level_between_0_and_its_step_is_a_defect",
     "mechanisms/test_means.py": "test_an_option_that_an_estimator_does_not_have_is_refused_by_name",
     "mechanisms/test_means_refusals.py": "test_a_private_number_of_rows_is_paid_for_and_then_divided_by",

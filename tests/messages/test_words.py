@@ -82,10 +82,7 @@ BY_CODE: Mapping[str, Mapping[str, Any]] = {
     "too-few-rows": {"rows": 43.0, "noise": 10.0},
     "row-count-uncertain": {"rows": 8000.0, "noise": 1200.0},
     "delta-too-large": {"delta": 1e-3},
-    "clipped-rows": {"names": ("wealth", "income"), "shown": (1234.5, 20.1), "at_most": (5600.0, 40.0)},
-    "no-ball": {"spent": 0.39},
-    "rows-clipped-to-ball": {"outside": 0.02132, "trace": 0.0001234, "mean": 0.00056},
-    "numbers-clipped-to-ball": {"outside": 0.02132, "trace": 0.0001234, "mean": 0.00056},
+    "rows-scaled-to-ball": {"radius": 2.5123},
     "dates-clipped-to-bounds": {
         "column": "admitted",
         "lower": "2015-01-01",
@@ -156,7 +153,7 @@ BY_CODE: Mapping[str, Mapping[str, Any]] = {
     "entry-without-reservation": {"dataset": "people-2026"},
     "history-broken": {"reason": Message("entry-changed")},
     "directions-lost": {"directions": 2, "features": 4},
-    "numbers-rarely-fill-bounds": {"mechanism": "adaptive-ball", "spent": 0.39},
+    "rough-private-scales": {"mechanism": "standardized"},
 }
 
 

@@ -440,10 +440,6 @@ def test_errors_of_models_are_those_of_their_cells() -> None:
     assert model.frobenius_error == pytest.approx(sqrt(3 * 2.0 + 6 * 1.5))
     assert model.sum_error == pytest.approx(sqrt(12.0))
     assert gaussian(3, 2.0, 1.5, None, None).sum_error is None
-    smaller = replace(additive("isotropic", 3, 8.0, 4.0, 3.0, 2.0, 0.5)).in_ball(0.5)
-    expected = (8.0 / 16, 4.0 / 16, 3.0 / 4, 2.0, 0.5 * 4)
-    found = (smaller.diagonal_variance, smaller.off_diagonal_variance, smaller.sum_variance, smaller.count_variance)
-    assert (*found, smaller.rate) == pytest.approx(expected)
     projection = np.eye(5)
     projection[:2, :2] -= 1 / 2
     projection[2:, 2:] -= 1 / 3

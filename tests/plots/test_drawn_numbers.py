@@ -323,24 +323,6 @@ def test_the_noise_of_steps_is_drawn_beside_their_widths() -> None:
     assert f"after 3 steps the region is {widths[-1]:.2g} × as wide" in title
 
 
-def test_outlines_of_steps_are_ellipses_of_the_stated_widths() -> None:
-    release = release_of("adaptive ball")
-    names = list(release.feature_names[:2])
-    ax = release.plot.steps(names, ax=Figure().subplots())
-    outlines = [np.array(line.get_xydata()) for line in ax.lines if len(line.get_xdata()) > 100]
-    radius = release.diagnostics["radius"]
-    for outline, center, half in zip(outlines, (np.zeros(2), release.center[:2]), (1.0, radius), strict=True):
-        np.testing.assert_allclose(np.linalg.norm(outline - center, axis=1), half, rtol=1e-9)
-        np.testing.assert_allclose(outline[0], outline[-1], atol=1e-12)
-    inside = ax.child_axes
-    assert bool(inside) == (radius < 0.15)
-    for each in inside:
-        small = np.array([line for line in each.lines if len(line.get_xdata()) > 100][-1].get_xydata())
-        np.testing.assert_allclose(np.linalg.norm(small - release.center[:2], axis=1), radius, rtol=1e-9)
-    assert (ax.get_xlabel(), ax.get_ylabel()) == tuple(names)
-    assert ax.get_aspect() == 1.0
-
-
 # Forecasts ---------------------------------------------------------------------------------------------------------------
 
 

@@ -50,7 +50,7 @@ REFUSED = {
         for picture in ("correlation", "covariance", "groups")
     },
     **{("no count", picture): Said("plot-needs-count") for picture in PICTURES if "steps" not in picture},
-    **{(kind, "groups"): NO_GROUPS for kind in ("unit ball", "adaptive ball", "coinpress")},
+    **{(kind, "groups"): NO_GROUPS for kind in ("unit ball", "coinpress")},
     **{
         (kind, picture): ONE_STEP
         for kind in ("moments", "second moment", "no count", "unit ball", "naive mean")
@@ -267,9 +267,6 @@ def test_steps_are_those_of_the_run() -> None:
     sizes = release.plot.steps(ax=Figure().subplots())
     (middle,) = [line for line in sizes.lines if line.get_marker() == "o"]
     np.testing.assert_allclose(middle.get_ydata(), [step["mean_radius"] / steps[0]["mean_radius"] for step in steps])
-    found = release_of("adaptive ball")
-    (middle,) = [line for line in found.plot.steps(ax=Figure().subplots()).lines if line.get_marker() == "o"]
-    np.testing.assert_allclose(middle.get_ydata(), [1.0, found.diagnostics["radius"]])
 
 
 @pytest.mark.parametrize(
@@ -565,13 +562,10 @@ def test_size_and_caption_are_as_asked() -> None:
 
 
 def test_estimates_lie_in_their_bars() -> None:
-    for kind in ("moments", "few rows", "adaptive ball"):
+    for kind in ("moments", "few rows"):
         release = release_of(kind)
         names = release.schema.names
-        asked = [release.plot.coefficients(names[-1])]
-        if kind != "adaptive ball":
-            asked.append(release.plot.groups("region", "income"))
-        for ax in asked:
+        for ax in (release.plot.coefficients(names[-1]), release.plot.groups("region", "income")):
             dots = {line.get_ydata()[0]: line.get_xdata()[0] for line in ax.lines if line.get_marker() == "o"}
             bars = {
                 line.get_ydata()[0]: line.get_xdata()

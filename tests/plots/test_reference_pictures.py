@@ -71,22 +71,11 @@ def wide(n: int) -> np.ndarray:
     return np.column_stack([numbers.clip(-4, 4), np.eye(28)[rng.choice(28, n)]])
 
 
-def of_ball() -> dpm.MomentRelease:
-    made = template(PEOPLE, "gaussian", rho=6.0)
-    facts: dict[str, Any] = {"center": np.array([-0.05, 0.02, 0.3, 0.2, 0.04, -0.2, 0.01])}
-    facts["diagnostics"] = {"radius": 0.09, "share_beyond_bound": 0.0321, "trace_bias_bound": 0.01}
-    return replace(drawn(replace(made, **facts), people(2_500), np.random.default_rng(1)), mechanism="adaptive-ball")
-
-
 RELEASES: Mapping[str, Callable[[], dpm.MomentRelease]] = {
     "people": lambda: drawn(template(PEOPLE, "gaussian", rho=0.3), people(3_000), np.random.default_rng(0)),
     "clear": lambda: drawn(template(PEOPLE, "laplace", epsilon=50.0), people(3_000), np.random.default_rng(0)),
     "lost": lambda: drawn(template(PEOPLE, "gaussian", rho=0.02), people(250), np.random.default_rng(2)),
     "wide": lambda: drawn(template(WIDE, "gaussian", rho=0.5), wide(3_000), np.random.default_rng(2)),
-    "ball": of_ball,
-    "ball of none": lambda: replace(
-        RELEASES["people"](), mechanism="adaptive-ball", diagnostics={"public_bounds": "rows-fill-bounds"}
-    ),
     "unknown": lambda: replace(RELEASES["people"](), noise_model=None),
     "steps": lambda: replace(RELEASES["clear"](), mechanism="coinpress", diagnostics={"steps": STEPS}),
 }

@@ -287,7 +287,7 @@ def test_draws_that_are_called_settled_are_the_same_on_every_table(case: Case) -
 
 
 def test_draws_that_depend_on_results_are_found() -> None:
-    adaptive = [case for case in CASES if case.mechanism.name in ("adaptive-ball", "iterative-eigenvectors")]
+    adaptive = [case for case in CASES if case.mechanism.name in ("standardized", "iterative-eigenvectors")]
     assert any(varies(case) for case in adaptive)
     assert {case.mechanism.name for case in CASES} & {"gaussian", "laplace", "matrix-laplace", "isotropic"} <= _SETTLED
 
@@ -353,9 +353,9 @@ def test_a_normal_draw_that_leaves_something_is_no_exact_profile() -> None:
     (draw,) = whole.draws
     assert 0.5 * more.allowance.amount < draw.loss.amount < 0.9 * more.allowance.amount
     at = 0.5 * whole.cost.epsilon
-    assert RunCurve.of(whole, "adaptive-ball").at(at).exact
+    assert RunCurve.of(whole, "standardized").at(at).exact
     assert RunCurve.of(more, "gaussian").at(at).exact
-    assert not RunCurve.of(more, "adaptive-ball").at(at).exact
+    assert not RunCurve.of(more, "standardized").at(at).exact
 
 
 def test_failures_of_bounds_are_added_up_and_rounded_up() -> None:
@@ -405,7 +405,7 @@ def count_receipt(scale: float) -> Receipt:
 def test_the_order_of_bounds_never_hides_a_better_one() -> None:
     """One count that leaves half of a budget: a settled run has the count's curve, any other that of all it might do."""
     half = replace(count_receipt(2.0), cost=PrivacyBudget.pure(1.0))
-    settled, other = RunCurve.of(half, "laplace"), RunCurve.of(half, "adaptive-ball")
+    settled, other = RunCurve.of(half, "laplace"), RunCurve.of(half, "standardized")
     assert settled.at(0.25).delta == pytest.approx(discrete_laplace_delta(0.25, 1, 2.0), abs=1e-12)
     assert settled.at(0.25).exact
     assert settled.at(0.5).delta == 0.0
@@ -423,7 +423,7 @@ def test_what_follows_the_first_draw_may_be_anything() -> None:
     anything = composed([curve_of_laplace(8, 32.0), PrivacyCurve(lambda e: randomized_response_delta(e, 0.25), 0.25)])
     assert known is not None
     assert anything is not None
-    settled, other = RunCurve.of(receipt, "laplace").at(0.1).delta, RunCurve.of(receipt, "adaptive-ball").at(0.1).delta
+    settled, other = RunCurve.of(receipt, "laplace").at(0.1).delta, RunCurve.of(receipt, "standardized").at(0.1).delta
     assert settled == pytest.approx(known.delta(0.1), abs=1e-9)
     assert other == pytest.approx(anything.delta(0.1), abs=1e-9)
     assert settled < other - 1e-4
@@ -535,10 +535,10 @@ def test_mu_is_stated_of_gaussian_runs_alone() -> None:
     names: dict[str, float | None] = {}
     for case in CASES:
         name = case.mechanism.name
-        shown = name in ("gaussian", "kapralov-talwar", "coinpress", "adaptive-ball")
+        shown = name in ("gaussian", "kapralov-talwar", "coinpress", "standardized")
         if shown and case.kind is BudgetKind.ZCDP and name not in names:
             names[name] = RunCurve.of(receipt_of(case)[1], name).mu
-    assert names == {"gaussian": pytest.approx(1.0), "kapralov-talwar": None, "coinpress": None, "adaptive-ball": None}
+    assert names == {"gaussian": pytest.approx(1.0), "kapralov-talwar": None, "coinpress": None, "standardized": None}
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ def test_the_schema_and_the_table_of_its_page_are_of_today() -> None:
     assert PAGE.read_text(encoding="utf-8") == file_format.page_text(), advice
 
 
-@pytest.mark.parametrize("mechanism", ["adaptive-ball", "matrix-laplace"])
+@pytest.mark.parametrize("mechanism", ["standardized", "matrix-laplace"])
 def test_the_page_reads_a_release_without_the_library(
     mechanism: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

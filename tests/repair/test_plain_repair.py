@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dpmoments.noise.rounding import Rounding
 from dpmoments.noise.terms import NoiseLaw
 from dpmoments.repair import repair as repairs
 from dpmoments.repair.repair import Repair, repair_gram

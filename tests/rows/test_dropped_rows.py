@@ -86,8 +86,8 @@ def test_without_a_mean_a_part_of_the_budget_is_for_the_number_of_rows(mechanism
 def test_every_mechanism_is_in_these_settings() -> None:
     named = {mechanism if isinstance(mechanism, str) else mechanism.name for mechanism, _ in SETTINGS}
     # The first is one of the others; the second wants rows of mean zero; the third takes one column.
-    # adaptive-ball wants the mean: tests/mechanisms/test_adaptive_ball.py.
-    assert named == set(MECHANISMS) - {"auto", "adaptive-ball", "private-preconditioning", "log-scale-histogram"}
+    # standardized wants the mean.
+    assert named == set(MECHANISMS) - {"auto", "standardized", "private-preconditioning", "log-scale-histogram"}
 
 
 @pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])

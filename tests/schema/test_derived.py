@@ -613,7 +613,6 @@ def test_rules_of_factors_drop_rows_and_derived_features_have_none() -> None:
     assert not Schema(AGE, dpm.Power("age", 2)).drops_rows
     assert Schema(replace(AGE, missing="drop"), dpm.Power("age", 2)).drops_rows
     assert not Schema(AGE, SMOKER, dpm.Product("age", "smoker")).is_coordinates
-    assert Schema(SMOKER, dpm.Boolean("b"), dpm.Product("b", "smoker")).numeric_share == 0.0
 
 
 def test_what_the_encoding_makes_true_is_claimed_and_no_more() -> None:

@@ -12,7 +12,6 @@ import pytest
 import dpmoments as dpm
 from dpmoments.audit.verification import checks
 from dpmoments.foundation.errors import InputTypeError, InputValueError
-from dpmoments.mechanisms.adaptive_ball import AdaptiveBall, AdaptiveBallPlan
 from dpmoments.mechanisms.matrix_laplace import MatrixLaplace
 from dpmoments.mechanisms.registry import make_mechanism
 from dpmoments.mechanisms.shape import MomentShape
@@ -194,7 +193,7 @@ def test_a_weight_of_means_moves_noise_from_means_to_covariances(
 
 
 def test_a_weight_of_means_changes_the_constant_and_its_sensitivity() -> None:
-    """The sensitivity is that of the constant in use, with and without a ball."""
+    """The sensitivity is that of the constant in use."""
     schema = dpm.Schema(*SURVEY, mean_weight=64)
     shape, budget = MomentShape.of(schema, mean=True), PrivacyBudget.pure(1.0)
     heavy = MatrixLaplace().plan(shape, budget, "replace_one")
@@ -202,13 +201,6 @@ def test_a_weight_of_means_changes_the_constant_and_its_sensitivity() -> None:
     assert heavy.augmentation > plain.augmentation
     assert shape.levels is not None
     assert heavy.sensitivity.value == pytest.approx(2.0 * (heavy.augmentation**2 + shape.levels.row_square))
-    ball = AdaptiveBall().plan(shape, budget, "add_remove")
-    unweighted = AdaptiveBall().plan(replace(shape, mean_weight=1.0), budget, "add_remove")
-    assert isinstance(ball, AdaptiveBallPlan)
-    assert isinstance(unweighted, AdaptiveBallPlan)
-    for in_ball in (False, True):
-        one, other = (plan.last_step(budget, in_ball=in_ball).augmentation for plan in (ball, unweighted))
-        assert one > other
 
 
 def test_a_weight_of_means_is_in_files_and_in_the_privacy_statement(tmp_path: Path) -> None:

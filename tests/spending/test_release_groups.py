@@ -45,8 +45,8 @@ SCHEMA = dpm.Schema(
 MECHANISMS: dict[str, dict[str, Any]] = {
     "auto": dict(epsilon=1.0),
     "gaussian": dict(epsilon=1.0, delta=1e-6, mechanism="gaussian"),
-    "adaptive-ball": dict(rho=2.0, mechanism="adaptive-ball"),
-    "adaptive-ball, pure": dict(epsilon=5.0, mechanism="adaptive-ball"),
+    "standardized": dict(rho=2.0, mechanism="standardized"),
+    "standardized, pure": dict(epsilon=5.0, mechanism="standardized"),
     "gram alone": dict(epsilon=1.0, mean=False),
     "eigenvectors": dict(epsilon=1.0, mechanism="iterative-eigenvectors"),
     "coinpress": dict(rho=2.0, mechanism="coinpress"),
@@ -313,7 +313,7 @@ def departures(
     return told, filters[1].faults
 
 
-@pytest.mark.parametrize("job", ["auto", "adaptive-ball", "gram alone", "Wishart"])
+@pytest.mark.parametrize("job", ["auto", "standardized", "gram alone", "Wishart"])
 @pytest.mark.parametrize("row", ROWS)
 def test_a_grouped_run_tells_nothing_of_a_row_but_what_it_pays_for(
     job: str, row: str, monkeypatch: pytest.MonkeyPatch
@@ -369,7 +369,7 @@ def test_a_row_that_is_counted_in_two_groups_is_found(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("same_rows", [True, False])
 def test_a_groups_plan_replays_like_any_plan(same_rows: bool) -> None:
     by = SCHEMA.columns[1]
-    plan = dpm.mechanisms.AdaptiveBall().plan(
+    plan = dpm.mechanisms.Standardized().plan(
         MomentShape.of(schema_of_groups(SCHEMA, "region"), mean=True), dpm.PrivacyBudget.zcdp(0.5), "add_remove"
     )
     small = table(80)

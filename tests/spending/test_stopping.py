@@ -25,7 +25,7 @@ STOPS = (
     ("in the first pass", "parquet", "laplace", 130, NOTHING),
     ("while a block is read", "csv", "laplace", 130, NOTHING),
     ("in the first pass", "relation", "laplace", 130, NOTHING),
-    ("in a later pass", "csv", "adaptive-ball", 130, ALL),
+    ("in a later pass", "csv", "standardized", 130, ALL),
     ("as it is repaired", "parquet", "laplace", 130, ALL),
     ("by a bad cell", "csv", "laplace", 1, BAD_CELL),
 )

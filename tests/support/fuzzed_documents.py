@@ -154,13 +154,12 @@ def counts_release_contents() -> tuple[dict[str, Any], ...]:
 @cache
 def several_contents() -> tuple[tuple[str, dict[str, Any]], ...]:
     """Contents of sound files that hold several releases, each after its kind."""
-    ball = np.random.default_rng(1).normal(0.2, 0.1, (900, 5))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         groups = dpm.release_groups(_table(SCHEMA), SCHEMA, by="region", epsilon=1.0, dataset="people", insecure_seed=1)
         sites = [
             dpm.release(
-                ball, Schema.unit_ball(5), rho=9.0, mechanism="adaptive-ball", insecure_seed=seed, dataset=f"{seed}"
+                _table(SCHEMA), SCHEMA, rho=9.0, mechanism="standardized", insecure_seed=seed, dataset=f"{seed}"
             )
             for seed in (1, 2)
         ]

@@ -37,9 +37,6 @@ def release_of(kind: str) -> Any:
             return dpm.release(
                 COORDINATES, dpm.Schema.unit_ball(3), epsilon=1.0, mechanism="gaussian", delta=1e-6, **SEED
             )
-        case "adaptive ball":
-            table = np.random.default_rng(0).normal(0.0, 0.05, (50_000, 4))
-            return dpm.release(table, dpm.Schema.unit_ball(4), epsilon=1.0, mechanism="adaptive-ball", **SEED)
         case "coinpress":
             return dpm.release(COORDINATES, unbounded, rho=1.0, mechanism=coinpress, **replace_one)
         case "group":
@@ -66,6 +63,6 @@ def release_of(kind: str) -> Any:
 
 
 KINDS = (
-    *("moments", "few rows", "second moment", "no count", "unit ball", "adaptive ball", "coinpress", "group", "pooled"),
+    *("moments", "few rows", "second moment", "no count", "unit ball", "coinpress", "group", "pooled"),
     *("mean", "naive mean"),
 )

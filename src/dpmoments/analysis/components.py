@@ -10,7 +10,6 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from dpmoments.analysis.answers import Answer, Column, confidence_level, format_level, in_floating_point, rounded
-from dpmoments.analysis.clipping import describe_clipping
 from dpmoments.analysis.confidence import deviations_for
 from dpmoments.analysis.frames import named_values
 from dpmoments.analysis.functionals import LocalMoments, describe_law, indicator_mask, noise_edges
@@ -155,8 +154,6 @@ class PrincipalComponents(Answer):
     noise : NoiseLaw or None
     rare_levels : tuple of str
         Levels of few rows whose noise, divided by their deviation, hides components that would be clear without them.
-    about_rows : str
-        Which rows the numbers are about, if rows were clipped to a ball.
     warning : str
         Reason not to read them as facts about the table (too few rows for the budget); usually empty.
     """
@@ -177,7 +174,6 @@ class PrincipalComponents(Answer):
     schema: Schema
     noise: NoiseLaw | None = None
     rare_levels: tuple[str, ...] = ()
-    about_rows: str = ""
     warning: str = ""
 
     facts = (
@@ -269,7 +265,7 @@ class PrincipalComponents(Answer):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        return describe_law(self.noise), self._about_rare_levels, self.about_rows, self.warning
+        return describe_law(self.noise), self._about_rare_levels, self.warning
 
     @property
     def _about_rare_levels(self) -> str:
@@ -393,7 +389,6 @@ def pca(
         schema=release.schema,
         noise=moments.law,
         rare_levels=_rare_levels(release, chosen, cells, hidden, moments.law),
-        about_rows=describe_clipping(release),
         warning=cautions_by_code(release),
     )
 

@@ -18,9 +18,7 @@ from dpmoments.analysis.answers import (
     intervals,
     rounded_cells,
 )
-from dpmoments.analysis.clipping import ABOUT_TABLE, describe_clipping, is_of_table
 from dpmoments.analysis.confidence import deviations_for
-from dpmoments.analysis.description import describe
 from dpmoments.analysis.functionals import (
     SINGULAR,
     FeatureVariances,
@@ -36,9 +34,7 @@ from dpmoments.analysis.functionals import (
 from dpmoments.analysis.released import Moments, cautions_by_code, chosen_features, columns_of, indices_of, unrelated
 from dpmoments.analysis.released import correlation_of as correlation_of
 from dpmoments.analysis.resolvability import (
-    ERROR_RATE,
     NOISE_UNKNOWN,
-    NOT_CLEAR_CLIPPED,
     NOT_ESTIMABLE,
     estimable,
     format_findings,
@@ -274,9 +270,6 @@ class Correlations(Answer):
         Interval of every correlation of the population.
     level : float
         Its confidence.
-    table_lower, table_upper : ndarray of shape (k, k) or None
-        Limits of the correlations of the table itself for columns of which clipping may hide much; NaN for other pairs, and None
-        if there is no such column.
     partial : bool
         True for partial correlations given all other features.
     identified : bool
@@ -292,10 +285,8 @@ class Correlations(Answer):
         The column of each feature.
     cutoff : float or None
         Largest p-value of a clear sign; None: by Holm's correction over this table.
-    of : str
-        Subject of the intervals: ``"clipped rows"`` or ``"table"``.
-    about_rows : str
-        Remark on the rows described, if rows were clipped to a ball.
+    left_out : str
+        Remark on levels that are not shown.
     warning : str
     """
 
@@ -313,14 +304,11 @@ class Correlations(Answer):
     p_value: FloatArray | None = None
     comparable: BoolArray | None = None
     columns_of_features: tuple[str, ...] = ()
-    table_lower: FloatArray | None = None
-    table_upper: FloatArray | None = None
     cutoff: float | None = None
-    of: str = "clipped rows"
-    about_rows: str = ""
+    left_out: str = ""
     warning: str = ""
 
-    facts = ("feature_names", "level", "of", "partial", "identified", "pairs: *", "warning")
+    facts = ("feature_names", "level", "partial", "identified", "pairs: *", "warning")
 
     def __getitem__(self, names: Sequence[str]) -> Correlations:
         """Return the correlations of some of the features, by name."""
@@ -351,7 +339,7 @@ class Correlations(Answer):
 
     @cached_property
     def _verdicts(self) -> list[str]:
-        """Return the verdict of every pair; a sign that the table itself may not have is not clear."""
+        """Return the verdict of every pair."""
         first, second = self._pairs
         unknown = np.full(len(first), np.nan)
         words = sign_verdicts(
@@ -363,16 +351,9 @@ class Correlations(Answer):
             counted=self._counted,
             cutoff=self.cutoff,
         )
-        if not self.identified:
-            words = [NOT_ESTIMABLE if word == NOISE_UNKNOWN and self.noise_known else word for word in words]
-        if self.table_lower is None or self.table_upper is None:
+        if self.identified:
             return words
-        low, high = self.table_lower[first, second], self.table_upper[first, second]
-        lost = (low <= 0.0) & (high >= 0.0)
-        return [
-            NOT_CLEAR_CLIPPED if hidden and word in ("positive", "negative") else word
-            for word, hidden in zip(words, lost, strict=True)
-        ]
+        return [NOT_ESTIMABLE if word == NOISE_UNKNOWN and self.noise_known else word for word in words]
 
     @property
     def _pairs(self) -> tuple[Any, Any]:
@@ -430,7 +411,7 @@ class Correlations(Answer):
         hidden = len(self._shown) - _SHOWN_PAIRS
         more = f"… {hidden} more pairs: to_pandas() and --json hold all" if hidden > 0 else ""
         normal = f"± sampling assumes normal rows: {_NORMAL_ROWS}." if self.normal_rows and self.identified else ""
-        return more, normal, "" if self.noise_known else describe_law(None), self.about_rows, self.warning
+        return more, normal, "" if self.noise_known else describe_law(None), self.left_out, self.warning
 
     def _columns(self) -> list[Column]:
         first, second = self._pairs
@@ -464,9 +445,7 @@ def _fisher_interval(
 
 
 @in_floating_point
-def correlations(
-    release: Moments, columns: Sequence[str] | None = None, *, level: float = 0.95, of: str = "clipped rows"
-) -> Correlations:
+def correlations(release: Moments, columns: Sequence[str] | None = None, *, level: float = 0.95) -> Correlations:
     """Compute correlations with noise, interval and verdict each: free of privacy cost.
 
     ``release.correlation`` is the bare array.
@@ -478,8 +457,6 @@ def correlations(
         Columns or features, two at least; default: all.
     level : float
         Confidence of the intervals.
-    of : str
-        ``"clipped rows"``, or ``"table"``: wider by what clipping rows to a ball may hide (95 % confidence).
 
     Returns
     -------
@@ -489,7 +466,7 @@ def correlations(
     Raises
     ------
     ValueError
-        If a name is unknown, the level is below 0.5, ``of`` is anything else, or no mean was released.
+        If a name is unknown, the level is below 0.5, or no mean was released.
 
     Notes
     -----
@@ -509,7 +486,7 @@ def correlations(
     >>> released.correlations().verdict[0][1]
     'positive'
     """
-    level, of_table = confidence_level(level), is_of_table(of)
+    level = confidence_level(level)
     chosen = np.array(chosen_features(release, columns))
     if len(chosen) < 2:
         raise InputValueError(Message("correlation-of-one"))
@@ -523,30 +500,16 @@ def correlations(
     p_value[of_opposites & usable & ~np.isnan(p_value)] = 0.0
     lower[~usable], upper[~usable] = (np.nan, np.nan) if moments.law is None else (-1.0, 1.0)
     size = len(chosen)
-    described = None if release.center is None else describe(release)
-    clipping = None if described is None else described.clipping
-    of_clipped, about_rows = None, "" if clipping is None else clipping.description
-    named = np.array([False] * len(release.feature_names) if described is None else described.clipped)
-    if clipping is not None and (of_table or named[chosen].any()):
-        ends = clipping.correlation_ends(_symmetric(lower, size, 1.0), _symmetric(upper, size, 1.0), chosen.tolist())
-        low, high = (end[first, second] for end in ends)
-        low[of_opposites] = high[of_opposites] = -1.0
-        if of_table:
-            lower, upper, about_rows = low, high, ABOUT_TABLE
-            p_value = np.where((low <= 0.0) & (high >= 0.0), np.maximum(p_value, ERROR_RATE), p_value)
-        else:
-            unnamed = ~(named[i] | named[j])
-            low[unnamed] = high[unnamed] = np.nan
-            of_clipped = _symmetric(low, size, 1.0), _symmetric(high, size, 1.0)
     result = release.correlation[i, j]
     if moments.law is not None:
         result = np.where(estimable(lower, upper, -1.0, 1.0), np.clip(result, lower, upper), np.nan)
     privacy[~usable] = sampling[~usable] = np.nan
     comparable, uneven = unrelated(release, chosen.tolist()), np.isin(chosen, second_levels(release))
+    left_out = ""
     if uneven.any():
         comparable[uneven] = comparable[:, uneven] = False
         names = ", ".join(release.feature_names[feature] for feature in chosen[uneven].tolist())
-        about_rows = f"{about_rows} {_UNEVEN.format(names=names)}".strip()
+        left_out = _UNEVEN.format(names=names)
     return Correlations(
         feature_names=tuple(release.feature_names[index] for index in chosen),
         correlation=_symmetric(result, size, 1.0),
@@ -560,10 +523,7 @@ def correlations(
         p_value=_symmetric(p_value, size, 0.0),
         comparable=comparable,
         columns_of_features=columns_of(release, chosen.tolist()),
-        table_lower=None if of_clipped is None else of_clipped[0],
-        table_upper=None if of_clipped is None else of_clipped[1],
-        of=of,
-        about_rows=about_rows,
+        left_out=left_out,
         warning=cautions_by_code(release),
     )
 
@@ -689,7 +649,6 @@ def partial_correlation(release: Moments, columns: Sequence[str] | None = None, 
         p_value=p_value,
         comparable=unrelated(release, features.tolist()),
         columns_of_features=columns_of(release, features.tolist()),
-        about_rows=describe_clipping(release),
         warning=cautions_by_code(release),
     )
 
@@ -731,7 +690,6 @@ def _not_identified(release: Moments, features: Sequence[int], level: float) -> 
         comparable=unrelated(release, features),
         noise_known=known,
         columns_of_features=columns_of(release, features),
-        about_rows=describe_clipping(release),
         warning=cautions_by_code(release),
     )
 

@@ -13,7 +13,6 @@ import numpy as np
 import scipy
 
 from dpmoments.analysis.answers import Answer, Column, confidence_level, in_floating_point, rounded
-from dpmoments.analysis.clipping import describe_clipping
 from dpmoments.analysis.confidence import Quantiles, format_probability, score_test
 from dpmoments.analysis.functionals import LocalMoments, bilinear, describe_law
 from dpmoments.analysis.group_sums import Levels, PresentRows, whole_counts
@@ -59,8 +58,6 @@ class CrossTable(Answer):
         Most rows of one privacy unit: factor of the sampling variance.
     some_missing : bool
         True if values of the columns can be missing.
-    about_rows : str
-        Remark on the rows described, if rows were clipped to a ball.
     warning : str
     """
 
@@ -78,7 +75,6 @@ class CrossTable(Answer):
     level: float
     rows_per_unit: int = 1
     some_missing: bool = False
-    about_rows: str = ""
     warning: str = ""
 
     facts = (
@@ -133,7 +129,7 @@ class CrossTable(Answer):
     @property
     def remarks(self) -> tuple[str, ...]:
         if math.isnan(self.p_value):
-            return describe_law(None), self.about_rows, self.warning
+            return describe_law(None), self.warning
         least, most = float(self.noise.min()), float(self.noise.max())
         low, high = rounded(least, least), rounded(most, most)
         span = f"± {low}" if low == high else f"± {low} to {high}"
@@ -143,7 +139,6 @@ class CrossTable(Answer):
             if self.below.any()
             else "",
             self.test_text,
-            self.about_rows,
             self.warning,
         )
 
@@ -219,7 +214,6 @@ def cross_table(release: Moments, by: str, other: str, *, level: float = 0.95) -
         level=level,
         rows_per_unit=release.privacy.rows_per_unit,
         some_missing=PresentRows.of(release, first.features[0], second.features[0]) is not None,
-        about_rows=describe_clipping(release),
         warning=cautions_by_code(release),
     )
 

@@ -20,13 +20,11 @@ from dpmoments.analysis.answers import (
     rounded,
     rounded_cells,
 )
-from dpmoments.analysis.clipping import NAMED_RATIO, TableBounds, is_of_table, largest_variance
 from dpmoments.analysis.confidence import deviations_for, fieller_interval
 from dpmoments.analysis.functionals import WHY_NOISE_UNKNOWN, FeatureVariances, LocalMoments
 from dpmoments.analysis.released import Moments, cautions_in_full, chosen_features, indices_of
 from dpmoments.analysis.resolvability import hidden_by_noise
-from dpmoments.foundation.arrays import BoolArray, FloatArray, largest_first
-from dpmoments.messages.message import Message
+from dpmoments.foundation.arrays import BoolArray, FloatArray
 from dpmoments.noise.terms import NoiseLaw
 from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.schema.constraints import Constraints
@@ -71,10 +69,8 @@ class Description(Answer):
         all of them at 5 %; 0 for the others.
     noise : NoiseLaw or None
         Noise distribution of the moments.
-    clipping : TableBounds or None
-        Limits on the effect of clipping rows to a ball; None if no row was clipped, or nothing was spent on measuring it.
-    about_rows : str
-        Which rows the numbers are about, if rows were clipped to a ball.
+    scaled_rows : str
+        Which rows were scaled down to a private ball; empty if none were.
     warning : str
         Reason not to read the numbers as facts about the table (too few rows for the budget); usually empty.
     dates : mapping of str to Date
@@ -97,15 +93,13 @@ class Description(Answer):
     share_is_unclear: BoolArray
     deviation_below: FloatArray
     noise: NoiseLaw | None = None
-    clipping: TableBounds | None = None
-    about_rows: str = ""
+    scaled_rows: str = ""
     warning: str = ""
     dates: Mapping[str, Date] = field(default_factory=dict)
 
     facts = (
         *("n_rows", "count_noise", "count_is_public", "feature_names", "mean", "mean_noise", "mean_is_noise"),
         *("standard_deviation?", "root_mean_square?", "standard_deviation_noise", "standard_deviation_is_noise"),
-        *("table_mean?: _table_mean", "table_standard_deviation?: _table_deviation", "clipped?: _clipped"),
         "warning",
     )
 
@@ -130,7 +124,6 @@ class Description(Answer):
             self,
             feature_names=tuple(self.feature_names[index] for index in chosen),
             bounds=(self.bounds[0][chosen], self.bounds[1][chosen]),
-            clipping=None if self.clipping is None else self.clipping.of_features(chosen),
             **parts,
         )
 
@@ -188,64 +181,19 @@ class Description(Answer):
         noise = self.standard_deviation_noise
         return [bool(lost) for lost in (noise >= least) & (noise > 0.0)]
 
-    @property
-    def clipped(self) -> list[bool]:
-        """True for features of which clipping is likely to hide much.
-
-        Over 1.3 times the standard deviation shown.
-        """
-        if self.clipping is None or self.standard_deviation is None:
-            return [False] * len(self.feature_names)
-        shown = np.nan_to_num(self.standard_deviation, nan=np.inf)
-        return [bool(hides) for hides in self.clipping.likely & (self.of_table()[1][:, 1] > NAMED_RATIO * shown)]
-
-    def of_table(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
-        """Return limits of mean and standard deviation of the table itself, shape (d, 2) each.
-
-        They include the noise, and what clipping rows to a ball may hide with 95 % confidence. NaN if the noise is not known.
-        """
-        level = confidence_level(level)
-        mean = self._mean_ends(self.mean_noise**2, np.zeros(len(self.feature_names)), level)
-        if self.standard_deviation is None:
-            return mean, np.full_like(mean, np.nan)
-        noise = self.standard_deviation_noise
-        reach = deviations_for(level, self.noise, noise**2, np.zeros_like(noise)) * noise
-        shown = np.nan_to_num(self.standard_deviation, nan=0.0)
-        low, high = np.maximum(shown - reach, 0.0) ** 2, (shown + reach) ** 2
-        if self.clipping is not None:
-            low, high = low - self.clipping.variance_below, high + self.clipping.variance_above
-            mean = self._widened(mean)
-        high = np.minimum(high, largest_variance(mean[:, 0], mean[:, 1], self.bounds))
-        return mean, np.sqrt(np.stack([np.minimum(np.maximum(low, 0.0), high), high], axis=1))
-
-    def _widened(self, ends: FloatArray) -> FloatArray:
-        if self.clipping is None:
-            return ends
-        below, above = self.clipping.mean_below, self.clipping.mean_above
-        lower, upper = self.bounds
-        return np.stack([np.maximum(ends[:, 0] - below, lower), np.minimum(ends[:, 1] + above, upper)], axis=1)
-
-    def conf_int(self, level: float = 0.95, *, of: str = "clipped rows") -> FloatArray:
+    def conf_int(self, level: float = 0.95) -> FloatArray:
         """Return intervals of the means of the population, shape (d, 2).
 
         Sampling and noise, within the public bounds.
 
         NaN where no mean was released, or the noise is not known.
 
-        Parameters
-        ----------
-        level : float
-        of : str
-            ``"clipped rows"``, or ``"table"``: wider by what clipping rows to a ball may hide (95 % confidence).
-
         Raises
         ------
         ValueError
-            If the level is below 0.5, or ``of`` is anything else.
+            If the level is below 0.5.
         """
-        level, of_table = confidence_level(level), is_of_table(of)
-        ends = self._mean_ends(self.mean_noise**2, self.sampling_variance, level)
-        return self._widened(ends) if of_table else ends
+        return self._mean_ends(self.mean_noise**2, self.sampling_variance, confidence_level(level))
 
     def _mean_ends(self, privacy: FloatArray, sampling: FloatArray, level: float) -> FloatArray:
         if self.noisy_mean is None or self.n_rows is None:
@@ -285,7 +233,6 @@ class Description(Answer):
             ),
             Column("standard_deviation_noise", noise, "± noise", self._with_units(noise)),
             Column("standard_deviation_is_noise", self.standard_deviation_is_noise),
-            *self._table_columns(),
         ]
 
     @property
@@ -308,28 +255,6 @@ class Description(Answer):
         ends = rounded_cells(below, self.mean_noise)
         return [f"below {end}" if most > 0.0 else cell for cell, end, most in zip(cells, ends, below, strict=True)]
 
-    def _table_columns(self) -> list[Column]:
-        """Return columns for the limits of the table itself, if rows were clipped to a ball."""
-        if self.clipping is None:
-            return []
-        means, spreads = self.of_table()
-        cells = [
-            f"{'clipped: ' if named else ''}sd {most}, mean {low} to {high}"
-            for named, most, low, high in zip(
-                self.clipped,
-                self._with_units(spreads[:, 1], rounded_cells(spreads[:, 1], self.standard_deviation_noise)),
-                *(self._as_dates(rounded_cells(end, self.mean_noise), end) for end in means.T),
-                strict=True,
-            )
-        ]
-        return [
-            Column("table_mean_lower", means[:, 0], "table's own: at most", cells),
-            Column("table_mean_upper", means[:, 1]),
-            Column("table_standard_deviation_lower", spreads[:, 0]),
-            Column("table_standard_deviation_upper", spreads[:, 1]),
-            Column("clipped", self.clipped),
-        ]
-
     def _as_dates(self, cells: list[str], means: FloatArray, left: Sequence[bool] = ()) -> list[str]:
         """Return cells of means with dates in place of numbers, but for those ``left`` as they are."""
         result = []
@@ -351,38 +276,11 @@ class Description(Answer):
         ]
 
     @property
-    def _table_mean(self) -> FloatArray | None:
-        return None if self.clipping is None else self.of_table()[0]
-
-    @property
-    def _table_deviation(self) -> FloatArray | None:
-        return None if self.clipping is None else self.of_table()[1]
-
-    @property
-    def _clipped(self) -> list[bool] | None:
-        return None if self.clipping is None else self.clipped
-
-    @property
     def remarks(self) -> tuple[str, ...]:
-        return self.noise_text, self.about_table, self.warning
+        return self.noise_text, self.scaled_rows, self.warning
 
-    @property
-    def about_table(self) -> str:
-        """Remark on the rows that the numbers are about, and on the column on the table itself.
 
-        Empty if no row was clipped.
-        """
-        if self.clipping is None:
-            return ""
-        named = (
-            " “clipped”: the column has a long tail, and its own standard deviation may be over 1.3 times the one shown."
-            if any(self.clipped)
-            else ""
-        )
-        return (
-            f"{self.about_rows} “table's own”: limits for the table before clipping, which include the noise: the largest "
-            f"standard deviation, and the range of the mean (95 % confidence).{named}"
-        )
+_SCALED = "Rows longer than a private ball were scaled down to it; the errors include what that hides."
 
 
 def _describe_values(values: FloatArray, errors: FloatArray, is_noise: Sequence[bool]) -> list[str]:
@@ -429,7 +327,6 @@ def describe(release: Moments, columns: Sequence[str] | None = None) -> Descript
     with_mean, with_count = release.noisy_sum is not None, release.noisy_count is not None
     unknown = np.full(len(release.feature_names), np.nan)
     spread = _root(np.diag(release.covariance if with_mean else release.second_moment)) if with_count else unknown
-    clipping = TableBounds.of(release)
     mean_noise, shared = _mean_noise(release)
     result = Description(
         feature_names=release.feature_names,
@@ -448,8 +345,7 @@ def describe(release: Moments, columns: Sequence[str] | None = None) -> Descript
         share_is_unclear=(unclear := _unclear_shares(release, mean_noise)),
         deviation_below=_deviation_below(release, unclear) if with_mean else np.zeros(len(unknown)),
         noise=release.noise,
-        clipping=clipping,
-        about_rows="" if clipping is None else clipping.description,
+        scaled_rows=_SCALED if any(rule.code == "rows-scaled-to-ball" for rule in release.privacy.rules) else "",
         warning=cautions_in_full(release),
         dates={column.name: column for column in release.schema.columns if isinstance(column, Date)},
     )
@@ -478,21 +374,6 @@ def _deviation_below(release: Moments, unclear_shares: BoolArray) -> FloatArray:
     noise, of_share = variances.noise_per_row(moments), variances.of_share
     hidden, most = hidden_by_noise(variances.values / moments.n_rows, noise, moments.law, (noise > 0.0) & ~of_share)
     return np.asarray(np.where(np.where(of_share, unclear_shares, hidden), np.sqrt(most) * moments.unit, 0.0))
-
-
-def clipping_warning(release: Moments) -> Message | None:
-    """Return a warning that names the columns marked as clipped, or None."""
-    # It has the numbers of the description.
-    if release.center is None or (result := describe(release)).clipping is None or result.standard_deviation is None:
-        return None
-    # a standard deviation that the repair makes 0 has no ratio; the description marks it
-    columns = np.flatnonzero(np.asarray(result.clipped) & (result.standard_deviation > 0.0))
-    if not len(columns):
-        return None
-    shown, most = result.standard_deviation[columns], result.of_table()[1][columns, 1]
-    order = largest_first(most / shown)
-    names = [release.feature_names[column] for column in columns[order].tolist()]
-    return Message("clipped-rows", names=names, shown=shown[order].tolist(), at_most=most[order].tolist())
 
 
 def _root(variance: FloatArray) -> FloatArray:

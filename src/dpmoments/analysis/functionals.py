@@ -298,10 +298,10 @@ Moved rows lack a part of it, less than moving takes.
 
 def indicator_mask(release: Moments) -> BoolArray:
     """Return a mask of features that are 0 or 1 in every row, shape (d,)."""
-    # These are levels and Booleans (assumed to hold no fractions) of rows that were not clipped.
+    # These are levels and Booleans (assumed to hold no fractions) of rows that were not moved.
     result = np.zeros(len(release.feature_names), dtype=bool)
     constraints = Constraints.of(release.schema, mean=True)
-    if release.center is None or release.numbers_alone:  # only mechanisms that clip rows about a center have one
+    if not release.rows_moved:
         for block in constraints.blocks:
             result[block.features] = True
         result[list(constraints.flags)] = True
@@ -313,7 +313,7 @@ def opposite_levels(release: Moments) -> IntegerArray:
 
     Every row has one of the two levels.
 
-    Rows clipped to a noisy ball keep a sum near 1; intervals do not allow for clipping, and answers warn of it.
+    Rows clipped about a noisy center keep a sum near 1; a caveat of the noise says that intervals leave clipping out.
     """
     result = np.full(len(release.feature_names), -1)
     for first, near_one in _pairs_of_levels(release):
@@ -324,15 +324,14 @@ def opposite_levels(release: Moments) -> IntegerArray:
 
 def second_levels(release: Moments) -> list[int]:
     """Return second levels of columns of two whose clipped rows do not have one of the two."""
-    # The center of the clipping ball is noisy: if its shares of the two levels do not nearly add up to one, nor do the
+    # The center is noisy: if its shares of the two levels do not nearly add up to one, nor do the
     # levels of clipped rows, and one level's correlations are not the opposite of the other's.
     return [first + 1 for first, near_one in _pairs_of_levels(release) if not near_one]
 
 
 def _pairs_of_levels(release: Moments) -> Iterator[tuple[int, bool]]:
     """Return first levels of columns of two, and whether both nearly add up to one."""
-    moved = release.center is not None and not release.numbers_alone
-    center = release.encoding.decode_mean(np.asarray(release.center)) if moved else None
+    center = release.encoding.decode_mean(np.asarray(release.center)) if release.rows_moved else None
     for block in Constraints.of(release.schema, mean=True).blocks:
         if block.complete and block.size == 2:
             off = 0.0 if center is None else abs(float(center[block.features].sum()) - 1.0)

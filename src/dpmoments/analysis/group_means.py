@@ -19,7 +19,6 @@ from dpmoments.analysis.answers import (
     intervals,
     rounded_cells,
 )
-from dpmoments.analysis.clipping import describe_clipping
 from dpmoments.analysis.confidence import deviations_for, fieller_interval
 from dpmoments.analysis.functionals import describe_law
 from dpmoments.analysis.group_sums import GroupSums, Levels, PresentRows
@@ -220,8 +219,6 @@ class GroupMeans(Answer):
         True if values of the features or of the column of the groups can be missing.
     repaired : bool
         True if means are after repair. Those of features or groups with missing values never are.
-    about_rows : str
-        Remark on the rows described, if rows were clipped to a ball.
     warning : str
     """
 
@@ -242,7 +239,6 @@ class GroupMeans(Answer):
     own_variance: bool = False
     some_missing: bool = False
     repaired: bool = False
-    about_rows: str = ""
     warning: str = ""
 
     facts = ("by", "level", "means: *", "differences", "warning")
@@ -294,7 +290,6 @@ class GroupMeans(Answer):
             differences.finding if n_pairs else "",
             aligned(differences.table()) if 0 < n_pairs <= _SHOWN_DIFFERENCES else "",
             f"{n_pairs} differences of means: see .differences, or --json" if n_pairs > _SHOWN_DIFFERENCES else "",
-            self.about_rows,
             self.warning,
         )
 
@@ -406,7 +401,6 @@ def group_means(release: Moments, by: str, of: Sequence[str] | None = None, *, l
         level=level,
         noise_known=law is not None,
         own_variance=all(bool(each.own.all()) for each in sums),
-        about_rows=describe_clipping(release),
         warning=cautions_by_code(release),
     )
 

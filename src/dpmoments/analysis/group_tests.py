@@ -19,7 +19,6 @@ from dpmoments.analysis.answers import (
     number,
     rounded,
 )
-from dpmoments.analysis.clipping import describe_clipping
 from dpmoments.analysis.confidence import deviations_for, error_rate, format_probability, score_test
 from dpmoments.analysis.functionals import describe_law
 from dpmoments.analysis.group_means import group_means
@@ -56,8 +55,6 @@ class TwoGroups(Answer):
     own_variances : bool
         True if each group's own variance is in the release (Welch's test); else the pooled one is used.
     level : float
-    about_rows : str
-        Remark on the rows described, if rows were clipped to a ball.
     warning : str
     """
 
@@ -76,7 +73,6 @@ class TwoGroups(Answer):
     p_value: float
     own_variances: bool
     level: float
-    about_rows: str = ""
     warning: str = ""
 
     facts = (
@@ -111,12 +107,11 @@ class TwoGroups(Answer):
     @property
     def remarks(self) -> tuple[str, ...]:
         if math.isnan(self.p_value):
-            return describe_law(None), self.about_rows, self.warning
+            return describe_law(None), self.warning
         needed = f"; each group's own variance needs the product {self.target}:{self.by} in the schema"
         return (
             f"t = {self.statistic:,.2f}, {self.degrees:,.0f} degrees of freedom, {format_probability(self.p_value)}, "
             f"including privacy noise{'' if self.own_variances else needed}",
-            self.about_rows,
             self.warning,
         )
 
@@ -213,7 +208,6 @@ def t_test(
         p_value=p_value,
         own_variances=bool(sums.own[pair].all()),
         level=level,
-        about_rows=describe_clipping(release),
         warning=cautions_by_code(release),
     )
 
@@ -284,8 +278,6 @@ class AnalysisOfVariance(Answer):
         Verdict where the groups do not differ clearly: by the larger part of the error, noise or sampling.
     level : float
         Groups differ if the p-value is below 1 − level.
-    about_rows : str
-        Remark on the rows described, if rows were clipped to a ball.
     warning : str
     """
 
@@ -304,7 +296,6 @@ class AnalysisOfVariance(Answer):
     degrees_of_test: int
     reason: str
     level: float
-    about_rows: str = ""
     warning: str = ""
 
     facts = (
@@ -358,7 +349,7 @@ class AnalysisOfVariance(Answer):
     @property
     def remarks(self) -> tuple[str, ...]:
         if np.isnan(self.p_value):
-            return describe_law(None), self.about_rows, self.warning
+            return describe_law(None), self.warning
         error = self.noise[0] / total if (total := sum(self.sum_of_squares)) > 0.0 else math.nan
         eta = NOISE if self.lost else rounded(self.eta_squared, error)
         return (
@@ -367,7 +358,6 @@ class AnalysisOfVariance(Answer):
             "Sums of squares are reduced by what the noise is expected to add "
             f"({rounded(self.noise_between, self.noise_between)} between groups).",
             "Equal group variances are assumed.",
-            self.about_rows,
             self.warning,
         )
 
@@ -491,6 +481,5 @@ def anova(release: Moments, target: str, by: str, *, level: float = 0.95) -> Ana
         degrees_of_test=test.degrees,
         reason=test.reason,
         level=level,
-        about_rows=describe_clipping(release),
         warning=cautions_by_code(release),
     )

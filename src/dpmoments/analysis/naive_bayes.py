@@ -160,7 +160,7 @@ def naive_bayes(by: str, groups: Mapping[Level, Moments], columns: Sequence[str]
 
     Noise makes a classifier too sure if it is left out: the variance of the noise on a class's mean is added to the class's
     variance, and a share is kept at least its noise away from 0 and 1. A variance hidden by noise is replaced by the variance
-    within the other classes if their rows were not clipped, or by the variance of a uniform column within its bounds.
+    within the other classes, or by the variance of a uniform column within its bounds.
     """
     first = next(iter(groups.values()))
     if any(release.noisy_sum is None or release.noisy_count is None for release in groups.values()):
@@ -219,9 +219,7 @@ def _variances(schema: Schema, described: Sequence[Any], priors: FloatArray, ind
     hidden = np.array([each.standard_deviation_is_noise for each in described], dtype=bool)[:, indices]
     hidden |= ~(deviations > 0.0)
     lower, upper = (bound[indices] for bound in schema.feature_bounds)
-    # a class whose rows were clipped to a ball shows how large the ball is, and says nothing about others
-    clipped = np.array([each.clipped for each in described], dtype=bool)[:, indices]
-    weights = np.where(hidden | clipped, 0.0, priors[:, None])
+    weights = np.where(hidden, 0.0, priors[:, None])
     total = weights.sum(axis=0)
     pooled = np.divide(
         (weights * np.where(hidden, 0.0, deviations) ** 2).sum(axis=0),

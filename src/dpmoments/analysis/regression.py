@@ -14,7 +14,6 @@ from typing import Literal
 import numpy as np
 
 from dpmoments.analysis.answers import confidence_level, in_floating_point
-from dpmoments.analysis.clipping import ClippingEffect
 from dpmoments.analysis.normal_equations import NormalEquations
 from dpmoments.analysis.regression_results import ExplainedVariance, FittedLine
 from dpmoments.analysis.regressors import PenalizedLevels, Regressors, regressed_moment
@@ -386,7 +385,6 @@ def _fitted_line(
         level=level,
         equations=equations,
         explained=_explained(release, chosen, equations, method, fit),
-        clipping=ClippingEffect.of(release, equations),
         unit_ball_coefficients=slopes,
         unit_ball_error_bound=value,
         error_bound_note=note,

@@ -15,7 +15,6 @@ import numpy as np
 import scipy
 
 from dpmoments.analysis.answers import Answer, Column, confidence_level, in_floating_point, number, rounded
-from dpmoments.analysis.clipping import ClippingEffect
 from dpmoments.analysis.confidence import Estimate
 from dpmoments.analysis.contrasts import (
     INTERCEPT,
@@ -189,7 +188,6 @@ class FittedLine(Answer):
         not known.
     explained : ExplainedVariance or None
         By the population's least squares, or by this line if it is penalized.
-    clipping : ClippingEffect
     unit_ball_coefficients : ndarray of shape (k,)
         The same coefficients for encoded rows, the space in which ``alpha`` and the bound are stated.
     unit_ball_error_bound : float or None
@@ -222,7 +220,6 @@ class FittedLine(Answer):
     level: float
     equations: NormalEquations | None
     explained: ExplainedVariance | None
-    clipping: ClippingEffect
     unit_ball_coefficients: FloatArray
     unit_ball_error_bound: float | None
     error_bound_note: str
@@ -239,7 +236,7 @@ class FittedLine(Answer):
         *("standard_errors by features", "privacy_errors by features", "sampling_errors by features"),
         *("p_values by features", "lower by features", "upper by features", "identified: _is_identified", "is_noise"),
         *("p_value_of_fit", "references", "too_few", "alpha", "r_squared", "r_squared_interval"),
-        *("released_r_squared", "n_rows", "clipping: clipping.description", "unit_ball_error_bound", "level"),
+        *("released_r_squared", "n_rows", "unit_ball_error_bound", "level"),
         *("error_bound_note", "warning"),
     )
 
@@ -570,7 +567,7 @@ class FittedLine(Answer):
     def remarks(self) -> tuple[str, ...]:
         if self.equations is None:
             about = f"No standard errors: {self.error_bound_note or 'the noise distribution is unknown'}."
-            return tuple(filter(None, [about, self.clipping.description, self.warning]))
+            return tuple(filter(None, [about, self.warning]))
         if self._is_penalized:
             about = "The errors of penalized coefficients are not known; ols() has errors, intervals and p-values."
         elif self._is_identified:
@@ -582,7 +579,7 @@ class FittedLine(Answer):
                 f"their widths over the normal quantile{self.equations.about_sampling} {self.help}"
             )
         about_z = "" if self._is_penalized else describe_statistic(self.equations)
-        return tuple(filter(None, [about, about_z, self.clipping.description, self._describe_bound(), self.warning]))
+        return tuple(filter(None, [about, about_z, self._describe_bound(), self.warning]))
 
     def _columns(self) -> list[Column]:
         if self._is_penalized or self.equations is None:

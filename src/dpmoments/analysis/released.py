@@ -243,9 +243,11 @@ class Moments(Release):
         return None if self.available is None else self.available.both
 
     @property
-    def numbers_alone(self) -> bool:
-        """True if clipping moved numbers only: levels and Booleans are as in the table."""
-        return self.center is not None and self.noise_model is not None and self.noise_model.about_levels
+    def rows_moved(self) -> bool:
+        """True if whole rows were clipped about a private center, levels with them."""
+        return any(
+            part.center is not None and not isinstance(part.noise_model, StandardizedModel) for part in self.drawn_parts
+        )
 
     @property
     def as_drawn(self) -> Moments:
@@ -283,17 +285,14 @@ class Moments(Release):
     def _rounding(self) -> Rounding | None:
         """Noise that covers the rounding of rows; None if that is unknown."""
         model, bits = self.noise_model, self.details.get("lattice_bits")
-        scaled = isinstance(model, StandardizedModel)
-        in_ball = self.center is not None and not self.numbers_alone and not scaled
-        radius = self.diagnostics.get("radius") if in_ball else 1.0
-        if self.noisy_count is None or not (is_finite_number(bits) and is_finite_number(radius)):
+        if self.rows_moved or self.noisy_count is None or not is_finite_number(bits):
             return None
         unit = 2.0 ** -float(bits)  # type: ignore[arg-type]
         total = np.zeros(len(self.noisy_gram)) if self.noisy_sum is None else self.noisy_sum
-        steps = np.full(len(total), float(radius) * unit / 2.0)  # type: ignore[arg-type]
+        steps = np.full(len(total), unit / 2.0)
         if isinstance(model, StandardizedModel):
             steps *= model.scales
-        if scaled or (not in_ball and unit * LATTICE <= 1.0):
+        if isinstance(model, StandardizedModel) or unit * LATTICE <= 1.0:
             for block in Constraints.of(self.schema, mean=self.noisy_sum is not None).blocks:
                 steps[block.features] = 0.0  # on the lattice
         return Rounding.of(steps, bordered(max(self.noisy_count, 1.0), total, self.noisy_gram))
@@ -524,8 +523,6 @@ def shown_names(names: Sequence[str]) -> str:
 
 def cautions(release: Moments) -> tuple[Message, ...]:
     """Return all warnings about a release that an analyst must know."""
-    # Intervals include noise and sampling. What clipping rows to a ball did to the moments is in none of them: the
-    # mechanism's own warning says it.
     few = few_rows_message(release.noisy_count, release.noise)
     said = (few, dependent_rows(release), *conditions(release), *release.warnings)
     return tuple(dict.fromkeys(message for message in said if message is not None))

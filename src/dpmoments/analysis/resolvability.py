@@ -31,16 +31,11 @@ As a fraction of what was public before.
 
 NOT_CLEAR_NOISE = "not clear (noise)"
 NOT_CLEAR_ROWS = "not clear (too few rows)"
-NOT_CLEAR_CLIPPED = "not clear (clipped)"
-"""Verdict on a pair with a column of which clipping may hide much.
-
-The table itself may have the other sign.
-"""
 NOT_ESTIMABLE = "not estimable at this budget"
 NOISE_UNKNOWN = "noise unknown"
 """Verdict if ``release.noise`` is None, which a note below the table explains."""
 
-UNCLEAR = (NOT_CLEAR_NOISE, NOT_CLEAR_ROWS, NOT_CLEAR_CLIPPED, NOT_ESTIMABLE, NOISE_UNKNOWN)
+UNCLEAR = (NOT_CLEAR_NOISE, NOT_CLEAR_ROWS, NOT_ESTIMABLE, NOISE_UNKNOWN)
 """Verdicts that state no finding."""
 
 

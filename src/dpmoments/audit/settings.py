@@ -30,10 +30,10 @@ _CHOSEN: Mapping[str, Mechanism] = {
     "inverse-gaussian": InverseGaussian(smallest_eigenvalue=30.0),
 }
 """Options for mechanisms whose defaults are slow or refuse."""
-_ALWAYS_WITH_MEAN = ("adaptive-ball", "auto")
+_ALWAYS_WITH_MEAN = ("auto", "standardized")
 """Mechanisms audited only with count and mean.
 
-``adaptive-ball`` always releases them; ``auto`` runs one of the others, which are also audited without.
+``standardized`` always releases them; ``auto`` runs one of the others, which are also audited without.
 """
 _SLOW = ("iterative-eigenvectors", "kapralov-talwar", "log-scale-histogram")
 """Mechanisms with slow runs."""

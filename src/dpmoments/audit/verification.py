@@ -12,13 +12,13 @@ import numpy as np
 from dpmoments.analysis.answers import in_floating_point
 from dpmoments.foundation import __version__
 from dpmoments.foundation.values import is_finite_number
-from dpmoments.mechanisms.ball_of_numbers import BallOfNumbers
-from dpmoments.mechanisms.ball_search import SMALLEST_INDEX, radius_at
 from dpmoments.mechanisms.base import CalibratedPlan, ConfiguredMechanism, Plan
 from dpmoments.mechanisms.counts import Counts, CountsPlan
 from dpmoments.mechanisms.level_coordinates import LevelCoordinates
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS, make_mean_mechanism, make_mechanism
+from dpmoments.mechanisms.row_coordinates import RowCoordinates
 from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.noise.models import StandardizedModel
 from dpmoments.noise.terms import NoiseLaw
 from dpmoments.privacy.accounting import budget_for_rows
 from dpmoments.privacy.laws import WishartSampling
@@ -154,32 +154,24 @@ def _foreign_draw(receipt: Receipt, release: MomentRelease | MeanRelease | Count
     model = getattr(release, "noise_model", None)
     if model is None or not model.about_levels:
         levels = None  # rows about 0 may have norm 1
-    elif getattr(release, "numbers_alone", False):
-        levels = _levels_beside_ball(release)
+    coordinates = RowCoordinates.of(release.schema) if isinstance(model, StandardizedModel) else None
+    if coordinates is not None:
+        d = coordinates.n_coordinates
     for draw in receipt.draws:
         features = dict(draw.sensitivity.arguments).get("n_features", d)
         # a mean of one coordinate, and sums beside a count, of a sensitivity that no number of features makes smaller
         if features != d and draw.sensitivity.name not in ("row_sum_l1", "sums_in_body"):
-            return f"{draw.what} has the sensitivity of {features} features, and the schema has {d}"
+            return f"{draw.what} has the sensitivity of {features} features, and the rows have {d}"
         row_square = 1.0 if levels is None or draw.what.code != "count-sum-gram" else levels.row_square
+        row_square = (
+            row_square if coordinates is None else 0.0
+        )  # a run of `standardized` finds it, and clips rows to it
         shorter = dict(draw.sensitivity.arguments).get("row_square", 1.0)
         if not isinstance(shorter, float | int) or shorter < row_square:
             return f"{draw.what} has the sensitivity of rows that are shorter than the schema's"
         if isinstance(draw.law, WishartSampling) and draw.law.floor > max(bound - draw.sensitivity.value, 0.0):
             return f"{draw.what} relies on a smallest eigenvalue above the bound that was drawn"
     return None
-
-
-def _levels_beside_ball(release: Any) -> LevelCoordinates | None:
-    """Return the coordinates of rows with their numbers in the stated ball."""
-    # None if no run has such a ball.
-    bits, stated = release.details.get("lattice_bits"), release.diagnostics.get("radius")
-    levels = LevelCoordinates.of(release.schema)
-    numbers = BallOfNumbers.of(levels, radius_at(SMALLEST_INDEX), bits) if isinstance(bits, int) else None
-    if numbers is None:
-        return None
-    radius = next((one for one in map(radius_at, range(SMALLEST_INDEX + 1)) if one * numbers.unit == stated), None)
-    return None if radius is None else numbers.coordinates(radius, bits)
 
 
 def _finite_mean(release: MeanRelease) -> Check:
@@ -373,9 +365,6 @@ def _agrees(plan: Plan, release: MomentRelease) -> bool:
     )
     rules = (*release.schema.rules, *plan.rules_of_run(release.diagnostics), *release.origin.rules)
     same_rules = release.privacy.rules == rules
-    same_rules &= plan.has_center(release.diagnostics) in (None, release.center is not None)
-    bounds = plan.bounds_of_run(release.as_drawn)
-    same_rules &= _equal(bounds, {name: release.diagnostics.get(name) for name in bounds})
     return same_rules and same_law and _equal(plan.details, release.details) and _spends_alike(plan, release)
 
 

@@ -1,5 +1,4 @@
 from dpmoments.mechanisms import means as means
-from dpmoments.mechanisms.adaptive_ball import AdaptiveBall as AdaptiveBall
 from dpmoments.mechanisms.auto import Auto as Auto
 from dpmoments.mechanisms.coinpress import CoinPress as CoinPress
 from dpmoments.mechanisms.gaussian import Gaussian as Gaussian

@@ -1,7 +1,4 @@
-"""Auto: the adaptive ball if enough columns hold numbers, else an additive mechanism.
-
-Of the additive ones it is the one of least expected error.
-"""
+"""Auto: standardized where columns have bounds and the mean is released, else the additive mechanism of least error."""
 
 from __future__ import annotations
 
@@ -11,7 +8,6 @@ from typing import Any, ClassVar, Literal
 
 from dpmoments.foundation.checks import check_one_of
 from dpmoments.foundation.errors import InputValueError, out_of_range
-from dpmoments.mechanisms.adaptive_ball import MAX_SPENT, AdaptiveBallPlan
 from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.coinpress import CoinPress
 from dpmoments.mechanisms.entries import MOMENTS, class_at
@@ -26,9 +22,6 @@ from dpmoments.messages.message import Message
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.unit import Neighbors
 
-_MIN_FEATURES_FOR_BALL = 3
-_MIN_NUMERIC_SHARE = 0.25
-"""Min share of columns with numbers for a search: Booleans and levels fill their bounds."""
 _CANDIDATES: tuple[Mechanism, ...] = (MatrixLaplace(), Isotropic(), Gaussian(), Laplace())
 
 
@@ -36,14 +29,13 @@ _CANDIDATES: tuple[Mechanism, ...] = (MatrixLaplace(), Isotropic(), Gaussian(), 
 class Auto(Mechanism):
     """A good mechanism for the budget and the schema; the choice reads no data.
 
-    With count and mean, at least three features, and numbers in a quarter of the columns or more, that is
-    :class:`~dpmoments.mechanisms.AdaptiveBall`: such columns rarely fill the bounds of a codebook. Otherwise it is the additive
-    mechanism with the least expected error on the Gram matrix.
+    Where every column has bounds and the mean is released, that is :class:`~dpmoments.mechanisms.Standardized`. Otherwise
+    (without the mean, or for rows in the unit ball) it is the additive mechanism of least expected error on the Gram matrix.
 
-    Under an (ε, δ) budget the pure mechanisms are candidates at ε: in few dimensions, or at a very small δ, matrix Laplace or
-    isotropic noise is smaller than Gaussian noise; the release then states that it spent pure ε. If columns have scale ranges
-    in place of bounds, it is :class:`~dpmoments.mechanisms.CoinPress`; for one column without bounds, if it also has no scale
-    range or the budget is pure, :class:`~dpmoments.mechanisms.LogScaleHistogram`.
+    Under an (ε, δ) budget the pure additive mechanisms are candidates at ε: in few dimensions, or at a very small δ, matrix
+    Laplace or isotropic noise is smaller than Gaussian noise; the release then states that it spent pure ε. If columns have scale
+    ranges in place of bounds, it is :class:`~dpmoments.mechanisms.CoinPress`; for one column without bounds, if it also has no
+    scale range or the budget is pure, :class:`~dpmoments.mechanisms.LogScaleHistogram`.
 
     Parameters
     ----------
@@ -59,10 +51,12 @@ class Auto(Mechanism):
     Examples
     --------
     >>> from dpmoments.mechanisms.base import MomentShape
+    >>> from dpmoments import Numeric, Schema
+    >>> shape = MomentShape.of(Schema(Numeric("age", 0, 100), Numeric("height", 100, 220)), mean=True)
+    >>> Auto().plan(shape, PrivacyBudget.pure(1.0), "add_remove").mechanism.name
+    'standardized'
     >>> Auto().plan(MomentShape(13), PrivacyBudget.pure(1.0), "replace_one").mechanism.name
     'matrix-laplace'
-    >>> Auto().plan(MomentShape(13, numeric_share=1.0), PrivacyBudget.pure(1.0), "replace_one").mechanism.name
-    'adaptive-ball'
     >>> Auto().plan(MomentShape(2), PrivacyBudget.pure(1.0), "replace_one").mechanism.name
     'isotropic'
     >>> Auto().plan(MomentShape(50), PrivacyBudget.approximate(1.0, 1e-6), "replace_one").mechanism.name
@@ -75,7 +69,7 @@ class Auto(Mechanism):
     counts_rows: ClassVar[bool] = True  # the mechanism chosen does
     budget_kinds: ClassVar[frozenset[BudgetKind]] = frozenset(BudgetKind)
     summary: ClassVar[str] = (
-        "adaptive-ball if a quarter of the columns hold numbers, else the additive mechanism of least error; reads no data"
+        "standardized where columns have bounds, else the additive mechanism of least error; reads no data"
     )
     source: ClassVar[str] = "this library"
 
@@ -109,7 +103,8 @@ class Auto(Mechanism):
                 return eigenvectors.plan(shape, PrivacyBudget.pure(budget.epsilon), neighbors)
             return Gaussian().plan(shape, budget, neighbors)
         if self.rule == "practice" and shape.coordinates is not None:
-            return Standardized().plan(shape, budget, neighbors)
+            plan = Standardized().plan(shape, budget, neighbors)
+            return replace(plan, chosen_because=Message("rough-private-scales", mechanism=plan.mechanism.name))
         plans, refusals = list[Plan](), list[ValueError]()
         for mechanism in _CANDIDATES:
             spend = budget
@@ -124,10 +119,7 @@ class Auto(Mechanism):
         if not plans:
             raise refusals[0]
         plans.sort(key=lambda plan: plan.expected_error or math.inf)
-        numeric = None
-        if self.rule == "practice" and shape.mean and shape.n_features >= _MIN_FEATURES_FOR_BALL:
-            numeric = shape.numeric_share
-        return replace(plans[0], chosen_because=_because_of_error(plans, budget, numeric))
+        return replace(plans[0], chosen_because=_because_of_error(plans, budget))
 
     def _eigenvectors_are_ahead(self, shape: MomentShape, budget: PrivacyBudget) -> bool:
         """Return True if λ₁ ln λ₁ ≤ ln(1/δ)/ε."""
@@ -139,25 +131,11 @@ class Auto(Mechanism):
         return largest * math.log(max(largest, 1.0)) * budget.epsilon <= -math.log(budget.delta)
 
 
-def _may_lie_in_ball(shape: MomentShape) -> bool:
-    """Return True if a search for a ball usually pays, by public facts."""
-    return shape.n_features >= _MIN_FEATURES_FOR_BALL and shape.numeric_share >= _MIN_NUMERIC_SHARE
-
-
-def _because_of_ball(plan: Plan) -> Message:
-    assert isinstance(plan, AdaptiveBallPlan)
-    fallback, kind = plan.guaranteed.mechanism.name, str(plan.cost.kind)
-    facts = {"mechanism": plan.mechanism.name, "kind": kind, "fallback": fallback}
-    return Message("numbers-rarely-fill-bounds", **facts, spent=MAX_SPENT)
-
-
-def _because_of_error(plans: list[Plan], budget: PrivacyBudget, numeric: float | None) -> Message:
+def _because_of_error(plans: list[Plan], budget: PrivacyBudget) -> Message:
     best, second = plans[0], plans[1] if len(plans) > 1 else None
     facts: dict[str, Any] = {"mechanism": best.mechanism.name, "kind": str(best.cost.kind)}
     if second is not None and second.expected_error and best.expected_error:
         facts |= {"second": second.mechanism.name, "times": second.expected_error / best.expected_error}
-    if numeric is not None:
-        facts["numeric"] = numeric
     return Message("least-error", **facts, **budget.facts)
 
 

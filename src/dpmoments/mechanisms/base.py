@@ -12,9 +12,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
-from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.mechanisms.lattice_noise import count_error, count_scale, noisy_count, split_for_count
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape, RunResult
@@ -26,7 +25,6 @@ from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.rows.rows import Rows
-from dpmoments.schema.schema import Schema
 
 # Units in which the losses of a mechanism's draws add up, by the kind of budget.
 
@@ -227,38 +225,6 @@ class ConfiguredMechanism(ABC, Generic[PlanType]):
         """Make the plan; ``plan`` has already checked the class attributes."""
 
 
-class Recorded(Protocol):
-    """Record of one run, as its file holds it."""
-
-    @property
-    def schema(self) -> Schema:
-        """Schema of the drawn features."""
-
-    @property
-    def center(self) -> FloatArray | None:
-        """Center of sum and Gram matrix; None is the origin."""
-
-    @property
-    def noisy_count(self) -> float | None:
-        """Number of rows as released."""
-
-    @property
-    def noisy_gram(self) -> FloatArray:
-        """Gram matrix as released."""
-
-    @property
-    def noise_model(self) -> NoiseModel | None:
-        """Noise of the run."""
-
-    @property
-    def diagnostics(self) -> Mapping[str, Any]:
-        """Other private results of the run."""
-
-    @property
-    def receipt(self) -> Receipt:
-        """All noise draws."""
-
-
 @dataclass(frozen=True)
 class Plan(CalibratedPlan[RunResult]):
     """Calibrated :class:`Mechanism`."""
@@ -275,18 +241,6 @@ class Plan(CalibratedPlan[RunResult]):
         # None if the run states no model.
         del diagnostics, receipt
         return None if self.model is None else self.model.to_dict()
-
-    def has_center(self, diagnostics: Mapping[str, Any]) -> bool | None:
-        """Return True if a run's moments are about a private center."""
-        # None if its record does not say.
-        del diagnostics
-        return None
-
-    def bounds_of_run(self, release: Recorded) -> Mapping[str, float]:
-        """Return diagnostics of a run that follow from the rest of its record."""
-        # These are bounds computed from noisy answers and the noise of their draws.
-        del release
-        return {}
 
     def rules_of_run(self, diagnostics: Mapping[str, Any]) -> tuple[Message, ...]:
         """Return the treatment of rows in one run, one message per rule."""

@@ -12,7 +12,6 @@ from typing import Any, Generic, TypeVar
 Class = TypeVar("Class")
 
 MOMENTS: Mapping[str, str] = {
-    "adaptive-ball": "dpmoments.mechanisms.adaptive_ball:AdaptiveBall",
     "additive-wishart": "dpmoments.papers.mechanisms.additive_wishart:AdditiveWishart",
     "auto": "dpmoments.mechanisms.auto:Auto",
     "coinpress": "dpmoments.mechanisms.coinpress:CoinPress",

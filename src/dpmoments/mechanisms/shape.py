@@ -37,9 +37,6 @@ class MomentShape:
     # number of features of each column, of which one at most is not 0, and the largest |x| of each; default: one
     # feature a column, in [−1, 1]
     columns: tuple[tuple[int, float], ...] = ()
-    # share of the columns that hold numbers, neither Boolean nor levels, with most rows possibly far inside their
-    # bounds
-    numeric_share: float = 0.0
     # coordinates about the public center of one-hot levels, if the schema has such columns and a mean is released
     levels: LevelCoordinates | None = None
     # coordinates of `standardized`, if columns have bounds and a mean is released
@@ -63,7 +60,6 @@ class MomentShape:
             rough_scale=drawn.rough_scale(mean=mean),
             drops_rows=schema.drops_rows,
             columns=_columns(drawn),
-            numeric_share=schema.numeric_share,
             levels=LevelCoordinates.of(schema) if mean else None,
             coordinates=RowCoordinates.of(drawn) if mean else None,
             mean_weight=schema.mean_weight,

@@ -11,6 +11,7 @@ import numpy as np
 
 from dpmoments.foundation.arrays import BoolArray, FloatArray
 from dpmoments.foundation.errors import InputValueError
+from dpmoments.foundation.values import is_finite_number
 from dpmoments.mechanisms.additive import COARSEST_BITS, choose_bits
 from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Mechanism, Plan
 from dpmoments.mechanisms.joined_moments import LEAST_COUNT, Ball, LastDraw, RoughMoments, joined_moments
@@ -30,6 +31,7 @@ from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import zcdp_noise_scale
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.laws import KNorm, MatrixLaplaceDraw
+from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.sensitivity import (
     ROUGH_CENTER,
     ROUGH_WEIGHT,
@@ -167,6 +169,27 @@ class StandardizedPlan(Plan):
             center, scale, square, ball = self._ball(rows, privacy_filter, rough, left)
         lattice = coordinates.on_lattice(center, scale, square, self.bits)
         return self._released(rows, privacy_filter, lattice, rough, ball)
+
+    def rules_of_run(self, diagnostics: Mapping[str, Any]) -> tuple[Message, ...]:
+        if "squared_radius" not in diagnostics:
+            return ()
+        square = diagnostics["squared_radius"]
+        if not is_finite_number(square) or not square > 0.0:
+            raise InputValueError(Message("diagnostic-out-of-range", name="squared_radius"))
+        return (Message("rows-scaled-to-ball", radius=math.sqrt(square)),)
+
+    def model_entries(self, diagnostics: Mapping[str, Any], receipt: Receipt) -> Mapping[str, Any]:
+        del diagnostics
+        last = receipt.draws[-1]
+        if isinstance(last.law, MatrixLaplaceDraw):
+            return {"family": "matrix-laplace", "rate": last.law.rate, "variance": self._variance_at(last.law.rate)}
+        stated: dict[str, Any] = dict(last.sensitivity.arguments)
+        scale = zcdp_noise_scale(float(last.loss.amount), gram_frobenius(self.neighbors, **stated).value)
+        return {"family": "gaussian", "rate": None, "variance": scale**2}
+
+    def _variance_at(self, rate: float) -> float:
+        """Return the variance of matrix Laplace noise on the diagonal."""
+        return (self.coordinates.n_coordinates + 2) / rate**2
 
     # Step 1 -------------------------------------------------------------------------------------------------------------
 
@@ -354,7 +377,7 @@ class StandardizedPlan(Plan):
             rate = float(np.nextafter(left.epsilon / nuclear.value, 0.0))
             law = MatrixLaplaceDraw(rate, self.bits)
             noisy = under_law(privacy_filter, "count-sum-gram", law, query, nuclear, bits=2 * self.bits)
-            variance = (k + 2) / rate**2
+            variance = self._variance_at(rate)
         else:
             frobenius = gram_frobenius(self.neighbors, k, w, row_square)
             sigma = zcdp_noise_scale(left.rho, frobenius.value)
@@ -367,7 +390,7 @@ class StandardizedPlan(Plan):
         public = moments.count if self.count_is_public else None
         result = joined_moments(lattice, LastDraw(noisy, w, variance, rate, public), rough, ball)
         said = {} if ball is None else {"squared_radius": ball.square, "clipped_excess": max(ball.excess, 0.0)}
-        return replace(result, diagnostics=said)
+        return replace(result, diagnostics=said, rules=self.rules_of_run(said))
 
 
 @dataclass(frozen=True)
@@ -392,7 +415,7 @@ class Standardized(Mechanism):
     --------
     >>> plan = Standardized().plan(MomentShape(10), PrivacyBudget.pure(1.0), "add_remove")
     >>> plan.details["noise"], round(plan.left_at_least, 2)
-    ('matrix-laplace', 0.58)
+    ('matrix-laplace', 0.55)
     """
 
     clip: bool = True

@@ -17,7 +17,6 @@ _NO_RELIANCE = "Do not rely on it."
 
 ANALYST: Mapping[str, Words] = MappingProxyType(
     {
-        "clipped-rows": "Read answers on these columns as answers about the clipped rows.",
         "rows-dropped": "Results describe the rest.",
         "too-few-rows": "Rely only on results that are marked as distinguishable from noise.",
         "location-lost": "Do not use them.",
@@ -118,14 +117,6 @@ _BOTH: Mapping[str, Words] = {
 IN_PYTHON: Mapping[str, Words] = MappingProxyType(
     {
         **_BOTH,
-        "clipped-rows": (
-            "A new release with mechanism=dpm.mechanisms.AdaptiveBall(dominant_rows=True) clips no row, but has more noise: "
-            "compare with dpm.forecast."
-        ),
-        "no-ball": (
-            "Nothing to do for this release. Next time, mechanism=dpm.mechanisms.AdaptiveBall(dominant_rows=True) skips the "
-            "search."
-        ),
         "rows-dropped": "The release describes the rest. dpm.preflight shows which columns dropped them.",
         "too-few-rows": "More rows or a larger budget would help; see dpm.forecast before the next release.",
         "delta-too-large": "Use a delta well below 1/n.",
@@ -173,13 +164,6 @@ AT_THE_SHELL: Mapping[str, Words] = MappingProxyType(
             "State --ledger FILE --dataset NAME ('dpmoments ledger grant' creates one), or --no-ledger"
         ),
         "contribution-bound-needed": "(--max-rows-per-unit 5)",
-        "clipped-rows": (
-            "A new release with --mechanism adaptive-ball --option dominant_rows=true clips no row, but has more noise: compare "
-            "with 'dpmoments forecast'."
-        ),
-        "no-ball": (
-            "Nothing to do for this release. Next time, --mechanism adaptive-ball --option dominant_rows=true skips the search."
-        ),
         "rows-dropped": "The release describes the rest. 'dpmoments preflight' shows which columns dropped them.",
         "too-few-rows": "More rows or a larger budget would help; see 'dpmoments forecast' before the next release.",
         "delta-too-large": "Use a --delta well below 1/n.",

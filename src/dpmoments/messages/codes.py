@@ -118,8 +118,7 @@ _RULES: Mapping[str, Kinds] = {
     "noise-by-typical-range": _NONE,
     "noise-by-weight": {"names": "names", "weights": "numbers"},
     "noise-by-mean-weight": {"weight": "number"},
-    "rows-clipped-to-ball": {"radius": "number", "outside": "number", "trace": "number", "mean": "number"},
-    "numbers-clipped-to-ball": {"radius": "number", "outside": "number", "trace": "number", "mean": "number"},
+    "rows-scaled-to-ball": {"radius": "number"},
     "rows-of-query": {"clauses": "names"},
     "group-of-rows": {"column": "name", "level": "level", "groups": "integer"},
     "parallel-groups": {"column": "name", "groups": "integer"},
@@ -146,8 +145,6 @@ _GUARANTEE: Mapping[str, Kinds] = {
 """Sentences of the privacy statement that follow from its entries; no file stores them."""
 
 _WARNINGS: Mapping[str, Kinds] = {
-    "clipped-rows": {"names": "names", "shown": "numbers", "at_most": "numbers"},
-    "no-ball": {"spent": "number"},
     "rows-dropped": {"share": "number", "rows": "integer"},
     "row-count-uncertain": {"noise": "number", "rows": "number"},
     "too-few-rows": {"rows": "number", "noise": "number"},
@@ -287,28 +284,17 @@ _ERRORS: Mapping[str, Kinds] = {
 """Errors that are messages; the others are text, and their code is their kind."""
 
 _REASONS: Mapping[str, Kinds] = {
-    "numbers-rarely-fill-bounds": {
-        "mechanism": "word",
-        "kind": "word",
-        "fallback": "word",
-        "spent": "number",
-        "unit_rows?": "integer",
-    },
+    "rough-private-scales": {"mechanism": "word", "unit_rows?": "integer"},
     "least-error": {
         "mechanism": "word",
         "kind": "word",
         "second?": "word",
         "times?": "number",
-        "numeric?": "number",
         "unit_rows?": "integer",
         **_BUDGET,
     },
-    "few-rows-for-ball": _NONE,
-    "rows-fill-bounds": _NONE,
-    "ball-clips-too-much": _NONE,
-    "ball-holds-few-rows": _NONE,
 }
-"""Reasons of a choice: why ``auto`` took a mechanism, why a run took no clipping ball."""
+"""Reasons of a choice: why ``auto`` took a mechanism."""
 
 _QUERIES: Mapping[str, Kinds] = {
     "query": {"name": "name"},
@@ -329,11 +315,6 @@ _QUERIES: Mapping[str, Kinds] = {
     "eigenvalue-bound": _NONE,
     "norm-histogram": {"histogram?": "integer"},
     "outlying-rows": _NONE,
-    "ball-center": _NONE,
-    "ball-screening": _NONE,
-    "ball-radius": {"comparison?": "integer"},
-    "ball-outside": _NONE,
-    "ball-excess": _NONE,
     "rough-sums": _NONE,
     "rough-sums-again": _NONE,
     "row-lengths": _NONE,

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from dpmoments.foundation.values import no_less
 from dpmoments.messages.codes import Fact
 from dpmoments.messages.refusals import REFUSALS
-from dpmoments.messages.wording import MAX_NAMED, Words, at_most_percent, budget_text, closest, listed
+from dpmoments.messages.wording import Words, budget_text, closest, listed
 
 
 def _of_step(query: str) -> Words:
@@ -49,13 +49,6 @@ SHORT: Mapping[str, Words] = MappingProxyType(
         "eigenvalue-bound": "bound on the smallest eigenvalue",
         "norm-histogram": lambda facts: f"histogram of norms {facts.get('histogram', '')}".rstrip(),
         "outlying-rows": "count of outlying rows",
-        "ball-center": "sum of rows, for the center",
-        "ball-screening": "count of rows outside the screening radius",
-        "ball-radius": lambda facts: (
-            f"clipping radius: comparison {facts['comparison']}" if "comparison" in facts else "clipping radius"
-        ),
-        "ball-outside": "count of rows outside the clipping ball",
-        "ball-excess": "clipped excess",
         "rough-sums": "count, sums and squares of columns, for their rough scales",
         "rough-sums-again": "sums and squares of columns with wide bounds, again",
         "row-lengths": "histogram of the rows' lengths in SDs",
@@ -210,24 +203,6 @@ def _public_levels(facts: Facts) -> str:
     return f"{facts['column']}: {facts['levels']:,} public levels; {_missing(facts)}; other values: {facts['other']}."
 
 
-def _ball(facts: Facts) -> str:
-    return f"Encoded rows were clipped to {_ball_of(facts)}"
-
-
-def _ball_of_numbers(facts: Facts) -> str:
-    return f"The numbers of encoded rows, without levels and Booleans of two values, were clipped to {_ball_of(facts)}"
-
-
-def _ball_of(facts: Facts) -> str:
-    trace, mean = _losses(facts, "trace", 2), _losses(facts, "mean", 2)
-    return (
-        f"a ball of radius {facts['radius']:.3g} about a center estimated with privacy noise. The "
-        f"moments describe the clipped rows. At most {at_most_percent(facts['outside'])} of rows lay outside; clipping lowered "
-        f"the mean squared distance from the center by at most {trace} and moved the mean by at most {mean} (in encoded units). "
-        "Such limits fail in at most 5% of all runs (runs without a ball included)."
-    )
-
-
 def _pooled(facts: Facts) -> str:
     one, common = (f"all rows of a {facts['unit']} are", f"{facts['unit']}") if "unit" in facts else ("a row is", "row")
     stays = ""
@@ -255,27 +230,6 @@ def _about(sentence: str) -> Words:
     return words
 
 
-def _clipped_rows(facts: Facts) -> str:
-    names, shown, most = (facts[name] for name in ("names", "shown", "at_most"))
-    assert isinstance(names, tuple)
-    assert isinstance(shown, tuple)
-    assert isinstance(most, tuple)
-    columns = [
-        f"{listed([str(name)])} (shown: {_three_digits(one)}, at most {_three_digits(other)})"
-        for name, one, other in zip(names, shown, most, strict=False)
-    ]
-    more = f" and {len(columns) - MAX_NAMED} more" if len(columns) > MAX_NAMED else ""
-    return (
-        "Outlying rows were clipped. The table's own standard deviation may be far larger than the one shown: "
-        f"{', '.join(columns[:MAX_NAMED])}{more}. Each limit combines bounds that hold with 95% confidence."
-    )
-
-
-def _three_digits(value: Fact) -> str:
-    assert isinstance(value, int | float)
-    return f"{float(f'{value:.3g}'):,.12g}"
-
-
 def _delta(facts: Facts) -> str:
     if "rows" not in facts:
         return f"delta={facts['delta']:g} is too large for all but small tables: it allows publishing whole rows."
@@ -301,10 +255,10 @@ def _at_unit(facts: Facts) -> str:
     )
 
 
-def _numbers_rarely_fill(facts: Facts) -> str:
+def _rough_scales(facts: Facts) -> str:
     return (
-        f"{facts['mechanism']}, because numeric columns rarely fill their bounds. If it finds no smaller ball, it is "
-        f"{facts['fallback']} at the public bounds with up to {facts['spent']:.0%} less budget.{_at_unit(facts)}"
+        f"{facts['mechanism']}, because errors are smallest in units of a column's own spread: rough private scales are "
+        f"released first, and the noise is added in units of them.{_at_unit(facts)}"
     )
 
 
@@ -312,14 +266,9 @@ def _least_error(facts: Facts) -> str:
     second = (
         f"; {facts['second']} has {facts['times']:.2g} times as much" if "second" in facts and "times" in facts else ""
     )
-    numeric = facts.get("numeric")
-    few = ""
-    if numeric is not None:
-        holding = f"only {numeric:.0%} of the columns hold numbers" if numeric else "no column holds numbers"
-        few = f" No clipping ball was searched for, because {holding}."
     return (
         f"{facts['mechanism']}, because it has the least expected error of the additive mechanisms at {budget_text(facts)}"
-        f"{second}.{few}{_at_unit(facts)}"
+        f"{second}.{_at_unit(facts)}"
     )
 
 
@@ -495,8 +444,10 @@ FINDINGS: Mapping[str, Words] = MappingProxyType(
         "noise-by-mean-weight": (
             "Means have a stated weight of {weight:g} against covariances, by which noise is divided (1 is the default)."
         ),
-        "rows-clipped-to-ball": _ball,
-        "numbers-clipped-to-ball": _ball_of_numbers,
+        "rows-scaled-to-ball": (
+            "Rows whose numbers and Booleans, in units of rough private scales, had a length above {radius:.3g} were scaled down "
+            "to it; levels were not changed. The stated errors include what this hides."
+        ),
         "rows-of-query": _query_rows,
         "group-of-rows": (
             "One of {groups:,} groups of a parallel release by {column}: only rows whose {column} is {level}. A row is in at "
@@ -510,11 +461,6 @@ FINDINGS: Mapping[str, Words] = MappingProxyType(
         "pooled-tables": _pooled,
         "pooled-part": lambda facts: f"{facts['mechanism']}, {budget_text(facts)}.",
         # Warnings
-        "clipped-rows": _clipped_rows,
-        "no-ball": (
-            "Clipping would have changed a few outlying rows too much, so noise was calibrated to the public bounds; the search "
-            "used up to {spent:.0%} of the budget."
-        ),
         "rows-dropped": (
             "About {share:.0%} of the table's {rows:,} rows were dropped (missing values, or values outside the schema)."
         ),
@@ -761,12 +707,8 @@ FINDINGS: Mapping[str, Words] = MappingProxyType(
         ),
         "draw-invalid": _refused_draw("'{query}': {reason}."),
         # Reasons
-        "numbers-rarely-fill-bounds": _numbers_rarely_fill,
+        "rough-private-scales": _rough_scales,
         "least-error": _least_error,
-        "few-rows-for-ball": "There are too few rows for this budget to search for a clipping ball.",
-        "rows-fill-bounds": "The rows fill the public bounds.",
-        "ball-clips-too-much": "A clipping ball would clip rows by too much.",
-        "ball-holds-few-rows": "The clipping ball that was found holds too few of the rows.",
     }
 )
 """Words by code, without a remedy."""

@@ -234,17 +234,11 @@ REFUSALS: Mapping[str, str] = MappingProxyType(
         "message-unknown-fact": "message {value!r} has no fact {name!r}",
         "message-fact-kind": "the fact {name!r} of message {value!r} is not of kind {kind!r}",
         # Mechanisms
-        "draws-of-no-run": "no run of adaptive-ball with these diagnostics makes the draws {names:all}",
-        "radius-not-possible": "adaptive-ball cannot choose the radius {radius!r}",
         "rows-of-other-levels": (
             "the plan is for a schema with other levels, on which its sensitivity depends: make the plan from the same schema"
         ),
-        "diagnostics-lack": "the diagnostics do not have {entry} of a run",
         "standardized-needs-mean": "'standardized' releases means with the second moment: release {argument:with mean}",
-        "ball-needs-mean": (
-            "{mechanism} needs the mean, because its moments are about a private center: release {argument:with mean}, "
-            "or use matrix-laplace or gaussian"
-        ),
+        "diagnostics-lack": "the diagnostics do not have {entry} of a run",
         "budget-too-small": (
             "the budget is too small: noise of {noise:.3g} per entry would hide a table of any size: give a larger "
             "budget"
@@ -262,7 +256,7 @@ REFUSALS: Mapping[str, str] = MappingProxyType(
             "and is private here: give largest_eigenvalue from public knowledge"
         ),
         "diagnostic-out-of-range": (
-            "{name} of the diagnostics must be a number from 0 to {most:g}: the file was changed after the release"
+            "{name} of the diagnostics must be a number above 0: the file was changed after the release"
         ),
         "rows-of-other-features": (
             "the plan is for {planned} features and the rows have {features}: make the plan from the same schema"
@@ -555,7 +549,6 @@ REFUSALS: Mapping[str, str] = MappingProxyType(
         "level-is-a-confidence": (
             "level={level!r}: level is a confidence such as 0.95; statsmodels' alpha is 1 − level"
         ),
-        "intervals-of": "of={of!r}: intervals are of the 'clipped rows' or of the 'table' itself",
         "components-number": "n_components={n_components!r} must be a whole number from 1 to {most}",
         "unknown-adjustment": "adjust={adjust!r}: use 'bonferroni', or None for intervals that hold one by one",
         "no-restriction": "no restriction is given: name a coefficient, as in 'age = 0'",
@@ -854,8 +847,8 @@ REFUSALS: Mapping[str, str] = MappingProxyType(
             "release.parts[0].plot.steps()"
         ),
         "mechanism-without-steps": (
-            "cannot plot steps: {mechanism} has only one step. Mechanisms with steps are coinpress, "
-            "private-preconditioning and adaptive-ball, and of means coinpress and variance-aware"
+            "cannot plot steps: {mechanism} has only one step. Mechanisms with steps are coinpress "
+            "and private-preconditioning, and of means coinpress and variance-aware"
         ),
         # Reports
         "no-planner": "no planner page: the forecast has no numbers in original units, since {reason:message}",

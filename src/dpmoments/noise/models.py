@@ -296,8 +296,6 @@ _CENTERED_FAMILIES = ("gaussian", "matrix-laplace", "isotropic")
 class AdditiveModel(WithOwnCount):
     """Noise added entry by entry, with one distribution for all features.
 
-    Rows are in the unit ball or a clipping ball.
-
     Attributes
     ----------
     family : str
@@ -442,19 +440,6 @@ class AdditiveModel(WithOwnCount):
             return None
         return [(shift, variance) for shift, variance in cells if variance > 0.0]
 
-    def in_ball(self, radius: float) -> AdditiveModel:
-        """Return the model for rows in a ball of this radius.
-
-        They counted as 1 when the noise was added.
-        """
-        return replace(
-            self,
-            diagonal_variance=self.diagonal_variance * radius**4,
-            off_diagonal_variance=self.off_diagonal_variance * radius**4,
-            sum_variance=None if self.sum_variance is None else self.sum_variance * radius**2,
-            rate=None if self.rate is None else self.rate / radius**2,
-        )
-
     def to_dict(self) -> dict[str, Any]:
         return {key: value for key, value in super().to_dict().items() if key != "family"}
 
@@ -546,9 +531,6 @@ class CenteredLevelsModel(AdditiveModel):
         if np.abs(outside @ shift).max() > _ROUNDING * max(1.0, float(np.abs(shift).max())):
             return ShiftLoss(math.inf)
         return super().shift_loss(shift[1:, 1:], shift[0, 1:], count_shift)
-
-    def in_ball(self, radius: float) -> AdditiveModel:  # noqa: ARG002
-        raise AssertionError("rows in a ball have a center of their own: a defect, please report it")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -801,13 +801,6 @@ class NoiseLaw:
         matrix[1:, 0] = shift
         return self.carried(matrix)
 
-    def in_ball(self, radius: float) -> NoiseLaw:
-        """Return the noise for rows in a ball of this radius.
-
-        They counted as 1 when the noise was added.
-        """
-        return self.carried(np.diag(np.append(1.0, np.full(self.n_features, radius))))
-
     def restricted(self, features: Sequence[int]) -> NoiseLaw:
         """Return the noise of some features."""
         return self.carried(np.eye(self.n_features + 1)[[0, *(feature + 1 for feature in features)]])

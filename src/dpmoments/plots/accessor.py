@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -285,7 +284,7 @@ class ReleasePlots:
     def steps(self, features: Sequence[str] | None = None, *, ax: Axes | None = None) -> Axes:
         """Plot the region of each step of a mechanism that locates the rows.
 
-        These are ``coinpress``, ``private-preconditioning`` and ``adaptive-ball``.
+        These are ``coinpress`` and ``private-preconditioning``.
 
         Parameters
         ----------
@@ -303,10 +302,7 @@ class ReleasePlots:
         ValueError
             If the mechanism has no steps, or not exactly two features are given.
         """
-        law, hidden = self.release.noise, math.nan
-        if law is not None and self.release.noisy_count is not None:
-            hidden = math.sqrt(math.sqrt(law.trace_variance / law.n_features) / self.release.n_rows)
-        return plot_steps(self.release, features, center=self.release.center, hidden=hidden, ax=ax)
+        return plot_steps(self.release, features, ax=ax)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

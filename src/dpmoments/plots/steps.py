@@ -13,7 +13,6 @@ from dpmoments.analysis.released import Release, named_features
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.values import finite_numbers, is_finite_number
-from dpmoments.messages.codes import REASONS
 from dpmoments.messages.message import Message
 from dpmoments.plots.canvas import (
     CERTAIN,
@@ -75,16 +74,13 @@ class _Steps:
     what: str
     of_noise: str
     names: tuple[str, ...]
-    remark: str = ""
 
 
-def _steps_of(release: Release, center: FloatArray | None = None, hidden: float = math.nan) -> _Steps:
+def _steps_of(release: Release) -> _Steps:
     said = release.diagnostics
     try:
         if "steps" in said:
             return _recorded(release, list(said["steps"]))
-        if release.mechanism == "adaptive-ball" and ("radius" in said or "public_bounds" in said):
-            return _ball(release, center, hidden)
     except (TypeError, KeyError, ValueError, OverflowError):
         pass  # a release file is untrusted: what its entries hold instead does not matter
     else:
@@ -124,23 +120,6 @@ def _has_center(steps: list[Any]) -> bool:
     return bool(steps) and "center" in steps[0]
 
 
-def _ball(release: Release, center: FloatArray | None, hidden: float) -> _Steps:
-    d, encoding = len(release.feature_names), release.schema.encoding(mean=True)
-    stayed = "radius" not in release.diagnostics
-    at_bounds = _Region.of(np.zeros(d), np.eye(d), 1.0, hidden if stayed else math.nan, encoding)
-    what, of_noise = "rows outside were clipped to it", "standard deviations that noise hides"
-    if stayed:
-        reason = Message.from_dict({"code": release.diagnostics["public_bounds"]}, REASONS)
-        return _Steps((at_bounds,), what, of_noise, ("public bounds",), f"No clipping ball was used. {reason.text()}")
-    radius = _positive(release.diagnostics["radius"])
-    if center is None:
-        raise ValueError
-    result = _Region.of(center, np.eye(d), radius, hidden / radius, encoding)
-    beyond = release.diagnostics["share_beyond_bound"]
-    remark = f"at most {beyond:.2%} of the rows were clipped (95 % confidence)" if is_finite_number(beyond) else ""
-    return _Steps((at_bounds, result), what, of_noise, ("public bounds", "ball found"), remark)
-
-
 def _positive(value: object) -> float:
     if not is_finite_number(value) or not float(value) > 0.0:  # type: ignore[arg-type]
         raise ValueError
@@ -159,13 +138,11 @@ def plot_steps(
     release: Release,
     features: Sequence[str] | None = None,
     *,
-    center: FloatArray | None = None,
-    hidden: float = math.nan,
     mean: FloatArray | None = None,
     ax: Axes | None = None,
 ) -> Axes:
     """Plot the regions; see :meth:`dpmoments.plots.accessor.ReleasePlots.steps`."""
-    steps = _steps_of(release, center, hidden)
+    steps = _steps_of(release)
     names = release.feature_names
     if features is None:
         chosen = [0, 1] if len(names) == 2 else []
@@ -288,4 +265,4 @@ def _outline(shape: FloatArray) -> FloatArray:
 def _title_and_marks(release: Release, steps: _Steps, size: float) -> list[str]:
     n = len(steps.regions)
     title = f"{release.mechanism}: after {n} steps the region is {size:.2g} × as wide as at first"
-    return [title if n > 1 else f"{release.mechanism}: one region", steps.what, steps.remark]
+    return [title if n > 1 else f"{release.mechanism}: one region", steps.what]

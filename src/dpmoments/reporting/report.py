@@ -438,8 +438,7 @@ def _describe_limits(release: _Release, more: tuple[str, ...]) -> tuple[str, ...
 def _limits_of_moments(release: MomentRelease) -> tuple[str, ...]:
     return (
         "“± noise” is the privacy noise (1 SD). An interval includes it and the sampling error of independent "
-        f"{'rows' if release.privacy.rows_per_unit == 1 else 'privacy units'}, but no errors in the data and no effect of "
-        "clipping.",
+        f"{'rows' if release.privacy.rows_per_unit == 1 else 'privacy units'}, but no errors in the data.",
         f"Means, correlations and components are shown after the repair {str(release.runs[0].repair)!r}, which "
         "corrects impossible values; noise and intervals are stated for the unrepaired numbers.",
         "Standard errors of regressions assume equal residual variances, unless the schema has the products of the columns.",

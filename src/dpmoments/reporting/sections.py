@@ -17,7 +17,6 @@ from dpmoments.analysis.functionals import describe_law
 from dpmoments.analysis.group_means import GroupMeans
 from dpmoments.analysis.regression_results import FittedLine
 from dpmoments.analysis.resolvability import (
-    NOT_CLEAR_CLIPPED,
     NOT_CLEAR_NOISE,
     NOT_CLEAR_ROWS,
     NOT_ESTIMABLE,
@@ -154,7 +153,7 @@ def _numbers(release: MomentRelease, prefix: str) -> Iterator[Section]:
         f"{prefix}released",
         lead=tuple(filter(None, lead)),
         tables=tuple(tables),
-        remarks=tuple(filter(None, [result.noise_text, result.about_table])),
+        remarks=tuple(filter(None, [result.noise_text, result.scaled_rows])),
         warning=result.warning,
     )
 
@@ -247,15 +246,14 @@ def _unresolved_pairs(release: MomentRelease, answer: Correlations, compared: in
     said = [answer.verdict[row][other] for row, other in zip(first, second, strict=True)]
     lost = sum(word in (NOT_CLEAR_NOISE, NOT_ESTIMABLE) for word in said)
     few = sum(word == NOT_CLEAR_ROWS for word in said)
-    clipped = said.count(NOT_CLEAR_CLIPPED)
-    if not lost + few + clipped or release.noise is None:
+    if not lost + few or release.noise is None:
         return ()
     counted = np.array([bool(word) for word in said])
     parts = [noise[first, second][counted] ** 2 for noise in (answer.privacy_noise, answer.sampling_noise)]
     known = np.isfinite(parts[0] + parts[1])
-    counts = ((lost, "privacy noise"), (few, "too few rows"), (clipped, "clipping"))
+    counts = ((lost, "privacy noise"), (few, "too few rows"))
     reasons = [f"{count:,} for {reason}" for count, reason in counts if count]
-    words = f"{lost + few + clipped:,} of {compared:,} correlations are not clear, {' and '.join(reasons)}."
+    words = f"{lost + few:,} of {compared:,} correlations are not clear, {' and '.join(reasons)}."
     if not known.any():
         return (words,)
     privacy, sampling = (np.median(part[known], keepdims=True) for part in parts)
@@ -313,7 +311,7 @@ def _spectrum(release: MomentRelease, prefix: str) -> Section:
                 [("component", *head[1:]), *rows[:_SHOWN_COMPONENTS]],
             ),
         ),
-        remarks=tuple(line for line in result.remarks if line not in ("", result.about_rows, result.warning)),
+        remarks=tuple(line for line in result.remarks if line not in ("", result.warning)),
         warning=result.warning,
     )
 
@@ -424,9 +422,7 @@ def _group_means(answer: GroupMeans, anchor: str) -> Section:
             description=_describe_groups(answer),
         ),
         tables=tuple(tables),
-        remarks=tuple(
-            line for line in answer.remarks if line not in ("", answer.about_rows, answer.warning) and "\n" not in line
-        ),
+        remarks=tuple(line for line in answer.remarks if line not in ("", answer.warning) and "\n" not in line),
         warning=answer.warning,
         statements=_difference_statements(answer),
         unresolved=_unclear_of(

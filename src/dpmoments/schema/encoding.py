@@ -85,16 +85,6 @@ class Encoding:
             block /= self.row_norm
 
 
-def farthest_distance(center: FloatArray, lower: FloatArray, upper: FloatArray) -> float:
-    """Return the largest distance from the center of an encoded row within public bounds.
-
-    >>> farthest_distance(np.array([0.5]), np.array([-1.0]), np.array([1.0]))
-    1.5
-    """
-    corner = np.maximum(np.abs(lower - center), np.abs(upper - center))
-    return min(float(np.linalg.norm(corner)), 1.0 + float(np.linalg.norm(center)))
-
-
 # The public bound on the norm of an encoded row: what it may be, and whether it is below what the columns allow.
 
 LATTICE = 2**16

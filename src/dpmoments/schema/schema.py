@@ -369,12 +369,6 @@ class Schema:
         return all(isinstance(column, Coordinate) for column in self.columns)
 
     @property
-    def numeric_share(self) -> float:
-        """Share of the table's columns that are neither Boolean nor categorical."""
-        numeric = [not isinstance(column, Boolean | Categorical) for column in self.table_columns]
-        return sum(numeric) / len(numeric)
-
-    @property
     def drops_rows(self) -> bool:
         """True if some column's rule can drop a row.
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from dpmoments.analysis.description import clipping_warning
 from dpmoments.foundation import __version__
 from dpmoments.foundation.checks import is_whole
 from dpmoments.foundation.databases import DatabaseQuery
@@ -437,11 +436,10 @@ def moment_release(
         origin=origin,
     )
     few_rows = None if plan.neighbors.table_size_is_public else few_rows_message(count, release.noise)
-    present = of_present_values(release)
-    if not (said := tuple(filter(None, [clipping_warning(present), few_rows]))):
-        return present
-    diagnostics = {**diagnostics, "warnings": (*diagnostics.get("warnings", ()), *said)}
-    return of_present_values(replace(release, diagnostics=diagnostics))
+    if few_rows is not None:
+        warned = {**diagnostics, "warnings": (*diagnostics.get("warnings", ()), few_rows)}
+        release = replace(release, diagnostics=warned)
+    return of_present_values(release)
 
 
 def require_whole_numbers(**values: object) -> None:

@@ -1,7 +1,4 @@
-"""Mean within public bounds.
-
-Noisy count and sums, under ρ of rows clipped to a private ball where that pays.
-"""
+"""Mean within public bounds: noisy count and sums."""
 
 from __future__ import annotations
 
@@ -15,18 +12,8 @@ import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
-from dpmoments.mechanisms.adaptive_ball import MAX_RADIUS
 from dpmoments.mechanisms.additive import COARSEST_BITS, choose_bits
-from dpmoments.mechanisms.ball_search import (
-    BEYOND_SHARE,
-    SHARE_FOR_NOISE,
-    BallBudget,
-    RowDistances,
-    noisy_center,
-    radius_at,
-)
 from dpmoments.mechanisms.lattice_noise import (
-    COUNT_SHARE,
     count_error,
     noise_scale_for,
     noisy_count,
@@ -197,161 +184,49 @@ class KNormSumsPlan(BoundedSumsPlan):
         return MeanModel("k-norm", deviations, count_deviations, dimension=self.body.dimension, block_sizes=sizes)
 
 
-# Under ρ, count and sums one after the other with Gaussian noise, of rows clipped to a private ball where that pays.
-
-_MIN_SQUARE = 1e-4
-"""Min of it for the budget share of the count."""
-_MIN_SHARE = 0.005
-"""Min budget share of a sum of rows."""
-_MAX_SEARCH = 0.3
-"""Max share of ρ for the search for a ball."""
-_MARGIN = 9
-"""Steps of the grid, three eighths of an octave, from the radius found to the ball's.
-
-Less bias if the center is off.
-"""
-_MAX_OUTSIDE = 0.03
-"""Max fraction of rows that a search may leave outside.
-
-Clipping moves the mean by up to this part of the radius.
-"""
-_CLEAR = 3.0
-"""Noise SDs above which a count of clipped rows is more than noise."""
-_PAYS = 0.9
-"""Ratio of the noise in the ball to that at the public bounds, below which rows are clipped."""
-
-
-@dataclass(frozen=True)
-class _CountAndSums:
-    """Noisy count and sums of rows of mean square norm ``square``, with Gaussian noise."""
-
-    neighbors: Neighbors
-    n_features: int
-    square: float
-    private_count: bool
-
-    def of_sums(self, loss: PrivacyBudget) -> float:
-        """Return the noise SD of an entry of the sums."""
-        return noise_scale_for(loss, row_sum_l2(self.neighbors).value)
-
-    def parts(self, loss: PrivacyBudget) -> tuple[PrivacyBudget | None, PrivacyBudget]:
-        """Split a budget between a private count and the sums for the least error of the mean."""
-        if not self.private_count:
-            return None, loss
-        sensitivity = row_sum_l2(self.neighbors).value
-        for_count, rest = loss.split(math.sqrt(max(self.square, _MIN_SQUARE) / self.n_features) / sensitivity, 1.0)
-        return for_count, rest
-
-    def error(self, loss: PrivacyBudget) -> float:
-        """Return the RMS norm of the noise on the mean, times the number of rows."""
-        for_count, rest = self.parts(loss)
-        of_count = 0.0 if for_count is None else count_error(for_count) * math.sqrt(self.square)
-        return math.hypot(self.of_sums(rest) * math.sqrt(self.n_features), of_count)
-
-    def mean(
-        self, moments: ExactMoments, privacy_filter: PrivacyFilter, loss: PrivacyBudget
-    ) -> tuple[FloatArray, float, float, float]:
-        """Return the noisy mean, noise SD of an entry, number of rows, and noise SD of that."""
-        for_count, rest = self.parts(loss)
-        n_rows, of_count = float(moments.count), 0.0
-        if for_count is not None:
-            n_rows = noisy_count(moments.count, privacy_filter, for_count, self.neighbors)
-            of_count = count_error(for_count)
-        of_row, scale = row_sum_l2(self.neighbors), self.of_sums(rest)
-        sums = with_gaussian_noise(privacy_filter, "sum", moments.sum, of_row, scale, bits=moments.bits)
-        noise = float(with_rounding(scale / n_rows, 0.5 * 2.0**-moments.bits))
-        return sums / n_rows, noise, n_rows, of_count
+# Under ρ, count and sums one after the other with Gaussian noise.
 
 
 @dataclass(frozen=True)
 class GaussianSumsPlan(BoundedSumsPlan):
-    """Count, if it is private, and sums with Gaussian noise, in a smaller ball where that pays."""
+    """Count, if it is private, and sums with Gaussian noise; the budget is split for the least error of the mean."""
 
-    budget: BallBudget
+    budget: PrivacyBudget  # what the draws may lose together
+
+    @property
+    def _parts(self) -> tuple[PrivacyBudget | None, PrivacyBudget]:
+        """Budgets of a private count and of the sums."""
+        if self.count_is_public:
+            return None, self.budget
+        share = math.sqrt(_MEAN_SQUARE / self.shape.n_features) / row_sum_l2(self.neighbors).value
+        for_count, for_sums = self.budget.split(share, 1.0)
+        return for_count, for_sums
+
+    @property
+    def _scale(self) -> float:
+        return noise_scale_for(self._parts[1], row_sum_l2(self.neighbors).value)
 
     @property
     def sum_deviations(self) -> FloatArray:
-        step = self._at_bounds()
-        return np.full(self.shape.n_features, step.of_sums(step.parts(self.budget.whole)[1]))
+        return np.full(self.shape.n_features, self._scale)
 
     @property
     def count_deviation(self) -> float:
-        for_count, _ = self._at_bounds().parts(self.budget.whole)
+        for_count, _ = self._parts
         return 0.0 if for_count is None else count_error(for_count)
 
     def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> NoisyMean:
         self.check_rows(rows)
-        moments = rows.moments(bits=self.bits)
-        lower, upper = rows.schema.encoding(mean=True).values_in_ball(*rows.schema.feature_bounds)
-        box = lower, upper
-        in_ball = self._in_ball(rows, moments, privacy_filter, box) if self.shape.numeric_share > 0.0 else None
-        if in_ball is not None:
-            return in_ball
-        mean, noise, n_rows, of_count = self._at_bounds().mean(moments, privacy_filter, privacy_filter.left.as_budget)
-        mean = np.clip(mean, *box)
-        law = MeanModel("gaussian", np.full(len(mean), noise), np.abs(mean) * of_count / n_rows)
+        moments, (for_count, _) = rows.moments(bits=self.bits), self._parts
+        n_rows = float(moments.count)
+        if for_count is not None:
+            n_rows = noisy_count(moments.count, privacy_filter, for_count, self.neighbors)
+        of_row = row_sum_l2(self.neighbors)
+        sums = with_gaussian_noise(privacy_filter, "sum", moments.sum, of_row, self._scale, bits=self.bits)
+        mean = np.clip(sums / n_rows, *rows.schema.encoding(mean=True).values_in_ball(*rows.schema.feature_bounds))
+        noise = with_rounding(self.sum_deviations / n_rows, 0.5 * 2.0**-self.bits)
+        law = MeanModel("gaussian", noise, np.abs(mean) * self.count_deviation / n_rows)
         return NoisyMean(mean, n_rows, {"warnings": ()}, law)
-
-    def _in_ball(
-        self, rows: Rows, moments: ExactMoments, privacy_filter: PrivacyFilter, box: tuple[FloatArray, FloatArray]
-    ) -> NoisyMean | None:
-        """Search for a ball, and release the mean of rows clipped to it."""
-        # None if the public bounds have less noise.
-        n_rows = least_rows = float(moments.count)
-        if not self.count_is_public:
-            loss = self.budget.part(COUNT_SHARE)
-            n_rows = noisy_count(moments.count, privacy_filter, loss, self.neighbors)
-            least_rows = n_rows - count_error(loss)
-        rows_beyond = self._rows_beyond(least_rows)
-        if rows_beyond is None:
-            return None
-        share = self.budget.center_share(least_rows)
-        center = noisy_center(moments, privacy_filter, self.budget, share, n_rows, box)
-        distances = RowDistances.of(rows.in_unit_ball(), center)
-        screened = self.budget.screen_share(least_rows)
-        if screened is not None:
-            allowed = self.budget.screened_rows(least_rows, rows_beyond)
-            if distances.fills_the_bounds(privacy_filter, self.budget, screened, allowed):
-                return None
-        index = distances.radius(privacy_filter, self.budget, self.budget.search_share(least_rows), rows_beyond)
-        index -= _MARGIN
-        radius = radius_at(index)
-        if radius >= MAX_RADIUS:
-            return None
-        off_center = min(self.budget.center_noise(share) / n_rows / radius, 1.0) ** 2
-        step, left = self._step(off_center), privacy_filter.left.as_budget
-        if step.error(left) * radius >= _PAYS * self._at_bounds().error(left):
-            return None
-        outside = distances.noisy_rows_beyond(privacy_filter, self.budget, BEYOND_SHARE, index)
-        above_noise = outside - _CLEAR * self.budget.deviation(BEYOND_SHARE)
-        if above_noise > rows_beyond:
-            return None
-        clipped = rows.moments(center, None, radius, bits=moments.bits)
-        moved, noise, n_rows, of_count = step.mean(clipped, privacy_filter, privacy_filter.left.as_budget)
-        law = MeanModel(
-            "gaussian",
-            np.full(len(moved), noise * radius),
-            np.abs(moved * radius) * of_count / n_rows,
-            clipped=min(outside / n_rows, 1.0) if above_noise > 0.0 else 0.0,
-            bias_suspected=above_noise > 0.0,
-        )
-        steps = [{"center": center.tolist(), "radius": radius}]
-        return NoisyMean(np.clip(center + radius * moved, *box), n_rows, {"steps": steps, "warnings": ()}, law)
-
-    def _rows_beyond(self, least_rows: float) -> int | None:
-        """Return the rows allowed outside a ball; None if a search is not worth its budget."""
-        if least_rows < 1.0:
-            return None
-        shares = self.budget.center_share(least_rows), self.budget.search_share(least_rows)
-        searched = sum(shares) + (self.budget.screen_share(least_rows) or 0.0) + BEYOND_SHARE
-        result = self.budget.rows_beyond(least_rows) if searched <= _MAX_SEARCH else None
-        return result if result is not None and result <= _MAX_OUTSIDE * least_rows else None
-
-    def _at_bounds(self) -> _CountAndSums:
-        return self._step(_MEAN_SQUARE)
-
-    def _step(self, square: float) -> _CountAndSums:
-        return _CountAndSums(self.neighbors, self.shape.n_features, square, not self.count_is_public)
 
 
 @dataclass(frozen=True)
@@ -362,9 +237,7 @@ class BoundedSums(MeanMechanism):
     the count, numbers and Booleans times a cross-polytope for each column of levels. Each column has the noise of its own bounds,
     so weights of columns make no difference.
 
-    Under ρ they get discrete Gaussian noise. On large tables a small share of the budget buys a rough center and a histogram of
-    the distances from it. If the rows lie in a ball with less noise than the public bounds have, the rest is spent on the sums of
-    rows clipped to that ball. An (ε, δ) budget is spent on whichever has less noise at the bounds.
+    Under ρ they get discrete Gaussian noise. An (ε, δ) budget is spent on whichever of the two has less noise.
 
     **Privacy.** ε, ρ or (ε, δ) by adaptive composition of exact discrete draws, for either relation
     (``docs/evidence/derivations/means.md``).
@@ -378,7 +251,7 @@ class BoundedSums(MeanMechanism):
 
     budget_kinds: ClassVar[frozenset[BudgetKind]] = frozenset(BudgetKind)
     needs_row_norm: ClassVar[bool] = True
-    summary: ClassVar[str] = "noisy count and sums within public bounds, under ρ in a smaller ball if that pays"
+    summary: ClassVar[str] = "noisy count and sums within public bounds"
     source: ClassVar[str] = "K-norm mechanism (Hardt & Talwar 2010), Gaussian mechanism (Dwork et al. 2006)"
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> BoundedSumsPlan:
@@ -402,11 +275,8 @@ class BoundedSums(MeanMechanism):
         return KNormSumsPlan(self, shape, neighbors, budget, bits, body, unit_bits)
 
     def _gaussian(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> GaussianSumsPlan:
-        whole, d, of_row = self.drawable_budget(budget), shape.n_features, row_sum_l2(neighbors).value
-        for_noise = whole.split(SHARE_FOR_NOISE, 1.0 - SHARE_FOR_NOISE)[0]
-        of_search = BallBudget(whole, neighbors, d, noise_scale_for(for_noise, of_row) * math.sqrt(d))
-        bits = choose_bits(noise_scale_for(of_search.part(_MIN_SHARE), of_row), d)
-        return GaussianSumsPlan(self, shape, neighbors, budget, bits, of_search)
+        plan = GaussianSumsPlan(self, shape, neighbors, budget, 0, self.drawable_budget(budget))
+        return replace(plan, bits=choose_bits(float(plan.sum_deviations[0]), shape.n_features))
 
 
 def _error_in_spreads(errors: FloatArray, shape: MomentShape) -> float:
