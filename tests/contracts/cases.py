@@ -125,6 +125,8 @@ CASES: list[Case] = [
     *rows_of_the_table(dpm.mechanisms.MatrixLaplace()),
     *rows_of_the_table(dpm.mechanisms.Isotropic()),
     *rows_of_the_table(dpm.mechanisms.Auto()),
+    *[case for case in rows_of_the_table(dpm.mechanisms.Standardized()) if case.mean],
+    *[case for case in rows_of_the_table(dpm.mechanisms.Standardized(clip=False)) if case.mean],
     *[case for case in rows_of_the_table(dpm.mechanisms.AdaptiveBall()) if case.mean],
     *[
         case

@@ -117,6 +117,9 @@ CASES: dict[str, Case] = {
     "matrix-laplace": Case("matrix-laplace", PURE, ADD),
     "additive-wishart": Case("additive-wishart", APPROXIMATE, ADD),
     "additive-wishart of a scale": Case(MECHANISMS.AdditiveWishart(scale_matrix=SCALE.tolist()), APPROXIMATE, ADD),
+    # rows that are clipped have a ± that is wider than their noise: see tests/mechanisms/test_standardized.py
+    "standardized": Case(MECHANISMS.Standardized(clip=False), PURE, ADD, wide=True),
+    "standardized, public count": Case(MECHANISMS.Standardized(clip=False), ZCDP, REPLACE, wide=True),
     "adaptive-ball": Case("adaptive-ball", PURE, ADD, wide=True, clips=True),
     "adaptive-ball, zcdp": Case("adaptive-ball", ZCDP, REPLACE, wide=True, clips=True),
     "pooled": Case("matrix-laplace", dict(epsilon=8.0), ADD, pooled=True),  # a count is a whole number: noise above it
