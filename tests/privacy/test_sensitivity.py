@@ -23,6 +23,8 @@ from dpmoments.privacy.filter import PrivacyFilterError
 from dpmoments.privacy.laws import DiscreteGaussian
 from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.sensitivity import (
+    ROUGH_CENTER,
+    ROUGH_WEIGHT,
     SENSITIVITIES,
     count,
     count_l1,
@@ -35,6 +37,7 @@ from dpmoments.privacy.sensitivity import (
     median_score,
     quadratic_form,
     rank_score,
+    rough_sums_l2,
     row_norm_square,
     row_sum_l1,
     row_sum_l2,
@@ -586,6 +589,36 @@ def test_the_gauge_of_a_body_counts_each_block_by_itself() -> None:
             sums_in_body(ADD_REMOVE, n_features, blocks)
 
 
+# ---------------------------------------------------------------- count, sums and centered squares
+
+
+def rough_answer(x: int, bits: int, *, flag: bool, center: int | None = None) -> list[Fraction]:
+    """What a row adds to the query of ``standardized``, whose numbers are multiples of 2^−bits, in units of 1."""
+    one = 1 << bits
+    center = int(ROUGH_CENTER * one**2) if center is None else center
+    answer = [Fraction(x, one)]
+    return answer if flag else [*answer, ROUGH_WEIGHT * Fraction(x**2 - center, one**2)]
+
+
+@pytest.mark.parametrize("neighbors", list(Neighbors))
+@pytest.mark.parametrize("flag", [False, True])
+def test_rough_sums_are_covered_by_every_pair_of_lattice_values(neighbors: Neighbors, flag: bool) -> None:
+    bits = 5  # the coarsest lattice, on which y₀ is a whole number of units
+    values = range(-(1 << bits), (1 << bits) + 1)
+    rows = [rough_answer(x, bits, flag=flag) for x in values]
+    nothing = [Fraction(0)] * len(rows[0])
+    pairs = [(row, other) for row in rows for other in (rows if neighbors is REPLACE_ONE else [nothing])]
+    largest = max(sum((a - b) ** 2 for a, b in zip(*pair, strict=True)) for pair in pairs)
+    for counted in (0.0, 1.0):
+        made = rough_sums_l2(neighbors, int(not flag), int(flag), counted)
+        square = largest + (int(counted) if neighbors is ADD_REMOVE else 0)
+        assert square <= Fraction(made.value) ** 2 <= square * (1 + Fraction(1, 2**48))  # attained
+        assert max(sum(a**2 for a in row) for row in rows) + int(counted) <= Fraction(made.value) ** 2  # a dropped row
+    if neighbors is ADD_REMOVE and not flag:  # planted fault: a center that is rounded to a coarser lattice
+        coarse = max(sum(a**2 for a in rough_answer(x, 1, flag=False, center=3)) for x in (-2, 0, 2))
+        assert coarse > Fraction(rough_sums_l2(ADD_REMOVE, 1, 0, 0.0).value) ** 2
+
+
 # ---------------------------------------------------------------- the inverse
 
 
@@ -703,6 +736,7 @@ def proved(name: str, neighbors: Neighbors, d: int, w: mpmath.mpf) -> mpmath.mpf
         "count_l1": 1,
         "quadratic_form": 1,
         "rank_score": 1,
+        "rough_sums_l2": root(2 + d * mpmath.mpf(783 * 11) ** 2 / 2**26) if added else root(mpmath.mpf(4 * (d + 1))),
         "share_of_rows": 1,
         "share_of_rows_l1": 1,
         "sums_in_body": 1 if added else 2,
@@ -725,6 +759,7 @@ OF_NOTHING = (
     "share_of_rows_l1",
     "sum_and_count_l2",
 )
+OF_COUNTS = ("rough_sums_l2",)
 
 
 BY_NAME = {made.__name__: made for made in SENSITIVITIES}
@@ -734,16 +769,18 @@ def stated(name: str, neighbors: Neighbors, d: int, w: float) -> float:
     made = BY_NAME[name]
     if name in OF_AUGMENTED_ROWS:
         return made(neighbors, d, w).value
+    if name == "rough_sums_l2":
+        return made(neighbors, d, 1).value
     return made(neighbors, *((w,) if name in OF_NORMS else (d,) if name in OF_WIDTHS else ())).value
 
 
 @pytest.mark.parametrize("neighbors", list(Neighbors))
 def test_every_value_is_the_proved_one_and_a_few_last_places_more_at_most(neighbors: Neighbors) -> None:
-    assert {*OF_AUGMENTED_ROWS, *OF_NORMS, *OF_WIDTHS, *OF_NOTHING, "inverse_gram_frobenius"} == set(BY_NAME)
+    assert {*OF_AUGMENTED_ROWS, *OF_NORMS, *OF_WIDTHS, *OF_NOTHING, *OF_COUNTS, "inverse_gram_frobenius"} == set(BY_NAME)
     with mpmath.workdps(60):
         for d in (1, 2, 3, 4, 5, 7, 11, 12, 13, 30, 2000):
             for w in (0.0, 1 / 64, 0.1, 0.25, 1 / 3, 0.7, 0.9375, 1.0):
-                for name in (*OF_AUGMENTED_ROWS, *OF_NORMS, *OF_WIDTHS, *OF_NOTHING):
+                for name in (*OF_AUGMENTED_ROWS, *OF_NORMS, *OF_WIDTHS, *OF_NOTHING, *OF_COUNTS):
                     exact, value = proved(name, neighbors, d, mpmath.mpf(w)), mpmath.mpf(stated(name, neighbors, d, w))
                     assert exact * (1 - mpmath.mpf(10) ** -50) <= value, (name, d, w)
                     # In floating point some sums are rounded up by up to four last places; none further.
@@ -767,6 +804,7 @@ EVERY_SENSITIVITY = [
         (median_score, ()),
         (quadratic_form, ()),
         (rank_score, ()),
+        (rough_sums_l2, (3, 2, 0.0)),
         (row_norm_square, (0.25,)),
         (row_sum_l1, (7,)),
         (row_sum_l2, ()),

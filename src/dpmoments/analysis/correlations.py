@@ -618,7 +618,7 @@ def partial_correlation(release: Moments, columns: Sequence[str] | None = None, 
     k, n = len(features), standardized.moments.independent_rows
     smallest = float(np.linalg.eigvalsh(standardized.noisy)[0])
     largest = float(np.diag(standardized.noisy).max())
-    if not smallest > SINGULAR * largest or not _noise_leaves_inverse(release, standardized, smallest):
+    if not smallest > SINGULAR * largest or not _noise_leaves_inverse(standardized, smallest):
         return _not_identified(release, features.tolist(), level)
     inverse = np.linalg.inv(standardized.noisy)
     root = np.sqrt(np.diag(inverse))
@@ -653,13 +653,11 @@ def partial_correlation(release: Moments, columns: Sequence[str] | None = None, 
     )
 
 
-def _noise_leaves_inverse(release: Moments, standardized: Standardized, smallest: float) -> bool:
+def _noise_leaves_inverse(standardized: Standardized, smallest: float) -> bool:
     """Return True if the noise is below the covariance S in every direction."""
     moments, law = standardized.moments, standardized.moments.law
     if law is None:
         return smallest > 0.0
-    if release.noise_model is not None and release.noise_model.fixed_law is not None:
-        return smallest > float(standardized.edge.max())
     features = standardized.features
     eigenvalues, vectors = np.linalg.eigh(standardized.noisy)
     rows = (vectors / np.sqrt(eigenvalues)).T * (moments.unit[features] / standardized.scale)

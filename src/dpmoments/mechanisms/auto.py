@@ -102,10 +102,13 @@ class Auto(Mechanism):
                 eigenvectors: Mechanism = class_at(MOMENTS["iterative-eigenvectors"])()
                 return eigenvectors.plan(shape, PrivacyBudget.pure(budget.epsilon), neighbors)
             return Gaussian().plan(shape, budget, neighbors)
-        if self.rule == "practice" and shape.coordinates is not None:
-            plan = Standardized().plan(shape, budget, neighbors)
-            return replace(plan, chosen_because=Message("rough-private-scales", mechanism=plan.mechanism.name))
         plans, refusals = list[Plan](), list[ValueError]()
+        if self.rule == "practice" and shape.coordinates is not None:
+            try:
+                plan = Standardized().plan(shape, budget, neighbors)
+                return replace(plan, chosen_because=Message("rough-private-scales", mechanism=plan.mechanism.name))
+            except ValueError as refusal:
+                refusals.append(refusal)
         for mechanism in _CANDIDATES:
             spend = budget
             if budget.kind is BudgetKind.APPROXIMATE and BudgetKind.APPROXIMATE not in mechanism.budget_kinds:

@@ -49,7 +49,7 @@ class RowCoordinates:
 
     @classmethod
     def of(cls, schema: Schema) -> RowCoordinates | None:
-        """Return the coordinates of a schema's rows; None if its columns have no bounds, or rows may be scaled down."""
+        """Return the coordinates of a schema's rows; None if there are none, or they are not bounded one by one."""
         columns = schema.columns
         unbounded = any(
             isinstance(one, Coordinate) or (isinstance(one, Numeric) and one.scale is not None) for one in columns
@@ -79,6 +79,8 @@ class RowCoordinates:
                 )
                 of_column = (low + high) / 2.0, (high - low) / 4.0
             typical += [of_column] * (features.stop - features.start)
+        if not singles and all(_width(block) == 0 for block in blocks):
+            return None
         encoding.scale_into_ball(ones)
         return cls(
             schema.n_features,

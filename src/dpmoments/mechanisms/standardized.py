@@ -140,14 +140,6 @@ class StandardizedPlan(Plan):
             )
         return math.sqrt(factor) * square / math.sqrt(4.0 * share * self.budget.rho)
 
-    @property
-    def expected_error(self) -> float:
-        """RMS of ‖Ĝ − G‖_F at the public bounds."""
-        total = len(self.coordinates.singles) + math.fsum(self.coordinates.level_squares)
-        noise = self.noise_of_gram((1.0 + _CONSTANT) * total, self.left_at_least)
-        k = self.coordinates.n_coordinates
-        return noise * math.sqrt(k * (k + 1)) * max(self.coordinates.ones) ** 2
-
     def check_rows(self, rows: Rows) -> None:
         super().check_rows(rows)
         if (RowCoordinates.of(rows.schema) or RowCoordinates.of_numbers(rows.n_features)) != self.coordinates:
@@ -400,7 +392,7 @@ class Standardized(Mechanism):
     Steps: rough means and SDs of numbers and Booleans, again for numbers whose bounds are far too wide; rows in units of those
     SDs, levels about their public center; a noisy histogram of the rows' lengths, from which the radius of a ball is chosen
     (not clipping is always a candidate); the count, sum and Gram matrix of the rows there with isotropic noise. Where all columns
-    are levels or Booleans, and where the table has too few rows for its budget, everything but the last step is public.
+    are levels or Booleans, everything but the last step is public.
 
     **Privacy.** Under pure ε the steps are K-norm noise, Laplace noise and matrix Laplace noise, and their ε add up. Under ρ and
     (ε, δ) all are exact discrete Gaussian releases. Every decision reads noisy numbers only
