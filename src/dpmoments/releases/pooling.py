@@ -144,7 +144,7 @@ def pool(releases: Iterable[MomentRelease], *, repair: Repair | str = "auto") ->
     disjoint is taken on trust: no release can show it. Under ``replace_one`` neighbors differ in one row's values
     within its table, and each table's number of rows is public.
 
-    **Noise.** Moments about different centers (of ``adaptive-ball``, ``coinpress``) are moved to one, the mean of the
+    **Noise.** Moments about different centers (of ``standardized``, ``coinpress``) are moved to one, the mean of the
     centers weighted by row counts: with T z = (1, x − c), Σ z zᵀ becomes T (Σ z zᵀ) Tᵀ and its noise T N Tᵀ
     (:class:`dpmoments.noise.models.PooledModel`). The noise distribution is exact for a fixed c, and to first order if
     c uses noisy row counts. It is conditional on everything that the releases' noise is conditional on. If one of them
