@@ -55,8 +55,6 @@ NOT_FAST = (
 """Folders and beginnings of file names that ``make test-fast`` does not open."""
 LONG = (
     "analysis/test_naive_bayes.py::test_at_a_usual",
-    "analysis/test_clipping.py::test_correlations_of_named_columns",
-    "analysis/test_clipping.py::test_the_report_names",
     "analysis/test_covariance_noise.py",
     "analysis/test_description.py::test_noise_on_the_mean_is_that_of_repeated",
     "analysis/test_present_rows.py::test_intervals_",

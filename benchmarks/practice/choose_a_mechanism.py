@@ -30,7 +30,7 @@ SPREADS = (0.4, 0.29, 0.2, 0.1, 0.05, 0.02, 0.01)
 """Standard deviations as shares of the range; 0.29 is a uniform column's, which fills its bounds."""
 NEEDS_NO_BOUNDS = ("coinpress", "private-preconditioning", "log-scale-histogram")
 LOOKS: Mapping[str, tuple[str, str, str]] = {
-    "adaptive-ball": ("#0072B2", "o", "-"),
+    "standardized": ("#0072B2", "o", "-"),
     "matrix-laplace": ("#D55E00", "s", "-"),
     "gaussian": ("#009E73", "D", "-"),
     "isotropic": ("#E69F00", "v", "-"),
@@ -177,15 +177,15 @@ def main() -> None:
     write_part(PAGE, "questions", table_of_questions())
     additive = {"pure, ε = 1": "matrix-laplace", "ε = 1, δ = 1e-9": "gaussian"}
     by_spread = {
-        name: noise_by_spread(10, budget, ("adaptive-ball", additive[name])) for name, budget in BUDGETS.items()
+        name: noise_by_spread(10, budget, ("standardized", additive[name])) for name, budget in BUDGETS.items()
     }
     draw_by_spread(by_spread, IMAGES / "mechanisms-by-spread.png")
     lines = [
-        "| budget | sd / range | `adaptive-ball` | noise for the longest row | ratio |",
+        "| budget | sd / range | `standardized` | noise for the longest row | ratio |",
         "| --- | ---: | ---: | ---: | ---: |",
     ]
     for name, errors in by_spread.items():
-        ball, public = errors["adaptive-ball"], errors[additive[name]]
+        ball, public = errors["standardized"], errors[additive[name]]
         lines += [
             f"| {name} | {spread:g} | ± {found:.2g} | `{additive[name]}` ± {against:.2g} | {found / against:.2f} |"
             for spread, found, against in zip(SPREADS, ball, public, strict=True)

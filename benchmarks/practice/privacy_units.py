@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from benchmarks.pages import EVIDENCE, write_part
 from dpmoments.datasets import adult
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.mechanisms import AdaptiveBall, Gaussian, MatrixLaplace
+from dpmoments.mechanisms import Gaussian, MatrixLaplace, Standardized
 from dpmoments.mechanisms.additive import AdditivePlan
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.mechanisms.units import plan_for_rows
@@ -244,10 +244,10 @@ def errors(name: str, budget_name: str, k: int | None, way: str) -> Errors:
 
 @cache
 def errors_in_ball(name: str, budget_name: str, k: int) -> Errors:
-    """Of ``TRIALS_OF_BALL`` releases of k rows of each person by ``adaptive-ball``, which ``auto`` takes for such columns."""
+    """Of ``TRIALS_OF_BALL`` releases of k rows of each person by ``standardized``, which ``auto`` takes for such columns."""
     table, budget = table_named(name), BUDGETS[budget_name]
     units, d = table.rows.std(axis=0), table.rows.shape[1]
-    plan = plan_for_rows(AdaptiveBall(), MomentShape(d), budget, Neighbors.ADD_REMOVE, PrivacyUnit("person", k))
+    plan = plan_for_rows(Standardized(), MomentShape(d), budget, Neighbors.ADD_REMOVE, PrivacyUnit("person", k))
     truths = [
         Moments.of(matrix, 1.0, units)
         for matrix in (
@@ -277,7 +277,7 @@ def tables() -> Iterator[str]:
 
 def comparison(which: int) -> Iterator[str]:
     """Errors of the mean (0) or of the covariance (1)."""
-    yield f"| table | budget | a row is the unit | k | {' | '.join(WAYS)} | keep k rows, adaptive-ball |"
+    yield f"| table | budget | a row is the unit | k | {' | '.join(WAYS)} | keep k rows, standardized |"
     yield f"| --- | --- | ---: | ---: |{' ---: |' * len(WAYS)} ---: |"
     for name, budget, k in itertools.product(TABLES, BUDGETS, KEPT):
         of_row = f"{errors(name, budget, None, '').from_rows[which]:.2g}" if k == KEPT[0] else ""

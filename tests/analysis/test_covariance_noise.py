@@ -53,7 +53,6 @@ CASES = [
     ("gaussian", "add_remove"),
     ("matrix-laplace", "replace_one"),
     ("laplace", "add_remove"),
-    ("standardized", "add_remove"),
     ("pooled", "replace_one"),
 ]
 

@@ -42,8 +42,6 @@ from dpmoments.privacy.sensitivity import (
     row_sum_l1,
     row_sum_l2,
     sensitivity_from_dict,
-    share_of_rows,
-    share_of_rows_l1,
     smallest_eigenvalue,
     sorted_eigenvalues_l1,
     sorted_eigenvalues_l2,
@@ -322,12 +320,6 @@ def bin_counts(table: np.ndarray) -> np.ndarray:
     return np.histogram(table[:, 0], np.linspace(-1.0, 1.0, 8))[0]
 
 
-def shares_together(table: np.ndarray) -> list[int]:
-    """Σ of 2^20 where a row is farther than 1 from (-1/2, 0), 0 within ½ of it, and in between by the square of the distance."""
-    squares = ((table + [0.5, 0.0]) ** 2).sum(axis=1)
-    return [sum(math.ceil(min(max(square - 0.25, 0.0) / 0.75, 1.0) * 2**20) for square in squares)]
-
-
 def distances_from_a_number(table: np.ndarray) -> np.ndarray:
     """What a radius is chosen by: minus the distance of the number of rows beyond it from 5, and a public preference."""
     norms, radii = np.linalg.norm(table + [0.5, 0.0], axis=1), np.array([1.0, 0.5, 0.25])
@@ -457,11 +449,6 @@ def worst_cases() -> Iterator[tuple[str, Worst]]:
     yield "histogram_l1", Worst(histogram_l1, bin_counts, 2, [e], ([e], [f]))
     yield "histogram_l2", Worst(histogram_l2, bin_counts, 2, [e], ([e], [f]))
     yield "rank_score of counts", Worst(rank_score, bin_counts, 2, [e], ([e], [f]))
-    for made in (share_of_rows, share_of_rows_l1):
-        yield (
-            made.__name__,
-            Worst(lambda neighbors, made=made: made(neighbors).in_units(2.0**20), shares_together, 2, [e], ([e], [f])),  # type: ignore[misc]
-        )
     yield "rank_score of numbers beyond", Worst(rank_score, distances_from_a_number, 2, [e], ([e], [0.5 * f]))
     middle = tuple(np.array([[-0.9, 0.0]] * 7))
     yield "median_score", Worst(median_score, median_distances, 2, [e], ([e], [f]), middle)
@@ -737,8 +724,6 @@ def proved(name: str, neighbors: Neighbors, d: int, w: mpmath.mpf) -> mpmath.mpf
         "quadratic_form": 1,
         "rank_score": 1,
         "rough_sums_l2": root(2 + d * mpmath.mpf(783 * 11) ** 2 / 2**26) if added else root(mpmath.mpf(4 * (d + 1))),
-        "share_of_rows": 1,
-        "share_of_rows_l1": 1,
         "sums_in_body": 1 if added else 2,
     }[name]
 
@@ -755,8 +740,6 @@ OF_NOTHING = (
     "quadratic_form",
     "rank_score",
     "row_sum_l2",
-    "share_of_rows",
-    "share_of_rows_l1",
     "sum_and_count_l2",
 )
 OF_COUNTS = ("rough_sums_l2",)
@@ -810,8 +793,6 @@ EVERY_SENSITIVITY = [
         (row_norm_square, (0.25,)),
         (row_sum_l1, (7,)),
         (row_sum_l2, ()),
-        (share_of_rows, ()),
-        (share_of_rows_l1, ()),
         (smallest_eigenvalue, (0.25,)),
         (sorted_eigenvalues_l1, (4,)),
         (sorted_eigenvalues_l2, (4,)),

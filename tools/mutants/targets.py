@@ -189,11 +189,6 @@ TESTS = {
         "overspending",
         "contract",
     ),
-    "mechanisms/adaptive_ball": (
-        "adaptive_ball",
-        "replay",
-        "contract",
-    ),
     "mechanisms/auto": (
         "auto",
         "paper_claims",
@@ -256,11 +251,6 @@ TESTS = {
     "mechanisms/additive": (
         "additive",
         "low_bits",
-        "contract",
-    ),
-    "mechanisms/ball_": (
-        "adaptive_ball",
-        "replay",
         "contract",
     ),
     "mechanisms/coinpress_": (
@@ -411,15 +401,6 @@ TESTS = {
         "analyses",
         "coverage",
     ),
-    "analysis/clipping": (
-        "reference_answers",
-        "parts_of_answers",
-        "clipping",
-        "present_rows",
-        "description",
-        "analyses",
-        "coverage",
-    ),
     "analysis/components": (
         "reference_answers",
         "parts_of_answers",
@@ -449,7 +430,6 @@ TESTS = {
         "parts_of_answers",
         "covariance_noise",
         "comparisons",
-        "clipping",
         "analyses",
         "coverage",
     ),
@@ -471,7 +451,6 @@ TESTS = {
         "reference_answers",
         "parts_of_answers",
         "description",
-        "clipping",
         "comparisons",
         "analyses",
         "coverage",

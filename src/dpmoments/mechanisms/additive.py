@@ -60,8 +60,6 @@ def choose_augmentation(
     *,
     noisy_count: bool,
     diagonal_ratio: float = 2.0,
-    mean_square: float = 1.0,
-    covariance_square: float = 1.0,
 ) -> float:
     """Choose the appended constant w in (0, 1] of least worst-case error of the covariance.
 
@@ -70,8 +68,7 @@ def choose_augmentation(
     To first order the error of G/n − μμᵀ has mean square (1/n²)·s(w)²·[d·r + d(d−1) + 2(d+1)‖μ‖²/w² + r/w⁴] times the
     off-diagonal variance at unit sensitivity, r = ``diagonal_ratio`` the ratio of diagonal to off-diagonal variance and s(w) =
     ``sensitivity``; the last term, times ‖Cov + μμᵀ‖_F² ≤ 1, applies only if the count comes from the noisy matrix. w minimizes
-    it over the multiples of 1/64. ``mean_square`` (‖μ‖²) and ``covariance_square`` are below 1 for rows about a center near
-    their mean. The terms of mean and count are multiplied by the shape's ``mean_weight``.
+    it over the multiples of 1/64. The terms of mean and count are multiplied by the shape's ``mean_weight``.
     """
     if not shape.mean:
         return 0.0
@@ -79,7 +76,7 @@ def choose_augmentation(
     of_count = diagonal_ratio if noisy_count else 0.0
 
     def mean_square_error(w: float) -> float:
-        of_mean, of_size = 2 * (d + 1) * mean_square / w**2, of_count * covariance_square / w**4
+        of_mean, of_size = 2 * (d + 1) / w**2, of_count / w**4
         terms = d * diagonal_ratio + d * (d - 1) + shape.mean_weight * (of_mean + of_size)
         return sensitivity(w) ** 2 * terms
 

@@ -230,17 +230,6 @@ def count_l1(neighbors: Neighbors) -> Sensitivity:
     return _made("count_l1", neighbors, Norm.L1, 1.0)
 
 
-def share_of_rows(neighbors: Neighbors) -> Sensitivity:
-    """Return the sensitivity of a sum over rows of numbers in [0, 1]: 1 under both relations."""
-    # A dropped row gives 0.
-    return _made("share_of_rows", neighbors, Norm.L2, 1.0)
-
-
-def share_of_rows_l1(neighbors: Neighbors) -> Sensitivity:
-    """Return :func:`share_of_rows`, for Laplace noise."""
-    return _made("share_of_rows_l1", neighbors, Norm.L1, 1.0)
-
-
 def histogram_l2(neighbors: Neighbors) -> Sensitivity:
     """Return the ℓ2 sensitivity of counts over disjoint bins."""
     # One bin changes by 1, or two bins do under replace-one.
@@ -323,8 +312,6 @@ SENSITIVITIES: tuple[Callable[..., Sensitivity], ...] = (
     row_sum_l1,
     row_sum_l2,
     rough_sums_l2,
-    share_of_rows,
-    share_of_rows_l1,
     smallest_eigenvalue,
     sorted_eigenvalues_l1,
     sorted_eigenvalues_l2,
