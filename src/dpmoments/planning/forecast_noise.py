@@ -25,7 +25,7 @@ from dpmoments.releases.moment_release import MomentRelease, of_present_values
 from dpmoments.schema.schema import Schema
 from dpmoments.spending.imagined import imagined_release
 
-_MANY = 60
+_MANY = 30
 """Number of features above which the pairs of that many stand for all."""
 _MANY_TIMES = 1e9
 """Factor on the rows that reveals first-order noise where it hides the value."""

@@ -39,6 +39,8 @@ from dpmoments.rows.threads import summarize_in_threads
 from dpmoments.schema.schema import Schema
 from dpmoments.spending.run import moment_release
 
+_STEPS = 10
+"""Steps of the power method for a direction that is drawn alone."""
 Running = TypeVar("Running")
 Result = TypeVar("Result")
 
@@ -105,8 +107,16 @@ def _(law: Choice, query: Any) -> int:  # noqa: ARG001
 
 @_expected.register
 def _(law: Directions, query: Any) -> FloatArray:
-    vectors: FloatArray = np.linalg.eigh(np.asarray(query, dtype=np.float64))[1][:, ::-1]
-    return vectors[:, : len(law.temperatures)] if law.projected else np.repeat(vectors[:, :1], len(law.temperatures), 1)
+    matrix: FloatArray = np.asarray(query, dtype=np.float64)
+    if law.projected:
+        return np.linalg.eigh(matrix)[1][:, ::-1][:, : len(law.temperatures)]
+    vector = matrix[:, np.argmax(np.diag(matrix))] + np.eye(len(matrix))[0] * np.finfo(float).tiny
+    for _ in range(_STEPS):  # each of many directions is drawn by itself, and about the first is enough
+        vector = matrix @ (vector / np.linalg.norm(vector))
+        if not vector.any():
+            vector = np.eye(len(matrix))[0]
+            break
+    return np.repeat((vector / np.linalg.norm(vector))[:, None], len(law.temperatures), axis=1)
 
 
 @_expected.register
