@@ -151,18 +151,27 @@ class StandardizedPlan(Plan):
         square = float(self.lengths @ self.lengths)
         rough: RoughMoments | None = None
         ball: Ball | None = None
+        answers = list[FloatArray]()
         if any(coordinates.is_number):
             left -= self.share(_SHARE_OF_SCALES)
-            rough, spent = self._rough_moments(rows, privacy_filter)
+            rough, spent = self._rough_moments(rows, privacy_filter, answers)
             left -= spent
             left -= self.share(_SHARE_OF_RADIUS)
-            center, scale, square, ball = self._ball(rows, privacy_filter, rough, left)
+            center, scale, square, ball = self._ball(rows, privacy_filter, rough, left, answers)
         lattice = coordinates.on_lattice(center, scale, square, self.bits)
-        return self._released(rows, privacy_filter, lattice, rough, ball)
+        result, noisy = self._released(rows, privacy_filter, lattice, rough, ball)
+        answers.append(noisy[np.triu_indices(len(noisy))])
+        # all else follows from the answers, so that a file can be checked (`audit/verification.py`)
+        said: dict[str, Any] = {"answers": [answer.tolist() for answer in answers]}
+        if ball is not None:
+            said |= {"squared_radius": ball.square, "clipped_excess": max(ball.excess, 0.0)}
+        return replace(result, diagnostics=said)
 
     # Step 1 -------------------------------------------------------------------------------------------------------------
 
-    def _rough_moments(self, rows: Rows, privacy_filter: PrivacyFilter) -> tuple[RoughMoments, float]:
+    def _rough_moments(
+        self, rows: Rows, privacy_filter: PrivacyFilter, answers: list[FloatArray]
+    ) -> tuple[RoughMoments, float]:
         """Return rough means and SDs, and the share of the budget that further rounds took."""
         coordinates = self.coordinates
         number, known = np.array(coordinates.is_number), np.array([one is not None for one in coordinates.typical])
@@ -173,6 +182,7 @@ class StandardizedPlan(Plan):
         noisy, noise = self._noisy_sums(
             privacy_filter, "rough-sums", sums, squared, self.share(_SHARE_OF_SCALES), counted=counted
         )
+        answers.append(noisy)
         of_count = noise
         n = max(float(noisy[0]) if counted else float(sums.count), LEAST_COUNT)
         totals, squares = noisy[counted : counted + len(ones)], noisy[counted + len(ones) :]
@@ -202,6 +212,7 @@ class StandardizedPlan(Plan):
                 *(privacy_filter, "rough-sums-again", sums, np.ones(len(chosen), dtype=bool), _SHARE_OF_ROUND),
                 counted=False,
             )
+            answers.append(noisy)
             spent += _SHARE_OF_ROUND
             shift = np.clip(noisy[: len(chosen)] / n, -1.0, 1.0)
             of_square[chosen] = noise / n / per_square
@@ -259,7 +270,7 @@ class StandardizedPlan(Plan):
     # Steps 2 and 3 ------------------------------------------------------------------------------------------------------
 
     def _ball(
-        self, rows: Rows, privacy_filter: PrivacyFilter, rough: RoughMoments, left: float
+        self, rows: Rows, privacy_filter: PrivacyFilter, rough: RoughMoments, left: float, answers: list[FloatArray]
     ) -> tuple[FloatArray, FloatArray, float, Ball | None]:
         """Return center and scale of singles in column units, the squared radius of their ball, and what was found."""
         coordinates = self.coordinates
@@ -275,6 +286,7 @@ class StandardizedPlan(Plan):
         middles = edges * math.sqrt(_RATIO)
         middles[0] = edges[0]
         held, deviation = self._noisy_histogram(rows, privacy_filter, rough.center, scale, edges)
+        answers.append(held)
         tail = np.cumsum(held[::-1])[::-1]
         beyond_noise = tail > _BEYOND_NOISE * deviation * np.sqrt(np.arange(_CELLS, 0, -1))
         plain, held = held, np.where(np.cumprod(beyond_noise) > 0, held, 0.0)
@@ -330,7 +342,7 @@ class StandardizedPlan(Plan):
         lattice: LatticeCoordinates,
         rough: RoughMoments | None,
         ball: Ball | None,
-    ) -> RunResult:
+    ) -> tuple[RunResult, FloatArray]:
         """Release the Gram matrix in coordinates with what is left, and join its means with the rough ones."""
         singles, one = list(self.coordinates.singles), 2.0**self.bits
         if singles:
@@ -357,9 +369,7 @@ class StandardizedPlan(Plan):
             )
             variance = sigma**2
         public = moments.count if self.count_is_public else None
-        result = joined_moments(lattice, LastDraw(noisy, w, variance, rate, public), rough, ball)
-        said = {} if ball is None else {"squared_radius": ball.square, "clipped_excess": max(ball.excess, 0.0)}
-        return replace(result, diagnostics=said)
+        return joined_moments(lattice, LastDraw(noisy, w, variance, rate, public), rough, ball), noisy
 
 
 @dataclass(frozen=True)
