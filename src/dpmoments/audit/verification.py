@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import Any, TypeVar
 
 import numpy as np
 
 from dpmoments.analysis.answers import in_floating_point
 from dpmoments.foundation import __version__
-from dpmoments.foundation.values import is_finite_number
+from dpmoments.foundation.values import finite_numbers, is_finite_number
 from dpmoments.mechanisms.base import CalibratedPlan, ConfiguredMechanism, Plan
 from dpmoments.mechanisms.counts import Counts, CountsPlan
 from dpmoments.mechanisms.level_coordinates import LevelCoordinates
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS, make_mean_mechanism, make_mechanism
 from dpmoments.mechanisms.row_coordinates import RowCoordinates
 from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.noise.entropy import insecure_generator
 from dpmoments.noise.models import StandardizedModel
 from dpmoments.noise.terms import NoiseLaw
 from dpmoments.privacy.accounting import budget_for_rows
+from dpmoments.privacy.filter import PrivacyFilter, PrivacyFilterError
 from dpmoments.privacy.laws import WishartSampling
-from dpmoments.privacy.receipt import Receipt
+from dpmoments.privacy.receipt import Draw, Receipt
+from dpmoments.privacy.sampling import coordinates_of
 from dpmoments.releases.counts_release import CountsRelease, rules_of_counts
 from dpmoments.releases.group_releases import GroupReleases
 from dpmoments.releases.mean_release import MeanRelease
@@ -30,6 +34,8 @@ from dpmoments.releases.moment_release import AvailableRelease, MomentRelease
 from dpmoments.releases.pooling import PooledRelease, pool
 from dpmoments.releases.release_warning import AnyRelease
 from dpmoments.repair.repair import Repair, exact_law
+from dpmoments.rows.rows import Rows
+from dpmoments.rows.summary import Summary
 from dpmoments.schema.constraints import every_row_has_levels
 
 _FALSE_ALARM = 1e-9
@@ -154,18 +160,20 @@ def _foreign_draw(receipt: Receipt, release: MomentRelease | MeanRelease | Count
     model = getattr(release, "noise_model", None)
     if model is None or not model.about_levels:
         levels = None  # rows about 0 may have norm 1
-    coordinates = RowCoordinates.of(release.schema) if isinstance(model, StandardizedModel) else None
-    if coordinates is not None:
-        d = coordinates.n_coordinates
+    of_coordinates = isinstance(
+        model, StandardizedModel
+    )  # how long their rows are follows from the draws: `_run_again`
     for draw in receipt.draws:
+        if of_coordinates and draw.what.code == "count-sum-gram":
+            coordinates = RowCoordinates.of(release.schema) or RowCoordinates.of_numbers(d)
+            if dict(draw.sensitivity.arguments).get("n_features") != coordinates.n_coordinates:
+                return f"{draw.what} has the sensitivity of other coordinates than the schema's"
+            continue
         features = dict(draw.sensitivity.arguments).get("n_features", d)
         # a mean of one coordinate, and sums beside a count, of a sensitivity that no number of features makes smaller
         if features != d and draw.sensitivity.name not in ("row_sum_l1", "sums_in_body"):
             return f"{draw.what} has the sensitivity of {features} features, and the rows have {d}"
         row_square = 1.0 if levels is None or draw.what.code != "count-sum-gram" else levels.row_square
-        row_square = (
-            row_square if coordinates is None else 0.0
-        )  # a run of `standardized` finds it, and clips rows to it
         shorter = dict(draw.sensitivity.arguments).get("row_square", 1.0)
         if not isinstance(shorter, float | int) or shorter < row_square:
             return f"{draw.what} has the sensitivity of rows that are shorter than the schema's"
@@ -357,15 +365,75 @@ def _shapes(release: MomentRelease) -> list[MomentShape]:
     return [MomentShape.of(release.schema, mean=release.noisy_sum is not None, n_rows=count) for count in counts]
 
 
+class _Answers(PrivacyFilter):
+    """Filter that gives the answers that a file holds, each in its turn."""
+
+    def __init__(self, plan: Plan, answers: Sequence[Any]) -> None:
+        super().__init__(plan, insecure_generator(0))
+        self._answers_left = list(answers)
+
+    def _answer(self, made: Draw, query: Any) -> Any:
+        shape, size = np.shape(query), coordinates_of(query)
+        answer = finite_numbers(self._answers_left.pop(0) if self._answers_left else None, size, "answers")
+        if len(shape) == 2:
+            upper, answer = answer, np.empty(shape)
+            answer[np.triu_indices(len(answer))] = upper
+            answer.T[np.triu_indices(len(answer))] = upper
+        return answer * made.sensitivity.units
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _NoRows(Rows):
+    """Table without rows; all that it says is the number of rows, if it is public."""
+
+    public_count: int = 0
+
+    def summarize(self, summary: Summary[Any, Any]) -> Any:
+        nothing = summary.finish(summary.start())
+        return replace(nothing, count=self.public_count) if hasattr(nothing, "count") else nothing
+
+
+def _run_again(plan: Plan, release: MomentRelease) -> bool:
+    """Return True if a run on no rows with the answers of a file gives everything else in it."""
+    count = release.n_rows if plan.count_is_public and release.n_rows is not None else 0
+    source: Any = SimpleNamespace(missing="drop")
+    rows = _NoRows(release.schema.with_indicators, plan.neighbors, source, public_count=count)
+    answered = _Answers(plan, release.diagnostics["answers"])
+    try:
+        result = plan.run(rows, answered)
+    except PrivacyFilterError:
+        return False
+    names = ("noisy_sum", "noisy_gram", "center")
+    pairs = [(np.asarray(getattr(release, name)), getattr(result, name.removeprefix("noisy_"))) for name in names]
+    draws = [
+        [part for draw in receipt.draws for part in (draw.law.to_dict(), dict(draw.sensitivity.arguments))]
+        for receipt in (release.receipt, answered.receipt)
+    ]
+    capped = plan.neighbors.table_size_is_public and not plan.count_is_public  # at the size of the table
+    same_count = math.isclose(float(release.noisy_count or 0.0), float(result.count or 0.0), rel_tol=_ROUNDING)
+    return (
+        (same_count or (capped and 0.0 <= float(release.noisy_count or 0.0) < float(result.count or 0.0)))
+        and all(np.allclose(a, b, rtol=0.0, atol=_ROUNDING * float(np.abs(b).max())) for a, b in pairs)
+        and result.model is not None
+        and release.noise_model is not None
+        and _equal(result.model.to_dict(), release.noise_model.to_dict())
+        and len(draws[0]) == len(draws[1])
+        and all(map(_equal, *draws))
+        and _equal(result.diagnostics, {name: release.diagnostics.get(name) for name in result.diagnostics})
+    )
+
+
 def _agrees(plan: Plan, release: MomentRelease) -> bool:
+    rules = (*release.schema.rules, *plan.rules_of_run(release.diagnostics), *release.origin.rules)
+    if not (release.privacy.rules == rules and _equal(plan.details, release.details) and _spends_alike(plan, release)):
+        return False
+    if "answers" in release.diagnostics:
+        return _run_again(plan, release)
     model = None if release.noise_model is None else release.noise_model.to_dict()
     entries = plan.model_entries(release.diagnostics, release.receipt)
-    same_law = entries is model is None or (
+    return entries is model is None or (
         entries is not None and model is not None and _equal(entries, {key: model.get(key) for key in entries})
     )
-    rules = (*release.schema.rules, *plan.rules_of_run(release.diagnostics), *release.origin.rules)
-    same_rules = release.privacy.rules == rules
-    return same_rules and same_law and _equal(plan.details, release.details) and _spends_alike(plan, release)
 
 
 def _spends_alike(plan: CalibratedPlan[Any], release: MomentRelease | MeanRelease | CountsRelease) -> bool:

@@ -31,7 +31,6 @@ from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import zcdp_noise_scale
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.laws import KNorm, MatrixLaplaceDraw
-from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.sensitivity import (
     ROUGH_CENTER,
     ROUGH_WEIGHT,
@@ -153,14 +152,21 @@ class StandardizedPlan(Plan):
         square = float(self.lengths @ self.lengths)
         rough: RoughMoments | None = None
         ball: Ball | None = None
+        answers = list[FloatArray]()
         if any(coordinates.is_number):
             left -= self.share(_SHARE_OF_SCALES)
-            rough, spent = self._rough_moments(rows, privacy_filter)
+            rough, spent = self._rough_moments(rows, privacy_filter, answers)
             left -= spent
             left -= self.share(_SHARE_OF_RADIUS)
-            center, scale, square, ball = self._ball(rows, privacy_filter, rough, left)
+            center, scale, square, ball = self._ball(rows, privacy_filter, rough, left, answers)
         lattice = coordinates.on_lattice(center, scale, square, self.bits)
-        return self._released(rows, privacy_filter, lattice, rough, ball)
+        result, noisy = self._released(rows, privacy_filter, lattice, rough, ball)
+        answers.append(noisy[np.triu_indices(len(noisy))])
+        # all else follows from the answers, so that a file can be checked (`audit/verification.py`)
+        said: dict[str, Any] = {"answers": [answer.tolist() for answer in answers]}
+        if ball is not None:
+            said |= {"squared_radius": ball.square, "clipped_excess": max(ball.excess, 0.0)}
+        return replace(result, diagnostics=said, rules=self.rules_of_run(said))
 
     def rules_of_run(self, diagnostics: Mapping[str, Any]) -> tuple[Message, ...]:
         if "squared_radius" not in diagnostics:
@@ -170,22 +176,11 @@ class StandardizedPlan(Plan):
             raise InputValueError(Message("diagnostic-out-of-range", name="squared_radius"))
         return (Message("rows-scaled-to-ball", radius=math.sqrt(square)),)
 
-    def model_entries(self, diagnostics: Mapping[str, Any], receipt: Receipt) -> Mapping[str, Any]:
-        del diagnostics
-        last = receipt.draws[-1]
-        if isinstance(last.law, MatrixLaplaceDraw):
-            return {"family": "matrix-laplace", "rate": last.law.rate, "variance": self._variance_at(last.law.rate)}
-        stated: dict[str, Any] = dict(last.sensitivity.arguments)
-        scale = zcdp_noise_scale(float(last.loss.amount), gram_frobenius(self.neighbors, **stated).value)
-        return {"family": "gaussian", "rate": None, "variance": scale**2}
-
-    def _variance_at(self, rate: float) -> float:
-        """Return the variance of matrix Laplace noise on the diagonal."""
-        return (self.coordinates.n_coordinates + 2) / rate**2
-
     # Step 1 -------------------------------------------------------------------------------------------------------------
 
-    def _rough_moments(self, rows: Rows, privacy_filter: PrivacyFilter) -> tuple[RoughMoments, float]:
+    def _rough_moments(
+        self, rows: Rows, privacy_filter: PrivacyFilter, answers: list[FloatArray]
+    ) -> tuple[RoughMoments, float]:
         """Return rough means and SDs, and the share of the budget that further rounds took."""
         coordinates = self.coordinates
         number, known = np.array(coordinates.is_number), np.array([one is not None for one in coordinates.typical])
@@ -196,6 +191,7 @@ class StandardizedPlan(Plan):
         noisy, noise = self._noisy_sums(
             privacy_filter, "rough-sums", sums, squared, self.share(_SHARE_OF_SCALES), counted=counted
         )
+        answers.append(noisy)
         of_count = noise
         n = max(float(noisy[0]) if counted else float(sums.count), LEAST_COUNT)
         totals, squares = noisy[counted : counted + len(ones)], noisy[counted + len(ones) :]
@@ -225,6 +221,7 @@ class StandardizedPlan(Plan):
                 *(privacy_filter, "rough-sums-again", sums, np.ones(len(chosen), dtype=bool), _SHARE_OF_ROUND),
                 counted=False,
             )
+            answers.append(noisy)
             spent += _SHARE_OF_ROUND
             shift = np.clip(noisy[: len(chosen)] / n, -1.0, 1.0)
             of_square[chosen] = noise / n / per_square
@@ -282,7 +279,7 @@ class StandardizedPlan(Plan):
     # Steps 2 and 3 ------------------------------------------------------------------------------------------------------
 
     def _ball(
-        self, rows: Rows, privacy_filter: PrivacyFilter, rough: RoughMoments, left: float
+        self, rows: Rows, privacy_filter: PrivacyFilter, rough: RoughMoments, left: float, answers: list[FloatArray]
     ) -> tuple[FloatArray, FloatArray, float, Ball | None]:
         """Return center and scale of singles in column units, the squared radius of their ball, and what was found."""
         coordinates = self.coordinates
@@ -298,6 +295,7 @@ class StandardizedPlan(Plan):
         middles = edges * math.sqrt(_RATIO)
         middles[0] = edges[0]
         held, deviation = self._noisy_histogram(rows, privacy_filter, rough.center, scale, edges)
+        answers.append(held)
         tail = np.cumsum(held[::-1])[::-1]
         beyond_noise = tail > _BEYOND_NOISE * deviation * np.sqrt(np.arange(_CELLS, 0, -1))
         plain, held = held, np.where(np.cumprod(beyond_noise) > 0, held, 0.0)
@@ -353,7 +351,7 @@ class StandardizedPlan(Plan):
         lattice: LatticeCoordinates,
         rough: RoughMoments | None,
         ball: Ball | None,
-    ) -> RunResult:
+    ) -> tuple[RunResult, FloatArray]:
         """Release the Gram matrix in coordinates with what is left, and join its means with the rough ones."""
         singles, one = list(self.coordinates.singles), 2.0**self.bits
         if singles:
@@ -369,7 +367,7 @@ class StandardizedPlan(Plan):
             rate = float(np.nextafter(left.epsilon / nuclear.value, 0.0))
             law = MatrixLaplaceDraw(rate, self.bits)
             noisy = under_law(privacy_filter, "count-sum-gram", law, query, nuclear, bits=2 * self.bits)
-            variance = self._variance_at(rate)
+            variance = (k + 2) / rate**2
         else:
             frobenius = gram_frobenius(self.neighbors, k, w, row_square)
             sigma = zcdp_noise_scale(left.rho, frobenius.value)
@@ -380,9 +378,7 @@ class StandardizedPlan(Plan):
             )
             variance = sigma**2
         public = moments.count if self.count_is_public else None
-        result = joined_moments(lattice, LastDraw(noisy, w, variance, rate, public), rough, ball)
-        said = {} if ball is None else {"squared_radius": ball.square, "clipped_excess": max(ball.excess, 0.0)}
-        return replace(result, diagnostics=said, rules=self.rules_of_run(said))
+        return joined_moments(lattice, LastDraw(noisy, w, variance, rate, public), rough, ball), noisy
 
 
 @dataclass(frozen=True)
