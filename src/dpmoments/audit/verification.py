@@ -18,7 +18,6 @@ from dpmoments.mechanisms.level_coordinates import LevelCoordinates
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS, make_mean_mechanism, make_mechanism
 from dpmoments.mechanisms.row_coordinates import RowCoordinates
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.noise.models import StandardizedModel
 from dpmoments.noise.terms import NoiseLaw
 from dpmoments.privacy.accounting import budget_for_rows
 from dpmoments.privacy.laws import WishartSampling
@@ -154,7 +153,7 @@ def _foreign_draw(receipt: Receipt, release: MomentRelease | MeanRelease | Count
     model = getattr(release, "noise_model", None)
     if model is None or not model.about_levels:
         levels = None  # rows about 0 may have norm 1
-    coordinates = RowCoordinates.of(release.schema) if isinstance(model, StandardizedModel) else None
+    coordinates = RowCoordinates.of(release.schema) if model is not None and model.in_coordinates else None
     if coordinates is not None:
         d = coordinates.n_coordinates
     for draw in receipt.draws:

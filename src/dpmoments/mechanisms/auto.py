@@ -104,7 +104,8 @@ class Auto(Mechanism):
             return Gaussian().plan(shape, budget, neighbors)
         if self.rule == "practice" and shape.coordinates is not None:
             plan = Standardized().plan(shape, budget, neighbors)
-            return replace(plan, chosen_because=Message("rough-private-scales", mechanism=plan.mechanism.name))
+            facts = {"mechanism": plan.mechanism.name, "kind": str(plan.cost.kind)}
+            return replace(plan, chosen_because=Message("rough-private-scales", **facts))
         plans, refusals = list[Plan](), list[ValueError]()
         for mechanism in _CANDIDATES:
             spend = budget
