@@ -132,7 +132,7 @@ def test_draws_of_a_run_of_several_are_measured_one_by_one(budget: PrivacyBudget
         exchanges += [(one.made, one.query, one.answer) for one in recorder.exchanges]
     rates = draw_rates_at_least(exchanges, 1e-3)
     twice = draw_rates_at_least([halved(*one) for one in exchanges if "Choice" not in type(one[0].law).__name__], 1e-3)
-    assert {"rough-sums", "row-lengths", "count-sum-gram"} < {key.partition(",")[0] for key in rates}
+    assert {"rough-sums", "count-sum-gram"} <= {key.partition(",")[0] for key in rates}
     assert all(0.35 < rate < 1.0 for rate in rates.values())
     for key, rate in twice.items():
         assert rate == pytest.approx(2.0 * rates[key], rel=0.05)

@@ -554,6 +554,13 @@ CENTERED = CenteredLevelsModel(
     center=np.array([0.25, 0.25, 0.0, 0.125]), block_sizes=np.array([2.0, 2.0, 0.0, 0.0]),
 )  # fmt: skip
 CENTERED_GAUSSIAN = replace(CENTERED, family="gaussian", rate=None)
+STANDARDIZED = models.StandardizedModel(
+    n_features=D, family="matrix-laplace", variance=(D + 2.0) / 0.25, rate=0.5, scales=np.array([0.2, 0.3, 0.4, 0.4]),
+    block_sizes=np.array([0.0, 0.0, 2.0, 2.0]), sum_variances=np.full(D, 3.0), rough_variances=np.array([0.2, 0.1, 0.0, 0.0]),
+    clipping=np.array([0.4, 0.1, 0.0, 0.0]), count_variance=9.0,
+)  # fmt: skip
+
+
 EVERY: list[NoiseModel] = [
     CENTERED,
     CENTERED_GAUSSIAN,
@@ -561,6 +568,7 @@ EVERY: list[NoiseModel] = [
     *MODELS.values(),
     BASIS,
     SCALED,
+    STANDARDIZED,
 ]
 
 

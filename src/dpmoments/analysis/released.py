@@ -28,7 +28,7 @@ from dpmoments.foundation.values import (
 from dpmoments.messages.codes import WARNINGS
 from dpmoments.messages.message import Message, messages_of
 from dpmoments.messages.wording import closest
-from dpmoments.noise.models import NoiseModel, StandardizedModel
+from dpmoments.noise.models import NoiseModel
 from dpmoments.noise.rounding import Rounding
 from dpmoments.noise.terms import NoiseLaw
 from dpmoments.privacy.origin import ReleaseOrigin
@@ -245,9 +245,11 @@ class Moments(Release):
     @property
     def rows_moved(self) -> bool:
         """True if whole rows were clipped about a private center, levels with them."""
-        return any(
-            part.center is not None and not isinstance(part.noise_model, StandardizedModel) for part in self.drawn_parts
-        )
+        return any(part.center is not None and not part._in_coordinates for part in self.drawn_parts)
+
+    @property
+    def _in_coordinates(self) -> bool:
+        return self.noise_model is not None and self.noise_model.in_coordinates
 
     @property
     def as_drawn(self) -> Moments:
@@ -289,10 +291,8 @@ class Moments(Release):
             return None
         unit = 2.0 ** -float(bits)  # type: ignore[arg-type]
         total = np.zeros(len(self.noisy_gram)) if self.noisy_sum is None else self.noisy_sum
-        steps = np.full(len(total), unit / 2.0)
-        if isinstance(model, StandardizedModel):
-            steps *= model.scales
-        if isinstance(model, StandardizedModel) or unit * LATTICE <= 1.0:
+        steps = np.full(len(total), unit / 2.0) * (1.0 if model is None else model.units)
+        if self._in_coordinates or unit * LATTICE <= 1.0:
             for block in Constraints.of(self.schema, mean=self.noisy_sum is not None).blocks:
                 steps[block.features] = 0.0  # on the lattice
         return Rounding.of(steps, bordered(max(self.noisy_count, 1.0), total, self.noisy_gram))
@@ -300,7 +300,8 @@ class Moments(Release):
     @cached_property
     def drawn_noise(self) -> NoiseLaw | None:
         """Noise that was drawn: :attr:`noise` without what clipping hides, by which moments are repaired and lines penalized."""
-        return self.noise_model.drawn_law if isinstance(self.noise_model, StandardizedModel) else self.noise
+        model = self.noise_model
+        return model.drawn_law if model is not None and model.in_coordinates else self.noise
 
     @cached_property
     @in_floating_point

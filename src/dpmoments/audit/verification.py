@@ -20,7 +20,6 @@ from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS, make_mean
 from dpmoments.mechanisms.row_coordinates import RowCoordinates
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.noise.entropy import insecure_generator
-from dpmoments.noise.models import StandardizedModel
 from dpmoments.noise.terms import NoiseLaw
 from dpmoments.privacy.accounting import budget_for_rows
 from dpmoments.privacy.filter import PrivacyFilter, PrivacyFilterError
@@ -160,9 +159,8 @@ def _foreign_draw(receipt: Receipt, release: MomentRelease | MeanRelease | Count
     model = getattr(release, "noise_model", None)
     if model is None or not model.about_levels:
         levels = None  # rows about 0 may have norm 1
-    of_coordinates = isinstance(
-        model, StandardizedModel
-    )  # how long their rows are follows from the draws: `_run_again`
+    # how long rows in coordinates are follows from the draws: `_run_again`
+    of_coordinates = model is not None and model.in_coordinates
     for draw in receipt.draws:
         if of_coordinates and draw.what.code == "count-sum-gram":
             coordinates = RowCoordinates.of(release.schema) or RowCoordinates.of_numbers(d)

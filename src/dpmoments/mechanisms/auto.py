@@ -106,7 +106,8 @@ class Auto(Mechanism):
         if self.rule == "practice" and shape.coordinates is not None:
             try:
                 plan = Standardized().plan(shape, budget, neighbors)
-                return replace(plan, chosen_because=Message("rough-private-scales", mechanism=plan.mechanism.name))
+                facts = {"mechanism": plan.mechanism.name, "kind": str(plan.cost.kind)}
+                return replace(plan, chosen_because=Message("rough-private-scales", **facts))
             except ValueError as refusal:
                 refusals.append(refusal)
         for mechanism in _CANDIDATES:

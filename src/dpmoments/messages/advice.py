@@ -37,8 +37,7 @@ def _to_do_better(facts: Mapping[str, Fact]) -> str:
     budget = "more budget"
     if facts["kind"] == "pure":
         budget = "more epsilon (the error falls as 1/epsilon), or, with many columns, a small delta"
-    bounds = "tighter bounds from public knowledge, " if "fallback" in facts else ""
-    return f"To do better: fewer columns, {bounds}{budget}."
+    return f"To do better: fewer columns, {budget}."
 
 
 def _for_the_unit(facts: Mapping[str, Fact], release: str, unit: str) -> str:
@@ -88,7 +87,7 @@ def _to_be_counted(facts: Mapping[str, Fact]) -> str:
 _BOTH: Mapping[str, Words] = {
     "cost-not-countable": _to_be_counted,
     "ledger-foreign": "Name another file; it was not changed.",
-    "numbers-rarely-fill-bounds": _to_do_better,
+    "rough-private-scales": _to_do_better,
     "least-error": _to_do_better,
     "row-count-uncertain": "More rows, a larger budget, or rules that drop no rows would help.",
     "location-lost": "Give public bounds, more rows or a larger budget.",

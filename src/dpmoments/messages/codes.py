@@ -284,7 +284,7 @@ _ERRORS: Mapping[str, Kinds] = {
 """Errors that are messages; the others are text, and their code is their kind."""
 
 _REASONS: Mapping[str, Kinds] = {
-    "rough-private-scales": {"mechanism": "word", "unit_rows?": "integer"},
+    "rough-private-scales": {"mechanism": "word", "kind": "word", "unit_rows?": "integer"},
     "least-error": {
         "mechanism": "word",
         "kind": "word",

@@ -257,8 +257,8 @@ def _at_unit(facts: Facts) -> str:
 
 def _rough_scales(facts: Facts) -> str:
     return (
-        f"{facts['mechanism']}, because errors are smallest in units of a column's own spread: rough private scales are "
-        f"released first, and the noise is added in units of them.{_at_unit(facts)}"
+        f"{facts['mechanism']}, because columns rarely fill their bounds: rough private scales are found first, and the noise is "
+        f"added in units of them.{_at_unit(facts)}"
     )
 
 

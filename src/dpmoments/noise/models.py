@@ -116,6 +116,8 @@ class NoiseModel(ABC):
     """Dimensions of the fields that are arrays: 1 for d numbers, 2 for a d × d matrix."""
     about_levels: ClassVar[bool] = False
     """True if noise is added about a public center of levels, where rows are shorter than 1."""
+    in_coordinates: ClassVar[bool] = False
+    """True if noise is isotropic in coordinates of a run, in which levels are not moved."""
 
     @property
     @abstractmethod
@@ -158,6 +160,16 @@ class NoiseModel(ABC):
     def fixed_law(self) -> NoiseLaw | None:
         """Noise distribution if no release changes it, so that a plan knows it; else None."""
         return None
+
+    @property
+    def drawn_law(self) -> NoiseLaw | None:
+        """Distribution of the noise that was drawn, without what clipping hides."""
+        return self.fixed_law
+
+    @property
+    def units(self) -> FloatArray:
+        """Encoded units in one unit of the lattice's unit ball, shape (d,)."""
+        return np.ones(self.n_features)
 
     def shift_loss(
         self,
@@ -553,6 +565,7 @@ class StandardizedModel(NoiseModel):
     count_variance: float
 
     name: ClassVar[str] = "standardized"
+    in_coordinates: ClassVar[bool] = True
     arrays: ClassVar[Mapping[str, int]] = dict.fromkeys(
         ("scales", "block_sizes", "sum_variances", "rough_variances", "clipping"), 1
     )
@@ -572,8 +585,11 @@ class StandardizedModel(NoiseModel):
 
     @property
     def drawn_law(self) -> NoiseLaw:
-        """Distribution of the noise that was drawn, without what clipping hides."""
         return replace(self, clipping=np.zeros(self.n_features)).fixed_law
+
+    @property
+    def units(self) -> FloatArray:
+        return self.scales
 
     @property
     def fixed_law(self) -> NoiseLaw:
