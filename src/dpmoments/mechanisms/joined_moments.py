@@ -96,7 +96,6 @@ def joined_moments(
         of_mean[:m] *= trust**2
         of_rough[:m] = (1.0 - trust) ** 2 * first + trust**2 * shift**2
     covariance *= np.outer(stretch, stretch)
-    covariance[np.arange(len(mean)), np.arange(len(mean))] += 0.0
     back = lattice.back
     gram = back @ (covariance + np.outer(mean, mean)) @ back.T * n
     scales, rough_variances, clipping, sum_variances = np.zeros(d), np.zeros(d), np.zeros(d), np.full(d, of_mean[-1])
