@@ -156,7 +156,12 @@ def plots() -> Iterator[tuple[str, Callable[[], Drawing]]]:
 
 
 PLOTS: Mapping[str, Callable[[], Drawing]] = dict(plots())
-NEW_FIGURES = ("people: covariance()", "people: groups(region, income)", "steps: steps()", "forecast of people, columns")
+NEW_FIGURES = (
+    "people: covariance()",
+    "people: groups(region, income)",
+    "steps: steps()",
+    "forecast of people, columns",
+)
 """Drawn into new figures, the others into axes that are given."""
 
 
