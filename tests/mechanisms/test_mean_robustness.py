@@ -12,13 +12,9 @@ import pytest
 
 import dpmoments as dpm
 from dpmoments.mechanisms.means.base import NoisyMean
+from dpmoments.mechanisms.means.variance_aware import norm_quantile, shrunk_move
 from dpmoments.mechanisms.registry import make_mean_mechanism
-from dpmoments.mechanisms.reliability import (
-    noise_margin,
-    norm_quantile,
-    shrunk_move,
-    spread_about_mean,
-)
+from dpmoments.mechanisms.reliability import noise_margin, spread_about_mean
 from dpmoments.mechanisms.row_norm_histogram import NormHistogram, norm_edges
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.noise.entropy import insecure_generator

@@ -13,8 +13,9 @@ from dpmoments.mechanisms.means import coinpress, variance_aware
 from dpmoments.mechanisms.means import variance_aware as far_rows_module
 from dpmoments.mechanisms.means.base import ClippedSums
 from dpmoments.mechanisms.means.coinpress import CoinPressMean
+from dpmoments.mechanisms.means.variance_aware import search_warnings
 from dpmoments.mechanisms.registry import make_mean_mechanism
-from dpmoments.mechanisms.reliability import noise_margin, search_warnings
+from dpmoments.mechanisms.reliability import noise_margin
 from dpmoments.mechanisms.row_norm_histogram import NormHistogram
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.noise.entropy import insecure_generator

@@ -10,19 +10,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dpmoments.mechanisms.coordinatewise import beyond_radius, coordinate_warnings
 from dpmoments.mechanisms.means import coinpress
-from dpmoments.mechanisms.means.coinpress import CoinPressMean
-from dpmoments.mechanisms.reliability import (
-    beyond_radius,
-    clipped_norm,
-    coordinate_warnings,
-    last_step_warnings,
-    marked_names,
-    noise_margin,
-    norm_quantile,
-    shrunk_move,
-    spread_about_mean,
-)
+from dpmoments.mechanisms.means.coinpress import CoinPressMean, last_step_warnings
+from dpmoments.mechanisms.means.variance_aware import norm_quantile, shrunk_move
+from dpmoments.mechanisms.reliability import clipped_norm, marked_names, noise_margin, spread_about_mean
 from dpmoments.mechanisms.row_norm_histogram import NormHistogram
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.messages.message import Message

@@ -129,7 +129,7 @@ def plots() -> Iterator[tuple[str, Callable[[], Drawing]]]:
             yield method(release, name)
         yield method(release, "coefficients", "income")
         yield method(release, "groups", "region", "income")
-    for release in ("wide", "ball"):
+    for release in ("wide", "clear"):
         yield method(release, "correlation")
     yield method("wide", "covariance")
     yield method("wide", "components")
@@ -143,10 +143,9 @@ def plots() -> Iterator[tuple[str, Callable[[], Drawing]]]:
     yield method("clear", "coefficients", "age", method="ridge", per="unit", n_coefficients=3)
     yield method("clear", "groups", "employed", "age", sort="mean", level=0.8)
     yield method("clear", "groups", "region", "age", sort="rows")
-    yield method("ball", "spectrum", ["age", "income"])
-    for release in ("ball", "ball of none", "steps"):
-        yield method(release, "steps")
-        yield method(release, "steps", ["income", "height"])
+    yield method("clear", "spectrum", ["age", "income"])
+    yield method("steps", "steps")
+    yield method("steps", "steps", ["income", "height"])
     yield "mean: steps", lambda: lambda ax: MeanPlots(made("steps"), np.arange(7.0)).steps(["age", "income"], ax=ax)
     for schema in ("people", "one column"):
         for against in ("columns", "budget"):
@@ -157,7 +156,12 @@ def plots() -> Iterator[tuple[str, Callable[[], Drawing]]]:
 
 
 PLOTS: Mapping[str, Callable[[], Drawing]] = dict(plots())
-NEW_FIGURES = ("people: covariance()", "people: groups(region, income)", "ball: steps()", "forecast of people, columns")
+NEW_FIGURES = (
+    "people: covariance()",
+    "people: groups(region, income)",
+    "steps: steps()",
+    "forecast of people, columns",
+)
 """Drawn into new figures, the others into axes that are given."""
 
 

@@ -316,6 +316,12 @@ TESTS = {
         "means_refusals",
         "mean_robustness",
     ),
+    "mechanisms/coordinatewise": (
+        "reliability",
+        "means_boundaries",
+        "means_replayed",
+        "means",
+    ),
     "mechanisms/reliability": (
         "reliability",
         "means_boundaries",

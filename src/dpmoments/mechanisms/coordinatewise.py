@@ -16,7 +16,7 @@ import numpy.typing as npt
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.mechanisms.additive import choose_bits
 from dpmoments.mechanisms.lattice_noise import noise_deviation, noise_scale_for, with_noise
-from dpmoments.mechanisms.reliability import noise_margin
+from dpmoments.mechanisms.reliability import FROM_EDGE, marked_names, noise_margin
 from dpmoments.messages.message import Message, Query
 from dpmoments.noise.rounding import with_rounding
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
@@ -224,3 +224,30 @@ class DistanceFrom:
         """Return the distances in one column of a batch, shape (m, d) → (m,)."""
         with np.errstate(over="ignore"):
             return np.asarray(np.abs(block[:, self.feature] - self.center))
+
+
+def beyond_radius(examined: Sequence[ClampedMean], radius: float) -> list[bool]:
+    """Mark the means outside [−radius, radius] by more than noise explains."""
+    return [abs(one.mean) > radius + FROM_EDGE * one.noise_scale for one in examined]
+
+
+def coordinate_warnings(
+    names: Sequence[str], examined: Sequence[ClampedMean], radius: float, *, least_noise: float = 0.0
+) -> list[Message]:
+    """Return warnings on clamped means of coordinates."""
+    # Their means are stated to be in [−radius, radius].
+    warnings = []
+    beyond = beyond_radius(examined, radius)
+    if any(beyond):
+        warnings.append(Message("mean-beyond-radius", names=marked_names(names, beyond)))
+    most = [one.clamping_shows and one.share_clamped > 0.5 for one in examined]
+    if any(most):
+        warnings.append(Message("mostly-clipped", names=marked_names(names, most)))
+    some = [one.clamping_shows and not one.share_clamped > 0.5 for one in examined]
+    if any(some):
+        largest = max(one.share_clamped for one, here in zip(examined, some, strict=True) if here)
+        warnings.append(Message("values-clipped", share=largest, names=marked_names(names, some)))
+    lost = [one.noise_decides and one.noise_scale > least_noise for one in examined]
+    if any(lost):
+        warnings.append(Message("mean-lost", names=marked_names(names, lost)))
+    return warnings

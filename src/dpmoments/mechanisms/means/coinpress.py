@@ -38,7 +38,14 @@ from dpmoments.mechanisms.means.base import (
     noisy_clipped_sums,
 )
 from dpmoments.mechanisms.noisy_step import count_first, first_count_error, left_after_count, require_workable_budget
-from dpmoments.mechanisms.reliability import FROM_EDGE, MAX_SEEN, clipped_norm, last_step_warnings, spread_about_mean
+from dpmoments.mechanisms.reliability import (
+    FROM_EDGE,
+    MAX_CLIPPED,
+    MAX_SEEN,
+    NOISE_DECIDES,
+    clipped_norm,
+    spread_about_mean,
+)
 from dpmoments.mechanisms.row_norm_histogram import noisy_norm_histogram, norm_edges
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape, positive_definite
 from dpmoments.messages.message import Message
@@ -325,3 +332,25 @@ def _normal_weight(n_features: int) -> float:
     """Return the weight for norms that look normal."""
     # A quarter, more in few dimensions (a wider clip is cheap there).
     return _skewed_weight(n_features) * max(0.25, 1.0 / math.sqrt(n_features))
+
+
+_FAR = 1.5
+"""Radii of the planned ball beyond which a last step shows that the mean was outside."""
+_HALF = 0.5
+"""Fraction of rows that the histogram of norms must see to say that most are clipped."""
+
+
+def last_step_warnings(
+    moved: float, ball: float, entry: float, noise: float, spread: float, seen: tuple[float, float] | None
+) -> list[Message]:
+    """Return warnings from the length ``moved`` of the last of several shrinking steps."""
+    # `ball` is the radius of the ball planned for the mean, `entry` and `noise` the noise of an entry and its RMS norm,
+    # `spread` the rows' RMS distance from their mean, and `seen` the fractions of rows that the histogram of norms saw,
+    # and of those beyond the planned clipping radius.
+    result = []
+    far = moved > math.hypot(_FAR * ball, noise) + FROM_EDGE * entry
+    if far or (seen is not None and seen[0] >= _HALF and seen[1] > MAX_CLIPPED):
+        result.append(Message("rows-mostly-clipped"))
+    if noise > NOISE_DECIDES * spread:
+        result.append(Message("mean-lost"))
+    return result

@@ -26,12 +26,10 @@ from dpmoments.mechanisms.noisy_step import count_first, first_count_error, left
 from dpmoments.mechanisms.reliability import (
     MAX_CLIPPED,
     MAX_SEEN,
+    NOISE_DECIDES,
     clipped_norm,
-    heavy_tails,
     noise_margin,
-    norm_quantile,
-    search_warnings,
-    shrunk_move,
+    spread_about_mean,
 )
 from dpmoments.mechanisms.row_norm_histogram import NormHistogram, noisy_norm_histogram, norm_edges
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape
@@ -416,3 +414,67 @@ def _within_range(radius: float) -> float:
     """Return the nearest radius that the lattice of rows allows."""
     # It leaves room for a search about it.
     return min(max(radius, _MIN), _MAX)
+
+
+# What a run says against itself.
+
+_UNSETTLED = 0.5
+"""Fraction of the rows' norm above which the last step shows that rows are far.
+
+After a search that did not settle.
+"""
+_HEAVIER = 1.3
+"""Ratio of the histogram's best radius to the normal one above which tails are heavy.
+
+The normal one is for rows of equal norm.
+"""
+
+
+def norm_quantile(histogram: NormHistogram, level: float) -> float | None:
+    """Return the upper edge of the bin with the ``level`` quantile of the norms."""
+    # None if no bin holds more than noise.
+    occupied = histogram.occupied
+    total = float(occupied.sum())
+    if total == 0.0:
+        return None
+    index = int(np.searchsorted(np.cumsum(occupied), level * total))
+    return float(histogram.edges[min(index, len(histogram.edges) - 1)])
+
+
+def shrunk_move(noisy_mean: FloatArray, noise_scale: float) -> FloatArray:
+    """Return a noisy step towards the mean, shortened by the noise share of its square.
+
+    Unchanged in one or two dimensions.
+
+    The positive part of James & Stein (1961). If the step is only noise, the center stays instead of drifting off.
+    """
+    square = float(noisy_mean @ noisy_mean)
+    noise = max(len(noisy_mean) - 2, 0) * noise_scale**2
+    return noisy_mean * max(0.0, 1.0 - noise / square) if square > 0.0 else noisy_mean
+
+
+def heavy_tails(histogram: NormHistogram, best: float, noise_error: float, spread: FloatArray) -> bool:
+    """Return True if the best clipping radius far exceeds that of normal rows.
+
+    These have an equal root mean square norm.
+
+    ``best`` is its best radius at ``noise_error`` (the Euclidean error from noise at radius 1) and a bias of 1/√d. ``spread``
+    holds the coordinates' variances up to a factor: a norm is about that of (Σv)²/Σv² equal ones.
+    """
+    relative = np.minimum(histogram.typical_norms / best, 1.0)
+    occupied = histogram.occupied
+    norm = best * math.sqrt(float(occupied @ relative**2) / float(occupied.sum()))
+    shares = spread / spread.max()
+    alike = max(1, round(float(shares.sum()) ** 2 / float(shares @ shares)))
+    of_normal = normal_norm_radius(alike, noise_error, math.sqrt(1.0 / alike)) / math.sqrt(alike)
+    return best > _HEAVIER * of_normal * norm
+
+
+def search_warnings(norm: float, moved: float, noise: float, *, settled: bool) -> list[Message]:
+    """Return warnings from the length ``moved`` of a last step, given the rows' RMS norm."""
+    # `settled` if the search ended.
+    if noise > NOISE_DECIDES * spread_about_mean(norm, moved, noise):
+        return [Message("mean-lost")]
+    if not settled and moved > math.hypot(_UNSETTLED * norm, noise):
+        return [Message("search-unsettled", names=())]
+    return []

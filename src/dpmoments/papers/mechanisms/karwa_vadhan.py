@@ -21,13 +21,14 @@ from dpmoments.mechanisms.coordinatewise import (
     DistanceFrom,
     choice_epsilon,
     choose,
+    coordinate_warnings,
     examined_mean,
     examined_noise,
     require_workable_loss,
     zoom,
 )
 from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean, NormalRows, noise_of_coordinates
-from dpmoments.mechanisms.reliability import coordinate_warnings, marked_names
+from dpmoments.mechanisms.reliability import marked_names
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape
 from dpmoments.messages.message import Message
 from dpmoments.papers.mechanisms.symmetric_quantiles import CERTAIN, RESOLUTION, private_quantile

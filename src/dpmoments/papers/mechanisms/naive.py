@@ -8,9 +8,14 @@ from typing import ClassVar
 import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.mechanisms.coordinatewise import examined_mean, examined_noise, require_workable_loss
+from dpmoments.mechanisms.coordinatewise import (
+    beyond_radius,
+    coordinate_warnings,
+    examined_mean,
+    examined_noise,
+    require_workable_loss,
+)
 from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean, NormalRows, noise_of_coordinates
-from dpmoments.mechanisms.reliability import beyond_radius, coordinate_warnings
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
