@@ -1207,7 +1207,7 @@ def moved_coefficients() -> tuple[np.ndarray, np.ndarray]:
     group = rng.choice(3, 2_000, p=SHARES)
     means = np.array([[0.0, 0.0], [1.0, 0.5], [0.5, -1.0]])
     rows = np.column_stack([np.eye(3)[group], means[group] + rng.standard_normal((2_000, 2))])
-    release = replace(drawn(template(CLASSES, rho=1e6), rows, None), repair="none")
+    release = drawn(template(CLASSES, rho=1e6), rows, None).with_repair("none")
     found = discriminant.lda(release, "group", shrinkage=0.0)
     assert found.errors is not None
     size = len(found.errors.groups.T)
@@ -1382,7 +1382,7 @@ def test_partial_correlations_of_a_feature_with_itself() -> None:
 
 def test_the_fourth_moments_of_levels_are_those_of_their_values() -> None:
     """Var(Σ vᵢvⱼxᵢxⱼ − Σ sᵢxᵢ²) over the values of a row, less what normal rows would have: 2 tr((WS)²)."""
-    release = replace(drawn(template(GROUPS), grouped(np.random.default_rng(0), 4_000), None), repair="auto")
+    release = drawn(template(GROUPS), grouped(np.random.default_rng(0), 4_000), None).with_repair("auto")
     rng = np.random.default_rng(1)
     chosen, scale = np.arange(5), np.array([1.0, 2.0, 0.5, 1.5, 3.0])
     vectors, subtracted = rng.standard_normal((3, 5)), rng.random((3, 5))
@@ -1495,7 +1495,7 @@ def test_means_of_classes_are_those_of_their_rows() -> None:
     rng = np.random.default_rng(3)
     group = rng.choice(3, 900, p=SHARES)
     rows = np.column_stack([np.eye(3)[group], np.arange(3)[group, None] + rng.standard_normal((900, 2))])
-    release = replace(drawn(template(CLASSES, rho=1e6), rows, None), repair="none")
+    release = drawn(template(CLASSES, rho=1e6), rows, None).with_repair("none")
     found = discriminant.lda(release, "group", shrinkage=0.0)
     expected = np.array([rows[group == level, 3:].mean(axis=0) for level in range(3)])
     np.testing.assert_allclose(found.means, expected, atol=1e-5)

@@ -741,15 +741,18 @@ def test_a_truncated_parquet_file(run: Run) -> None:
     assert not Path("people.json").exists()
 
 
+UNREADABLE = "has a cell that is missing, not finite or not readable"
+
+
 @pytest.mark.parametrize(
     ("cells", "message"),
     [
-        (f"{SECRET},1\n", "does not have the column's type"),
-        ("1,2\n,3\n", "column 'age' has an empty or non-finite cell"),
-        ("1,2\ninf,3\n", "column 'age' has an empty or non-finite cell"),
+        (f"{SECRET},1\n", UNREADABLE),
+        ("1,2\n,3\n", UNREADABLE),
+        ("1,2\ninf,3\n", UNREADABLE),
         (f"1,2,{SECRET}\n", "cannot be read"),
-        (f'1,"{SECRET}\n', "cannot be read"),
-        (f"{SECRET}\xff,2\n", "cannot be read"),
+        (f'1,"{SECRET}\n', UNREADABLE),
+        (f"{SECRET}\xff,2\n", UNREADABLE),
     ],
 )
 def test_cells_that_cannot_be_are_never_shown(run: Run, cells: str, message: str) -> None:

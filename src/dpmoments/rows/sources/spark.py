@@ -579,8 +579,6 @@ class _BatchSource(ArrowSource):
 
 def open_spark(data: Any, schema: Schema, mean: bool, privacy_unit: PrivacyUnit | None) -> SparkSource:
     """Return the source of a Spark DataFrame."""
-    from pyspark.sql.pandas.types import to_arrow_schema
-
     if type(data).__module__.startswith("pyspark.sql.connect"):
         raise InputTypeError(Message("spark-connect"))
     if not (hasattr(data, "mapInArrow") and hasattr(data, "_jdf")):
@@ -607,9 +605,9 @@ def open_spark(data: Any, schema: Schema, mean: bool, privacy_unit: PrivacyUnit 
     if files is None:
         if read_quietly(lambda: _skipped_in_cache(data, reading.names), "the Spark frame", FAILED_QUERY):
             raise InputValueError(Message("spark-cache-filtered"))
-        declared = to_arrow_schema(selected(data, reading.names).schema)
-        empty = pa.RecordBatch.from_arrays([pa.nulls(0, kind) for kind in declared.types], schema=declared)
-        _BatchSource(schema, mean, [], privacy_unit=privacy_unit).require_types(empty)
+        empty = read_quietly(lambda: selected(data, reading.names).limit(0).toArrow(), "the Spark frame", FAILED_QUERY)
+        no_row = pa.RecordBatch.from_arrays([pa.nulls(0, kind) for kind in empty.schema.types], schema=empty.schema)
+        _BatchSource(schema, mean, [], privacy_unit=privacy_unit).require_types(no_row)
         return _SparkFrameSource(reading, data.sparkSession, data)
     parquet = ParquetSource(schema, mean, files.paths, comparisons=files.comparisons, privacy_unit=privacy_unit)
     return _of_files(data.sparkSession, parquet)
