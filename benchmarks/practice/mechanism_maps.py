@@ -93,10 +93,12 @@ def standing(panel: Panel, name: str) -> Standing:
 def kinds_of(grid: Mapping[str, Panel], about: str, name: str) -> Iterator[tuple[str, dict[float, Panel]]]:
     """The kinds of budget that a mechanism takes in its setting, with their panels."""
     setting = setting_of(about, name)
-    for kind in SETTINGS[setting].kinds:
-        panels = {value: grid[f"{setting} {value:g} {kind}"] for value in SETTINGS[setting].panels}
-        if any(name in panel.errors for panel in panels.values()):
-            yield kind, panels
+    all_kinds = {
+        kind: {value: grid[f"{setting} {value:g} {kind}"] for value in SETTINGS[setting].panels}
+        for kind in SETTINGS[setting].kinds
+    }
+    stated = {kind for kind, panels in all_kinds.items() if any(name in panel.errors for panel in panels.values())}
+    yield from ((kind, panels) for kind, panels in all_kinds.items() if kind in stated or not stated)
 
 
 def words_of_map(grid: Mapping[str, Panel], about: str, name: str) -> list[str]:
@@ -111,6 +113,8 @@ def words_of_map(grid: Mapping[str, Panel], about: str, name: str) -> list[str]:
 
 def in_words(found: Mapping[str, Standing]) -> str:
     """Where it wins, by how much, and how far it falls behind elsewhere, from its standings by the titles of the panels."""
+    if not found:
+        return "no error is forecast."
     ratios = np.concatenate([one.seen for one in found.values()])
     if not len(ratios):
         return "in every cell in which it runs even the least error says nothing."
