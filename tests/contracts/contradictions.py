@@ -850,7 +850,7 @@ def counted(release: dpm.CountsRelease, found: Found) -> None:
 
 def forecasted(answer: Any, found: Found) -> None:
     """A forecast's text, HTML and frame, its best mechanism, and what it says of changes."""
-    written_alike(answer, found, "forecast", [answer.table(), answer.mechanism_table()])
+    written_alike(answer, found, "forecast", [answer.table(), answer.mechanisms.table()])
     noise, frame, (_, *rows) = answer.noise, answer.to_pandas(), answer.table()
     found.rows += len(rows) + len(answer.rows)
     for row, (_, values) in zip(rows, frame.iterrows(), strict=True):
@@ -863,12 +863,10 @@ def forecasted(answer: Any, found: Found) -> None:
         for cell, column in ((row[1], "typical_mean"), (row[3], "typical_sd")):
             found.unless(cell == "noise" or cell.startswith("~") == values[f"{column}_assumed"], f"{where}: {cell}")
         found.unless((row[5] == "none") == (not np.isfinite(float(values["smallest_correlation"] or math.inf))), where)
-    known = {row.mechanism: row.typical_noise for row in answer.rows if row.typical_noise is not None}
+    known = {row.mechanism: row.errors for row in answer.rows if row.is_known}
     found.unless(known[answer.best] == min(known.values()), f"best: {answer.best} of {known}")
-    found.unless(math.isclose(known[answer.best], noise.typical_correlation()), f"noise of {answer.best}")
-    errors = [row.second_moment_error for row in answer.rows if row.second_moment_error is not None]
-    found.unless(errors == sorted(errors), "mechanisms are not in order of their errors")
-    said = re.search(r"not correlated\): ([\d.e-]+(?: \(noise\))?|noise)", str(answer))
+    found.unless([*known.values()] == sorted(known.values()), "mechanisms are not in order of their errors")
+    said = re.search(r"over pairs of columns\): ([\d.e-]+(?: \(noise\))?|noise)", str(answer))
     found.unless(said and ("noise" in said[1]) == noise.typical_correlation_is_noise, f"{said}")
     for change in answer.changes:
         found.unless(change.after < change.before, f"{change}")

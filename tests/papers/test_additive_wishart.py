@@ -85,7 +85,7 @@ def test_count_and_sum_beside_a_scale_matrix():
     sums = np.array([noisy.sum for noisy in found]) - table.sum(axis=0)
     counts = np.array([noisy.count for noisy in found]) - len(table)
     for errors, expected in (
-        (np.linalg.norm(sums, axis=1), plan.expected_sum_error),
+        (np.linalg.norm(sums, axis=1), math.sqrt(plan.model.fixed_law.sum_variances.sum())),
         (counts, plan.expected_count_error),
     ):
         assert abs(np.mean(errors**2) / expected**2 - 1) < 4 * np.std(errors**2) / math.sqrt(1500) / expected**2

@@ -131,13 +131,3 @@ def test_empty_table_breaks_the_assertion_and_not_the_run():
     rows = Rows.of(np.zeros((0, 2)), dpm.Schema.unit_ball(2), neighbors="add_remove")
     eigenvalues = np.linalg.eigvalsh(run_plan(plan, rows, insecure_generator(5)).gram)
     assert eigenvalues[0] >= 5.0 * (1 - 1e-9)
-
-
-def test_expected_error_of_the_sum():
-    """The root mean square of as many normal entries as there are features; none where no sum is wanted."""
-    budget = PrivacyBudget.zcdp(0.5)
-    with_mean = InverseGaussian(smallest_eigenvalue=2.0).plan(MomentShape(5), budget, "add_remove")
-    assert with_mean.expected_sum_error == pytest.approx(math.sqrt(5.0) * with_mean.sum_scale, rel=1e-12)
-    alone = InverseGaussian(smallest_eigenvalue=2.0).plan(MomentShape(5, mean=False), budget, "add_remove")
-    assert alone.expected_sum_error is None
-    assert alone.sum_scale is None

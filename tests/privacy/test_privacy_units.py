@@ -228,7 +228,7 @@ ADDITIVE = [
 @pytest.mark.parametrize("case", ADDITIVE, ids=lambda case: case.id)
 def test_additive_noise_for_units_of_three_is_three_times_that_for_rows(case: Case) -> None:
     for_rows, for_units = case.plan(), plan_of(case).of_row
-    for error in ("expected_error", "expected_sum_error", "expected_count_error"):
+    for error in ("expected_error", "expected_count_error"):
         one, three = getattr(for_rows, error), getattr(for_units, error)
         assert three == pytest.approx(3 * one, rel=1e-9) if one is not None else three is None
 

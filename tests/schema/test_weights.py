@@ -175,8 +175,9 @@ def errors_of(schema: dpm.Schema, mechanism: str, epsilon: float = 1.0, delta: f
     budget = PrivacyBudget.of(epsilon=epsilon, delta=delta)
     plan = make_mechanism(mechanism).plan(MomentShape.of(schema, mean=True), budget, "add_remove")
     assert plan.expected_error is not None
-    assert plan.expected_sum_error is not None
-    return plan.expected_error, plan.expected_sum_error
+    assert plan.model is not None
+    assert plan.model.fixed_law is not None
+    return plan.expected_error, float(np.sqrt(plan.model.fixed_law.sum_variances.sum()))
 
 
 @pytest.mark.parametrize(("mechanism", "delta"), [("matrix-laplace", 0.0), ("gaussian", 1e-9), ("laplace", 0.0)])

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from dpmoments.analysis.answers import Answer, Column, aligned, plain
+from dpmoments.analysis.answers import Answer, Column, plain
 from dpmoments.analysis.resolvability import POWER
 from dpmoments.foundation.errors import InputKeyError, InputValueError
 from dpmoments.mechanisms.registry import make_mechanism, unknown_mechanism
@@ -468,10 +468,16 @@ class Forecast(Answer):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        if self.noise is None:
-            return self.description
-        below = self.mechanisms
-        return (*self.description, *below.heading, aligned(below.table()), *below.remarks)
+        return self.description
+
+    def text(self) -> str:
+        """Return the columns and the mechanisms as text."""
+        below = () if self.noise is None else (self.mechanisms.text(),)
+        return "\n".join([super().text(), *below])
+
+    def _repr_html_(self) -> str:
+        """Return two escaped tables for notebooks."""
+        return super()._repr_html_() + ("" if self.noise is None else self.mechanisms._repr_html_())
 
     def columns(self) -> Mapping[str, Sequence[Any]]:
         """Return plain values, one row per feature, or per mechanism without original units."""
