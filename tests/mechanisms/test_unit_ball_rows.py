@@ -40,7 +40,6 @@ def test_a_missing_cell_that_counts_as_zero_does_so_about_a_center() -> None:
     released = dpm.release(
         table, dpm.Schema.unit_ball(5, missing="center"), epsilon=20.0, mechanism="standardized", insecure_seed=0
     )
-    assert released.mechanism == "adaptive-ball"
     np.testing.assert_allclose(released.mean, np.nan_to_num(table).mean(axis=0), atol=5e-3)
     np.testing.assert_allclose(np.diag(released.covariance), np.nan_to_num(table).var(axis=0), rtol=0.2)
 
