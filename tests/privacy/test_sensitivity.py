@@ -776,7 +776,9 @@ def stated(name: str, neighbors: Neighbors, d: int, w: float) -> float:
 
 @pytest.mark.parametrize("neighbors", list(Neighbors))
 def test_every_value_is_the_proved_one_and_a_few_last_places_more_at_most(neighbors: Neighbors) -> None:
-    assert {*OF_AUGMENTED_ROWS, *OF_NORMS, *OF_WIDTHS, *OF_NOTHING, *OF_COUNTS, "inverse_gram_frobenius"} == set(BY_NAME)
+    assert {*OF_AUGMENTED_ROWS, *OF_NORMS, *OF_WIDTHS, *OF_NOTHING, *OF_COUNTS, "inverse_gram_frobenius"} == set(
+        BY_NAME
+    )
     with mpmath.workdps(60):
         for d in (1, 2, 3, 4, 5, 7, 11, 12, 13, 30, 2000):
             for w in (0.0, 1 / 64, 0.1, 0.25, 1 / 3, 0.7, 0.9375, 1.0):

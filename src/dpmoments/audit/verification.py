@@ -164,7 +164,9 @@ def _foreign_draw(receipt: Receipt, release: MomentRelease | MeanRelease | Count
         levels = None  # rows about 0 may have norm 1
     elif getattr(release, "numbers_alone", False):
         levels = _levels_beside_ball(release)
-    of_coordinates = isinstance(model, StandardizedModel)  # how long their rows are follows from the draws: `_run_again`
+    of_coordinates = isinstance(
+        model, StandardizedModel
+    )  # how long their rows are follows from the draws: `_run_again`
     for draw in receipt.draws:
         if of_coordinates and draw.what.code == "count-sum-gram":
             coordinates = RowCoordinates.of(release.schema) or RowCoordinates.of_numbers(d)

@@ -124,7 +124,10 @@ class RowCoordinates:
         room = one - sum(end**2 for end in ends)
         least = math.fsum(min(self.lengths[feature], 1.0 / self.lengths[feature]) ** 2 for feature in self.singles)
         if m:  # the smallest ball of singles, less what rounding may add, has some units
-            room = min(room, one * least / (least + math.fsum(self.level_squares))) - 16.0 * (math.sqrt(m) / 2.0 + 1.0) ** 2
+            room = (
+                min(room, one * least / (least + math.fsum(self.level_squares)))
+                - 16.0 * (math.sqrt(m) / 2.0 + 1.0) ** 2
+            )
         # a block's integers are 1 or more, and lengthen its rows by so much at most
         of_rounding = sum((block.size + 1) ** 2 for block in self.blocks)
         return min(ends, default=1.0) >= 1.0 and room >= 0.0 and of_rounding <= _MARGIN * one
