@@ -346,6 +346,7 @@ def uncorrelated(law: NoiseLaw) -> NoiseLaw:
     ("fault", "case", "analysis"),
     [
         (halved, "gaussian", "mean"),
+        (halved, "standardized, public count", "standard deviation"),
         (halved, "coinpress", "group means"),
         (halved, "johnson-lindenstrauss", "standard deviation"),
         # of three numbers or more: their ratio together is held to 1.3, that of each number only to 1.5

@@ -50,6 +50,7 @@ class Ball:
     square: float  # squared radius
     excess: float  # noisy Σ(‖z‖² − R²)₊
     excess_noise: float  # noise SD of the excess
+    farther: float  # what rows beyond the last edge may have more than that
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -135,7 +136,8 @@ def _clipped(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return by how much clipping shortened each single, the SD of its unknown part on variances, and that on means."""
     square = (lattice.limit / 2.0**lattice.bits) ** 2
-    excess, excess_noise = (square / ball.square * part / n for part in (ball.excess, ball.excess_noise))
+    parts = ball.excess, ball.excess_noise, ball.farther
+    excess, excess_noise, farther = (square / ball.square * part / n for part in parts)
     held = np.maximum(variances, noise)
     share = held / held.sum()
     expected = share * (max(excess, 0.0) + excess_noise)
@@ -145,7 +147,8 @@ def _clipped(
     spread = np.where(known, np.hypot(rough.variance_noise / unit**2, noise), np.inf)
     lost, _ = _posterior_loss(difference, spread, expected)
     # one column may have all of the excess, and no share says which
-    _, left = _posterior_loss(difference, spread, _SPREAD_OF_SHARES * expected / np.sqrt(np.maximum(share, 1e-12)))
+    most = _SPREAD_OF_SHARES * (expected + share * farther) / np.sqrt(np.maximum(share, 1e-12))
+    _, left = _posterior_loss(difference, spread, most)
     stretch = np.clip(np.sqrt((held + lost) / held), 1.0, _MOST_STRETCH)
     return stretch, left, shift
 

@@ -61,6 +61,8 @@ _HEDGE, _HEDGE_OF_BOOLEANS = (0.25, 0.002, 3.0), 0.6
 """A number's scale is SD^(1 − η), η = .25·clip(.002/τ, 1, 3), τ the noise of a correlation: room for heavy tails."""
 _CELLS, _RATIO = 18, 1.3
 """Cells of the histogram of squared lengths, and the ratio of their edges."""
+_FARTHEST = 4.0
+"""Squared length of rows beyond the last edge, over that edge, which what clipping hides allows for."""
 _BEYOND_NOISE, _SEEN = 2.5, 0.3
 """Noise SDs from which the rows beyond a cell are more than noise, and the share of rows that must be seen so to clip any."""
 _WEIGHT_OF_CLIPPING = (1.5, 0.01, 5.0)
@@ -202,7 +204,10 @@ class StandardizedPlan(Plan):
         raw = self._mean_squares(squares, n) - mean[squared] ** 2
         variance[squared] = posterior_variance(raw, of_square[squared], np.ones(len(raw)))
         plain, of_plain = np.where(number, np.nan, 1.0 - mean**2), np.full(len(ones), np.nan)
-        plain[squared], of_plain[squared] = raw, of_square[squared]
+        # of the mean square, of the mean, and of the count that both are divided by
+        by_count = counted * (mean[squared] ** 2 - raw + self._mean_squares(np.zeros(len(raw)), n))
+        of_plain[squared] = noise / n * np.sqrt(1.0 / per_square**2 + 4.0 * mean[squared] ** 2 + by_count**2)
+        plain[squared] = raw
         mean_variance = (noise / n) ** 2 * (1.0 + mean**2 if counted else np.ones(len(ones)))
         center, reach, spent = mean.copy(), np.ones(len(ones)), 0.0
         for index, stated in enumerate(coordinates.typical):
@@ -322,7 +327,8 @@ class StandardizedPlan(Plan):
         square = float(candidates[best])
         hidden = np.maximum(middles - square, 0.0) * (edges >= square)
         excess_noise = deviation * float(np.linalg.norm(hidden))
-        ball = Ball(square, float(plain @ hidden), excess_noise) if best < len(edges) else None
+        farther = max(_FARTHEST * edges[-1] - middles[-1], 0.0)  # the last cell has no end near by
+        ball = Ball(square, float(plain @ hidden), excess_noise, held[-1] * farther) if best < len(edges) else None
         if levels:  # beside levels the ball weighs as √(R²·Σλ)
             shrink = float(excess_of_scale.sum()) / square
             scale, square = scale / math.sqrt(shrink), square * shrink

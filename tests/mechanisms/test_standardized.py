@@ -1,0 +1,261 @@
+"""The standardized mechanism: replayed on columns of every kind, its lattice, its files, and what clipping hides."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import dpmoments as dpm
+from dpmoments.audit.replay import replay
+from dpmoments.audit.verification import checks
+from dpmoments.mechanisms import Standardized
+from dpmoments.mechanisms.row_coordinates import LatticeCoordinates, RowCoordinates
+from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.mechanisms.standardized import StandardizedPlan
+from dpmoments.noise.entropy import insecure_generator
+from dpmoments.noise.models import StandardizedModel
+from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.rows.marginal_sums import MarginalSummary
+from dpmoments.rows.rows import Rows
+from support.said import refused
+
+LEVELS = ["x", "y", "z"]
+A, B = dpm.Numeric("a", 0, 10), dpm.Numeric("b", -1, 1, missing="center")
+FLAG = dpm.Boolean("f", missing="center")
+INCOMPLETE = dpm.Categorical("c", LEVELS, missing="zero", other="zero")
+SCHEMAS = {
+    "numbers": dpm.Schema(A, B),
+    "levels": dpm.Schema(dpm.Categorical("c", LEVELS, missing="drop", other="drop"), dpm.Categorical("e", LEVELS)),
+    "mixed": dpm.Schema(A, FLAG, INCOMPLETE, dpm.Categorical("e", LEVELS)),
+    "available": dpm.Schema(
+        dpm.Numeric("a", 0, 10, missing="available"),
+        dpm.Boolean("f", missing="available"),
+        dpm.Categorical("c", LEVELS, missing="available", other="drop"),
+        B,
+    ),
+    "weights": dpm.Schema(dpm.Numeric("a", 0, 10, weight=9), dpm.Categorical("e", LEVELS, weight=4), FLAG),
+    "derived": dpm.Schema(A, B, FLAG, INCOMPLETE, dpm.Power("a", 2), dpm.Product("c", "a"), dpm.Product("f", "c")),
+    "dates": dpm.Schema(dpm.Date("d", "2000-01-01", "2020-01-01", missing="center"), A),
+    "typical": dpm.Schema(dpm.Numeric("a", 0, 10, typical=(2, 2.001)), B),
+}
+CELLS: dict[str, list[Any]] = {
+    "a": [0.0, 10.0, 4.3, 1e300],
+    "b": [-1.0, 1.0, None, 0.3],
+    "f": [True, False, None],
+    "c": ["x", "y", "z", None, "else"],
+    "e": LEVELS,
+    "d": [dt.date(2000, 1, 1), dt.date(2020, 1, 1), None, dt.date(1900, 1, 1)],
+}
+TYPES = {"f": pa.bool_(), "c": pa.string(), "e": pa.string(), "d": pa.date32()}
+NEIGHBORS = ("add_remove", "replace_one")
+BUDGETS = {"pure": dict(epsilon=1.0), "much": dict(epsilon=1e4), "zcdp": dict(rho=0.5)}
+
+
+def findings(name: str, neighbors: str, budget: dict[str, float], n_rows: int = 40, seed: int = 0) -> tuple[str, ...]:
+    """What a replay finds between random rows of odd cells and their neighbor, either way."""
+    schema, rng = SCHEMAS[name], np.random.default_rng(seed)
+    columns = [column.name for column in schema.columns if column.name in CELLS]
+    rows = [{key: CELLS[key][rng.integers(len(CELLS[key]))] for key in columns} for _ in range(n_rows + 2)]
+    rows[-2] = {key: CELLS[key][1] for key in columns}
+    shape = MomentShape.of(schema, mean=True, n_rows=n_rows + 1 if neighbors == "replace_one" else None)
+    plan = Standardized().plan(shape, PrivacyBudget.of(**budget), neighbors)
+    pair = [
+        Rows.of(
+            pa.table({key: pa.array([row[key] for row in kept], TYPES.get(key, pa.float64())) for key in columns}),
+            schema.with_indicators,
+            neighbors=neighbors,
+            threads=1,
+        )
+        for kept in (rows[:-1], rows[:-2] + (rows[-1:] if neighbors == "replace_one" else []))
+    ]
+    generator = insecure_generator(seed)
+    return (*replay(plan, *pair, generator), *replay(plan, *pair[::-1], generator))
+
+
+@pytest.mark.parametrize("budget", list(BUDGETS))
+@pytest.mark.parametrize("neighbors", NEIGHBORS)
+@pytest.mark.parametrize("name", list(SCHEMAS))
+def test_columns_of_every_kind_stay_within_the_stated_sensitivities(name: str, neighbors: str, budget: str) -> None:
+    for seed, n_rows in enumerate((40, 1, 0)):
+        assert findings(name, neighbors, BUDGETS[budget], n_rows, seed) == ()
+
+
+def without_clip(patch: pytest.MonkeyPatch) -> None:
+    """Values of step 1 beyond their bounds."""
+    honest = MarginalSummary.__init__
+
+    def twice(self: Any, features: Any, center: Any, scale: Any, bits: Any, missing: Any = "error") -> None:
+        honest(self, features, center, 2.0 * scale, bits + 1, missing)
+
+    patch.setattr(MarginalSummary, "__init__", twice)
+
+
+def exact_histogram(patch: pytest.MonkeyPatch) -> None:
+    """A radius from the exact lengths of rows."""
+    honest = StandardizedPlan._noisy_histogram
+
+    def exact(self: Any, rows: Any, privacy_filter: Any, center: Any, scale: Any, edges: Any) -> Any:
+        ones = np.array([self.coordinates.ones[feature] for feature in self.coordinates.singles])
+        _, deviation = honest(self, rows, privacy_filter, center, scale, edges)
+        found = rows.lengths(self.coordinates.singles, center * ones, 1.0 / (scale * ones), np.sqrt(edges[1:]))
+        return np.concatenate([[found.below], found.counts, [found.above]]).astype(float), deviation
+
+    patch.setattr(StandardizedPlan, "_noisy_histogram", exact)
+
+
+def levels_left_out(patch: pytest.MonkeyPatch) -> None:
+    """A sensitivity of the ball of singles alone."""
+    patch.setattr(LatticeCoordinates, "square", property(lambda self: self.limit**2))
+
+
+def larger_ball(patch: pytest.MonkeyPatch) -> None:
+    """A ball that leaves levels no room, so that whole rows are clipped."""
+    honest = RowCoordinates.on_lattice
+
+    def larger(self: Any, center: Any, scale: Any, square: float, bits: int) -> LatticeCoordinates:
+        return replace(honest(self, center, scale / 9.0, square, bits), limit=1 << bits)
+
+    patch.setattr(RowCoordinates, "on_lattice", larger)
+
+
+@pytest.mark.parametrize("fault", [without_clip, exact_histogram, levels_left_out, larger_ball])
+def test_faults_are_found(fault: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert findings("mixed", "add_remove", BUDGETS["pure"]) == ()
+    fault(monkeypatch)
+    assert findings("mixed", "add_remove", BUDGETS["pure"])
+
+
+# The lattice: a plan is refused before a draw, or its run ends.
+
+
+@pytest.mark.parametrize("n_columns", [1, 2, 3, 5])
+@pytest.mark.parametrize("numbers", [0, 1])
+def test_a_budget_too_small_for_exact_levels_is_refused_before_any_draw(n_columns: int, numbers: int) -> None:
+    names = [f"c{index}" for index in range(n_columns)]
+    schema = dpm.Schema(*[dpm.Categorical(name, LEVELS) for name in names], *[A] * numbers)
+    table = pa.table({**dict.fromkeys(names, LEVELS * 5), "a": np.linspace(0, 10, 15)})
+    shape, ends = MomentShape.of(schema, mean=True), []
+    for epsilon in 10.0 ** -np.arange(2.0, 12.0):
+        try:
+            plan = Standardized().plan(shape, PrivacyBudget.pure(epsilon), "add_remove")
+        except ValueError:
+            ends.append(False)
+            continue
+        recorded = dpm.privacy.filter.PrivacyFilter(plan, insecure_generator(0))
+        ends.append(bool(np.isfinite(plan.run(Rows.of(table, schema, threads=1), recorded).gram).all()))
+    assert ends[0]
+    assert not ends[-1]
+
+
+def test_rough_sums_are_never_on_a_lattice_coarser_than_their_center() -> None:
+    for rho in 10.0 ** -np.arange(10.0, 24.0):
+        try:
+            plan = Standardized().plan(MomentShape(40), PrivacyBudget.zcdp(rho), "add_remove")
+        except ValueError:
+            break
+        assert plan.bits_of_sums >= 5
+    else:
+        raise AssertionError("no budget was refused")
+
+
+def test_rows_of_other_columns_are_refused() -> None:
+    schema, other = dpm.Schema(A, dpm.Categorical("e", LEVELS)), dpm.Schema(*[dpm.Numeric(x, 0, 1) for x in "abcd"])
+    plan = Standardized().plan(MomentShape.of(schema, mean=True), PrivacyBudget.pure(1.0), "add_remove")
+    with refused("rows-of-other-levels"):
+        plan.check_rows(Rows.of(np.zeros((3, 4)), other))
+
+
+# Files.
+
+
+@cache
+def released() -> dpm.MomentRelease:
+    rng = np.random.default_rng(0)
+    table = {"a": rng.normal(5, 1, 2000), "b": rng.uniform(-1, 1, 2000), "e": rng.choice(LEVELS, 2000)}
+    return dpm.release(pa.table(table), dpm.Schema(A, B, dpm.Categorical("e", LEVELS)), epsilon=1.0, insecure_seed=0)
+
+
+def forged(change: Callable[[dict[str, Any]], None]) -> bool:
+    """Whether a changed file is refused, or fails a check."""
+    content = deepcopy(released().to_dict())
+    change(content)
+    try:
+        return any(check.passed is False for check in checks(dpm.MomentRelease.from_dict(content)))
+    except (ValueError, TypeError):
+        return True
+
+
+def shorter_rows(content: dict[str, Any]) -> None:
+    arguments = content["receipt"]["draws"][-1]["sensitivity"]["arguments"]
+    arguments["row_square"] *= 0.5
+
+
+FORGERIES: dict[str, Callable[[dict[str, Any]], None]] = {
+    "variance": lambda c: c["noise"].update(variance=c["noise"]["variance"] / 2),
+    "rate": lambda c: c["noise"].update(rate=c["noise"]["rate"] * 2),
+    "scales": lambda c: c["noise"].update(scales=[0.9 * x for x in c["noise"]["scales"]]),
+    "clipping": lambda c: c["noise"].update(clipping=[0.0] * 5, count_variance=0.0),
+    "sums": lambda c: c["noise"].update(sum_variances=[0.5 * x for x in c["noise"]["sum_variances"]]),
+    "shorter rows": shorter_rows,
+    "answers": lambda c: c["diagnostics"]["answers"][0].__setitem__(1, c["diagnostics"]["answers"][0][1] * 1.01),
+    "no answers": lambda c: c["diagnostics"].pop("answers"),
+    "fewer answers": lambda c: c["diagnostics"]["answers"].pop(),
+}
+
+
+def test_a_file_follows_from_its_answers() -> None:
+    assert all(check.passed for check in checks(dpm.MomentRelease.from_dict(released().to_dict())))
+
+
+@pytest.mark.parametrize("forgery", list(FORGERIES))
+def test_forged_files_are_found(forgery: str) -> None:
+    assert forged(FORGERIES[forgery])
+
+
+# What clipping hides.
+
+
+def heavy_tables(n_rows: int = 3000) -> Iterator[tuple[np.ndarray, float, float]]:
+    """Four correlated columns, lognormal, of Student's t with 3 degrees, and with one row in a hundred far away; bounds."""
+    rng = np.random.default_rng(5)
+    normal = rng.normal(size=(n_rows, 4)) @ np.linalg.cholesky(0.4 + 0.6 * np.eye(4)).T
+    yield np.exp(normal), 0.0, 60.0
+    yield normal / np.sqrt(rng.chisquare(3, n_rows) / 3)[:, None], -40.0, 40.0
+    normal[rng.random(n_rows) < 0.01] *= 12
+    yield normal, -60.0, 60.0
+
+
+def covered(rows: np.ndarray, low: float, high: float, law: Callable[[dpm.MomentRelease], Any]) -> float:
+    """The share of variances and covariances of the table that are within 1.96 of the stated SDs."""
+    rows = np.clip(rows, low, high)
+    names = [f"v{index}" for index in range(4)]
+    schema = dpm.Schema(*[dpm.Numeric(name, low, high) for name in names])
+    hits = []
+    for seed in range(10):
+        release = dpm.release(rows, schema, rho=0.5, repair="none", insecure_seed=seed)
+        assert "squared_radius" in release.diagnostics, "no row was clipped"
+        error = np.sqrt(law(release).cell_variances()[1:, 1:]) / release.noisy_count
+        stated = error * np.outer(release.encoding.scale, release.encoding.scale)
+        hits.append(np.abs(release.covariance - np.cov(rows.T, bias=True)) <= 1.96 * stated)
+    return float(np.mean([hit[np.tril_indices(4)] for hit in hits]))
+
+
+def drawn_law(release: dpm.MomentRelease) -> Any:
+    assert isinstance(release.noise_model, StandardizedModel)
+    return release.noise_model.drawn_law
+
+
+@pytest.mark.parametrize("table", range(3))
+def test_stated_errors_cover_what_a_ball_takes_from_heavy_tails(table: int) -> None:
+    rows, low, high = list(heavy_tables())[table]
+    assert covered(rows, low, high, lambda release: release.noise) >= 0.93
+    # planted fault: the noise alone, without what clipping hides
+    assert covered(rows, low, high, drawn_law) < 0.8
