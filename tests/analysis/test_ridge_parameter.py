@@ -27,7 +27,8 @@ def made_up(covariance: np.ndarray, cell: float = CELL, n_rows: int = 1000, raw:
     variance = (cell * n_rows) ** 2
     unrepaired = SimpleNamespace(unit_ball_covariance=covariance if raw is None else raw, unit_ball_mean=np.zeros(d))
     return SimpleNamespace(
-        noise=gaussian(d, 2.0 * variance, variance, 1e-12, 0.0).law(),
+        drawn_noise=gaussian(d, 2.0 * variance, variance, 1e-12, 0.0).law(),
+        feature_names=tuple(f"x{i}" for i in range(d)),
         n_rows=n_rows,
         noisy_sum=np.zeros(d),
         unit_ball_covariance=covariance,
@@ -125,7 +126,7 @@ def test_the_noise_it_reckons_with_is_that_of_releases(intercept: bool) -> None:
         release = release_of(rows, epsilon=20.0, neighbors="replace_one", repair="none", insecure_seed=seed)
         found = release.unit_ball_covariance if intercept else release.unit_ball_gram / release.n_rows
         energies.append(np.sum((found - exact) ** 2))
-        reckoned.append(regression._cell_variance(release, release, intercept))
+        reckoned.append(regression._cell_variance(release, release, intercept, np.ones(4)))
     # Of the noise on the mean the Gram matrix about the table's zero holds nothing: the unit ball's zero is that of the table.
     error = np.std(energies) / math.sqrt(len(energies))
     assert np.mean(energies) == pytest.approx(4 * 5 * np.mean(reckoned), abs=3.0 * error)
@@ -146,7 +147,7 @@ def test_about_the_zero_of_the_table_the_noise_on_the_mean_counts() -> None:
         scale = release.encoding.scale
         difference = release.second_moment - rows.T @ rows / len(rows)
         energies.append(np.sum((difference / np.outer(scale, scale)) ** 2))
-        reckoned.append(regression._cell_variance(release, release, False))
+        reckoned.append(regression._cell_variance(release, release, False, np.ones(4)))
     error = np.std(energies) / math.sqrt(len(energies))
     assert np.mean(energies) == pytest.approx(4 * 5 * np.mean(reckoned), abs=3.0 * error)
 
@@ -154,12 +155,12 @@ def test_about_the_zero_of_the_table_the_noise_on_the_mean_counts() -> None:
 def test_about_the_zero_of_the_table_a_center_is_as_far_as_it_is() -> None:
     """Σ(u + o)(u + o)ᵀ, u about a center c of the unit ball and o = c + offset/scale: the noise on Σu counts o."""
     release = made_up(np.eye(3))
-    release.noise = gaussian(3, 2.0, 1.0, 0.5, 0.0).law()
+    release.drawn_noise = gaussian(3, 2.0, 1.0, 0.5, 0.0).law()
     release.noisy_sum = np.array([30.0, 0.0, 0.0])
     release.unit_ball_mean = np.array([0.03, 0.2, 0.1])  # c = (0, 0.2, 0.1)
     release.encoding = SimpleNamespace(offset=np.array([2.0, 0.0, 4.0]), scale=np.array([4.0, 1.0, 10.0]))
     expected = (1.0 + 2.0 * (0.5**2 + 0.2**2 + 0.5**2) * 0.5 / 3.0) / release.n_rows**2
-    assert regression._cell_variance(release, release, False) == pytest.approx(expected)
+    assert regression._cell_variance(release, release, False, np.ones(3)) == pytest.approx(expected)
 
 
 def test_it_falls_with_the_noise_and_the_fit_becomes_least_squares() -> None:
