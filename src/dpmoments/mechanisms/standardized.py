@@ -203,7 +203,7 @@ class StandardizedPlan(Plan):
         of_square = np.full(len(ones), noise / n / per_square)
         raw = self._mean_squares(squares, n) - mean[squared] ** 2
         variance[squared] = posterior_variance(raw, of_square[squared], np.ones(len(raw)))
-        plain, of_plain = np.where(number, np.nan, 1.0 - mean**2), np.full(len(ones), np.nan)
+        plain, of_plain = np.full(len(ones), np.nan), np.full(len(ones), np.nan)  # a Boolean may hold fractions
         # of the mean square, of the mean, and of the count that both are divided by
         by_count = counted * (mean[squared] ** 2 - raw + self._mean_squares(np.zeros(len(raw)), n))
         of_plain[squared] = noise / n * np.sqrt(1.0 / per_square**2 + 4.0 * mean[squared] ** 2 + by_count**2)
@@ -234,7 +234,6 @@ class StandardizedPlan(Plan):
             center[chosen] = np.clip(center[chosen] + shift * reach[chosen], -1.0, 1.0)
             variance[chosen] = posterior_variance(raw, of_square[chosen], np.ones(len(chosen))) * reach[chosen] ** 2
         count_variance = of_count**2 if counted else 0.0
-        of_plain[~number] = 2.0 * np.abs(mean[~number]) * np.sqrt(mean_variance[~number])
         rough = RoughMoments(n, count_variance, mean, mean_variance, center, np.sqrt(variance), plain, of_plain)
         return rough, spent
 
