@@ -28,7 +28,17 @@ import dpmoments as dpm
 from benchmarks.pages import EVIDENCE
 from benchmarks.practice.tables import TABLES, Entry, Half, chosen, made
 
-__all__ = ["BUDGETS", "OwnMoments", "collection", "file_of", "gains", "measured", "seeds_of", "update"]
+__all__ = [
+    "BUDGETS",
+    "OwnMoments",
+    "collection",
+    "file_of",
+    "gains",
+    "geometric_mean",
+    "measured",
+    "seeds_of",
+    "update",
+]
 
 FloatArray = npt.NDArray[np.float64]
 Budget = tuple[float, float]
