@@ -6,13 +6,10 @@ import re
 from pathlib import Path
 
 import pytest
-from benchmarks.pages import DOCS, part_of, tables_in
+from benchmarks.pages import DOCS, part_of
 from benchmarks.practice.comparison.contenders import NOW
 from benchmarks.practice.readme import INDEX, READ, README, TABLES, Row, accuracy_row, in_lines, measured
-from benchmarks.practice.tables import chosen, made
 from tools.documentation.screenshots import MOST_BYTES
-
-import dpmoments as dpm
 
 QUICK = ("airfoil", "digits", "wine", "adult-numbers")
 
@@ -35,18 +32,6 @@ def test_the_least_error_is_bold() -> None:
     assert accuracy_row("x", Row(1000, 3, {"peers": 2.0, "before": 0.5, NOW: 0.25})).endswith(
         "| 2.0 | 0.50 | **0.25** |"
     )
-
-
-def test_the_table_shows_a_loss_and_noise() -> None:
-    shown = {row["table"]: row for row in tables_in(part_of(README, "accuracy"))}
-    assert not shown["Adult's numbers: we lose"]["default"].startswith("**")
-    assert float(shown["Wine: noise"]["default"].strip("*")) > 0.9
-    (entry,) = chosen(names=["wine"])
-    table = made(entry)
-    assert table is not None
-    for seed in range(20):
-        release = dpm.release(*table, epsilon=1.0, neighbors="add_remove", insecure_seed=seed)
-        assert "0 of 78 pairs are related" in release.correlations().summary()
 
 
 def test_the_first_page_of_the_site_begins_as_the_readme() -> None:
