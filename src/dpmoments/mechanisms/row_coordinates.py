@@ -63,7 +63,7 @@ class RowCoordinates:
         for column, features in schema.columns_with_slices:
             lengths += [column_weight(column) ** 0.25] * (features.stop - features.start)
             if isinstance(column, Categorical | MissingIndicator):
-                complete = isinstance(column, Categorical) and column.complete
+                complete = isinstance(column, Categorical) and column.complete and column.missing != "available"
                 blocks.append(LevelBlock(features.start, features.stop, complete))
                 for feature in range(features.start, features.stop):
                     encoding.encode_cells(ones[:, feature], feature, out=ones[:, feature])
