@@ -271,18 +271,6 @@ COMPARISONS = [
     ),
     AnalysisCase(
         name="correlations",
-        id="correlations of the table",
-        arguments={"of": "table"},
-        command=("--of", "table"),
-        labels="feature_names",
-        numbers=lambda answer: pairs("correlation", answer.feature_names, answer.correlation),
-        reference=correlations_of_table,
-        in_units=unit_free,
-        answers_without_a_mean=False,
-        has_units=False,
-    ),
-    AnalysisCase(
-        name="correlations",
         id="correlations of columns",
         arguments={"columns": ["age", "income"]},
         command=repeated("--column", ("age", "income")),

@@ -189,6 +189,7 @@ def test_something_else_for_a_schema(refused: Callable[..., str]) -> None:
 # ---------------------------------------------------------------------------------------------------------------------
 # cells
 
+UNREADABLE = "has a cell that is missing, not finite or not readable, and its rule is missing='error'"
 BAD_NUMBERS = [None, math.nan, math.inf, -math.inf]
 
 
@@ -211,7 +212,7 @@ def test_non_finite_cells(refused: Callable[..., str], cell: float | None, neigh
         duckdb.connect().from_arrow(pa.table({"age": ages})),
     ):
         message = refused(data, schema, neighbors=neighbors)
-        assert "column 'age' has an empty or non-finite cell and its rule is missing='error'" in message
+        assert f"column 'age' {UNREADABLE}" in message
         assert NOTHING_SPENT in message.casefold()
 
 
@@ -227,7 +228,7 @@ def test_empty_text(refused: Callable[..., str], tmp_path: Path) -> None:
     for empty in (None, ""):
         cells = {"region": [NAME, empty, "north"]}
         for data in (pd.DataFrame(cells), pl.DataFrame(cells), parquet(tmp_path / "t.parquet", cells)):
-            assert "column 'region' has an empty cell" in refused(data, schema)
+            assert f"column 'region' {UNREADABLE}" in refused(data, schema)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -271,17 +272,14 @@ def test_duplicate_names(refused: Callable[..., str], tmp_path: Path) -> None:
     "column",
     [
         [NAME] * 20,
-        [NAME.encode()] * 20,
         pd.Series([NAME] * 20, dtype="category"),
         pd.Series(pd.to_datetime(["2020-01-01"] * 20)),
         pd.Series(pd.period_range("2020-01", periods=20, freq="M")),
         pd.Series([pd.Timedelta(days=4711)] * 20),
-        pd.Series([[PAY]] * 20),
-        pd.Series([{NAME: PAY}] * 20),
         pd.Series([complex(PAY)] * 20),
         pd.arrays.IntervalArray.from_breaks(np.arange(21) * PAY),
     ],
-    ids=["text", "bytes", "category", "dates", "periods", "durations", "lists", "dictionaries", "complex", "intervals"],
+    ids=["text", "category", "dates", "periods", "durations", "complex", "intervals"],
 )
 def test_wrong_types_for_numbers(refused: Callable[..., str], column: Any) -> None:
     assert "column 'age'" in refused(frame(age=column), kind=TypeError)
@@ -309,7 +307,7 @@ def test_wrong_types_in_files(refused: Callable[..., str], tmp_path: Path) -> No
         csv = text_file(
             tmp_path / "t.csv", f"name,age,region\n{NAME},1,north\n{NAME},{cell!s},north\n".replace("1,5", '"1,5"')
         )
-        assert "a cell of its column 'age' does not have the column's type" in refused(csv)
+        assert f"column 'age' {UNREADABLE}" in refused(csv)
 
 
 def test_object_columns(refused: Callable[..., str]) -> None:
@@ -318,12 +316,12 @@ def test_object_columns(refused: Callable[..., str]) -> None:
     assert dpm.release(good, SCHEMA, epsilon=100.0).gram.shape == (3, 3)
     for bad in (NAME, NAME.encode(), [PAY], {NAME: 1}, object(), complex(PAY), pd.Timestamp("2020-01-01")):
         data = frame(age=pd.Series([PAY, 1, bad, *range(17)], dtype=object))
-        assert "column 'age' holds objects, one of which is not a number" in refused(data, kind=TypeError)
+        assert f"column 'age' {UNREADABLE}" in refused(data)
     for bad in ([NAME], {NAME: 1}, True, NAME.encode()):
         data = frame(region=pd.Series([NAME, bad, *["north"] * 18], dtype=object))
         assert Rows.of(data, SCHEMA).count() == 18  # an unknown level, by its rule
     array = np.array([[PAY, NAME]], dtype=object)
-    assert "column 'x1' holds objects" in refused(array, Schema.unit_ball(2), kind=TypeError)
+    assert f"column 'x1' {UNREADABLE}" in refused(array, Schema.unit_ball(2))
 
 
 @pytest.mark.parametrize(
@@ -577,7 +575,7 @@ def test_truncated_and_damaged_text(refused: Callable[..., str], tmp_path: Path)
     assert "one of its lines is longer than 8 megabytes" in refused(long)
     latin = tmp_path / "latin.csv"
     latin.write_bytes(f"age,region\n{NAME} M\xfcller,north\n".encode("latin-1"))
-    assert "a cell of its column 'age'" in refused(latin)
+    assert f"column 'age' {UNREADABLE}" in refused(latin)
     for empty in ("", "\n", "\n\n"):
         assert "cannot be read" in refused(text_file(tmp_path / "empty.csv", empty))
 

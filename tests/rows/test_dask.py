@@ -686,7 +686,9 @@ def test_progress_is_told_in_hundredths_of_the_partitions() -> None:
         told: list[float | None] = []
         frame = dd.from_pandas(pd.DataFrame({"x": np.linspace(0, 1, 500), "y": 0.5}), npartitions=n_partitions)
         dpm.release(frame, NUMBERS, epsilon=1.0, progress=told.append, insecure_seed=1)
-        assert told == [step / 100 for step in range(1, 101)]
+        n_passes = len(told) // 100
+        assert n_passes > 1
+        assert told == [step / 100 for step in range(1, 101)] * n_passes
 
 
 def interrupts_once(frame: pd.DataFrame, thread: int, marker: str) -> pd.DataFrame:

@@ -13,19 +13,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from itertools import product
+from types import SimpleNamespace
 from typing import Any, Literal, TypeVar
 
 import numpy as np
 
 from dpmoments.audit.pairs import everyday_pairs, neighboring_pairs, unrelated_tables
-from dpmoments.mechanisms.base import CalibratedPlan, ConfiguredMechanism
-from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.foundation.values import finite_numbers
+from dpmoments.mechanisms.base import CalibratedPlan, ConfiguredMechanism, Plan
+from dpmoments.mechanisms.shape import MomentShape, RunResult
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.distances import query_distance
 from dpmoments.privacy.filter import PrivacyFilter, PrivacyFilterError, PrivatePlan
 from dpmoments.privacy.laws import EigenvalueBound, WishartSampling
-from dpmoments.privacy.receipt import Draw
+from dpmoments.privacy.receipt import Draw, Receipt
+from dpmoments.privacy.sampling import coordinates_of
 from dpmoments.privacy.unit import Neighbors, SelectionKey
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.summary import Summary
@@ -362,3 +365,39 @@ def _differences(first: Any, second: Any, name: str = "value") -> list[str]:
 
 def _bits(array: np.ndarray[Any, Any]) -> Any:
     return array.tolist() if array.dtype == object else array.tobytes()
+
+
+class _Answers(PrivacyFilter):
+    """Filter that gives the answers that a file holds, each in its turn."""
+
+    def __init__(self, plan: PrivatePlan, answers: Sequence[Any]) -> None:
+        super().__init__(plan, insecure_generator(0))
+        self._answers_left = list(answers)
+
+    def _answer(self, made: Draw, query: Any) -> Any:
+        shape, size = np.shape(query), coordinates_of(query)
+        answer = finite_numbers(self._answers_left.pop(0) if self._answers_left else None, size, "answers")
+        if len(shape) == 2:
+            upper, answer = answer, np.empty(shape)
+            answer[np.triu_indices(len(answer))] = upper
+            answer.T[np.triu_indices(len(answer))] = upper
+        return answer * made.sensitivity.units
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _NoRows(Rows):
+    """Table without rows; all that it says is the number of rows, if it is public."""
+
+    public_count: int = 0
+
+    def summarize(self, summary: Summary[Any, Any]) -> Any:
+        nothing = summary.finish(summary.start())
+        return replace(nothing, count=self.public_count) if hasattr(nothing, "count") else nothing
+
+
+def run_on_no_rows(plan: Plan, schema: Schema, public_count: int, answers: Sequence[Any]) -> tuple[RunResult, Receipt]:
+    """Run a plan on a table without rows, with the answers that a file holds."""
+    source: Any = SimpleNamespace(missing="drop")
+    answered = _Answers(plan, answers)
+    result = plan.run(_NoRows(schema, plan.neighbors, source, public_count=public_count), answered)
+    return result, answered.receipt
