@@ -72,7 +72,8 @@ def run(when: str, kind: str, mechanism: str) -> int:
     if kind == "relation":
         try:
             relation, schema = duckdb.sql("select * from 'people.parquet'"), dpm.Schema.load("people.yaml")
-            dpm.release(relation, schema, epsilon=1.0, output="people.json", dataset="people", ledger="budget.db")
+            options = {"output": "people.json", "dataset": "people", "ledger": "budget.db"}
+            dpm.release(relation, schema, epsilon=1.0, mechanism=mechanism, **options)
         except KeyboardInterrupt as stopped:
             print("dpmoments: stopped;", *stopped.__notes__, file=sys.stderr)
             return 130

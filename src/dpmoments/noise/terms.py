@@ -658,7 +658,7 @@ class NoiseLaw:
     @cached_property
     def count_variance(self) -> float:
         """Noise variance of the number of rows; 0 for none."""
-        return float(self.cell_variances([0])[0, 0])
+        return max(float(self.cell_variances([0])[0, 0]), 0.0)
 
     @cached_property
     def sum_variances(self) -> FloatArray:
