@@ -19,7 +19,6 @@ from benchmarks.pages import EVIDENCE, write_part
 from benchmarks.practice.regression.excess_risk import Regression, ridge_coefficients
 from benchmarks.practice.tables import Entry, chosen, made
 from dpmoments.analysis.regression import automatic_alpha, expected_coefficients
-from dpmoments.noise.models import AdditiveModel
 from dpmoments.releases.moment_release import MomentRelease
 
 PAGE = EVIDENCE / "derivations" / "ridge-parameter.md"
@@ -51,8 +50,9 @@ def noise_times(kappa: float) -> Rule:
     """2α = κ·σ·√k, σ the noise on a cell of the covariance."""
 
     def alpha(release: MomentRelease, regression: Regression) -> float:
-        assert isinstance(release.noise_model, AdditiveModel)
-        deviation = float(np.sqrt(release.noise_model.off_diagonal_variance)) / release.n_rows
+        assert release.noise is not None
+        cells = release.noise.cell_variances()
+        deviation = float(np.sqrt(np.median(cells[np.tril_indices(len(cells), -1)]))) / release.n_rows
         return kappa * deviation * float(np.sqrt(len(regression.features))) / 2.0
 
     return alpha
