@@ -87,7 +87,7 @@ def test_variances_of_functionals_are_those_of_draws() -> None:
     np.testing.assert_allclose(np.cov(found.T), stated, rtol=0.06, atol=0.04 * stated.max())
     np.testing.assert_allclose(moments.variances(np.tile(places, (3, 1)), weights), np.diag(stated))
     unshifted = replace(moments, shift=np.zeros(d)).covariance(places, weights)  # planted fault
-    assert np.abs(np.diag(unshifted) / np.diag(stated) - 1.0).max() > 0.2
+    assert np.abs(np.diag(unshifted) / np.diag(stated) - 1.0).max() > 0.12  # twice the tolerance of the variances above
 
 
 def test_a_law_of_other_terms_says_the_same() -> None:

@@ -78,14 +78,18 @@ def test_a_pooled_variance_would_be_found() -> None:
 
 
 def test_at_a_usual_budget_it_predicts_nearly_as_well() -> None:
-    """In the median of releases: one in six loses more than 0.01 at ε = 1."""
+    """In the median of releases, the rarest class of some 600 rows: standardized moments of so few are clipped to a ball
+    whose radius is noisy, and lose .016 at ε = 1 and .08 at ε = 0.1.
+    """
 
     def right(found: Any) -> float:
         return float((found.predict(frame()) == frame()["kind"]).mean())
 
     best = right(groups(epsilon=1e9).naive_bayes())
-    for epsilon, loss in ((1.0, 0.01), (0.1, 0.05)):
-        every = [groups(seed, epsilon=epsilon).naive_bayes() for seed in range(9)]
+    for mechanism, epsilon, loss in (
+        ("matrix-laplace", 1.0, 0.01), ("matrix-laplace", 0.1, 0.05), ("standardized", 1.0, 0.03), ("standardized", 0.1, 0.12)
+    ):  # fmt: skip
+        every = [groups(seed, epsilon=epsilon, mechanism=mechanism).naive_bayes() for seed in range(9)]
         assert np.median([right(found) for found in every]) > best - loss
         assert all((found.variances[:, :2] > 0.0).all() for found in every)
 

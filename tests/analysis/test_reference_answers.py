@@ -565,12 +565,12 @@ def test_rounding_decides_no_answer(name: str, monkeypatch: pytest.MonkeyPatch) 
     assert not not_as_recorded(name)
 
 
-def test_a_search_that_ends_early_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_search_that_ends_early_is_found() -> None:
     name = "people: graphical model, automatic"
+    before = answered(*name.split(": "))
     with planted(graphical_model._solved, "tol=1e-10, enet_tol=1e-13", "tol=1e-4"):
-        before = answered(*name.split(": "))
-        monkeypatch.setattr(sys.modules[__name__], "made_release", nudged_release)
         assert differences(answered(*name.split(": ")), [*before.values()])
+
 
 
 CORES = {"Nehalem": ["SSE42"], "Haswell": ["AVX2", "FMA3"], "SkylakeX": ["AVX512_SKX"]}

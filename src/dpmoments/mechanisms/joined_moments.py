@@ -76,7 +76,7 @@ def joined_moments(
     elif rough is not None:
         trust = count_variance / (count_variance + rough.count_variance)
         count, count_variance = trust * rough.count + (1.0 - trust) * count, trust * rough.count_variance
-    n = max(count, LEAST_COUNT)
+    n = max(count, LEAST_COUNT, math.sqrt(count_variance))  # products of means are as large as 1/n
     mean = last.matrix[0, 1:] / (w * n)
     covariance = last.matrix[1:, 1:] / n - np.outer(mean, mean)
     of_mean = np.full(len(mean), last.variance / 2.0 / (w * n) ** 2)
