@@ -293,7 +293,7 @@ def test_a_command_that_tells_the_number_of_rows_is_found(stage: Stage, monkeypa
         patch.setattr(
             sys.modules["dpmoments.spending.run"],
             "within_table",
-            lambda _plan, count, diagnostics, _size: (count, {**diagnostics, "rows": counted[-1]}),
+            lambda _plan, count, diagnostics, *_: (count, {**diagnostics, "rows": counted[-1]}),
         )
         seen, answers = stage.recorded(job, rows, "add_remove")
         assert stage.replayed(job, more, "add_remove", answers)[0].files != seen.files
