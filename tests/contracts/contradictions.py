@@ -866,7 +866,7 @@ def forecasted(answer: Any, found: Found) -> None:
     known = {row.mechanism: row.errors for row in answer.rows if row.is_known}
     found.unless(known[answer.best] == min(known.values()), f"best: {answer.best} of {known}")
     found.unless([*known.values()] == sorted(known.values()), "mechanisms are not in order of their errors")
-    said = re.search(r"over pairs of columns\): ([\d.e-]+(?: \(noise\))?|noise)", str(answer))
+    said = re.search(r"over pairs of columns\): ([\d.e+-]+(?: \(noise\))?|noise)", str(answer))
     found.unless(said and ("noise" in said[1]) == noise.typical_correlation_is_noise, f"{said}")
     for change in answer.changes:
         found.unless(change.after < change.before, f"{change}")

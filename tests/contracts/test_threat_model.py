@@ -271,14 +271,14 @@ def test_a_command_that_tells_the_number_of_rows_is_found(stage: Stage, monkeypa
     """Planted faults: the count of the rows on standard error, and in the file."""
     job, rows = JOBS["pure"], some_rows(60)
     more = neighbors_of(rows, ORDINARY, "add_remove")
-    honest = Rows.moments
+    honest = Rows.moments_of_moved
 
     def telling(self: Rows, *arguments: Any, **options: Any) -> Any:
         print(self.table_size(), file=sys.stderr)
         return honest(self, *arguments, **options)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Rows, "moments", telling)
+        patch.setattr(Rows, "moments_of_moved", telling)
         seen, answers = stage.recorded(job, rows, "add_remove")
         assert stage.replayed(job, more, "add_remove", answers)[0] != seen
 
@@ -289,11 +289,11 @@ def test_a_command_that_tells_the_number_of_rows_is_found(stage: Stage, monkeypa
         return honest(self, *arguments, **options)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Rows, "moments", counting)
+        patch.setattr(Rows, "moments_of_moved", counting)
         patch.setattr(
             sys.modules["dpmoments.spending.run"],
             "within_table",
-            lambda _plan, count, diagnostics, _size: (count, {**diagnostics, "rows": counted[-1]}),
+            lambda _plan, count, diagnostics, *_: (count, {**diagnostics, "rows": counted[-1]}),
         )
         seen, answers = stage.recorded(job, rows, "add_remove")
         assert stage.replayed(job, more, "add_remove", answers)[0].files != seen.files

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, is_dataclass, replace
 from functools import reduce
 from typing import Any, TypeVar
 
@@ -223,5 +223,4 @@ def test_moments_without_their_dropped_rows() -> None:
     kept = of_partition(MomentSummary(D, missing="drop", keep_dropped=True), [table])
     assert (kept.count, kept.dropped) == (2, 1)
     assert kept.without_dropped() == replace(kept, count=1, dropped=0)
-    assert [entry.name for entry in fields(MomentSummary)][-1] == "keep_dropped"
     assert dpm.rows.Rows.of(table, dpm.Schema.unit_ball(D, missing="drop")).moments().count == 1

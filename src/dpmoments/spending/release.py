@@ -439,7 +439,8 @@ def release_mean(
     spent = spend(data, schema, chosen, request)
     with cost_spent(spent.rows):
         noisy = spent.result
-        count, diagnostics = within_table(spent.plan, noisy.count, noisy.diagnostics, spent.public_rows)
+        error = spent.plan.expected_count_error
+        count, diagnostics = within_table(spent.plan, noisy.count, noisy.diagnostics, spent.public_rows, error)
         released = MeanRelease(
             schema=spent.rows.schema,
             privacy=privacy_statement(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -33,6 +34,7 @@ from dpmoments.mechanisms.shape import MomentShape, RunResult
 from dpmoments.mechanisms.units import UnitsPlan, plan_for_rows
 from dpmoments.messages.message import Message
 from dpmoments.messages.wording import closest
+from dpmoments.noise.models import StandardizedModel
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter, PrivacyFilterError, PrivatePlan
 from dpmoments.privacy.origin import ReleaseOrigin, check_dataset
@@ -417,7 +419,9 @@ def moment_release(
     # from the table, and `table_size` the public table size, including dropped rows.
     if noisy.count is None and not plan.neighbors.table_size_is_public:
         noisy = replace(noisy, count=n_rows)
-    count, diagnostics = within_table(plan, noisy.count, noisy.diagnostics, table_size)
+    of_run = noisy.model.count_variance if isinstance(noisy.model, StandardizedModel) else None
+    error = plan.expected_count_error if of_run is None else math.sqrt(of_run)
+    count, diagnostics = within_table(plan, noisy.count, noisy.diagnostics, table_size, error)
     release = MomentRelease(
         schema=schema,
         privacy=privacy_statement(plan, schema, receipt, private=private, rules=(*noisy.rules, *origin.rules)),
@@ -479,13 +483,17 @@ def _public_row_count(rows: Rows, neighbors: Neighbors, n_rows: int | None = Non
 
 
 def within_table(
-    plan: CalibratedPlan[Any], noisy_count: Count, diagnostics: Mapping[str, Any], table_size: int | None
+    plan: CalibratedPlan[Any],
+    noisy_count: Count,
+    diagnostics: Mapping[str, Any],
+    table_size: int | None,
+    error: float | None,
 ) -> tuple[Count, Mapping[str, Any]]:
     """Limit the noisy count to the public table size, and add warnings."""
-    # They are for many dropped rows, and for a row count with large noise.
+    # They are for many dropped rows, and for a row count with large noise, of SD `error`.
     if noisy_count is None or table_size is None or plan.count_is_public or not plan.neighbors.table_size_is_public:
         return noisy_count, diagnostics
-    said: tuple[Message, ...] = warnings_of_count(noisy_count, plan.expected_count_error, table_size)
+    said: tuple[Message, ...] = warnings_of_count(noisy_count, error, table_size)
     if said:
         diagnostics = {**diagnostics, "warnings": (*diagnostics.get("warnings", ()), *said)}
     return min(noisy_count, float(table_size)), diagnostics
