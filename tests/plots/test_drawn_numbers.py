@@ -366,7 +366,7 @@ def test_a_forecast_against_the_budget_is_that_of_every_budget() -> None:
     names = [
         line.get_label() for line in ax.lines if line.get_marker() == "o" and not str(line.get_label()).startswith("_")
     ]
-    assert names[0] == forecast.best
+    assert names[0] == "auto"
     for line, name in zip(lines, names, strict=False):
         assert line.get_xdata().tolist() == budgets
         for budget, value in list(zip(budgets, line.get_ydata().tolist(), strict=True))[::3]:

@@ -451,8 +451,8 @@ def test_a_release_of_a_mean_states_its_unit(tmp_path: Path) -> None:
 def test_a_unit_of_one_row_is_no_row() -> None:
     """One row of each person counts: the noise is that for rows, and the guarantee is for persons."""
     unit = PrivacyUnit("person_id", 1)
-    released = dpm.release(people(), SCHEMA, epsilon=50.0, privacy_unit=unit, insecure_seed=1)
-    of_rows = dpm.release(people(), SCHEMA, epsilon=50.0, insecure_seed=1)
+    released = dpm.release(people(), SCHEMA, epsilon=50.0, mechanism="laplace", privacy_unit=unit, insecure_seed=1)
+    of_rows = dpm.release(people(), SCHEMA, epsilon=50.0, mechanism="laplace", insecure_seed=1)
     assert released.noise_model is not None
     assert of_rows.noise_model is not None
     assert released.noise_model.to_dict() == of_rows.noise_model.to_dict()

@@ -400,7 +400,7 @@ EDITS: list[tuple[str, Callable[[Any, Any], None], Any, str]] = [
     ("rate of no Wishart", put("noise", "rate"), 1e300, "out-of-range"),
     ("noise of a number's name", put("noise", "name"), 3, "not-one-of"),
     ("unknown noise", put("noise", "name"), "gausian", "not-one-of"),
-    ("noise of another law", put("noise", "name"), "centered-levels-gaussian", "noise-model-entry"),
+    ("noise of another law", put("noise", "name"), "centered-levels-gaussian", "unknown-entries"),
     ("noise for half a feature", put("noise", "n_features"), 2.5, "too-small"),
     ("unknown noise entry", put("noise", "skew"), 3.0, "unknown-entries"),
     ("noise of text", put("noise"), "gaussian", "not-a-mapping"),

@@ -143,7 +143,7 @@ def test_other_repairs_do_show_it() -> None:
     released = dpm.release(table, schema, epsilon=0.3, mechanism="matrix-laplace", insecure_seed=1)
     assert impossible(released) == []
     for repair in ("none", "spectral", "clip"):
-        assert {"rows with two levels of one column", "a joint count below 0 or above its margin"} <= set(
+        assert {"rows with two levels of one column", "a count and a sum that differ"} <= set(
             impossible(released.with_repair(repair))
         )
     assert "a variance that is not p(1 − p)" in impossible(released.with_repair("spectral"))

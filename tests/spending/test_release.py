@@ -202,9 +202,9 @@ def test_a_delta_that_allows_publishing_rows_is_warned_of() -> None:
     with warned("delta-too-large", delta=0.01):
         dpm.release(people(), SCHEMA, epsilon=1.0, delta=0.01, mechanism="gaussian")
     with warned("delta-too-large", delta=0.01):
-        dpm.release_mean(people(), SCHEMA, epsilon=1.0, delta=0.01)
+        dpm.release_mean(people(), SCHEMA, epsilon=1.0, delta=0.01, mechanism="coinpress")
     with warned("delta-too-large", delta=0.01):
-        dpm.release_groups(people(), SCHEMA, by="region", epsilon=1.0, delta=0.01)
+        dpm.release_groups(people(), SCHEMA, by="region", epsilon=1.0, delta=0.01, mechanism="gaussian")
 
 
 def test_streamed_files_give_the_same_bits_as_memory(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are f
 PROGRAM = Path(__file__).parents[1] / "support" / "stopped_processes.py"
 NOTHING = "dpmoments: stopped; nothing was spent"
 ALL = "dpmoments: stopped; noise was drawn before this: the whole cost counts as spent"
-BAD_CELL = "dpmoments: people.csv cannot be read: a cell of its column 'x' does not have the column's type"
+BAD_CELL = "dpmoments: column 'x' has a cell that is missing, not finite or not readable"
 STOPS = (
     ("in the first pass", "parquet", "laplace", 130, NOTHING),
     ("while a block is read", "csv", "laplace", 130, NOTHING),

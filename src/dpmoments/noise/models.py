@@ -574,6 +574,10 @@ class StandardizedModel(NoiseModel):
         super().__post_init__()
         check_one_of("family", self.family, ("gaussian", "matrix-laplace"))
         _require((self.rate is None) == (self.family == "gaussian"), "rate", "unset")
+        if self.rate is not None:
+            check_positive("rate", self.rate)
+        rate = self.rate or 1.0
+        check_not_negative("variance", self.variance * rate * rate)
         for name in ("scales", "sum_variances", "rough_variances", "clipping"):
             _require((getattr(self, name) >= 0.0).all(), name, "zero-or-above")
         _require_blocks(self.block_sizes)
