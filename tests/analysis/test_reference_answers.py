@@ -572,7 +572,6 @@ def test_a_search_that_ends_early_is_found() -> None:
         assert differences(answered(*name.split(": ")), [*before.values()])
 
 
-
 CORES = {"Nehalem": ["SSE42"], "Haswell": ["AVX2", "FMA3"], "SkylakeX": ["AVX512_SKX"]}
 """Kernels of OpenBLAS, and what a processor needs for them."""
 
