@@ -224,6 +224,12 @@ def test_noisy_means_with_missing_values_are_repaired_where_that_helps() -> None
     assert repaired < 0.85 * unrepaired
 
 
+def test_standardized_moments_know_rows_without_a_level() -> None:
+    release = dpm.release(people(), SCHEMA, epsilon=1e9, mechanism="standardized", insecure_seed=0)
+    shares = people()["kind"].value_counts(normalize=True).sort_index()
+    np.testing.assert_allclose(release.mean[:3], shares, atol=1e-4)
+
+
 def test_shares_of_present_values_are_at_most_one() -> None:
     schema = dpm.Schema(dpm.Boolean("smoker", RULE), dpm.Numeric("value", 0, 10, RULE, fill=5))
     table = people(share=0.0, n=200)[["smoker", "value"]]
