@@ -159,7 +159,7 @@ def _posterior_loss(difference: FloatArray, spread: FloatArray, expected: FloatA
     spread, mean = np.where(told, spread, 1.0), np.where(told, expected, 1.0)
     center = (np.where(told, difference, 0.0) - spread**2 / mean) / spread
     # a normal distribution cut off at 0: its mean and variance by the inverse Mills ratio
-    ratio = np.exp(-0.5 * center**2 - 0.5 * math.log(2.0 * math.pi) - scipy.special.log_ndtr(center))
+    ratio = math.sqrt(2.0 / math.pi) / scipy.special.erfcx(-center / math.sqrt(2.0))
     lost = spread * np.maximum(center + ratio, 0.0)
     left = spread * np.sqrt(np.clip(1.0 - center * ratio - ratio**2, 0.0, 1.0))
     return np.where(told, lost, expected), np.where(told, left, expected)
