@@ -230,7 +230,8 @@ class ForecastNoise:
     def smallest_correlations(self) -> FloatArray:
         """Return the smallest correlation whose sign is clear with 80 % probability.
 
-        Each feature's median over its pairs. In a table of all pairs, privacy noise and sampling error together; infinite if it would be above 1, or noise hides it.
+        Each feature's median over its pairs.
+        In a table of all pairs, privacy noise and sampling error together; infinite if it would be above 1, or noise hides it.
         Shape (d,); NaN without pairs.
         """
         law = self.release.as_drawn.noise

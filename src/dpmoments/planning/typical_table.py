@@ -1,6 +1,7 @@
 """Typical rows: a public table with assumed means and standard deviations.
 
-The caller gives them, or they are marked defaults. Values lie within their bounds and are moderately correlated; nothing here is computed from a table or drawn at random twice.
+The caller gives them, or they are marked defaults.
+Values lie within their bounds and are moderately correlated; nothing here is computed from a table or drawn at random twice.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The repair: moments of a possible table near noisy ones.
 
-See ``docs/evidence/derivations/repairs.md``. Units are the columns'. While they are repaired, all columns with levels are complete: one whose rows may have no level gets
+See ``docs/evidence/derivations/repairs.md``. Units are the columns'.
+During the repair all columns with levels are complete: one whose rows may have no level gets
 the feature "no level".
 
 1. Means within bounds; shares of levels, by their sums and squares, on the simplex.
@@ -212,7 +213,8 @@ def nearest_possible(
 ) -> FloatArray:
     """Return a possible covariance near this one, with the blocks of ``known``.
 
-    ``known`` has independent columns. The result is positive semi-definite, joint counts of levels are not negative and have their margins, and means over the rows of a
+    ``known`` has independent columns.
+    The result is positive semi-definite, joint counts of levels are not negative and have their margins, and means over the rows of a
     level are within bounds: projected on the possible counts, on the definite matrices (in units of variance plus noise, and
     scaled back to the known blocks), and on the counts again, of which the mixture (Σ + λ·known)/(1 + λ) is definite; −λ is the
     smallest eigenvalue of Σ in units in which the known blocks are projectors.
