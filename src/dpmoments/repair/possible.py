@@ -214,8 +214,8 @@ def nearest_possible(
     """Return a possible covariance near this one, with the blocks of ``known``.
 
     ``known`` has independent columns.
-    The result is positive semi-definite, joint counts of levels are not negative and have their margins, and means over the rows of
-    a level are within bounds: projected on the possible counts, on the definite matrices (in units of variance plus noise, and
+    The result is positive semi-definite, joint counts of levels are not negative and have their margins, and means over the rows
+    of a level are within bounds: projected on the possible counts, on the definite matrices (in units of variance plus noise, and
     scaled back to the known blocks), and on the counts again, of which the mixture (Σ + λ·known)/(1 + λ) is definite; −λ is the
     smallest eigenvalue of Σ in units in which the known blocks are projectors.
     """
