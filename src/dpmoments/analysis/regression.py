@@ -506,7 +506,7 @@ def expected_coefficients(release: Moments, features: Sequence[int], target: int
 
 
 def noise_sizes(release: Moments) -> FloatArray:
-    """Return the features' sizes in the coordinates in which their noise is the same, shape (d,), about 1."""
+    """Return the features' sizes in coordinates of equal noise, shape (d,), about 1."""
     law, d = exact_law(release.drawn_noise), len(release.feature_names)
     if law is None:
         return np.ones(d)
@@ -550,7 +550,10 @@ def _spectrum(release: Moments, features: list[int], target: int, intercept: boo
 
 
 def _cell_variance(release: Moments, raw_release: Moments, intercept: bool, sizes: FloatArray) -> float:
-    """Return v, the noise variance of an off-diagonal entry per row, of features in units of these sizes."""
+    """Return v, the noise variance of an off-diagonal entry per row.
+
+    Features are in units of these sizes.
+    """
     # The mean's is spread over all entries.
     noise, n_rows = release.drawn_noise, release.n_rows
     assert noise is not None

@@ -192,7 +192,10 @@ class PenalizedLevels:
 
     @classmethod
     def of(cls, release: Moments, chosen: Regressors, sizes: FloatArray | None = None) -> PenalizedLevels:
-        """Return the coefficients to penalize; with ``sizes``, shape (d,), each times the size of its feature."""
+        """Return the coefficients to penalize.
+
+        With ``sizes``, shape (d,), each is multiplied by the size of its feature.
+        """
         result = cls._of_equal_sizes(release, chosen)
         return result if sizes is None else replace(result, basis=result.basis / sizes[list(result.indices), None])
 

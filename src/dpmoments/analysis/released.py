@@ -299,7 +299,10 @@ class Moments(Release):
 
     @cached_property
     def drawn_noise(self) -> NoiseLaw | None:
-        """Noise that was drawn: :attr:`noise` without what clipping hides, by which moments are repaired and lines penalized."""
+        """Noise that was drawn: :attr:`noise` without what clipping hides.
+
+        Moments are repaired and lines penalized by it.
+        """
         model = self.noise_model
         return model.drawn_law if model is not None and model.in_coordinates else self.noise
 

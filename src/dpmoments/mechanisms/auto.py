@@ -1,4 +1,4 @@
-"""Auto: standardized where columns have bounds and the mean is released, else the additive mechanism of least error."""
+"""Auto: standardized with bounds and a mean, else the additive mechanism of least error."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Moments of a table from the noisy answers of a standardized run: two draws joined, and what clipping hides estimated.
+"""Moments of a table from the noisy answers of a standardized run.
 
+Two draws are joined, and what clipping hides is estimated.
 The last draw has the Gram matrix of rows whose singles were clipped to a ball; the first has sums and squares that no ball
 clipped, with more noise. A mean is joined from both. What clipping took from a variance is estimated from its share of the
 noisy clipped excess, and from the difference of the two variances; covariances are scaled alike, so that correlations stay.
@@ -31,7 +32,7 @@ _MOST_STRETCH = 4.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RoughMoments:
-    """Noisy count, and rough means and variances of singles in column units, of rows that no ball clipped."""
+    """Noisy count, and rough means and variances of singles in column units, without a ball."""
 
     count: float
     count_variance: float  # 0 if the count is public
@@ -134,7 +135,10 @@ def _clipped(
     ball: Ball,
     n: float,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return by how much clipping shortened each single, the SD of its unknown part on variances, and that on means."""
+    """Return by how much clipping shortened each single, and the SDs of its unknown part.
+
+    The first SD is on variances, the second on means.
+    """
     square = (lattice.limit / 2.0**lattice.bits) ** 2
     parts = ball.excess, ball.excess_noise, ball.farther
     excess, excess_noise, farther = (square / ball.square * part / n for part in parts)
@@ -154,7 +158,10 @@ def _clipped(
 
 
 def _posterior_loss(difference: FloatArray, spread: FloatArray, expected: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return mean and SD of a loss ≥ 0, exponential with mean ``expected`` before and measured with normal noise."""
+    """Return the posterior mean and SD of a loss ≥ 0 that was measured with normal noise.
+
+    Its prior is exponential with mean ``expected``.
+    """
     told = np.isfinite(spread) & (expected > 0.0)
     spread, mean = np.where(told, spread, 1.0), np.where(told, expected, 1.0)
     center = (np.where(told, difference, 0.0) - spread**2 / mean) / spread

@@ -1,5 +1,6 @@
-"""Coordinates of a row in which noise and answers have the same size: singles in rough SDs, levels about a public center.
+"""Coordinates of a row in which noise and answers have the same size.
 
+Singles are in rough SDs, levels about a public center.
 A single is a number or a Boolean. Singles are scaled about a rough center and clipped to a ball; levels never move. A complete
 block of k levels has k − 1 contrasts about 1/k, and every row the same length there. A block that rows may lack (an indicator of
 a missing value is one of a single level) keeps k coordinates. The map is linear in the row with a constant appended. Singles are
@@ -49,7 +50,7 @@ class RowCoordinates:
 
     @classmethod
     def of(cls, schema: Schema) -> RowCoordinates | None:
-        """Return the coordinates of a schema's rows; None if there are none, or they are not bounded one by one."""
+        """Return the coordinates of a schema's rows; None without any, or if a column lacks bounds."""
         columns = schema.columns
         unbounded = any(
             isinstance(one, Coordinate) or (isinstance(one, Numeric) and one.scale is not None) for one in columns
@@ -118,7 +119,7 @@ class RowCoordinates:
         return tuple(2.0 * math.sqrt(block.size) * self.lengths[block.start] ** 2 for block in self.blocks)
 
     def fit(self, bits: int) -> bool:
-        """Return True if a lattice of spacing 2^−bits holds every row, however large the scales of singles turn out."""
+        """Return True if a lattice of spacing 2^−bits holds every row, at any scales of singles."""
         one, m = 4.0**bits, len(self.singles)
         ends = [np.rint(self.ones[block.start] * 2.0**bits) for block in self.blocks]
         room = one - sum(end**2 for end in ends)
@@ -133,7 +134,10 @@ class RowCoordinates:
         return min(ends, default=1.0) >= 1.0 and room >= 0.0 and of_rounding <= _MARGIN * one
 
     def on_lattice(self, center: FloatArray, scale: FloatArray, square: float, bits: int) -> LatticeCoordinates:
-        """Return the lattice of rows whose singles are (u − center)/scale in column units, in a ball of this squared radius."""
+        """Return the lattice of rows in a ball of this squared radius.
+
+        Singles are (u − center)/scale, u in column units.
+        """
         one = 2.0**bits
         ends = tuple(int(np.rint(self.ones[block.start] * one)) for block in self.blocks)
         total = square + math.fsum(self.level_squares)
@@ -172,7 +176,7 @@ def _sizes(block: LevelBlock, length: float) -> tuple[int, ...]:
 
 @dataclass(frozen=True, eq=False)
 class LatticeCoordinates:
-    """Coordinates with the numbers that a run has found: singles in a ball, and integers for levels."""
+    """Coordinates with the numbers found in a run: singles in a ball, and integers for levels."""
 
     of: RowCoordinates
     center: FloatArray  # (singles,), encoded
@@ -244,7 +248,10 @@ class LatticeCoordinates:
 
 
 def _squares(block: LevelBlock, sizes: tuple[int, ...]) -> list[int]:
-    """Return the squared length of each level of a block in integers, and of "no level" if rows may lack one."""
+    """Return the squared length of each level of a block in integers.
+
+    If rows may lack one: of any level, and of "no level".
+    """
     k = block.size
     if block.complete:
         return [sum(size**2 for size in sizes[j:]) + (j * sizes[j - 1] if j else 0) ** 2 for j in range(k)]

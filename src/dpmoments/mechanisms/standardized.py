@@ -1,4 +1,4 @@
-"""Standardized: rough private scales, rows clipped to a ball in units of them, and one noise there."""
+"""Standardized: rough private scales, a ball for rows in units of them, one noise there."""
 
 from __future__ import annotations
 
@@ -48,29 +48,39 @@ from dpmoments.rows.rows import Rows
 
 _SHARE_OF_SCALES, _SHARE_OF_RADIUS = 0.15, 0.06
 _LEAST_SHARE = 0.3
-"""Part of these shares that a table of levels pays, too; the rest grows with the share of singles."""
+"""Part of these shares that any table pays; the rest grows with the share of singles."""
 _SHARE_OF_ROUND, _ROUNDS = 0.08, 3
-"""Share of each further round for numbers whose bounds are far too wide, and the most rounds."""
+"""Share of each further round for numbers with far too wide bounds, and the most rounds."""
 _CONSTANT = 0.15
 """Squared constant over the squared length of a row: what means get of the last step."""
 _LOST, _FLOOR_OF_BOOLEANS, _LEAST_VARIANCE = 1.5, 3.0, 0.02
-"""Noise SDs of a mean square: a number of a smaller variance is lost in noise, and a Boolean's variance is no smaller …
+"""Noise SDs of a mean square: a number's variance below the first is lost in noise.
 
-… than so many, nor than the last one."""
+A Boolean's variance is at least the second number of them, and at least the last one."""
 _HEDGE, _HEDGE_OF_BOOLEANS = (0.25, 0.002, 3.0), 0.6
-"""A number's scale is SD^(1 − η), η = .25·clip(.002/τ, 1, 3), τ the noise of a correlation: room for heavy tails."""
+"""A number's scale is SD^(1 − η), to leave room for heavy tails.
+
+η = .25·clip(.002/τ, 1, 3), τ the noise of a correlation."""
 _CELLS, _RATIO = 18, 1.3
 """Cells of the histogram of squared lengths, and the ratio of their edges."""
 _FARTHEST = 4.0
-"""Squared length of rows beyond the last edge, over that edge, which what clipping hides allows for."""
+"""Squared length over the last edge that stated errors allow for, of rows beyond that edge."""
 _BEYOND_NOISE, _SEEN = 2.5, 0.3
-"""Noise SDs from which the rows beyond a cell are more than noise, and the share of rows that must be seen so to clip any."""
+"""Noise SDs from which the rows beyond a cell are more than noise, and the least share seen.
+
+Rows are clipped only if at least this share of them is seen in the histogram."""
 _WEIGHT_OF_CLIPPING = (1.5, 0.01, 5.0)
-"""Weight of clipped squares against noise: 1.5/√D·clip((.01/τ)^f, 1, 5) of D singles, a share f of the coordinates."""
+"""Weight of clipped squares against noise: 1.5/√D·clip((.01/τ)^f, 1, 5).
+
+D is the number of singles, f their share of the coordinates."""
 _PURE_IF_BELOW = 0.8
-"""Under (ε, δ) spend pure ε if its last noise is below this multiple of Gaussian noise: step 1 is the better with it."""
+"""Under (ε, δ) spend pure ε if its last noise is below this multiple of Gaussian noise.
+
+Step 1 is better with Gaussian noise."""
 _BITS_OF_SUMS, _MOST_NOISE_OF_SUMS = (5, 20), 2.0**50
-"""Fewest (y₀ is a whole number of units) and most bits of a single in step 1; fewer where noise would pass so many units."""
+"""Fewest and most bits of a single in step 1, and the most noise in units of its lattice.
+
+With the fewest y₀ is a whole number of units; where noise would pass the most, bits are fewer."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +143,10 @@ class StandardizedPlan(Plan):
         return min(bits, _BITS_OF_SUMS[1])
 
     def noise_of_gram(self, square: float, share: float) -> float:
-        """Return the noise SD off the diagonal of the last step, for rows of this squared length, constant included."""
+        """Return the noise SD off the diagonal of the last step, for rows of this squared length.
+
+        The length includes the constant.
+        """
         factor = 1.0 if self.neighbors is Neighbors.ADD_REMOVE else 2.0
         if self.is_pure:
             return (
@@ -247,7 +260,7 @@ class StandardizedPlan(Plan):
         *,
         counted: bool,
     ) -> tuple[FloatArray, float]:
-        """Return the noisy count (if counted), sums, and centered squares of singles, and the SD of their noise."""
+        """Return noisy answers and their noise SD: count (if counted), sums and centered squares."""
         loss, one = self.budget.split(share, 1.0 - share)[0], 1 << self.bits_of_sums
         count, totals, squares = sums.count, sums.sums, sums.squares[squared]
         if self.is_pure:
@@ -285,7 +298,7 @@ class StandardizedPlan(Plan):
     def _ball(
         self, rows: Rows, privacy_filter: PrivacyFilter, rough: RoughMoments, left: float, answers: list[FloatArray]
     ) -> tuple[FloatArray, FloatArray, float, Ball | None]:
-        """Return center and scale of singles in column units, the squared radius of their ball, and what was found."""
+        """Return center and scale of singles in column units, squared radius, and what was found."""
         coordinates = self.coordinates
         number, s = np.array(coordinates.is_number), rough.deviation
         levels, k = math.fsum(coordinates.level_squares), coordinates.n_coordinates + 1
@@ -357,7 +370,7 @@ class StandardizedPlan(Plan):
         rough: RoughMoments | None,
         ball: Ball | None,
     ) -> tuple[RunResult, FloatArray]:
-        """Release the Gram matrix in coordinates with what is left, and join its means with the rough ones."""
+        """Release the Gram matrix with the budget left, and join its means with the rough ones."""
         singles, one = list(self.coordinates.singles), 2.0**self.bits
         if singles:
             moments = rows.moments_of_moved(singles, lattice.center, lattice.limit, bits=self.bits, scale=lattice.scale)
@@ -388,7 +401,7 @@ class StandardizedPlan(Plan):
 
 @dataclass(frozen=True)
 class Standardized(Mechanism):
-    """Noise for rows in units of rough private SDs, clipped to a ball there; the default for tables with bounds.
+    """Noise for rows in units of rough private SDs, clipped to a ball; the default with bounds.
 
     Steps: rough means and SDs of numbers and Booleans, again for numbers whose bounds are far too wide; rows in units of those
     SDs, levels about their public center; a noisy histogram of the rows' lengths, from which the radius of a ball is chosen

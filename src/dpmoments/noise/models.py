@@ -547,7 +547,7 @@ class CenteredLevelsModel(AdditiveModel):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class StandardizedModel(NoiseModel):
-    """Isotropic noise in coordinates of one size, carried back, with means and count joined from two draws.
+    """Isotropic noise in coordinates of one size, carried back, means and count of two draws.
 
     With P the projection that takes its mean off each complete block and S = diag(``scales``), the noise on the Gram matrix
     about the center is P S C S P, C isotropic. Means and count have noise of their own: of the last draw, in the coordinates,

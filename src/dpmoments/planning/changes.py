@@ -76,7 +76,7 @@ Changed = tuple[str, str, ReleasePlan]
 
 
 def _compared(setting: ReleasePlan, kind: str, what: str, changed: ReleasePlan) -> Change | None:
-    """Compare the noise on the features that remain: on correlations, or for one column on its mean in SDs."""
+    """Compare the noise on the remaining features' correlations, or one column's mean in SDs."""
     before, after = setting.noise, _noise_of(changed)
     if before is None or after is None:
         return None
@@ -95,7 +95,7 @@ def _compared(setting: ReleasePlan, kind: str, what: str, changed: ReleasePlan) 
 
 
 def cost_of_derived(setting: ReleasePlan) -> Change | None:
-    """Return what the noise on other features would be without the derived ones; None without any."""
+    """Return the noise on other features without the derived ones; None if nothing is derived."""
     names = {column.name for column in setting.typical.schema.derived_columns}
     typical = _without(setting.typical, names) if names else None
     if typical is None:
@@ -104,7 +104,7 @@ def cost_of_derived(setting: ReleasePlan) -> Change | None:
 
 
 def cost_of_products(setting: ReleasePlan, columns: Sequence[str]) -> Change | None:
-    """Return what the products for robust standard errors of a regression cost; None if the schema has them."""
+    """Return what products for robust standard errors cost; None if the schema has them."""
     typical, schema = setting.typical, setting.typical.schema
     more = schema.with_products(columns)
     if not (added := [column.name for column in more.columns if column not in schema.columns]):

@@ -53,13 +53,13 @@ class ReleasePlan:
 
     @property
     def imagined(self) -> ForecastNoise:
-        """What it would release of the typical rows, without noise in its numbers."""
+        """Imagined release of the typical rows, without noise in its numbers."""
         plan = replace(self.plan, chosen_because=None)
         return _imagined(plan, self.typical, self.n_rows, self.budget, self.privacy_unit)
 
     @property
     def noise(self) -> ForecastNoise | None:
-        """Its noise; None without a mean, or for a mechanism that is biased on purpose."""
+        """Imagined noise; None without a mean, or for a mechanism that is biased on purpose."""
         return self.imagined if self.mean and self.imagined.release.noise is not None else None
 
     def with_budget(self, size: float) -> ReleasePlan:
@@ -147,7 +147,10 @@ class ForecastNoise:
 
     @property
     def mean_error(self) -> float:
-        """Root mean square error of the means in standard deviations, by noise and by clipping; NaN if nothing varies."""
+        """Root mean square error of the means in standard deviations; NaN if nothing varies.
+
+        By noise and by clipping.
+        """
         mean, covariance = self._typical_moments
         vary = np.diag(covariance) > 0.0
         squares = (self.mean**2 + (self.release.mean - mean) ** 2)[vary] / np.diag(covariance)[vary]
@@ -155,7 +158,10 @@ class ForecastNoise:
 
     @property
     def correlation_error(self) -> float:
-        """Root mean square error of correlations of different columns, by noise (at most 1) and by clipping; NaN for one."""
+        """Root mean square error of correlations of different columns; NaN for one column.
+
+        By noise (at most 1) and by clipping.
+        """
         chosen = self._some(range(len(self.typical.columns)))
         noise, _ = self._correlations(chosen)
         pairs = np.ix_(chosen, chosen)
@@ -173,7 +179,7 @@ class ForecastNoise:
         return tuple(features[::step]) if len(features) > _MANY else tuple(features)
 
     def _correlations(self, chosen: tuple[int, ...]) -> tuple[FloatArray, BoolArray]:
-        """Return first-order noise on correlations of some features, and where it hides them, shape (k, k)."""
+        """Return first-order noise on correlations, shape (k, k), and where it hides them."""
         # NaN within a column, and for a constant feature; infinite where it is hidden by noise that grows with the moments.
         if chosen not in self._known:
             columns = np.array(self.typical.columns, dtype=object)[list(chosen)]
@@ -222,8 +228,9 @@ class ForecastNoise:
         return int(np.tril(self.comparable, -1).sum())
 
     def smallest_correlations(self) -> FloatArray:
-        """Return the smallest correlation whose sign is clear with 80 % probability: each feature's median over its pairs.
+        """Return the smallest correlation whose sign is clear with 80 % probability.
 
+        Each feature's median over its pairs.
         In a table of all pairs, privacy noise and sampling error together; infinite if it would be above 1, or noise hides it.
         Shape (d,); NaN without pairs.
         """
@@ -284,7 +291,10 @@ class ForecastNoise:
 
     @property
     def coefficient(self) -> float:
-        """Median noise on the standardized coefficients of :attr:`regression`; infinite if hidden, NaN without one."""
+        """Median noise on the standardized coefficients of :attr:`regression`.
+
+        Infinite if hidden, NaN without a regression.
+        """
         return math.nan if self.regression is None else self.regression.noise
 
 

@@ -40,7 +40,10 @@ _NEEDED = {
 
 @dataclass(frozen=True, slots=True)
 class ForecastRow:
-    """Forecast for one mechanism: root mean square errors before repair, of noise and of clipped typical rows."""
+    """Forecast for one mechanism: root mean square errors before repair.
+
+    They are of noise and of clipped typical rows.
+    """
 
     mechanism: str
     correlation_error: float | None = None  # over pairs of columns; None if unknown
@@ -54,7 +57,7 @@ class ForecastRow:
 
     @property
     def errors(self) -> tuple[float, float, float]:
-        """Errors by which mechanisms are compared, the first that is known decides; infinite if unknown."""
+        """Errors by which mechanisms are compared, the first known decides; infinite if unknown."""
         known = (self.correlation_error, self.mean_error, self.second_moment_error)
         first, second, third = (math.inf if error is None else error for error in known)
         return first, second, third
@@ -294,7 +297,7 @@ class Forecast(Answer):
 
     @property
     def best(self) -> str | None:
-        """Mechanism with the least error, ``auto`` by the name of what it takes; None if none is known."""
+        """Mechanism with the least error, ``auto`` by the name of its choice; None if none is known."""
         known = [row for row in self.rows if row.is_known]
         return min(known, key=lambda row: (row.errors, row.mechanism == "auto")).mechanism if known else None
 

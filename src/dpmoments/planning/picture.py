@@ -167,7 +167,10 @@ def _plot_against_budget(setting: ReleasePlan, title: str, ax: Axes | None) -> A
 
 
 def _noise_of(setting: ReleasePlan, *, one_column: bool = False) -> tuple[float, bool]:
-    """Return the noise on a typical correlation or mean, NaN if it cannot run, and whether it hides that."""
+    """Return the noise on a typical correlation or mean, and whether it hides that.
+
+    NaN if the plan cannot run.
+    """
     try:
         noise = setting.noise
     except (ValueError, OverflowError):

@@ -1,5 +1,6 @@
-"""Typical rows: a public table with assumed means and standard deviations, given by the caller or marked defaults.
+"""Typical rows: a public table with assumed means and standard deviations.
 
+The caller gives them, or they are marked defaults.
 Values lie within their bounds and are moderately correlated; nothing here is computed from a table or drawn at random twice.
 """
 
@@ -34,10 +35,10 @@ _MEAN_SHARE = 0.25
 _FLAG_SHARE = 0.25
 """Default share of rows in which a Boolean column is true."""
 _COMMON = 0.25
-"""Squared loading of every column on a common factor: about the correlation of two columns of numbers."""
+"""Squared loading of columns on a common factor: about the correlation of two of numbers."""
 _DISTINCT_ROWS = 1024
 _LEAST_SPREAD, _AS_NORMAL = 0.02, 1e5
-"""Sums of the parameters of a beta distribution: a column has its two bounds as values below, and is normal above."""
+"""Sums of beta parameters: below the first a column has only its bounds, above it is normal."""
 _DIGITS = 9
 """Digits to which columns of one shape share their values."""
 _Guesses = tuple[tuple[str, float], ...]
@@ -96,12 +97,18 @@ class TypicalTable:
         return cls(schema, deviations, means, assumed.astype(bool), assumed_means, shares, columns)._as_possible()
 
     def _as_possible(self) -> TypicalTable:
-        """Return the table with the moments of its rows: guesses may be impossible within bounds, or not add up to 1."""
+        """Return the table with the moments of its rows.
+
+        Guesses may be impossible within bounds, or not add up to 1.
+        """
         values = self.values(_DISTINCT_ROWS)
         return replace(self, standard_deviations=values.std(axis=0), means=values.mean(axis=0))
 
     def for_schema(self, schema: Schema) -> TypicalTable:
-        """Return the same guesses for some of the columns, for other bounds or rules of theirs, or other derived features."""
+        """Return the same guesses for a schema of some of the columns.
+
+        Their bounds, rules, and derived features may be others.
+        """
         result, names = TypicalTable.of(schema), self.schema.feature_names
         known = [(index, names.index(name)) for index, name in enumerate(schema.feature_names) if name in names]
         here, there = (list(side) for side in zip(*known, strict=True))
@@ -148,7 +155,7 @@ class TypicalTable:
 
     @lru_cache(maxsize=16)  # noqa: B019 - tables are few and immutable
     def encoded(self, n_rows: int, *, mean: bool) -> FloatArray:
-        """Return typical rows as a release encodes them, no value missing; as many as there are, at most 1,024."""
+        """Return typical rows, encoded as for a release, without missing values; at most 1,024."""
         drawn, values = self.schema.with_indicators, self.values(min(n_rows, _DISTINCT_ROWS))
         encoding, block = drawn.encoding(mean=mean), np.zeros((len(values), drawn.n_features))
         block[:, : values.shape[1]] = values
@@ -159,7 +166,7 @@ class TypicalTable:
 
     @lru_cache(maxsize=64)  # noqa: B019
     def moments(self, n_rows: int) -> tuple[FloatArray, FloatArray]:
-        """Return means and covariance, in original units, of so many typical rows."""
+        """Return means and covariance, in original units, of ``n_rows`` typical rows."""
         values = self.values(min(n_rows, _DISTINCT_ROWS))
         times, rest = divmod(n_rows, len(values))
         weights = (times + (np.arange(len(values)) < rest)) / n_rows
@@ -191,7 +198,7 @@ class TypicalTable:
 
 
 def _values(column: Column, means: FloatArray, deviations: FloatArray, n_rows: int) -> FloatArray:
-    """Return values of a column of the table with these means and standard deviations, shape (n_rows, k)."""
+    """Return a column's values with these means and standard deviations, shape (n_rows, k)."""
     places = _places(column.name, n_rows)
     if isinstance(column, Categorical):
         ends = np.cumsum(means / means.sum()) if means.sum() > 0.0 else np.linspace(0.0, 1.0, len(means) + 1)[1:]
@@ -217,7 +224,7 @@ def _values(column: Column, means: FloatArray, deviations: FloatArray, n_rows: i
 
 @lru_cache(maxsize=64)
 def _standard(center: float, both: float, n_rows: int) -> FloatArray:
-    """Return ordered values of a beta distribution, normal for large ``both``, with mean 0 and standard deviation 1."""
+    """Return ordered values of a standardized beta distribution, normal for large ``both``."""
     at = (np.arange(n_rows) + 0.5) / n_rows
     normal = both > _AS_NORMAL
     values = scipy.special.ndtri(at) if normal else scipy.special.betaincinv(center * both, (1.0 - center) * both, at)

@@ -198,13 +198,13 @@ def sum_and_square_l2(neighbors: Neighbors, augmentation: float) -> Sensitivity:
 
 
 ROUGH_WEIGHT, ROUGH_CENTER = Fraction(11, 8), Fraction(783, 1024)
-"""γ and y₀ of (x, γ(x² − y₀)): the squared length is nearly equal, and least, at x = 0 and x = ±1."""
+"""γ and y₀ of (x, γ(x² − y₀)): nearly equal, least squared length at x = 0 and x = ±1."""
 
 
 def rough_sums_l2(neighbors: Neighbors, n_numbers: int, n_flags: int, counted: float = 1.0) -> Sensitivity:
-    """Return the ℓ2 sensitivity of (n, Σx, γΣ(x² − y₀)), |x| ≤ 1, squares of ``n_numbers`` of the x only.
+    """Return the ℓ2 sensitivity of (n, Σx, γΣ(x² − y₀)), |x| ≤ 1.
 
-    ``counted`` is 0 where the number of rows is public and left out.
+    Squares are of ``n_numbers`` of the x only. ``counted`` is 0 where the number of rows is public and left out.
     """
     # Add-remove: x² + γ²(x² − y₀)² is convex in x², so largest at 0 or 1. Replace-one: with s = x + x′ and t = x − x′,
     # t²(1 + γ²s²), |s| + |t| ≤ 2, is at most 4, at s = 0: (2 − s)²(1 + γ²s²) ≤ 4 for γ² ≤ 2. A row that only one of two

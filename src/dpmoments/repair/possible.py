@@ -1,6 +1,7 @@
-"""The repair: moments of a possible table near noisy ones (``docs/evidence/derivations/repairs.md``).
+"""The repair: moments of a possible table near noisy ones.
 
-Units are those of columns. While they are repaired, all columns with levels are complete: one whose rows may have no level gets
+See ``docs/evidence/derivations/repairs.md``. Units are the columns'.
+During the repair all columns with levels are complete: one whose rows may have no level gets
 the feature "no level".
 
 1. Means within bounds; shares of levels, by their sums and squares, on the simplex.
@@ -28,16 +29,18 @@ _HALF = 20.0
 _TURN = 0.15
 """… if the noise of a correlation is far below this."""
 _LARGEST = 32.0
-"""Largest variance of a number, in noise SDs of a covariance, of which a prior must know; what is clear is larger, or less."""
+"""Least upper end of the prior of a number's variance, in noise SDs of a covariance."""
 _FRACTIONS, _MOVED, _ROUNDED = 6.0, 0.5, 1e-4
-"""Noise SDs by which a Boolean's squares fall short if it holds fractions, beside what clipping or rounding may take of them."""
+"""Noise SDs by which a Boolean's squares fall short if it holds fractions.
+
+The others are what clipping or rounding may take of the squares."""
 _NUMBER, _FLAG, _LEVEL = 1, 2, 3
 """Kinds of features; the product identifies a pair of kinds."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Features:
-    """The features of a schema, followed by "no level" of each column of levels that is not complete; D in all."""
+    """The D features: a schema's, then "no level" of each incomplete column of levels."""
 
     extension: FloatArray  # (D, d), the map from the schema's features less their means
     kind: IntegerArray  # (D,)
@@ -81,7 +84,10 @@ def possible_moments(
     constraints: Constraints,
     center: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return mean and Gram matrix about the center, in encoded units; without a law only what is impossible is moved."""
+    """Return mean and Gram matrix about the center, in encoded units.
+
+    Without known noise only what is impossible is moved.
+    """
     units, d, features = constraints.units, constraints.n_features, _Features.of(constraints)
     square, middle = gram / count * np.outer(units, units), center * units
     mean = _possible_mean(middle + total * units / count, np.diag(square), middle, law, constraints)
@@ -107,7 +113,7 @@ def possible_moments(
 def _possible_mean(
     noisy: FloatArray, squares: FloatArray, middle: FloatArray, law: NoiseLaw | None, constraints: Constraints
 ) -> FloatArray:
-    """Return means within bounds; shares of levels by their sums and by squares, which are about the middle."""
+    """Return means within bounds; shares of levels by their sums and squares about the middle."""
     units, mean = constraints.units, noisy.copy()
     for block in constraints.blocks:
         at, shares = block.features, mean[block.features]
@@ -137,7 +143,7 @@ def _possible_mean(
 def _independent(
     raw: FloatArray, means: FloatArray, noise: FloatArray, features: _Features, taken: float
 ) -> FloatArray:
-    """Return the covariance of independent columns: blocks of levels, and variances within bounds."""
+    """Return the covariance of independent columns: blocks of levels, variances within bounds."""
     observed, deviations = np.diag(raw), np.sqrt(np.diag(noise))
     most = np.maximum((features.upper - means) * (means - features.lower), 0.0)
     found, seen = np.maximum(observed, 0.0), (features.kind == _NUMBER) & (deviations > 0.0)
@@ -154,7 +160,10 @@ def _independent(
 
 
 def _shrunk(raw: FloatArray, count: float, noise: FloatArray, law: NoiseLaw, features: _Features) -> FloatArray:
-    """Return posterior means of the covariances of two columns, of two singles joined with the spectral repair."""
+    """Return posterior means of the covariances of two columns.
+
+    Covariances of two singles are joined with the spectral repair.
+    """
     kind, variances, single = features.kind, np.maximum(np.diag(raw), 0.0), features.kind != _LEVEL
     i, j = np.nonzero(np.triu(features.column[:, None] != features.column, 1))
     result, entries, scales, kinds = raw.copy(), raw[i, j], np.sqrt(variances[i] * variances[j]), kind[i] * kind[j]
@@ -175,7 +184,10 @@ def _shrunk(raw: FloatArray, count: float, noise: FloatArray, law: NoiseLaw, fea
 
 
 def _spectral(covariance: FloatArray, count: float, law: NoiseLaw, features: _Features) -> FloatArray:
-    """Return the covariance after the spectral repair, in coordinates of equal noise: singles, and contrasts of levels."""
+    """Return the covariance after the spectral repair, in coordinates of equal noise.
+
+    These are singles, and contrasts of levels.
+    """
     rows = [np.eye(len(covariance))[features.kind != _LEVEL]]
     for block in features.blocks:
         j, k = np.arange(1.0, len(block))[:, None], len(block)
@@ -199,10 +211,11 @@ def _spectral(covariance: FloatArray, count: float, law: NoiseLaw, features: _Fe
 def nearest_possible(
     covariance: FloatArray, known: FloatArray, means: FloatArray, noise: FloatArray, features: _Features
 ) -> FloatArray:
-    """Return a possible covariance near this one; ``known`` is that of independent columns, whose blocks it gets.
+    """Return a possible covariance near this one, with the blocks of ``known``.
 
-    It is positive semi-definite, joint counts of levels are not negative and have their margins, and means over the rows of a
-    level are within bounds: projected on the possible counts, on the definite matrices (in units of variance plus noise, and
+    ``known`` has independent columns.
+    The result is positive semi-definite, joint counts of levels are not negative and have their margins, and means over the rows
+    of a level are within bounds: projected on the possible counts, on the definite matrices (in units of variance plus noise, and
     scaled back to the known blocks), and on the counts again, of which the mixture (Σ + λ·known)/(1 + λ) is definite; −λ is the
     smallest eigenvalue of Σ in units in which the known blocks are projectors.
     """
@@ -229,7 +242,7 @@ def nearest_possible(
 def _with_possible_counts(
     covariance: FloatArray, known: FloatArray, means: FloatArray, features: _Features
 ) -> FloatArray:
-    """Return a covariance near this one with the known blocks and, of bounded features, possible joint counts."""
+    """Return a near covariance with the known blocks and possible counts of bounded features."""
     # A number in [l, u] is as two levels with shares (m − l)/(u − l) and (u − m)/(u − l): that their joint counts are not
     # negative is E(x − l)(y − l) ≥ 0, E(x − l)(u − y) ≥ 0, … Margins by Altschuler, Weed & Rigollet (2017, algorithm 2).
     width = features.upper - features.lower

@@ -14,15 +14,18 @@ _SPREADS = np.array([0.0, 0.01, 0.02, 0.04, 0.08, 0.15, 0.3, 0.5, 0.8])
 """SDs of the normal distributions that the prior of a correlation mixes."""
 _STEPS = 40
 _FOUND, _CLEAR = 6.0, 8.0
-"""Noise SDs above 0 up to which a variance is its posterior, and from which it is used unchanged."""
+"""Noise SDs above 0 up to which a variance is its posterior, and from which it is unchanged."""
 _SIZES = np.exp(np.linspace(np.log(1e-4), 0.0, 34))
 """Grid of variances, as shares of the largest possible one."""
 _ALIKE = 20.0
-"""Variances that the prior counts as seen at each place of the grid alike: with few columns it stays wide."""
+"""Variances that the prior counts as seen evenly over the grid: wide with few columns."""
 
 
 def posterior_mean(values: FloatArray, variances: FloatArray, scales: FloatArray) -> FloatArray:
-    """Return E[θ | values], values ~ N(θ, variances), θ = scale times a draw from one mixture of normals about 0."""
+    """Return E[θ | values], values ~ N(θ, variances).
+
+    θ is the scale times a draw from one mixture of normals about 0.
+    """
     prior = (scales[:, None] * _SPREADS) ** 2
     total = np.maximum(variances[:, None] + prior, 1e-300)
     weights, likelihood = _fitted(-0.5 * (np.log(total) + values[:, None] ** 2 / total), 0.0)
@@ -47,7 +50,7 @@ def posterior_variance(values: FloatArray, noise: FloatArray, largest: FloatArra
 
 
 def _fitted(logarithms: FloatArray, alike: float) -> tuple[FloatArray, FloatArray]:
-    """Return the mixture's weights and the likelihoods, (n, components), each row up to a factor."""
+    """Return the mixture's weights and likelihoods, (n, components), each row up to a factor."""
     likelihood = np.exp(logarithms - logarithms.max(axis=1, keepdims=True))
     n, m = likelihood.shape
     weights = np.full(m, 1.0 / m)

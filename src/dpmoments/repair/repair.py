@@ -68,7 +68,7 @@ def repair_moments(
     constraints: Constraints,
     center: FloatArray | None = None,
 ) -> tuple[FloatArray | None, FloatArray]:
-    """Repair the mean and Gram matrix, about ``center``, of rows with these constraints; ``count`` may be noisy."""
+    """Repair mean and Gram matrix about ``center`` under constraints; ``count`` may be noisy."""
     upper = None if constraints.row_norm is None else count  # rows are in the unit ball
     if noisy_sum is None or count is None:
         return None, repair_gram(noisy_gram, noise, repair, upper)

@@ -179,7 +179,10 @@ class CompiledFeatures:
         self._lost = np.zeros(_ROWS_PER_TILE, dtype=bool)
 
     def sums(self, numbers: NDArray[Any], center: FloatArray, units: FloatArray, one: float) -> tuple[int, FloatArray]:
-        """Return the number of kept rows, and Σz and Σz² of z = (x − center) · units clipped to ±one, (2, d)."""
+        """Return the number of kept rows, and Σz and Σz², shape (2, d).
+
+        z is (x − center) · units clipped to ±one.
+        """
         rows = np.ascontiguousarray(numbers, dtype=np.float64)
         sums = np.zeros((2, rows.shape[1]))
         kept = self._add_marginals(rows, self._cells, center, units, one, self._tile, self._lost, sums)
@@ -194,14 +197,17 @@ class CompiledFeatures:
         edges: FloatArray,
         counts: NDArray[np.int64],
     ) -> int:
-        """Count rows by √Σz² · scale, z = (x − center) · units rounded, between edges; return −1 if a rule refuses one."""
+        """Count rows by √Σz² · scale between edges; return −1 if a rule refuses one.
+
+        z is (x − center) · units, rounded.
+        """
         rows = np.ascontiguousarray(numbers, dtype=np.float64)
         buffers = self._tile, self._squares, self._lost
         return int(self._count_lengths(rows, self._cells, center, units, scale, edges, *buffers, counts))
 
 
 def compiled_features(rules: CellRules) -> CompiledFeatures | None:
-    """Return sums and lengths in machine code; None if it is not installed, or fails on fixed numbers."""
+    """Return sums and lengths in machine code; None if not installed, or wrong on fixed numbers."""
     usable = _numba_is_installed() and why_not_compiled() is None and _encodes_exactly()
     return CompiledFeatures(rules) if usable else None
 

@@ -42,7 +42,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, eq=False)
 class MovedNumbers(Summary[Running, Result]):
-    """Summary of rows whose chosen features are taken about a center, scaled, and clipped to a ball."""
+    """Summary of rows with chosen features about a center, scaled, and clipped to a ball."""
 
     summary: Summary[Running, Result]  # of rows on the lattice of spacing 2^−bits
     features: tuple[int, ...]

@@ -361,7 +361,7 @@ class LevelSumsSummary(Summary["RunningLevelSums", LevelSums]):
 
     @cached_property
     def numbers_moved(self) -> MovedNumbers[Any, Any] | None:
-        """What becomes of a batch of numbers only."""
+        """Summary :attr:`moved` for a batch of numbers only."""
         if self.moved is None or self.numbers_alone is None:
             return None
         features = np.searchsorted(self.layout.numbers, self.moved.features)

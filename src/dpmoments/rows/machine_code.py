@@ -17,7 +17,7 @@ from dpmoments.rows.lattice import EXACT
 BoolArray = NDArray[np.bool_]
 IntegerArray = NDArray[np.int64]
 RoundingConstants = tuple[FloatArray, bool, FloatArray, float, float, float]
-"""Center, whether to subtract it, lattice units of each feature, squared limit, beyond doubt, target."""
+"""Center, if subtracted, lattice units by feature, squared limit, beyond doubt, target."""
 CellConstants = tuple[FloatArray, BoolArray, BoolArray, float, float]
 """Fields of :class:`dpmoments.rows.compiled.CellRules`, in order."""
 

@@ -1,6 +1,6 @@
-"""What rough scales are made of: exact sums and squares of single features, and counts of rows by their length.
+"""Exact sums and squares of single features and counts of rows by length, for rough scales.
 
-A value is scaled about a center and rounded to a lattice, element by element: what becomes of it depends on nothing else. Sums
+A value is scaled about a center and rounded to a lattice, element by element: the result depends on nothing else. Sums
 and squares clip it to [−1, 1] first; a length is the root of a sum of squares. All are integers, or made of them, so that no
 order changes a bit. A table of numbers takes these steps in machine code where that is worth loading, with the same bits.
 """
@@ -30,7 +30,10 @@ _ROWS_BEFORE_COMPILED = 100_000
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MarginalSums:
-    """Exact count, Σz and Σz² of lattice values |z| ≤ 2^bits, as Python integers. Private data: ``repr`` shows none."""
+    """Exact count, Σz and Σz² of lattice values |z| ≤ 2^bits, as Python integers.
+
+    Private data: ``repr`` does not show them.
+    """
 
     count: int
     sums: IntegerArray  # (k,), Σz
@@ -55,7 +58,7 @@ class RunningFeatures:
 
 @dataclass(frozen=True, eq=False)
 class _OfFeatures(Summary[RunningFeatures, Any]):
-    """Summary of some features (x − center) · scale; center and scale are public, or from noisy answers."""
+    """Summary of features (x − center) · scale, both of these public or from noisy answers."""
 
     features: tuple[int, ...]
     center: FloatArray
@@ -81,12 +84,12 @@ class _OfFeatures(Summary[RunningFeatures, Any]):
 
     @abstractmethod
     def add_numbers(self, running: RunningFeatures, compiled: CompiledFeatures, numbers: npt.NDArray[Any]) -> bool:
-        """Add rows of numbers, before any rule, in machine code; return False if a rule refuses a cell."""
+        """Add rows of numbers before rules, in machine code; return False if a rule refuses a cell."""
 
 
 @dataclass(frozen=True)
 class OfNumbersAlone(Adapted[RunningFeatures, Any]):
-    """Summary of batches of numbers before their encoding, in machine code where that is worth loading."""
+    """Summary of batches of numbers before encoding, in machine code if that is worth loading."""
 
     summary: _OfFeatures
     rules: CellRules
@@ -146,7 +149,7 @@ class MarginalSummary(_OfFeatures):
 
 @dataclass(frozen=True, eq=False)
 class LengthSummary(_OfFeatures):
-    """Counts of rows by ‖(x − center) · scale‖ between increasing edges, resolved to 2^−20 of the first."""
+    """Counts of rows by ‖(x − center) · scale‖ between edges, resolved to 2^−20 of the first."""
 
     edges: FloatArray
 

@@ -155,7 +155,7 @@ class RowMap:
         if scale is not None:
             factors = np.array(scale, dtype=np.float64)
             if factors.shape != (n_inputs,) or sliced is not None or not (np.abs(factors) <= _MAX_ENTRY).all():
-                raise AssertionError("a scale is one finite number a feature, and none beside a matrix: a defect")
+                raise AssertionError("a scale is one finite number for each feature, without a matrix: a defect")
         n_outputs = n_inputs if sliced is None else sliced.n_outputs
         return cls(n_inputs, Lattice(n_outputs, bits, float(radius), limit), missing, shift, sliced, factors)
 

@@ -353,7 +353,7 @@ class Rows:
     def marginal_sums(
         self, features: Sequence[int], center: FloatArray, scale: FloatArray, *, bits: int
     ) -> MarginalSums:
-        """Compute exact sums and sums of squares of some features, each scaled about a center and clipped to ±1.
+        """Compute exact sums and sums of squares of features, scaled about a center, clipped to ±1.
 
         Parameters
         ----------

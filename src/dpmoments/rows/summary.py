@@ -39,9 +39,9 @@ class Summary(ABC, Generic[Running, Result]):
         return False
 
     def of_numbers(self, rules: Any) -> Summary[Any, Any] | None:
-        """Return a summary with the same result of batches of numbers before their encoding, in machine code.
+        """Return a summary in machine code with the same result, of numbers before their encoding.
 
-        None if there is none. ``rules`` are :class:`~dpmoments.rows.compiled.CellRules`.
+        None if there is not any. ``rules`` are :class:`~dpmoments.rows.compiled.CellRules`.
         """
         del rules
         return None

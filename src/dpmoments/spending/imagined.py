@@ -1,6 +1,6 @@
-"""Imagined releases: a plan run on a public table of typical rows, its draws answered without noise.
+"""Imagined releases: a plan run on a public table of typical rows, answered without noise.
 
-Every decision of a run (scales, a radius, further rounds) is then made on the answers to be expected, and the noise law, the
+Every decision of a run (scales, a radius, further rounds) is then made on the answers to be expected, and the noise, the
 receipt and what analyses say follow as they do for a table. Nothing here sees a record, spends a budget, or can be saved.
 """
 
@@ -40,14 +40,14 @@ from dpmoments.schema.schema import Schema
 from dpmoments.spending.run import moment_release
 
 _STEPS = 10
-"""Steps of the power method for a direction that is drawn alone."""
+"""Steps of the power method for a direction that is drawn on its own."""
 Running = TypeVar("Running")
 Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, eq=False)
 class RepeatedRows:
-    """Source of typical rows that counts each as often as it takes: exact sums are merged with themselves."""
+    """Source of typical rows, each counted repeatedly: exact sums are merged with themselves."""
 
     block: FloatArray  # (m, d), encoded
     n_rows: int
@@ -79,7 +79,7 @@ class RepeatedRows:
         return summarize_in_threads(summary, batches, lambda batch: batch, 1)
 
     def restricted(self, restriction: object) -> NoReturn:
-        """Refuse: groups of typical rows would tell nothing."""
+        """Refuse: groups of typical rows have no meaning."""
         raise NotImplementedError
 
     def summarize_units(self, summary: object, **options: object) -> NoReturn:
@@ -88,7 +88,10 @@ class RepeatedRows:
 
 
 class ExpectedAnswers(PrivacyFilter):
-    """Filter that prices and records draws, and answers without noise. For typical rows alone, which are public."""
+    """Filter that prices and records draws, and answers without noise.
+
+    Only for typical rows, which are public.
+    """
 
     def _answer(self, made: Draw, query: Any) -> Any:
         return _expected(made.law, query)
@@ -146,7 +149,7 @@ def imagined_release(
 ) -> MomentRelease:
     """Run a plan for rows on a table of ``n_rows`` typical rows, before any repair.
 
-    ``block`` are the encoded rows of ``schema.with_indicators``; ``budget`` is that of a privacy unit.
+    ``block`` are the encoded rows of ``schema.with_indicators``; ``budget`` is for a privacy unit.
     """
     rows = Rows(schema.with_indicators, plan.neighbors, RepeatedRows(block, n_rows), threads=1)
     paid = plan if unit is None else UnitsPlan.of(plan, budget, unit)

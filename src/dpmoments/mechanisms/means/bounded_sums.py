@@ -189,7 +189,10 @@ class KNormSumsPlan(BoundedSumsPlan):
 
 @dataclass(frozen=True)
 class GaussianSumsPlan(BoundedSumsPlan):
-    """Count, if it is private, and sums with Gaussian noise; the budget is split for the least error of the mean."""
+    """Count, if it is private, and sums with Gaussian noise.
+
+    The budget is split for the least error of the mean.
+    """
 
     budget: PrivacyBudget  # what the draws may lose together
 

@@ -94,7 +94,7 @@ class IterativeEigenvectorsPlan(SpectralPlan):
     def error_bound_on(
         self, eigenvalues: FloatArray, failure: float = _FAILURE, *, constants: Constants = "sharp"
     ) -> float:
-        """Bound ‖G − Ĝ‖_F with probability 1 − ``failure`` on a table whose Gram matrix has these eigenvalues, descending."""
+        """Bound ‖G − Ĝ‖_F with probability 1 − ``failure``, for these descending eigenvalues of G."""
         # Amin et al. (2019), Theorem 2; `constants` as for `dpmoments.papers.bounds.eigenvector_release_error`.
         kind = self._noise_kind
         slack = self._slack(0.05 * failure)
