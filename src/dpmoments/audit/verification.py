@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from types import SimpleNamespace
 from typing import Any, TypeVar
 
 import numpy as np
 
 from dpmoments.analysis.answers import in_floating_point
+from dpmoments.audit.answered import run_on_answers
 from dpmoments.foundation import __version__
-from dpmoments.foundation.values import finite_numbers, is_finite_number
+from dpmoments.foundation.values import is_finite_number
 from dpmoments.mechanisms.ball_of_numbers import BallOfNumbers
 from dpmoments.mechanisms.ball_search import SMALLEST_INDEX, radius_at
 from dpmoments.mechanisms.base import CalibratedPlan, ConfiguredMechanism, Plan
@@ -21,14 +21,11 @@ from dpmoments.mechanisms.level_coordinates import LevelCoordinates
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS, make_mean_mechanism, make_mechanism
 from dpmoments.mechanisms.row_coordinates import RowCoordinates
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.noise.entropy import insecure_generator
 from dpmoments.noise.models import StandardizedModel
 from dpmoments.noise.terms import NoiseLaw
 from dpmoments.privacy.accounting import budget_for_rows
-from dpmoments.privacy.filter import PrivacyFilter, PrivacyFilterError
 from dpmoments.privacy.laws import WishartSampling
-from dpmoments.privacy.receipt import Draw, Receipt
-from dpmoments.privacy.sampling import coordinates_of
+from dpmoments.privacy.receipt import Receipt
 from dpmoments.releases.counts_release import CountsRelease, rules_of_counts
 from dpmoments.releases.group_releases import GroupReleases
 from dpmoments.releases.mean_release import MeanRelease
@@ -36,8 +33,6 @@ from dpmoments.releases.moment_release import AvailableRelease, MomentRelease
 from dpmoments.releases.pooling import PooledRelease, pool
 from dpmoments.releases.release_warning import AnyRelease
 from dpmoments.repair.repair import Repair, exact_law
-from dpmoments.rows.rows import Rows
-from dpmoments.rows.summary import Summary
 from dpmoments.schema.constraints import every_row_has_levels
 
 _FALSE_ALARM = 1e-9
@@ -381,49 +376,18 @@ def _shapes(release: MomentRelease) -> list[MomentShape]:
     return [MomentShape.of(release.schema, mean=release.noisy_sum is not None, n_rows=count) for count in counts]
 
 
-class _Answers(PrivacyFilter):
-    """Filter that gives the answers that a file holds, each in its turn."""
-
-    def __init__(self, plan: Plan, answers: Sequence[Any]) -> None:
-        super().__init__(plan, insecure_generator(0))
-        self._answers_left = list(answers)
-
-    def _answer(self, made: Draw, query: Any) -> Any:
-        shape, size = np.shape(query), coordinates_of(query)
-        answer = finite_numbers(self._answers_left.pop(0) if self._answers_left else None, size, "answers")
-        if len(shape) == 2:
-            upper, answer = answer, np.empty(shape)
-            answer[np.triu_indices(len(answer))] = upper
-            answer.T[np.triu_indices(len(answer))] = upper
-        return answer * made.sensitivity.units
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class _NoRows(Rows):
-    """Table without rows; all that it says is the number of rows, if it is public."""
-
-    public_count: int = 0
-
-    def summarize(self, summary: Summary[Any, Any]) -> Any:
-        nothing = summary.finish(summary.start())
-        return replace(nothing, count=self.public_count) if hasattr(nothing, "count") else nothing
-
-
 def _run_again(plan: Plan, release: MomentRelease) -> bool:
     """Return True if a run on no rows with the answers of a file gives everything else in it."""
     count = release.n_rows if plan.count_is_public and release.n_rows is not None else 0
-    source: Any = SimpleNamespace(missing="drop")
-    rows = _NoRows(release.schema.with_indicators, plan.neighbors, source, public_count=count)
-    answered = _Answers(plan, release.diagnostics["answers"])
-    try:
-        result = plan.run(rows, answered)
-    except PrivacyFilterError:
+    run = run_on_answers(plan, release.schema.with_indicators, count, release.diagnostics["answers"])
+    if run is None:
         return False
+    result, receipt = run
     names = ("noisy_sum", "noisy_gram", "center")
     pairs = [(np.asarray(getattr(release, name)), getattr(result, name.removeprefix("noisy_"))) for name in names]
     draws = [
-        [part for draw in receipt.draws for part in (draw.law.to_dict(), dict(draw.sensitivity.arguments))]
-        for receipt in (release.receipt, answered.receipt)
+        [part for draw in made.draws for part in (draw.law.to_dict(), dict(draw.sensitivity.arguments))]
+        for made in (release.receipt, receipt)
     ]
     capped = plan.neighbors.table_size_is_public and not plan.count_is_public  # at the size of the table
     same_count = math.isclose(float(release.noisy_count or 0.0), float(result.count or 0.0), rel_tol=_ROUNDING)
