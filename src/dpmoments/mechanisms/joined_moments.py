@@ -22,10 +22,12 @@ from dpmoments.noise.models import StandardizedModel
 
 LEAST_COUNT = 10.0
 """Least number of rows that noisy sums are divided by."""
-_SPREAD_OF_MEANS = 1.0
+_SPREAD_OF_MEANS = 0.3
 """Bias of a mean, in the shift of a column that has its share of the clipped excess."""
 _SPREAD_OF_SHARES = 1.0
 """SD of a column's share of the clipped excess, in roots of what it has of all variances."""
+_NOISE_OF_EXCESS = 0.3
+"""Part of the noise of the excess that is taken for rows: most of it is of cells without any."""
 _MOST_STRETCH = 4.0
 """Most factor by which what clipping hides may lengthen a column."""
 
@@ -140,7 +142,7 @@ def _clipped(
     The first SD is on variances, the second on means.
     """
     square = (lattice.limit / 2.0**lattice.bits) ** 2
-    parts = ball.excess, ball.excess_noise, ball.farther
+    parts = ball.excess, _NOISE_OF_EXCESS * ball.excess_noise, ball.farther
     excess, excess_noise, farther = (square / ball.square * part / n for part in parts)
     held = np.maximum(variances, noise)
     share = held / held.sum()
