@@ -62,11 +62,6 @@ def test_answers_of_few_rows_do_not_contradict_each_other() -> None:
     ("function", "before", "after"),
     [
         (correlation_module.correlations, "[of_opposites & usable &", "[of_opposites &"),
-        (
-            description_module.Description._mean_ends,
-            "np.minimum(self.noisy_mean + ends[0], shown)",
-            "self.noisy_mean + ends[0]",
-        ),
         (components.pca, "np.maximum(eigenvalues, 0.0)", "eigenvalues"),
     ],
     ids=lambda value: value if isinstance(value, str) else None,

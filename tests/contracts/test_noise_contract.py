@@ -119,10 +119,9 @@ CASES: dict[str, Case] = {
     "additive-wishart of a scale": Case(MECHANISMS.AdditiveWishart(scale_matrix=SCALE.tolist()), APPROXIMATE, ADD),
     # rows that are clipped have a ± that is wider than their noise: see tests/mechanisms/test_standardized.py
     "standardized": Case(MECHANISMS.Standardized(clip=False), PURE, ADD, wide=True),
-    "standardized, zcdp": Case(MECHANISMS.Standardized(clip=False), ZCDP, REPLACE, wide=True),
+    "standardized, public count": Case(MECHANISMS.Standardized(clip=False), ZCDP, REPLACE, wide=True),
     "pooled": Case("matrix-laplace", dict(epsilon=8.0), ADD, pooled=True),  # a count is a whole number: noise above it
     "pooled standardized": Case(MECHANISMS.Standardized(clip=False), PURE, ADD, wide=True, pooled=True),
-    "auto": Case("auto", APPROXIMATE, ADD, clips=True),
     "pooled groups": Case("gaussian", ZCDP, ADD, grouped=True),
     "pooled coinpress": Case("coinpress", ZCDP, ADD, clips=True, pooled=True),
     "pooled johnson-lindenstrauss": Case("johnson-lindenstrauss", APPROXIMATE, ADD, pooled=True),

@@ -59,7 +59,9 @@ class Rounding:
 
     def is_negligible(self, cells: FloatArray) -> bool:
         """Return True if noise of these variances hides it."""
-        return bool((self.cell_variances(np.arange(len(cells))) <= _NEGLIGIBLE * cells)[cells > 0.0].all())
+        with np.errstate(over="ignore"):  # numbers of a hostile file
+            own = self.cell_variances(np.arange(len(cells)))
+        return bool((own <= _NEGLIGIBLE * cells)[cells > 0.0].all())
 
     # Each of these is the method of a term of the noise (``NoiseTerm``).
 

@@ -113,13 +113,13 @@ def _(law: Directions, query: Any) -> FloatArray:
     matrix: FloatArray = np.asarray(query, dtype=np.float64)
     if law.projected:
         return np.linalg.eigh(matrix)[1][:, ::-1][:, : len(law.temperatures)]
-    vector = matrix[:, np.argmax(np.diag(matrix))] + np.eye(len(matrix))[0] * np.finfo(float).tiny
+    vector = np.eye(len(matrix))[np.argmax(np.diag(matrix))]
     for _ in range(_STEPS):  # each of many directions is drawn by itself, and about the first is enough
-        vector = matrix @ (vector / np.linalg.norm(vector))
-        if not vector.any():
-            vector = np.eye(len(matrix))[0]
+        longer = matrix @ vector
+        if not (length := float(np.linalg.norm(longer))) > 0.0:
             break
-    return np.repeat((vector / np.linalg.norm(vector))[:, None], len(law.temperatures), axis=1)
+        vector = longer / length
+    return np.repeat(vector[:, None], len(law.temperatures), axis=1)
 
 
 @_expected.register
