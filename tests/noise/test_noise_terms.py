@@ -824,3 +824,20 @@ def test_a_bound_on_skewed_noise_holds_on_its_longer_side() -> None:
     assert above > 1.2 * below
     assert terms_module._two_sided(family, 0.05) == above
     assert terms_module._two_sided(GaussianCells(), 0.05) == pytest.approx(stats.norm.ppf(0.975))
+
+
+def test_variances_of_all_cells_are_those_of_one_after_another() -> None:
+    """Of a dense R with few kinds of cells, in closed form; with many kinds, cell by cell."""
+    rng = np.random.default_rng(12)
+    matrix, first = rng.normal(size=(7, 6)), np.zeros((6, 6))
+    first[0, 1:] = first[1:, 0] = rng.uniform(0.5, 1.0, 5)
+    isotropic = np.full((6, 6), 0.5) + 0.5 * np.eye(6)
+    mixed = rng.uniform(0.5, 1.0, (6, 6))
+    for variances in (first, isotropic, mixed + mixed.T):
+        term = NoiseTerm(GaussianCells(), variances, matrix)
+        weights = np.zeros((7, 7, 7, 7))
+        for i, j in np.ndindex(7, 7):
+            weights[i, j, i, j] += 0.5
+            weights[i, j, j, i] += 0.5
+        expected = np.diag(term.covariance(np.arange(7), weights.reshape(49, 7, 7))).reshape(7, 7)
+        np.testing.assert_allclose(term.cell_variances(np.arange(7)), expected, rtol=1e-9)

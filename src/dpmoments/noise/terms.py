@@ -314,16 +314,17 @@ class NoiseTerm:
         """Return variances of the cells of N of some indices, shape (k, k)."""
         if self.matrix is None and self.exact is None:
             return np.asarray(self.variances[np.ix_(indices, indices)])
-        if self.exact is None and self._local is None:
+        k = len(indices)
+        if self.exact is None and self._local is None and k > _MAX_BLOCKS:
             # Var N_ij = Σ_kl V_kl (R_ik² R_jl² + R_ik R_jk R_il R_jl), V the variances, half as large on the diagonal
             halved, rows = self.variances - np.diag(np.diag(self.variances)) / 2.0, self._rows[indices]
             strengths, vectors = np.linalg.eigh(halved)
             used = np.abs(strengths) > _ROUNDING * np.abs(strengths).max(initial=0.0)
             if used.sum() <= _MAX_BLOCKS:
+                alone = rows**2 @ halved @ (rows**2).T
                 products = [(rows * vector) @ rows.T for vector in vectors.T[used]]
-                of_pairs = sum(s * product**2 for s, product in zip(strengths[used], products, strict=True))
-                return np.asarray(rows**2 @ halved @ (rows**2).T + of_pairs)
-        k = len(indices)
+                both = alone + sum(s * product**2 for s, product in zip(strengths[used], products, strict=True))
+                return np.asarray(np.where(both > _ROUNDING * alone, both, 0.0))
         first, second = np.triu_indices(k)
         pairs = np.stack([indices[first], indices[second]], axis=1)
         weights = np.zeros((len(pairs), 2, 2))
