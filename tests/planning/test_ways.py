@@ -67,7 +67,7 @@ def test_errors_are_those_of_the_releases(budget: dict[str, float]) -> None:
     assert table.own_share == pytest.approx(share, rel=1e-6)
 
 
-def test_a_regression_has_less_noise_in_a_release_of_its_columns() -> None:
+def test_a_regression_is_answered_by_the_release_with_less_noise() -> None:
     (found,) = forecast(epsilon=1.0).ways(regressions=[["income", "age", "region"]]).ways
     few = dpm.Schema(*(column for column in SCHEMA.columns if column.name != "smoker"))
     even = {f"region={each}": 1 / 3 for each in ("north", "south", "east")}
@@ -75,8 +75,8 @@ def test_a_regression_has_less_noise_in_a_release_of_its_columns() -> None:
     regression = alone.noise_of("auto").regression_on("income", ["age", "region"])
     assert regression is not None
     assert found.own_release == pytest.approx(regression.noise, rel=1e-6)
-    assert found.own_release < 1.1 * found.one_release < 3.0 * found.own_release  # of three columns, scales cost more
-    assert found.best == found.call
+    assert 0.9 < found.one_release / found.own_release < 3.0
+    assert found.best == (found.call if found.own_release < found.one_release else "release(…)")
 
 
 def test_many_questions_are_answered_by_one_release_and_one_table_by_counts() -> None:
