@@ -75,7 +75,7 @@ def test_a_regression_is_answered_by_the_release_with_less_noise() -> None:
     regression = alone.noise_of("auto").regression_on("income", ["age", "region"])
     assert regression is not None
     assert found.own_release == pytest.approx(regression.noise, rel=1e-6)
-    assert 0.9 < found.one_release / found.own_release < 3.0
+    assert 0.5 < found.one_release / found.own_release < 3.0
     assert found.best == (found.call if found.own_release < found.one_release else "release(…)")
 
 

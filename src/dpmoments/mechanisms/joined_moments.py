@@ -22,11 +22,11 @@ from dpmoments.noise.models import StandardizedModel
 
 LEAST_COUNT = 10.0
 """Least number of rows that noisy sums are divided by."""
-_SPREAD_OF_MEANS = 0.3
+_SPREAD_OF_MEANS = 0.4
 """Bias of a mean, in the shift of a column that has its share of the clipped excess."""
-_SPREAD_OF_SHARES = 1.0
+_SPREAD_OF_SHARES = 0.4
 """SD of a column's share of the clipped excess, in roots of what it has of all variances."""
-_NOISE_OF_EXCESS = 0.4
+_NOISE_OF_EXCESS = 0.1
 """Part of the noise of the excess that is taken for rows: most of it is of cells without any."""
 _MOST_STRETCH = 4.0
 """Most factor by which what clipping hides may lengthen a column."""
