@@ -27,7 +27,7 @@ _SPREAD_OF_MEANS = 0.4
 _SPREAD_OF_SHARES = 0.4
 """SD of a column's share of the clipped excess, in roots of what it has of all variances."""
 _NOISE_OF_EXCESS = 0.1
-"""Part of the noise of the excess that is taken for rows: most of it is of cells without any."""
+"""Part of the noise of the excess that may be rows: most cells far out hold none."""
 _MOST_STRETCH = 4.0
 """Most factor by which what clipping hides may lengthen a column."""
 
