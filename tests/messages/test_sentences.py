@@ -51,7 +51,6 @@ OTHERS_WORDS: Mapping[str, str] = {
     "privacy/test_privacy_filter.py": "test_missing_and_extra_draws_are_noted",
     "privacy/test_sensitivity.py": "test_a_file_states_one_weight_at_least_and_no_more_than_the_largest_number",
     "releases/test_mean_noise.py": "test_the_law_comes_back_from_a_file",
-    "releases/test_release_file.py": "test_repaired_moments_cannot_be_changed_through_what_is_handed_out",
     "rows/test_dask.py": "test_columns_that_are_not_in_the_schema_are_not_read",
     "rows/test_exact_moments.py": "test_moments_are_immutable_and_show_no_value test_errors_reach_the_caller",
     "rows/test_kernel.py": "test_rows_without_an_exact_norm_are_never_let_through",

@@ -34,7 +34,6 @@ from dpmoments.mechanisms.shape import MomentShape, RunResult
 from dpmoments.mechanisms.units import UnitsPlan, plan_for_rows
 from dpmoments.messages.message import Message
 from dpmoments.messages.wording import closest
-from dpmoments.noise.models import StandardizedModel
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter, PrivacyFilterError, PrivatePlan
 from dpmoments.privacy.origin import ReleaseOrigin, check_dataset
@@ -419,7 +418,8 @@ def moment_release(
     # from the table, and `table_size` the public table size, including dropped rows.
     if noisy.count is None and not plan.neighbors.table_size_is_public:
         noisy = replace(noisy, count=n_rows)
-    of_run = noisy.model.count_variance if isinstance(noisy.model, StandardizedModel) else None
+    in_coordinates = noisy.model is not None and noisy.model.in_coordinates
+    of_run = getattr(noisy.model, "count_variance", None) if in_coordinates else None
     error = plan.expected_count_error if of_run is None else math.sqrt(of_run)
     count, diagnostics = within_table(plan, noisy.count, noisy.diagnostics, table_size, error)
     release = MomentRelease(
