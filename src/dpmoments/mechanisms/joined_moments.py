@@ -102,7 +102,8 @@ def joined_moments(
     covariance *= np.outer(stretch, stretch)
     back = lattice.back
     gram = back @ (covariance + np.outer(mean, mean)) @ back.T * n
-    scales, rough_variances, clipping, sum_variances = np.zeros(d), np.zeros(d), np.zeros(d), np.full(d, of_mean[-1])
+    scales, rough_variances, clipping = np.zeros(d), np.zeros(d), np.zeros(d)
+    sum_variances = np.full(d, last.variance / 2.0 / (w * n) ** 2)
     scales[singles] = stretch[:m] / lattice.scale
     sum_variances[singles] = of_mean[:m] / stretch[:m] ** 2
     rough_variances[singles] = of_rough[:m] / lattice.scale**2 * n**2
@@ -110,7 +111,6 @@ def joined_moments(
     for block, sizes in zip(of.blocks, lattice.sizes, strict=True):
         step = sizes[0] * (math.sqrt(2.0) if block.complete else 1.0) if sizes else 1.0
         scales[block.features] = of.ones[block.start] * one / step
-        sum_variances[block.features] = last.variance / 2.0 / (w * n) ** 2
     model = StandardizedModel(
         n_features=d,
         family="gaussian" if last.rate is None else "matrix-laplace",

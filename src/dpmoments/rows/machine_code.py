@@ -314,9 +314,7 @@ def count_lengths(
     for first in range(0, n_rows, lost.shape[0]):
         n = min(lost.shape[0], n_rows - first)
         _load_tile(block, False, first, n, tile)
-        for k in range(n):
-            squares[k] = 0.0
-            lost[k] = False
+        squares[:n] = 0.0
         dropped = _encode_tile(n, cells, center, tile, lost)
         if dropped < 0:
             return -1
