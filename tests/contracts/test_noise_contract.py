@@ -122,6 +122,7 @@ CASES: dict[str, Case] = {
     "standardized, public count": Case(MECHANISMS.Standardized(clip=False), ZCDP, REPLACE, wide=True),
     "pooled": Case("matrix-laplace", dict(epsilon=8.0), ADD, pooled=True),  # a count is a whole number: noise above it
     "pooled standardized": Case(MECHANISMS.Standardized(clip=False), PURE, ADD, wide=True, pooled=True),
+    "auto": Case("auto", APPROXIMATE, ADD, clips=True),
     "pooled groups": Case("gaussian", ZCDP, ADD, grouped=True),
     "pooled coinpress": Case("coinpress", ZCDP, ADD, clips=True, pooled=True),
     "pooled johnson-lindenstrauss": Case("johnson-lindenstrauss", APPROXIMATE, ADD, pooled=True),
@@ -242,7 +243,14 @@ def ratios(case: str, analysis: str, draws: int) -> dict[str, float] | None:
     return found
 
 
-CELLS = [pytest.param(case, analysis, id=f"{case} × {analysis}") for case in CASES for analysis in ANALYSES]
+TOO_WIDE = {
+    ("auto", "ols"): pytest.mark.xfail(reason="what clipping hides is stated 1.5 to 3.5 times too wide", strict=True)
+}
+CELLS = [
+    pytest.param(case, analysis, id=f"{case} × {analysis}", marks=TOO_WIDE.get((case, analysis), ()))
+    for case in CASES
+    for analysis in ANALYSES
+]
 
 
 @pytest.fixture
