@@ -104,18 +104,18 @@ def forecast(
     >>> schema = Schema(Numeric("age", 0, 120), Numeric("income", 0, 200_000), Boolean("smoker"))
     >>> table = forecast(schema, n_rows=5000, epsilon=1.0, typical_sd={"age": 18, "income": 30_000})
     >>> table.mechanism, table.noise.mean.round(3).tolist()
-    ('auto', [0.074, 123.693, 0.001])
+    ('auto', [0.101, 168.356, 0.002])
 
     Errors of mechanisms, of correlations and of means in standard deviations:
 
     >>> round(table["standardized"].correlation_error, 3), round(table["matrix-laplace"].correlation_error, 3)
-    (0.008, 0.012)
+    (0.019, 0.012)
 
     What robust standard errors of a regression would cost:
 
     >>> schema = Schema(Numeric("age", 0, 100), Numeric("hours", 0, 80), Boolean("smoker"))
     >>> print(forecast(schema, n_rows=1000, rho=0.5, robust=["hours", "smoker"]).robust_cost)
-    with hours^2, hours:smoker, for robust standard errors: ± 0.013 → 0.016 on a correlation
+    with hours^2, hours:smoker, for robust standard errors: ± 0.021 → 0.06 on a correlation
 
     If five rows of a person count, additive noise is five times that for rows:
 
