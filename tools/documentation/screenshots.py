@@ -119,8 +119,8 @@ def readme(browser: Any) -> None:
     shown = opened(browser, Path(os.getcwd(), "people.html"), 900, 1000, scale=2.0)
     box = "section:has(#released)"
     width = shown.evaluate(f"document.querySelector('{box} table').getBoundingClientRect().right + 12")
+    shown.evaluate(f"document.querySelector('{box}').style.width = '{width}px'")  # the text wraps at the table's edge
     left = taken(shown.locator(box))
-    left = left.crop((0, 0, min(left.width, round(2 * width)), left.height))
     right = taken(shown.locator("section:has(#correlations) figure svg"))
     height = 640
     parts = [
