@@ -238,7 +238,9 @@ def _mark(panel: plt.Axes, where: np.ndarray) -> None:
 def _finish(figure: plt.Figure, handles: Sequence[Patch], title: str, path: Path) -> None:
     """The legend beneath, and the file."""
     more = [Patch(facecolor="#e4e4e4", edgecolor=NOISE, hatch="////", label="all noise")]
-    cross = plt.Line2D([], [], linestyle="none", marker="x", markersize=5, color="0.55", label="cannot run, or states no error")
+    cross = plt.Line2D(
+        [], [], linestyle="none", marker="x", markersize=5, color="0.55", label="cannot run, or states no error"
+    )
     figure.legend(
         handles=[*handles, *more, cross],
         loc="outside lower center",

@@ -280,7 +280,7 @@ class Description(Answer):
         return self.noise_text, self.scaled_rows, self.warning
 
 
-_SCALED = "Rows longer than a private ball were scaled down to it; the errors include what that hides."
+_SCALED = "Rows longer than a private ball were scaled down to it; the errors include an estimate of what that hides."
 
 
 def _describe_values(values: FloatArray, errors: FloatArray, is_noise: Sequence[bool]) -> list[str]:
