@@ -17,6 +17,7 @@ import numpy as np
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.table_libraries import pa
+from dpmoments.foundation.values import shown
 from dpmoments.messages.message import Message
 
 if TYPE_CHECKING:
@@ -316,7 +317,10 @@ def unless_beyond_floating_point(
 
 
 def _refuse(*_: object, **__: object) -> Any:
-    raise InputValueError(Message("numbers-out-of-range"))
+    raise InputValueError(
+        "the numbers of this release exceed the range of floating point: they are very large, very small, "
+        "or very far apart"
+    )
 
 
 def in_floating_point(compute: Callable[Parameters, Found]) -> Callable[Parameters, Found]:
@@ -379,7 +383,9 @@ def intervals(lower: FloatArray, upper: FloatArray, errors: FloatArray) -> list[
 def confidence_level(level: float) -> float:
     """Return the confidence level if it is 0.5 or more, else raise."""
     if isinstance(level, bool) or not isinstance(level, Real) or not 0.5 <= level < 1.0:
-        raise InputValueError(Message("level-is-a-confidence", level=level))
+        raise InputValueError(
+            f"level={shown(level)}: level is a confidence such as 0.95; statsmodels' alpha is 1 − level"
+        )
     return float(level)
 
 

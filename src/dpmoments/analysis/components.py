@@ -24,6 +24,7 @@ from dpmoments.foundation.arrays import (
     leading_positive,
 )
 from dpmoments.foundation.errors import InputValueError
+from dpmoments.foundation.values import shown
 from dpmoments.messages.message import Message
 from dpmoments.messages.wording import listed
 from dpmoments.noise.terms import NoiseLaw
@@ -425,7 +426,7 @@ def number_of_components(n_components: int | None, d: int) -> int:
     """Return the requested number of d components; raise ValueError if there are fewer."""
     k = d if n_components is None else n_components
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 1 <= k <= d:
-        raise InputValueError(Message("components-number", n_components=n_components, most=d))
+        raise InputValueError(f"n_components={shown(n_components)} must be a whole number from 1 to {d}")
     return int(k)
 
 

@@ -24,6 +24,7 @@ from dpmoments.analysis.normal_equations import JointTest, NormalEquations
 from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE, decided, not_clear, resolved, sign_verdicts
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputTypeError, InputValueError
+from dpmoments.foundation.values import shown
 from dpmoments.messages.message import Message
 from dpmoments.messages.wording import closest
 from dpmoments.schema.columns import Categorical
@@ -92,7 +93,7 @@ def bonferroni(level: float, adjust: Literal["bonferroni"] | None, comparisons: 
     if adjust is None:
         return level
     if adjust != "bonferroni":
-        raise InputValueError(Message("unknown-adjustment", adjust=adjust))
+        raise InputValueError(f"adjust={shown(adjust)}: use 'bonferroni', or None for intervals that hold one by one")
     return 1.0 - (1.0 - level) / max(comparisons, 1)
 
 
@@ -140,12 +141,12 @@ class Restrictions:
         else:
             rows = _rows(given, len(names))
         if not rows:
-            raise InputValueError(Message("no-restriction"))
+            raise InputValueError("no restriction is given: name a coefficient, as in 'age = 0'")
         matrix, values = np.array([row[:-1] for row in rows]), np.array([-row[-1] for row in rows])
         if not (np.isfinite(matrix).all() and np.isfinite(values).all()):
-            raise InputValueError(Message("restriction-not-finite"))
+            raise InputValueError("the coefficients and values of restrictions are finite numbers")
         if not matrix.any(axis=1).all():
-            raise InputValueError(Message("restriction-without-coefficient"))
+            raise InputValueError("a restriction has no coefficient of the fit (that of a reference level is 0)")
         return cls(tuple(_label(row, names) for row in matrix), matrix, values + 0.0)
 
 
@@ -158,9 +159,15 @@ def _rows(given: Any, size: int) -> list[FloatArray]:
         matrix = np.atleast_2d(np.asarray(given, dtype=np.float64))
         values = np.broadcast_to(np.asarray(values, dtype=np.float64), (len(matrix),))
     except (TypeError, ValueError):
-        raise InputTypeError(Message("restrictions-of-other-type", got=type(given).__name__)) from None
+        raise InputTypeError(
+            "restrictions are text such as 'age + height = 0', a mapping of names to coefficients, or an array "
+            f"with a column for each coefficient, not {type(given).__name__}"
+        ) from None
     if matrix.ndim != 2 or matrix.shape[1] != size:
-        raise InputValueError(Message("restrictions-shape", shape=np.shape(given), coefficients=size))
+        raise InputValueError(
+            f"an array of shape {np.shape(given)} is not one of restrictions: it has a column for each of the "
+            f"{size} coefficients, the intercept first"
+        )
     return [np.append(row, -value) for row, value in zip(matrix, values, strict=True)]
 
 
@@ -232,7 +239,7 @@ class _Names:
         result = np.zeros(len(self.names) + 1)
         if name not in self.aliases:
             if name in self.merged:
-                raise InputValueError(Message("level-merged", level=name))
+                raise InputValueError(f"{shown(name)} has too few rows: it is merged into the reference level")
             levels = [other for other in self.names if other.startswith(f"{name}=")]
             close = {"close": levels[0]} if levels else closest(name, self.aliases)
             raise InputValueError(Message("unknown-coefficient", name=name, coefficients=len(self.names), **close))
@@ -246,7 +253,7 @@ class _Names:
         result = np.zeros(len(self.names) + 1)
         for name, weight in coefficients.items():
             if isinstance(weight, bool) or not isinstance(weight, Real):
-                raise InputTypeError(Message("restriction-mapping"))
+                raise InputTypeError("a mapping gives a number for each name: {'age': 1, 'height': -2}")
             result += float(weight) * self.weights(str(name))
         return result
 
@@ -330,7 +337,10 @@ class _Names:
         raise self._unreadable(text)
 
     def _unreadable(self, text: str) -> InputValueError:
-        return InputValueError(Message("not-a-restriction", text=text))
+        return InputValueError(
+            f"{shown(text)} is not a linear restriction: write it as 'age + 2*height = 1', names with other "
+            "signs in backticks"
+        )
 
 
 # Tests of contrasts, one by one.

@@ -315,7 +315,7 @@ class Correlations(Answer):
         # Verdicts are of a table of these pairs only.
         chosen = indices_of(self.feature_names, names)
         if len(chosen) < 2:
-            raise InputValueError(Message("correlation-of-one"))
+            raise InputValueError("a correlation is of two features: name two at least")
         block, columns = np.ix_(chosen, chosen), self.columns_of_features
         every = ((field.name, getattr(self, field.name)) for field in fields(self))
         parts: dict[str, Any] = {name: value[block] for name, value in every if isinstance(value, np.ndarray)}
@@ -489,7 +489,7 @@ def correlations(release: Moments, columns: Sequence[str] | None = None, *, leve
     level = confidence_level(level)
     chosen = np.array(chosen_features(release, columns))
     if len(chosen) < 2:
-        raise InputValueError(Message("correlation-of-one"))
+        raise InputValueError("a correlation is of two features: name two at least")
     moments, errors, usable, of_opposites = _errors_of_pairs(release, chosen)
     i, j = errors.i, errors.j
     first, second = np.tril_indices(len(chosen), -1)
@@ -610,7 +610,7 @@ def partial_correlation(release: Moments, columns: Sequence[str] | None = None, 
         raise InputValueError(Message("needs-mean", analysis="partial-correlations"))
     chosen = without_redundant_levels(release, columns)
     if len(chosen) < 2:
-        raise InputValueError(Message("correlation-of-one"))
+        raise InputValueError("a correlation is of two features: name two at least")
     if int((np.diag(release.covariance)[chosen] > 0.0).sum()) < 2:
         return _not_identified(release, chosen, level)
     standardized = Standardized.of(release, chosen, by_deviation=False)

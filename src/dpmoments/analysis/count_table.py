@@ -12,6 +12,7 @@ from dpmoments.analysis.answers import Answer, Column, confidence_level, format_
 from dpmoments.analysis.cross_table import CrossTable, counts_below, independence_test
 from dpmoments.foundation.arrays import FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputValueError
+from dpmoments.foundation.values import shown
 from dpmoments.messages.message import Message
 from dpmoments.messages.wording import closest
 from dpmoments.noise.cells import CountNoise
@@ -143,7 +144,7 @@ class CountTable(Answer):
         """Return the counts by some of its columns, summed over the others; their noise adds up."""
         axes = tuple(self._axis(name) for name in by)
         if len(set(axes)) < len(axes):
-            raise InputValueError(Message("margin-column-twice", by=by))
+            raise InputValueError(f"a margin names a column twice: {shown(by)}")
         others = tuple(axis for axis in range(len(self.by)) if axis not in axes)
         summed = int(np.prod([len(self.levels[axis]) for axis in others], dtype=np.int64))
         kept = tuple(axis for axis in range(len(self.by)) if axis in axes)
@@ -161,10 +162,13 @@ class CountTable(Answer):
         """Count rows by two of its columns and test their independence by chi-square."""
         level = confidence_level(level)
         if by == other:
-            raise InputValueError(Message("cross-table-of-one-column", by=by))
+            raise InputValueError(f"a cross table is of two columns, and both are {shown(by)}: name another")
         table = self.margin(by, other)
         if table.counts.size > MAX_TESTED:
-            raise InputValueError(Message("cross-table-too-large", cells=table.counts.size, most=MAX_TESTED))
+            raise InputValueError(
+                f"a cross table of {table.counts.size:,} cells cannot be tested, and {MAX_TESTED:,} are the most: "
+                "name columns of fewer levels; release.table(...) has its counts"
+            )
         variance = table.standard_error**2
         privacy = variance * np.eye(table.counts.size)
         statistic, degrees, p_value = independence_test(

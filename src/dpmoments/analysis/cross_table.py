@@ -20,6 +20,7 @@ from dpmoments.analysis.released import Moments, cautions_by_code
 from dpmoments.analysis.resolvability import decided, hidden_by_noise, not_clear
 from dpmoments.foundation.arrays import FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputValueError
+from dpmoments.foundation.values import shown
 from dpmoments.messages.message import Message
 from dpmoments.noise.cells import CountNoise
 from dpmoments.noise.terms import NoiseLaw
@@ -195,7 +196,7 @@ def cross_table(release: Moments, by: str, other: str, *, level: float = 0.95) -
         raise InputValueError(Message("needs-mean", analysis="cross-table"))
     first, second = Levels.of(release, by), Levels.of(release, other)
     if by == other:
-        raise InputValueError(Message("cross-table-of-one-column", by=by))
+        raise InputValueError(f"a cross table is of two columns, and both are {shown(by)}: name another")
     joint, noise, privacy, rows = _joint_counts(release, first, second)
     statistic, degrees, p_value = independence_test(joint, privacy, release.privacy.rows_per_unit * rows, release.noise)
     counts = _feasible_counts(release, first, second)

@@ -376,7 +376,7 @@ class LinearDiscriminant(Answer):
 def most_likely(classes: Sequence[Any] | npt.NDArray[Any], scores: FloatArray) -> Any:
     """Return the class with the largest score of each row, shape (m,); raise ValueError for NaN."""
     if np.isnan(scores).any():
-        raise InputValueError(Message("prediction-of-missing"))
+        raise InputValueError("rows with a missing value have no prediction: fill the values, or leave those rows out")
     return np.array(classes)[first_largest(scores)]
 
 
@@ -449,7 +449,7 @@ def lda(
     if columns is None:
         chosen = [feature for feature in chosen if feature not in levels.features]
     elif among := [release.feature_names[feature] for feature in chosen if feature in levels.features]:
-        raise InputValueError(Message("features-of-classes", name=among[0], column=by))
+        raise InputValueError(f"'{among[0]}' is of the column '{by}' that makes the classes: name other columns")
     standardized = Standardized.of(release, chosen, by_deviation=False)
     features, scale = standardized.features, standardized.scale
     sums = [GroupSums.of(release, int(feature), levels) for feature in features]

@@ -13,6 +13,7 @@ from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.table_libraries import nw, pa
 from dpmoments.messages.message import Message
+from dpmoments.messages.wording import listed
 from dpmoments.schema.columns import Categorical
 from dpmoments.schema.derived import DerivedColumn, derived_values
 from dpmoments.schema.schema import Schema
@@ -45,7 +46,9 @@ def feature_values(schema: Schema, frame: Any, features: Sequence[int]) -> Float
         else:
             read, unreadable = numbers(cells[column.name], column)
             if unreadable is not None:
-                raise InputTypeError(Message("cell-unreadable", column=column.name, kind=column.kind))
+                raise InputTypeError(
+                    f"column '{column.name}' holds a value that a {column.kind} column of this schema cannot read"
+                )
             values[:, slices[column.name]] = read[:, np.newaxis]
     return derived_values(schema, values)
 
@@ -59,19 +62,30 @@ def named_values(schema: Schema, frame: Any, names: Sequence[str]) -> FloatArray
 
 def _of_array(schema: Schema, array: Any) -> FloatArray:
     if not schema.is_coordinates:
-        raise InputTypeError(Message("array-without-names"))
+        raise InputTypeError(
+            "an array has no column names, and rows are read by name: pass a pandas, Polars or Arrow frame, or "
+            "a dict of columns"
+        )
     if array.ndim != 2 or array.shape[1] != schema.n_features or array.dtype.kind not in "biuf":
-        raise InputValueError(Message("array-of-other-rows", shape=array.shape, columns=schema.n_features))
+        raise InputValueError(
+            f"an array of shape {array.shape} is not one of rows of this release: its columns are the schema's "
+            f"{schema.n_features}, in order"
+        )
     return np.asarray(array, dtype=np.float64)
 
 
 def _cells_by_name(frame: Any, names: Sequence[str]) -> dict[str, Any]:
     if isinstance(frame, Mapping):
         if scalar := [name for name in names if name in frame and _is_one_value(frame[name])]:
-            raise InputTypeError(Message("column-of-one-value", column=scalar[0]))
+            raise InputTypeError(
+                f"a dict of columns holds a list of values for each, and '{scalar[0]}' holds none: give [value]"
+            )
         frame = ColumnTable({name: declared_column(frame[name], name) for name in names if name in frame})
     elif not isinstance(frame, ColumnTable) and not hasattr(frame, "columns") and not isinstance(frame, pa.RecordBatch):
-        raise InputTypeError(Message("rows-of-other-type", got=type(frame).__name__))
+        raise InputTypeError(
+            "rows are read from a pandas, Polars or Arrow frame, or from a dict of columns, not from "
+            f"{type(frame).__name__}"
+        )
     if isinstance(frame, pa.RecordBatch):
         frame = pa.Table.from_batches([frame])
     present = [str(name) for name in getattr(frame, "column_names", getattr(frame, "columns", ()))]
@@ -81,7 +95,7 @@ def _cells_by_name(frame: Any, names: Sequence[str]) -> dict[str, Any]:
         hint = {"hint": Message("names-alike", names=close)} if close else {}
         raise InputValueError(Message("frame-without-columns", names=[*absent], **hint))
     if repeated := [name for name in names if present.count(name) > 1]:
-        raise InputValueError(Message("frame-with-repeated-columns", names=[*repeated]))
+        raise InputValueError(f"the frame has more than one column named {listed([*repeated])}: rename them")
     if isinstance(frame, ColumnTable):
         return {name: frame.cells(name) for name in names}
     native = frame.select(list(names)) if isinstance(frame, pa.Table) else frame
@@ -89,7 +103,10 @@ def _cells_by_name(frame: Any, names: Sequence[str]) -> dict[str, Any]:
         native = native.loc[:, list(names)]  # narwhals refuses repeated names, wanted or not
     read = nw.from_native(native, pass_through=True)
     if not isinstance(read, nw.DataFrame):
-        raise InputTypeError(Message("rows-of-other-type", got=type(frame).__name__))
+        raise InputTypeError(
+            "rows are read from a pandas, Polars or Arrow frame, or from a dict of columns, not from "
+            f"{type(frame).__name__}"
+        )
     return {name: series_cells(read[name], name) for name in names}
 
 
@@ -104,9 +121,8 @@ def _one_hot(cells: Any, column: Categorical) -> FloatArray:
             ", …" if len(column.levels) > _SHOWN_LEVELS else ""
         )
         raise InputValueError(
-            Message(
-                "frame-with-unknown-levels", n_unknown=n_unknown, rows=len(codes), column=column.name, levels=levels
-            )
+            f"{n_unknown} of the frame's {len(codes)} rows hold a value of '{column.name}' outside its levels, "
+            f"{levels}: leave those rows out, or give them a level"
         )
     values = np.zeros((len(codes), len(column.levels)))
     values[np.arange(len(codes)), np.where(codes == MISSING, 0, codes)] = 1.0

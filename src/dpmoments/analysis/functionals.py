@@ -130,7 +130,7 @@ class LocalMoments:
     def covariance(self, indices: IntegerArray, weights: FloatArray) -> FloatArray:
         """Return the noise covariance of P functionals of the same m indices, the first 0, (P, P)."""
         if self.opposite is not None:
-            raise InputValueError(Message("covariances-of-repaired"))
+            raise InputValueError("covariances are defined for unrepaired moments only")
         if self.law is None:
             return np.full((len(weights), len(weights)), np.nan)
         result = self._of_released(np.broadcast_to(indices, (len(weights), len(indices))), weights)
@@ -431,7 +431,10 @@ class Standardized:
         variances = np.diag(release.covariance)
         features = np.array([feature for feature in chosen if variances[feature] > 0.0], dtype=int)
         if not len(features):
-            raise InputValueError(Message("no-variance"))
+            raise InputValueError(
+                "no feature has a released variance above 0: the noise hides them all, or they are constant; name "
+                "other columns"
+            )
         scale = np.sqrt(variances[features]) if by_deviation else release.encoding.scale[features]
         covariance = release.covariance[np.ix_(features, features)] / np.outer(scale, scale)
         moments = LocalMoments.of(release)

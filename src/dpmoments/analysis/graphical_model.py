@@ -150,10 +150,10 @@ def graphical_lasso(
     if release.noisy_sum is None:
         raise InputValueError(Message("needs-mean", analysis="graph"))
     if alpha == "auto" and release.noise is None:
-        raise InputValueError(Message("alpha-needs-noise"))
+        raise InputValueError('alpha="auto" is computed from the noise, which is unknown here: give a number')
     chosen = without_redundant_levels(release, columns)
     if len(chosen) < 2:
-        raise InputValueError(Message("graph-of-one"))
+        raise InputValueError("a graph is of two features: name two columns at least")
     if int((np.diag(release.covariance)[chosen] > 0.0).sum()) < 2:
         names = tuple(release.feature_names[feature] for feature in chosen)
         penalty, alone = 1.0 if alpha == "auto" else float(alpha), np.eye(len(chosen))
@@ -200,5 +200,7 @@ def _solved(correlation: FloatArray, penalty: float) -> tuple[FloatArray, FloatA
         try:
             covariance, precision = solve(correlation, penalty, max_iter=200, tol=1e-10, enet_tol=1e-13)
         except FloatingPointError:
-            raise InputValueError(Message("correlations-singular", alpha=penalty)) from None
+            raise InputValueError(
+                f"the correlations are too nearly singular for alpha={penalty:g}: give a larger one, or fewer columns"
+            ) from None
     return np.asarray(covariance), np.asarray(precision)

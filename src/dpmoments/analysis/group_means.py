@@ -346,7 +346,7 @@ def group_means(release: Moments, by: str, of: Sequence[str] | None = None, *, l
     if of is None:
         chosen = [feature for feature in chosen if feature not in levels.features]
     if not chosen:
-        raise InputValueError(Message("nothing-but-groups", column=by))
+        raise InputValueError(f"the release has only the features of '{by}': nothing else has a mean by it")
     sums = [GroupSums.of(release, feature, levels) for feature in chosen]
     result = _repaired_means(release, levels, chosen)
     bounds = [

@@ -59,7 +59,7 @@ class Levels:
     def chosen(self, names: Sequence[str]) -> Levels:
         """Select groups by full name or by level."""
         if isinstance(names, str):
-            raise InputTypeError(Message("groups-one-text"))
+            raise InputTypeError("groups are a list of names, not one string")
         full = [self._full(name) for name in map(str, names)]
         if unknown := [name for name in full if name not in self.names]:
             facts = {"names": [name.removeprefix(f"{self.column}=") for name in unknown], "levels": self.names}
@@ -67,7 +67,7 @@ class Levels:
                 Message("unknown-level", column=self.column, **facts, **closest(unknown[0], self.names))
             )
         if len(set(full)) < len(full):
-            raise InputValueError(Message("level-named-twice"))
+            raise InputValueError("a level is named twice")
         indices = [index for index, name in enumerate(self.names) if name in full]
         return Levels(self.column, tuple(self.names[index] for index in indices), self.features, self.weights[indices])
 
@@ -139,7 +139,8 @@ class GroupSums:
         """Return the sums of a feature over groups."""
         if feature in levels.features:
             raise InputValueError(
-                Message("feature-of-groups", name=release.feature_names[feature], column=levels.column)
+                f"'{release.feature_names[feature]}' is of the column '{levels.column}' that makes the groups: name "
+                "another"
             )
         products = levels.own_values(release, release.feature_names[feature])
         as_they_are = [*levels.features, *(product for product in products if product is not None)]

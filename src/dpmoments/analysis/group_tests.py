@@ -170,7 +170,10 @@ def t_test(
     every = Levels.of(release, by)
     two = every if groups is None else every.chosen(groups)
     if len(two.names) != 2:
-        raise InputValueError(Message("t-test-of-two-groups", groups=len(two.names), names=shown_names(two.names)))
+        raise InputValueError(
+            f"a t-test is of two groups, and here are {len(two.names)} ({shown_names(two.names)}): name two by "
+            "groups=, or use anova"
+        )
     sums = GroupSums.of(release, feature, every)
     pair = [every.names.index(name) for name in two.names]
     means = group_means(release, by, [target], level=level)

@@ -19,7 +19,6 @@ from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE
 from dpmoments.analysis.robust_errors import ResidualProducts, moments_with_constant, robust_covariance
 from dpmoments.foundation.arrays import FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputValueError
-from dpmoments.messages.message import Message
 from dpmoments.noise.terms import NoiseLaw
 
 _AGREEMENT = 30.0
@@ -623,7 +622,7 @@ class NormalEquations:
         if len(left):
             combined = np.linalg.lstsq(scaled[kept].T, scaled[left].T, rcond=None)[0]
             if not np.allclose(combined.T @ stated[kept], stated[left], rtol=1e-7, atol=1e-12):
-                raise InputValueError(Message("restrictions-contradict"))
+                raise InputValueError("the restrictions contradict each other: no coefficients fulfill all of them")
         return matrix[kept], values[kept]
 
     def intervals(self, level: float) -> FloatArray:

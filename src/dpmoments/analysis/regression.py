@@ -21,8 +21,7 @@ from dpmoments.analysis.released import Moments, cautions_by_code
 from dpmoments.analysis.robust_errors import ResidualProducts
 from dpmoments.foundation.arrays import FloatArray, first_largest
 from dpmoments.foundation.errors import InputValueError, out_of_range
-from dpmoments.foundation.values import is_finite_number
-from dpmoments.messages.message import Message
+from dpmoments.foundation.values import is_finite_number, shown
 from dpmoments.noise.models import MomentInterval
 from dpmoments.privacy import sensitivity
 from dpmoments.privacy.budget import BudgetKind
@@ -97,9 +96,15 @@ def ols(
     """
     level = confidence_level(level)
     if cov_type in ("HC2", "HC3"):
-        raise InputValueError(Message("no-leverages", cov_type=cov_type))
+        raise InputValueError(
+            f"cov_type={shown(cov_type)} divides each squared residual by a power of 1 less the row's leverage, "
+            "which a release of moments does not hold: use 'HC1', which differs little where rows are many "
+            "times the coefficients"
+        )
     if cov_type not in ("auto", "HC", "HC1", "nonrobust"):
-        raise InputValueError(Message("unknown-covariance", cov_type=cov_type))
+        raise InputValueError(
+            f"cov_type={shown(cov_type)}: use 'HC' (HC1), 'nonrobust' or 'auto' (HC1 if the release has the products)"
+        )
     chosen = Regressors.chosen(release, target, features, intercept, reference)
     wants_products = cov_type != "nonrobust"
     products = ResidualProducts.of(release, chosen, required=cov_type in ("HC", "HC1")) if wants_products else None
@@ -313,7 +318,10 @@ class PenalizedFit:
         fit = cls(moment, chosen.target, chosen.intercept, levels, np.zeros(levels.basis.shape[1]), alpha)
         system = fit.system
         if float(np.linalg.eigvalsh(system)[0]) <= 1e-12 * max(1.0, float(np.trace(system))):
-            raise InputValueError(Message("system-singular", alpha=alpha))
+            raise InputValueError(
+                f"the system is singular at alpha={shown(alpha)}: features are collinear or the noise hides them: "
+                "leave features out, or use ridge with alpha > 0 (or 'auto')"
+            )
         cross = levels.basis.T @ moment[list(levels.indices), chosen.target]
         return replace(fit, penalized=np.asarray(np.linalg.solve(system, cross)))
 

@@ -333,7 +333,10 @@ class FittedLine(Answer):
         """
         equations = self._tested()
         if not equations.delta_method_valid:
-            raise InputValueError(Message("no-covariance-of-coefficients"))
+            raise InputValueError(
+                "noise is too large for a covariance matrix of the coefficients: use t_test() and wald_test(), by "
+                "test inversion"
+            )
         return self._frame(equations.privacy_covariance + equations.sampling_covariance, list(self.names))
 
     @in_floating_point

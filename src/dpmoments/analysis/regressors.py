@@ -14,6 +14,7 @@ import numpy as np
 from dpmoments.analysis.released import Moments, columns_with_indices, feature_index, named_features
 from dpmoments.foundation.arrays import FloatArray, first_largest
 from dpmoments.foundation.errors import InputTypeError, InputValueError, wrong_type
+from dpmoments.foundation.values import shown
 from dpmoments.messages.message import Message
 from dpmoments.messages.wording import closest
 from dpmoments.schema.columns import Categorical
@@ -49,9 +50,12 @@ def _read_formula(formula: str, schema: Schema) -> tuple[str, list[str], bool | 
         read: Any = Formula(formula)
         left, right = list(read.lhs), list(read.rhs)
     except (FormulaicError, AttributeError, TypeError, ValueError) as error:
-        raise InputValueError(Message("formula-unreadable", formula=formula, error=type(error).__name__)) from None
+        raise InputValueError(
+            f"the formula {shown(formula)} cannot be read ({type(error).__name__}): write it as 'target ~ "
+            "feature + feature', names with other signs in backticks: `hours-per-week`"
+        ) from None
     if len(left) != 1:
-        raise InputValueError(Message("formula-of-several-targets", formula=formula, targets=len(left)))
+        raise InputValueError(f"the formula {shown(formula)} has {len(left)} targets: a regression has one")
     terms = [[str(factor.expr) for factor in term.factors] for term in right]
     constant = ["1"] in terms
     features = [_feature(factors, schema) for factors in terms if factors != ["1"]]
@@ -129,35 +133,48 @@ class Regressors:
             raise wrong_type("target", "feature-or-formula", target)
         if "~" in target and target not in names:
             if features is not None:
-                raise InputValueError(Message("formula-and-features", target=target, features=list(features)))
+                raise InputValueError(
+                    f"{shown(target)} is a formula, which names its features: leave features={shown(list(features))} out"
+                )
             target, features, stated = _read_formula(target, release.schema)
             intercept = stated if intercept is None else intercept
             if stated is False and intercept:
-                raise InputValueError(Message("formula-without-intercept"))
+                raise InputValueError(
+                    "the formula has no intercept (it ends in - 1 or + 0) and intercept=True: take one of them"
+                )
         with_mean = release.noisy_sum is not None
         if intercept and not with_mean:
-            raise InputValueError(Message("intercept-needs-mean"))
+            raise InputValueError(
+                "an intercept needs the mean, and the release has none (mean=False): pass intercept=False"
+            )
         constant = with_mean if intercept is None else intercept
         y = feature_index(release, target)
         named = (
             _default_features(release, y) if features is None else named_features(release, features, word="features")
         )
         if y in named:
-            raise InputValueError(Message("target-among-features", target=names[y]))
+            raise InputValueError(f"the target {shown(names[y])} is among the features: leave it out")
         related = _computed_with(release, y)
         if computed := [names[index] for index in named if index in related]:
-            raise InputValueError(Message("feature-computed-from-target", feature=computed[0], target=names[y]))
+            raise InputValueError(
+                f"{shown(computed[0])} and the target {shown(names[y])} are computed one from the other: leave it out"
+            )
         stated_references = _stated_references(release, reference)
         kept, references = _without_references(release, named, stated_references, constant)
         if unused := sorted(set(stated_references) - set(references)):
-            raise InputValueError(Message("reference-without-levels", column=unused[0]))
+            raise InputValueError(
+                f"reference names '{unused[0]}', of which the regression does not have all levels: leave it out"
+            )
         if not kept:
-            raise InputValueError(Message("no-features"))
+            raise InputValueError("no features: name at least one")
         lost = _lost_levels(release, kept, references)
         too_few = tuple(names[index] for index in kept if index in lost)
         unmerged, kept = tuple(kept), [index for index in kept if index not in lost]
         if not kept:
-            raise InputValueError(Message("levels-too-rare", names=[*too_few], references=references))
+            raise InputValueError(
+                f"noise hides how many rows {', '.join(map(str, [*too_few]))} have, so that nothing can be compared "
+                f"with {references}"
+            )
         return cls(y, tuple(kept), constant, references, too_few, unmerged)
 
     @property
@@ -251,16 +268,19 @@ def _stated_references(release: Moments, reference: Sequence[str] | Mapping[str,
     if reference is None:
         return {}
     if isinstance(reference, str):
-        raise InputTypeError(Message("reference-one-text"))
+        raise InputTypeError("reference is a list of features, or a mapping of column to level, not one string")
     features = [f"{name}={level}" for name, level in reference.items()] if isinstance(reference, Mapping) else reference
     blocks = [column for column in release.schema.columns if isinstance(column, Categorical)]
     result: dict[str, str] = {}
     for feature in features:
         column = next((column for column in blocks if feature in column.feature_names), None)
         if column is None:
-            raise InputValueError(Message("reference-not-a-level", level=feature))
+            raise InputValueError(
+                f"reference {shown(feature)} is not a level of a categorical column of the release: give one as "
+                "'column=level'"
+            )
         if column.name in result:
-            raise InputValueError(Message("two-references", column=column.name))
+            raise InputValueError(f"reference names two levels of '{column.name}': give one")
         result[column.name] = feature
     return result
 

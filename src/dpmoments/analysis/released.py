@@ -147,14 +147,14 @@ def _check_features(given: object, expected: Mapping[str, Any]) -> None:
     d = len(expected["names"])
     numbers = [(finite_numbers(given[name], d, name), np.array(expected[name])) for name in ("offset", "scale")]
     if given["names"] != expected["names"] or not all(np.allclose(one, other, 1e-9, 0.0) for one, other in numbers):
-        raise InputValueError(Message("features-of-other-schema"))
+        raise InputValueError("the features are not those of the schema")
 
 
 def _read_diagnostics(content: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a run learned, with its warnings."""
     learned = plain_mapping(content, "diagnostics")
     if "warnings" in learned:
-        raise InputValueError(Message("warnings-in-diagnostics"))
+        raise InputValueError("warnings are an entry of a release, and not of its diagnostics")
     said = messages_of(content["warnings"], WARNINGS, "warnings")
     return {**learned, "warnings": said} if said else learned
 
@@ -180,9 +180,9 @@ class Moments(Release):
 
     def __post_init__(self) -> None:
         if self.center is not None and self.noisy_sum is None:
-            raise InputValueError(Message("sum-needed-about-center"))
+            raise InputValueError("moments about a center need the sum about it, else their mean is not known")
         if self.noisy_sum is not None and self.noisy_count is None:
-            raise InputValueError(Message("sum-without-count"))
+            raise InputValueError("a sum of rows without their number makes no mean: release both, or neither")
         super().__post_init__()
         for array in (self.noisy_sum, self.noisy_gram, self.center):
             if array is not None:
@@ -474,15 +474,15 @@ def named_features(release: Release, names: Sequence[str], *, word: str) -> list
     """Return indices of features named by feature or column."""
     # `word` is the argument's name in errors.
     if isinstance(names, str):
-        raise InputTypeError(Message("names-one-text", what=word))
+        raise InputTypeError(f"{word} are a list of names, not one string")
     of_columns = {column.name: indices for column, indices in columns_with_indices(release)}
     result: list[int] = []
     for name in names:
         result += of_columns[name] if name in of_columns else [feature_index(release, name)]
     if not result:
-        raise InputValueError(Message("no-names", what=word))
+        raise InputValueError(f"no {word}: name at least one")
     if len(set(result)) < len(result):
-        raise InputValueError(Message("feature-twice"))
+        raise InputValueError("a feature is named twice")
     return result
 
 

@@ -24,6 +24,7 @@ from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.checks import check_one_of
 from dpmoments.foundation.errors import InputModuleNotFoundError, InputValueError
 from dpmoments.foundation.table_libraries import pa
+from dpmoments.foundation.values import shown
 from dpmoments.messages.message import Message
 from dpmoments.schema.columns import Boolean, Categorical, Coordinate
 from dpmoments.schema.dates import Date
@@ -185,7 +186,7 @@ def synthetic_rows(
 def _check(release: Moments, n_rows: object, seed: object, format: object) -> None:
     for name, value, least in (("n_rows", n_rows, 1), ("seed", seed, 0)):
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-            raise InputValueError(Message("too-small", parameter=name, value=value, least=least))
+            raise InputValueError(f"{name}={shown(value)} must be a whole number, {least} or more")
     check_one_of("format", format, ("pandas", "arrow"))
     if release.noisy_count is None or release.noisy_sum is None:
         raise InputValueError(Message("rows-need-mean", absent="mean" if release.noisy_sum is None else "count"))
@@ -336,7 +337,9 @@ def _as_pandas(table: Any, about: dict[str, Any]) -> Any:
     try:
         import pandas as pd
     except ImportError:
-        raise InputModuleNotFoundError(Message("pandas-not-installed")) from None
+        raise InputModuleNotFoundError(
+            "pandas is not installed: install it, or use format='arrow' for a pyarrow.Table"
+        ) from None
     # integers of which some are absent stay integers
     frame = table.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get)
     frame.attrs.update(about)

@@ -14,9 +14,9 @@ import scipy
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputTypeError
 from dpmoments.foundation.table_libraries import pa
+from dpmoments.foundation.values import shown
 from dpmoments.mechanisms.base import CalibratedPlan
 from dpmoments.mechanisms.shape import RunResult
-from dpmoments.messages.message import Message
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit, SelectionKey
 from dpmoments.rows.kernel import MomentSummary
@@ -420,7 +420,9 @@ def _flatten(name: str, value: Any, record: Record) -> None:
         for index, entry in enumerate(value):
             _flatten(f"{name}.{index}", entry, record)
     elif value is not None:
-        raise InputTypeError(Message("diagnostic-not-plain", name=name, got=type(value).__name__))
+        raise InputTypeError(
+            f"the diagnostic {shown(name)} is a {type(value).__name__}: the audit reads plain values and arrays"
+        )
 
 
 def _code(text: str) -> float:

@@ -43,11 +43,11 @@ from dpmoments.audit.replay import Recorder
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.checks import check_probability
 from dpmoments.foundation.errors import InputRuntimeError, InputValueError
+from dpmoments.foundation.values import shown
 from dpmoments.mechanisms.base import CalibratedPlan, Mechanism, Plan
 from dpmoments.mechanisms.registry import make_mechanism
 from dpmoments.mechanisms.shape import MomentShape, RunResult
 from dpmoments.mechanisms.units import UnitsPlan, plan_before_release
-from dpmoments.messages.message import Message
 from dpmoments.noise.models import NoiseModel
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import zcdp_epsilon
@@ -79,7 +79,8 @@ class AuditEffort:
     def __post_init__(self) -> None:
         if self.pilot < 20 or self.final < 20 or self.finalists < 1:
             raise InputValueError(
-                Message("audit-too-small", pilot=self.pilot, final=self.final, finalists=self.finalists)
+                f"pilot={self.pilot}, final={self.final}, finalists={self.finalists}: an audit needs at least 20 "
+                "pilot and 20 final draws, and one finalist"
             )
 
     @classmethod
@@ -228,7 +229,7 @@ class Trial:
         first, first_failure = run_repeatedly(self.run_plan, self.first, size, generator)
         second, second_failure = run_repeatedly(self.run_plan, self.second, size, generator)
         if first_failure is not None and second_failure is not None:
-            raise InputRuntimeError(Message("every-run-failed", pair=self.pair.name)) from first_failure
+            raise InputRuntimeError(f"every run failed on both tables of {shown(self.pair.name)}") from first_failure
         return first, second
 
 
@@ -259,7 +260,7 @@ def make_trials(
         return trials
     if refusals := [plan for plan in plans.values() if isinstance(plan, ValueError)]:
         raise refusals[0]
-    raise InputValueError(Message("no-pair-to-audit"))
+    raise InputValueError("no pair of tables to audit")
 
 
 def _tables(pair: NeighboringPair) -> tuple[RepeatedRows, RepeatedRows]:

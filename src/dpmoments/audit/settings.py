@@ -15,7 +15,6 @@ from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.registry import MECHANISMS, make_mechanism
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.mechanisms.units import plan_before_release
-from dpmoments.messages.message import Message
 from dpmoments.noise.entropy import insecure_generator, secure_generator
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
@@ -112,7 +111,9 @@ def audit_plan(
     if not result:
         if len(refusals) == 1 and cause is not None:
             raise cause
-        raise InputValueError(Message("nothing-to-audit", names=[*refusals]))
+        raise InputValueError(
+            f"nothing to audit: no budget and relation given here is supported by {', '.join(map(str, [*refusals]))}"
+        )
     return AuditPlan(tuple(result), refusals)
 
 
@@ -122,7 +123,9 @@ def audit_generator(index: int, *, seed: int | None = None, exact_noise: bool = 
     # the secret randomness of the operating system if `seed` is None.
     if exact_noise:
         if seed is not None:
-            raise InputValueError(Message("exact-noise-has-no-seed", seed=seed))
+            raise InputValueError(
+                f"seed={seed}: exact noise comes from the operating system and has no seed; leave one out"
+            )
         return secure_generator()
     return insecure_generator(secrets.randbits(64) if seed is None else seed + index)
 
@@ -141,7 +144,9 @@ def _audit_settings(
         means = (True,) if mechanism.name in _ALWAYS_WITH_MEAN else (True, False)
     features = _features_of(mechanism, n_features)
     result: list[AuditSetting] = []
-    refusal: ValueError = InputValueError(Message("nothing-to-audit", names=[mechanism.name]))
+    refusal: ValueError = InputValueError(
+        f"nothing to audit: no budget and relation given here is supported by {', '.join(map(str, [mechanism.name]))}"
+    )
     for budget in budgets:
         for relation in neighbors:
             if budget.kind not in mechanism.budget_kinds or relation not in mechanism.supported_neighbors:

@@ -19,7 +19,6 @@ from dpmoments.foundation.arrays import BoolArray, FloatArray
 from dpmoments.foundation.errors import InputTypeError
 from dpmoments.foundation.table_libraries import pa, pc
 from dpmoments.foundation.text_format import TextFormat
-from dpmoments.messages.message import Message
 from dpmoments.schema.cleaning import texts_of
 from dpmoments.schema.dates import MICROSECONDS, MONTHS, Date, date_pattern
 
@@ -62,7 +61,10 @@ def date_numbers(chunk: Any, column: Date) -> tuple[FloatArray, BoolArray | None
         counts = pc.cast(chunk, pa.int64())
         times = _scaled(counts, MICROSECONDS // per_second) if per_second <= MICROSECONDS else _floored(counts, 1_000)
     else:
-        raise InputTypeError(Message("not-a-date-type", column=column.name))
+        raise InputTypeError(
+            f"column '{column.name}' has a type without dates; a date column needs dates, timestamps or text: "
+            "convert it, or describe it as Numeric"
+        )
     result = column.numbers(times)
     result[_nulls(chunk)] = np.nan
     return _without_marks(result, column), None

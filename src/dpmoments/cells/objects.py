@@ -21,7 +21,6 @@ import numpy.typing as npt
 from dpmoments.foundation.arrays import BoolArray
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.table_libraries import nw, pa
-from dpmoments.messages.message import Message
 
 ObjectArray = npt.NDArray[np.object_]
 Found = TypeVar("Found")
@@ -49,7 +48,7 @@ def series_cells(series: nw.Series[Any], name: str) -> Any:
         return series.to_arrow()
     if getattr(native_type, "storage", None) == "python":  # text, one of which has half of a surrogate pair
         return _texts_of_any_kind(series.to_list())
-    raise InputTypeError(Message("frame-column-not-plain", column=name))
+    raise InputTypeError(f"column '{name}' of the frame does not hold plain numbers or text: convert it first")
 
 
 def array_cells(cells: npt.NDArray[Any]) -> Any:
@@ -205,7 +204,7 @@ class ColumnTable:
 
     def __post_init__(self) -> None:
         if len({len(column) for column in self.columns.values()}) > 1:
-            raise InputValueError(Message("column-lengths"))
+            raise InputValueError("the columns of the table have different lengths: each needs one value per row")
 
     @property
     def n_rows(self) -> int:
@@ -237,16 +236,22 @@ def declared_column(values: Any, name: str) -> Any:
         return series
     cells = declared_array(values, name)
     if cells.ndim != 1:
-        raise InputValueError(Message("column-dimensions", column=name, ndim=cells.ndim))
+        raise InputValueError(f"column '{name}' must have one dimension, one value per row, and has {cells.ndim}")
     if cells.dtype.kind not in _READABLE_KINDS:
-        raise InputTypeError(Message("column-type", column=name, type=cells.dtype.type.__name__))
+        raise InputTypeError(
+            f"column '{name}' has NumPy's type {cells.dtype.type.__name__}, which is not a type of numbers, "
+            "text or dates: convert it"
+        )
     return cells
 
 
 def declared_array(values: Any, name: str) -> npt.NDArray[Any]:
     """Return an array of the values' declared type; a sequence becomes an array of objects."""
     if isinstance(values, np.ma.MaskedArray):
-        raise InputTypeError(Message("masked-column", column=name))
+        raise InputTypeError(
+            f"'{name}' is a masked array, whose mask would be lost: fill it, array.filled(np.nan), and choose "
+            "each column's missing rule"
+        )
     if isinstance(values, list | tuple):
         return objects_of(values, len(values))
     elsewhere = type(values).__module__.split(".")[0] in ("dask", "pyspark")
@@ -254,7 +259,10 @@ def declared_array(values: Any, name: str) -> npt.NDArray[Any]:
         return np.asarray(values)
     if isinstance(values, Sequence) and not isinstance(values, str | bytes | bytearray):
         return objects_of(values, len(values))
-    raise InputTypeError(Message("column-of-other-type", column=name, got=type(values).__name__))
+    raise InputTypeError(
+        f"'{name}' must be an array, a list, or a column of a frame in memory, got {type(values).__name__}: "
+        "convert it, for instance to a NumPy array"
+    )
 
 
 def objects_of(cells: Iterable[object], n_cells: int) -> npt.NDArray[np.object_]:
@@ -269,7 +277,7 @@ def _array_cells(column: npt.NDArray[Any], name: str) -> Any:
         return objects_of(column, len(column))
     with suppress(pa.ArrowException, TypeError, ValueError):  # whose message may quote a cell
         return array_cells(column)
-    raise InputTypeError(Message("column-not-plain", column=name))
+    raise InputTypeError(f"column '{name}' cannot be converted to plain numbers or text: convert it first")
 
 
 def _whole_text(cell: object) -> str | None:

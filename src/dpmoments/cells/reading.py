@@ -63,7 +63,10 @@ def _plain_numbers(chunk: Any, column: Numeric | Boolean | Coordinate) -> tuple[
         # Through text, which rounds each cell correctly: the direct cast's rounding depends on the type's scale.
         chunk = pc.cast(chunk, pa.string())
     elif pa.types.is_temporal(kind):
-        raise InputTypeError(Message("dates-in-number-column", column=column.name, kind=column.kind))
+        raise InputTypeError(
+            f"column '{column.name}' holds dates or times, and a {column.kind} column needs numbers: describe "
+            "it as Date, with dates for bounds"
+        )
     elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_null(kind)):
         code = {"numeric": "text-is-read-with-decimal", "boolean": "text-is-read-with-words"}.get(column.kind)
         or_read = {"advice": Message(code)} if _is_text(kind) and code is not None else {}
@@ -186,7 +189,10 @@ def level_codes(cells: Any, column: Categorical) -> CodeArray:
             of_number = np.array([*by_number.values(), UNKNOWN], dtype=np.int64)[_index_of(values, list(by_number))]
             return np.where(np.isnan(values), MISSING, of_number)
         else:
-            raise InputTypeError(Message("not-a-level-type", column=column.name, type=_type_name(kind)))
+            raise InputTypeError(
+                f"column '{column.name}' has type {_type_name(kind)} in the table and a categorical column needs "
+                "text or integers: convert it, or describe it as Numeric or Boolean"
+            )
         position = pc.fill_null(pc.index_in(chunk, value_set=value_set), len(known))
         codes: CodeArray = code_of[position.to_numpy(zero_copy_only=False)]
         codes[missing.to_numpy(zero_copy_only=False).astype(bool)] = MISSING

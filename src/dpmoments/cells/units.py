@@ -61,7 +61,10 @@ def unit_ids(cells: Any, column: str) -> Any:
         chunks = cells.chunks or [pa.array([], cells.type)] if isinstance(cells, pa.ChunkedArray) else [cells]
         read = [_chunk_ids(chunk, column) for chunk in chunks]
         return read[0] if len(read) == 1 else pa.concat_arrays([pa.array([], pa.large_binary()), *read])
-    raise InputTypeError(Message("not-a-unit-column", column=column, content="neither-text-nor-bytes"))
+    raise InputTypeError(
+        f"column '{column}' identifies privacy units and holds values that cannot be read as text or bytes: "
+        "it must hold integers, whole numbers, text, bytes or UUIDs. Convert it to text first"
+    )
 
 
 def _chunk_ids(chunk: Any, column: str) -> Any:
@@ -92,7 +95,10 @@ def _chunk_ids(chunk: Any, column: str) -> Any:
         content = "truth-values" if pa.types.is_boolean(kind) else "nested-values"
         raise InputTypeError(Message("not-a-unit-column", column=column, content=content))
     name = re.split(r"[\[(<]", str(kind))[0]
-    raise InputTypeError(Message("unit-column-of-type", column=column, type=name))
+    raise InputTypeError(
+        f"column '{column}' identifies privacy units and holds {name}: it must hold integers, whole "
+        "numbers, text, bytes or UUIDs. Convert it to text first"
+    )
 
 
 def _plain_texts(texts: Any) -> Any:

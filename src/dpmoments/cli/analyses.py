@@ -19,7 +19,7 @@ from dpmoments.cli.options import AsJson, ReleaseFile
 from dpmoments.cli.output import print_json, print_lines, print_text
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.table_files import CSV_DELIMITERS, FEATHER_ENDINGS, PARQUET_ENDINGS, file_ending, open_ipc
-from dpmoments.messages.message import Message
+from dpmoments.foundation.values import shown
 
 # What a numpydoc docstring says of the parameters: the command line and the pages of the mechanisms read it.
 
@@ -137,11 +137,19 @@ def moments_in(release_file: Path, name: str) -> dpmoments.MomentRelease:
     """Load the release in a file, if it can be analyzed."""
     released = dpmoments.load(release_file)
     if isinstance(released, dpmoments.MeanRelease):
-        raise InputValueError(Message("file-of-mean", path=release_file, command=name))
+        raise InputValueError(
+            f"{release_file} holds only a mean, and '{name}' needs count, mean and second moment, which "
+            "'dpmoments release' makes."
+        )
     if isinstance(released, dpmoments.CountsRelease):
-        raise InputValueError(Message("file-of-counts", path=release_file, command=name))
+        raise InputValueError(
+            f"{release_file} holds only contingency tables, and '{name}' needs count, mean and second moment, "
+            "which 'dpmoments release' makes."
+        )
     if isinstance(released, dpmoments.GroupReleases):
-        raise InputValueError(Message("file-of-groups", path=release_file, column=released.by.name, command=name))
+        raise InputValueError(
+            f"{release_file} holds a release for each level of {released.by.name}, and '{name}' takes one."
+        )
     return released
 
 
@@ -195,7 +203,9 @@ def _read_frame(path: Path) -> Any:
 
     ending = file_ending(path)
     if not path.is_file():
-        raise InputValueError(Message("no-file-of-rows", path=str(path)))
+        raise InputValueError(
+            f"there is no file {shown(str(path))}: rows to analyze are read from a .parquet, .csv or .tsv file"
+        )
     try:
         if ending in PARQUET_ENDINGS:
             return parquet.read_table(path)
@@ -205,8 +215,8 @@ def _read_frame(path: Path) -> Any:
         if ending in CSV_DELIMITERS:
             return csv.read_csv(path, parse_options=csv.ParseOptions(delimiter=CSV_DELIMITERS[ending]))
     except (ArrowInvalid, ValueError):
-        raise InputValueError(Message("file-of-rows-unreadable", path=path, ending=ending)) from None
-    raise InputValueError(Message("file-of-rows-ending", path=path))
+        raise InputValueError(f"{path} does not read as {ending}") from None
+    raise InputValueError(f"{path} is no .parquet, .csv or .tsv file: rows to analyze are read from one")
 
 
 def _print_answer(answer: Answer) -> None:

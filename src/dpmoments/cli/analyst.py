@@ -153,9 +153,9 @@ def groups(
     """
     released = dpmoments.load(file)
     if not isinstance(released, GroupReleases):
-        raise InputValueError(Message("file-of-one-release", path=file))
+        raise InputValueError(f"{file} holds one release, and this command takes a release for each level of a column.")
     if not into.is_dir():
-        raise InputValueError(Message("not-a-folder", path=into))
+        raise InputValueError(f"{into} is not a folder: make it first")
     released.save(into)
     print_text(f"Wrote {len(released)} releases into the folder {into}")
 
@@ -184,7 +184,7 @@ def pool(
     released = [dpmoments.load(file) for file in files]
     for file, one in zip(files, released, strict=True):
         if isinstance(one, GroupReleases):
-            raise InputValueError(Message("file-of-several-releases", path=file))
+            raise InputValueError(f"{file} holds several releases, and this command takes one.")
     pooled = dpmoments.pool(released, repair=repair)
     pooled.save(output)
     print_text(f"Wrote {output}: {len(pooled.parts)} releases pooled.")

@@ -18,7 +18,6 @@ from dpmoments.cli.output import complain, print_command, print_text, printing
 from dpmoments.foundation.errors import InputFileExistsError, InputModuleNotFoundError, InputValueError
 from dpmoments.foundation.table_files import EngineFiles
 from dpmoments.inspection.messages import Outcome
-from dpmoments.messages.message import Message
 from dpmoments.schema.drafting import default_output
 from dpmoments.schema.schema import Schema
 
@@ -57,11 +56,11 @@ def desk(
     except ModuleNotFoundError as error:
         if error.name not in ("starlette", "uvicorn"):
             raise
-        raise InputModuleNotFoundError(Message("desk-needs-libraries")) from None
+        raise InputModuleNotFoundError("the desk needs Starlette and uvicorn: pip install 'dpmoments[desk]'") from None
     from dpmoments.cli.desk.journey import Journey
 
     if not folder.is_dir():
-        raise InputValueError(Message("not-a-folder", path=folder))
+        raise InputValueError(f"{folder} is not a folder: make it first")
     data = data_of([table] if table else None, database, query) if table or database or query else None
     assert not isinstance(data, EngineFiles), "no option names an engine"
     journey = Journey(folder, data)
@@ -107,7 +106,7 @@ def init(
     try:
         drafted.save(path)
     except FileExistsError:
-        raise InputFileExistsError(Message("draft-exists", path=path)) from None
+        raise InputFileExistsError(f"{path} exists already and is not overwritten.") from None
     for name, file in drafted.absent.items():
         complain(f"Warning: {file} has no column '{name}': rename it there, or delete it from the schema")
     print_text(f"{path}: fill in its blanks from public knowledge, delete unwanted columns, then")

@@ -27,11 +27,12 @@ from dpmoments.cells.objects import ColumnTable, declared_array, declared_column
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputError, InputTypeError, InputValueError, out_of_range, wrong_type
 from dpmoments.foundation.table_libraries import nw, pa
+from dpmoments.foundation.values import shown
 from dpmoments.ledger import BudgetExceededError, Ledger
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.registry import make_mechanism
 from dpmoments.messages.message import Message
-from dpmoments.messages.wording import closest
+from dpmoments.messages.wording import closest, listed
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.origin import check_dataset
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
@@ -52,9 +53,15 @@ def public_schema(
         name for name, value in (("schema", schema), ("bounds", bounds), ("row_norm", row_norm)) if value is not None
     ]
     if not given:
-        raise InputValueError(Message("public-bounds-needed"))
+        raise InputValueError(
+            "no public bounds were given (schema, bounds and row_norm are None): noise must hide any possible "
+            "row, and bounds read from the table would publish its extremes."
+        )
     if len(given) > 1:
-        raise InputValueError(Message("several-descriptions", given=" and ".join(given)))
+        raise InputValueError(
+            f"{' and '.join(given)} were given, but each describes the columns completely: keep one (a Schema "
+            "has its own row_norm)"
+        )
     if schema is not None:
         if not isinstance(schema, Schema):
             raise wrong_type("schema", "schema", schema)
@@ -72,7 +79,9 @@ def _pairs(bounds: Any, n_columns: int) -> list[tuple[float, float]]:
     ends = [np.asarray(end, dtype=np.float64) for end in bounds]
     if any(end.shape not in ((), (n_columns,)) for end in ends):
         shapes = " and ".join(str(end.shape) for end in ends)
-        raise InputValueError(Message("bounds-shape", shapes=shapes, columns=n_columns))
+        raise InputValueError(
+            f"bounds have shapes {shapes}, and X has {n_columns} columns: give a number, or one per column"
+        )
     low, high = (np.broadcast_to(end, n_columns).tolist() for end in ends)
     return list(zip(low, high, strict=True))
 
@@ -103,10 +112,12 @@ class Features:
         """Read a frame or array in memory, or a sequence of rows as objects."""
         # An empty sequence has `n_columns`.
         if issparse(X):
-            raise InputTypeError(Message("sparse-input"))
+            raise InputTypeError(
+                "sparse input is not supported: every entry of the moments gets noise anyway. Pass X.toarray()"
+            )
         frame = _frame_of(X)
         if isinstance(frame, nw.LazyFrame) or isinstance(X, str) or hasattr(X, "__fspath__") or _is_of_dask(X):
-            raise InputTypeError(Message("fit-in-memory", got=type(X).__name__))
+            raise InputTypeError(f"fit takes arrays and frames in memory, got {type(X).__name__}.")
         if not isinstance(frame, nw.DataFrame):
             array = _table_array(X, n_columns)
             return cls(array, None, tuple(array.T), len(array))
@@ -129,7 +140,7 @@ class Features:
         if target is None and self.given is not None:
             return self.given
         if target is not None and len(y) != self.n_rows:
-            raise InputValueError(Message("lengths-differ"))
+            raise InputValueError("X and y have different numbers of rows: y must have one value for each row of X")
         columns = dict(zip(names if self.names is None else self.names, self.columns, strict=True))
         return ColumnTable(columns if target is None else columns | {target: y})
 
@@ -152,7 +163,7 @@ def _frame_of(X: Any) -> Any:
         X = pa.Table.from_batches([X])
     twice = hasattr(X, "iloc") and getattr(getattr(X, "columns", None), "has_duplicates", False)  # pandas
     if twice or (isinstance(X, pa.Table) and len(set(X.column_names)) < X.num_columns):
-        raise InputValueError(Message("frame-columns-twice"))
+        raise InputValueError("two columns of the frame have the same name: rename one of them")
     return nw.from_native(X, pass_through=True)
 
 
@@ -164,13 +175,19 @@ def _table_array(X: Any, n_columns: int | None) -> npt.NDArray[Any]:
     """Convert X to an array of shape (n, d), of its declared type."""
     array = _rows_one_by_one(X, n_columns) if isinstance(X, list | tuple) else np.asarray(declared_array(X, "X"))
     if array.ndim != 2:
-        raise InputValueError(Message("not-two-dimensional", ndim=array.ndim))
+        raise InputValueError(
+            f"Expected 2D array, got {array.ndim}D array instead: a table has rows and columns. Reshape your "
+            "data using X.reshape(-1, 1) for a single column, or X.reshape(1, -1) for a single row"
+        )
     if array.dtype.kind == "c":
-        raise InputValueError(Message("complex-table"))
+        raise InputValueError("Complex data not supported: X must hold numbers, or levels among objects")
     if array.dtype.names is not None or array.dtype.kind not in "biufO":
-        raise InputTypeError(Message("table-not-of-numbers", type=array.dtype.type.__name__))
+        raise InputTypeError(
+            f"X is an array of type {array.dtype.type.__name__}, not of numbers: pass a frame, or an array of "
+            "objects (dtype=object), whose cells are read one by one"
+        )
     if array.shape[1] == 0:
-        raise InputValueError(Message("no-table-features"))
+        raise InputValueError("X has 0 feature(s) (shape=(, 0)) while a minimum of 1 is required.")
     return array
 
 
@@ -181,10 +198,13 @@ def _rows_one_by_one(X: Sequence[Any], n_columns: int | None) -> npt.NDArray[Any
     rows = [_cells_of(row) for row in X]
     whole = [row for row in rows if row is not None]
     if not whole or len(whole) < len(rows):
-        raise InputValueError(Message("not-all-rows"))
+        raise InputValueError(
+            "Expected 2D array: X is a sequence, and not all of it are rows, sequences of cells. Reshape your "
+            "data to [[1.5], …] for a single column, or [[1.5, …]] for a single row"
+        )
     width = len(whole[0])
     if any(len(row) != width for row in whole):
-        raise InputValueError(Message("rows-of-other-lengths"))
+        raise InputValueError("the rows of X have different numbers of cells: each has one cell for every column")
     return objects_of((cell for row in whole for cell in row), width * len(whole)).reshape(len(whole), width)
 
 
@@ -201,7 +221,7 @@ def column_of(y: Any, *, of: Any) -> Any:
     """Convert y to an array or series of n values."""
     # Shape (n, 1) is accepted with scikit-learn's warning.
     if y is None:
-        raise InputValueError(Message("target-required", estimator=type(of).__name__))
+        raise InputValueError(f"This {type(of).__name__} estimator requires y to be passed, but the target y is None")
     column = y
     if isinstance(_frame_of(y), nw.DataFrame):
         columns = Features.of(y).columns
@@ -214,9 +234,9 @@ def column_of(y: Any, *, of: Any) -> Any:
             stacklevel=4,
         )
     if isinstance(column, np.ndarray) and column.ndim != 1:
-        raise InputValueError(Message("target-dimensions", ndim=column.ndim))
+        raise InputValueError(f"y should be a 1d array, one value per row, and has {column.ndim} dimensions")
     if isinstance(column, np.ndarray) and column.dtype.kind == "c":
-        raise InputValueError(Message("complex-target"))
+        raise InputValueError("Complex data not supported: y must hold numbers or levels")
     return declared_column(column, "y")
 
 
@@ -240,11 +260,16 @@ def numeric_column(name: str, bounds: Any) -> Numeric:
 def class_column(name: str, classes: object) -> Column:
     """Return the column of the listed classes."""
     if classes is None:
-        raise InputValueError(Message("classes-needed"))
+        raise InputValueError(
+            "classes=None: the classes must be public, and are never read from y. Give classes=[…], or a "
+            "schema with a Categorical column and target=…"
+        )
     levels = _listed(classes)
     flags = [isinstance(level, bool) for level in levels]
     if not all(isinstance(level, str | Integral) for level in levels) or (any(flags) and not all(flags)):
-        raise InputValueError(Message("unknown-label-type", classes=classes))
+        raise InputValueError(
+            f"Unknown label type: classes={shown(classes)} must be a list of texts, whole numbers, or true and false"
+        )
     return Boolean(name) if levels and all(flags) else Categorical(name, tuple(levels))
 
 
@@ -353,9 +378,19 @@ class _OneFit:
         """Reserve the fit for a block; refund it if the block fails and no run spent its budget."""
         with _LOCK:
             if self._process != os.getpid():
-                raise BudgetExceededError(Message("fit-of-other-process"))
+                raise BudgetExceededError(
+                    "this estimator is a copy from another process (joblib, pickle), and without a ledger the fits of "
+                    "its other copies are not counted: nothing was spent. Give it ledger= and dataset=, so that every "
+                    "fit is charged, and refused beyond the grant; or make a new estimator in this process to spend "
+                    "the budget once more"
+                )
             if self._taken:
-                raise BudgetExceededError(Message("fitted-before"))
+                raise BudgetExceededError(
+                    "without a ledger the budget of an estimator is for one fit, and this one, or a copy of it, was "
+                    "fitted before: fitting again, as cross-validation does with copies, would spend the budget again. "
+                    "Now nothing was spent. Give it ledger= and dataset=, so that every fit is charged, and refused "
+                    "beyond the grant; or make a new estimator to spend the budget once more"
+                )
             self._taken = True
         with recorded_runs() as runs:
             try:
@@ -566,7 +601,7 @@ class PrivateEstimator(BaseEstimator):
             Its own schema, budget and mechanism apply; those of the estimator are ignored.
         """
         if not isinstance(release, MomentRelease):
-            raise InputTypeError(Message("not-a-release", got=type(release).__name__))
+            raise InputTypeError(f"fit_release takes a dpmoments release, got {type(release).__name__}.")
         columns = tuple(column.name for column in feature_columns(release.schema, self._target_of(release.schema)))
         self.feature_names_in_ = np.array(columns, dtype=object)
         self.n_features_in_ = len(columns)
@@ -589,7 +624,8 @@ class PrivateEstimator(BaseEstimator):
         # Result arrays use that order.
         if len(own) != len(expected) and not named:
             raise InputValueError(
-                Message("array-columns-of-schema", columns=len(own), n_expected=len(expected), expected=[*expected])
+                f"X has {len(own)} columns, and the schema has {len(expected)} without y ({listed([*expected])}): "
+                "the columns of an array are the schema's, in order"
             )
         if named and own != expected:
             absent = [name for name in expected if name not in own]
@@ -616,7 +652,7 @@ class PrivateEstimator(BaseEstimator):
         own = features.own_names(None if unit is None else unit.column)
         validate_data(self, _shaped(X, features, own), y="no_validation", reset=False, skip_check_array=True)
         if not features.n_rows:
-            raise InputValueError(Message("no-samples"))
+            raise InputValueError("Found array with 0 sample(s) while a minimum of 1 is required: X has no rows")
         table = features.by_position([column.name for column in columns], None if unit is None else unit.column)
         schema = self.release_.schema
         slices = {column.name: index for column, index in schema.columns_with_slices}
@@ -627,7 +663,10 @@ class PrivateEstimator(BaseEstimator):
             for index in range(schema.n_features)[slices[column.name]]
         ]
         if not np.isfinite(feature_values(schema, table, strict)[:, strict]).all():
-            raise InputValueError(Message("input-not-finite"))
+            raise InputValueError(
+                "Input X contains NaN, infinity or a missing value in a column with the rule missing='error': fill "
+                "these values, leave their rows out, or use another rule"
+            )
         return table
 
     @property

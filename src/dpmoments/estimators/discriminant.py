@@ -15,7 +15,6 @@ from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.ledger import Ledger
 from dpmoments.mechanisms.base import Mechanism
-from dpmoments.messages.message import Message
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.schema.columns import Boolean, Categorical
 from dpmoments.schema.derived import DerivedColumn, SchemaColumn
@@ -129,7 +128,9 @@ class DPLinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cl
         if self.schema is None and self.bounds is not None:
             beside = class_column(self.target or _MADE_UP, self.classes)
         elif self.classes is not None:
-            raise InputValueError(Message("classes-with-schema"))
+            raise InputValueError(
+                "classes are for bounds=; a schema already lists the levels of every column: leave them out"
+            )
         schema = public_schema(self.schema, self.bounds, None, names, beside)
         return schema, self._target_of(schema)
 

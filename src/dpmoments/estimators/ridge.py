@@ -12,7 +12,6 @@ from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.ledger import Ledger
 from dpmoments.mechanisms.base import Mechanism
-from dpmoments.messages.message import Message
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.schema.columns import Boolean, Coordinate
 from dpmoments.schema.dates import Date
@@ -127,10 +126,13 @@ class DPRidge(RegressorMixin, PrivateEstimator):
         beside = None
         if self.schema is None and self.bounds is not None:
             if self.target_bounds is None:
-                raise InputValueError(Message("target-bounds-needed"))
+                raise InputValueError(
+                    "target_bounds=None: noise must also hide every y, and its bounds are never read from y. Give "
+                    "target_bounds=(low, high), known without looking at the table"
+                )
             beside = numeric_column(name, self.target_bounds)
         elif self.target_bounds is not None:
-            raise InputValueError(Message("target-bounds-with-schema"))
+            raise InputValueError("target_bounds are for bounds=; a schema already bounds every column: leave them out")
         schema = public_schema(self.schema, self.bounds, None, names, beside)
         return schema, self._target_of(schema)
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError, out_of_range
-from dpmoments.foundation.values import is_finite_number
+from dpmoments.foundation.values import is_finite_number, shown
 
 
 def check_probability(parameter: str, value: float) -> None:
@@ -33,7 +33,7 @@ def check_not_negative(parameter: str, value: float) -> None:
 def check_at_least(parameter: str, value: Any, least: int = 1) -> None:
     """Raise ValueError unless a number is whole, and ``least`` or more."""
     if not (is_whole(value) and value >= least):
-        raise InputValueError.of("too-small", parameter=parameter, value=value, least=least)
+        raise InputValueError(f"{parameter}={shown(value)} must be a whole number, {least} or more")
 
 
 def check_between(parameter: str, value: float, least: float, most: float) -> None:
@@ -51,20 +51,20 @@ def check_one_of(parameter: str, value: object, choices: Collection[Any], **more
 def check_finite(parameter: str, values: npt.NDArray[Any]) -> None:
     """Raise ValueError if an array holds NaN or infinity."""
     if not np.isfinite(values).all():
-        raise InputValueError.of("array-not-finite", parameter=parameter)
+        raise InputValueError(f"{parameter} holds NaN or infinity: use finite numbers")
 
 
 def check_vector(parameter: str, values: npt.NDArray[Any]) -> None:
     """Raise ValueError unless an array is a vector of finite numbers, not empty."""
     if values.ndim != 1 or values.size == 0:
-        raise InputValueError.of("array-of-other-shape", parameter=parameter, shape=values.shape, expected="vector")
+        raise InputValueError(f"{parameter} has shape {values.shape}: give a vector with at least one entry")
     check_finite(parameter, values)
 
 
 def check_square(parameter: str, matrix: npt.NDArray[Any]) -> None:
     """Raise ValueError unless a matrix is square and finite, not empty."""
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.size == 0:
-        raise InputValueError.of("array-of-other-shape", parameter=parameter, shape=matrix.shape, expected="square")
+        raise InputValueError(f"{parameter} has shape {matrix.shape}: give a square matrix, (d, d)")
     check_finite(parameter, matrix)
 
 
@@ -75,7 +75,7 @@ def symmetric_part(matrix: npt.ArrayLike, parameter: str = "matrix", tolerance: 
     check_square(parameter, array)
     half = 0.5 * array
     if np.abs(half - half.T).max() > tolerance * np.abs(half).max():
-        raise InputValueError.of("matrix-not-symmetric", parameter=parameter)
+        raise InputValueError(f"{parameter} is not symmetric: pass (M + Mᵀ)/2 if the difference is intended")
     return np.asarray(half + half.T, dtype=np.float64)
 
 

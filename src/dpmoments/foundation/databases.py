@@ -91,7 +91,7 @@ class DatabaseQuery:
             if not isinstance(value := getattr(self, name), str):
                 raise wrong_type(name, "text", value)
         if self.scheme not in _KINDS or (self.scheme == "sqlite" and not self.url.lower().startswith("sqlite:///")):
-            raise InputValueError.of("database-url")
+            raise InputValueError("a database's URL begins with sqlite:/// or postgresql://")
 
     @property
     def scheme(self) -> str:
@@ -225,8 +225,8 @@ class _PostgresSession(DatabaseSession):
         try:
             from adbc_driver_postgresql import dbapi
         except ImportError:
-            raise InputModuleNotFoundError.of(
-                "library-missing", library="adbc-driver-postgresql", extra="database"
+            raise InputModuleNotFoundError(
+                "these files are read with adbc-driver-postgresql: pip install 'dpmoments[database]'"
             ) from None
         self._connection = dbapi.connect(query.url)
         super().__init__(self._connection.close)
@@ -234,7 +234,7 @@ class _PostgresSession(DatabaseSession):
         self._from = f"FROM (\n{query.query.rstrip().rstrip(';')}\n) AS dpmoments_query"
         with self._execute("SELECT current_setting('server_encoding')") as cursor:
             if cursor.fetchone() == ("SQL_ASCII",):  # where text may be no text
-                raise InputValueError.of("database-without-encoding")
+                raise InputValueError("the database has no text encoding (SQL_ASCII): use one in UTF8")
         with self._execute(f"SELECT * {self._from} LIMIT 0") as cursor:
             fields = [*cursor.fetch_record_batch().schema]
         self.names = [field.name for field in fields]

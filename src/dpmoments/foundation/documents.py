@@ -28,7 +28,7 @@ from dpmoments.foundation.errors import (
     StatedError,
     message_of,
 )
-from dpmoments.foundation.values import require_known
+from dpmoments.foundation.values import require_known, shown
 
 Result = TypeVar("Result")
 
@@ -125,20 +125,22 @@ def _checked_content(path: str | Path, kinds: tuple[DocumentKind, ...]) -> tuple
         raise InputValueError.of("file-damaged", path=path, noun=nouns, failure=failure)
     kind = next((kind for kind in kinds if isinstance(document, dict) and document.get("format") == kind.format), None)
     if kind is None:
-        raise InputValueError.of("file-of-other-kind", path=path, noun=nouns)
+        raise InputValueError(f"{path} is not a dpmoments {nouns}")
     require_known(document, ("format", "version", "sha256", "content"), str(path))
     version = document.get("version")
     if isinstance(version, bool) or version != kind.version:
-        shown = version if isinstance(version, int | str) else "none"
-        raise InputValueError.of("file-version", path=path, noun=kind.noun, version=shown, known=kind.version)
+        stated = version if isinstance(version, int | str) else "none"
+        raise InputValueError(
+            f"{path} is a {kind.noun} of file version {shown(stated)}; this library reads version {kind.version}"
+        )
     content = document.get("content")
     if not isinstance(content, dict):
-        raise InputValueError.of("file-without-content", path=path, noun=kind.noun)
+        raise InputValueError(f"{path} is not a {kind.noun}: it has no content")
     intact = False
     with suppress(ValueError, RecursionError):
         intact = document.get("sha256") == _digest(content)
     if not intact:
-        raise InputValueError.of("file-changed", path=path)
+        raise InputValueError(f"{path} was changed after it was written, or is damaged: its checksum does not match")
     return kind, content
 
 
@@ -146,16 +148,16 @@ def check_output(path: str | Path, *, overwrite: bool = False, taken: str = _KEE
     """Raise if no file can be written at ``path``; called before any budget is spent."""
     path = Path(path)
     if path.is_dir():
-        raise InputIsADirectoryError.of("output-is-a-folder", path=path)
+        raise InputIsADirectoryError(f"{path} is a folder: name a file in it")
     if not path.parent.is_dir():
-        raise InputFileNotFoundError.of("output-folder-missing", path=path.parent)
+        raise InputFileNotFoundError(f"the folder {path.parent} does not exist: make it first")
     if _exists(path) and not overwrite:
         raise InputFileExistsError.of("output-exists", path=path, advice=InputError.make_message(taken))
     try:
         with tempfile.TemporaryFile(dir=path.parent):
             pass
     except OSError as error:
-        raise InputPermissionError.of("output-not-written", path=path.parent, reason=error.strerror) from error
+        raise InputPermissionError(f"cannot write in {path.parent}: {error.strerror}; nothing was spent") from error
 
 
 def _digest(content: Mapping[str, Any]) -> str:
@@ -168,20 +170,20 @@ class _NotADocumentError(InputError):
 
 
 def _refuse_constant(name: str) -> float:
-    raise _NotADocumentError.of("json-constant", name=name)
+    raise _NotADocumentError(f"it holds {name}, which is never written")
 
 
 def _finite_float(text: str) -> float:
     value = float(text)
     if not math.isfinite(value):
-        raise _NotADocumentError.of("json-number-out-of-range")
+        raise _NotADocumentError("it holds a number beyond the range of floating point")
     return value
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     entries = dict(pairs)
     if len(entries) < len(pairs):
-        raise _NotADocumentError.of("key-twice")
+        raise _NotADocumentError("a key occurs twice in one entry")
     return entries
 
 
@@ -193,7 +195,7 @@ def _exists(path: Path) -> bool:
     except FileNotFoundError:
         return False
     except ValueError:  # a null character
-        raise InputOSError.of("output-not-a-name", path=str(path)) from None
+        raise InputOSError(f"{shown(str(path))} cannot be the name of a file; nothing was spent") from None
     return True
 
 

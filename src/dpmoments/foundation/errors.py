@@ -72,7 +72,7 @@ class InputError(Exception):
         return {} if self.message_data is None else self.message_data.facts
 
     def __str__(self) -> str:
-        return super().__str__() if self.message_data is None else self.message_data.text("curator")
+        return visible(super().__str__()) if self.message_data is None else self.message_data.text("curator")
 
 
 def message_of(error: BaseException) -> StatedError:

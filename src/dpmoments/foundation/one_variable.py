@@ -17,6 +17,7 @@ import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputArithmeticError
+from dpmoments.foundation.values import shown
 
 _DROP = 45.0  # the enclosure leaves out values below exp(-45) of the peak
 _CELLS = 64
@@ -56,7 +57,7 @@ def log_integral_above(log_integrand: Callable[[FloatArray], FloatArray], lower:
     peak = int(np.argmax(values))
     below = np.flatnonzero(values[peak:] < values[peak] - 2.0 * _DROP)
     if below.size == 0:
-        raise InputArithmeticError.of("integrand-does-not-fall")
+        raise InputArithmeticError("the integrand does not fall off within floating-point range")
     return log_integral(log_integrand, lower, lower + width * float(steps[peak + int(below[0])]))
 
 
@@ -108,7 +109,7 @@ def brent_root(
     def value(x: float) -> float:
         result = float(function(x))
         if math.isnan(result):
-            raise InputArithmeticError.of("root-not-a-number", x=x)
+            raise InputArithmeticError(f"the function is not a number at {shown(x)}, so no root can be found")
         return result
 
     previous, current, opposite = float(low), float(high), 0.0
@@ -118,7 +119,7 @@ def brent_root(
     if at_current == 0.0:
         return current
     if (at_previous < 0.0) == (at_current < 0.0):
-        raise InputArithmeticError.of("no-root", low=low, high=high)
+        raise InputArithmeticError(f"no root of the function was found between {shown(low)} and {shown(high)}")
     step_before = step = 0.0
     for _ in range(maxiter):
         if at_previous != 0.0 and at_current != 0.0 and (at_previous < 0.0) != (at_current < 0.0):
@@ -148,4 +149,4 @@ def brent_root(
         previous, at_previous = current, at_current
         current += step if abs(step) > tolerance else math.copysign(tolerance, half)
         at_current = value(current)
-    raise InputArithmeticError.of("no-root", low=low, high=high)
+    raise InputArithmeticError(f"no root of the function was found between {shown(low)} and {shown(high)}")

@@ -11,6 +11,7 @@ from typing import Any
 
 from dpmoments.foundation.documents import whole_file
 from dpmoments.foundation.errors import InputFileNotFoundError, InputModuleNotFoundError, InputValueError
+from dpmoments.foundation.values import shown
 
 EXCEL_ENDINGS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 STATISTICS_ENDINGS = (".dta", ".sav", ".zsav", ".sas7bdat", ".xpt")
@@ -98,12 +99,12 @@ def _reader(ending: str) -> Any:
     except ImportError:
         raise _missing_library("pyreadstat", "statistics") from None
     if ending not in _READERS:
-        raise InputValueError.of("not-an-office-ending", ending=ending)
+        raise InputValueError(f"{shown(ending)} is not an ending of Stata, SPSS or SAS files")
     return getattr(pyreadstat, _READERS[ending])
 
 
 def _missing_library(library: str, extra: str) -> InputModuleNotFoundError:
-    return InputModuleNotFoundError.of("library-missing", library=library, extra=extra)
+    return InputModuleNotFoundError(f"these files are read with {library}: pip install 'dpmoments[{extra}]'")
 
 
 PARQUET_ENDINGS = (".parquet", ".pq")
@@ -151,7 +152,10 @@ class EngineFiles:
 
     def __post_init__(self) -> None:
         if self.engine not in ENGINES:
-            raise InputValueError.of("unknown-engine", engine=self.engine, engines=[*ENGINES])
+            raise InputValueError(
+                f"unknown engine {shown(self.engine)}: use one of {', '.join(map(str, [*ENGINES]))}, or pass the "
+                "path itself"
+            )
 
 
 def expand_paths(pattern: str | Path) -> list[Path]:
@@ -160,7 +164,7 @@ def expand_paths(pattern: str | Path) -> list[Path]:
     # any depth, except names (of a file or a folder on the way) that begin with a dot or an underscore: writers use
     # these for unfinished and internal files.
     if not str(pattern):
-        raise InputFileNotFoundError.of("path-empty")
+        raise InputFileNotFoundError("the path is empty: name a file, a glob or a folder")
     path = Path(pattern).expanduser()
     code = ""
     if path.is_dir():
@@ -211,7 +215,7 @@ def open_ipc(path: Path, columns: Sequence[int] | None = None, source: Any = Non
     magic = source.read(8)
     source.seek(0)
     if magic.startswith(b"FEA1"):
-        raise InputValueError.of("feather-version-one")
+        raise InputValueError("it is Feather version 1")
     # fields that are not wanted are never read, and threads are the pass's own
     options = pa.ipc.IpcReadOptions(use_threads=False, included_fields=None if columns is None else list(columns))
     return (pa.ipc.open_file if magic.startswith(b"ARROW1") else pa.ipc.open_stream)(source, options=options)
@@ -241,7 +245,7 @@ def write_table(table: Any, path: Path, *, raw_text: bool = False) -> bool:
         with whole_file(path) as temporary:
             pa_csv.write_csv(written, temporary, options)
         return not written.equals(table)
-    raise InputValueError.of("rows-file-ending", path=path)
+    raise InputValueError(f"{path} does not end in .parquet, .csv or .tsv, which gives the format: rename it")
 
 
 def _without_formulas(table: Any) -> Any:

@@ -89,30 +89,38 @@ class TextFormat:
             if not isinstance(mark, str) or len(mark) != 1 or mark.isalnum() or mark in "\r\n\0\ufeff":
                 raise out_of_range(option, mark, "character")
         if (self.delimiter or ",") > "\x7e" or (self.quote or '"') > "\x7e":
-            raise InputValueError.of("marks-not-ascii")
+            raise InputValueError("delimiter and quote must be ASCII characters")
         if self.delimiter is not None and self.delimiter == self.quote:
-            raise InputValueError.of("delimiter-is-quote", mark=self.quote)
+            raise InputValueError(f"delimiter and quote are both {shown(self.quote)}")
         for option, mark in (("decimal", self.decimal), ("thousands", self.thousands)):
             if mark is not None and mark in '+-"':
-                raise InputValueError.of("mark-of-numbers", parameter=option, mark=mark)
+                raise InputValueError(f"{option}={shown(mark)} cannot be a sign or a quote, which numbers contain")
         if self.decimal.isspace():
-            raise InputValueError.of("decimal-is-space", decimal=self.decimal)
+            raise InputValueError(f"decimal={shown(self.decimal)} must not be a space")
         if self.decimal == self.thousands:
-            raise InputValueError.of("decimal-is-thousands", decimal=self.decimal)
+            raise InputValueError(
+                f"decimal and thousands are both {shown(self.decimal)}: what would 1{self.decimal}234 be?"
+            )
         if not isinstance(self.encoding, str) or not _is_text_encoding(self.encoding):
-            raise InputValueError.of("unknown-encoding", encoding=self.encoding)
+            raise InputValueError(
+                f"encoding={shown(self.encoding)} is not a text encoding that Python knows: common ones are utf-8, "
+                "cp1252, latin-1, utf-16"
+            )
         if codecs.lookup(self.encoding).name.startswith(_CHANGING):
-            raise InputValueError.of("encoding-stateful", encoding=self.encoding)
+            raise InputValueError(
+                f"encoding={shown(self.encoding)} is stateful: one row could change how later rows are read. "
+                "Convert the file to UTF-8, for example with iconv, and leave the encoding out"
+            )
         for option in ("nulls", "true", "false"):
             words = getattr(self, option)
             if isinstance(words, str) or not isinstance(words, Sequence):
-                raise InputTypeError.of("texts-not-a-list", parameter=option, words=words)
+                raise InputTypeError(f"{option}={shown(words)} must be a list of texts: [{shown(words)}]")
             if not all(isinstance(word, str) for word in words):
                 raise InputTypeError.of("out-of-range", parameter=option, value=words, expected="list-of-texts")
             object.__setattr__(self, option, tuple(words))
         for first, second in (("true", "false"), ("nulls", "true"), ("nulls", "false")):
             if both := sorted(set(getattr(self, first)) & set(getattr(self, second))):
-                raise InputValueError.of("text-in-both", text=both[0], first=first, second=second)
+                raise InputValueError(f"{shown(both[0])} is both in {first} and in {second}")
         if isinstance(self.skip_lines, bool) or not isinstance(self.skip_lines, int) or self.skip_lines < 0:
             raise out_of_range("skip_lines", self.skip_lines, "count")
 
@@ -170,7 +178,7 @@ class TextFormat:
         """
         known = [option.name for option in fields(cls)]
         if not isinstance(values, Mapping):
-            raise InputTypeError.of("text-format-not-a-mapping", names=[*known])
+            raise InputTypeError(f"text_format must be a mapping of {', '.join(map(str, [*known]))}")
         # YAML reads the names true and false without quotes as Booleans.
         named = {key: _YAML_NAMES[key] if isinstance(key, bool) else key for key in values}
         if len({*named.values()}) == len(named):

@@ -78,7 +78,7 @@ class LineLengths:
 
     def _end_line(self, end: int) -> None:
         if end - self._line > self._longest:
-            raise LongLineError.of("line-too-long", most=self._longest)
+            raise LongLineError(f"one of its lines is longer than {self._longest:,} bytes")
 
 
 def open_utf8(path: Path, text_format: TextFormat, raw: Any = None) -> Any:
@@ -142,7 +142,7 @@ class Utf8Stream:
         except UnicodeError:
             fault = True
         if fault:  # outside the handler: the error holds the bytes
-            raise EncodingError.of("bytes-not-text", encoding=self._encoding)
+            raise EncodingError(f"its bytes are not text in {self._encoding}: pass the encoding it was saved in")
         if not self._skipping:
             self._require_text(text)
         return made
@@ -154,7 +154,7 @@ class Utf8Stream:
         line = re.match(r"[^\r\n]*", text)
         assert line is not None
         if any("\ud800" <= character <= "\udfff" for character in line.group()):
-            raise EncodingError.of("bytes-not-text", encoding=self._encoding)
+            raise EncodingError(f"its bytes are not text in {self._encoding}: pass the encoding it was saved in")
         self._past_names = line.end() < len(text)
 
     def _skip_line(self) -> None:
@@ -192,7 +192,7 @@ def first_line(path: Path, text_format: TextFormat) -> str:
         finally:
             stream.close()
     except PermissionError:
-        raise InputPermissionError.of("file-permission", path=path) from None
+        raise InputPermissionError(f"{path} cannot be read: permission denied") from None
     except EncodingError as error:
         fault = message_of(error)
     except (pa.ArrowException, OSError, UnicodeDecodeError):

@@ -51,7 +51,7 @@ def from_plain(value: Any, *, depth: int = 0) -> Any:
     if not isinstance(value, list | dict):
         return value
     if depth > _MAX_DEPTH:
-        raise InputValueError.of("nested-too-deep", most=_MAX_DEPTH)
+        raise InputValueError(f"it nests values more than {_MAX_DEPTH} deep")
     if isinstance(value, list):
         return [from_plain(entry, depth=depth + 1) for entry in value]
     tag = next(iter(value), "")
@@ -66,7 +66,7 @@ def plain_mapping(content: Mapping[str, Any], name: str) -> dict[str, Any]:
     """Convert an entry that :func:`to_plain` made of a mapping."""
     result = from_plain(content[name])
     if not isinstance(result, dict):
-        raise InputTypeError.of("not-a-mapping", name=name)
+        raise InputTypeError(f"{name} must be a mapping")
     return result
 
 
@@ -96,7 +96,7 @@ def is_finite_number(value: object) -> bool:
 def finite_numbers(values: object, length: int, name: str) -> FloatArray:
     """Convert a list from a file to an array of shape (length,)."""
     if not isinstance(values, list) or len(values) != length or not all(map(is_finite_number, values)):
-        raise InputValueError.of("not-finite-numbers", name=name, length=length)
+        raise InputValueError(f"{name} must hold {length} finite numbers")
     return np.array(values, dtype=np.float64)
 
 
@@ -122,7 +122,7 @@ def _tagged(tag: str, held: Any, depth: int) -> Any:
         entries = from_plain(held["values"], depth=depth)
         with suppress(ArithmeticError, TypeError, ValueError):
             return _array_of(held["dtype"], held["shape"], entries)
-    raise InputValueError.of("mismarked", tag=tag)
+    raise InputValueError(f"a value is marked {shown(tag)} but is of another kind")
 
 
 def _array_of(dtype: Any, shape: Any, entries: Any) -> np.ndarray[Any, Any]:
@@ -140,16 +140,16 @@ def _array_of(dtype: Any, shape: Any, entries: Any) -> np.ndarray[Any, Any]:
 def require_known(given: Mapping[str, Any], known: Iterable[str], what: str) -> None:
     """Raise ValueError if ``what`` has unknown entries, TypeError if it is not a mapping."""
     if not isinstance(given, Mapping):
-        raise InputTypeError.of("not-a-mapping", name=what)
+        raise InputTypeError(f"{what} must be a mapping")
     if unknown := sorted(set(given) - set(known), key=str):
-        raise InputValueError.of("unknown-entries", name=what, names=[*map(shown, unknown)])
+        raise InputValueError(f"{what} has unknown entries {', '.join(map(str, [*map(shown, unknown)]))}")
 
 
 def require_kinds(content: Mapping[str, Any], **kinds: type) -> None:
     """Raise unless the named entries of a mapping have these types."""
     words: dict[type, str] = {str: "text", dict: "mapping", list: "list", bool: "flag"}
     if not isinstance(content, Mapping):
-        raise InputTypeError.of("mapping-of-kinds", kinds=[*kinds])
+        raise InputTypeError(f"a mapping with {', '.join(map(str, [*kinds]))} is expected")
     for name, kind in kinds.items():
         if not isinstance(content[name], kind):
             raise InputTypeError.of("entry-of-other-type", name=name, expected=words[kind])
@@ -164,7 +164,7 @@ _MAX_DESCRIPTION_LENGTH = 300
 def check_name(name: object) -> None:
     """Raise unless ``name`` is non-empty text that a file can hold."""
     if not isinstance(name, str) or not name:
-        raise InputTypeError.of("column-name-not-text", name=name)
+        raise InputTypeError(f"a column's name is a non-empty string, got '{name}'")
     check_text(name, "name")
 
 
@@ -188,7 +188,10 @@ def check_description(column: str, description: object) -> None:
             "out-of-range", column=column, parameter="description", value=description, expected="text-or-none"
         )
     if len(description) > _MAX_DESCRIPTION_LENGTH or not description.isprintable():
-        raise InputValueError.of("description-not-one-line", column=column, most=_MAX_DESCRIPTION_LENGTH)
+        raise InputValueError(
+            f"column '{column}': its description must be one line of printable characters, "
+            f"{_MAX_DESCRIPTION_LENGTH} at most"
+        )
 
 
 def number_as_text(text: str) -> StatedError:

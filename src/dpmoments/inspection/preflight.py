@@ -59,7 +59,6 @@ from dpmoments.inspection.unreadable import (
 )
 from dpmoments.mechanisms.counts import Counts
 from dpmoments.mechanisms.registry import make_mechanism
-from dpmoments.messages.message import Message
 from dpmoments.messages.wording import closest
 from dpmoments.planning.forecast_noise import ReleasePlan
 from dpmoments.planning.typical_table import TypicalTable
@@ -852,7 +851,7 @@ class Preflight:
         return "<code>Preflight(&lt;private&gt;: call .show())</code>"
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
-        raise InputTypeError(Message("preflight-not-copied"))
+        raise InputTypeError("a Preflight holds private facts and is neither pickled nor copied: run preflight again")
 
 
 def _verdict_as_dict(verdict: Verdict) -> str:

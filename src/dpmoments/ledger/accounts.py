@@ -90,10 +90,10 @@ class Losses:
         require_known(values, (*_AMOUNTS, "gaussian"), "the losses of a release")
         known = {name: None if values[name] is None else from_text(values[name]) for name in _AMOUNTS}
         if not isinstance(values["gaussian"], bool):
-            raise InputTypeError(Message("entry-of-other-type", name="gaussian", expected="flag"))
+            raise InputTypeError("gaussian must be true or false")
         losses = cls(**known, gaussian=values["gaussian"])
         if (losses.epsilon is None) != (losses.delta is None) or not (losses.epsilon or losses.rho):
-            raise InputValueError(Message("losses-without-unit"))
+            raise InputValueError("the losses of a release have no unit that a ledger supports")
         return losses
 
 
@@ -107,7 +107,7 @@ def losses_of(cost: PrivacyBudget, unit: LossUnit, neighbors: Neighbors, relatio
         if neighbors is Neighbors.REPLACE_ONE:
             raise InputValueError(Message("cost-of-other-relation"))
         if cost.kind is BudgetKind.APPROXIMATE and cost.epsilon > _MAX_EPSILON_TWICE:
-            raise InputValueError(Message("cost-under-add-remove", cost=cost))
+            raise InputValueError(f"a cost of {cost} under add_remove says nothing about a row replaced")
         steps = 2
     epsilon = delta = rho = mu_squared = None
     if cost.kind is not BudgetKind.ZCDP:
@@ -234,14 +234,16 @@ class HistoryEntry:
     def read(cls, number: int, text: str, digest: str, link: str) -> HistoryEntry:
         """Read an entry from the file, checking its number and the hash before it."""
         if digest != _linked(link, text):
-            raise InputValueError(Message("entry-changed"))
+            raise InputValueError(
+                "its hash does not match: it, or an entry before it, was changed, removed or inserted"
+            )
         values = json.loads(text)
         require_known(values, _ENTRIES, "an entry")
         require_kinds(values, time=str, action=str, dataset=str)
         if not isinstance(values["content"], dict):
-            raise InputTypeError(Message("entry-not-a-mapping"))
+            raise InputTypeError("the content of an entry must be a mapping")
         if values["number"] != number or isinstance(values["number"], bool):
-            raise InputValueError(Message("entry-out-of-order"))
+            raise InputValueError("its number is out of order")
         return cls(number, values["time"], Action(values["action"]), values["dataset"], values["content"], text, digest)
 
     def of(self, ledger: str) -> LedgerEntry:
@@ -577,7 +579,7 @@ class Accounts:
         """Apply the next entry of a file."""
         try:
             if number != self.number + 1:
-                raise InputValueError(Message("entry-missing", number=self.number + 1))
+                raise InputValueError(f"entry {self.number + 1} is missing")
             self.apply(HistoryEntry.read(number, text, digest, self.link))
         except (KeyError, TypeError, ValueError, ArithmeticError, RecursionError, LedgerError) as reason:
             absent = isinstance(reason, KeyError)

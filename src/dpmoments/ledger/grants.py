@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from dpmoments.foundation.errors import InputTypeError, InputValueError, wrong_type
-from dpmoments.foundation.values import check_text, no_less, require_known
+from dpmoments.foundation.values import check_text, no_less, require_known, shown
 from dpmoments.messages.message import Message
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves.gaussian import MAX_COMPOSED_COORDINATES, discrete_gaussian_rho
@@ -43,10 +43,10 @@ def as_text(number: Fraction) -> str:
 def from_text(text: object) -> Fraction:
     """Parse the text of :func:`as_text`."""
     if not isinstance(text, str) or len(text) > _MAX_RATIO_LENGTH or not (result := _RATIO.fullmatch(text)):
-        raise InputValueError(Message("amount-not-a-ratio"))
+        raise InputValueError("an amount in the ledger is not a numerator and a denominator in lowest terms")
     number = Fraction(int(result[1]), int(result[2]))
     if as_text(number) != text:
-        raise InputValueError(Message("amount-not-a-ratio"))
+        raise InputValueError("an amount in the ledger is not a numerator and a denominator in lowest terms")
     return number
 
 
@@ -191,10 +191,10 @@ class Grant:
         rule = _composition(composition)
         if mu is not None:
             if epsilon is not None or rho is not None or delta != 0:
-                raise InputValueError(Message("several-budgets-granted"))
+                raise InputValueError("give only one of epsilon (with or without delta), rho and mu")
             kind, limits = GrantKind.GAUSSIAN, {"mu_squared": as_written(_positive_mu(mu)) ** 2}
         elif epsilon is None and rho is None:
-            raise InputValueError(Message("no-budget-granted"))
+            raise InputValueError("give one of epsilon (with or without delta), rho and mu; none was given")
         else:
             budget = PrivacyBudget.of(epsilon=epsilon, delta=delta, rho=rho)
             kind = GrantKind(str(budget.kind))
@@ -204,7 +204,7 @@ class Grant:
             if kind is GrantKind.APPROXIMATE:
                 limits |= {"delta": as_written(budget.delta), **_converted(budget, rule)}
         if kind is not GrantKind.APPROXIMATE and rule is not Composition.AUTO:
-            raise InputValueError(Message("composition-needs-epsilon-delta", composition=str(rule)))
+            raise InputValueError(f"composition={shown(str(rule))} needs a budget of epsilon and delta")
         return cls(kind, MappingProxyType(limits), relation, unit, composition=rule)
 
     @property
@@ -263,10 +263,10 @@ def unit_name(privacy_unit: PrivacyUnit | None) -> str:
 def check_unit(unit: object) -> None:
     """Raise ValueError or TypeError unless ``unit`` can name a privacy unit."""
     if not isinstance(unit, str):
-        raise InputTypeError(Message("unit-not-text", unit=unit))
+        raise InputTypeError(f"unit must be a text that names the privacy unit, such as 'row', got {shown(unit)}")
     check_text(unit, "unit")
     if not unit.strip() or len(unit) > _MAX_UNIT_LENGTH or not unit.isprintable():
-        raise InputValueError(Message("unit-not-printable", unit=unit, most=_MAX_UNIT_LENGTH))
+        raise InputValueError(f"unit={shown(unit)} must be 1 to {_MAX_UNIT_LENGTH} printable characters, such as 'row'")
 
 
 def require_dataset(dataset: object) -> str:
@@ -289,7 +289,9 @@ def _positive_mu(mu: object) -> float:
         raise wrong_type("mu", "number", mu)
     number = float(mu)
     if not 0 < number <= _MAX_MU:
-        raise InputValueError(Message("mu-not-a-budget", value=number, most=_MAX_MU))
+        raise InputValueError(
+            f"mu={shown(number)} is not a privacy budget: mu must be positive and finite (at most {_MAX_MU:g})"
+        )
     return number
 
 
@@ -301,7 +303,7 @@ def _converted(budget: PrivacyBudget, rule: Composition) -> dict[str, Fraction]:
     """Return what ε and the share of δ allow in ρ and in μ²."""
     delta = _share(budget.delta, rule)
     if delta == 0.0:
-        raise InputValueError(Message("delta-too-small", delta=budget.delta))
+        raise InputValueError(f"delta={shown(budget.delta)} is too small")
     try:
         coordinates = MAX_GAUSSIAN_RELEASES * MAX_COMPOSED_COORDINATES
         gaussian = discrete_gaussian_rho(budget.epsilon, delta, coordinates)

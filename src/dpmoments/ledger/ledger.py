@@ -16,7 +16,7 @@ from threading import RLock
 from typing import Any, NoReturn
 
 from dpmoments.foundation.errors import InputValueError, LedgerError
-from dpmoments.foundation.values import check_text
+from dpmoments.foundation.values import check_text, shown
 from dpmoments.ledger.accounts import Account, Accounts, Action, HistoryEntry, losses_of
 from dpmoments.ledger.grants import Amount, Composition, Grant, check_unit, require_dataset, unit_name
 from dpmoments.messages.message import Message
@@ -138,7 +138,7 @@ class LedgerFile:
     def __init__(self, path: str | os.PathLike[str], timeout: float) -> None:
         self.shown = os.fspath(path)
         if "\0" in self.shown:
-            raise InputValueError(Message("not-a-file-name", path=self.shown))
+            raise InputValueError(f"{shown(self.shown)} cannot be the name of a file")
         self.path = Path(path).absolute()
         self.timeout = timeout
 
@@ -381,7 +381,7 @@ if hasattr(os, "register_at_fork"):
 def _line(option: str, text: object) -> str:
     """Return one line of printable text for the history."""
     if not isinstance(text, str) or not text.strip() or not text.isprintable() or len(text) > _MAX_LINE:
-        raise InputValueError(Message("not-one-line", parameter=option, value=text, most=_MAX_LINE))
+        raise InputValueError(f"{option}={shown(text)} must be one line of at most {_MAX_LINE} printable characters")
     check_text(text, option)
     return text
 

@@ -22,7 +22,7 @@ from dpmoments.foundation.errors import InputValueError
 from dpmoments.mechanisms.base import Plan
 from dpmoments.mechanisms.level_coordinates import LATTICE_BITS, LevelCoordinates
 from dpmoments.mechanisms.shape import MomentShape, RunResult
-from dpmoments.messages.message import Message, Query
+from dpmoments.messages.message import Query
 from dpmoments.noise.models import AdditiveModel, CenteredLevelsModel
 from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.filter import PrivacyFilter
@@ -47,7 +47,10 @@ def choose_bits(noise_scale: float, n_features: int = 1) -> int:
     rounding of rows, or if rows of ``n_features`` entries need it for exact products.
     """
     if noise_scale * 4.0**COARSEST_BITS > MAX_NOISE:
-        raise InputValueError(Message("budget-too-small", noise=noise_scale))
+        raise InputValueError(
+            f"the budget is too small: noise of {noise_scale:.3g} per entry would hide a table of any size: "
+            "give a larger budget"
+        )
     bits = min(_FINEST_BITS, (53 - (n_features - 1).bit_length()) // 2)
     while noise_scale * 4.0**bits > MAX_NOISE:
         bits -= 1
@@ -189,7 +192,10 @@ def row_square_of(levels: LevelCoordinates | None) -> float:
 def require_levels(rows: Rows, levels: LevelCoordinates | None) -> None:
     """Refuse rows of a schema with other levels."""
     if levels is not None and LevelCoordinates.of(rows.schema) != levels:
-        raise InputValueError(Message("rows-of-other-levels"))
+        raise InputValueError(
+            "the plan is for a schema with other levels, on which its sensitivity depends: make the plan from "
+            "the same schema"
+        )
 
 
 def too_coarse_for_levels(shape: MomentShape, bits: int) -> bool:

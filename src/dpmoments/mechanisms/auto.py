@@ -78,19 +78,25 @@ class Auto(Mechanism):
         if self.largest_eigenvalue is None:
             return
         if self.rule != "regime":
-            raise InputValueError(Message("eigenvalue-needs-regime"))
+            raise InputValueError(
+                "largest_eigenvalue needs rule='regime': the other rules assume nothing about the table"
+            )
         if not 0.0 < self.largest_eigenvalue < math.inf:
             raise out_of_range("largest_eigenvalue", self.largest_eigenvalue, "positive")
 
     def check_support(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> None:
         if self.rule == "regime" and budget.kind is BudgetKind.ZCDP:
-            raise InputValueError(Message("regime-needs-delta", budget=budget))
+            raise InputValueError(f"rule='regime' needs epsilon and delta, got a budget of {budget}")
         if _one_column_without_bounds(shape, budget):
             LogScaleHistogram().check_support(shape, budget, neighbors)
         elif shape.row_norm is not None or shape.rough_scale is None:
             super().check_support(shape, budget, neighbors)
         elif budget.kind is BudgetKind.PURE:
-            raise InputValueError(Message("bounds-needed-for-budget", budget=budget))
+            raise InputValueError(
+                f"a budget of {budget} needs bounds on every column, and some have a scale range instead (one such "
+                "column by itself is allowed). Give rho, or epsilon and delta > 0, or give every column lower and "
+                "upper"
+            )
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> Plan:
         if _one_column_without_bounds(shape, budget):
@@ -131,7 +137,10 @@ class Auto(Mechanism):
             return True
         largest = self.largest_eigenvalue if self.largest_eigenvalue is not None else shape.n_rows
         if largest is None:
-            raise InputValueError(Message("regime-needs-eigenvalue"))
+            raise InputValueError(
+                "rule='regime' needs the largest eigenvalue of the Gram matrix, or the number of rows, which "
+                "bounds it and is private here: give largest_eigenvalue from public knowledge"
+            )
         return largest * math.log(max(largest, 1.0)) * budget.epsilon <= -math.log(budget.delta)
 
 

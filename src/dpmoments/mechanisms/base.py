@@ -115,14 +115,19 @@ class CalibratedPlan(ABC, Generic[Noisy]):
         """Refuse rows without the shape, the rules, or the relation of this plan."""
         if rows.n_features != self.shape.n_features:
             raise InputValueError(
-                Message("rows-of-other-features", planned=self.shape.n_features, features=rows.n_features)
+                f"the plan is for {self.shape.n_features} features and the rows have {rows.n_features}: make the "
+                "plan from the same schema"
             )
         if rows.neighbors is not self.neighbors:
             raise InputValueError(
-                Message("rows-of-other-relation", planned=str(self.neighbors), neighbors=str(rows.neighbors))
+                f"the plan is for neighbors='{self.neighbors!s}' and the rows were opened for '"
+                f"{rows.neighbors!s}', which has other sensitivities: make both for the same relation"
             )
         if rows.schema.drops_rows and self.count_is_public:
-            raise InputValueError(Message("rows-may-be-dropped"))
+            raise InputValueError(
+                "the schema has a rule that drops rows, but the plan is for a schema without one, whose row count "
+                "is public: make the plan from the same schema"
+            )
 
 
 @dataclass(frozen=True)
@@ -198,15 +203,16 @@ class ConfiguredMechanism(ABC, Generic[PlanType]):
             )
         if neighbors not in self.supported_neighbors:
             known = " or ".join(repr(str(relation)) for relation in sorted(self.supported_neighbors))
-            raise InputValueError(
-                Message("relation-not-supported", mechanism=who, neighbors=str(neighbors), known=known)
-            )
+            raise InputValueError(f"{who} is not defined for neighbors='{neighbors!s}': use {known}")
         if self.most_features is not None and shape.n_features > self.most_features:
             raise InputValueError(
-                Message("too-many-features", mechanism=who, most=self.most_features, features=shape.n_features)
+                f"{who} takes at most {self.most_features} feature, and the table has {shape.n_features}."
             )
         if self.needs_row_norm and shape.row_norm is None:
-            raise InputValueError(Message("mechanism-needs-row-bound", mechanism=who))
+            raise InputValueError(
+                f"{who} needs a bound on the norm of a row and the schema gives none: give every column bounds, or "
+                "use a mechanism that needs none (dpmoments mechanisms lists them)"
+            )
 
     def drawable_budget(self, budget: PrivacyBudget) -> PrivacyBudget:
         """Return the total loss that a budget allows its draws, as a budget to divide.

@@ -580,7 +580,7 @@ class CoinPress(CoinPressOptions, Mechanism):
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> CoinPressPlan:
         rho = self.drawable_budget(budget).rho
         if shape.n_rows == 0:
-            raise InputValueError(Message("coinpress-needs-rows"))
+            raise InputValueError("coinpress needs rows: this table is publicly empty")
         rules = self.step_rules(shape, float(shape.n_rows or STAND_IN_ROWS), rho, neighbors)
         require_workable_budget(rho, None if shape.n_rows is None else rules.schedule.shares)
         return CoinPressPlan(
@@ -644,7 +644,7 @@ class CoinPress(CoinPressOptions, Mechanism):
         """
         in_the_ball = shape.row_norm is not None and self.anchor is None
         if self.anchor is not None and len(self.anchor) != shape.n_features:
-            raise InputValueError(Message("anchor-shape", rows=len(self.anchor), features=shape.n_features))
+            raise InputValueError(f"the anchor has {len(self.anchor)} rows; the table has {shape.n_features} features")
         rough = shape.rough_scale if self.anchor is None else None
         bounds = self.eigenvalue_bounds
         if bounds is None:
@@ -653,7 +653,10 @@ class CoinPress(CoinPressOptions, Mechanism):
             elif rough is not None:
                 bounds = (_MIN_EIGENVALUE, rough.spread)
             else:
-                raise InputValueError(Message("eigenvalue-bounds-needed"))
+                raise InputValueError(
+                    "coinpress needs a rough range for the eigenvalues of the covariance: "
+                    "CoinPress(eigenvalue_bounds=(lowest, highest)); a range of 1e6 costs a few percent"
+                )
         if not shape.mean:
             return (*bounds, 0.0)
         radius = self.mean_radius
@@ -663,5 +666,8 @@ class CoinPress(CoinPressOptions, Mechanism):
             elif in_the_ball:
                 radius = 1.0
             else:
-                raise InputValueError(Message("mean-radius-needed"))
+                raise InputValueError(
+                    "coinpress needs a bound on the norm of the mean, which may be generous: CoinPress(mean_radius=…); "
+                    "or mean=False for rows of mean zero"
+                )
         return (*bounds, radius)

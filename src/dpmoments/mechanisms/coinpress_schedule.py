@@ -20,7 +20,7 @@ import scipy
 from dpmoments.foundation.checks import check_one_of, check_probability
 from dpmoments.foundation.errors import InputValueError, out_of_range
 from dpmoments.foundation.one_variable import brent_root
-from dpmoments.messages.message import Message
+from dpmoments.foundation.values import shown
 
 _MAX_STEPS = 60
 _SLACK = 0.003
@@ -357,18 +357,21 @@ class CoinPressOptions:
         if isinstance(self.failure, bool) or not isinstance(self.failure, int | float) or not 0.0 < self.failure < 1.0:
             raise out_of_range("failure", self.failure, "probability")
         if self.failure != _FAILURE and self.constants != "paper":
-            raise InputValueError(Message("failure-needs-paper", failure=self.failure))
+            raise InputValueError(
+                f"failure={shown(self.failure)} needs the paper's constants, since the practical ones have no β: "
+                'leave it out, or give constants="paper"'
+            )
         if isinstance(self.split, str):
             if self.split not in _LAST_SHARE:
                 raise InputValueError(
-                    Message("unknown-split", split=self.split, known=" or ".join(map(repr, _LAST_SHARE)))
+                    f"split={shown(self.split)}: use {' or '.join(map(repr, _LAST_SHARE))}, or one share per step"
                 )
         elif self.split is not None:
             split = tuple(map(float, self.split))
             if not split or not all(math.isfinite(share) and share > 0.0 for share in split):
-                raise InputValueError(Message("split-not-positive", split=self.split))
+                raise InputValueError(f"split={shown(self.split)}: give one positive share per step")
             if self.steps not in (None, len(split)):
-                raise InputValueError(Message("split-of-other-length", shares=len(split), steps=self.steps))
+                raise InputValueError(f"split has {len(split)} shares and steps={self.steps}: leave steps out")
             object.__setattr__(self, "split", tuple(share / math.fsum(split) for share in split))
 
 
@@ -376,7 +379,9 @@ def checked_eigenvalue_bounds(bounds: tuple[float, float]) -> tuple[float, float
     """Return (lowest, highest) as floats."""
     lowest, highest = (float(bound) for bound in bounds)
     if not 0.0 < lowest <= highest < math.inf:
-        raise InputValueError(Message("eigenvalue-bounds-not-a-range", bounds=bounds))
+        raise InputValueError(
+            f"eigenvalue_bounds={shown(bounds)}: give (lowest, highest) with 0 < lowest ≤ highest, finite"
+        )
     return lowest, highest
 
 
@@ -437,10 +442,10 @@ def normal_smallest_eigenvalue(covariance: npt.ArrayLike, n_rows: int, *, failur
     """
     matrix = np.asarray(covariance, dtype=np.float64)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not np.allclose(matrix, matrix.T, rtol=1e-9):
-        raise InputValueError(Message("covariance-not-symmetric", shape=matrix.shape))
+        raise InputValueError(f"covariance must be a symmetric matrix, got shape {matrix.shape}")
     least = float(np.linalg.eigvalsh(matrix)[0])
     if least < 0.0:
-        raise InputValueError(Message("covariance-not-positive"))
+        raise InputValueError("covariance must be positive semi-definite: it has a negative eigenvalue")
     check_probability("failure", failure)
     root = math.sqrt(max(n_rows - 1, 0)) - math.sqrt(len(matrix)) - math.sqrt(-2.0 * math.log(failure))
     return least * max(root, 0.0) ** 2

@@ -133,18 +133,20 @@ class Counts(ConfiguredMechanism[CountsPlan]):
         tables = _tables(by)
         for names in tables:
             if len(set(names)) < len(names):
-                raise InputValueError(Message("column-twice-in-table", column=_twice(names), by=list(names)))
+                raise InputValueError(f"a table names '{_twice(names)}' twice: by={list(names)}")
         if len({frozenset(names) for names in tables}) < len(tables):
-            raise InputValueError(Message("tables-twice"))
+            raise InputValueError("two tables have the same columns: one of them is enough, at twice the budget")
         cells = [math.prod(shape_of(schema, names)) for names in tables]
         if sum(cells) > MAX_CELLS:
-            raise InputValueError(Message("too-many-cells", cells=sum(cells), most=MAX_CELLS))
+            raise InputValueError(
+                f"the tables have {sum(cells):,} cells together, and {MAX_CELLS:,} are the most: name fewer columns"
+            )
         if split is None:
             return cls(tables, (1.0,) * len(tables))
         if isinstance(split, str | Mapping) or not all(is_finite_number(share) and share > 0.0 for share in split):
-            raise InputValueError(Message("table-split-not-positive"))
+            raise InputValueError("split must be positive numbers, one for each table: split=[2, 1]")
         if len(split) != len(tables):
-            raise InputValueError(Message("table-split-of-other-length", shares=len(split), tables=len(tables)))
+            raise InputValueError(f"split has {len(split)} numbers for {len(tables)} tables: give one for each")
         total = math.fsum(split)
         return cls(tables, tuple(share / total for share in split))
 
@@ -173,14 +175,16 @@ def _tables(by: Any) -> tuple[tuple[str, ...], ...]:
         return ((by,),)
     names = list(by) if isinstance(by, Sequence) else None
     if not names:
-        raise InputTypeError(Message("tables-not-a-list"))
+        raise InputTypeError("by must be a list of columns, or a list of such lists: by=['region', 'sex']")
     if all(isinstance(name, str) for name in names):
         return (tuple(names),)
     tables = [(table,) if isinstance(table, str) else table for table in names]
     if not all(
         isinstance(table, Sequence) and table and all(isinstance(name, str) for name in table) for table in tables
     ):
-        raise InputTypeError(Message("tables-mixed"))
+        raise InputTypeError(
+            "by must be a list of columns, or a list of such lists: by=[['region', 'sex'], ['age_band']]"
+        )
     return tuple(map(tuple, tables))
 
 

@@ -311,7 +311,7 @@ class LogScaleHistogram(Mechanism):
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> LogScaleHistogramPlan:
         if shape.n_rows == 0:
-            raise InputValueError(Message("histogram-needs-rows"))
+            raise InputValueError("log-scale-histogram needs rows: this table is publicly empty")
         spent = pure_if_less_noise(budget, self.drawable_budget(budget), 1)
         count_loss, _ = column_losses(self.drawable_budget(spent), 1, private_count=shape.n_rows is None)
         return LogScaleHistogramPlan(self, shape, neighbors, spent, count_loss=count_loss)

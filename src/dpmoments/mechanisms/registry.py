@@ -47,7 +47,9 @@ def automatic_mean(schema: Schema, budget: PrivacyBudget, **options: Any) -> Mea
     """Return the estimator of means that ``"auto"`` stands for."""
     # Sums within public bounds where the schema has them.
     if options:
-        raise InputValueError(Message("auto-has-no-options", options=[*options]))
+        raise InputValueError(
+            f"mechanism='auto' has no options: leave out {', '.join(map(str, [*options]))}, or name an estimator"
+        )
     if schema.row_norm is not None:
         return make_mean_mechanism("bounded-sums")
     return make_mean_mechanism("log-scale-histogram" if budget.kind is BudgetKind.PURE else "variance-aware")
@@ -55,7 +57,7 @@ def automatic_mean(schema: Schema, budget: PrivacyBudget, **options: Any) -> Mea
 
 def _as_configured(mechanism: Configured, options: Mapping[str, Any]) -> Configured:
     if options:
-        raise InputValueError(Message("mechanism-configured", mechanism=mechanism.name, options=[*options]))
+        raise InputValueError(f"'{mechanism.name}' is configured already: leave out {', '.join(map(str, [*options]))}")
     return mechanism
 
 
@@ -67,7 +69,7 @@ def unknown_mechanism(name: str, known: Iterable[str], *, of_means: bool) -> Mes
 
 def _class_named(name: object, known: Mapping[str, type[Configured]], noun: str) -> type[Configured]:
     if not isinstance(name, str):
-        raise InputTypeError(Message("mechanism-of-other-type", noun=noun, got=type(name).__name__))
+        raise InputTypeError(f"mechanism must be a name or a configured {noun}, got {type(name).__name__}")
     if name not in known:
         raise InputValueError(unknown_mechanism(name, known, of_means=noun != "mechanism"))
     return known[name]

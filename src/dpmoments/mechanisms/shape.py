@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
+from dpmoments.foundation.values import shown
 from dpmoments.mechanisms.level_coordinates import LevelCoordinates
 from dpmoments.mechanisms.row_coordinates import RowCoordinates
 from dpmoments.messages.message import Message
@@ -48,9 +49,15 @@ class MomentShape:
     def of(cls, schema: Schema, *, mean: bool, n_rows: int | None = None) -> MomentShape:
         """Return the shape of the moments of a table with this schema."""
         if schema.has_available and not mean:
-            raise InputValueError(Message("available-needs-mean"))
+            raise InputValueError(
+                "A column has missing='available', whose means are sums over noisy numbers of present values, and "
+                "mean=False releases no sums. Use mean=True, or missing='drop' or 'fill'."
+            )
         if schema.mean_weight != 1.0 and not mean:
-            raise InputValueError(Message("mean-weight-needs-mean", weight=schema.mean_weight))
+            raise InputValueError(
+                f"the schema has mean_weight={shown(schema.mean_weight)}, and mean=False releases no mean: leave "
+                "one of the two out"
+            )
         drawn = schema.with_indicators
         return cls(
             drawn.n_features,
@@ -67,11 +74,11 @@ class MomentShape:
 
     def __post_init__(self) -> None:
         if self.n_features < 1:
-            raise InputValueError(Message("no-feature", n_features=self.n_features))
+            raise InputValueError(f"n_features={self.n_features}: a table needs at least one feature")
         if not self.columns:
             object.__setattr__(self, "columns", ((1, 1.0),) * self.n_features)
         if self.n_rows is not None and self.n_rows < 0:
-            raise InputValueError(Message("rows-negative", rows=self.n_rows))
+            raise InputValueError(f"n_rows={self.n_rows} must not be negative")
 
     def count_is_public(self, neighbors: Neighbors) -> bool:
         """Return True if the exact number of kept rows is public."""
@@ -152,9 +159,9 @@ def positive_definite(value: npt.ArrayLike, what: str) -> tuple[tuple[float, ...
     """Return the rows of a symmetric positive definite matrix as floats, for a frozen option."""
     matrix = np.array(value, dtype=np.float64)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not np.isfinite(matrix).all():
-        raise InputValueError(Message("matrix-not-square", parameter=what, shape=matrix.shape))
+        raise InputValueError(f"{what} must be a finite square matrix, got shape {matrix.shape}")
     if not np.allclose(matrix, matrix.T, rtol=1e-10, atol=0.0):
-        raise InputValueError(Message("matrix-not-symmetric", parameter=what))
+        raise InputValueError(f"{what} is not symmetric: pass (M + Mᵀ)/2 if the difference is intended")
     if not float(np.linalg.eigvalsh(matrix)[0]) > 0.0:
-        raise InputValueError(Message("matrix-not-positive", parameter=what))
+        raise InputValueError(f"{what} must be positive definite, but has an eigenvalue that is not positive")
     return tuple(tuple(row) for row in matrix.tolist())

@@ -139,7 +139,10 @@ class StandardizedPlan(Plan):
         )
         bits = math.floor(math.log2(_MOST_NOISE_OF_SUMS / of_one) / 2.0)
         if bits < _BITS_OF_SUMS[0]:
-            raise InputValueError(Message("budget-too-small", noise=of_one))
+            raise InputValueError(
+                f"the budget is too small: noise of {of_one:.3g} per entry would hide a table of any size: give a "
+                "larger budget"
+            )
         return min(bits, _BITS_OF_SUMS[1])
 
     def noise_of_gram(self, square: float, share: float) -> float:
@@ -157,7 +160,10 @@ class StandardizedPlan(Plan):
     def check_rows(self, rows: Rows) -> None:
         super().check_rows(rows)
         if (RowCoordinates.of(rows.schema) or RowCoordinates.of_numbers(rows.n_features)) != self.coordinates:
-            raise InputValueError(Message("rows-of-other-levels"))
+            raise InputValueError(
+                "the plan is for a schema with other levels, on which its sensitivity depends: make the plan from "
+                "the same schema"
+            )
 
     def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> RunResult:
         self.check_rows(rows)
@@ -188,7 +194,9 @@ class StandardizedPlan(Plan):
             return ()
         square = diagnostics["squared_radius"]
         if not is_finite_number(square) or not square > 0.0:
-            raise InputValueError(Message("diagnostic-out-of-range", name="squared_radius"))
+            raise InputValueError(
+                "squared_radius of the diagnostics must be a number above 0: the file was changed after the release"
+            )
         return (Message("rows-scaled-to-ball", radius=math.sqrt(square)),)
 
     # Step 1 -------------------------------------------------------------------------------------------------------------
@@ -453,5 +461,8 @@ class Standardized(Mechanism):
         while not coordinates.fit(bits):
             bits -= 1
             if bits < COARSEST_BITS:
-                raise InputValueError(Message("budget-too-small", noise=noise))
+                raise InputValueError(
+                    f"the budget is too small: noise of {noise:.3g} per entry would hide a table of any size: give a "
+                    "larger budget"
+                )
         return replace(plan, bits=bits, bits_of_sums=plan.bits_for_sums() if any(coordinates.is_number) else 0)

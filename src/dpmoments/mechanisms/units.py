@@ -39,9 +39,9 @@ class UnitsPlan(CalibratedPlan[Noisy]):
 
     def __post_init__(self) -> None:
         if self.neighbors is not Neighbors.ADD_REMOVE:
-            raise InputValueError(Message("units-need-add-remove"))
+            raise InputValueError("privacy units need add_remove: under replace_one the number of kept rows is private")
         if not budget_for_rows(self.cost, self.of_row.loss_unit, self.unit).covers(self.of_row.cost):
-            raise InputValueError(Message("plan-above-cost-of-row"))
+            raise InputValueError("the plan for rows costs more than a row's part of the cost for units")
 
     @classmethod
     def of(cls, plan: CalibratedPlan[Noisy], budget: PrivacyBudget, unit: PrivacyUnit) -> UnitsPlan[Noisy]:
@@ -80,7 +80,7 @@ class UnitsPlan(CalibratedPlan[Noisy]):
     def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> Noisy:
         """Choose the kept rows by a key drawn for this run, and run the plan for rows on them."""
         if rows.privacy_unit != self.unit:
-            raise InputValueError(Message("rows-of-other-unit"))
+            raise InputValueError("the rows were opened for another privacy unit than the plan's, or for none")
         return self.of_row.run(rows.bounded(privacy_filter.selection_key()), privacy_filter)
 
 

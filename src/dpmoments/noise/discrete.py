@@ -171,7 +171,7 @@ def _geometric_exactly(known: int, words: WordSource) -> int:
             return count
         else:
             known, bits = known << 64 | int(words(1)[0]), bits + 64
-    raise InputArithmeticError(Message("draw-left-lattice"))
+    raise InputArithmeticError("a noise draw left the lattice: nothing was released; run again")
 
 
 # exp(−x): in floating point by a table and a polynomial, and between integers.

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpmoments.foundation.errors import InputTypeError
-from dpmoments.messages.message import Message
 
 if TYPE_CHECKING:
     from randomgen import AESCounter
@@ -30,7 +29,7 @@ class SecureGenerator(np.random.Generator):
         _living.add(self)
 
     def __reduce__(self) -> Any:
-        raise InputTypeError(Message("generator-not-copied"))
+        raise InputTypeError("a SecureGenerator cannot be copied or stored: two releases would share their noise")
 
 
 _living: weakref.WeakSet[SecureGenerator] = weakref.WeakSet()

@@ -13,7 +13,7 @@ import scipy
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.checks import check_at_least, check_positive
 from dpmoments.foundation.errors import InputArithmeticError, InputValueError
-from dpmoments.messages.message import Message
+from dpmoments.foundation.values import shown
 
 
 def symmetric_gaussian(
@@ -81,7 +81,7 @@ def isotropic(d: int, rate: float, rng: np.random.Generator) -> FloatArray:
     direction = symmetric_gaussian(d, 1.0, rng)
     norm = float(np.linalg.norm(direction))
     if norm == 0.0:
-        raise InputArithmeticError(Message("draw-was-zero"))
+        raise InputArithmeticError("a noise draw was zero: nothing was released; run again")
     return (rng.standard_gamma(d * (d + 1) / 2) / rate / norm) * direction
 
 
@@ -114,9 +114,7 @@ def _check_size_and_rate(d: int, rate: float) -> None:
 
 def _bartlett(d: int, degrees_of_freedom: float, rng: np.random.Generator) -> FloatArray:
     if not degrees_of_freedom > d - 1:
-        raise InputValueError(
-            Message("not-above", parameter="degrees_of_freedom", value=degrees_of_freedom, least=d - 1)
-        )
+        raise InputValueError(f"degrees_of_freedom={shown(degrees_of_freedom)} must be above {d - 1:g}")
     factor = np.tril(rng.standard_normal((d, d)), -1)
     factor[np.diag_indices(d)] = np.sqrt(rng.chisquare(degrees_of_freedom - np.arange(d)))
     return factor

@@ -133,7 +133,7 @@ class NoiseModel(ABC):
             if entry.name in self.arrays:
                 shape = (d,) * self.arrays[entry.name]
                 if not isinstance(value, np.ndarray) or value.shape != shape or not np.isfinite(value).all():
-                    raise InputValueError(Message("not-finite-numbers", name=entry.name, length=d ** len(shape)))
+                    raise InputValueError(f"{entry.name} must hold {d ** len(shape)} finite numbers")
                 value.setflags(write=False)
             elif entry.type == "bool":
                 _require(isinstance(value, bool), entry.name, "flag")
@@ -219,7 +219,7 @@ class NoiseModel(ABC):
     def from_dict(values: Mapping[str, Any]) -> NoiseModel:
         """Return the model that :meth:`to_dict` wrote."""
         if not isinstance(values, Mapping):
-            raise InputTypeError(Message("not-a-mapping", name="noise_model"))
+            raise InputTypeError("noise_model must be a mapping")
         name = values.get("name")
         if not isinstance(name, str) or name not in _NOISE_MODELS:
             raise InputValueError(Message("not-one-of", parameter="name", value=name, choices=sorted(_NOISE_MODELS)))
@@ -243,7 +243,7 @@ class NoiseModel(ABC):
 def _require_exactly(given: Mapping[str, Any], known: Sequence[str], name: str) -> None:
     require_known(given, known, name)
     if absent := [key for key in known if key not in given]:
-        raise InputValueError(Message("entries-missing", name=name, names=absent))
+        raise InputValueError(f"{name} has no {', '.join(map(str, absent))}")
 
 
 def _require(holds: Any, entry: str, expected: str) -> None:
@@ -338,7 +338,7 @@ class AdditiveModel(WithOwnCount):
     @classmethod
     def read(cls, name: str, given: dict[str, Any]) -> NoiseModel:
         if "family" in given:
-            raise InputValueError(Message("unknown-entries", name=name, names=["family"]))
+            raise InputValueError(f"{name} has unknown entries {', '.join(map(str, ['family']))}")
         return super().read(name, {**given, "family": name.removeprefix(cls.name_before_family)})
 
     def __post_init__(self) -> None:

@@ -24,7 +24,6 @@ import numpy.typing as npt
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.checks import check_at_least, check_finite, check_vector, symmetric_part
 from dpmoments.foundation.errors import InputValueError
-from dpmoments.messages.message import Message
 
 _BATCH_CELLS = 1 << 18
 """Normals drawn together: 2 MB, so that a batch stays in cache."""
@@ -458,7 +457,9 @@ def sample_orthonormal_frame(
     schedule = np.asarray(temperatures, dtype=np.float64)
     d = len(symmetric)
     if schedule.ndim != 1 or schedule.size > d:
-        raise InputValueError(Message("temperatures-shape", shape=schedule.shape, most=d))
+        raise InputValueError(
+            f"temperatures have shape {schedule.shape}: give a vector of at most {d}, one per eigenvector"
+        )
     check_finite("temperatures", schedule)
     if block_size is not None:
         check_at_least("block_size", block_size)

@@ -20,7 +20,6 @@ import scipy
 from dpmoments.foundation.arrays import FloatArray, IntegerArray
 from dpmoments.foundation.checks import check_finite, check_probability
 from dpmoments.foundation.errors import InputValueError
-from dpmoments.messages.message import Message
 from dpmoments.noise.cells import CellFamily, GaussianCells, sum_quantile
 from dpmoments.noise.rounding import Rounding
 
@@ -97,14 +96,12 @@ class NoiseTerm:
         if self.variances.shape != (m, m) or (self.matrix is not None and self.matrix.shape[1:] != (m,)):
             shape = () if self.matrix is None else self.matrix.shape
             raise InputValueError(
-                Message(
-                    "shapes-differ", first="variances", shape=self.variances.shape, second="matrix", other_shape=shape
-                )
+                f"variances has shape {self.variances.shape} and matrix {shape}, which do not fit each other"
             )
         for array in (self.variances, *([] if self.matrix is None else [self.matrix]), *(self.exact or ())):
             check_finite("noise", array)
         if (self.variances < 0.0).any() or not (self.variances == self.variances.T).all():
-            raise InputValueError(Message("noise-model-entry", entry="variances", expected="symmetric"))
+            raise InputValueError("variances of the noise model must be symmetric, finite and not negative")
         assert self.exact is None or (self.exact[0].shape, self.exact[1].shape) == ((self.size,), (m,))
 
     @property
@@ -569,9 +566,9 @@ class NoiseLaw:
 
     def __post_init__(self) -> None:
         if not self.terms:
-            raise InputValueError(Message("noise-model-entry", entry="terms", expected="not-empty"))
+            raise InputValueError("terms of the noise model must be a list of at least one")
         if len({term.size for term in self.terms}) > 1:
-            raise InputValueError(Message("terms-of-other-sizes", sizes=[term.size for term in self.terms]))
+            raise InputValueError(f"the terms of noise have sizes {[term.size for term in self.terms]}: use one size")
 
     @classmethod
     def additive(
@@ -787,7 +784,10 @@ class NoiseLaw:
         Another center, other units, another ball, combined features.
         """
         if matrix.shape[1:] != (self.n_features + 1,) or not np.isfinite(matrix).all():
-            raise InputValueError(Message("not-a-map-of-noise", shape=matrix.shape, columns=self.n_features + 1))
+            raise InputValueError(
+                f"a matrix of shape {matrix.shape} does not carry this noise: give finite numbers in "
+                f"{self.n_features + 1} columns"
+            )
         rounding = None if self.rounding is None else self.rounding.carried(matrix)
         return replace(self, terms=tuple(term.carried(matrix) for term in self.terms), rounding=rounding)
 

@@ -26,6 +26,7 @@ from dpmoments.foundation.errors import (
     out_of_range,
 )
 from dpmoments.foundation.table_libraries import pa, pc
+from dpmoments.foundation.values import shown
 from dpmoments.messages.message import Message
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate
 from dpmoments.schema.numeric import Numeric
@@ -91,7 +92,7 @@ def standardized_unit_rows(
                 features.append(_array(pc.is_null(cells)).astype(np.float64))
     varying = [feature for feature in features if np.any(feature != feature[0])]
     if not varying:
-        raise InputValueError(Message("columns-constant", dataset=data.name))
+        raise InputValueError(f"every column of {data.name} is constant, so none can be standardized")
     rows = _standardized(np.column_stack(varying))
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
     result: NDArray[np.float64] = rows / np.where(norms > 0.0, norms, 1.0)
@@ -143,7 +144,9 @@ def replication_rows(data: Dataset, *, standardize: bool) -> NDArray[np.float64]
         if not isinstance(column, Categorical | Boolean):
             feature = _array(cells).astype(np.float64)
             if standardize and not np.any(feature != feature[0]):
-                raise InputValueError(Message("column-constant", column=column.name, dataset=data.name))
+                raise InputValueError(
+                    f"column '{column.name}' of {data.name} is constant, so it cannot be standardized"
+                )
             numeric.append(feature)
         else:
             indicators += _indicators(cells, sorted(_levels(column), key=str)[1:])
@@ -164,9 +167,14 @@ def _columns(
             continue
         cells = data.frame[column.name]
         if cells.null_count and isinstance(column, Numeric | Coordinate):
-            raise InputValueError(Message("numbers-incomplete", column=column.name, dataset=data.name))
+            raise InputValueError(
+                f"numeric column '{column.name}' of {data.name} has missing values: load the complete rows"
+            )
         if cells.null_count and not unknown_is_a_level:
-            raise InputValueError(Message("levels-incomplete", column=column.name, dataset=data.name))
+            raise InputValueError(
+                f"column '{column.name}' of {data.name} has missing values: load the complete rows, or pass "
+                "unknown_is_a_level=True if the encoding has it"
+            )
         yield column, cells
 
 
@@ -345,7 +353,8 @@ def _find_local(file: PublishedFile) -> bytes | None:
     if chosen:
         if not Path(chosen).is_dir():
             raise InputNotADirectoryError(
-                Message("variable-not-a-folder", variable=_FOLDER_VARIABLE, value=chosen, file=file.name)
+                f"{_FOLDER_VARIABLE} is set to {shown(chosen)}, which is not a folder: name the folder that holds "
+                f"{file.name}, or unset the variable"
             )
         folders.insert(0, Path(chosen))
     for folder in folders:
@@ -396,7 +405,8 @@ def _download(file: PublishedFile) -> bytes:
     except (OSError, http.client.HTTPException) as error:
         path = _cache_folder() / file.name
         raise InputConnectionError(
-            Message("not-downloaded", url=file.url, error=error, file=file.name, path=path, variable=_FOLDER_VARIABLE)
+            f"could not download {file.url} ({error}). Get {file.name} by other means and save it as {path}, or "
+            f"set {_FOLDER_VARIABLE} to a folder that holds it"
         ) from error
     return content
 
@@ -414,7 +424,10 @@ def _store(path: Path, content: bytes) -> None:
     except OSError as error:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
-        raise InputOSError(Message("download-not-stored", path=path, error=error, variable=_FOLDER_VARIABLE)) from error
+        raise InputOSError(
+            f"could not store {path} ({error}): set XDG_CACHE_HOME to a folder that can be written, or place "
+            f"the file in a folder of your own and name that in {_FOLDER_VARIABLE}"
+        ) from error
 
 
 # Genetic principal components of 1,387 Europeans, fetched from their publishers.

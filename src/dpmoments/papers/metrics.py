@@ -13,7 +13,6 @@ import scipy
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.checks import check_finite, check_not_negative, check_positive, check_vector, symmetric_part
 from dpmoments.foundation.errors import InputValueError
-from dpmoments.messages.message import Message
 
 ASYMMETRY = 1e-9
 """Largest |M − Mᵀ| attributed to rounding, as a fraction of the largest entry."""
@@ -217,19 +216,21 @@ def _vector(value: npt.ArrayLike, name: str) -> FloatArray:
 def _columns(value: npt.ArrayLike, name: str) -> FloatArray:
     matrix = np.asarray(value, dtype=np.float64)
     if matrix.ndim != 2 or not 1 <= matrix.shape[1] <= matrix.shape[0]:
-        raise InputValueError(Message("array-of-other-shape", parameter=name, shape=matrix.shape, expected="basis"))
+        raise InputValueError(
+            f"{name} has shape {matrix.shape}: give shape (d, k) with k ≤ d, one column per basis vector"
+        )
     check_finite(name, matrix)
     lengths = np.linalg.norm(matrix, axis=0)
     singular = np.linalg.svd(matrix / np.where(lengths > 0, lengths, 1.0), compute_uv=False)
     if not singular[-1] > len(matrix) * np.finfo(np.float64).eps:
-        raise InputValueError(Message("columns-dependent", parameter=name))
+        raise InputValueError(
+            f"the columns of {name} are linearly dependent: give as many as the subspace has dimensions"
+        )
     return matrix
 
 
 def _shapes_differ(first: str, array: FloatArray, second: str, other: FloatArray) -> InputValueError:
-    return InputValueError(
-        Message("shapes-differ", first=first, shape=array.shape, second=second, other_shape=other.shape)
-    )
+    return InputValueError(f"{first} has shape {array.shape} and {second} {other.shape}, which do not fit each other")
 
 
 def _difference(estimate: npt.ArrayLike, reference: npt.ArrayLike) -> FloatArray:
@@ -248,4 +249,8 @@ def _root(matrix: FloatArray, name: str = "reference") -> tuple[FloatArray, Floa
         correlations = matrix / np.outer(scale, scale)
         if float(np.linalg.eigvalsh(correlations)[0]) > len(matrix) * np.finfo(np.float64).eps:
             return scale, np.linalg.cholesky(correlations)
-    raise InputValueError(Message("matrix-singular", parameter=name))
+    raise InputValueError(
+        f"{name} is singular or has a negative eigenvalue, so an error relative to it is undefined: drop "
+        "features that are constant or sums of others, use the Frobenius or spectral error of moments (no "
+        "inverse needed), or raise alpha for the risk of a ridge fit"
+    )

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from dpmoments.foundation.errors import InputValueError
-from dpmoments.foundation.values import is_finite_number
-from dpmoments.messages.message import Message
+from dpmoments.foundation.values import is_finite_number, shown
+from dpmoments.messages.wording import listed
 from dpmoments.planning.forecast_noise import ForecastNoise, ReleasePlan
 from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.privacy.budget import MAX_LOSS, BudgetKind, PrivacyBudget
@@ -279,12 +279,14 @@ class Wanted:
         numbers, shares = set(names[~typical.shares]), set(names[typical.shares])
         everything = (correlation, coefficient, mean, sd, share)
         if all(entry is None for entry in everything):
-            raise InputValueError(Message("accuracy-needed"))
+            raise InputValueError(
+                "say what is wanted: correlation=0.02, mean={'age': 0.5}, sd=…, share=0.01 or coefficient=0.05"
+            )
         for name, value in (("correlation", correlation), ("coefficient", coefficient)):
             if value is not None:
                 _positive(name, value)
                 if len(typical.features_of_columns) < 2:
-                    raise InputValueError(Message("accuracy-of-two-columns", parameter=name))
+                    raise InputValueError(f"{name} needs two columns, but the schema has one")
         return cls(
             correlation,
             coefficient,
@@ -319,7 +321,7 @@ def rows_needed(setting: ReleasePlan, wanted: Wanted) -> int:
     least, most = 0, 1
     while not enough(most):
         if most == _MAX_ROWS:
-            raise InputValueError(Message("not-within-rows", most=_MAX_ROWS))
+            raise InputValueError(f"not within {_MAX_ROWS:.0e} rows: give a larger budget, or ask for less")
         least, most = most, min(4 * most, _MAX_ROWS)
     while most - least > 1:
         middle = (least + most) // 2
@@ -335,7 +337,9 @@ def budget_needed(setting: ReleasePlan, wanted: Wanted) -> float:
         return _holds(setting.with_budget(size), wanted)
 
     if not enough(_MAX_BUDGET):
-        raise InputValueError(Message("not-within-budget", symbol=symbol, most=_MAX_BUDGET))
+        raise InputValueError(
+            f"not within {symbol} ≤ {_MAX_BUDGET:g}: more rows, fewer columns or tighter bounds would do more"
+        )
     most, least = _MAX_BUDGET, _MIN_BUDGET
     while most > least * (1.0 + _FINENESS):
         middle = math.sqrt(least * most)
@@ -362,17 +366,17 @@ def _by_feature(
         return {}
     if not isinstance(given, Mapping):
         if not known:
-            raise InputValueError(Message("accuracy-without-feature", parameter=what))
+            raise InputValueError(f"{what}: the schema has no such feature")
         return dict.fromkeys(sorted(known), _positive(what, given))
     if wrong := sorted(set(given) & others, key=str):
         instead = "mean or sd" if what == "share" else "share"
-        raise InputValueError(Message("accuracy-of-other-kind", parameter=what, names=[*wrong], instead=instead))
+        raise InputValueError(f"{what} of {listed([*wrong])}: ask for {instead} there")
     if unknown := sorted(set(given) - known, key=str):
-        raise InputValueError(Message("unknown-names-in", parameter=what, names=[*unknown], known=sorted(known)[:20]))
+        raise InputValueError(f"{what} names {listed([*unknown])}: use {listed(sorted(known)[:20])}")
     return {name: _positive(f"{what} of {name!r}", value) for name, value in given.items()}
 
 
 def _positive(what: str, value: float) -> float:
     if not (is_finite_number(value) and value > 0.0):
-        raise InputValueError(Message("not-positive", parameter=what, value=value))
+        raise InputValueError(f"{what}: {shown(value)} must be a positive finite number")
     return float(value)

@@ -17,7 +17,7 @@ from dpmoments.analysis.answers import Answer, Column, aligned, format_level, nu
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.checks import is_whole
 from dpmoments.foundation.errors import InputKeyError, InputValueError, out_of_range
-from dpmoments.foundation.values import is_finite_number
+from dpmoments.foundation.values import is_finite_number, shown
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.counts import Counts, CountsPlan, shape_of
 from dpmoments.mechanisms.means.base import MeanMechanism, NormalRows
@@ -25,6 +25,7 @@ from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS, make_mech
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.mechanisms.units import plan_before_release
 from dpmoments.messages.message import Message
+from dpmoments.messages.wording import listed
 from dpmoments.noise.cells import CountNoise
 from dpmoments.planning.changes import changes, cost_of_derived, cost_of_products
 from dpmoments.planning.forecast_noise import ReleasePlan
@@ -534,7 +535,9 @@ def _mean_row(
         mechanism = kind(**{key: value for key, value in options.items() if key in kind.__dataclass_fields__})
         plan = plan_before_release(mechanism, shape, budget, neighbors, privacy_unit)
         if assumed is None and plan.error_needs_rows:
-            raise InputValueError(Message("deviation-needed"))
+            raise InputValueError(
+                "its error depends on how much the values vary: give standard_deviation, to assume it"
+            )
         deviations = np.ones(len(units)) if assumed is None else assumed / units
         result = plan.expected_errors(NormalRows(n_rows, deviations))
     except ValueError as refusal:
@@ -565,9 +568,9 @@ def _assumed_deviations(
     if not isinstance(given, Mapping):
         return np.full(len(names), _positive(given, "standard_deviation"))
     if unknown := sorted(set(given) - set(names)):
-        raise InputValueError(Message("unknown-deviations", names=[*unknown], known=_listed(names)))
+        raise InputValueError(f"standard_deviation names {listed([*unknown])}: the features are {_listed(names)}")
     if result is None and (absent := [name for name in names if name not in given]):
-        raise InputValueError(Message("deviations-absent", names=_listed(absent)))
+        raise InputValueError(f"standard_deviation leaves out {_listed(absent)}: give scale, for those, or all of them")
     values = np.ones(len(names)) if result is None else result.copy()
     for index, name in enumerate(names):
         if name in given:
@@ -577,7 +580,7 @@ def _assumed_deviations(
 
 def _positive(value: float, what: str) -> float:
     if not (is_finite_number(value) and value > 0.0):
-        raise InputValueError(Message("not-positive", parameter=what, value=value))
+        raise InputValueError(f"{what}: {shown(value)} must be a positive finite number")
     return float(value)
 
 

@@ -350,14 +350,14 @@ class Forecast(Answer):
             If ε = 100 is not enough, or the budget is in ρ.
         """
         if self.budget.kind is BudgetKind.ZCDP:
-            raise InputValueError(Message("forecast-in-other-units-rho", budget=self.budget))
+            raise InputValueError(f"the budget of the forecast is {self.budget}: use rho_needed")
         setting = self._setting_of(mechanism)
         return budget_needed(setting, Wanted.of(setting.typical, **wanted))
 
     def rho_needed(self, *, mechanism: str | None = None, **wanted: Any) -> float:
         """Find the smallest ρ, as :meth:`epsilon_needed`, for a forecast made with ``rho``."""
         if self.budget.kind is not BudgetKind.ZCDP:
-            raise InputValueError(Message("forecast-in-other-units-epsilon", budget=self.budget))
+            raise InputValueError(f"the budget of the forecast is {self.budget}: use epsilon_needed")
         setting = self._setting_of(mechanism)
         return budget_needed(setting, Wanted.of(setting.typical, **wanted))
 
@@ -416,7 +416,7 @@ class Forecast(Answer):
             raise InputValueError(Message("nothing-in-original-units", reason=self.without_units))
         setting = self.setting if mechanism is None else replace(self.setting, mechanism=make_mechanism(mechanism))
         if setting.noise is None:
-            raise InputValueError(Message("original-units-unknown", mechanism=setting.mechanism.name))
+            raise InputValueError(f"the noise of {setting.mechanism.name} in original units is not known beforehand")
         return setting
 
     @property

@@ -10,6 +10,7 @@ import numpy as np
 
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputValueError
+from dpmoments.foundation.values import shown
 from dpmoments.messages.message import Message
 from dpmoments.planning.forecast_noise import ForecastNoise, ReleasePlan
 from dpmoments.plots.canvas import (
@@ -60,7 +61,7 @@ def plot_forecast(
 def _plot_columns(noise: ForecastNoise, title: str, n_features: int, ax: Axes | None) -> Axes:
     """Plot the noise on mean and SD of every feature, relative to its typical SD."""
     if n_features < 1:
-        raise InputValueError(Message("too-few-features", n_features=n_features))
+        raise InputValueError(f"n_features must be at least 1, got {shown(n_features)}")
     typical, said = noise.typical, noise.description
     lost_means, lost_spreads = np.array(said.mean_is_noise), np.array(said.standard_deviation_is_noise)
     names, deviations = typical.schema.feature_names, typical.standard_deviations

@@ -17,8 +17,8 @@ import scipy
 
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputTypeError, InputValueError
-from dpmoments.foundation.values import is_finite_number
-from dpmoments.messages.message import Message
+from dpmoments.foundation.values import is_finite_number, shown
+from dpmoments.messages.wording import listed
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate
 from dpmoments.schema.derived import DerivedColumn, MissingIndicator, SchemaColumn
 from dpmoments.schema.numeric import Numeric
@@ -283,10 +283,10 @@ def _checked(schema: Schema, what: str, given: Mapping[str, float] | None) -> di
     if given is None:
         return {}
     if not isinstance(given, Mapping):
-        raise InputTypeError(Message("not-a-mapping-of-features", parameter=what))
+        raise InputTypeError(f"{what} is a mapping of features to numbers, as in {what}={{'age': 18}}")
     names, known = schema.feature_names, schema.without_derived.feature_names  # the others follow from them
     if unknown := sorted(set(given) - set(known), key=str):
-        raise InputValueError(Message("unknown-names-in", parameter=what, names=[*map(str, unknown)], known=known))
+        raise InputValueError(f"{what} names {listed([*map(str, unknown)])}: use {listed(known)}")
     lower, upper = schema.feature_bounds
     for name, value in given.items():
         index = names.index(name)
@@ -294,20 +294,15 @@ def _checked(schema: Schema, what: str, given: Mapping[str, float] | None) -> di
         if what == "typical_mean":
             if not (is_finite_number(value) and least <= value <= most):
                 raise InputValueError(
-                    Message("not-between-bounds", parameter=what, feature=name, value=value, least=least, most=most)
+                    f"{what} of {shown(name)}: {shown(value)} must be a number between {least:g} and {most:g}, the "
+                    "feature's bounds"
                 )
         elif not (is_finite_number(value) and value > 0.0):
-            raise InputValueError(Message("not-positive-of-feature", parameter=what, feature=name, value=value))
+            raise InputValueError(f"{what} of {shown(name)}: {shown(value)} must be a positive finite number")
         elif value > (most / 2.0 - least / 2.0) * (1.0 + 1e-12):
             raise InputValueError(
-                Message(
-                    "deviation-above-half-range",
-                    parameter=what,
-                    feature=name,
-                    value=value,
-                    half=most / 2.0 - least / 2.0,
-                    least=least,
-                    most=most,
-                )
+                f"{what} of {shown(name)}: {value:g} is more than half the range, {most / 2.0 - least / 2.0:g}, the "
+                f"largest possible standard deviation between {least:g} and {most:g}: is it in the units of the "
+                "bounds?"
             )
     return {name: float(value) for name, value in given.items()}

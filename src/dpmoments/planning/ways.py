@@ -13,6 +13,7 @@ from dpmoments.analysis.answers import Answer, Column, number
 from dpmoments.analysis.cross_table import cross_table
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputTypeError, InputValueError
+from dpmoments.foundation.values import shown
 from dpmoments.mechanisms.counts import Counts, CountsPlan
 from dpmoments.mechanisms.means.base import NormalRows
 from dpmoments.mechanisms.registry import automatic_mean
@@ -120,7 +121,7 @@ def ways_to_answer(
     _require_lists(tables=tables, regressions=regressions)
     noise = setting.noise
     if noise is None:
-        raise InputValueError(Message("original-units-unknown", mechanism=setting.mechanism.name))
+        raise InputValueError(f"the noise of {setting.mechanism.name} in original units is not known beforehand")
     questions: list[tuple[str, str, str, float, Callable[[PrivacyBudget], float]]] = []
     own: Callable[[PrivacyBudget], float]
     if means:
@@ -131,13 +132,17 @@ def ways_to_answer(
         questions.append((" by ".join(by), "rows, a count", "release_counts(…)", of_table, own))
     for columns in regressions:
         if len(columns) < 2:
-            raise InputValueError(Message("not-a-regression", columns=list(columns)))
+            raise InputValueError(
+                f"a regression is a target and its regressors, ['income', 'age'], got {list(columns)}"
+            )
         _require_columns(setting.typical.schema, columns)
         name, call = f"{columns[0]} ~ {' + '.join(columns[1:])}", f"release(…) of {len(columns)} columns"
         of_fit, own = _of_regression(noise, columns), partial(_of_columns, setting, columns)
         questions.append((name, "standardized coefficient", call, of_fit, own))
     if not questions:
-        raise InputValueError(Message("question-needed"))
+        raise InputValueError(
+            "state a question: means=True, tables=[['region', 'sex']] or regressions=[['income', 'age']]"
+        )
     budget = setting.budget
     shares = budget.split(*[1.0] * len(questions))
     ways = [
@@ -152,7 +157,10 @@ def _require_lists(**questions: Sequence[Sequence[str]]) -> None:
     for parameter, given in questions.items():
         for one in [given] if isinstance(given, str) else given:
             if isinstance(one, str):
-                raise InputTypeError(Message("not-lists-of-names", parameter=parameter, value=one))
+                raise InputTypeError(
+                    f"{parameter} is a list of lists of names, [['income', 'age']], and has {shown(one)} in place of a "
+                    "list"
+                )
 
 
 def _require_columns(schema: Schema, columns: Sequence[str]) -> None:
@@ -166,7 +174,7 @@ def _require_columns(schema: Schema, columns: Sequence[str]) -> None:
             )
             raise InputValueError(Message("not-a-column-of-schema", name=name, **question))
     if columns[0] not in schema.feature_names:
-        raise InputValueError(Message("target-of-several-features", column=columns[0]))
+        raise InputValueError(f"'{columns[0]}' has several features: the target of a regression must have one")
 
 
 def _root_mean_square(values: FloatArray) -> float:

@@ -215,7 +215,7 @@ def sized(ax: Axes | None, figsize: tuple[float, float] | None) -> Axes | None:
     if figsize is None:
         return ax
     if ax is not None:
-        raise InputValueError(Message("figure-and-axes"))
+        raise InputValueError("figsize= is the size of a new figure, and ax= is of another one: give one of them")
     if len(figsize) != 2 or not all(is_finite_number(side) and 0.0 < float(side) <= _MAX_INCHES for side in figsize):
         raise out_of_range("figsize", figsize, "size-in-inches")
     return axes_of(None, *map(float, figsize))

@@ -13,7 +13,7 @@ from dpmoments.analysis.released import Moments
 from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE
 from dpmoments.foundation.arrays import IntegerArray, largest_first
 from dpmoments.foundation.errors import InputValueError
-from dpmoments.messages.message import Message
+from dpmoments.foundation.values import shown
 from dpmoments.plots.canvas import (
     CERTAIN,
     HATCH,
@@ -57,7 +57,7 @@ def _draw_components(answer: PrincipalComponents, n_features: int = _MAX_FEATURE
     from matplotlib.colors import Normalize
 
     if n_features < 1:
-        raise InputValueError(Message("too-few-features", n_features=n_features))
+        raise InputValueError(f"n_features must be at least 1, got {shown(n_features)}")
     chosen = _weighing_most(answer, n_features)
     loadings = answer.components[:, chosen].T
     is_noise, known = answer.is_noise, answer.noise is not None

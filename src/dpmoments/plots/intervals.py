@@ -19,7 +19,7 @@ from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE, NOT_CLEAR_ROWS, NO
 from dpmoments.foundation.arrays import FloatArray, largest_first
 from dpmoments.foundation.checks import check_one_of
 from dpmoments.foundation.errors import InputTypeError, InputValueError
-from dpmoments.messages.message import Message
+from dpmoments.foundation.values import shown
 from dpmoments.plots.canvas import (
     CERTAIN,
     FAINT,
@@ -117,9 +117,9 @@ def _draw(ax: Axes, row: int, line: _IntervalLine, left: float, right: float) ->
             )
         return
     ax.plot([low, high], [row, row], color=color, linewidth=1.2, solid_capstyle="butt")
-    for end, shown, marker in ((line.lower, left, "<"), (line.upper, right, ">")):
+    for end, edge, marker in ((line.lower, left, "<"), (line.upper, right, ">")):
         if (end < left and marker == "<") or (end > right and marker == ">"):
-            ax.plot(shown, row, marker, color=color, markersize=6, clip_on=False)
+            ax.plot(edge, row, marker, color=color, markersize=6, clip_on=False)
     if np.isfinite(line.privacy):
         inside = np.clip([line.value - line.privacy, line.value + line.privacy], max(low, left), min(high, right))
         ax.plot(inside, [row, row], color=PRIVACY, linewidth=4.0, alpha=0.55, solid_capstyle="butt")
@@ -165,11 +165,15 @@ def plot_coefficients(
     """Plot coefficients; see :meth:`dpmoments.plots.accessor.ReleasePlots.coefficients`."""
     check_one_of("method", method, _FITS)
     if per not in ("deviation", "unit"):
-        raise InputValueError(Message("unknown-scale-of-plot", per=per))
+        raise InputValueError(
+            f"per={shown(per)}: use 'deviation', a feature's standard deviation, or 'unit', one unit of it"
+        )
     if sort not in ("fit", "size", "p"):
-        raise InputValueError(Message("unknown-order-of-coefficients", sort=sort))
+        raise InputValueError(
+            f"sort={shown(sort)}: use 'fit', the order of the fit, 'size', largest first, or 'p', clearest first"
+        )
     if n_coefficients < 1:
-        raise InputValueError(Message("too-few-coefficients", value=n_coefficients))
+        raise InputValueError(f"n_coefficients must be at least 1, got {shown(n_coefficients)}")
     require_count(release, "coefficients")
     fit = _FITS[method](release, target, features, **options)
     result = describe(release)
@@ -276,10 +280,12 @@ def plot_groups(
     """Plot means by group; see :meth:`dpmoments.plots.accessor.ReleasePlots.groups`."""
     require_mean(release, "means of groups")
     if not isinstance(of, str):
-        raise InputTypeError(Message("plot-of-one-feature", of=of))
+        raise InputTypeError(f"of={shown(of)}: a plot shows the means of one feature; name one")
     of = release.feature_names[feature_index(release, of)]
     if sort not in ("schema", "mean", "rows"):
-        raise InputValueError(Message("unknown-order-of-groups", sort=sort))
+        raise InputValueError(
+            f"sort={shown(sort)}: use 'schema', the order of the levels, 'mean' or 'rows', largest first"
+        )
     return draw_groups(group_means(release, by, [of], level=level), ax, sort=sort)
 
 

@@ -18,7 +18,7 @@ from dpmoments.analysis.released import Moments, chosen_features, columns_of
 from dpmoments.analysis.resolvability import NOT_ESTIMABLE
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputValueError
-from dpmoments.messages.message import Message
+from dpmoments.foundation.values import shown
 from dpmoments.plots.canvas import (
     DIVERGING,
     FAINT,
@@ -248,7 +248,9 @@ def plot_correlation(
     """Plot correlations; see :meth:`dpmoments.plots.accessor.ReleasePlots.correlation`."""
     require_mean(release, "correlations")
     if sort not in ("schema", "alike"):
-        raise InputValueError(Message("unknown-order-of-columns", sort=sort))
+        raise InputValueError(
+            f"sort={shown(sort)}: use 'schema', the order of the columns, or 'alike', related ones together"
+        )
     result = correlations(release, columns, level=level)
     if sort == "alike":
         result = result[[result.feature_names[index] for index in _alike(result.correlation)]]

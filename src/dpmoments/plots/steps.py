@@ -13,7 +13,6 @@ from dpmoments.analysis.released import Release, named_features
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.values import finite_numbers, is_finite_number
-from dpmoments.messages.message import Message
 from dpmoments.plots.canvas import (
     CERTAIN,
     NOISE_COLOR,
@@ -62,7 +61,9 @@ class _Region:
             back = np.full_like(linear, np.nan)
         shape = back @ back.T
         if not (np.isfinite(shape).all() and (np.diag(shape) > 0.0).all()):
-            raise InputValueError(Message("impossible-steps"))
+            raise InputValueError(
+                "cannot plot steps: the diagnostics contain impossible steps, so the file was changed after the release"
+            )
         return cls(encoding.decode_mean(center), shape, noise)
 
 
@@ -85,9 +86,17 @@ def _steps_of(release: Release) -> _Steps:
         pass  # a release file is untrusted: what its entries hold instead does not matter
     else:
         if release.mechanism == "pooled":
-            raise InputValueError(Message("steps-of-several-runs"))
-        raise InputValueError(Message("mechanism-without-steps", mechanism=release.mechanism))
-    raise InputValueError(Message("impossible-steps"))
+            raise InputValueError(
+                "cannot plot steps: a pooled release was made by several runs. Plot those of one: "
+                "release.parts[0].plot.steps()"
+            )
+        raise InputValueError(
+            f"cannot plot steps: {release.mechanism} has only one step. Mechanisms with steps are coinpress and "
+            "private-preconditioning, and of means coinpress and variance-aware"
+        )
+    raise InputValueError(
+        "cannot plot steps: the diagnostics contain impossible steps, so the file was changed after the release"
+    )
 
 
 def _recorded(release: Release, steps: list[Any]) -> _Steps:
@@ -149,7 +158,10 @@ def plot_steps(
     else:
         chosen = named_features(release, features, word="features")
         if len(chosen) != 2:
-            raise InputValueError(Message("plane-of-two-features", number=len(chosen)))
+            raise InputValueError(
+                f"features= must name two features, in whose plane regions are drawn, got {len(chosen)}: name two, "
+                "or none to plot the size in all of them"
+            )
     if not chosen:
         return _draw_sizes(release, steps, ax)
     return _draw_regions(release, steps, chosen, mean, ax)

@@ -13,7 +13,6 @@ from functools import lru_cache
 
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.values import no_less, rounded_down, rounded_up
-from dpmoments.messages.message import Message
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves.gaussian import MIN_COMPOSED_SCALE, discrete_gaussian_rho
 from dpmoments.privacy.curves.inversion import safe_root
@@ -58,16 +57,16 @@ class Loss:
 
     def __post_init__(self) -> None:
         if self.amount < 0 or self.delta < 0:
-            raise InputValueError(Message("loss-negative"))
+            raise InputValueError("a loss must not be negative")
 
     def __add__(self, other: Loss) -> Loss:
         if self.unit is not other.unit:
-            raise InputValueError(Message("losses-of-other-units", first=self.unit, second=other.unit))
+            raise InputValueError(f"losses in {self.unit} and {other.unit} do not add up")
         return Loss(self.unit, self.amount + other.amount, self.delta + other.delta)
 
     def __sub__(self, other: Loss) -> Loss:
         if self.unit is not other.unit:
-            raise InputValueError(Message("loss-not-subtracted", unit=other.unit, unit_2=self.unit))
+            raise InputValueError(f"a loss in {other.unit} cannot be subtracted from one in {self.unit}")
         return Loss(self.unit, self.amount - other.amount, self.delta - other.delta)
 
     def __str__(self) -> str:
@@ -111,7 +110,7 @@ def allowance(cost: PrivacyBudget, unit: LossUnit) -> Loss:
             return Loss(unit, Fraction(max(cost.to_rho(), joint)))
         if unit is LossUnit.EPSILON_DELTA:
             return Loss(unit, Fraction(cost.epsilon), Fraction(cost.delta))
-    raise InputValueError(Message("losses-not-a-cost", unit=unit, cost=str(cost)))
+    raise InputValueError(f"losses counted in {unit} do not add up to a cost of {cost!s}")
 
 
 _ROUNDING = 1e-12
@@ -146,7 +145,10 @@ def _delta_factor(epsilon: float, k: int) -> float:
     except (OverflowError, ZeroDivisionError):
         factor = math.inf
     if not factor < math.inf:
-        raise InputValueError(Message("no-delta-for-a-row", epsilon=epsilon, rows=k))
+        raise InputValueError(
+            f"ε = {epsilon:g} for units of {k} rows leaves no δ for a single row, since δ grows with e^ε over a "
+            "unit's rows: use a smaller epsilon, or a budget in rho"
+        )
     return factor
 
 
@@ -173,7 +175,10 @@ def budget_for_rows(cost: PrivacyBudget, loss_unit: LossUnit, privacy_unit: Priv
             return wanted.as_budget
         return _smaller_budget(cost, wanted)
     except (ArithmeticError, ValueError) as reason:
-        raise InputValueError(Message("nothing-for-a-row", cost=cost, rows=privacy_unit.max_rows)) from reason
+        raise InputValueError(
+            f"a budget of {cost} for units of {privacy_unit.max_rows} rows leaves nothing for a single row that "
+            "can be calculated with: let fewer rows of a unit count, or spend more"
+        ) from reason
 
 
 def _smaller_budget(cost: PrivacyBudget, wanted: Loss) -> PrivacyBudget:

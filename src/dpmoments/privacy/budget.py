@@ -15,7 +15,7 @@ from numbers import Real
 from typing import Any
 
 from dpmoments.foundation.errors import InputTypeError, InputValueError, wrong_type
-from dpmoments.foundation.values import is_finite_number, no_less, require_known, rounded_down, rounded_up
+from dpmoments.foundation.values import is_finite_number, no_less, require_known, rounded_down, rounded_up, shown
 from dpmoments.messages.message import Message
 
 MAX_LOSS = 1e100
@@ -41,7 +41,9 @@ def _positive(name: str, value: object) -> float:
     except OverflowError:
         number = math.inf
     if not 0 < number <= MAX_LOSS:
-        raise InputValueError(Message("not-a-budget", parameter=name, value=number, most=MAX_LOSS))
+        raise InputValueError(
+            f"{name}={shown(number)} is not a privacy budget: {name} must be positive and finite (at most {MAX_LOSS:g})"
+        )
     return number
 
 
@@ -81,18 +83,21 @@ class PrivacyBudget:
         if self.kind is BudgetKind.ZCDP:
             object.__setattr__(self, "rho", _positive("rho", self.rho))
             if self.epsilon or self.delta:
-                raise InputValueError(Message("zcdp-has-rho"))
+                raise InputValueError("a zCDP budget has only rho: leave epsilon and delta out")
             return
         object.__setattr__(self, "epsilon", _positive("epsilon", self.epsilon))
         if self.rho:
-            raise InputValueError(Message("budget-has-no-rho", kind=self.kind))
+            raise InputValueError(f"a {self.kind} budget has no rho")
         if isinstance(self.delta, bool) or not isinstance(self.delta, Real):
             raise wrong_type("delta", "number", self.delta)
         object.__setattr__(self, "delta", float(self.delta))
         if self.kind is BudgetKind.PURE and self.delta != 0:
-            raise InputValueError(Message("pure-has-no-delta"))
+            raise InputValueError("a pure budget has delta = 0")
         if self.kind is BudgetKind.APPROXIMATE and not 0 < self.delta < 1:
-            raise InputValueError(Message("delta-out-of-range", delta=self.delta))
+            raise InputValueError(
+                f"delta={shown(self.delta)} cannot be: delta is a probability of failure, above 0 and below 1 (well "
+                "below one over the number of rows)"
+            )
 
     @classmethod
     def pure(cls, epsilon: float) -> PrivacyBudget:
@@ -126,7 +131,10 @@ class PrivacyBudget:
             raise InputValueError(Message("one-budget-needed", given="not-both" if rho is not None else "none-given"))
         if rho is not None:
             if delta != 0:
-                raise InputValueError(Message("delta-goes-with-epsilon"))
+                raise InputValueError(
+                    "delta goes with epsilon: a rho-zCDP budget has none (PrivacyBudget.zcdp(rho).to_epsilon(delta) "
+                    "shows what it means as (epsilon, delta))"
+                )
             return cls.zcdp(rho)
         assert epsilon is not None
         if isinstance(delta, Real) and not isinstance(delta, bool) and delta == 0:
@@ -140,7 +148,7 @@ class PrivacyBudget:
         exceeds it.
         """
         if not weights or not all(math.isfinite(weight) and weight > 0 for weight in weights):
-            raise InputValueError(Message("weights-not-positive", weights=weights))
+            raise InputValueError(f"weights {shown(weights)} must be positive numbers")
         if self.kind is BudgetKind.ZCDP:
             return tuple(PrivacyBudget.zcdp(rho) for rho in _parts(self.rho, weights))
         if self.kind is BudgetKind.PURE:
@@ -180,7 +188,7 @@ class PrivacyBudget:
 
             return zcdp_epsilon(self.rho, delta)
         if self.delta > delta:
-            raise InputValueError(Message("delta-above-asked", own=self.delta, delta=delta))
+            raise InputValueError(f"the budget's own delta, {self.delta:g}, is above the delta asked for, {delta:g}")
         return self.epsilon
 
     def to_rho(self) -> float:
@@ -201,7 +209,7 @@ class PrivacyBudget:
         if self.kind is BudgetKind.ZCDP:
             return self.rho
         if self.kind is BudgetKind.PURE:
-            raise InputValueError(Message("no-rho-implies-pure", budget=self))
+            raise InputValueError(f"no ρ implies a pure budget of {self}: give delta > 0 too, or rho")
         from dpmoments.privacy.curves.zcdp import zcdp_rho
 
         return zcdp_rho(self.epsilon, self.delta)
@@ -227,10 +235,12 @@ class PrivacyBudget:
         """
         require_known(values, ("kind", "epsilon", "delta", "rho"), "a budget")
         if values["kind"] not in tuple(BudgetKind):
-            raise InputValueError(Message("unknown-budget-kind", kind=values["kind"], kinds=[*BudgetKind]))
+            raise InputValueError(
+                f"unknown kind of budget {shown(values['kind'])}: use one of {', '.join(map(str, [*BudgetKind]))}"
+            )
         for entry, value in values.items():
             if entry != "kind" and not is_finite_number(value):
-                raise InputTypeError(Message("budget-not-finite", parameter=entry))
+                raise InputTypeError(f"{entry} of a budget must be a finite number")
         return cls(**values)
 
     def __add__(self, other: PrivacyBudget) -> PrivacyBudget:
@@ -239,7 +249,9 @@ class PrivacyBudget:
         if not isinstance(other, PrivacyBudget):
             return NotImplemented
         if (self.kind is BudgetKind.ZCDP) != (other.kind is BudgetKind.ZCDP):
-            raise InputValueError(Message("budgets-of-other-kinds", first=self.kind, second=other.kind))
+            raise InputValueError(
+                f"a {self.kind} and a {other.kind} budget do not add up: convert one (see dpmoments.privacy.curves)"
+            )
         if self.kind is BudgetKind.ZCDP:
             return PrivacyBudget.zcdp(_add_up([self.rho, other.rho]))
         epsilon = _add_up([self.epsilon, other.epsilon])

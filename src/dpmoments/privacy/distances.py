@@ -15,7 +15,6 @@ import numpy.typing as npt
 
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.values import rounded_up
-from dpmoments.messages.message import Message
 from dpmoments.privacy.unit import Neighbors
 
 Argument = float | tuple[float, ...]
@@ -67,7 +66,9 @@ class Sensitivity:
         """Return the bound for a query in smaller units, ``units`` new ones in one old one."""
         # `rounding` is the largest change of the distance of two queries by rounding to whole units, in new units.
         if units < 1.0 or rounding < 0.0:
-            raise InputValueError(Message("query-in-larger-units"))
+            raise InputValueError(
+                "a query is counted in smaller units, 1 or more in one, and rounding adds to its distance"
+            )
         return Sensitivity(
             self.name,
             self.arguments,

@@ -191,7 +191,9 @@ class PrivacyFilter:
         return self._allowance - spent
 
     def __reduce__(self) -> NoReturn:
-        raise InputTypeError(Message("filter-not-copied"))
+        raise InputTypeError(
+            "a privacy filter is for one run and cannot be copied: its copies would each spend the whole budget"
+        )
 
     def _refuse(self, refusal: Message) -> NoReturn:
         self._closed = self._refused = True
@@ -211,7 +213,7 @@ def _require_made_here(sensitivity: Sensitivity) -> None:
     given = stated.pop("arguments").items()
     arguments = [part for name, value in given for part in (name, tuple(value) if isinstance(value, list) else value)]
     if _made_anew(*stated.values(), *arguments).norm is not sensitivity.norm:
-        raise InputValueError(Message("bound-in-other-norm", sensitivity=sensitivity.name))
+        raise InputValueError(f"the bound that {sensitivity.name} makes is in another norm")
 
 
 # The draws of a run have the same few sensitivities. ``typed``: 3 and 3.0 are one key else, and one of them is refused.
@@ -263,13 +265,13 @@ class GroupFilter(PrivacyFilter):
     ) -> Any:
         """Draw like :meth:`PrivacyFilter.draw`, counted to the group."""
         if group is not None:
-            raise InputValueError(Message("groups-within-groups"))
+            raise InputValueError("groups within groups are not supported")
         return self._whole.draw(what, law, query, sensitivity, claim, group=self._level)
 
     def selection_key(self) -> SelectionKey:
         """Refuse: a unit may have rows in several groups."""
-        raise InputTypeError(Message("filter-of-units-in-groups"))
+        raise InputTypeError("rows of units are not divided into groups")
 
     def close(self) -> Receipt:
         """Refuse: the whole run is closed at once."""
-        raise InputTypeError(Message("filter-of-group-closed"))
+        raise InputTypeError("close the filter of the whole run")

@@ -70,10 +70,10 @@ class DrawLaw(ABC):
         # `claim` is the (ε, δ) that the plan states for the draw, if it has an exact curve instead of a formula.
         if sensitivity.norm is not self.norm:
             raise InputValueError(
-                Message("distribution-of-other-norm", distribution=self.name, norm=self.norm, given=sensitivity.norm)
+                f"{self.name} noise needs a sensitivity in {self.norm}, got one in {sensitivity.norm}"
             )
         if claim is not None and not self.claims:
-            raise InputValueError(Message("distribution-takes-no-claim", distribution=self.name))
+            raise InputValueError(f"a draw of {self.name} has a price of its own and takes no claim")
         return self._loss(sensitivity, unit, claim)
 
     @abstractmethod
@@ -107,22 +107,14 @@ class DrawLaw(ABC):
             QueryKind.EITHER: vector or square,
         }
         if not fits[self.answers] or 0 in shape:
-            raise InputValueError(Message("distribution-of-other-shape", distribution=self.name, shape=shape))
+            raise InputValueError(f"a draw of {self.name} is not for a query of shape {shape}")
         for entry in fields(self):
             value = getattr(self, entry.name)
             if entry.name in _SIZES and value != shape[0]:
-                raise InputValueError(
-                    Message("distribution-of-other-rows", distribution=self.name, value=value, shape=shape)
-                )
+                raise InputValueError(f"a draw of {self.name} for {value} rows is not for a query of shape {shape}")
             if isinstance(value, tuple) and entry.name != "blocks" and not 0 < len(value) <= shape[0]:
                 raise InputValueError(
-                    Message(
-                        "distribution-of-other-length",
-                        distribution=self.name,
-                        n_value=len(value),
-                        entry=entry.name,
-                        shape=shape,
-                    )
+                    f"a draw of {self.name} with {len(value)} {entry.name} is not for a query of shape {shape}"
                 )
 
     @property
@@ -136,7 +128,7 @@ class DrawLaw(ABC):
 
     def refused(self, unit: LossUnit) -> ValueError:
         """Return the error for a unit in which its loss does not add up."""
-        return InputValueError(Message("loss-not-in-unit", distribution=self.name, unit=unit))
+        return InputValueError(f"a loss of {self.name} is not counted in {unit}")
 
 
 def pure_loss(law: DrawLaw, epsilon: Fraction, unit: LossUnit) -> Loss:
@@ -211,7 +203,9 @@ class GaussianLaw(DrawLaw):
         if unit not in (LossUnit.RHO, LossUnit.GAUSSIAN_RHO):
             raise self.refused(unit)
         if min(self.lattice_scales, default=math.inf) < unit.least_lattice_scale:
-            raise InputValueError(Message("noise-too-small-for-lattice"))
+            raise InputValueError(
+                "the noise is too small in lattice units for its composition to be proven: use a finer lattice"
+            )
         return Loss(unit, Fraction(sensitivity.value) ** 2 / Fraction(self.scale) ** 2 / 2)
 
     def curves(self, sensitivity: Sensitivity) -> tuple[PrivacyCurve, ...]:
@@ -247,7 +241,7 @@ class DiscreteGaussian(GaussianLaw):
             self.off_diagonal_scale is not None
             and 2 * Fraction(self.off_diagonal_scale) ** 2 < Fraction(self.scale) ** 2
         ):
-            raise InputValueError(Message("noise-off-diagonal"))
+            raise InputValueError("noise off the diagonal must be at least 1/√2 of that on it")
         return super()._loss(sensitivity, unit, claim)
 
     def is_attained(self, sensitivity: Sensitivity, size: int) -> bool:
@@ -333,7 +327,7 @@ class KNorm(LatticeNormLaw):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not all(is_whole(size) and size >= 1 for size in self.blocks):
-            raise InputValueError(Message("distribution-out-of-range", parameter="blocks", distribution=self.name))
+            raise InputValueError(f"blocks of a {self.name} draw is out of range")
 
     @property
     def answers(self) -> QueryKind:
@@ -342,7 +336,7 @@ class KNorm(LatticeNormLaw):
     def check_shape(self, shape: tuple[int, ...]) -> None:
         super().check_shape(shape)
         if sum(self.blocks) > shape[0]:
-            raise InputValueError(Message("distribution-of-other-shape", distribution=self.name, shape=shape))
+            raise InputValueError(f"a draw of {self.name} is not for a query of shape {shape}")
         # Below, few sizes that the sampler proposes are accepted; above, they may leave int64.
         least, most = shape[0] / 4.0, 2.0**52 / (shape[0] + 1)
         if not least <= self.scale <= most:
@@ -350,7 +344,7 @@ class KNorm(LatticeNormLaw):
 
     def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss:
         if sensitivity.blocks != self.blocks:  # a bound in the gauge of another body
-            raise InputValueError(Message("distribution-out-of-range", parameter="blocks", distribution=self.name))
+            raise InputValueError(f"blocks of a {self.name} draw is out of range")
         return super()._loss(sensitivity, unit, claim)
 
     def is_attained(self, sensitivity: Sensitivity, size: int) -> bool:
@@ -554,7 +548,9 @@ class _ClaimedDraw(DrawLaw):
             raise self.refused(unit)
         (curve,) = self.curves(sensitivity)
         if not curve.delta(claim.epsilon) <= claim.delta:
-            raise InputValueError(Message("draw-above-claim", distribution=self.name))
+            raise InputValueError(
+                f"a draw of {self.name} costs more than the plan claims: its exact δ is above the stated one"
+            )
         return Loss(unit, Fraction(claim.epsilon), Fraction(claim.delta))
 
 

@@ -40,9 +40,9 @@ class GroupOfRows:
         run, by, level, n_levels = _checked_id(values["run"]), values["by"], values["level"], values["n_levels"]
         check_name(by)
         if not isinstance(level, str | int):
-            raise InputTypeError(Message("group-level-type"))
+            raise InputTypeError("the level of a group of rows must be a text, a whole number, or true or false")
         if isinstance(n_levels, bool) or not isinstance(n_levels, int) or n_levels < 1:
-            raise InputValueError(Message("groups-number-type"))
+            raise InputValueError("the number of groups must be a whole number, 1 or more")
         return cls(run, by, level, n_levels)
 
 
@@ -61,11 +61,11 @@ class LedgerEntry:
         require_known(values, (entry.name for entry in fields(cls)), "the entry of a ledger")
         ledger, number, digest = values["ledger"], values["number"], values["hash"]
         if not isinstance(ledger, str) or not re.fullmatch(f"[0-9a-f]{{{_ID_BITS // 4}}}", ledger):
-            raise InputValueError(Message("ledger-id", digits=_ID_BITS // 4))
+            raise InputValueError(f"the id of a ledger is {_ID_BITS // 4} hexadecimal digits")
         if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-            raise InputValueError(Message("entry-number"))
+            raise InputValueError("the number of a ledger's entry must be a whole number, 1 or more")
         if not isinstance(digest, str) or not re.fullmatch("[0-9a-f]{64}", digest):
-            raise InputValueError(Message("entry-hash"))
+            raise InputValueError("the hash of a ledger's entry is 64 hexadecimal digits")
         return cls(ledger, number, digest)
 
 
@@ -133,7 +133,9 @@ class ReleaseOrigin:
         group, dataset, ledger, query = (values[name] for name in ("group", "dataset", "ledger", "query"))
         check_dataset(dataset)
         if query is not None and not (isinstance(query, list) and set(query) <= set(CLAUSES)):
-            raise InputValueError(Message("unknown-clauses", known=[*CLAUSES]))
+            raise InputValueError(
+                f"the query of a release's origin must be a list of {', '.join(map(str, [*CLAUSES]))}"
+            )
         return cls(
             _checked_id(values["id"]),
             dataset,
@@ -153,10 +155,12 @@ def check_dataset(dataset: object) -> None:
     if dataset is None:
         return
     if not isinstance(dataset, str):
-        raise InputTypeError(Message("dataset-not-text", dataset=dataset))
+        raise InputTypeError(f"dataset must be a text that names the table, such as 'people-2026', got '{dataset}'")
     check_text(dataset, "dataset")
     if not dataset.strip() or len(dataset) > _MAX_DATASET_LENGTH or not dataset.isprintable():
-        raise InputValueError(Message("dataset-not-printable", dataset=dataset, most=_MAX_DATASET_LENGTH))
+        raise InputValueError(
+            f"dataset='{dataset}' must name the table in 1 to {_MAX_DATASET_LENGTH} printable characters: 'people-2026'"
+        )
 
 
 def _plain(record: GroupOfRows | LedgerEntry) -> dict[str, Any]:
@@ -165,7 +169,7 @@ def _plain(record: GroupOfRows | LedgerEntry) -> dict[str, Any]:
 
 def _checked_id(value: object) -> str:
     if not isinstance(value, str) or not re.fullmatch(f"[0-9a-f]{{{_ID_BITS // 4}}}", value):
-        raise InputValueError(Message("release-id", digits=_ID_BITS // 4))
+        raise InputValueError(f"the id of a release is {_ID_BITS // 4} hexadecimal digits")
     return value
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dpmoments.foundation.errors import InputTypeError, InputValueError
-from dpmoments.foundation.values import is_finite_number, plain_mapping, require_known, rounded_up, to_plain
+from dpmoments.foundation.values import is_finite_number, plain_mapping, require_known, rounded_up, shown, to_plain
 from dpmoments.messages.codes import QUERIES
 from dpmoments.messages.message import Message
 from dpmoments.privacy.accounting import Loss, LossUnit, allowance_for_rows
@@ -68,25 +68,27 @@ class Draw:
         entries = plain_mapping(values, "law")
         name = entries.pop("name")
         if not isinstance(name, str) or name not in LAWS:
-            raise InputValueError(Message("unknown-noise-distribution", name=name, known=[*LAWS]))
+            raise InputValueError(f"unknown noise distribution '{name}': use one of {', '.join(map(str, [*LAWS]))}")
         if set(entries) != {entry.name for entry in fields(LAWS[name])}:
             known = ", ".join(entry.name for entry in fields(LAWS[name]))
-            raise InputValueError(Message("draw-with-other-parameters", name=name, known=known))
+            raise InputValueError(f"the parameters of a {name} draw are {known}, and the file has others")
         law = LAWS[name](**entries)
         sensitivity = sensitivity_from_dict(plain_mapping(values, "sensitivity"))
         claim = None if values["claim"] is None else PrivacyBudget.from_dict(values["claim"])
         loss = law.loss(sensitivity, unit, claim)
         for entry in ("loss", "delta"):
             if not is_finite_number(values[entry]):
-                raise InputTypeError(Message("draw-not-finite", entry=entry, query=what.text("short")))
+                raise InputTypeError(f"the {entry} of {shown(what.text('short'))} must be a finite number")
         stated = {"loss": rounded_up(loss.amount), "delta": rounded_up(loss.delta)}
         if any(values[entry] != number for entry, number in stated.items()):
-            raise InputValueError(Message("draw-with-other-loss", query=what.text("short")))
+            raise InputValueError(
+                f"the loss of {shown(what.text('short'))} is not the loss of its distribution at its sensitivity"
+            )
         group, size = values["group"], values["size"]
         if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-            raise InputValueError(Message("draw-size", query=what.text("short")))
+            raise InputValueError(f"the size of {shown(what.text('short'))} must be a whole number, 1 or more")
         if group is not None and not isinstance(group, str):
-            raise InputTypeError(Message("draw-group", query=what.text("short")))
+            raise InputTypeError(f"the group of {shown(what.text('short'))} must be a text")
         return cls(what, law, sensitivity, loss, size, claim, group)
 
 
@@ -115,13 +117,17 @@ class Receipt:
 
     def __post_init__(self) -> None:
         if not self.total.within(self.allowance):
-            raise InputValueError(Message("receipt-above-cost"))
+            raise InputValueError("the draws of this receipt add up to more than the stated cost")
         if self.unit is LossUnit.GAUSSIAN_RHO and sum(draw.size for draw in self.draws) > MAX_COMPOSED_COORDINATES:
-            raise InputValueError(Message("receipt-of-many-coordinates"))
+            raise InputValueError(
+                "the draws of this receipt have more coordinates than their composition is proven for"
+            )
         bounded = False
         for draw in self.draws:
             if _needs_a_bound(draw.law) and not bounded:
-                raise InputValueError(Message("receipt-without-eigenvalue-bound"))
+                raise InputValueError(
+                    "a draw of this receipt relies on a bound on the smallest eigenvalue that was not drawn"
+                )
             bounded |= isinstance(draw.law, EigenvalueBound)
 
     @property
@@ -148,15 +154,15 @@ class Receipt:
     def require_for(self, statement: PrivacyStatement) -> None:
         """Raise ValueError unless relation and cost match this privacy statement."""
         if any(draw.group is not None for draw in self.draws):
-            raise InputValueError(Message("receipt-of-groups"))
+            raise InputValueError("the receipt is of several groups of rows, and this release of all rows")
         self.require_within(statement)
 
     def require_within(self, statement: PrivacyStatement) -> None:
         """Raise ValueError unless relation, cost and unit fit a statement of several groups."""
         if self.neighbors is not statement.neighbors or self.cost != statement.budget:
-            raise InputValueError(Message("receipt-of-other-budget"))
+            raise InputValueError("the receipt is not for the stated budget and relation")
         if self.privacy_unit != statement.privacy_unit:
-            raise InputValueError(Message("receipt-of-other-unit"))
+            raise InputValueError("the receipt is not for the stated protected unit")
 
     def of_group(self, group: str) -> Receipt:
         """Return the draws of one of several disjoint groups of rows, and draws of no group."""
@@ -191,28 +197,33 @@ class Receipt:
             with np.errstate(all="ignore"):  # a loss that comes out as NaN is refused
                 return cls._read(values)
         except (ArithmeticError, IndexError) as reason:
-            raise InputValueError(Message("receipt-out-of-range")) from reason
+            raise InputValueError("the receipt holds a number that is out of range") from reason
 
     @classmethod
     def _read(cls, values: Mapping[str, Any]) -> Receipt:
         require_known(values, _RECEIPT_ENTRIES, "the receipt")
         privacy_unit = PrivacyUnit.of_file(values["protected_unit"])
         if values["loss_unit"] not in tuple(LossUnit):
-            raise InputValueError(Message("unknown-loss-unit", name=values["loss_unit"], known=[*LossUnit]))
+            raise InputValueError(
+                f"'{values['loss_unit']}' is not a valid LossUnit: losses are counted in "
+                f"{', '.join(map(str, [*LossUnit]))}"
+            )
         unit, neighbors = LossUnit(values["loss_unit"]), Neighbors.of(values["neighbors"])
         cost = PrivacyBudget.from_dict(values["cost"])
         if privacy_unit is not None and neighbors is not Neighbors.ADD_REMOVE:
-            raise InputValueError(Message("receipt-of-units"))
+            raise InputValueError("the receipt is for units of several rows under another relation than add_remove")
         allowed, stated = allowance_for_rows(cost, unit, privacy_unit), values["allowance"]
         if not isinstance(values["draws"], list):
-            raise InputTypeError(Message("receipt-draws-not-a-list"))
+            raise InputTypeError("the draws of a receipt must be a list")
         draws = tuple(Draw.from_dict(draw, unit) for draw in values["draws"])
         if any(draw.sensitivity.neighbors is not neighbors for draw in draws):
-            raise InputValueError(Message("draw-of-other-relation-in-receipt"))
+            raise InputValueError("a draw of the receipt has the sensitivity of another relation")
         if not is_finite_number(stated) or stated != rounded_up(allowed.amount):
-            raise InputValueError(Message("receipt-allowance"))
+            raise InputValueError("the receipt's allowance does not equal its cost")
         if len({draw.loss.amount for draw in draws}) > _MAX_DIFFERENT_LOSSES:
-            raise InputValueError(Message("receipt-of-many-losses", most=_MAX_DIFFERENT_LOSSES))
+            raise InputValueError(
+                f"the draws of the receipt have more than {_MAX_DIFFERENT_LOSSES:,} different losses, which no run has"
+            )
         return cls(neighbors, cost, unit, draws, privacy_unit)
 
     def lines(self) -> list[tuple[str, str, str, str]]:

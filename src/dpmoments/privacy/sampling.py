@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from dpmoments.foundation.arrays import FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputArithmeticError, InputTypeError
-from dpmoments.messages.message import Message
 from dpmoments.noise.discrete import choose_by_score, discrete_gaussian, discrete_laplace, k_norm
 from dpmoments.noise.matrices import inverse_wishart, isotropic, matrix_laplace, symmetric_gaussian, wishart
 from dpmoments.noise.sphere import sample_bingham, sample_orthonormal_frame
@@ -51,7 +50,7 @@ def noised(law: DrawLaw, query: Any, generator: np.random.Generator) -> Any:  # 
     """Draw the answer to a query under a noise distribution."""
     # Returns an ndarray, float or int of the query's shape: integers for draws on a lattice, else values without low
     # bits; the index of the chosen score.
-    raise InputTypeError(Message("no-sampler", got=type(law).__name__))
+    raise InputTypeError(f"no sampler for noise {type(law).__name__}")
 
 
 @noised.register
@@ -206,7 +205,7 @@ def _round_to_lattice(
     """Round symmetric noise in unit-ball units to integers in units of 2^(−2·bits)."""
     scaled = noise * 4.0**bits
     if not float(np.abs(scaled).max()) < 2.0**52:
-        raise InputArithmeticError(Message("draw-left-lattice"))
+        raise InputArithmeticError("a noise draw left the lattice: nothing was released; run again")
     rounded = np.rint(scaled).astype(np.int64)
     uniform_bits = math.frexp(_lattice_scale(noise_scale, bits))[1] - 1 - _DITHER_SHARE
     if uniform_bits < 1:

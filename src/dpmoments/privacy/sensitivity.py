@@ -20,8 +20,7 @@ from fractions import Fraction
 from typing import Any
 
 from dpmoments.foundation.errors import InputTypeError, InputValueError, out_of_range
-from dpmoments.foundation.values import is_finite_number, require_kinds, require_known, rounded_up
-from dpmoments.messages.message import Message
+from dpmoments.foundation.values import is_finite_number, require_kinds, require_known, rounded_up, shown
 from dpmoments.privacy.distances import Argument, Norm, Sensitivity
 from dpmoments.privacy.unit import Neighbors
 
@@ -138,7 +137,7 @@ def inverse_gram_frobenius(
     if published not in (0.0, 1.0):
         raise out_of_range("published", published, "zero-or-one")
     if not least_eigenvalue > published:
-        raise InputValueError(Message("eigenvalue-not-above", value=least_eigenvalue, least=published))
+        raise InputValueError(f"least_eigenvalue={shown(least_eigenvalue)} must be above {published:g}")
     of_gram = gram_frobenius(neighbors, n_features).value
     value = _up(of_gram / (least_eigenvalue * (least_eigenvalue - published)))
     arguments = {"n_features": n_features, "least_eigenvalue": least_eigenvalue, "published": published}
@@ -210,7 +209,7 @@ def rough_sums_l2(neighbors: Neighbors, n_numbers: int, n_flags: int, counted: f
     # t²(1 + γ²s²), |s| + |t| ≤ 2, is at most 4, at s = 0: (2 − s)²(1 + γ²s²) ≤ 4 for γ² ≤ 2. A row that only one of two
     # neighbors drops changes no more than under add-remove.
     if n_numbers < 0 or n_flags < 0 or n_numbers + n_flags < 1 or counted not in (0.0, 1.0):
-        raise InputValueError(Message("no-feature", n_features=n_numbers + n_flags))
+        raise InputValueError(f"n_features={n_numbers + n_flags}: a table needs at least one feature")
     of_number = max(ROUGH_WEIGHT**2 * ROUGH_CENTER**2, 1 + ROUGH_WEIGHT**2 * (1 - ROUGH_CENTER) ** 2)
     square = Fraction(counted) + n_numbers * of_number + n_flags
     if neighbors is Neighbors.REPLACE_ONE:
@@ -254,7 +253,7 @@ def sums_in_body(neighbors: Neighbors, n_features: int, blocks: tuple[float, ...
     whole = [int(size) for size in blocks]
     _check(n_features, 0.0)
     if list(blocks) != whole or min(whole, default=1) < 1 or sum(whole) > n_features:
-        raise InputTypeError(Message("sensitivity-parameter", parameter="blocks", function="sums_in_body"))
+        raise InputTypeError("blocks of sums_in_body must be a finite number, and n_features a whole one")
     arguments: dict[str, Argument] = {"blocks": tuple(whole)} if whole else {}
     arguments |= {"n_features": n_features}
     return _made("sums_in_body", neighbors, Norm.BODY, 1.0 if neighbors is Neighbors.ADD_REMOVE else 2.0, **arguments)
@@ -334,17 +333,17 @@ def sensitivity_from_dict(values: Mapping[str, Any]) -> Sensitivity:
     made = next((one for one in SENSITIVITIES if one.__name__ == values["name"]), None)
     if made is None:
         known = ", ".join(one.__name__ for one in SENSITIVITIES)
-        raise InputValueError(Message("unknown-sensitivity", name=values["name"], known=known))
+        raise InputValueError(f"unknown sensitivity '{values['name']}': use one of {known}")
     for entry in ("units", "rounding", "value"):
         if not is_finite_number(values[entry]) or values[entry] < 0:
-            raise InputValueError(Message("sensitivity-not-finite", parameter=entry))
+            raise InputValueError(f"{entry} of a sensitivity must be a finite number, 0 or above")
     require_known(values, ("name", "arguments", "neighbors", "units", "rounding", "value"), "a sensitivity")
     if not 1.0 <= values["units"] <= MAX_UNITS or math.frexp(values["units"])[0] != 0.5:
-        raise InputValueError(Message("sensitivity-units"))
+        raise InputValueError("units of a sensitivity must be a power of two, 1 or more")
     base = made(Neighbors.of(values["neighbors"]), **_checked_arguments(made, values["arguments"]))
     anew = base.in_units(values["units"], rounding=values["rounding"])
     if anew.value > values["value"]:
-        raise InputValueError(Message("sensitivity-too-small", name=values["name"]))
+        raise InputValueError(f"a sensitivity '{values['name']}' is stated as less than it is")
     return anew
 
 
@@ -359,25 +358,23 @@ def _checked_arguments(made: Callable[..., Sensitivity], arguments: Mapping[str,
     _, *parameters = inspect.signature(made).parameters.values()
     require_known(arguments, [parameter.name for parameter in parameters], what)
     if absent := [p.name for p in parameters if p.default is p.empty and p.name not in arguments]:
-        raise InputValueError(Message("sensitivity-lacks", name=what, names=[*absent]))
+        raise InputValueError(f"{what} lack {', '.join(map(str, [*absent]))}")
     for name, value in arguments.items():
         if name in _TUPLES:
             _check_positive_numbers(value, name, made.__name__)
         elif not is_finite_number(value) or (name in _WHOLE and not isinstance(value, int)):
-            raise InputTypeError(Message("sensitivity-parameter", parameter=name, function=made.__name__))
+            raise InputTypeError(f"{name} of {made.__name__} must be a finite number, and n_features a whole one")
     return {name: tuple(map(float, value)) if name in _TUPLES else value for name, value in arguments.items()}
 
 
 def _check_positive_numbers(values: object, parameter: str, name: str) -> None:
     """Raise TypeError or ValueError unless a file's tuple is a list of positive numbers."""
     if not isinstance(values, list):
-        raise InputTypeError(Message("weights-not-a-list", parameter=parameter, name=name))
+        raise InputTypeError(f"{parameter} of {name} must be a list")
     if not 1 <= len(values) <= MAX_WEIGHTS:
-        raise InputValueError(
-            Message("weights-number", parameter=parameter, name=name, number=len(values), most=MAX_WEIGHTS)
-        )
+        raise InputValueError(f"{parameter} of {name} are {len(values):,} numbers: 1 to {MAX_WEIGHTS:,} are expected")
     if not all(is_finite_number(value) and value > 0 for value in values):
-        raise InputValueError(Message("weights-out-of-range", parameter=parameter, name=name))
+        raise InputValueError(f"{parameter} of {name} must be finite numbers above 0")
 
 
 def _made(name: str, neighbors: Neighbors, norm: Norm, value: float, **arguments: Argument) -> Sensitivity:
@@ -386,9 +383,9 @@ def _made(name: str, neighbors: Neighbors, norm: Norm, value: float, **arguments
 
 def _check(n_features: int, augmentation: float) -> None:
     if n_features < 1:
-        raise InputValueError(Message("no-feature", n_features=n_features))
+        raise InputValueError(f"n_features={n_features}: a table needs at least one feature")
     if not 0 <= augmentation <= 1:
-        raise InputValueError(Message("augmentation-out-of-range", augmentation=augmentation))
+        raise InputValueError(f"augmentation={augmentation}: the appended constant is between 0 and 1")
 
 
 def _row_square(augmentation: float, row_square: float = 1.0) -> float:

@@ -128,12 +128,12 @@ class PrivacyStatement:
         require_known(values, (entry.name for entry in fields(cls)), "the privacy statement")
         require_kinds(values, version=str)
         if values["arithmetic"] not in ARITHMETICS:
-            raise InputValueError(Message("unknown-arithmetic", name=values["arithmetic"]))
+            raise InputValueError(f"unknown arithmetic '{values['arithmetic']}'")
         if not isinstance(values["private"], bool):
-            raise InputTypeError(Message("private-not-a-flag"))
+            raise InputTypeError("private must be true or false")
         of_file, neighbors = values.get("privacy_unit"), Neighbors.of(values["neighbors"])
         if of_file is not None and neighbors is not Neighbors.ADD_REMOVE:
-            raise InputValueError(Message("statement-of-units"))
+            raise InputValueError("a privacy unit of several rows is stated under another relation than add_remove")
         return cls(
             budget=PrivacyBudget.from_dict(values["budget"]),
             neighbors=neighbors,

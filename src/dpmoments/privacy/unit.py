@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args
 
 from dpmoments.foundation.checks import is_whole
 from dpmoments.foundation.errors import InputValueError, out_of_range, wrong_type
-from dpmoments.foundation.values import require_known
+from dpmoments.foundation.values import require_known, shown
 from dpmoments.messages.message import Message
 
 # Neighboring relations: the two tables that a guarantee makes hard to distinguish.
@@ -38,7 +38,10 @@ class Neighbors(StrEnum):
         <Neighbors.REPLACE_ONE: 'replace_one'>
         """
         if value not in tuple(cls):
-            raise InputValueError(Message("unknown-relation", value=value))
+            raise InputValueError(
+                f"neighbors={shown(value)} is not a neighboring relation: use 'add_remove' (the number of rows is "
+                "private) or 'replace_one' (the number of rows is public)"
+            )
         return cls(value)
 
     @property
@@ -115,12 +118,12 @@ class PrivacyUnit:
         if not isinstance(self.column, str):
             raise wrong_type("column", "text", self.column)
         if not self.column:
-            raise InputValueError(Message("unit-without-name"))
+            raise InputValueError("the column of a privacy unit has no name: give the column that identifies people")
         if not is_whole(self.max_rows):
             raise wrong_type("max_rows", "whole-number", self.max_rows)
         object.__setattr__(self, "max_rows", int(self.max_rows))
         if not 1 <= self.max_rows <= _MAX_ROWS:
-            raise InputValueError(Message("max-rows-out-of-range", value=self.max_rows, most=_MAX_ROWS))
+            raise InputValueError(f"max_rows={shown(self.max_rows)} must be between 1 and {_MAX_ROWS:,}")
         if self.missing not in get_args(MissingUnit):
             raise out_of_range("missing", self.missing, "error-or-drop")
 
@@ -158,7 +161,7 @@ class PrivacyUnit:
         if value == "row":
             return None
         if not isinstance(value, Mapping):
-            raise InputValueError(Message("not-a-unit", value=value))
+            raise InputValueError(f"{shown(value)} is not a privacy unit: use 'row', or a column with a number of rows")
         return cls.from_dict(value)
 
 
@@ -169,4 +172,7 @@ def require_unit(privacy_unit: object, columns: Collection[str], neighbors: Neig
     if neighbors is not Neighbors.ADD_REMOVE:
         raise InputValueError(Message("unit-needs-add-remove", neighbors=str(neighbors)))
     if privacy_unit.column in columns:
-        raise InputValueError(Message("unit-is-a-feature", column=privacy_unit.column))
+        raise InputValueError(
+            f"the privacy unit's column '{privacy_unit.column}' is in the schema, so it would be a feature of "
+            "the release: remove it from the schema, or copy it under another name to use it as a feature too"
+        )

@@ -64,16 +64,16 @@ class CountsRelease(Release, Disclosed):
         super().__post_init__()
         shapes = tuple(tuple(map(len, self._levels(names))) for names in self.by)
         if any(len(set(names)) < len(names) for names in self.by):
-            raise InputValueError(Message("column-twice-in-counts"))
+            raise InputValueError("a table names a column twice")
         if not self.by or shapes != tuple(counts.shape for counts in self.noisy):
-            raise InputValueError(Message("counts-of-other-columns"))
+            raise InputValueError("the counts are not those of tables of the schema's columns")
         if len(self.receipt.draws) != len(self.by):
-            raise InputValueError(Message("counts-without-draw"))
+            raise InputValueError("a release of counts has one draw of noise for each table")
         for names, counts, draw in zip(self.by, self.noisy, self.receipt.draws, strict=True):
             if draw.size != counts.size or draw.what.facts.get("names", names) != names:
-                raise InputValueError(Message("draw-of-other-table"))
+                raise InputValueError("a draw of the receipt is for another table")
             if not (np.abs(counts) <= _MAX_COUNT).all():
-                raise InputValueError(Message("count-beyond-tables", most=_MAX_COUNT))
+                raise InputValueError(f"a noisy count is beyond ±{_MAX_COUNT:.0e}, which no table has")
             _noise_of(draw)
 
     @cached_property
@@ -138,10 +138,13 @@ class CountsRelease(Release, Disclosed):
         """
         confidence_level(level)
         if not by and len(self.tables) > 1:
-            raise InputValueError(Message("counts-table-needed", tables=self._listed))
+            raise InputValueError(f"name the columns of one table: {self._listed}")
         table = self.tables[0] if not by else best_margin(self.tables, by)
         if table is None:
-            raise InputValueError(Message("unknown-counts-table", by=[*map(shown, by)], tables=self._listed))
+            raise InputValueError(
+                f"no table of this release has the columns {', '.join(map(str, [*map(shown, by)]))}: it has "
+                f"{self._listed}"
+            )
         return table if level == table.level else table.at_level(level)
 
     def describe(self, *by: str, level: float = 0.95) -> CountTable:
@@ -178,7 +181,7 @@ class CountsRelease(Release, Disclosed):
         Pearson's χ² would call noise dependence.
         """
         if by == other:
-            raise InputValueError(Message("cross-table-of-one-column", by=by))
+            raise InputValueError(f"a cross table is of two columns, and both are {shown(by)}: name another")
         warned = filter(None, (dependent_rows(self), *self.warnings))
         result = self.table(by, other).cross_table(by, other, level=level)
         return replace(result, warning=" ".join(f"Warning: {message.text()}" for message in warned))
@@ -244,25 +247,25 @@ class CountsRelease(Release, Disclosed):
         stated = cls._read_statements(content)
         entries, rows = content["tables"], content["public_rows"]
         if not isinstance(entries, list) or not entries:
-            raise InputTypeError(Message("counts-tables-not-a-list"))
+            raise InputTypeError("the tables of a release of counts must be a list")
         if rows is not None and (isinstance(rows, bool) or not isinstance(rows, int) or not 0 <= rows <= _MAX_COUNT):
-            raise InputValueError(Message("counts-public-rows", most=_MAX_COUNT))
+            raise InputValueError(f"public_rows must be a whole number from 0 to {_MAX_COUNT:.0e}, or null")
         by, noisy = [], []
         for entry in entries:
             require_known(entry, ("by", "levels", "noisy_counts", "noise_deviation"), "a table")
             names = entry["by"]
             if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
-                raise InputTypeError(Message("counts-columns-not-a-list"))
+                raise InputTypeError("the columns of a table must be a list of names")
             shape = tuple(len(levels_of(grouping_column(stated["schema"], name))) for name in names)
             by.append(tuple(names))
             noisy.append(finite_numbers(entry["noisy_counts"], math.prod(shape), "noisy_counts").reshape(shape))
         released = cls(**stated, by=tuple(by), noisy=tuple(noisy), public_rows=rows)
         for table, entry in zip(released.tables, entries, strict=True):
             if entry["levels"] != [list(levels) for levels in table.levels]:
-                raise InputValueError(Message("counts-of-other-levels"))
+                raise InputValueError("the levels of a table are not those of the schema")
             deviation = finite_numbers([entry["noise_deviation"]], 1, "noise_deviation")[0]
             if not math.isclose(deviation, table.standard_error, rel_tol=_ROUNDING):
-                raise InputValueError(Message("counts-of-other-noise"))
+                raise InputValueError("the noise of a table is not that of the receipt")
         return released
 
     def __repr__(self) -> str:
@@ -281,4 +284,4 @@ def _noise_of(draw: Draw) -> CountNoise:
         return CountNoise("laplace", draw.law.scale / units, 1.0 / units)
     if isinstance(draw.law, DiscreteGaussian) and draw.law.off_diagonal_scale is None:
         return CountNoise("gaussian", draw.law.scale / units, 1.0 / units)
-    raise InputValueError(Message("counts-of-other-noise"))
+    raise InputValueError("the noise of a table is not that of the receipt")

@@ -13,8 +13,9 @@ from dpmoments.analysis.description import card, describe
 from dpmoments.analysis.naive_bayes import NaiveBayes, naive_bayes
 from dpmoments.foundation.documents import DocumentKind, check_output
 from dpmoments.foundation.errors import InputKeyError, InputValueError
-from dpmoments.foundation.values import require_kinds, require_known
+from dpmoments.foundation.values import require_kinds, require_known, shown
 from dpmoments.messages.message import Message
+from dpmoments.messages.wording import listed
 from dpmoments.privacy.origin import GroupOfRows, group_label
 from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.statement import PrivacyStatement
@@ -53,19 +54,17 @@ class GroupReleases(Disclosed, Mapping[Level, MomentRelease]):
     def __post_init__(self) -> None:
         levels, releases = levels_of(self.by), self.releases
         if len(releases) != len(levels):
-            raise InputValueError(
-                Message("groups-number", column=self.by.name, levels=len(levels), releases=len(releases))
-            )
+            raise InputValueError(f"{self.by.name} has {len(levels)} levels, and there are {len(releases)} releases")
         first = releases[0]
         for level, release in zip(levels, releases, strict=True):
             group = release.origin.group
             if group is None or group != GroupOfRows(group.run, self.by.name, level, len(levels)):
-                raise InputValueError(Message("release-of-other-group", column=self.by.name, level=level))
+                raise InputValueError(f"a release is not of the group {self.by.name} = {level}")
             if group.run != self.id or release.dataset != first.dataset or release.schema != first.schema:
-                raise InputValueError(Message("groups-of-several-runs"))
+                raise InputValueError("the releases are of groups of several runs")
             known, stated = release.privacy, first.privacy
             if replace(known, rules=()) != replace(stated, rules=()) or known.neighbors is not Neighbors.ADD_REMOVE:
-                raise InputValueError(Message("groups-of-several-budgets"))
+                raise InputValueError("the releases of the groups do not state one budget under add_remove")
         self.receipt.require_within(self.privacy)
 
     @property
@@ -122,7 +121,7 @@ class GroupReleases(Disclosed, Mapping[Level, MomentRelease]):
         for known, release in zip(levels_of(self.by), self.releases, strict=True):
             if type(known) is type(level) and known == level:
                 return release
-        raise InputKeyError(Message("unknown-group", level=level, column=self.by.name, known=[*self]))
+        raise InputKeyError(f"{shown(level)} is not a level of {self.by.name}: use one of {listed([*self])}")
 
     def __iter__(self) -> Iterator[Level]:
         return iter(levels_of(self.by))
@@ -211,7 +210,9 @@ class GroupReleases(Disclosed, Mapping[Level, MomentRelease]):
         require_kinds(content, by=dict, releases=list)
         by = column_from_dict(content["by"])
         if not isinstance(by, Categorical | Boolean):
-            raise InputValueError(Message("groups-of-other-column", column=by.name, kind=by.kind))
+            raise InputValueError(
+                f"groups are the levels of a categorical or boolean column, and '{by.name}' is {by.kind}"
+            )
         return cls(by, tuple(map(MomentRelease.from_dict, content["releases"])))
 
     def _repr_html_(self) -> str:

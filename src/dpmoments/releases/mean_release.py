@@ -140,7 +140,10 @@ class MeanRelease(Release, Disclosed):
         half = self.schema.encoding(mean=True).scale * self.noise.half_widths(level)
         lower, upper = self.schema.feature_bounds
         if not np.isfinite(half).all():
-            raise InputOverflowError(Message("numbers-out-of-range"))
+            raise InputOverflowError(
+                "the numbers of this release exceed the range of floating point: they are very large, very small, "
+                "or very far apart"
+            )
         ends = np.stack([self.mean - half, self.mean + half])
         return np.asarray(np.clip(ends, np.minimum(lower, self.mean), np.maximum(upper, self.mean)).T)
 
@@ -219,7 +222,7 @@ class MeanRelease(Release, Disclosed):
         stated = cls._read_statements(content)
         d, noise = stated["schema"].n_features, content["noise"]
         if not is_finite_number(content["noisy_count"]):
-            raise InputValueError(Message("count-not-finite"))
+            raise InputValueError("noisy_count is not a finite number")
         return cls(
             **stated,
             noisy_mean=finite_numbers(content["noisy_mean"], d, "noisy_mean"),

@@ -68,10 +68,10 @@ def _read_moments(content: Mapping[str, Any], n_features: int) -> dict[str, Any]
     gram.T[np.triu_indices(d)] = upper
     count, noisy_sum, center = content["noisy_count"], content["noisy_sum"], content["center"]
     if count is not None and not is_finite_number(count):
-        raise InputValueError(Message("count-not-finite"))
+        raise InputValueError("noisy_count is not a finite number")
     model = None if content["noise"] is None else NoiseModel.from_dict(content["noise"])
     if model is not None and model.n_features != d:
-        raise InputValueError(Message("noise-of-other-features", n_features=model.n_features, expected=d))
+        raise InputValueError(f"the noise model is for {model.n_features} features and the schema has {d}")
     return {
         "noisy_count": None if count is None else float(count),
         "noisy_sum": None if noisy_sum is None else finite_numbers(noisy_sum, d, "noisy_sum"),
@@ -255,7 +255,10 @@ class AvailableRelease(MomentRelease):
 @in_floating_point
 def _available_cases(drawn: MomentRelease) -> AvailableCases:
     if drawn.noisy_sum is None or drawn.noisy_count is None:
-        raise InputValueError(Message("available-needs-mean"))
+        raise InputValueError(
+            "A column has missing='available', whose means are sums over noisy numbers of present values, and "
+            "mean=False releases no sums. Use mean=True, or missing='drop' or 'fill'."
+        )
     count = floored_count(drawn.noisy_count, None if drawn.count_is_public else drawn.noise)
     return AvailableCases.of(drawn.schema, count, drawn.noisy_sum, drawn.noisy_gram, drawn.center, drawn.noise)
 

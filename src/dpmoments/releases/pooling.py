@@ -230,9 +230,9 @@ def _parts_of(release: object) -> tuple[MomentRelease, ...]:
     if isinstance(release, MomentRelease):
         return (release,)
     if isinstance(release, MeanRelease):
-        raise InputTypeError(Message("pooled-means"))
+        raise InputTypeError("a mean-only release has no second moment to add: pool releases made by dpmoments.release")
     if isinstance(release, CountsRelease):
-        raise InputTypeError(Message("pooled-counts"))
+        raise InputTypeError("a release of counts has no moments to add: pool releases made by dpmoments.release")
     advice = {"advice": Message("groups-by-values")} if isinstance(release, str | int) else {}
     raise InputTypeError(Message("pooled-other-type", got=type(release).__name__, **advice))
 
@@ -240,39 +240,49 @@ def _parts_of(release: object) -> tuple[MomentRelease, ...]:
 def _check(parts: tuple[MomentRelease, ...]) -> None:
     """Refuse releases that cannot be added up."""
     if not parts:
-        raise InputValueError(Message("nothing-to-pool"))
+        raise InputValueError("no releases to pool: pass a list, [release_a, release_b]")
     first = parts[0]
     for one, other in itertools.combinations(parts, 2):
         words = f"{one.origin.label} and {other.origin.label}"
         if one.id == other.id:
-            raise InputValueError(Message("release-twice", release=one.id))
+            raise InputValueError(
+                f"the release {one.id} is given twice, perhaps inside one that was pooled before: its rows would "
+                "count twice. Pass it once (releases with one insecure seed have one id, since they share their "
+                "noise)"
+            )
         if one.dataset is not None and one.dataset == other.dataset and not _of_one_run(one, other):
-            raise InputValueError(Message("dataset-twice", dataset=one.dataset, parts=words))
+            raise InputValueError(
+                f"two releases are of the dataset '{one.dataset}' ({words}): their rows would count twice, and both "
+                "budgets add up. Pass one of them"
+            )
     for part in parts[1:]:
         words = f"{first.origin.label} and {part.origin.label}"
         if part.schema.without_cleaning != first.schema.without_cleaning:
-            raise InputValueError(Message("schemas-differ", parts=words, difference=_where_schemas_differ(first, part)))
+            raise InputValueError(
+                f"{words} have different schemas ({_where_schemas_differ(first, part)}), so that their numbers are "
+                "in different units: release all tables with one schema file"
+            )
         if (part.noisy_sum is None) != (first.noisy_sum is None):
-            raise InputValueError(Message("means-differ", parts=words))
+            raise InputValueError(
+                f"one of {words} was released with mean=True and the other with mean=False, which encode rows "
+                "differently: release all tables alike"
+            )
         if part.privacy.neighbors is not first.privacy.neighbors:
             raise InputValueError(
-                Message("relations-differ", parts=words, first=first.privacy.neighbors, second=part.privacy.neighbors)
+                f"{words} hide different things ({first.privacy.neighbors} and {part.privacy.neighbors}): release "
+                "all tables for the same neighbors="
             )
         if part.privacy.privacy_unit != first.privacy.privacy_unit:
             raise InputValueError(
-                Message("units-differ", parts=words, first=_describe_unit(first), second=_describe_unit(part))
+                f"{words} protect different units ({_describe_unit(first)}; {_describe_unit(part)}), so that no one "
+                "guarantee covers both: release all tables with the same privacy_unit="
             )
         kinds = [(str(one.privacy.budget.kind), str(one.receipt.unit)) for one in (first, part)]
         if kinds[0] != kinds[1]:
             raise InputValueError(
-                Message(
-                    "losses-differ",
-                    parts=words,
-                    first=kinds[0][0],
-                    first_unit=kinds[0][1],
-                    second=kinds[1][0],
-                    second_unit=kinds[1][1],
-                )
+                f"the losses of {words} are counted in different ways ({kinds[0][0]} in {kinds[0][1]}, {kinds[1][0]}"
+                f" in {kinds[1][1]}), so that no one budget covers both: release all tables by one mechanism under "
+                "one kind of budget"
             )
 
 

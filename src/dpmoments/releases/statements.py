@@ -24,7 +24,7 @@ import yaml
 
 from dpmoments.foundation.documents import NEVER_OVERWRITTEN, write_text
 from dpmoments.foundation.errors import InputTypeError, InputValueError, out_of_range, wrong_type
-from dpmoments.foundation.values import no_less
+from dpmoments.foundation.values import no_less, shown
 from dpmoments.ledger import Ledger
 from dpmoments.ledger.ledger import originals
 from dpmoments.messages.message import Message
@@ -190,7 +190,7 @@ def composition_so_far(release: AuditedRelease, ledger: Ledger | str | os.PathLi
     failed = [check for check in opened.verify([release]) if not check.passed]
     if failed:
         raise InputValueError(
-            Message("ledger-does-not-confirm", path=opened.path, what=failed[0].what, detail=failed[0].detail)
+            f"the ledger {opened.path} does not confirm this release: {failed[0].what}: {failed[0].detail}"
         )
     reported = "; ".join(
         _describe_account(opened, dataset) for dataset in dict.fromkeys(name for name, _ in charged if name)
@@ -510,7 +510,10 @@ def registry_entry(
     ('deployment/basic/data_curators/0/data_curator_type', 'deployment/basic/intended_use')
     """
     if not release.privacy.private:
-        raise InputValueError(Message("not-private-in-registry"))
+        raise InputValueError(
+            "this release was made with an insecure seed and is not private: release the table again without "
+            "insecure_seed"
+        )
     given = {
         "name": name,
         "curator": curator,
@@ -641,10 +644,11 @@ def _check(known: Mapping[str, Any], authors: Sequence[str]) -> None:
             raise wrong_type(field, "text", value)
         if field in _CHOICES and value not in _CHOICES[field]:
             raise InputValueError(
-                Message("not-a-registry-value", parameter=field, value=value, choices=[*_CHOICES[field]])
+                f"{field}={shown(value)} is not a value of the registry: use one of "
+                f"{', '.join(map(str, [*_CHOICES[field]]))}"
             )
     if isinstance(authors, str) or not all(isinstance(author, str) for author in authors):
-        raise InputTypeError(Message("authors-not-a-list"))
+        raise InputTypeError("authors must be a list of names")
     date = known.get("publication_date")
     if date is not None:
         try:

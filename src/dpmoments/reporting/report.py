@@ -15,8 +15,9 @@ from dpmoments.analysis.released import cautions
 from dpmoments.analysis.resolvability import ERROR_RATE, largest_resolved
 from dpmoments.foundation.documents import KEEPS_A_FILE, check_output, write_text
 from dpmoments.foundation.errors import InputTypeError, InputValueError
-from dpmoments.foundation.values import no_less
+from dpmoments.foundation.values import no_less, shown
 from dpmoments.messages.message import Message
+from dpmoments.messages.wording import listed
 from dpmoments.planning.forecast_table import Forecast
 from dpmoments.privacy.profile import REFERENCE_DELTA
 from dpmoments.releases.counts_release import CountsRelease
@@ -113,13 +114,15 @@ class _Asked:
 @singledispatch
 def _page(subject: object, _: _Asked) -> str:
     """Return the page as text, by the kind of subject."""
-    raise InputTypeError(Message("report-of-other-type", got=type(subject).__name__))
+    raise InputTypeError(
+        f"a report needs a release or a forecast, got {type(subject).__name__}: load a file with dpmoments.load"
+    )
 
 
 @_page.register
 def _(forecast: Forecast, asked: _Asked) -> str:
     if asked or asked.summary:
-        raise InputValueError(Message("forecast-has-no-data"))
+        raise InputValueError("a forecast has no data: regressions, groups and summary are for the report of a release")
     from dpmoments.reporting.planner import planner_page
 
     return planner_page(forecast)
@@ -164,7 +167,10 @@ def _(release: MeanRelease | CountsRelease, asked: _Asked) -> str:
 def _(release: GroupReleases, asked: _Asked) -> str:
     asked, by = _checked(asked), release.by.name
     if len(release) > _MAX_GROUPS:
-        raise InputValueError(Message("report-of-many-groups", groups=len(release), column=by, most=_MAX_GROUPS))
+        raise InputValueError(
+            f"the release has {len(release)} groups by {by}, but a page holds at most {_MAX_GROUPS}: write the "
+            "report of one, groups['level'], or save each in its own file"
+        )
     return _page_of_release(
         release,
         ("Groups", f"{len(release)}, by {by}: one release each"),
@@ -246,9 +252,11 @@ def _checked(asked: _Asked) -> _Asked:
     regressions, groups = asked.regressions, asked.groups
     level = confidence_level(asked.level)
     if isinstance(regressions, str) or not all(isinstance(formula, str) for formula in regressions):
-        raise InputTypeError(Message("report-regressions"))
+        raise InputTypeError("regressions is a list of R formulas: regressions=['income ~ age + C(sex)']")
     if isinstance(groups, str) or not all(map(_is_pair_of_names, groups)):
-        raise InputTypeError(Message("report-groups"))
+        raise InputTypeError(
+            "groups is a list of pairs, a column of levels and a feature: groups=[('sex', 'hours-per-week')]"
+        )
     return _Asked(regressions, groups, level, asked.summary)
 
 
@@ -263,7 +271,10 @@ def group_asked_for(text: str, schema: Schema) -> tuple[str, str]:
     columns, features = {column.name for column in schema.columns}, set(schema.feature_names)
     known = [(by, of) for by, of in splits if by in columns and of in columns | features]
     if len(known) != 1:
-        raise InputValueError(Message("report-group-unreadable", value=text, columns=[*list(columns)[:12]]))
+        raise InputValueError(
+            f"{shown(text)} does not name one column of levels and one feature: write COLUMN:OF, such as "
+            f"sex:income, of the release's columns {listed([*list(columns)[:12]])}"
+        )
     return known[0]
 
 

@@ -25,7 +25,7 @@ from dpmoments.analysis.resolvability import (
 )
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
-from dpmoments.messages.message import Message
+from dpmoments.foundation.values import shown
 from dpmoments.plots.components import draw_spectrum
 from dpmoments.plots.intervals import draw_coefficients, draw_groups
 from dpmoments.plots.matrices import draw_correlations
@@ -68,7 +68,10 @@ class Comparisons:
         """Return the answers; ``groups`` are pairs of a grouping column and a feature."""
         if release.noisy_count is None:
             if regressions or groups:
-                raise InputValueError(Message("report-needs-count"))
+                raise InputValueError(
+                    "regressions and group means need a row count, which this release does not have (mean=False under "
+                    "add_remove); leave them out of the report"
+                )
             return cls(None, "", (), ())
         correlations, refusal = None, ""
         if release.noisy_sum is not None and len(release.feature_names) > 1:
@@ -82,9 +85,8 @@ class Comparisons:
             answer = release.group_means(by, of=[of], level=level)
             if len(answer.features) != 1:
                 raise InputValueError(
-                    Message(
-                        "report-of-several-features", column=of, number=len(answer.features), example=answer.features[0]
-                    )
+                    f"'{of}' has {len(answer.features)} features, but a plot shows one: name one, such as "
+                    f"{shown(answer.features[0])}"
                 )
             means.append(answer)
         return cls(correlations, refusal, fits, tuple(means))

@@ -39,7 +39,8 @@ from dpmoments.cells.reading import MISSING, UNKNOWN, CodeArray, level_codes, nu
 from dpmoments.foundation.arrays import BoolArray, FloatArray
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.table_libraries import pa, pc
-from dpmoments.messages.message import Message
+from dpmoments.foundation.values import shown
+from dpmoments.messages.wording import listed
 from dpmoments.rows.compiled import CellRules
 from dpmoments.rows.level_sums import CodedBlock, LevelLayout, dense_rows_at_a_time
 from dpmoments.rows.summary import BlockMemory, dropped_by_missing
@@ -71,7 +72,7 @@ class Restriction:
         column = grouping_column(schema, by)
         known = levels_of(column)
         if unknown := [level for level in levels if not any(level is one or _same(level, one) for one in known)]:
-            raise InputValueError(Message("unknown-group", level=unknown[0], column=by, known=[*known]))
+            raise InputValueError(f"{shown(unknown[0])} is not a level of {by}: use one of {listed(list(map(str, known)))}")
         return cls(column, tuple(levels), schema_of_groups(schema, by))
 
     def applied(self, columns: Mapping[str, Any]) -> dict[str, Any]:
@@ -79,7 +80,9 @@ class Restriction:
         with suppress(pa.ArrowException):  # whose message may quote a cell
             kept = self._kept(columns[self.column.name])
             return {name: _rows(columns[name], kept) for name in self.schema.names}
-        raise InputTypeError(Message("column-not-divided", column=self.column.name))
+        raise InputTypeError(
+            f"column '{self.column.name}', or another column, cannot be divided into groups: convert it first"
+        )
 
     def _kept(self, cells: Any) -> BoolArray:
         """Return the mask of selected rows, shape (n,)."""
@@ -246,7 +249,7 @@ def _encoded_levels(cells: Any, column: Categorical) -> tuple[CodeArray, BoolArr
         if column.other == "drop":
             dropped = dropped | (codes == UNKNOWN)
         return np.where(codes < 0, len(column.levels), codes), dropped
-    raise InputTypeError(Message("column-not-plain", column=column.name))
+    raise InputTypeError(f"column '{column.name}' cannot be converted to plain numbers or text: convert it first")
 
 
 def _one_hot(codes: CodeArray, column: Categorical) -> FloatArray:
@@ -269,7 +272,7 @@ def _read_numbers(cells: Any, column: _NumberColumn) -> FloatArray:
     """Convert cells to float64, NaN if missing or unreadable."""
     with suppress(pa.ArrowException):
         return numbers(cells, column)[0]
-    raise InputTypeError(Message("column-not-plain", column=column.name))
+    raise InputTypeError(f"column '{column.name}' cannot be converted to plain numbers or text: convert it first")
 
 
 def _ruled(values: FloatArray, column: _NumberColumn, out: FloatArray) -> BoolArray | None:

@@ -13,7 +13,6 @@ import numpy.typing as npt
 
 from dpmoments.foundation.arrays import FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputValueError
-from dpmoments.messages.message import Message
 from dpmoments.rows.level_sums import CodedBlock
 from dpmoments.rows.summary import Missing, Summary, plain_rows
 from dpmoments.schema.columns import Boolean, Categorical
@@ -91,7 +90,7 @@ class CellCountSummary(Summary[list[IntegerArray], CellCounts]):
                 )
             numbers += features.stop - features.start
         if unknown := [name for by in tables for name in by if name not in columns]:
-            raise InputValueError(Message("not-a-column-of-levels", column=unknown[0]))
+            raise InputValueError(f"'{unknown[0]}' is not a categorical or Boolean column of the schema")
         names = list(columns)
         indices = tuple(tuple(names.index(name) for name in by) for by in tables)
         return cls(tuple(columns.values()), indices, missing)
@@ -173,7 +172,7 @@ class HistogramSummary(Summary[CountArray, Histogram]):
     def __post_init__(self) -> None:
         edges = np.asarray(self.edges, dtype=np.float64)
         if edges.ndim != 1 or len(edges) < 2 or not (np.diff(edges) > 0).all():
-            raise InputValueError(Message("histogram-edges"))
+            raise InputValueError("edges must be at least two increasing numbers")
         object.__setattr__(self, "edges", edges)
 
     def start(self) -> CountArray:
@@ -183,7 +182,7 @@ class HistogramSummary(Summary[CountArray, Histogram]):
         rows = plain_rows(block, self.missing)
         values = np.asarray(self.statistic(rows), dtype=np.float64)
         if values.shape != (len(rows),):
-            raise InputValueError(Message("statistic-length"))  # the number of rows is private
+            raise InputValueError("the statistic did not return one value per row")  # the number of rows is private
         # NaN sorts last, so it is counted above.
         running += np.bincount(np.searchsorted(self.edges, values, side="right"), minlength=len(running))
 
@@ -242,11 +241,17 @@ def require_rowwise(statistic: RowStatistic, n_features: int) -> None:
     made_up = _made_up_rows(n_features)
     together = np.asarray(statistic(made_up.copy()), dtype=np.float64)
     if together.shape != (len(made_up),):
-        raise InputValueError(Message("statistic-shape", shape=together.shape, rows=len(made_up)))
+        raise InputValueError(
+            f"the statistic returned shape {together.shape} for {len(made_up)} rows: return one value per row"
+        )
     backwards = np.asarray(statistic(np.ascontiguousarray(made_up[::-1])), dtype=np.float64)[::-1]
     parts: Iterable[FloatArray] = [
         statistic(made_up[start:stop].copy()) for start, stop in ((0, 1), (1, 4), (4, 37), (37, 67))
     ]
     for again in (backwards, np.concatenate(list(parts))):
         if not np.array_equal(together, again, equal_nan=True):
-            raise InputValueError(Message("statistic-of-other-rows"))
+            raise InputValueError(
+                "a row's statistic depends on other rows, so one row could change the bins of others: compute it "
+                "row by row (a sum along axis 1, or dpmoments.rows.kernel.transformed_norms), not by a matrix "
+                "product"
+            )

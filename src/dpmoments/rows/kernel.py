@@ -20,7 +20,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputTypeError
-from dpmoments.messages.message import Message
 from dpmoments.rows.compiled import (
     CellRules,
     CompiledNumbers,
@@ -174,7 +173,7 @@ def transformed_norms(
     1.8e308, infinity.
     """
     if not isinstance(block, np.ndarray) or block.ndim != 2:
-        raise InputTypeError(Message("block-not-an-array"))
+        raise InputTypeError("a block must be a two-dimensional NumPy array")
     n_rows, n_features = block.shape
     checked = checked_block(block, n_features)
     row_map = RowMap.of(

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmoments.foundation.errors import InputValueError
-from dpmoments.messages.message import Message
+from dpmoments.foundation.values import shown
 
 EXACT = 2.0**53
 """Integers of magnitude up to 2^53 are float64 numbers, and so are their sums below it."""
@@ -36,16 +36,17 @@ class Lattice:
 
     def __post_init__(self) -> None:
         if self.n_features < 1:
-            raise InputValueError(Message("lattice-features", n_features=self.n_features))
+            raise InputValueError(f"n_features must be at least 1, got {self.n_features}")
         if not _MIN_RADIUS <= self.radius <= _MAX_RADIUS:
-            raise InputValueError(Message("lattice-radius", least=_MIN_RADIUS, most=_MAX_RADIUS, radius=self.radius))
+            raise InputValueError(f"radius must lie in [{_MIN_RADIUS:g}, {_MAX_RADIUS:g}], got {shown(self.radius)}")
         least = max(1, (self._dimension_bits + 1) // 2)
         most = min(_MAX_BITS, (53 - self._dimension_bits) // 2)
         if least > most:
-            raise InputValueError(Message("lattice-features-exact", n_features=self.n_features))
+            raise InputValueError(f"{self.n_features} features are too many for exact float64 products")
         if not least <= self.bits <= most:
             raise InputValueError(
-                Message("lattice-bits", least=least, most=most, n_features=self.n_features, bits=self.bits)
+                f"bits must lie in [{least}, {most}] for {self.n_features} features, got {self.bits}: with fewer, "
+                "rounding could change a row by more than half the radius; with more, float64 sums would be inexact"
             )
         if self.limit is not None and not (math.sqrt(self.n_features) / 2.0 + 1.0 <= self.limit <= 2**self.bits):
             raise AssertionError(

@@ -25,7 +25,6 @@ from numpy.typing import NDArray
 from dpmoments.cells.reading import CodeArray
 from dpmoments.foundation.arrays import BoolArray, FloatArray
 from dpmoments.foundation.errors import InputValueError
-from dpmoments.messages.message import Message
 from dpmoments.rows.kernel import MomentSummary, MovedNumbers, RunningMoments
 from dpmoments.rows.lattice import Lattice
 from dpmoments.rows.moments import LIMB_BITS, ExactMoments, add_limbs, split_limbs
@@ -318,7 +317,9 @@ class LevelSums:
 
     def __post_init__(self) -> None:
         if self.count > _MAX_ROWS:
-            raise InputValueError(Message("too-many-rows-in-one-pass"))
+            raise InputValueError(
+                "more than 2^38 rows are too many for one pass: read them with an engine, Dask or Spark"
+            )
 
     def merge(self, other: LevelSums) -> LevelSums:
         """Return the sums over both sets of rows."""

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmoments.foundation.errors import InputOverflowError, InputValueError
-from dpmoments.messages.message import Message
 from dpmoments.rows.lattice import Lattice
 
 # An integer is stored as high·2^60 + low with 0 ≤ low < 2^60, which makes the pair unique. Two lows add up to
@@ -79,12 +78,12 @@ class ExactMoments:
     def __post_init__(self) -> None:
         shape = self.limbs.shape
         if len(shape) != 3 or shape[0] != 2 or shape[1] != shape[2] + 1 or self.limbs.dtype != np.int64:
-            raise InputValueError(Message("moments-limbs", dtype=self.limbs.dtype, shape=shape))
+            raise InputValueError(f"limbs must be int64 of shape (2, d + 1, d), got {self.limbs.dtype} {shape}")
         Lattice(shape[2], self.bits, self.radius)  # refuses a pair of bits and radius that no rows can have
         if not (0 <= self.dropped <= self.count and 0 <= self.clipped <= self.count):
-            raise InputValueError(Message("moments-counts"))
+            raise InputValueError("need 0 <= dropped <= count and 0 <= clipped <= count")
         if self.count > _MAX_COUNT:
-            raise InputOverflowError(Message("moments-overflow"))
+            raise InputOverflowError("more than 2^63 rows: the sums would no longer be exact")
         frozen = self.limbs.view()
         frozen.setflags(write=False)
         object.__setattr__(self, "limbs", frozen)
@@ -111,7 +110,10 @@ class ExactMoments:
         mine = (self.n_features, self.bits, self.radius)
         theirs = (other.n_features, other.bits, other.radius)
         if mine != theirs:
-            raise InputValueError(Message("moments-on-other-lattice", mine=mine, theirs=theirs))
+            raise InputValueError(
+                f"cannot merge moments on different lattices: (features, bits, radius) are {mine} and {theirs}; "
+                "compute both with the same ones"
+            )
         return ExactMoments(
             count=self.count + other.count,
             dropped=self.dropped + other.dropped,

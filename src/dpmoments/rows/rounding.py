@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.checks import check_one_of
 from dpmoments.foundation.errors import InputValueError
-from dpmoments.messages.message import Message
 from dpmoments.rows.lattice import EXACT, NARROW, Lattice, clip_rows, squared_norms
 from dpmoments.rows.summary import Missing, fill_missing
 
@@ -46,13 +45,13 @@ class SlicedMatrix:
         # Public, or computed from earlier noisy outputs.
         entries = np.array(matrix, dtype=np.float64)
         if entries.ndim != 2 or entries.shape[0] < 1 or entries.shape[1] < 1:
-            raise InputValueError(Message("matrix-shape", shape=entries.shape))
+            raise InputValueError(f"the matrix must be two-dimensional and not empty, got shape {entries.shape}")
         if not np.all(np.abs(entries) <= _MAX_ENTRY):
-            raise InputValueError(Message("matrix-entries", most=_MAX_ENTRY))
+            raise InputValueError(f"the matrix must have finite entries of magnitude at most {_MAX_ENTRY:g}")
         n_inner = entries.shape[1]
         slice_bits = (53 - (n_inner - 1).bit_length()) // 2
         if slice_bits < 20:
-            raise InputValueError(Message("matrix-columns", columns=n_inner))
+            raise InputValueError(f"{n_inner} columns are too many for an accurate exact product; at most 8192")
         exponents = np.maximum(np.frexp(row_peaks(entries))[1], _MIN_MATRIX_EXPONENT)[:, None]
         scaled = entries * np.ldexp(1.0, slice_bits - exponents)
         first = np.rint(scaled)
@@ -143,14 +142,14 @@ class RowMap:
         if center is not None:
             shift = np.array(center, dtype=np.float64)
             if shift.shape != (n_inputs,):
-                raise InputValueError(Message("center-shape", n_inputs=n_inputs, shape=shift.shape))
+                raise InputValueError(f"center must have shape ({n_inputs},), got {shift.shape}")
             if not np.all(np.abs(shift) <= _MAX_CENTER):
-                raise InputValueError(Message("center-out-of-range", most=_MAX_CENTER))
+                raise InputValueError(f"center must be finite and at most {_MAX_CENTER:.2g} in magnitude")
         sliced: SlicedMatrix | None = None
         if linear is not None:
             sliced = SlicedMatrix.of(linear)
             if sliced.n_inputs != n_inputs:
-                raise InputValueError(Message("linear-shape", n_inputs=n_inputs, shape=np.shape(linear)))
+                raise InputValueError(f"linear must have shape (k, {n_inputs}), got {np.shape(linear)}")
         factors: FloatArray | None = None
         if scale is not None:
             factors = np.array(scale, dtype=np.float64)

@@ -13,7 +13,6 @@ import numpy.typing as npt
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.text_format import TextFormat
-from dpmoments.messages.message import Message
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit, SelectionKey, require_unit
 from dpmoments.rows.encode import Restriction
 from dpmoments.rows.histogram import (
@@ -231,7 +230,9 @@ class Rows:
             If units are bounded and the table has changed since then.
         """
         if self.privacy_unit is not None and self.selection is None:
-            raise InputValueError(Message("units-not-bounded"))
+            raise InputValueError(
+                "the rows of units are not bounded yet: call rows.bounded(key), as a plan for units does"
+            )
         asked = _InUnitBall(summary, self.source.missing) if self.shortened else summary
         with self._passing():
             if self.selection is None:
@@ -258,7 +259,7 @@ class Rows:
             between the two rounds.
         """
         if self.privacy_unit is None:
-            raise InputValueError(Message("rows-without-unit"))
+            raise InputValueError("the rows have no privacy unit: use Rows.of(..., privacy_unit=...)")
         with self._passing(ROUNDS):
             selection = selection_of_units(
                 self.source, self.privacy_unit, self.n_features, key, threads=self.threads, on_block=self.on_block
@@ -282,7 +283,7 @@ class Rows:
             If the column or a level is unknown, or it is the only column.
         """
         if self.privacy_unit is not None:
-            raise InputValueError(Message("units-in-groups"))
+            raise InputValueError("rows of units cannot be divided into groups: a unit may have rows in several")
         restriction = Restriction.of(self.schema, by, levels)
         return replace(self, schema=restriction.schema, source=self.source.restricted(restriction), is_group=True)
 

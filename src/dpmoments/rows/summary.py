@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpmoments.foundation.arrays import BoolArray, FloatArray
 from dpmoments.foundation.errors import InputTypeError, InputValueError, wrong_type
-from dpmoments.messages.message import Message
+from dpmoments.foundation.values import shown
 
 Running = TypeVar("Running")
 Result = TypeVar("Result")
@@ -94,13 +94,13 @@ def checked_block(block: object, n_features: int) -> NDArray[Any]:
     if not isinstance(block, np.ndarray):
         raise wrong_type("block", "array", block)
     if isinstance(block, np.ma.MaskedArray):
-        raise InputTypeError(Message("block-masked"))
+        raise InputTypeError("a block must not be a masked array: fill masked cells with NaN and choose `missing`")
     if block.dtype.kind not in "biuf" or block.dtype.itemsize > 8:
-        raise InputTypeError(Message("block-type", dtype=block.dtype))
+        raise InputTypeError(f"a block must hold integers, float32 or float64, got dtype {block.dtype}")
     if block.ndim != 2:
-        raise InputValueError(Message("block-dimensions", ndim=block.ndim))
+        raise InputValueError(f"a block must be two-dimensional, got {block.ndim} dimensions (one array: [array])")
     if block.shape[1] != n_features:
-        raise InputValueError(Message("block-columns", expected=n_features, columns=block.shape[1]))
+        raise InputValueError(f"a block must have {n_features} columns, got {block.shape[1]}")
     return np.asarray(block)
 
 
@@ -115,7 +115,9 @@ def fill_missing(values: NDArray[np.float64], missing: Missing) -> int:
     if finite.all():
         return 0
     if missing == "error":
-        raise InputValueError(Message("cell-not-finite"))
+        raise InputValueError(
+            "a cell is NaN or infinite and missing='error': clean the rows, or choose 'center' or 'drop'"
+        )
     if missing == "center":
         values[~finite] = 0.0
         return 0
@@ -140,7 +142,12 @@ def dropped_by_missing(missing: BoolArray, rule: str, column: str, instead: str)
     Raise under ``"error"``, in words that do not depend on the value; ``instead`` is the rule that would fill it.
     """
     if rule == "error" and missing.any():
-        raise InputValueError(Message("cell-missing", column=column, instead=instead))
+        raise InputValueError(
+            f"column '{column}' has a cell that is missing, not finite or not readable, and its rule is "
+            f"missing='error': choose missing='drop' or missing={shown(instead)} in the schema; state how cells "
+            "are written, by the column's format, decimal, true_values or missing_values, or the file's "
+            "text_format; or clean the table. A preflight check counts such cells"
+        )
     return missing if rule == "drop" else np.zeros_like(missing)
 
 

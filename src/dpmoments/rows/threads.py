@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 from dpmoments.foundation.errors import InputRuntimeError, InputValueError, out_of_range
-from dpmoments.messages.message import Message
+from dpmoments.foundation.values import shown
 from dpmoments.rows.summary import Summary
 
 # What the kernel needs of the linear algebra library: one thread a product, exact integer products.
@@ -103,7 +103,10 @@ def require_exact_products() -> None:
     # A library that computes them in reduced precision (such as an accelerator's emulation) would break the bound that
     # privacy rests on.
     if not _products_are_exact():
-        raise InputRuntimeError(Message("inexact-linear-algebra"))
+        raise InputRuntimeError(
+            "this linear algebra library rounds float64 products of integers below 2^53, but the exact sums "
+            "that privacy rests on need them; use a NumPy built on a full-precision BLAS"
+        )
 
 
 Part = TypeVar("Part")
@@ -126,7 +129,10 @@ def stated_threads(threads: int | None) -> int | None:
     if not written:
         return None
     if not re.fullmatch("[0-9]{1,6}", written) or int(written) < 1:
-        raise InputValueError(Message("threads-variable", variable=_THREADS_VARIABLE, value=written))
+        raise InputValueError(
+            f"the environment variable {_THREADS_VARIABLE}={shown(written)} is not a number of threads: set it "
+            "to a whole number from 1 up, or unset it for one per core"
+        )
     return int(written)
 
 

@@ -28,7 +28,6 @@ from dpmoments.cells.units import unit_ids
 from dpmoments.foundation.arrays import BoolArray, FloatArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.table_libraries import pa, pc
-from dpmoments.messages.message import Message
 from dpmoments.privacy.unit import PrivacyUnit, SelectionKey
 from dpmoments.rows.summary import Summary
 
@@ -153,7 +152,11 @@ def _buckets(of_units: HashArray) -> npt.NDArray[np.int64]:
 def require_same_table(fingerprint: bytes, tally: UnitTally) -> None:
     """Raise unless a pass met the candidates of the first; called before its result is used."""
     if tally.fingerprint() != fingerprint:
-        raise InputValueError(Message("table-changed-between-passes"))
+        raise InputValueError(
+            "the table changed between passes: rows were added, removed or changed, or a query draws rows at "
+            "random (USING SAMPLE, random()). A unit could then have more rows than max_rows. Pass an "
+            "unchanging table: a copy of the files, or the query's result written to a file or a table"
+        )
 
 
 _CountArray = npt.NDArray[np.int64]
@@ -183,7 +186,11 @@ class UnitBlock:
         ids = unit_ids(cells, privacy_unit.column)
         belongs = ids.is_valid().to_numpy(zero_copy_only=False).astype(bool)
         if privacy_unit.missing == "error" and not belongs.all():
-            raise InputValueError(Message("row-without-unit", column=privacy_unit.column))
+            raise InputValueError(
+                f"a row has no '{privacy_unit.column}', which identifies privacy units, or one that two units may "
+                "share, and the unit's rule is missing='error': choose missing='drop', complete the table, or "
+                "convert the column to integers or text"
+            )
         kept = belongs & np.isfinite(encoded).all(axis=1)
         if kept.all():
             return cls(ids, encoded)

@@ -10,7 +10,7 @@ import numpy as np
 
 from dpmoments.foundation.errors import InputTypeError, InputValueError, wrong_type
 from dpmoments.foundation.text_format import TextFormat
-from dpmoments.foundation.values import check_text
+from dpmoments.foundation.values import check_text, shown
 from dpmoments.messages.message import Message
 
 MarkedMissing = tuple[str | int | float, ...]
@@ -48,7 +48,10 @@ def checked_weight(column: str, weight: object) -> float | None:
     if isinstance(weight, bool) or not isinstance(weight, int | float | np.integer | np.floating):
         raise wrong_type("weight", "number", weight, column=column)
     if not 1.0 / MAX_WEIGHT <= weight <= MAX_WEIGHT:
-        raise InputValueError(Message("weight-out-of-range", column=column, weight=weight, most=MAX_WEIGHT))
+        raise InputValueError(
+            f"column '{column}': weight={shown(weight)} must be from 1/{MAX_WEIGHT:g} to {MAX_WEIGHT:g}; 1 is "
+            "the default"
+        )
     return float(weight)
 
 
@@ -76,13 +79,16 @@ def checked_marks(column: str, values: object, option: str = "missing_values") -
     if values is None:
         return None
     if isinstance(values, str) or not isinstance(values, Sequence | np.ndarray):
-        raise InputTypeError(Message("not-texts-and-numbers", column_and=_which(column), option=option, value=values))
+        raise InputTypeError(f"{_which(column)}{option}={shown(values)} must be a list of texts and numbers")
     plain = tuple(value.item() if isinstance(value, np.generic) else value for value in values)
     for value in plain:
         if isinstance(value, str):
             check_text(value, option, column or None)
         elif not is_number(value):
-            raise InputTypeError(Message("not-a-text-or-number", column_and=_which(column), option=option, value=value))
+            raise InputTypeError(
+                f"{_which(column)}{option} holds {shown(value)}: it must be a list of texts and finite numbers (in "
+                "a file, quote true, false and null where they are text)"
+            )
     return plain
 
 
@@ -90,7 +96,9 @@ def checked_codes(column: str, true: object, false: object) -> tuple[MarkedMissi
     """Return the values that mean true and those that mean false."""
     marks = checked_marks(column, true, "true_values"), checked_marks(column, false, "false_values")
     if both := set(marks[0] or ()) & set(marks[1] or ()):
-        raise InputValueError(Message("true-and-false", column=column, value=next(iter(both))))
+        raise InputValueError(
+            f"column '{column}': {shown(next(iter(both)))} is both in true_values and in false_values"
+        )
     return marks
 
 
@@ -99,7 +107,7 @@ def check_number_format(column: str, decimal: object, thousands: object) -> None
     try:
         TextFormat(decimal="." if decimal is None else decimal, thousands=thousands)  # type: ignore[arg-type]
     except ValueError as error:
-        raise InputValueError(Message("column-mistake", column=column, mistake=error)) from None
+        raise InputValueError(f"column '{column}': {error}") from None
 
 
 def folded(text: str, *, strip: bool, casefold: bool) -> str:
@@ -119,19 +127,26 @@ def checked_aliases(
     if aliases is None:
         return {}
     if not isinstance(aliases, Mapping):
-        raise InputTypeError(Message("aliases-not-a-mapping", column=column, aliases=aliases))
+        raise InputTypeError(
+            f"column '{column}': aliases={shown(aliases)} must map levels to lists of their other spellings: {{"
+            '"east": ["E", "Est"]}'
+        )
     by_text = {str(level): level for level in levels}  # a file of JSON has no integers for keys
     result: dict[str | int, tuple[str | int, ...]] = {}
     for key, spellings in aliases.items():
         level = by_text.get(str(key))
         if level is None or isinstance(key, bool):
-            raise InputValueError(Message("alias-of-unknown-level", column=column, level=key))
+            raise InputValueError(f"column '{column}': aliases name {shown(key)}, which is not one of its levels")
         if isinstance(spellings, str) or not isinstance(spellings, Sequence | np.ndarray):
-            raise InputTypeError(Message("aliases-not-a-list", column=column, level=level, spellings=spellings))
+            raise InputTypeError(
+                f"column '{column}': the aliases of {shown(level)} must be a list of texts: [{shown(spellings)}]"
+            )
         plain = tuple(value.item() if isinstance(value, np.generic) else value for value in spellings)
         for spelling in plain:
             if isinstance(spelling, bool) or not isinstance(spelling, str | int):
-                raise InputTypeError(Message("alias-not-text", column=column, level=level, spelling=spelling))
+                raise InputTypeError(
+                    f"column '{column}': the aliases of {shown(level)} must be texts or integers, got {shown(spelling)}"
+                )
             if isinstance(spelling, str):
                 check_text(spelling, "aliases", column)
         result[level] = plain
@@ -156,11 +171,15 @@ def spellings_of(
             if result.setdefault(text, index) != index:
                 other = levels[result[text]]
                 raise InputValueError(
-                    Message("levels-not-distinct", column=column, spelling=str(spelling), other=other, level=level)
+                    f"column '{column}': {shown(str(spelling))} would be read as the level {shown(other)} and as "
+                    f"{shown(level)}: levels, aliases, strip and casefold must leave every level apart"
                 )
     nothing = frozenset(folded(_as_text(value), strip=strip, casefold=casefold) for value in missing_values)
     if both := sorted(nothing & result.keys()):
-        raise InputValueError(Message("missing-and-level", column=column, value=both[0], level=levels[result[both[0]]]))
+        raise InputValueError(
+            f"column '{column}': {shown(both[0])} is both in missing_values and a spelling of the level "
+            f"{shown(levels[result[both[0]]])}"
+        )
     return result, nothing
 
 

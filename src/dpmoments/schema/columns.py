@@ -12,7 +12,7 @@ import numpy as np
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.checks import check_one_of
 from dpmoments.foundation.errors import InputTypeError, InputValueError, wrong_type
-from dpmoments.foundation.values import check_description, check_name, check_text
+from dpmoments.foundation.values import check_description, check_name, check_text, shown
 from dpmoments.messages.message import Message
 from dpmoments.schema.cleaning import (
     MarkedMissing,
@@ -81,7 +81,10 @@ class Boolean:
         object.__setattr__(self, "weight", checked_weight(self.name, self.weight))
         check_fill_is_stated(self.name, self.missing, self.fill)
         if self.fill is not None and self.missing != "fill":
-            raise InputValueError(Message("fill-with-other-rule", column=self.name, fill=self.fill, rule=self.missing))
+            raise InputValueError(
+                f"column '{self.name}': fill={shown(self.fill)} goes with missing='fill', or with 'available' in a "
+                f"column of numbers or dates, and the rule is {shown(self.missing)}"
+            )
         if self.fill is not None and not isinstance(self.fill, bool):
             raise InputTypeError(
                 Message("out-of-range", column=self.name, parameter="fill", value=self.fill, expected="flag")
@@ -89,7 +92,9 @@ class Boolean:
         true, false = checked_codes(self.name, self.true_values, self.false_values)
         marks = checked_marks(self.name, self.missing_values)
         if both := set(marks or ()) & {*(true or ()), *(false or ())}:
-            raise InputValueError(Message("missing-and-truth", column=self.name, value=next(iter(both))))
+            raise InputValueError(
+                f"column '{self.name}': {shown(next(iter(both)))} is in missing_values and means true or false"
+            )
         for option, value in (("true_values", true), ("false_values", false), ("missing_values", marks)):
             object.__setattr__(self, option, value)
 
@@ -190,22 +195,39 @@ class Categorical:
         check_one_of("missing", self.missing, ("error", "available", "zero", "drop"), column=self.name)
         check_one_of("other", self.other, ("drop", "zero"), column=self.name)
         if isinstance(self.levels, str) and self.levels:
-            raise InputValueError(Message("levels-one-text", column=self.name, levels=self.levels))
+            raise InputValueError(
+                f"column '{self.name}': levels={shown(self.levels)} is one text: give a list of levels"
+            )
         if self.levels is None or isinstance(self.levels, str) or not isinstance(self.levels, Sequence | np.ndarray):
-            raise InputValueError(Message("no-levels", column=self.name))
+            raise InputValueError(
+                f"column '{self.name}' has no levels: list them from public knowledge (they are never read from the "
+                "data)"
+            )
         levels = tuple(level.item() if isinstance(level, np.generic) else level for level in self.levels)
         if not levels:
-            raise InputValueError(Message("no-levels", column=self.name))
+            raise InputValueError(
+                f"column '{self.name}' has no levels: list them from public knowledge (they are never read from the "
+                "data)"
+            )
         if any(isinstance(level, bool) or not isinstance(level, str | int) for level in levels):
-            raise InputTypeError(Message("level-type", column=self.name))
+            raise InputTypeError(
+                f"column '{self.name}': levels must be strings or integers (Boolean is for true/false; in a file, "
+                "quote true, false, null and numbers with a point where they are text)"
+            )
         if len({type(level) for level in levels}) > 1:
-            raise InputTypeError(Message("levels-mixed", column=self.name))
+            raise InputTypeError(
+                f"column '{self.name}': levels must be all strings or all integers (in a file, put the numbers into "
+                "quotes)"
+            )
         if len(set(levels)) < len(levels):
             twice = next(level for index, level in enumerate(levels) if level in levels[:index])
-            raise InputValueError(Message("level-twice", column=self.name, level=twice))
+            raise InputValueError(f"column '{self.name}': a level is listed twice in levels, {shown(twice)}")
         for level in levels:
             if isinstance(level, int) and abs(level) > _MAX_LEVEL:
-                raise InputValueError(Message("level-too-large", column=self.name, level=level))
+                raise InputValueError(
+                    f"column '{self.name}': integer levels go up to 2^53 − 1, and {level} is larger: give the levels, "
+                    "and the column, as text"
+                )
             if isinstance(level, str):
                 check_text(level, "levels", self.name)
         object.__setattr__(self, "levels", levels)
@@ -361,11 +383,11 @@ def coordinates(
     if isinstance(n_features, bool) or not isinstance(n_features, int | np.integer):
         raise wrong_type("n_features", "whole-number", n_features)
     if n_features < 1:
-        raise InputValueError(Message("no-feature", n_features=n_features))
+        raise InputValueError(f"n_features={n_features}: a table needs at least one feature")
     if names is None:
         names = [f"x{index}" for index in range(n_features)]
     if isinstance(names, str) or len(names) != n_features:
-        raise InputValueError(Message("feature-names-number", n_names=len(names), n_features=n_features))
+        raise InputValueError(f"{len(names)} names for {n_features} features")
     return [Coordinate(name, missing=missing) for name in names]
 
 

@@ -156,7 +156,9 @@ def schema_of_groups(schema: Schema, by: str) -> Schema:
         if column.name != by and not (isinstance(column, DerivedColumn) and by in column.stated.factors)
     ]
     if not columns:
-        raise InputValueError(Message("only-column", by=by))
+        raise InputValueError(
+            f"by={shown(by)} is the schema's only column: add another, whose moments each group will have"
+        )
     # A bound of its own is kept; one that is the default of more columns comes out as the default of these.
     return schema.with_columns(columns, row_norm=schema.row_norm is not None)
 
@@ -174,7 +176,11 @@ def require_no_available(schema: Schema) -> None:
     """
     name = next((column.name for column in schema.table_columns if column.missing == "available"), None)
     if name is not None:
-        raise InputValueError(Message("available-needs-moments", column=name))
+        raise InputValueError(
+            f"column '{name}' has missing='available', which needs the number of present values: a release of "
+            "moments has it, and a mean-only release does not. Use release() or, in the schema, missing='drop' "
+            "or 'fill'"
+        )
 
 
 def may_lack_levels(schema: Schema) -> bool:

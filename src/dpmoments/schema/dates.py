@@ -18,7 +18,7 @@ import numpy as np
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.checks import check_one_of
 from dpmoments.foundation.errors import InputTypeError, InputValueError, out_of_range
-from dpmoments.foundation.values import check_description, check_name
+from dpmoments.foundation.values import check_description, check_name, shown
 from dpmoments.messages.message import Message
 from dpmoments.schema.cleaning import MarkedMissing, check_source, checked_marks, checked_weight, plain_marks
 from dpmoments.schema.numeric import MISSING_NUMBER, MissingNumber, anchored, check_fill_is_stated
@@ -64,18 +64,16 @@ def date_pattern(date_format: str | None) -> str:
         return _ISO_PATTERN
     parts = re.findall(r"%.|[^%]+|%$", date_format, re.S)
     if unknown := [part for part in parts if part.startswith("%") and part not in _DIRECTIVES]:
-        raise InputValueError(
-            Message(
-                "format-unknown-directive", format=date_format, unknown=unknown[0], directives=" ".join(_DIRECTIVES)
-            )
-        )
+        raise InputValueError(f"format={shown(date_format)} has {shown(unknown[0])}: known are {' '.join(_DIRECTIVES)}")
     pattern = "".join(_DIRECTIVES.get(part) or _literal(part) for part in parts)
     groups = re.findall(r"\(\?P<(\w+)>", pattern)
     if len(set(groups)) < len(groups):
-        raise InputValueError(Message("format-repeated-directive", format=date_format))
+        raise InputValueError(f"format={shown(date_format)} has a directive twice")
     years, months = {"year", "short_year"} & set(groups), {"month", "month_name"} & set(groups)
     if len(years) != 1 or len(months) != 1 or "day" not in groups:
-        raise InputValueError(Message("format-incomplete", format=date_format))
+        raise InputValueError(
+            f"format={shown(date_format)} must have one year (%Y or %y), one month (%m, %b or %B) and a day (%d)"
+        )
     return f"^{pattern}$"
 
 
@@ -219,12 +217,13 @@ class Date:
         try:
             date_pattern(format)
         except ValueError as error:
-            raise InputValueError(Message("column-mistake", column=name, mistake=error)) from None
+            raise InputValueError(f"column '{name}': {error}") from None
         if not self.bounds[0] < self.bounds[1]:
-            raise InputValueError(Message("bounds-not-below", column=name, lower=self.lower, upper=self.upper))
+            raise InputValueError(f"column '{name}': lower={shown(self.lower)} must be below upper={shown(self.upper)}")
         if self.fill is not None and not self.bounds[0] <= self.replacement <= self.bounds[1]:
             raise InputValueError(
-                Message("fill-outside-bounds", column=name, fill=self.fill, lower=self.lower, upper=self.upper)
+                f"column '{name}': fill={shown(self.fill)} is outside the bounds {shown(self.lower)} to "
+                f"{shown(self.upper)}"
             )
 
     @property
@@ -338,7 +337,10 @@ class Date:
 def _iso_date(column: str, option: str, value: object) -> str:
     """Format a bound as ISO 8601, in UTC if it has a zone."""
     if value is None:
-        raise InputValueError(Message("no-date-bounds", column=column))
+        raise InputValueError(
+            f"column '{column}' has no bounds: give lower and upper from public knowledge, as in '2015-01-01' "
+            "(they are never read from the data, because that would leak it)"
+        )
     result = value
     if isinstance(value, str):
         with suppress(ValueError):

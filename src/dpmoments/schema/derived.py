@@ -14,8 +14,9 @@ import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputTypeError, InputValueError
-from dpmoments.foundation.values import check_name
+from dpmoments.foundation.values import check_name, shown
 from dpmoments.messages.message import Message
+from dpmoments.messages.wording import listed
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate
 from dpmoments.schema.dates import Date
 from dpmoments.schema.numeric import MAX_BOUND, Numeric
@@ -63,9 +64,14 @@ class Power:
         check_name(self.column)
         exponent = self.exponent
         if isinstance(exponent, bool) or not isinstance(exponent, int | np.integer):
-            raise InputTypeError(Message("exponent-type", column=self.column, got=type(exponent).__name__))
+            raise InputTypeError(
+                f"power of '{self.column}': the exponent must be a whole number, got {type(exponent).__name__}"
+            )
         if exponent not in _EXPONENTS:
-            raise InputValueError(Message("exponent-value", column=self.column, exponent=exponent))
+            raise InputValueError(
+                f"power of '{self.column}': exponent={shown(exponent)} must be 2, 3 or 4 (the column itself is its "
+                "first power)"
+            )
         object.__setattr__(self, "exponent", int(exponent))
 
     @property
@@ -121,11 +127,11 @@ class Product:
 
     def __init__(self, *factors: str) -> None:
         if len(factors) != 2:
-            raise InputValueError(Message("product-factors", n_factors=len(factors)))
+            raise InputValueError(f"a product needs two factors, names of two columns, got {len(factors)}")
         for factor in factors:
             check_name(factor)
         if factors[0] == factors[1]:
-            raise InputValueError(Message("product-of-one-column", factor=factors[0]))
+            raise InputValueError(f"the product of {shown(factors[0])} with itself: use Power({shown(factors[0])}, 2)")
         object.__setattr__(self, "factors", factors)
 
     @property
@@ -167,7 +173,10 @@ class DerivedColumn:
         factors = []
         for name in stated.factors:
             if name not in by_name:
-                raise InputValueError(Message("derived-of-unknown-column", feature=stated, name=name))
+                raise InputValueError(
+                    f"{shown(stated)}: the schema has no column '{name}': a derived feature is made of columns of the "
+                    "table, which are in the schema themselves (not of other derived features)"
+                )
             factors.append(_bounded(by_name[name], stated))
         kinds = [type(factor) for factor in factors]
         if isinstance(stated, Power) and kinds not in ([Numeric], [Date]):
@@ -176,10 +185,15 @@ class DerivedColumn:
                 Message("derived-of-other-kind", feature=stated, column=stated.column, kind=factors[0].kind, reason=why)
             )
         if kinds == [Categorical, Categorical]:
-            raise InputValueError(Message("product-of-levels", feature=stated))
+            raise InputValueError(
+                f"{shown(stated)}: both columns are categorical, and the Gram matrix already counts the rows of "
+                "each pair of levels: leave it out"
+            )
         if len(left_out := [factor.name for factor in factors if factor.missing == "available"]) > 1:
             raise InputValueError(
-                Message("product-of-available", feature=stated, first=left_out[0], second=left_out[1])
+                f"{shown(stated)}: '{left_out[0]}' and '{left_out[1]}' both have missing='available', and the "
+                "product of two such columns is not offered: choose missing='drop' or 'fill' for one of them, or "
+                "leave the product out"
             )
         made = cls(stated, tuple(factors))
         made._check_bounds()
@@ -189,13 +203,9 @@ class DerivedColumn:
         corners = [abs(corner) for corner in self._exact_corners([factor.bounds for factor in self.factors])]
         if max(corners) > MAX_BOUND or self.bounds[1] - self.bounds[0] < 1.0 / MAX_BOUND:
             raise InputValueError(
-                Message(
-                    "derived-values-too-large",
-                    feature=self.stated,
-                    names=[*self.stated.factors],
-                    most=MAX_BOUND,
-                    least=1.0 / MAX_BOUND,
-                )
+                f"{shown(self.stated)}: given the bounds of {listed([*self.stated.factors])}, its values exceed "
+                f"{MAX_BOUND:g}, or are within {1.0 / MAX_BOUND:g} of each other: use units of measurement in which "
+                "the columns are nearer to 1"
             )
 
     @property
@@ -432,11 +442,16 @@ def with_factors(stated: Sequence[Column | Power | Product | DerivedColumn]) -> 
         if isinstance(derived.stated, Product):
             key = (derived.kind, tuple(sorted(derived.stated.factors)))
             if made.setdefault(key, derived.name) != derived.name:
-                raise InputValueError(Message("same-product", first=made[key], second=derived.name))
+                raise InputValueError(
+                    f"{shown(made[key])} and {shown(derived.name)} are the same product: leave one out"
+                )
         result.append(derived)
     rough = [column.name for column in columns if isinstance(column, Numeric) and column.scale is not None]
     if rough and len(result) > len(columns):
-        raise InputValueError(Message("scale-with-derived", column=rough[0]))
+        raise InputValueError(
+            f"column '{rough[0]}' has a scale in place of bounds, and the schema has derived features: nothing "
+            "bounds the rows of such a schema. Give every column bounds, or leave the derived features out"
+        )
     return tuple(result)
 
 
@@ -476,7 +491,7 @@ def derived_values(schema: HasColumns, values: FloatArray, *, within_bounds: boo
     indices = {column.name: index for column, index in columns}
     n_features = columns[-1][1].stop
     if filled.ndim != 2 or filled.shape[1] != n_features:
-        raise InputValueError(Message("values-shape", features=n_features, shape=filled.shape))
+        raise InputValueError(f"values must have shape (n, {n_features}), one column per feature, got {filled.shape}")
     if within_bounds:
         for column, index in columns:
             if not isinstance(column, Coordinate | DerivedColumn):
@@ -491,9 +506,15 @@ def derived_values(schema: HasColumns, values: FloatArray, *, within_bounds: boo
 
 def _bounded(column: Column, stated: Power | Product) -> Numeric | Date | Boolean | Categorical:
     if isinstance(column, Coordinate):
-        raise InputValueError(Message("derived-of-coordinate", feature=stated, column=column.name))
+        raise InputValueError(
+            f"{shown(stated)}: column '{column.name}' is a coordinate without bounds, so nothing can be "
+            "computed from it: describe the column as Numeric, with bounds"
+        )
     if isinstance(column, Numeric) and column.scale is not None:
-        raise InputValueError(Message("derived-of-scale", feature=stated, column=column.name))
+        raise InputValueError(
+            f"{shown(stated)}: column '{column.name}' has a scale in place of bounds, so that nothing bounds "
+            "what is computed from it: give the column bounds, or leave the derived feature out"
+        )
     return column
 
 

@@ -36,7 +36,7 @@ def read_text(path: str | Path) -> str:
         return Path(path).read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError:
         pass
-    raise InputValueError(Message("yaml-encoding", path=path))
+    raise InputValueError(f"{path} is not a YAML file (it is not text in UTF-8)")
 
 
 def read_yaml_nodes(path: str | Path) -> tuple[Any, Any]:

@@ -31,6 +31,7 @@ from dpmoments.foundation.table_files import (
 from dpmoments.foundation.table_libraries import nw, pa, pq
 from dpmoments.foundation.text_format import TextFormat
 from dpmoments.foundation.text_reading import first_line, names_in, other_delimiter
+from dpmoments.foundation.values import shown
 from dpmoments.messages.message import Message
 
 _PANDAS_INDEX = "__index_level_"
@@ -104,9 +105,9 @@ class Header:
         columns = list(header_columns)
         named = [column for column in columns if column.name and not column.name.startswith(_PANDAS_INDEX)]
         if not named:
-            raise InputValueError(Message("no-column-names", table=where))
+            raise InputValueError(f"{where} has no columns with names")
         if len({column.name for column in named}) < len(named):
-            raise InputValueError(Message("repeated-column-names", table=where))
+            raise InputValueError(f"{where} has two columns with the same name: rename one")
         return cls(tuple(named), len(columns) - len(named))
 
 
@@ -120,7 +121,11 @@ def _read_header(pattern: str | Path, text_format: TextFormat | None = None) -> 
         for ending, path in firsts.items()
     ]
     if len({frozenset(column.name for column in header.columns) for header in headers}) > 1:
-        raise InputValueError(Message("draft-of-different-files", paths=[str(path) for path in firsts.values()]))
+        raise InputValueError(
+            "files of different endings have different columns, such as "
+            f"{', '.join(map(str, [str(path) for path in firsts.values()]))}: one schema describes all files, "
+            "so name those of one table"
+        )
     result = max(headers, key=lambda header: sum(column.type is not None for column in header.columns))
     absent: dict[str, Path] = {}
     for path in paths:
@@ -136,7 +141,7 @@ def _header_of_file(path: Path, pattern: str | Path, text_format: TextFormat | N
     """Read the columns of a file, and of the names of its folders."""
     ending = file_ending(path)
     if text_format is not None and ending not in CSV_DELIMITERS:
-        raise InputValueError(Message("text-format-of-other-file", path=path))
+        raise InputValueError(f"a text format was given for {path}, which is not a text file: leave it out")
     if ending in PARQUET_ENDINGS:
         columns = _declared(path, partial(pq.read_schema, path), "parquet-file")
     elif ending in FEATHER_ENDINGS:
@@ -149,7 +154,10 @@ def _header_of_file(path: Path, pattern: str | Path, text_format: TextFormat | N
     elif ending in CSV_DELIMITERS:
         columns = [HeaderColumn(name) for name in _text_names(path, text_format or TextFormat())]
     else:
-        raise InputValueError(Message("draft-file-ending", path=path, ending=ending))
+        raise InputValueError(
+            f"cannot read {path}: its ending {shown(ending)} is not supported: use a .parquet, .feather, .csv, "
+            ".tsv, .xlsx, .dta, .sav or .sas7bdat file"
+        )
     own = {column.name for column in columns}
     folder = fixed_folder(pattern)
     parts = path.relative_to(folder).parts[:-1] if folder is not None and path.is_relative_to(folder) else ()
@@ -160,7 +168,10 @@ def _header_of_file(path: Path, pattern: str | Path, text_format: TextFormat | N
 def _frame_header(data: Any) -> Header:
     """Read the columns of a frame, an Arrow table or dataset, a DuckDB relation, or a query."""
     if isinstance(data, np.ndarray):
-        raise InputTypeError(Message("draft-of-array"))
+        raise InputTypeError(
+            "an array's columns have no names to draft from: write the schema by hand, with columns in the "
+            "array's order, or use Schema.unit_ball(d)"
+        )
     if isinstance(data, DatabaseQuery):
         session = data.opened()
         columns = map(HeaderColumn, session.names, session.types, [words or None for words in session.declared])
@@ -174,7 +185,10 @@ def _frame_header(data: Any) -> Header:
     frame = nw.from_native(data, pass_through=True)
     if isinstance(frame, nw.DataFrame | nw.LazyFrame):
         return Header.of([_of_narwhals(name, dtype) for name, dtype in frame.collect_schema().items()], "the frame")
-    raise InputTypeError(Message("draft-of-other-type", got=type(data).__name__))
+    raise InputTypeError(
+        f"cannot draft a schema of {type(data).__name__}: pass a pandas, Polars or Arrow frame, a path or "
+        "glob of Parquet, Feather or CSV files, an Arrow dataset, or a DuckDB relation"
+    )
 
 
 def _of_pandas(name: object, dtype: Any) -> HeaderColumn:
@@ -222,7 +236,7 @@ def _declared(path: Path, read: Any, what: str) -> list[HeaderColumn]:
     try:
         schema = read()
     except PermissionError:
-        raise InputPermissionError(Message("file-permission", path=path)) from None
+        raise InputPermissionError(f"{path} cannot be read: permission denied") from None
     except (pa.ArrowException, OSError, ValueError):
         raise InputValueError(Message("file-unreadable", path=path, expected=what)) from None
     return [HeaderColumn(field.name, field.type) for field in schema]
@@ -234,7 +248,7 @@ def _readable(path: Path, read: Any, what: str) -> Any:
     except InputError:
         raise
     except PermissionError:
-        raise InputPermissionError(Message("file-permission", path=path)) from None
+        raise InputPermissionError(f"{path} cannot be read: permission denied") from None
     except Exception:  # of the library that reads it, in words that may quote the file
         raise InputValueError(Message("file-unreadable", path=path, expected=what)) from None
 
@@ -253,7 +267,10 @@ def _text_names(path: Path, text_format: TextFormat) -> list[str]:
         if advice is not None:
             raise InputValueError(Message("draft-not-possible", path=path, advice=advice))
     if any(_is_number(name) for name in names):
-        raise InputValueError(Message("header-of-numbers", path=path))
+        raise InputValueError(
+            f"the first line of {path} holds numbers in place of column names: give the file a header line (for "
+            "names that are numbers, save the table as Parquet or write the schema by hand)"
+        )
     return names
 
 

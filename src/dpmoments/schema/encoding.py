@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError, wrong_type
-from dpmoments.messages.message import Message
+from dpmoments.foundation.values import shown
 from dpmoments.schema.columns import Categorical, Coordinate
 from dpmoments.schema.derived import SchemaColumn, stated_columns
 from dpmoments.schema.numeric import MAX_BOUND, Numeric
@@ -62,7 +62,9 @@ class Encoding:
         if not self.offset.any():
             return scaled
         if mean is None:
-            raise InputValueError(Message("second-moment-needs-mean"))
+            raise InputValueError(
+                "the second moment in original units needs the mean, because the encoding is centered"
+            )
         cross = np.outer(self.offset, self.scale * mean)
         return np.outer(self.offset, self.offset) + cross + cross.T + scaled
 
@@ -136,24 +138,33 @@ def checked_row_norm(columns: Sequence[SchemaColumn], row_norm: float | Literal[
     unbounded = any(isinstance(column, Coordinate) for column in columns)
     if rough := [column.name for column in columns if isinstance(column, Numeric) and column.scale is not None]:
         if unbounded:
-            raise InputValueError(Message("scale-and-coordinates", column=rough[0]))
+            raise InputValueError(
+                f"column '{rough[0]}' has a scale, and coordinates have neither bounds nor a scale: give every "
+                "column bounds or a scale"
+            )
         if row_norm not in ("default", None):
-            raise InputValueError(Message("row-norm-and-scale", row_norm=row_norm, column=rough[0]))
+            raise InputValueError(
+                f"row_norm={shown(row_norm)} and column '{rough[0]}' has a scale, in place of bounds: nothing "
+                "bounds a row, so leave row_norm out"
+            )
         return None
     longest = longest_row_norm(columns)
     if row_norm == "default":
         if unbounded:
-            raise InputValueError(Message("row-norm-needed"))
+            raise InputValueError("coordinates have no bounds of their own: give row_norm, or use Schema.unit_ball(d)")
         return longest
     if row_norm is None:
         if not unbounded:
-            raise InputValueError(Message("row-norm-none"))
+            raise InputValueError("row_norm=None is for coordinates without bounds: bounded columns bound the row")
         return None
     if isinstance(row_norm, bool) or not isinstance(row_norm, int | float | np.integer | np.floating):
         raise wrong_type("row_norm", "number", row_norm)
     bound = row_norm if isinstance(row_norm, int) else float(row_norm)
     if not 1.0 / MAX_BOUND <= bound <= MAX_BOUND:
-        raise InputValueError(Message("row-norm-out-of-range", row_norm=bound, least=1.0 / MAX_BOUND, most=MAX_BOUND))
+        raise InputValueError(
+            f"row_norm={shown(bound)}: the bound on a row's norm must be positive and finite, from "
+            f"{1.0 / MAX_BOUND:g} to {MAX_BOUND:g}"
+        )
     return float(bound) if unbounded else min(float(bound), longest)
 
 

@@ -37,11 +37,11 @@ _MAY_BE_EMPTY = ("missing_values",)
 def column_from_dict(values: object) -> Column | Power | Product:
     """Read a column of a schema file."""
     if not isinstance(values, Mapping):
-        raise InputValueError(Message("column-not-a-mapping"))
+        raise InputValueError("every column is a mapping with a name and a kind")
     entries = dict(values)
     which, kind = _which(entries), entries.pop("kind", None)
     if not isinstance(kind, str) or kind not in _KINDS:
-        raise InputValueError(Message("unknown-column-kind", column=which, kind=kind, kinds=[*_WRITTEN_KINDS]))
+        raise InputValueError(f"{which} has kind {shown(kind)}: use {', '.join(map(str, [*_WRITTEN_KINDS]))}")
     made = _KINDS[kind]
     options = set(signature(made).parameters)
     if unknown := sorted(set(entries) - options, key=str):
@@ -62,15 +62,15 @@ def column_from_dict(values: object) -> Column | Power | Product:
         )
     if made in (Power, Product):
         if absent := [key for key in _NEEDED[kind] if entries.get(key) is None]:
-            raise InputValueError(Message("absent-column-entries", column=which, names=absent))
+            raise InputValueError(f"{which} has no {' and no '.join(map(str, absent))}")
         if made is Product:
             factors = entries["factors"]
             if not isinstance(factors, list):
-                raise InputValueError(Message("factors-not-a-pair", factors=factors))
+                raise InputValueError(f"a product has factors={shown(factors)}: give a list of two names of columns")
             return Product(*factors)
         return Power(**entries)
     if entries.get("name") is None:
-        raise InputValueError(Message("unnamed-column"))
+        raise InputValueError("a column has no name")
     for needed in _NEEDED.get(kind, ("name", "kind"))[2:]:
         entries.setdefault(needed, None)
     return made(**entries)

@@ -15,7 +15,7 @@ import numpy as np
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.checks import check_one_of
 from dpmoments.foundation.errors import InputTypeError, InputValueError, wrong_type
-from dpmoments.foundation.values import check_description, check_name, number_as_text
+from dpmoments.foundation.values import check_description, check_name, number_as_text, shown
 from dpmoments.messages.message import Message
 from dpmoments.schema.cleaning import (
     MarkedMissing,
@@ -146,19 +146,28 @@ class Numeric:
             self._check_scale()
             self._check_fill()
             if self.missing == "available":
-                raise InputValueError(Message("available-needs-bounds", column=self.name))
+                raise InputValueError(
+                    f"column '{self.name}' has missing='available', which needs bounds on every column and the row-norm "
+                    "bound that follows from them: leave row_norm and scale out, or choose missing='drop' or 'fill'"
+                )
             return
         if (self.center, self.radius) != (None, None):
-            raise InputValueError(Message("center-needs-scale", column=self.name))
+            raise InputValueError(f"column '{self.name}': center and radius need scale: with bounds they are redundant")
         if self.lower is None or self.upper is None:
-            raise InputValueError(Message("no-bounds", column=self.name))
+            raise InputValueError(
+                f"column '{self.name}' has no bounds: give lower and upper from public knowledge (they are never "
+                "read from the data, because that would leak it), or scale=(min, max) of its standard deviation"
+            )
         object.__setattr__(self, "lower", self._number("lower", self.lower))
         object.__setattr__(self, "upper", self._number("upper", self.upper))
         lower, upper = self.bounds
         if not lower < upper:
-            raise InputValueError(Message("bounds-not-below", column=self.name, lower=lower, upper=upper))
+            raise InputValueError(f"column '{self.name}': lower={shown(lower)} must be below upper={shown(upper)}")
         if upper - lower < 1.0 / MAX_BOUND:
-            raise InputValueError(Message("bounds-too-close", column=self.name, lower=lower, upper=upper))
+            raise InputValueError(
+                f"column '{self.name}': lower={shown(lower)} and upper={shown(upper)} are too close together for "
+                "floating point: use a smaller unit of measurement"
+            )
         if self.typical is not None:
             self._check_typical(lower, upper)
         self._check_fill()
@@ -170,49 +179,57 @@ class Numeric:
         fill = self._number("fill", self.fill)
         lower, upper = self.bounds
         if not lower <= fill <= upper:
-            raise InputValueError(Message("fill-outside-bounds", column=self.name, fill=fill, lower=lower, upper=upper))
+            raise InputValueError(
+                f"column '{self.name}': fill={shown(fill)} is outside the bounds {shown(lower)} to {shown(upper)}"
+            )
         object.__setattr__(self, "fill", fill)
 
     def _check_typical(self, lower: float, upper: float) -> None:
         ends = self._pair("typical", self.typical, "typical-ends")
         least, largest = self._number("typical[0]", ends[0]), self._number("typical[1]", ends[1])
         if not least < largest:
-            raise InputValueError(Message("typical-not-a-range", column=self.name, least=least, largest=largest))
+            raise InputValueError(
+                f"column '{self.name}': typical=({shown(least)}, {shown(largest)}) must be a range (low, high) with "
+                "low < high"
+            )
         if not max(least, lower) < min(largest, upper):
             raise InputValueError(
-                Message(
-                    "typical-outside-bounds", column=self.name, least=least, largest=largest, lower=lower, upper=upper
-                )
+                f"column '{self.name}': typical=({shown(least)}, {shown(largest)}) is outside the bounds "
+                f"{shown(lower)} to {shown(upper)}, to which every value is clipped: one of the two is wrong"
             )
         object.__setattr__(self, "typical", (least, largest))
 
     def _check_scale(self) -> None:
         if (self.lower, self.upper) != (None, None):
-            raise InputValueError(Message("bounds-and-scale", column=self.name))
+            raise InputValueError(
+                f"column '{self.name}' has bounds and a scale: give lower and upper, or scale, not both"
+            )
         if self.typical is not None:
-            raise InputValueError(Message("typical-and-scale", column=self.name))
+            raise InputValueError(
+                f"column '{self.name}' has a typical range and a scale: a typical range goes with bounds, so leave "
+                "it out"
+            )
         scale = self._pair("scale", self.scale, "scale-ends")
         least, largest = self._number("scale[0]", scale[0]), self._number("scale[1]", scale[1])
         if not 0.0 < least <= largest:
-            raise InputValueError(Message("scale-not-a-range", column=self.name, least=least, largest=largest))
+            raise InputValueError(
+                f"column '{self.name}': scale=({shown(least)}, {shown(largest)}) must be a range of standard "
+                "deviations (min, max), 0 < min ≤ max"
+            )
         if least < 1.0 / MAX_BOUND or largest > _MAX_SCALE * least:
             raise InputValueError(
-                Message(
-                    "scale-out-of-range",
-                    column=self.name,
-                    least=least,
-                    largest=largest,
-                    min_scale=1.0 / MAX_BOUND,
-                    factor=_MAX_SCALE,
-                )
+                f"column '{self.name}': scale=({shown(least)}, {shown(largest)}) must start at {1.0 / MAX_BOUND:g} "
+                f"or above and span a factor of {_MAX_SCALE:g} at most"
             )
         center = 0.0 if self.center is None else self._number("center", self.center)
         radius = _DEFAULT_RADIUS * largest if self.radius is None else self._number("radius", self.radius)
         if radius < 0.0:
-            raise InputValueError(Message("radius-negative", column=self.name, radius=radius))
+            raise InputValueError(f"column '{self.name}': radius={shown(radius)} must not be negative")
         if abs(center) + radius > _FARTHEST_MEAN * least:
             raise InputValueError(
-                Message("mean-too-far-for-scale", column=self.name, center=center, radius=radius, least=least)
+                f"column '{self.name}': a mean at {shown(center)} ± {shown(radius)} is too far from 0 for a "
+                f"standard deviation of {shown(least)}, which floating point does not resolve there: subtract a "
+                "public constant, or raise the lower end of scale"
             )
         for option, value in (("scale", (least, largest)), ("center", center), ("radius", radius)):
             object.__setattr__(self, option, value)
@@ -235,7 +252,9 @@ class Numeric:
             raise wrong_type(label, "number", value, column=self.name)
         number = value if isinstance(value, int) else float(value)  # an int may be beyond floats
         if not -MAX_BOUND <= number <= MAX_BOUND:
-            raise InputValueError(Message("not-finite", column=self.name, parameter=label, value=value, most=MAX_BOUND))
+            raise InputValueError(
+                f"column '{self.name}': {label}={shown(value)} must be finite, and at most {MAX_BOUND:g} in magnitude"
+            )
         return float(number)
 
     @property
@@ -365,6 +384,12 @@ def anchored(fill: float, center: float, unit: float) -> float:
 def check_fill_is_stated(column: str, missing: str, fill: object) -> None:
     """Raise unless there is a fill value exactly if missing values are replaced by it."""
     if missing == "fill" and fill is None:
-        raise InputValueError(Message("fill-needed", column=column))
+        raise InputValueError(
+            f"column '{column}': missing='fill' needs fill=, a public value that replaces missing ones (never "
+            "one computed from the table)"
+        )
     if missing not in ("fill", "available") and fill is not None:
-        raise InputValueError(Message("fill-with-other-rule", column=column, fill=fill, rule=missing))
+        raise InputValueError(
+            f"column '{column}': fill={shown(fill)} goes with missing='fill', or with 'available' in a column "
+            f"of numbers or dates, and the rule is {shown(missing)}"
+        )

@@ -24,7 +24,7 @@ from dpmoments.foundation.errors import InputTypeError, InputValueError, message
 from dpmoments.foundation.text_format import TextFormat
 from dpmoments.foundation.values import shown
 from dpmoments.messages.message import Message
-from dpmoments.messages.wording import closest
+from dpmoments.messages.wording import closest, listed
 from dpmoments.schema.cleaning import MarkedMissing, checked_marks, checked_mean_weight, spellings_of
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, changed, coordinates, without_cleaning
 from dpmoments.schema.dates import Date
@@ -111,26 +111,32 @@ class Schema:
             raise wrong_type("text_format", "text-format", text_format)
         for column in stated:
             if not isinstance(column, Column | Power | Product | DerivedColumn):
-                raise InputTypeError(Message("schema-of-other-type", got=type(column).__name__))
+                raise InputTypeError(
+                    "a schema consists of Numeric, Date, Categorical and Boolean columns, and of Power and Product of "
+                    f"them, got {type(column).__name__}"
+                )
         if not stated:
-            raise InputValueError(Message("schema-without-columns"))
+            raise InputValueError("a schema needs at least one column")
         marks = checked_marks("", missing_values) or ()
         columns = with_factors([_with_missing_values(column, marks) for column in stated])
         names = [column.name for column in columns]
         if repeated := _repeated(names):
-            raise InputValueError(Message("repeated-columns", names=[*repeated]))
+            raise InputValueError(f"duplicate column names in the schema: {listed([*repeated])}")
         features = [feature for column in columns for feature in column.feature_names]
         if repeated := _repeated(features):
-            raise InputValueError(Message("repeated-features", names=[*repeated]))
+            raise InputValueError(f"two columns give the same feature name: {listed([*repeated])}")
         read = [_source_of(column) for column in columns if not isinstance(column, DerivedColumn)]
         if repeated := _repeated(read):
-            raise InputValueError(Message("repeated-sources", names=[*repeated]))
+            raise InputValueError(f"two columns of the schema are read from the same column: {listed([*repeated])}")
         row_norm = checked_row_norm(columns, row_norm)
         _check_available(columns, row_norm)
         check_typical_ranges(columns, row_norm)
         mean_weight = checked_mean_weight(mean_weight)
         if mean_weight != 1.0 and row_norm is None:
-            raise InputValueError(Message("mean-weight-needs-bounds", weight=mean_weight))
+            raise InputValueError(
+                f"mean_weight={shown(mean_weight)} divides noise between means and covariances of rows with bounds, "
+                "and these have none: leave it out"
+            )
         object.__setattr__(self, "columns", columns)
         object.__setattr__(self, "row_norm", row_norm)
         object.__setattr__(self, "missing_values", marks)
@@ -309,14 +315,17 @@ class Schema:
         ('age', 'smoker', 'pay', 'pay^2', 'smoker:pay')
         """
         if isinstance(names, str):
-            raise InputTypeError(Message("products-of-one-text", names=names))
+            raise InputTypeError(f"with_products takes a list of columns, not one string: [{shown(names)}]")
         if unknown := [name for name in names if name not in self.names]:
             name = unknown[0] if isinstance(unknown[0], str) else shown(unknown[0])
             raise InputValueError(Message("unknown-column", name=name, **closest(name, self.names)))
         chosen = [column for column in self.table_columns if column.name in names]
         levels = [column.name for column in chosen if isinstance(column, Categorical)]
         if len(levels) > 1:
-            raise InputValueError(Message("products-of-levels", first=levels[0], second=levels[1]))
+            raise InputValueError(
+                f"{shown(levels[0])} and {shown(levels[1])} are both categorical: robust errors would need the "
+                "products of their levels with the other columns, which a schema cannot have. Name one of them"
+            )
         present = {tuple(sorted(column.stated.factors)) for column in self.derived_columns if column.kind == "product"}
         squares = [Power(column.name, 2) for column in chosen if not isinstance(column, Boolean | Categorical)]
         products = [Product(one.name, other.name) for one, other in combinations(chosen, 2)]
@@ -481,19 +490,14 @@ class Schema:
             If the values are not a schema, or have blanks; the message names all columns with blanks.
         """
         if not isinstance(values, Mapping) or not isinstance(values.get("columns"), list):
-            raise InputValueError(Message("not-a-schema"))
+            raise InputValueError("this is not a schema: a mapping with a list of columns is expected")
         if values.get("format", _FORMAT) != _FORMAT or values.get("version", _FORMAT_VERSION) != _FORMAT_VERSION:
             raise InputValueError(
-                Message(
-                    "schema-version",
-                    format=values.get("format"),
-                    version=values.get("version"),
-                    known_format=_FORMAT,
-                    known_version=_FORMAT_VERSION,
-                )
+                f"this schema has format {shown(values.get('format'))} version {shown(values.get('version'))}; this "
+                f"release of dpmoments reads {shown(_FORMAT)} version {_FORMAT_VERSION}"
             )
         if unknown := sorted(set(values) - set(ENTRIES), key=str):
-            raise InputValueError(Message("unknown-schema-entries", names=[*map(shown, unknown)]))
+            raise InputValueError(f"unknown entries in the schema: {', '.join(map(str, [*map(shown, unknown)]))}")
         if blanks := [blank for column in values["columns"] if (blank := blank_entries(column)) is not None]:
             raise InputValueError(Message("schema-not-filled-in", blanks=blanks))
         columns = [column_from_dict(column) for column in values["columns"]]
@@ -558,7 +562,10 @@ def _check_available(columns: Sequence[SchemaColumn], row_norm: float | None) ->
     """Raise if rows could be scaled down, which a count of missing values does not survive."""
     name = next(filter(None, map(presence_column, columns)), None)
     if name is not None and (row_norm is None or row_norm < checked_row_norm(columns, "default")):  # type: ignore[operator]
-        raise InputValueError(Message("available-needs-bounds", column=name))
+        raise InputValueError(
+            f"column '{name}' has missing='available', which needs bounds on every column and the row-norm "
+            "bound that follows from them: leave row_norm and scale out, or choose missing='drop' or 'fill'"
+        )
 
 
 def _source_of(column: Column) -> str:

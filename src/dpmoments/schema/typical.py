@@ -13,7 +13,7 @@ import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
-from dpmoments.messages.message import Message
+from dpmoments.foundation.values import shown
 from dpmoments.schema.columns import Boolean, Categorical, Coordinate
 from dpmoments.schema.dates import Date
 from dpmoments.schema.derived import DerivedColumn, MissingIndicator, SchemaColumn, stated_columns
@@ -45,14 +45,23 @@ def check_typical_ranges(columns: Sequence[SchemaColumn], row_norm: float | None
     typical = [column.name for column in columns if isinstance(column, Numeric) and column.typical is not None]
     weighted = [column.name for column in columns if column_weight(column) != 1.0]
     if weighted and (row_norm is None or row_norm < math.sqrt(len(columns))):
-        raise InputValueError(Message("row-norm-and-weight", column=weighted[0], row_norm=row_norm))
+        raise InputValueError(
+            f"column '{weighted[0]}' has a weight, and row_norm={shown(row_norm)}: weights divide the norm "
+            "bound that follows from bounds on every column; leave one of the two out"
+        )
     if not typical:
         return
     for column in columns:
         if isinstance(column, Coordinate) or (isinstance(column, Numeric) and column.scale is not None):
-            raise InputValueError(Message("typical-without-bounds", column=typical[0], unbounded=column.name))
+            raise InputValueError(
+                f"column '{typical[0]}' has a typical range and {shown(column.name)} has no bounds: typical ranges "
+                "need bounds on every column: add them, or leave typical out"
+            )
     if row_norm is None or row_norm < math.sqrt(len(columns)):
-        raise InputValueError(Message("row-norm-and-typical", row_norm=row_norm, column=typical[0]))
+        raise InputValueError(
+            f"row_norm={shown(row_norm)} and column '{typical[0]}' has a typical range: the norm bound does not "
+            "apply to rows whose columns are weighted; leave one of the two out"
+        )
 
 
 def column_weight(column: SchemaColumn) -> float:

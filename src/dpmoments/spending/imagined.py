@@ -17,7 +17,6 @@ from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputTypeError
 from dpmoments.mechanisms.base import Plan
 from dpmoments.mechanisms.units import UnitsPlan
-from dpmoments.messages.message import Message
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.laws import (
@@ -141,7 +140,7 @@ class ImaginedRelease(MomentRelease):
 
     def to_dict(self) -> NoReturn:
         """Refuse: nothing was released."""
-        raise InputTypeError(Message("imagined-release-not-saved"))
+        raise InputTypeError("an imagined release cannot be saved: nothing was released")
 
 
 def imagined_release(

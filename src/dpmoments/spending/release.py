@@ -68,7 +68,7 @@ class GroupsPlan(CalibratedPlan[Mapping[Level, RunResult]]):
 
     def __post_init__(self) -> None:
         if self.neighbors is not Neighbors.ADD_REMOVE:
-            raise InputValueError(Message("groups-need-add-remove"))
+            raise InputValueError("groups of rows are planned for add_remove: a replaced row may change its group")
 
     @classmethod
     def of(cls, plan: Plan, by: Categorical | Boolean) -> GroupsPlan:

@@ -27,6 +27,7 @@ from dpmoments.foundation.errors import (
 )
 from dpmoments.foundation.progress import Watch, log, watched
 from dpmoments.foundation.text_format import TextFormat
+from dpmoments.foundation.values import shown
 from dpmoments.ledger import Ledger
 from dpmoments.ledger.grants import ROW, require_dataset, unit_name
 from dpmoments.mechanisms.base import CalibratedPlan, ConfiguredMechanism, Plan
@@ -105,13 +106,18 @@ class Charge:
             return cls(None, dataset, unit)
         if not isinstance(ledger, Ledger):
             if not isinstance(ledger, str | os.PathLike):
-                raise InputTypeError(Message("not-a-ledger", ledger=ledger))
+                raise InputTypeError(f"ledger must be a dpmoments.Ledger or the path of its file, got {shown(ledger)}")
             ledger = Ledger(ledger)
         name = require_dataset(dataset)
         if insecure_seed is not None:
-            raise InputValueError(Message("ledger-with-insecure-seed"))
+            raise InputValueError(
+                "a release with an insecure seed is not private and cannot be charged to a ledger: leave out "
+                "ledger or insecure_seed"
+            )
         if privacy_unit is not None and unit == ROW:
-            raise InputValueError(Message("unit-named-row", column=ROW))
+            raise InputValueError(
+                f"the privacy unit's column is called '{ROW}', which in a ledger means single rows: rename it"
+            )
         try:
             ledger.account(name).require_for(neighbors, unit)
         except LedgerError as error:
@@ -344,7 +350,10 @@ def _planned(
 ) -> tuple[PlanType, int | None]:
     """Return the plan for rows, and the table size if it is public; refuse before a row is read."""
     if rows.privacy_unit is not None and n_rows is not None:
-        raise InputValueError(Message("public-rows-of-units"))
+        raise InputValueError(
+            "n_rows cannot be public with a privacy unit, since the number of counted rows depends on each "
+            "unit's rows. Leave it out"
+        )
     chosen.check_support(shape, budget, rows.neighbors)
     if output is not None:
         check_output(output)
@@ -476,9 +485,12 @@ def _public_row_count(rows: Rows, neighbors: Neighbors, n_rows: int | None = Non
         return n_rows
     counted = rows.table_size()
     if counted == 0:
-        raise InputValueError(Message("table-without-rows"))
+        raise InputValueError(
+            "the table has no rows: under replace_one there is nothing to release (under add_remove the number "
+            "of rows is private, and an empty table is released like any other)"
+        )
     if n_rows is not None and n_rows != counted:
-        raise InputValueError(Message("rows-not-as-stated", rows=n_rows))
+        raise InputValueError(f"n_rows={n_rows} and the table has another number of rows: leave n_rows out")
     return counted
 
 

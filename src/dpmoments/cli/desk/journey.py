@@ -30,6 +30,7 @@ from dpmoments.foundation.table_files import (
     STATISTICS_ENDINGS,
     file_ending,
 )
+from dpmoments.foundation.values import shown
 from dpmoments.inspection.preflight import Preflight
 from dpmoments.ledger.accounts import Account
 from dpmoments.mechanisms.registry import MECHANISMS
@@ -142,7 +143,10 @@ class Journey:
         """Return the path of a file of the folder; refuse names that lead elsewhere."""
         path = self.folder / name
         if not _FILE_NAME.fullmatch(name) or not name.endswith(ending) or path.is_symlink():
-            raise InputValueError(Message("desk-file-name", name=name, ending=ending))
+            raise InputValueError(
+                f"{shown(name)} is not a name of a file that the desk can use: letters, digits, spaces and ._-+=() "
+                f"in the desk's folder, ending with {ending}, and not a link"
+            )
         return path
 
     def names_of(self, *endings: str) -> list[str]:
@@ -162,7 +166,7 @@ class Journey:
         """Schema of the file, once it is complete and saved."""
         written = dpmoments.Schema.load(self.schema_path) if self._file_text() else None
         if written is None or written != dpmoments.Schema.from_dict(self.document):
-            raise InputValueError(Message("desk-step-missing", step="step-columns"))
+            raise InputValueError("the step 'Columns' is first: complete and save it")
         return written
 
     @property
@@ -173,7 +177,7 @@ class Journey:
     @property
     def _table(self) -> str | DatabaseQuery:
         if self.table is None:
-            raise InputValueError(Message("desk-step-missing", step="step-table"))
+            raise InputValueError("the step 'Table' is first: complete and save it")
         return self.table
 
     @property
@@ -204,7 +208,7 @@ class Journey:
             last = self.table.url if isinstance(self.table, DatabaseQuery) else os.environ.get("DPMOMENTS_DATABASE", "")
             self._use(DatabaseQuery(form.get("database", "").strip() or last, form["query"].strip()), {})
         elif not name or name not in (*self.names_of(), self.given):
-            raise InputFileNotFoundError(Message("table-missing", table=name))
+            raise InputFileNotFoundError(f"{name} does not exist")
         else:
             marks = {mark: form[mark] for mark in ("delimiter", "encoding", "decimal", "thousands") if form.get(mark)}
             self._use(name if name == self.given else str(self.folder / name), marks)
@@ -234,7 +238,7 @@ class Journey:
             document = read_yaml_nodes(self.schema_path)[0]
             columns = document.get("columns") if isinstance(document, dict) else None
             if not isinstance(columns, list) or not all(isinstance(entries, dict) for entries in columns):
-                raise InputValueError(Message("not-a-schema"))
+                raise InputValueError("this is not a schema: a mapping with a list of columns is expected")
             document = _without_usual_row_norm(document)
         stated: dict[str, Any] = self.marks | ({"delimiter": "\t"} if self.marks.get("delimiter") == "tab" else {})
         text_format = dpmoments.TextFormat(**stated) if stated else None
@@ -261,7 +265,7 @@ class Journey:
     def columns(self) -> list[tuple[dict[str, Any], str, list[str] | None]]:
         """Entries, fault and private findings of each column of the schema."""
         if not self.document:
-            raise InputValueError(Message("desk-step-missing", step="step-table"))
+            raise InputValueError("the step 'Table' is first: complete and save it")
         private = {} if self.findings is None else self.findings.private_facts()["columns"]
         columns = self.document["columns"]
         return [(entries, _fault(entries), private.get(entries.get("name"), {}).get("verdicts")) for entries in columns]
@@ -292,7 +296,7 @@ class Journey:
     def neighbors(self) -> str:
         """Neighboring relation, which has no default."""
         if not self.stated["neighbors"] or not self.stated["unit"]:
-            raise InputValueError(Message("desk-step-missing", step="step-unit"))
+            raise InputValueError("the step 'Privacy unit' is first: complete and save it")
         return self.stated["neighbors"]
 
     def budget(self, prefix: str = "") -> dict[str, Any]:
@@ -372,11 +376,14 @@ class Journey:
         """Start a release, at most once for a request."""
         output, table, ledger = self.file(form.get("output", ""), ".json"), self._table, self.ledger_path
         if form.get("request") != self.request:
-            raise InputValueError(Message("desk-changed-elsewhere"))
+            raise InputValueError(
+                "something was changed in another window, or in the schema file, after this page was shown. "
+                "Nothing was done: check the page below, and press the button again"
+            )
         if form.get("confirmed") != "yes":
-            raise InputValueError(Message("desk-not-confirmed"))
+            raise InputValueError("confirm that the budget may be spent. Nothing was spent")
         if self.account is None:
-            raise LedgerError(Message("desk-step-missing", step="step-budget"))
+            raise LedgerError("the step 'Budget' is first: complete and save it")
         check_output(output)
         options = dict(schema=self.schema, neighbors=self.neighbors, privacy_unit=self.unit, **self.budget())
         options |= dict(output=output, ledger=ledger, dataset=self.stated["dataset"], mechanism=self.mechanism)
@@ -386,7 +393,7 @@ class Journey:
 
     def _start(self, what: str, run: Callable[[Report], Any]) -> Job:
         if self.job is not None and self.job.running:
-            raise InputValueError(Message("desk-busy"))
+            raise InputValueError("the table is being read: wait, or stop that first")
         self.job = Job(what, run)
         return self.job
 
@@ -416,7 +423,7 @@ class Journey:
         """Read a release of the folder; return it with the path of its page."""
         path = self.file(name, ".json")
         if name not in self.names_of(".json"):
-            raise InputFileNotFoundError(Message("table-missing", table=name))
+            raise InputFileNotFoundError(f"{name} does not exist")
         return dpmoments.load(path), self.file(f"{path.stem}.html", ".html")
 
     def report(self, form: Form) -> None:

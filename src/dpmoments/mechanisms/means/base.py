@@ -14,6 +14,7 @@ import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError, out_of_range
+from dpmoments.foundation.values import shown
 from dpmoments.mechanisms.additive import choose_bits
 from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, CalibratedPlan, ConfiguredMechanism
 from dpmoments.mechanisms.coordinatewise import ClampedMean
@@ -96,7 +97,7 @@ class MeanMechanism(ConfiguredMechanism[MeanPlan]):
     def check_support(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> None:
         super().check_support(shape, budget, neighbors)
         if shape.n_rows == 0:
-            raise InputValueError(Message("mean-of-no-rows"))
+            raise InputValueError("a table that is publicly empty has no mean")
 
     def divide_for_count(
         self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors
@@ -115,7 +116,7 @@ class MeanMechanism(ConfiguredMechanism[MeanPlan]):
                 raise out_of_range(name, value, "positive")
             if not _MIN <= value <= _MAX:
                 raise InputValueError(
-                    Message("value-needs-other-units", parameter=name, value=value, least=_MIN, most=_MAX)
+                    f"{name}={shown(value)} must be in [{_MIN:g}, {_MAX:g}]: give the table in other units"
                 )
 
     def known_radius(self, radius: float | None, shape: MomentShape) -> float:
@@ -123,7 +124,9 @@ class MeanMechanism(ConfiguredMechanism[MeanPlan]):
         if radius is not None:
             return radius
         if shape.row_norm is None:
-            raise InputValueError(Message("mean-needs-radius", mechanism=self.name))
+            raise InputValueError(
+                f"means by '{self.name}' need a public bound on the mean: give radius, or use variance-aware"
+            )
         return shape.row_norm
 
     def known_scale(self, scale: float | None, shape: MomentShape) -> float:
@@ -134,7 +137,10 @@ class MeanMechanism(ConfiguredMechanism[MeanPlan]):
         if scale is not None:
             return scale
         if shape.row_norm is None:
-            raise InputValueError(Message("mean-needs-scale", mechanism=self.name))
+            raise InputValueError(
+                f"means by '{self.name}' need a public bound on the standard deviation: give scale, or use "
+                "variance-aware"
+            )
         return shape.row_norm / math.sqrt(shape.n_features)
 
 

@@ -21,7 +21,6 @@ from dpmoments.mechanisms.lattice_noise import (
 )
 from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean, NormalRows
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape
-from dpmoments.messages.message import Message
 from dpmoments.noise.cells import KNormCells
 from dpmoments.noise.models import MeanModel
 from dpmoments.noise.rounding import with_rounding
@@ -274,7 +273,10 @@ class BoundedSums(MeanMechanism):
         unit_bits = min(math.frexp(2.0**52 / (body.dimension + 1) / scale)[1] - 2, _MOST_UNIT_BITS)
         bits = min(choose_bits(scale, shape.n_features), unit_bits - _EDGE_BITS)
         if bits < COARSEST_BITS:
-            raise InputValueError(Message("budget-too-small", noise=scale))
+            raise InputValueError(
+                f"the budget is too small: noise of {scale:.3g} per entry would hide a table of any size: give a "
+                "larger budget"
+            )
         return KNormSumsPlan(self, shape, neighbors, budget, bits, body, unit_bits)
 
     def _gaussian(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> GaussianSumsPlan:

@@ -265,13 +265,15 @@ class CoinPressMean(CoinPressOptions, MeanMechanism):
         self.check_schedule_options()
         if self.covariance is not None:
             if self.scale is not None:
-                raise InputValueError(Message("scale-and-covariance"))
+                raise InputValueError("give scale or covariance, not both")
             object.__setattr__(self, "covariance", positive_definite(self.covariance, "covariance"))
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> CoinPressMeanPlan:
         rho = self.drawable_budget(budget).rho
         if self.covariance is not None and len(self.covariance) != shape.n_features:
-            raise InputValueError(Message("covariance-shape", rows=len(self.covariance), features=shape.n_features))
+            raise InputValueError(
+                f"covariance has {len(self.covariance)} rows; the table has {shape.n_features} features"
+            )
         balls = self.balls(shape, float(shape.n_rows or STAND_IN_ROWS), rho, neighbors)
         require_workable_budget(rho, None if shape.n_rows is None else balls.schedule.shares)
         return CoinPressMeanPlan(self, shape, neighbors, budget, rho=rho, balls=None if shape.n_rows is None else balls)

@@ -22,6 +22,7 @@ from dpmoments.foundation.checks import (
     check_vector,
 )
 from dpmoments.foundation.errors import InputValueError, wrong_type
+from dpmoments.foundation.values import shown
 from dpmoments.messages.message import Message
 
 Parameters = ParamSpec("Parameters")
@@ -100,7 +101,7 @@ def least_rows(error_at: Callable[[int], float], error: float) -> int:
     while not error_at(enough) <= error:
         enough *= 2
         if enough > _MAX_ROWS:
-            raise InputValueError(Message("no-number-reaches", parameter="error", value=error))
+            raise InputValueError(f"no number in floating-point range reaches error={shown(error)}: use a larger one")
     few = enough // 2
     while enough - few > 1:
         middle = (few + enough) // 2

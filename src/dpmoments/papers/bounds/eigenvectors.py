@@ -24,7 +24,7 @@ from dpmoments.foundation.checks import (
 )
 from dpmoments.foundation.errors import InputValueError, out_of_range
 from dpmoments.foundation.one_variable import brent_root
-from dpmoments.messages.message import Message
+from dpmoments.foundation.values import shown
 from dpmoments.papers.bounds.arguments import Constants, NoiseKind, check_draw, checked, descending
 
 
@@ -45,7 +45,7 @@ def largest_noise(
     check_at_least("n_draws", n_draws)
     if constants == "paper":
         if kind != "laplace":
-            raise InputValueError(Message("paper-needs-laplace"))
+            raise InputValueError("constants='paper' needs Laplace noise: the paper has no other bound; use 'sharp'")
         return scale * math.log(n_draws / failure)
     # Each draw stays inside with probability (1 − β)^(1/k).
     outside = -math.expm1(math.log1p(-failure) / n_draws)
@@ -220,7 +220,9 @@ def direction_shortfall_closed_form(failure: float, temperature: float, largest:
     )
     shortfall = 2.0 / max(temperature, 1e-300) * log_term
     if shortfall < 1.0:
-        raise InputValueError(Message("closed-form-below-one", shortfall=shortfall))
+        raise InputValueError(
+            f"the closed form gives {shortfall:g}; below 1 its proof does not hold: use direction_shortfall"
+        )
     return min(shortfall, largest)
 
 
@@ -263,9 +265,7 @@ def weighted_shortfall(
     """
     w, t = np.asarray(weights, dtype=np.float64), np.asarray(temperatures, dtype=np.float64)
     if w.shape != t.shape or w.ndim != 1 or len(w) > n_features:
-        raise InputValueError(
-            Message("shapes-differ", first="weights", shape=w.shape, second="temperatures", other_shape=t.shape)
-        )
+        raise InputValueError(f"weights has shape {w.shape} and temperatures {t.shape}, which do not fit each other")
     check_not_negative("weights", float(w.min(initial=0.0)))
     check_not_negative("temperatures", float(t.min(initial=0.0)))
     check_probability("failure", failure)
@@ -304,9 +304,7 @@ def reconstruction_error(
     values, missed = descending(eigenvalues), np.asarray(shortfalls, dtype=np.float64)
     rank = len(missed)
     if missed.ndim != 1 or rank > len(values):
-        raise InputValueError(
-            Message("number-for-eigenvalues", parameter="shortfalls", number=rank, least=0, most=len(values))
-        )
+        raise InputValueError(f"got {rank} shortfalls: give from 0 to {len(values)}, one per eigenvalue")
     floor = values[-1] if constants == "sharp" and rank == len(values) else 0.0
     square = float(values[rank:] @ values[rank:]) + 2.0 * float((values[:rank] - floor) @ missed)
     return math.sqrt(max(square, 0.0)) + eigenvalue_error
@@ -433,9 +431,7 @@ def rank_error(
     values, t = descending(eigenvalues), np.asarray(temperatures, dtype=np.float64)
     d, rank = len(values), len(t)
     if not 0 < rank < d:
-        raise InputValueError(
-            Message("number-for-eigenvalues", parameter="temperatures", number=rank, least=1, most=d - 1)
-        )
+        raise InputValueError(f"got {rank} temperatures: give from 1 to {d - 1}, one per eigenvalue")
     noise = noise_norm(eigenvalue_scale, rank, 0.5 * failure, kind=kind)
     most, gap = 2.0 * float(values[:rank] @ values[:rank]), float(values[rank - 1] - values[rank])
     if gap > 0.0:
@@ -486,7 +482,9 @@ def least_leading_eigenvalue(
     while relative(math.exp(high)) > relative_error:
         low, high = high, high + 4.0
         if high > 600.0:
-            raise InputValueError(Message("no-number-reaches", parameter="relative_error", value=relative_error))
+            raise InputValueError(
+                f"no number in floating-point range reaches relative_error={shown(relative_error)}: use a larger one"
+            )
     while high - low > 1e-9:
         middle = 0.5 * (low + high)
         low, high = (middle, high) if relative(math.exp(middle)) > relative_error else (low, middle)

@@ -16,7 +16,6 @@ import scipy
 
 from dpmoments.foundation.checks import check_not_negative, check_positive, check_probability
 from dpmoments.foundation.errors import InputValueError
-from dpmoments.messages.message import Message
 from dpmoments.noise.extreme_eigenvalues import normal_norm_quantile, wishart_eigenvalue_range
 from dpmoments.papers.bounds.arguments import checked
 from dpmoments.privacy.curves import wishart_sampling_padding
@@ -227,5 +226,8 @@ def _ratio_root(above: float, below: float, failure: float) -> float:
     """Return the square root of the 1 − ``failure`` quantile of χ²_above/χ²_below."""
     check_probability("failure", failure)
     if not (above >= 1.0 and below >= 1.0):
-        raise InputValueError(Message("no-bound-for-degrees", coefficients=above, degrees=below))
+        raise InputValueError(
+            f"no bound exists for {above:g} coefficients and {below:g} degrees of freedom: use more degrees of "
+            "freedom, or fewer features"
+        )
     return math.sqrt(above / below * float(scipy.special.fdtri(above, below, 1.0 - failure)))

@@ -12,6 +12,7 @@ import numpy as np
 from dpmoments.foundation.arrays import FloatArray, IntegerArray
 from dpmoments.foundation.checks import check_one_of
 from dpmoments.foundation.errors import InputValueError
+from dpmoments.foundation.values import shown
 from dpmoments.mechanisms.additive import (
     AdditivePlan,
     augmented_dimension,
@@ -23,7 +24,7 @@ from dpmoments.mechanisms.additive import (
 from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.lattice_noise import under_law
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape, RunResult, positive_definite
-from dpmoments.messages.message import Message, Query
+from dpmoments.messages.message import Query
 from dpmoments.noise.models import AdditiveModel, ScaledWishartModel
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import (
@@ -237,14 +238,17 @@ class AdditiveWishart(Mechanism):
         check_one_of("calibration", self.calibration, ("exact", "paper"))
         check_one_of("debias", self.debias, ("mean", "positive-definite"))
         if self.calibration == "paper" and self.degrees_of_freedom is not None:
-            raise InputValueError(Message("paper-sets-degrees"))
+            raise InputValueError("the paper's calibration sets the degrees of freedom: leave degrees_of_freedom out")
         if self.scale_matrix is None:
             return
         matrix = positive_definite(self.scale_matrix, "scale_matrix")
         if float(np.linalg.eigvalsh(np.array(matrix))[0]) < 1.0 - _SLACK:
-            raise InputValueError(Message("scale-matrix-too-small"))
+            raise InputValueError(
+                "scale_matrix has an eigenvalue below 1: it must be at least the identity in every direction, for "
+                "rows in the unit ball"
+            )
         if self.debias != "mean":
-            raise InputValueError(Message("scale-matrix-needs-mean"))
+            raise InputValueError("scale_matrix needs debias='mean'")
         object.__setattr__(self, "scale_matrix", matrix)
 
     @property
@@ -274,7 +278,7 @@ class AdditiveWishart(Mechanism):
         if self.scale_matrix is not None:
             if len(self.scale_matrix) != shape.n_features:
                 raise InputValueError(
-                    Message("scale-matrix-shape", rows=len(self.scale_matrix), features=shape.n_features)
+                    f"scale_matrix has {len(self.scale_matrix)} rows; the table has {shape.n_features} features"
                 )
             return ScaledWishartPlan(mechanism=self, shape=shape, neighbors=neighbors, cost=budget, whitened=plan)
         if self.debias == "mean":
@@ -292,9 +296,8 @@ class AdditiveWishart(Mechanism):
         beyond = self.degrees_of_freedom - dimension
         if not 1 <= beyond <= 2**_MAX_POWER:
             raise InputValueError(
-                Message(
-                    "wishart-degrees", value=self.degrees_of_freedom, rows=dimension, most=dimension + 2**_MAX_POWER
-                )
+                f"degrees_of_freedom={shown(self.degrees_of_freedom)} must be above {dimension}, the rows of the "
+                f"matrix (features, and one more for count and mean), and at most {dimension + 2**_MAX_POWER}"
             )
         return beyond, additive_wishart_scale(budget.epsilon, budget.delta, beyond, neighbors)
 

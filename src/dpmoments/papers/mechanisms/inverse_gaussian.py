@@ -14,7 +14,6 @@ from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.values import finite_numbers
 from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Mechanism, Plan
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape, RunResult
-from dpmoments.messages.message import Message
 from dpmoments.noise.models import InverseNormalModel
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
@@ -97,7 +96,7 @@ class InverseGaussianPlan(Plan):
         del receipt
         rows, d = diagnostics.get("inverse"), self.shape.n_features
         if not isinstance(rows, list) or len(rows) != d:
-            raise InputValueError(Message("diagnostics-lack", entry="inverse"))
+            raise InputValueError("the diagnostics do not have inverse of a run")
         return self._model_of_run(np.array([finite_numbers(row, d, "inverse") for row in rows])).to_dict()
 
     def invert(self, inverse: FloatArray) -> FloatArray:
@@ -162,7 +161,10 @@ class InverseGaussian(Mechanism):
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> InverseGaussianPlan:
         if self.smallest_eigenvalue is None:
-            raise InputValueError(Message("eigenvalue-needed"))
+            raise InputValueError(
+                "inverse-gaussian needs a public lower bound on the smallest eigenvalue of Σ x xᵀ (rows in the "
+                "unit ball): pass smallest_eigenvalue=, known without the table, or use another mechanism"
+            )
         with_count = shape.mean and not shape.count_is_public(neighbors)
         whole = self.drawable_budget(budget)
         parts = (
@@ -185,6 +187,9 @@ class InverseGaussian(Mechanism):
         assert self.smallest_eigenvalue is not None
         bound = self.smallest_eigenvalue
         if self.calibration == "paper" and bound <= 1.0:
-            raise InputValueError(Message("eigenvalue-too-small-for-paper", bound=bound))
+            raise InputValueError(
+                f"smallest_eigenvalue={bound:g}: the paper's sensitivity, 1/(w²(w² − 1)), needs a bound above 1 "
+                "(the squared norm of a row); use calibration='exact'"
+            )
         published = 1.0 if self.calibration == "paper" else 0.0
         return inverse_gram_frobenius(neighbors, n_features, bound, published)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from dpmoments.foundation.errors import InputValueError
+from dpmoments.foundation.values import shown
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.messages.message import Message
 from dpmoments.papers.mechanisms.padded_gram import MAX_DEGREES, PaddedGram
@@ -69,9 +70,9 @@ class InverseWishart(PaddedGram):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.prior_degrees is not None and self.degrees_of_freedom is not None:
-            raise InputValueError(Message("degrees-twice"))
+            raise InputValueError("give degrees_of_freedom or prior_degrees, not both: they set the same number")
         if self.prior_degrees is not None and self.prior_degrees < 0:
-            raise InputValueError(Message("prior-negative", prior_degrees=self.prior_degrees))
+            raise InputValueError(f"prior_degrees={shown(self.prior_degrees)} must not be negative")
 
     @property
     def degrees_are_free(self) -> bool:

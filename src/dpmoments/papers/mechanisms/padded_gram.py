@@ -20,11 +20,11 @@ import numpy as np
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.checks import check_between, check_one_of, check_positive
 from dpmoments.foundation.errors import InputValueError
+from dpmoments.foundation.values import shown
 from dpmoments.mechanisms.additive import augmented_dimension, augmented_gram, choose_augmentation, taken_apart
 from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.lattice_noise import noise_scale_for
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape, RunResult
-from dpmoments.messages.message import Message
 from dpmoments.noise.models import WishartModel
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import (
@@ -181,7 +181,10 @@ class PaddedGram(Mechanism):
         if self.smallest_eigenvalue is not None:
             check_positive("smallest_eigenvalue", self.smallest_eigenvalue)
         if self.smallest_eigenvalue is not None and self.adaptive:
-            raise InputValueError(Message("eigenvalue-or-adaptive"))
+            raise InputValueError(
+                "give smallest_eigenvalue or adaptive=True, not both: the one is known without the table, the "
+                "other spends half of the budget to find it"
+            )
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> PaddedGramPlan:
         def unit_for(w: float) -> float:
@@ -199,7 +202,8 @@ class PaddedGram(Mechanism):
             degrees = unpadded if unpadded >= fewest else degrees
         if degrees < fewest:
             raise InputValueError(
-                Message("too-few-degrees", mechanism=self.name, least=fewest, rows=dimension, value=degrees)
+                f"{self.name} needs at least {fewest:g} degrees of freedom for a matrix of {dimension} rows "
+                f"(features, and one more for count and mean), got {shown(degrees)}"
             )
         padding, raised = unit * self.padding(parts[-1], degrees, neighbors), 0.0
         if self.smallest_eigenvalue is not None:

@@ -182,7 +182,7 @@ class PrivatePreconditioning(Mechanism):
         if shape.mean:
             raise InputValueError(Message("preconditioning-without-mean"))
         if shape.n_rows == 0:
-            raise InputValueError(Message("preconditioning-needs-rows"))
+            raise InputValueError("private-preconditioning needs rows: this table is publicly empty")
         lowest, highest = self.bounds(shape)
         rounds, rho = n_rounds(highest / lowest, self.stop_at), self.drawable_budget(budget).rho
         require_workable_budget(rho, _shares(rounds))
@@ -194,7 +194,10 @@ class PrivatePreconditioning(Mechanism):
         """Return the range of eigenvalues that a run assumes."""
         bounds = self.eigenvalue_bounds or ((1e-6, 1.0) if shape.row_norm is not None else None)
         if bounds is None:
-            raise InputValueError(Message("preconditioning-needs-eigenvalues"))
+            raise InputValueError(
+                "private-preconditioning needs a range of eigenvalues of the second moment: "
+                "PrivatePreconditioning(eigenvalue_bounds=(lowest, highest))"
+            )
         return bounds
 
     def radius(self, kappa: float, n_features: int, n_rows: float) -> float:

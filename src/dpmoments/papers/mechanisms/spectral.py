@@ -25,7 +25,6 @@ from dpmoments.mechanisms.additive import MAX_NOISE, choose_bits
 from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.lattice_noise import noise_deviation, noise_scale_for, with_noise
 from dpmoments.mechanisms.shape import MomentShape, RunResult
-from dpmoments.messages.message import Message
 from dpmoments.noise.models import ReleasedBasisModel
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.distances import Sensitivity
@@ -152,7 +151,7 @@ class SpectralPlan(Plan):
         del receipt
         eigenvalues, temperatures = diagnostics.get("eigenvalues"), diagnostics.get("temperatures")
         if not isinstance(temperatures, list) or len(temperatures) != self.rank:
-            raise InputValueError(Message("diagnostics-lack", entry="temperatures"))
+            raise InputValueError("the diagnostics do not have temperatures of a run")
         model = self._model_of_run(
             finite_numbers(eigenvalues, self.shape.n_features, "eigenvalues"),
             finite_numbers(temperatures, self.rank, "temperatures"),
@@ -243,7 +242,9 @@ def cut_budget(
     # if n is private. If no direction costs anything (`n_paid` is 0) the eigenvalues get all of the rest.
     d = shape.n_features
     if rank is not None and rank > d:
-        raise InputValueError(Message("rank-too-large", mechanism=mechanism.name, rank=rank, features=d))
+        raise InputValueError(
+            f"{mechanism.name}: rank={rank} is more than the table's {d} features: use rank={d} or leave it out"
+        )
     pure = budget.kind is BudgetKind.PURE
     tight = calibration == "tight"
     kind_of_eigenvalues = sorted_eigenvalues_l1 if pure else sorted_eigenvalues_l2
@@ -274,7 +275,9 @@ def cut_budget(
     spread = rounded if tight else max(rounded, _PAPER_SENSITIVITY)
     sum_scale = None if sum_part is None else noise_scale_for(sum_part, of_sum)
     if sum_scale is not None and math.ldexp(sum_scale, bits) > MAX_NOISE:
-        raise InputValueError(Message("sum-share-too-small", mechanism=mechanism.name, budget=budget))
+        raise InputValueError(
+            f"{mechanism.name}: the sum's share of {budget} is too small to release anything: raise sum_share"
+        )
     return dict(
         mechanism=mechanism,
         shape=shape,

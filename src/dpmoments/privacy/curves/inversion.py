@@ -7,7 +7,7 @@ from typing import Literal
 from dpmoments.foundation.checks import check_not_negative, check_positive
 from dpmoments.foundation.errors import InputArithmeticError, InputValueError
 from dpmoments.foundation.one_variable import brent_root
-from dpmoments.messages.message import Message
+from dpmoments.foundation.values import shown
 
 _MAX_EXCESS = 1e300  # stands in for an infinite excess, which the root finder cannot interpolate
 _MAX_STEPS = 200
@@ -25,7 +25,7 @@ def safe_root(excess: Callable[[float], float], start: float, *, safe: Literal["
     def finite_excess(x: float) -> float:
         value = excess(x)
         if math.isnan(value):
-            raise InputArithmeticError(Message("curve-not-a-number", x=x))
+            raise InputArithmeticError(f"the privacy curve is not a number at {shown(x)}")
         return min(max(value, -_MAX_EXCESS), _MAX_EXCESS)
 
     towards_safe = 1.0 if safe == "above" else -1.0
@@ -35,12 +35,12 @@ def safe_root(excess: Callable[[float], float], start: float, *, safe: Literal["
     for _ in range(_MAX_STEPS):
         near, far = far, far * 2.0 ** (step * width)
         if not 0.0 < far < math.inf:
-            raise InputArithmeticError(Message("curve-without-boundary"))
+            raise InputArithmeticError("no boundary between safe and unsafe parameters within floating-point range")
         if (finite_excess(far) <= 0.0) != start_is_safe:
             break
         width = min(2.0 * width, 64.0)
     else:
-        raise InputArithmeticError(Message("curve-without-boundary"))
+        raise InputArithmeticError("no boundary between safe and unsafe parameters within floating-point range")
     root = brent_root(finite_excess, near, far, xtol=5e-324, rtol=8.9e-16, maxiter=500)
 
     # The root finder may stop on either side of the root: walk to the safe side and evaluate there.
@@ -52,7 +52,7 @@ def safe_root(excess: Callable[[float], float], start: float, *, safe: Literal["
         ulps *= 2.0
         if ulps > 2.0**50:
             break
-    raise InputArithmeticError(Message("curve-not-monotone"))
+    raise InputArithmeticError("the privacy curve is not monotone near its root")
 
 
 # Checks of the public parameters that every privacy curve takes.
@@ -74,5 +74,8 @@ def require_delta(value: float) -> float:
     """Return ``value`` as a float, or raise if it is not strictly between 0 and 1."""
     number = float(value)
     if not 0.0 < number < 1.0:
-        raise InputValueError(Message("delta-not-a-probability", value=value))
+        raise InputValueError(
+            f"delta must lie strictly between 0 and 1; got {shown(value)}. For delta = 0 use a mechanism for "
+            "pure differential privacy or a zCDP budget."
+        )
     return number

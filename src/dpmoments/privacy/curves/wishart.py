@@ -29,7 +29,7 @@ from dpmoments.foundation.one_variable import (
     log_or_minus_infinity,
     stirling_error,
 )
-from dpmoments.messages.message import Message
+from dpmoments.foundation.values import shown
 from dpmoments.privacy.curves.gaussian import log_delta_of_ratio
 from dpmoments.privacy.curves.inversion import require_delta, require_nonnegative, require_positive, safe_root
 from dpmoments.privacy.unit import Neighbors
@@ -187,7 +187,10 @@ def wishart_sampling_degrees(epsilon: float, delta: float, padding: float, neigh
         return wishart_sampling_log_delta(epsilon, max(degrees, 1.0), padding, neighbors) - target
 
     if excess(1.0) > 0.0:
-        raise InputValueError(Message("padding-too-small", padding=padding, epsilon=epsilon, delta=delta))
+        raise InputValueError(
+            f"padding={shown(padding)} is too small for epsilon={shown(epsilon)}, delta={shown(delta)}: not "
+            "even one degree of freedom is private; pad more"
+        )
     log_inverse_delta = -math.log(delta)
     start = max(1.0, (epsilon * padding) ** 2 / (2.0 * (log_inverse_delta + epsilon)))
     degrees = math.floor(safe_root(excess, start, safe="below")) + 1

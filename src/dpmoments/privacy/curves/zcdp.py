@@ -19,7 +19,7 @@ from fractions import Fraction
 
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.one_variable import brent_root
-from dpmoments.messages.message import Message
+from dpmoments.foundation.values import shown
 from dpmoments.privacy.curves.inversion import require_delta, require_nonnegative, require_positive, safe_root
 
 _UNIT = 2.0**-52
@@ -44,7 +44,9 @@ def zcdp_noise_scale(rho: float, sensitivity: float) -> float:
 
     scale = sensitivity / math.sqrt(2.0 * rho)
     if not 0.0 < scale < math.inf:
-        raise InputValueError(Message("no-noise-scale", rho=rho, sensitivity=sensitivity))
+        raise InputValueError(
+            f"no float holds the noise scale for rho={shown(rho)}, sensitivity={shown(sensitivity)}; rescale"
+        )
     while is_enough(below := math.nextafter(scale, 0.0)):
         scale = below
     while not is_enough(scale):

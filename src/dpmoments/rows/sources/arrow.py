@@ -277,7 +277,11 @@ class DatasetSource(ArrowSource):
     def __post_init__(self) -> None:
         require_columns(list(self.dataset.schema.names), self.names, "the dataset")
         if formats := guessed_formats(self.dataset):
-            raise InputTypeError(Message("arrow-guessed-types", formats=" and ".join(formats)))
+            raise InputTypeError(
+                f"the dataset is of {' and '.join(formats)} files, whose types Arrow guesses from the first cells, "
+                "and one row would decide how others are read: pass the path of CSV files, or a dataset of Parquet "
+                "or Feather files"
+            )
         require_no_skipped_nan(self.dataset)
         require_keys_of_text(self.dataset, self.names, self.schema.columns_by_source)
         if problem := read_quietly(partial(differing_types, self.dataset, self.names), "the dataset"):

@@ -18,6 +18,7 @@ import numpy as np
 from dpmoments.foundation.errors import InputError, InputTypeError
 from dpmoments.foundation.table_libraries import nw, pa, pq
 from dpmoments.messages.message import Message
+from dpmoments.messages.wording import listed
 from dpmoments.privacy.unit import PrivacyUnit
 from dpmoments.rows.sources.arrow import FileSource, ParquetSource
 from dpmoments.rows.sources.engine import (
@@ -140,7 +141,11 @@ def _require_declared(leaf: Any) -> None:
     if of_dask and _is_orc(leaf):
         return
     if kind == "FromGraph":
-        raise InputTypeError(Message("dask-unknown-origin"))
+        raise InputTypeError(
+            "the Dask frame does not show how it was made: it was persisted, or comes from a bag, an array or "
+            "a graph. Its types may be guessed from its cells. Pass the frame before persist(), Parquet files, "
+            'or dpmoments.EngineFiles(path, engine="dask"), which reads every cell by the schema'
+        )
     if kind in ("DelayedsExpr", "_DelayedExpr"):
         what = _OF_DELAYED
     elif kind.startswith("FromMap"):
@@ -182,7 +187,12 @@ def _require_no_skipped_nan(reader: Any) -> None:
     else:
         negated = str(filters)
     if columns := columns_of_skipped_nan(negated, schema):
-        raise InputTypeError(Message("dask-filter-skips-nan", columns=columns))
+        raise InputTypeError(
+            f"filters= of the Parquet reader negate a comparison of {listed(columns)}: groups of rows are "
+            "skipped by their least and largest number, which leave NaN out, and one row would decide whether "
+            "a row of NaN is kept: use <, <=, ==, >, >=, or choose rows after reading with "
+            "dask.dataframe.read_parquet(..., filesystem='fsspec')"
+        )
 
 
 def _guessed_keys(reader: Any) -> set[str]:
@@ -249,7 +259,10 @@ def require_array_in_memory(graph: Mapping[Any, Any]) -> None:
     """Raise TypeError unless a graph starts only from NumPy arrays in memory."""
     for node in graph.values():
         if not node.dependencies and not isinstance(getattr(node, "value", None), np.ndarray):
-            raise InputTypeError(Message("dask-objects"))
+            raise InputTypeError(
+                "the Dask array holds Python objects and is not made of a NumPy array in memory: their types may "
+                "be guessed in each block: use astype(float), or pass Parquet files"
+            )
 
 
 def storing_steps(expression: Any) -> list[str]:
@@ -297,7 +310,10 @@ def require_no_transfer(graph: Mapping[Any, Any]) -> None:
     """Raise TypeError if a task of an array's graph passes blocks through files."""
     for node in graph.values():
         if str(getattr(getattr(node, "func", None), "__module__", "")).startswith(_TRANSFER):
-            raise InputTypeError(Message("dask-rechunk-on-disk"))
+            raise InputTypeError(
+                'the Dask array is rechunked by files of workers (p2p): use rechunk(..., method="tasks"), or pass '
+                "Parquet files"
+            )
 
 
 # One task for each partition of a Dask collection: it reads the partition, works on it, and returns sealed bytes.
@@ -383,7 +399,10 @@ def _in_order(graph: Mapping[Hashable, Any], outputs: Sequence[Hashable]) -> lis
             result[key] = None
         elif key not in result:
             if key not in graph:
-                raise InputTypeError(Message("dask-array-persisted"))
+                raise InputTypeError(
+                    "the Dask array is kept on a cluster, whose workers may write it to their disks: pass the array "
+                    "before persist(), or Parquet files"
+                )
             waiting.append((key, True))
             waiting += [(needed, False) for needed in graph[key].dependencies]
     return list(result)
@@ -635,9 +654,14 @@ def open_dask(data: Any, schema: Schema, mean: bool, privacy_unit: PrivacyUnit |
         return _files_or_frame(_DaskFrameSource(reading, data))
     if hasattr(data, "rechunk") and hasattr(data, "map_blocks"):
         if privacy_unit is not None:
-            raise InputTypeError(Message("dask-array-without-unit", column=privacy_unit.column))
+            raise InputTypeError(
+                f"an array has no column '{privacy_unit.column}' in addition to the schema's: pass a Dask "
+                "DataFrame, or files"
+            )
         return _DaskArraySource(replace(reading, array_type=np.dtype(data.dtype)), data)
-    raise InputTypeError(Message("dask-other-type", got=type(data).__name__))
+    raise InputTypeError(
+        f"cannot read a table from Dask's {type(data).__name__}: pass a Dask DataFrame or a two-dimensional Dask array"
+    )
 
 
 def _files_or_frame(source: _DaskFrameSource) -> DaskSource:

@@ -34,6 +34,7 @@ from dpmoments.foundation.errors import (
     message_of,
 )
 from dpmoments.foundation.table_libraries import nw, pa, pc
+from dpmoments.foundation.values import shown
 from dpmoments.messages.message import Message
 from dpmoments.privacy.unit import PrivacyUnit
 from dpmoments.rows.encode import Restriction
@@ -169,7 +170,9 @@ class Reading:
         # A frame, an array, or a source that locates its rows.
         if isinstance(partition, np.ndarray):
             if partition.dtype != self.array_type:
-                raise InputTypeError(Message("block-of-other-type"))
+                raise InputTypeError(
+                    "a block of the array is not of the type that the array says it is: use astype on the array"
+                )
             return ArraySource(self.schema, self.mean, partition, restriction=self.restriction)
         if isinstance(partition, LocalSource):
             source: LocalSource[Any] = partition
@@ -448,7 +451,7 @@ class EngineSource(ABC):
             if outcome.failure is not None:
                 outcome.failure.tell()
             if outcome.partitions != frozenset(range(n_partitions)):
-                raise InputValueError(Message("partition-lost", table=self.where))
+                raise InputValueError(f"{self.where}: the engine lost a partition's result: the sums would be wrong")
         if self.fingerprinted:
             self._compare(outcome.fingerprint)
         progress.tell(1.0)
@@ -458,7 +461,11 @@ class EngineSource(ABC):
         first = self.first_pass.fingerprint
         self.first_pass.fingerprint = fingerprint
         if first is not None and first != fingerprint:
-            raise InputValueError(Message("rows-changed-between-passes", table=self.where))
+            raise InputValueError(
+                f"{self.where} returned different rows in this pass than in the one before: they are recomputed "
+                "each time (from random numbers, a sample, or data that change). Write it to Parquet files once, "
+                "and pass those"
+            )
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
@@ -502,7 +509,9 @@ class PassProgress:
 def require_installed(engine: str) -> None:
     """Raise unless the engine's package is installed."""
     if find_spec(_PACKAGES[engine]) is None:
-        raise InputModuleNotFoundError(Message("engine-not-installed", engine=engine))
+        raise InputModuleNotFoundError(
+            f"the engine {shown(engine)} is not installed here: pip install 'dpmoments[{engine}]' (and on every worker)"
+        )
 
 
 # Encryption of what workers of an engine hand back: an engine may write it to a disk on its way.
@@ -537,4 +546,4 @@ class Seal:
             return AESGCM(self.key).decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], None)
         except InvalidTag:
             pass
-        raise InputValueError(Message("partition-changed"))
+        raise InputValueError("a partition's result was changed on its way from a worker")

@@ -23,6 +23,7 @@ from dpmoments.foundation.errors import InputTypeError
 from dpmoments.foundation.table_libraries import pa
 from dpmoments.foundation.text_format import TextFormat
 from dpmoments.messages.message import Message
+from dpmoments.messages.wording import listed
 from dpmoments.privacy.unit import PrivacyUnit
 from dpmoments.rows.encode import (
     Restriction,
@@ -57,12 +58,24 @@ def require_no_guess_of_polars(plan: str, names: list[str]) -> None:
     """Raise if the plan of a LazyFrame reads text files or folder names."""
     # The plan may quote values and is not shown.
     if match := _POLARS_SCANS.search(plan):
-        raise InputTypeError(Message("polars-guessed-types", format=match[1].upper()))
+        raise InputTypeError(
+            f"the lazy frame scans {match[1].upper()} files, whose types Polars guesses from the first cells, "
+            "and one row would decide how others are read: pass the path of CSV files, or write the table to "
+            "Parquet with stated types"
+        )
     if "PYTHON SCAN" in plan and _POLARS_FILTERS.search(plan):
-        raise InputTypeError(Message("polars-python-filter"))
+        raise InputTypeError(
+            "the lazy frame filters rows that another library scans, such as an Arrow dataset, which may skip "
+            "groups of rows so that one row decides whether a row of NaN is kept: use pl.scan_parquet(...), or "
+            "collect() before the filter"
+        )
     keys = {unquote(key) for paths in _POLARS_KEYS.findall(plan) for key in _KEY.findall(paths)}
     if used := sorted(key for key in keys if key in names or f'"{key}"' in plan):
-        raise InputTypeError(Message("polars-folder-types", columns=[*used]))
+        raise InputTypeError(
+            f"the lazy frame's column {listed([*used])} is in the names of folders, whose types Polars guesses "
+            "from all of them, and one row would decide how others are read: pass the folder's path, or scan "
+            "the files with hive_partitioning=False and leave the column out"
+        )
 
 
 def require_no_guess_of_duckdb(plan: str) -> None:
@@ -73,9 +86,18 @@ def require_no_guess_of_duckdb(plan: str) -> None:
     DuckDB guesses types of objects, and the plan does not state which columns hold objects.
     """
     if match := _DUCKDB_SCANS.search(plan):
-        raise InputTypeError(Message("duckdb-guessed-types", format=match[1].upper()))
+        raise InputTypeError(
+            f"the relation reads {match[1].upper()} files, whose types DuckDB guesses from their cells, and one "
+            "row would decide how others are read: pass the path of CSV files, or load them into a table of "
+            "stated types, CREATE TABLE people (age DOUBLE, region VARCHAR); COPY people FROM 'people.csv', "
+            "and pass that"
+        )
     if _DUCKDB_MEMORY.search(plan):
-        raise InputTypeError(Message("duckdb-object-types"))
+        raise InputTypeError(
+            "the relation reads a pandas frame or NumPy arrays, and types of objects DuckDB guesses from the "
+            "cells, and one row would decide how others are read: pass the frame itself; or, for a query, make "
+            "an Arrow table of stated types of it, pyarrow.Table.from_pandas(frame, schema=...)"
+        )
 
 
 def require_no_skipped_nan(dataset: Any) -> None:
@@ -84,7 +106,12 @@ def require_no_skipped_nan(dataset: Any) -> None:
         require_no_skipped_nan(child)
     filters = (getattr(dataset, "_scan_options", None) or {}).get("filter")
     if filters is not None and (columns := columns_of_skipped_nan(str(filters), dataset.schema)):
-        raise InputTypeError(Message("arrow-filter-skips-nan", columns=columns))
+        raise InputTypeError(
+            f"the filter negates a comparison of {listed(columns)}, or uses a function of it: Arrow skips "
+            "groups of rows by their least and largest number, which leave NaN out, and one row would decide "
+            "whether a row of NaN is kept: use <, <=, ==, >, >= joined by & and |, or filter the table in "
+            "memory, dataset.to_table().filter(...)"
+        )
 
 
 def columns_of_skipped_nan(filters: str, schema: Any) -> list[str]:
@@ -114,7 +141,12 @@ def require_keys_of_text(dataset: Any, names: tuple[str, ...], columns: Mapping[
         kind = key.type.value_type if pa.types.is_dictionary(key.type) else key.type
         text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
         if key.name in names and not text and not isinstance(columns.get(key.name), Numeric | Coordinate):
-            raise InputTypeError(Message("arrow-folder-types", column=key.name, type=kind))
+            raise InputTypeError(
+                f"the dataset's column '{key.name}' is in the names of folders and was made of type {kind}, which "
+                "Arrow guesses from all of them, and one row would decide how others are read: pass the folder's "
+                f"path, or ds.dataset(..., partitioning=ds.partitioning(pa.schema([('{key.name}', pa.string())]), "
+                "flavor='hive'))"
+            )
 
 
 def _keys(dataset: Any) -> list[Any]:

@@ -16,6 +16,7 @@ from dpmoments.cells.objects import ColumnTable, array_cells, series_cells
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.table_libraries import nw
 from dpmoments.messages.message import Message
+from dpmoments.messages.wording import listed
 from dpmoments.rows.kernel import NumberBlock
 from dpmoments.rows.sources.local import LocalSource, require_no_guess_of_polars
 from dpmoments.rows.sources.source import FAILED_QUERY, read_quietly
@@ -37,14 +38,26 @@ class ArraySource(LocalSource[npt.NDArray[Any]]):
     def __post_init__(self) -> None:
         array, n_columns = self.array, len(self.schema.names)
         if isinstance(array, np.ma.MaskedArray):
-            raise InputTypeError(Message("masked-array"))
+            raise InputTypeError(
+                "a masked array's mask would be lost: fill it, array.filled(np.nan), and choose each column's "
+                "missing rule"
+            )
         if array.ndim != 2:
-            raise InputValueError(Message("array-dimensions", ndim=array.ndim))
+            raise InputValueError(
+                f"an array of {array.ndim} dimensions is not a table: pass shape (rows, columns), array.reshape(-1, "
+                "1) for a single column"
+            )
         if array.dtype.names is not None or array.dtype.kind not in "biufO":
             # The width of a text dtype is that of its longest cell, so that only the kind is shown.
-            raise InputTypeError(Message("array-type", type=array.dtype.type.__name__))
+            raise InputTypeError(
+                f"an array of type {array.dtype.type.__name__} is not a table of numbers: pass a numeric array, or "
+                "a pandas, Polars or Arrow frame with named columns"
+            )
         if array.shape[1] != n_columns:
-            raise InputValueError(Message("array-columns", columns=array.shape[1], expected=n_columns))
+            raise InputValueError(
+                f"the array has {array.shape[1]} columns and the schema {n_columns}: an array's columns are the "
+                "schema's, in order, without derived features"
+            )
         object.__setattr__(self, "array", np.asarray(array))  # np.matrix has no one-dimensional columns
 
     @property
@@ -152,7 +165,10 @@ class FrameSource(LocalSource["nw.DataFrame[Any]"]):
         index = getattr(getattr(self.frame.to_native(), "index", None), "names", ())
         lost = [name for name in self.names if name in list(index) and name not in self.frame.columns]
         if lost:
-            raise InputValueError(Message("column-is-index", names=[*lost]))
+            raise InputValueError(
+                f"the frame has no column {listed([*lost])}: that is its index, which is not read; pass "
+                "frame.reset_index()"
+            )
         require_columns(self.frame.columns, self.names, "the frame")
 
     @property
@@ -214,7 +230,7 @@ def require_columns(held: Sequence[object], wanted: Sequence[str], where: str) -
         hint = {"hint": Message("names-alike", names=alike)} if alike else {}
         raise InputValueError(Message("table-without-columns", table=where, names=[*absent], columns=len(held), **hint))
     if repeated := [name for name in wanted if names.count(name) > 1]:
-        raise InputValueError(Message("table-with-repeated-columns", table=where, names=[*repeated]))
+        raise InputValueError(f"{where} has more than one column named {listed([*repeated])}: rename them")
 
 
 def _letters_and_digits(name: str) -> str:

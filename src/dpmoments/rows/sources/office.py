@@ -23,7 +23,7 @@ from dpmoments.foundation.table_files import (
 )
 from dpmoments.foundation.table_libraries import pa
 from dpmoments.foundation.text_format import TextFormat
-from dpmoments.messages.message import Message
+from dpmoments.foundation.values import shown
 from dpmoments.rows.sources.arrow import FileSource
 from dpmoments.rows.sources.engine import Fingerprint
 from dpmoments.rows.sources.local import LocalSource
@@ -182,7 +182,10 @@ def _unit_and_origin(declared: StatisticsColumn, ending: str) -> tuple[float, in
         return 1.0, _FROM_1960
     elif form.startswith(("DATE", "YYMMDD", "MMDDYY", "DDMMYY", "E8601DA", "WEEKDATE", "WORDDATE")):
         return float(_DAY), _FROM_1960
-    raise InputTypeError(Message("format-not-of-dates", column=declared.name, format=declared.format))
+    raise InputTypeError(
+        f"column '{declared.name}' has the format {shown(declared.format)} in the file, which is not one of "
+        "days or times: describe it as Numeric"
+    )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -268,7 +271,11 @@ class DatabaseSource(LocalSource[ColumnPart]):
             fingerprint.add(columns)
             yield ColumnPart(columns, len(next(iter(columns.values()))))
         if self.first_pass and self.first_pass[0] != fingerprint.value:
-            raise InputValueError(Message("rows-changed-between-passes", table=_WHERE))
+            raise InputValueError(
+                f"{_WHERE} returned different rows in this pass than in the one before: they are recomputed each "
+                "time (from random numbers, a sample, or data that change). Write it to Parquet files once, and "
+                "pass those"
+            )
         self.first_pass[:] = [fingerprint.value]
 
     def written_cells(self, part: ColumnPart, name: str) -> Any:

@@ -69,19 +69,25 @@ def open_source(
         open_files = open_files_on_dask if data.engine == "dask" else open_files_on_spark
         return open_files(_file_source(data.path, schema, mean, privacy_unit, text_format))
     if text_format is not None:
-        raise InputTypeError(Message("text-format-of-other-table", got=type(data).__name__))
+        raise InputTypeError(f"text_format applies to text files, but the table is {type(data).__name__}: leave it out")
     if isinstance(data, DatabaseQuery):
         return DatabaseSource(schema, mean, data.opened(), [], privacy_unit=privacy_unit)
     if isinstance(data, np.ndarray):
         if privacy_unit is not None:
-            raise InputTypeError(Message("array-without-unit", column=privacy_unit.column))
+            raise InputTypeError(
+                f"an array has no column '{privacy_unit.column}' in addition to the schema's: pass a pandas, Polars "
+                "or Arrow frame, or files"
+            )
         return ArraySource(schema, mean, data)
     if isinstance(data, ColumnTable):
         return ColumnSource(schema, mean, data, privacy_unit=privacy_unit)
     if isinstance(data, pa.RecordBatch):
         data = pa.Table.from_batches([data])
     if isinstance(data, pa.RecordBatchReader):
-        raise InputTypeError(Message("reader-read-once"))
+        raise InputTypeError(
+            "a RecordBatchReader can be read once, and some mechanisms need several passes: pass the Parquet "
+            "files, a DuckDB relation, or reader.read_all()"
+        )
     if is_of_dask(data):
         return open_dask(data, schema, mean, privacy_unit)
     if is_of_spark(data):
@@ -92,7 +98,7 @@ def open_source(
     if library == "pyarrow" and hasattr(data, "to_batches") and hasattr(data, "scanner"):
         return DatasetSource(schema, mean, data, privacy_unit=privacy_unit)
     if library == "scipy" and hasattr(data, "toarray"):
-        raise InputTypeError(Message("sparse-table"))
+        raise InputTypeError("sparse matrices are not supported: pass a dense array or a frame")
     if library == "polars" and hasattr(data, "collect_schema") and hasattr(data, "collect"):
         return LazySource(schema, mean, data, privacy_unit=privacy_unit)
     names = schema.names_in_table if privacy_unit is None else (*schema.names_in_table, privacy_unit.column)
@@ -106,7 +112,11 @@ def open_source(
     frame = nw.from_native(data, pass_through=True)
     if isinstance(frame, nw.DataFrame):
         return FrameSource(schema, mean, frame, privacy_unit=privacy_unit)
-    raise InputTypeError(Message("table-of-other-type", got=type(data).__name__))
+    raise InputTypeError(
+        f"cannot read a table from {type(data).__name__}: pass a NumPy array, a pandas, Polars or Arrow "
+        "frame, a path or glob of Parquet, Feather or CSV files, an Arrow dataset, a DuckDB relation, or a "
+        "Dask or Spark frame"
+    )
 
 
 def _file_source(
@@ -152,7 +162,10 @@ def _source_of_files(
     if text_format is not None and endings <= {
         ending for kind, of in _KINDS.items() if kind != "text" for ending in of
     }:
-        raise InputValueError(Message("text-format-of-other-files", endings=sorted(endings)))
+        raise InputValueError(
+            f"a text format was given for {', '.join(map(str, sorted(endings)))} files, which state their own "
+            "format: leave it out"
+        )
     if endings <= set(PARQUET_ENDINGS):
         return ParquetSource(schema, mean, paths, folder, privacy_unit=privacy_unit)
     if endings <= set(FEATHER_ENDINGS):

