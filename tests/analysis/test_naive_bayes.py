@@ -108,7 +108,7 @@ def test_missing_values_and_mistakes() -> None:
     found = groups(epsilon=1.0).naive_bayes(["size", "flag"])
     gap = pd.DataFrame({"size": [1.0, None], "flag": [True, False]})
     assert np.isnan(found.predict_proba(gap)[1]).all()
-    with refused("prediction-of-missing"):
+    with refused("rows with a missing value have no prediction: fill the"):
         found.predict(gap)
     with refused("unknown-feature", close="size"):
         groups(epsilon=1.0).naive_bayes(["sizes"])

@@ -70,7 +70,7 @@ def test_correlations_of_some_features_are_a_part_of_those_of_all() -> None:
     whole = RELEASE.correlations()
     part = whole[["income", "age"]]
     assert part.correlation[0, 1] == whole.correlation[0, 1]
-    with refused("correlation-of-one"):
+    with refused("a correlation is of two features: name two at least"):
         whole[["age"]]
 
 

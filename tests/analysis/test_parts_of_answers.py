@@ -197,7 +197,7 @@ def test_numbers_are_rounded_to_their_errors() -> None:
     for level in (0.5, 0.999):
         assert confidence_level(level) == level
     for level in (0.499, 1.0, True, "0.9", NAN):
-        with refused("level-is-a-confidence"):
+        with refused("level is a confidence such as 0.95; statsmodels' alpha is 1"):
             confidence_level(level)  # type: ignore[arg-type]
     assert format_probability(1e-4) == "p = 0.0001"
     assert format_probability(0.99e-4) == "p < 0.0001"
@@ -821,7 +821,7 @@ def test_the_largest_table_that_is_tested_has_the_stated_number_of_cells(monkeyp
         cross_table.independence_test(noisy, privacy, float(made.n_rows), made.noise)
     )
     monkeypatch.setattr(count_table, "MAX_TESTED", 5)
-    with refused("cross-table-too-large", cells=6, most=5):
+    with refused("are the most: name columns of fewer levels", cells=6, most=5):
         made.cross_table("g", "h")
 
 
@@ -940,7 +940,7 @@ def test_noise_on_functionals_is_that_of_the_entries_they_are_made_of(opposites:
         assert made.location.tolist() == [0.3, 0.6, 5.0, 6.0]
         assert made.with_opposites(np.full(4, -1)) is made
         made, matrix = other, halves @ matrix
-        with refused("covariances-of-repaired"):
+        with refused("covariances are defined for unrepaired moments only"):
             made.covariance(np.array([0, 1]), np.zeros((1, 2, 2)))
     noise = stated_noise(5, True)
     for indices in ([0, 1, 3], [0, 4, 2], [0, 3, -1], [0, 3], [0, 1, 3, 4]):
@@ -1253,7 +1253,7 @@ def test_correlations_say_a_sign_or_why_not() -> None:
     assert some.columns_of_features == ("b", "a")
     assert some.correlation[1, 0] == 0.123
     assert replace(made, columns_of_features=())[["c", "a"]].columns_of_features == ()
-    with refused("correlation-of-one"):
+    with refused("a correlation is of two features: name two at least"):
         made[["a"]]
     plainly = made.columns()
     assert plainly["feature"] == ["a", "a", "b"]
@@ -1342,23 +1342,23 @@ def test_restrictions_are_also_arrays_mappings_and_lists() -> None:
         np.testing.assert_allclose(found.matrix, rows)
         np.testing.assert_allclose(found.values, values)
     for given, code in (
-        ("age +", "not-a-restriction"),
-        ("age * sex=f", "not-a-restriction"),
-        ("2/age", "not-a-restriction"),
-        ("age/0", "not-a-restriction"),
-        ("(age", "not-a-restriction"),
-        ("age sex=f", "not-a-restriction"),
+        ("age +", "is not a linear restriction: write it as 'age + 2*height ="),
+        ("age * sex=f", "is not a linear restriction: write it as 'age + 2*height ="),
+        ("2/age", "is not a linear restriction: write it as 'age + 2*height ="),
+        ("age/0", "is not a linear restriction: write it as 'age + 2*height ="),
+        ("(age", "is not a linear restriction: write it as 'age + 2*height ="),
+        ("age sex=f", "is not a linear restriction: write it as 'age + 2*height ="),
         ("height", "unknown-coefficient"),
-        ("2 = 2", "restriction-without-coefficient"),
-        ([1.0, 2.0], "restrictions-shape"),
-        ([0.0, math.inf, 0.0, 0.0], "restriction-not-finite"),
-        ([], "no-restriction"),
+        ("2 = 2", "a restriction has no coefficient of the fit (that of a"),
+        ([1.0, 2.0], "is not one of restrictions: it has a column for each of the"),
+        ([0.0, math.inf, 0.0, 0.0], "the coefficients and values of restrictions are finite"),
+        ([], "no restriction is given: name a coefficient, as in 'age = 0"),
     ):
-        with refused((code, "restrictions-shape")):
+        with refused((code, "is not one of restrictions: it has a column for each of the")):
             Restrictions.of(given, NAMES)
-    with refused("restriction-mapping", TypeError):
+    with refused("a mapping gives a number for each name: {", TypeError):
         Restrictions.of({"age": True}, NAMES)
-    with refused("level-merged", level="sex=x"):
+    with refused("has too few rows: it is merged into the reference level", level="sex=x"):
         Restrictions.of("`sex=x`", NAMES, merged=["sex=x"])
     for text, name in (
         ("#age", "#age"),
@@ -1431,7 +1431,7 @@ def test_contrasts_are_tested_one_by_one() -> None:
     assert plainly["p_value"] == [1e-4, 0.8, None]
     assert contrasts.bonferroni(0.95, "bonferroni", 0) == pytest.approx(0.95)
     assert contrasts.bonferroni(0.9, "bonferroni", 4) == pytest.approx(0.975)
-    with refused("unknown-adjustment"):
+    with refused("use 'bonferroni', or None for intervals that hold one by one"):
         contrasts.bonferroni(0.9, "holm", 4)  # type: ignore[arg-type]
 
 
@@ -1701,7 +1701,7 @@ def test_parts_of_a_fit_leave_its_constant_out() -> None:
         line(equations=None, error_bound_note="").cov_params()
     with refused("penalized-errors", method="ridge"):
         line(method="ridge").conf_int()
-    with refused("no-covariance-of-coefficients"):
+    with refused("noise is too large for a covariance matrix of the"):
         without(made, delta_method_valid=False).cov_params()
     for ask in (
         lambda: made.wald_test_terms(weights=1.0),  # type: ignore[call-arg]
@@ -1825,7 +1825,7 @@ def test_errors_of_coefficients_are_of_noise_and_of_residuals_of_one_variance(co
     assert (test.numerator, test.denominator) == (2, degrees)
     doubled = made.joint_test(np.vstack([matrix, matrix[:1] * 2.0]), np.append(values, 2.0 * values[0]))
     assert (doubled.numerator, doubled.statistic) == (2, pytest.approx(statistic))
-    with refused("restrictions-contradict"):
+    with refused("the restrictions contradict each other: no coefficients"):
         made.joint_test(np.vstack([matrix, matrix[:1] * 2.0]), np.append(values, 2.0 * values[0] + 0.1))
 
 
@@ -2015,18 +2015,18 @@ def test_frames_are_read_by_name_and_arrays_by_place() -> None:
     asked = frames.feature_values(schema, {"x": [1.0]}, [0])
     assert np.isnan(asked[0, 1:]).all()
     few = "'a', 'b', 'c', 'd', 'e', 'f'"
-    with refused("frame-with-unknown-levels", n_unknown=1, rows=2, column="kind", levels=f"{few}, …"):
+    with refused("leave those rows out, or give them a level", n_unknown=1, rows=2, column="kind", levels=f"{few}, …"):
         frames.named_values(schema, {"kind": ["a", "z"]}, ["kind=a"])
     six = dpm.Schema(dpm.Categorical("kind", list("abcdef")))
-    with refused("frame-with-unknown-levels", n_unknown=2, rows=3, levels=few):
+    with refused("leave those rows out, or give them a level", n_unknown=2, rows=3, levels=few):
         frames.named_values(six, {"kind": ["y", "z", "a"]}, ["kind=a"])
-    with refused("column-of-one-value", TypeError, column="x"):
+    with refused("a dict of columns holds a list of values for each, and", TypeError, column="x"):
         frames.named_values(schema, {"flag": [True], "x": 1.0}, ["x"])
-    with refused("column-of-one-value", TypeError, column="x"):
+    with refused("a dict of columns holds a list of values for each, and", TypeError, column="x"):
         frames.named_values(schema, {"x": np.array(1.0)}, ["x"])
-    with refused("column-of-one-value", TypeError, column="kind"):
+    with refused("a dict of columns holds a list of values for each, and", TypeError, column="kind"):
         frames.named_values(schema, {"kind": "a"}, ["kind=a"])
-    with refused("rows-of-other-type", TypeError, got="list"):
+    with refused("rows are read from a pandas, Polars or Arrow frame, or from", TypeError, got="list"):
         frames.named_values(schema, [[1.0]], ["x"])
     with refused("frame-without-columns", names=("x",), hint=Said("names-alike", names=("X ",))):
         frames.named_values(schema, pd.DataFrame({"X ": [1.0]}), ["x"])
@@ -2034,16 +2034,16 @@ def test_frames_are_read_by_name_and_arrays_by_place() -> None:
         frames.named_values(schema, {"y": [1.0]}, ["x"])
     assert "hint" not in caught.value.facts
     doubled = pd.DataFrame([[1.0, 2.0]], columns=["x", "x"])
-    with refused("frame-with-repeated-columns", names=("x",)):
+    with refused("the frame has more than one column named", names=("x",)):
         frames.named_values(schema, doubled, ["x"])
     twice_elsewhere = pd.DataFrame([[1.0, 2.0, 3.0]], columns=["x", "y", "y"])
     assert frames.named_values(schema, twice_elsewhere, ["x"]).tolist() == [[1.0]]
     coordinates = dpm.Schema.unit_ball(2)
     np.testing.assert_array_equal(frames.feature_values(coordinates, np.array([[1, 2]]), [1]), [[1.0, 2.0]])
-    with refused("array-without-names", TypeError):
+    with refused("an array has no column names, and rows are read by name", TypeError):
         frames.feature_values(schema, np.zeros((1, 10)), [0])
     for array in (np.zeros(2), np.zeros((1, 3)), np.array([["a", "b"]])):
-        with refused("array-of-other-rows", columns=2):
+        with refused("is not one of rows of this release: its columns are the", columns=2):
             frames.feature_values(coordinates, array, [0])
 
 

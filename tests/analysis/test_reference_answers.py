@@ -631,38 +631,83 @@ def test_every_number_is_compared() -> None:
 
 
 REFUSED: Mapping[str, tuple[Callable[[Any], Any], type[Exception]]] = {
-    "correlation-of-one": (lambda release: release.partial_correlation(["age"]), ValueError),
+    "a correlation is of two features: name two at least": (
+        lambda release: release.partial_correlation(["age"]),
+        ValueError,
+    ),
     "correlation-of-one ": (lambda release: release.correlations()[["age"]], ValueError),
-    "graph-of-one": (lambda release: release.graphical_lasso(columns=["age"]), ValueError),
-    "feature-of-groups": (lambda release: release.group_means("employed", ["employed"]), ValueError),
-    "groups-one-text": (lambda release: release.t_test("age", "region", groups="north"), TypeError),
+    "a graph is of two features: name two columns at least": (
+        lambda release: release.graphical_lasso(columns=["age"]),
+        ValueError,
+    ),
+    "that makes the groups: name another": (lambda release: release.group_means("employed", ["employed"]), ValueError),
+    "groups are a list of names, not one string": (
+        lambda release: release.t_test("age", "region", groups="north"),
+        TypeError,
+    ),
     "not-a-column-of-table": (lambda _: counts_of_two().margin("kinds"), ValueError),
-    "margin-column-twice": (lambda _: counts_of_two().margin("kind", "kind"), ValueError),
-    "cross-table-of-one-column": (lambda _: counts_of_two().cross_table("kind", "kind"), ValueError),
+    "a margin names a column twice": (lambda _: counts_of_two().margin("kind", "kind"), ValueError),
+    "a cross table is of two columns, and both are": (
+        lambda _: counts_of_two().cross_table("kind", "kind"),
+        ValueError,
+    ),
     "power-outside-i": (lambda release: release.ols("income ~ age**2"), ValueError),
-    "formula-unreadable": (lambda release: release.ols("income ~ age +"), ValueError),
-    "formula-of-several-targets": (lambda release: release.ols("income + age ~ employed"), ValueError),
+    "write it as 'target ~ feature + feature', names with other": (
+        lambda release: release.ols("income ~ age +"),
+        ValueError,
+    ),
+    "targets: a regression has one": (lambda release: release.ols("income + age ~ employed"), ValueError),
     "not-categorical-in-formula": (lambda release: release.ols("income ~ C(age)"), ValueError),
     "product-not-released": (lambda release: release.ols("income ~ employed:region"), ValueError),
     "unknown-term": (lambda release: release.ols("income ~ aged"), ValueError),
-    "formula-and-features": (lambda release: release.ols("income ~ age", ["employed"]), ValueError),
-    "formula-without-intercept": (lambda release: release.ols("income ~ age - 1", intercept=True), ValueError),
-    "feature-computed-from-target": (lambda release: release.ols("age", ["age^2"]), ValueError),
-    "target-among-features": (lambda release: release.ols("age", ["age"]), ValueError),
-    "reference-one-text": (lambda release: release.ols("income", reference="region=north"), TypeError),
-    "reference-not-a-level": (lambda release: release.ols("income", reference=["north"]), ValueError),
-    "two-references": (lambda release: release.ols("income", reference=["region=north", "region=east"]), ValueError),
-    "reference-without-levels": (lambda release: release.ols("income", ["age"], reference=["region=east"]), ValueError),
-    "no-names": (lambda release: release.ols("income", []), ValueError),
-    "names-one-text": (lambda release: release.ols("income", "age"), TypeError),
-    "feature-twice": (lambda release: release.ols("income", ["age", "age"]), ValueError),
+    "is a formula, which names its features: leave features=": (
+        lambda release: release.ols("income ~ age", ["employed"]),
+        ValueError,
+    ),
+    "the formula has no intercept (it ends in - 1 or + 0) and": (
+        lambda release: release.ols("income ~ age - 1", intercept=True),
+        ValueError,
+    ),
+    "are computed one from the other: leave it out": (lambda release: release.ols("age", ["age^2"]), ValueError),
+    "is among the features: leave it out": (lambda release: release.ols("age", ["age"]), ValueError),
+    "reference is a list of features, or a mapping of column to": (
+        lambda release: release.ols("income", reference="region=north"),
+        TypeError,
+    ),
+    "is not a level of a categorical column of the release: give": (
+        lambda release: release.ols("income", reference=["north"]),
+        ValueError,
+    ),
+    "reference names two levels of": (
+        lambda release: release.ols("income", reference=["region=north", "region=east"]),
+        ValueError,
+    ),
+    "of which the regression does not have all levels: leave it": (
+        lambda release: release.ols("income", ["age"], reference=["region=east"]),
+        ValueError,
+    ),
+    "name at least one": (lambda release: release.ols("income", []), ValueError),
+    "are a list of names, not one string": (lambda release: release.ols("income", "age"), TypeError),
+    "a feature is named twice": (lambda release: release.ols("income", ["age", "age"]), ValueError),
     "unknown-feature": (lambda release: release.ols("incom"), ValueError),
     "column-of-several-features": (lambda release: release.ols("region"), ValueError),
     "unknown-name": (lambda release: release.describe()["aged"], KeyError),
-    "no-leverages": (lambda release: release.ols("income", cov_type="HC3"), ValueError),
-    "unknown-covariance": (lambda release: release.ols("income", cov_type="HC9"), ValueError),
-    "sum-needed-about-center": (lambda release: replace(release, noisy_sum=None, center=np.zeros(8)), ValueError),
-    "sum-without-count": (lambda release: replace(release, noisy_count=None), ValueError),
+    "divides each squared residual by a power of 1 less the": (
+        lambda release: release.ols("income", cov_type="HC3"),
+        ValueError,
+    ),
+    "use 'HC' (HC1), 'nonrobust' or 'auto' (HC1 if the release": (
+        lambda release: release.ols("income", cov_type="HC9"),
+        ValueError,
+    ),
+    "moments about a center need the sum about it, else their": (
+        lambda release: replace(release, noisy_sum=None, center=np.zeros(8)),
+        ValueError,
+    ),
+    "a sum of rows without their number makes no mean: release": (
+        lambda release: replace(release, noisy_count=None),
+        ValueError,
+    ),
     "no-count": (lambda release: replace(release, noisy_count=None, noisy_sum=None).n_rows, ValueError),
     "without-mean": (lambda release: replace(release, noisy_sum=None).unit_ball_mean, ValueError),
     "without-mean ": (lambda release: replace(release, noisy_sum=None).unit_ball_covariance, ValueError),
@@ -692,9 +737,9 @@ def test_a_file_holds_its_release_and_refuses_other_features() -> None:
     offset = [content["features"]["offset"][0] + 1e-5, *content["features"]["offset"][1:]]
     names = [*content["features"]["names"][1:], "other"]
     for change in ({"scale": [scale[0] * (1 + 1e-8), *scale[1:]]}, {"offset": offset}, {"names": names}):
-        with refused("features-of-other-schema"):
+        with refused("the features are not those of the schema"):
             dpm.MomentRelease.from_dict(content | {"features": content["features"] | change})
-    with refused("warnings-in-diagnostics"):
+    with refused("warnings are an entry of a release, and not of its"):
         dpm.MomentRelease.from_dict(content | {"diagnostics": {"warnings": []}})
     learned = replace(release, diagnostics={"radius": 0.5, "warnings": ()})
     assert learned.diagnostics == {"radius": 0.5}

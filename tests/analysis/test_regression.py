@@ -212,16 +212,25 @@ def test_defaults_leave_the_targets_column_and_the_most_frequent_levels_out() ->
     [
         (dict(target="wage"), "unknown-feature"),
         (dict(target="region"), "column-of-several-features"),
-        (dict(target="income", features=["income"]), "target-among-features"),
-        (dict(target="income", features=["age", "age"]), "feature-twice"),
-        (dict(target="income", features=[]), "no-names"),
+        (dict(target="income", features=["income"]), "is among the features: leave it out"),
+        (dict(target="income", features=["age", "age"]), "a feature is named twice"),
+        (dict(target="income", features=[]), "name at least one"),
         (dict(target="income", alpha=-1.0), "out-of-range"),
         (dict(target="income", alpha=float("nan")), "out-of-range"),
         (dict(target="income", alpha="much"), "out-of-range"),
-        (dict(target="income", level=0.05), "level-is-a-confidence"),
-        (dict(target="income", features=["region"], reference=["region=west"]), "reference-not-a-level"),
-        (dict(target="income", features=["region"], reference=["region=north", "region=south"]), "two-references"),
-        (dict(target="income", features=["age"], reference={"region": "north"}), "reference-without-levels"),
+        (dict(target="income", level=0.05), "level is a confidence such as 0.95; statsmodels' alpha is 1"),
+        (
+            dict(target="income", features=["region"], reference=["region=west"]),
+            "is not a level of a categorical column of the release: give",
+        ),
+        (
+            dict(target="income", features=["region"], reference=["region=north", "region=south"]),
+            "reference names two levels of",
+        ),
+        (
+            dict(target="income", features=["age"], reference={"region": "north"}),
+            "of which the regression does not have all levels: leave it",
+        ),
     ],
 )
 def test_bad_requests(arguments: dict[str, object], code: str) -> None:
@@ -236,9 +245,9 @@ def test_a_categorical_target_is_answered_with_its_features() -> None:
 
 
 def test_an_intercept_needs_a_mean() -> None:
-    with refused("intercept-needs-mean"):
+    with refused("an intercept needs the mean, and the release has none"):
         released(mean=False, neighbors="replace_one").ridge("income", intercept=True)
-    with refused("names-one-text", TypeError):
+    with refused("are a list of names, not one string", TypeError):
         released().ridge("income", "age")  # type: ignore[arg-type]
 
 

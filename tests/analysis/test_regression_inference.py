@@ -298,12 +298,12 @@ def test_derived_features_and_formulas() -> None:
     [
         ("income ~ age:region", "product-not-released"),
         ("income ~ np.log(age)", "unknown-term"),
-        ("income ~ age +", "formula-unreadable"),
+        ("income ~ age +", "write it as 'target ~ feature + feature', names with other"),
         ("income ~ age + age**2", "power-outside-i"),
         ("income ~ smoker + `age` ^ 2", "power-outside-i"),
         ("income ~ height", "unknown-term"),
         ("income ~ C(age)", "not-categorical-in-formula"),
-        ("`age^2` ~ age", "feature-computed-from-target"),
+        ("`age^2` ~ age", "are computed one from the other: leave it out"),
     ],
 )
 def test_formulas_that_a_release_cannot_answer(formula: str, code: str) -> None:
@@ -343,14 +343,14 @@ def test_statsmodels_names() -> None:
     assert (fit.params < intervals["upper"]).all()
     wider = fit.conf_int(0.9, adjust="bonferroni")
     np.testing.assert_array_equal(wider, fit.conf_int(1.0 - 0.1 / len(names)))
-    with refused("unknown-adjustment"):
+    with refused("use 'bonferroni', or None for intervals that hold one by one"):
         fit.conf_int(adjust="holm")  # type: ignore[arg-type]
     assert (fit.df_resid, fit.df_model) == (pytest.approx(5_000 - len(names)), 3)
     assert fit.residual_standard_deviation == pytest.approx(9.2, abs=0.2)
     np.testing.assert_allclose(fit.tvalues, fit.params / fit.bse)
     assert fit.f_pvalue == fit.p_value_of_fit
     for level in (0.05, 0.49, 1.0, "0.95"):
-        with refused("level-is-a-confidence"):
+        with refused("level is a confidence such as 0.95; statsmodels' alpha is 1"):
             fit.conf_int(level)  # type: ignore[arg-type]
     assert list(fit.identified) == [True] * 3
     frame = fit.to_pandas()
@@ -370,17 +370,17 @@ def test_predictions_are_read_by_name() -> None:
         np.testing.assert_array_equal(fit.predict(form), found)
     with refused("frame-without-columns"):
         fit.predict(frame.rename(columns={"age": "Age"}))
-    with refused("frame-with-unknown-levels", column="region") as caught:
+    with refused("leave those rows out, or give them a level", column="region") as caught:
         fit.predict(frame.assign(region=["south", "secret"]))
     assert "secret" not in str(caught.value)
-    with refused("array-without-names", TypeError):
+    with refused("an array has no column names, and rows are read by name", TypeError):
         fit.predict(frame[["age"]].to_numpy())
-    with refused("column-of-one-value", TypeError):
+    with refused("a dict of columns holds a list of values for each, and", TypeError):
         fit.predict({"age": 30.0, "region": "south"})
     for nothing in (None, [{"age": 30.0}]):
-        with refused("rows-of-other-type", TypeError):
+        with refused("rows are read from a pandas, Polars or Arrow frame, or from", TypeError):
             fit.predict(nothing)
-    with refused("frame-with-repeated-columns"):
+    with refused("the frame has more than one column named"):
         fit.predict(pd.concat([frame, frame[["age"]]], axis=1))
 
 
@@ -512,7 +512,11 @@ def test_robust_errors_without_products_are_refused_with_their_names() -> None:
         with refused("no-robust-errors") as error:
             without.ols("pay", ["age", "smoker"], cov_type=kind)
         assert set(error.value.facts["missing"]) == {"age^2", "pay^2", "age:smoker", "age:pay", "pay:smoker"}
-    for kind, code in (("HC2", "no-leverages"), ("HC3", "no-leverages"), ("HC4", "unknown-covariance")):
+    for kind, code in (
+        ("HC2", "divides each squared residual by a power of 1 less the"),
+        ("HC3", "divides each squared residual by a power of 1 less the"),
+        ("HC4", "use 'HC' (HC1), 'nonrobust' or 'auto' (HC1 if the release"),
+    ):
         with refused(code):
             without.ols("pay", ["age"], cov_type=kind)
     assert not without.ols("pay", ["age", "smoker"]).equations.robust
@@ -531,7 +535,7 @@ def test_products_are_added_once() -> None:
     )
     assert more.with_products(schema.names) == more
     assert dpm.Schema(*schema.columns, row_norm=1.0).with_products(["age"]).row_norm == 1.0
-    with refused("products-of-levels"):
+    with refused("are both categorical: robust errors would need the products"):
         dpm.Schema(region, dpm.Categorical("sex", ["f", "m"])).with_products(["region", "sex"])
     with refused("unknown-column", name="agee", close="age"):
         schema.with_products(["agee"])

@@ -183,11 +183,11 @@ def test_pooled_releases_and_groups_have_synthetic_rows() -> None:
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
-        (dict(n_rows=0), "too-small"),
-        (dict(n_rows=2.5), "too-small"),
-        (dict(n_rows=True), "too-small"),
-        (dict(n_rows=3, seed=-1), "too-small"),
-        (dict(n_rows=3, seed=None), "too-small"),
+        (dict(n_rows=0), "must be a whole number"),
+        (dict(n_rows=2.5), "must be a whole number"),
+        (dict(n_rows=True), "must be a whole number"),
+        (dict(n_rows=3, seed=-1), "must be a whole number"),
+        (dict(n_rows=3, seed=None), "must be a whole number"),
         (dict(n_rows=3, format="csv"), "not-one-of"),
     ],
 )
@@ -208,7 +208,7 @@ def test_a_release_without_a_mean_is_refused(released: dpm.MomentRelease) -> Non
 
 def test_without_pandas_there_is_arrow(released: dpm.MomentRelease, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with refused("pandas-not-installed", ImportError):
+    with refused("pandas is not installed: install it, or use format='arrow'", ImportError):
         released.synthetic(3)
     assert released.synthetic(3, format="arrow").num_rows == 3
 

@@ -194,7 +194,7 @@ def test_distant_pairs_are_as_many_rows_apart_as_they_say(neighbors: Neighbors, 
             ]
             assert pair.rows_apart == k
             assert extra == ([0, k] if neighbors is ADD_REMOVE else [k, k])
-    with refused("too-small", parameter="rows_apart"):
+    with refused("must be a whole number", parameter="rows_apart"):
         distant_pairs(2, neighbors, 0)
 
 

@@ -49,7 +49,7 @@ def test_pairs_differ_by_one_person(d: int) -> None:
         assert (np.linalg.norm(pair.second, axis=1) <= 1.0 + 1e-12).all()
         sizes.add(len(pair.second) - n)
     assert sizes == {5, 15}
-    with refused("too-small", parameter="n_features"):
+    with refused("must be a whole number", parameter="n_features"):
         unit_pairs(0, UNIT)
 
 

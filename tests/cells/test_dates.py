@@ -247,9 +247,9 @@ def test_a_schema_of_dates_comes_back_from_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "code"),
     [
-        (("2015-01-01", None), "no-date-bounds"),
-        (("2015-01-01", "2014-01-01"), "bounds-not-below"),
-        (("2015-01-01", "2015-01-01"), "bounds-not-below"),
+        (("2015-01-01", None), "has no bounds: give lower and upper from public knowledge"),
+        (("2015-01-01", "2014-01-01"), "must be below upper="),
+        (("2015-01-01", "2015-01-01"), "must be below upper="),
         ((2015, 2020), "out-of-range"),
         (("01.02.2015", "2020-01-01"), "out-of-range"),
         (("2015-02-30", "2020-01-01"), "out-of-range"),
@@ -266,14 +266,14 @@ def test_bounds_that_are_no_dates(options: tuple[Any, Any], code: str) -> None:
     [
         (dict(unit="fortnights"), "not-one-of"),
         (dict(origin="soon"), "out-of-range"),
-        (dict(format="%d.%m"), "column-mistake"),
-        (dict(format="%d.%m.%Y %Q"), "column-mistake"),
-        (dict(format="%Y%m%d%d"), "column-mistake"),
-        (dict(format="%Y%y%m%d"), "column-mistake"),
-        (dict(format="%d%m%Y%"), "column-mistake"),
+        (dict(format="%d.%m"), "column"),
+        (dict(format="%d.%m.%Y %Q"), "column"),
+        (dict(format="%Y%m%d%d"), "column"),
+        (dict(format="%Y%y%m%d"), "column"),
+        (dict(format="%d%m%Y%"), "column"),
         (dict(format=3), "out-of-range"),
         (dict(missing="zero"), "not-one-of"),
-        (dict(description="two\nlines"), "description-not-one-line"),
+        (dict(description="two\nlines"), "its description must be one line of printable characters"),
         (dict(description=" "), "out-of-range"),
     ],
 )
@@ -294,8 +294,8 @@ def test_options_that_cannot_be(options: dict[str, Any], code: str) -> None:
     ids=str,
 )
 def test_a_type_without_dates_is_told_and_no_cell(cells: Any) -> None:
-    with refused("not-a-date-type", TypeError, column="t") as caught:
+    with refused("has a type without dates; a date column needs dates", TypeError, column="t") as caught:
         numbers(cells, DAY)
     assert "4711" not in str(caught.value)
-    with refused("dates-in-number-column", TypeError):
+    with refused("column needs numbers: describe it as Date, with dates for", TypeError):
         numbers(pa.array([MOMENT]), dpm.Numeric("t", 0, 1))

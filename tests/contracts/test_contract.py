@@ -115,7 +115,7 @@ def test_result_has_the_promised_parts(case: Case) -> None:
 @every_case
 def test_empty_and_one_row_tables_run_where_n_is_private(case: Case) -> None:
     if case.neighbors is Neighbors.REPLACE_ONE:
-        with refused("table-without-rows"):
+        with refused("the table has no rows: under replace_one there is nothing"):
             dpm.release(np.zeros((0, 3)), dpm.Schema.unit_ball(3), epsilon=1.0, neighbors="replace_one")
         return
     for n_rows in (0, 1):
@@ -128,7 +128,7 @@ def test_one_feature(case: Case) -> None:
     n_rows = 50 if case.neighbors is Neighbors.REPLACE_ONE else None
     shape = MomentShape(1, n_rows=n_rows, mean=case.mean, **case.shape_options)
     if case.only_features is not None:
-        with refused("scale-matrix-shape", features=1, rows=case.only_features):
+        with refused("rows; the table has", features=1, rows=case.only_features):
             case.mechanism.plan(shape, case.budget(), case.neighbors)
         return
     plan = case.mechanism.plan(shape, case.budget(), case.neighbors)
@@ -163,7 +163,7 @@ def test_wrong_budget_kind_is_refused(case: Case) -> None:
 def test_rows_of_another_shape_are_refused(case: Case) -> None:
     plan = case.plan()
     rows = dpm.rows.Rows.of(np.zeros((5, 4)), dpm.Schema.unit_ball(4), neighbors=case.neighbors)
-    with refused("rows-of-other-features"):
+    with refused("features and the rows have"):
         run_plan(plan, rows, insecure_generator(0))
 
 
@@ -171,14 +171,14 @@ def test_rows_of_another_shape_are_refused(case: Case) -> None:
 def test_rows_opened_for_another_relation_are_refused(planned: str, opened: str) -> None:
     plan = dpm.mechanisms.Gaussian().plan(MomentShape(3, n_rows=10), PrivacyBudget.zcdp(1.0), planned)
     rows = dpm.rows.Rows.of(np.zeros((10, 3)), dpm.Schema.unit_ball(3), neighbors=opened)
-    with refused("rows-of-other-relation"):
+    with refused("which has other sensitivities: make both for the same"):
         run_plan(plan, rows, insecure_generator(0))
 
 
 def test_options_for_a_configured_mechanism_are_refused() -> None:
     configured = dpm.mechanisms.Laplace()
     assert make_mechanism(configured) is configured
-    with refused("mechanism-configured"):
+    with refused("is configured already: leave out"):
         make_mechanism(configured, calibration="paper")
 
 

@@ -163,7 +163,7 @@ def test_without_network_the_error_says_what_to_place_where(network, failure, tm
 
 def test_a_chosen_folder_that_does_not_exist_is_an_error(monkeypatch, tmp_path):
     monkeypatch.setenv(files._FOLDER_VARIABLE, str(tmp_path / "nowhere"))
-    with refused("variable-not-a-folder", NotADirectoryError):
+    with refused("which is not a folder: name the folder that holds", NotADirectoryError):
         files._find_local(FILE)
     with pytest.raises(NotADirectoryError):
         papers_datasets.popres()
@@ -172,7 +172,7 @@ def test_a_chosen_folder_that_does_not_exist_is_an_error(monkeypatch, tmp_path):
 def test_a_cache_that_cannot_be_written_says_what_to_do(network, tmp_path):
     network(CONTENT)
     (tmp_path / "cache").write_text("a file where the folder should be")
-    with refused("download-not-stored", OSError):
+    with refused("set XDG_CACHE_HOME to a folder that can be written, or", OSError):
         files.load(FILE)
 
 
@@ -183,7 +183,7 @@ def test_a_failed_write_leaves_nothing_behind(network, monkeypatch, tmp_path):
         raise OSError(f"disk full: {path} to {target}")
 
     monkeypatch.setattr(Path, "replace", fail)
-    with refused("download-not-stored", OSError):
+    with refused("set XDG_CACHE_HOME to a folder that can be written, or", OSError):
         files.load(FILE)
     assert list((tmp_path / "cache" / "dpmoments").iterdir()) == []
 
@@ -320,7 +320,7 @@ def test_adult_cleaning_on_files_small_enough_to_read():
     assert datasets.adult("all").frame["age"].to_pylist() == [39, 25, 44]
     assert datasets.adult("test").frame["age"].to_pylist() == [25, 44]
     assert datasets.adult("train").frame["age"].to_pylist() == [39]
-    with refused("levels-incomplete", column="workclass"):
+    with refused("has missing values: load the complete rows, or pass", column="workclass"):
         papers_datasets.standardized_unit_rows(everything)
 
 
@@ -449,10 +449,10 @@ def test_genetic_components_are_fetched_once_and_kept_in_the_users_cache(tmp_pat
 @pytest.mark.parametrize(
     ("fault", "error", "words"),
     [
-        ("gone", ConnectionError, "not-downloaded"),
+        ("gone", ConnectionError, "by other means and save it as"),
         ("changed", ValueError, "download-not-published"),
         ("cut", ValueError, "download-not-published"),
-        ("closed", ConnectionError, "not-downloaded"),
+        ("closed", ConnectionError, "by other means and save it as"),
     ],
 )
 def test_what_is_wrong_with_a_fetched_file_is_said(publisher, tmp_path, fault, error, words):
@@ -587,13 +587,13 @@ def test_unknown_as_a_level_matches_the_reference(include_target):
     np.testing.assert_allclose(rows, reference_unit_rows(everything, include_target, unknown=True), rtol=0, atol=1e-12)
     # Six numeric columns less the losses, which are all 0; of the others the levels that occur, "?" among them; one sex.
     assert rows.shape[1] == 5 + (3 + 3 + 2 + 3 + 3 + 3 + 0 + 3) + 2 * include_target
-    with refused("levels-incomplete", column="workclass"):
+    with refused("has missing values: load the complete rows, or pass", column="workclass"):
         papers_datasets.standardized_unit_rows(everything)
 
 
 def test_a_missing_number_is_no_level():
     data = Dataset("gap", pa.table({"value": [1.0, None]}), Schema(Numeric("value", 0, 1)), "", "")
-    with refused("numbers-incomplete", column="value"):
+    with refused("numeric column", column="value"):
         papers_datasets.standardized_unit_rows(data, unknown_is_a_level=True)
 
 
@@ -653,9 +653,9 @@ def test_replication_rows_leave_short_rows_as_they_are():
     expected = [[0.5, 0.0], [3 / 10**0.5, 1 / 10**0.5], [0.0, 0.0]]
     np.testing.assert_allclose(papers_datasets.replication_rows(data, standardize=False), expected, rtol=1e-15)
     gap = replace(data, frame=frame.set_column(1, "level", pa.array(["a", None, "b"])))
-    with refused("levels-incomplete", column="level"):
+    with refused("has missing values: load the complete rows, or pass", column="level"):
         papers_datasets.replication_rows(gap, standardize=False)
-    with refused("column-constant", column="value"):
+    with refused("is constant, so it cannot be standardized", column="value"):
         papers_datasets.replication_rows(replace(data, frame=frame.slice(0, 1)), standardize=True)
 
 
@@ -670,7 +670,7 @@ def test_constant_columns_and_rows_at_the_mean():
     frame = pa.table({"constant": [0.1] * 3, "value": [-1.0, 0.0, 1.0]})
     data = Dataset("three", frame, schema, "", "")
     np.testing.assert_array_equal(papers_datasets.standardized_unit_rows(data), [[-1.0], [0.0], [1.0]])
-    with refused("columns-constant", dataset="three"):
+    with refused("is constant, so none can be standardized", dataset="three"):
         papers_datasets.standardized_unit_rows(replace(data, frame=frame.slice(0, 1)))
 
 
@@ -741,7 +741,7 @@ def test_synthetic_edge_cases():
     np.testing.assert_array_equal(papers_datasets.amin_synthetic(1, 3, np.random.default_rng(0)), np.zeros((1, 3)))
     assert set(papers_datasets.amin_synthetic(9, 1, np.random.default_rng(0)).ravel()) == {-1.0, 1.0}
     for size in ((0, 3), (3, 0)):
-        with refused("too-small"):
+        with refused("must be a whole number"):
             papers_datasets.amin_synthetic(*size, np.random.default_rng(0))
     for option in ("scaling", "columns"):
         with refused("not-one-of", value="other"):
@@ -803,7 +803,7 @@ def test_rows_of_heavy_tails_need_sizes_and_a_covariance():
     rng = np.random.default_rng(0)
     for make in (papers_datasets.multivariate_laplace, papers_datasets.multivariate_student):
         for sizes in ((0, 1), (1, 0)):
-            with refused("too-small"):
+            with refused("must be a whole number"):
                 make(*sizes, rng)
     for degrees in (2.0, -1.0, float("nan")):
         with refused("out-of-range", parameter="degrees"):

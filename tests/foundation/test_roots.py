@@ -39,4 +39,4 @@ def test_roots_have_the_bits_of_scipy() -> None:
 def test_no_root_is_an_error(function: Callable[[float], float]) -> None:
     with pytest.raises(InputArithmeticError) as caught:
         brent_root(function, -1.0, 3.0, xtol=0.0, rtol=0.0, maxiter=30)
-    assert caught.value.code in ("no-root", "root-not-a-number")
+    assert caught.value.code in ("no root of the function was found between", "the function is not a number at")

@@ -284,7 +284,7 @@ def test_a_file_that_is_not_utf8_is_told_by_its_column(tmp_path: Path) -> None:
     assert Rows.of(path, schema).count() == found.private_facts()["rows_kept"] == 1
     path.write_bytes("ward,age\nA,Größe\nA,2\n".encode("latin-1"))
     assert dpm.preflight(path, schema).stops_a_release
-    with refused("cell-missing", column="age"):
+    with refused("has a cell that is missing, not finite or not readable, and", column="age"):
         Rows.of(path, schema).count()
 
 
@@ -611,7 +611,7 @@ def test_nothing_of_it_gets_out_by_accident() -> None:
     assert "icu" not in found._repr_html_()
     assert "3,000" not in found._repr_html_()
     for copied in (pickle.dumps, copy.copy, copy.deepcopy):
-        with refused("preflight-not-copied", TypeError):
+        with refused("a Preflight holds private facts and is neither pickled nor", TypeError):
             copied(found)
     assert not hasattr(found, "__dict__")
     assert "icu" not in repr(found._facts)
@@ -721,7 +721,7 @@ def test_what_cannot_be_opened_is_refused_as_by_a_release(tmp_path: Path) -> Non
     schema = dpm.Schema(dpm.Numeric("age", 0, 9), dpm.Numeric("height", 0, 9))
     with refused("table-without-columns"):
         dpm.preflight(pa.table({"weight": [1.0]}), schema)
-    with refused("table-with-repeated-columns"):
+    with refused("has more than one column named"):
         dpm.preflight(pd.DataFrame([[1.0, 2.0, 3.0]], columns=["age", "age", "height"]), schema)
     with pytest.raises(FileNotFoundError):
         dpm.preflight(tmp_path / "none.csv", schema)

@@ -310,9 +310,14 @@ def test_without_a_unit_nothing_is_said_of_units() -> None:
     ("data", "unit", "kind", "code"),
     [
         (visits(), "person_id", TypeError, "wrong-type"),
-        (visits(), dpm.PrivacyUnit("age", 5), ValueError, "unit-is-a-feature"),
+        (visits(), dpm.PrivacyUnit("age", 5), ValueError, "is in the schema, so it would be a feature of the release"),
         (visits(), dpm.PrivacyUnit("patient", 5), ValueError, "table-without-columns"),
-        (np.zeros((3, 2)), dpm.PrivacyUnit("person_id", 5), TypeError, "array-without-unit"),
+        (
+            np.zeros((3, 2)),
+            dpm.PrivacyUnit("person_id", 5),
+            TypeError,
+            "in addition to the schema's: pass a pandas, Polars or Arrow",
+        ),
     ],
 )
 def test_a_unit_that_a_release_refuses_is_refused(data: Any, unit: Any, kind: type[Exception], code: str) -> None:

@@ -163,9 +163,9 @@ def test_next_month_s_release_fits_and_the_one_after_does_not(
     [
         ({"dataset": None}, ValueError, "dataset-needed"),
         ({"dataset": "firms"}, dpm.LedgerError, "no-grant"),
-        ({"dataset": " "}, ValueError, "dataset-not-printable"),
-        ({"insecure_seed": 0}, ValueError, "ledger-with-insecure-seed"),
-        ({"ledger": 7}, TypeError, "not-a-ledger"),
+        ({"dataset": " "}, ValueError, "printable characters: 'people-2026"),
+        ({"insecure_seed": 0}, ValueError, "a release with an insecure seed is not private and cannot"),
+        ({"ledger": 7}, TypeError, "ledger must be a dpmoments.Ledger or the path of its file"),
         ({"ledger": "no-such-ledger.db"}, dpm.LedgerError, "ledger-missing"),
         ({"dataset": "of persons"}, dpm.LedgerError, "grant-of-other-unit"),
     ],
@@ -209,15 +209,21 @@ def test_an_output_that_cannot_be_is_refused_before_anything_is_reserved(ledger:
 
 
 BAD_GRANTS: dict[str, tuple[dict[str, Any], Said]] = {
-    "none": ({}, Said("no-budget-granted")),
+    "none": ({}, Said("give one of epsilon (with or without delta), rho and mu")),
     "two": ({"epsilon": 1.0, "rho": 1.0}, Said("one-budget-needed", given="not-both")),
-    "mu and delta": ({"mu": 1.0, "delta": 1e-6}, Said("several-budgets-granted")),
-    "zero": ({"epsilon": 0.0}, Said("not-a-budget", parameter="epsilon", value=0.0)),
-    "negative": ({"rho": -1.0}, Said("not-a-budget", parameter="rho", value=-1.0)),
-    "NaN": ({"mu": float("nan")}, Said("mu-not-a-budget")),
-    "infinite": ({"epsilon": float("inf")}, Said("not-a-budget", parameter="epsilon", value=float("inf"))),
-    "mu of zero": ({"mu": 0}, Said("mu-not-a-budget", value=0)),
-    "delta of one": ({"epsilon": 1.0, "delta": 1.0}, Said("delta-out-of-range", delta=1.0)),
+    "mu and delta": ({"mu": 1.0, "delta": 1e-6}, Said("give only one of epsilon (with or without delta), rho and mu")),
+    "zero": ({"epsilon": 0.0}, Said("must be positive and finite (at most", parameter="epsilon", value=0.0)),
+    "negative": ({"rho": -1.0}, Said("must be positive and finite (at most", parameter="rho", value=-1.0)),
+    "NaN": ({"mu": float("nan")}, Said("is not a privacy budget: mu must be positive and finite (at")),
+    "infinite": (
+        {"epsilon": float("inf")},
+        Said("must be positive and finite (at most", parameter="epsilon", value=float("inf")),
+    ),
+    "mu of zero": ({"mu": 0}, Said("is not a privacy budget: mu must be positive and finite (at", value=0)),
+    "delta of one": (
+        {"epsilon": 1.0, "delta": 1.0},
+        Said("cannot be: delta is a probability of failure, above 0 and", delta=1.0),
+    ),
     "a text": ({"mu": "1"}, Said("wrong-type", expected="number", got="str", parameter="mu")),
     "an unknown composition": (
         {"epsilon": 1.0, "delta": 1e-6, "composition": "best"},
@@ -225,13 +231,13 @@ BAD_GRANTS: dict[str, tuple[dict[str, Any], Said]] = {
     ),
     "a composition of a pure budget": (
         {"epsilon": 1.0, "composition": "zcdp"},
-        Said("composition-needs-epsilon-delta", composition="zcdp"),
+        Said("needs a budget of epsilon and delta", composition="zcdp"),
     ),
     "an unknown relation": (
         {"epsilon": 1.0, "neighbors": "both"},
-        Said("unknown-relation", value="both"),
+        Said("is not a neighboring relation: use 'add_remove' (the number", value="both"),
     ),
-    "no unit": ({"epsilon": 1.0, "unit": ""}, Said("unit-not-printable", unit="")),
+    "no unit": ({"epsilon": 1.0, "unit": ""}, Said("printable characters, such as 'row", unit="")),
 }
 
 
@@ -266,7 +272,7 @@ def test_a_grant_is_raised_and_lowered_but_not_below_what_is_spent(ledger: dpm.L
         {"reason": "two\nlines", "by": "board"},
         {"reason": "", "by": "x"},
     ):
-        with refused(("grant-needs-reason", "not-one-line")):
+        with refused(("grant-needs-reason", "must be one line of at most")):
             ledger.grant("people", epsilon=3.0, **said)
     ledger.grant("people", epsilon=3.0, reason="second wave", by="data board")
     assert ledger.account("people").changes == (
@@ -295,7 +301,7 @@ def test_an_error_before_the_first_draw_is_given_back_and_said_so(job: str, ledg
             bad, NAMED, by="level", epsilon=0.5, ledger=ledger, dataset="people"
         ),
     }
-    with refused("cell-missing") as caught:
+    with refused("has a cell that is missing, not finite or not readable, and") as caught:
         calls[job]()
     assert caught.value.__notes__ == [NOTHING_SPENT]
     assert actions(ledger) == ["reserve", "refund"]
@@ -568,7 +574,7 @@ def test_a_release_that_claims_another_unit_than_was_charged_is_found(ledger: dp
 
 def test_a_unit_whose_column_is_called_row_is_refused(ledger: dpm.Ledger) -> None:
     rows = ROWS.append_column("row", pa.array(np.arange(len(ROWS))))
-    with refused("unit-named-row"):
+    with refused("which in a ledger means single rows: rename it"):
         dpm.release(
             rows, NAMED, epsilon=1.0, ledger=ledger, dataset="people", privacy_unit=dpm.PrivacyUnit("row", max_rows=1)
         )

@@ -187,7 +187,7 @@ def test_what_a_schema_makes_public_of_the_moments() -> None:
         assert of_rough.rough_scale == rough.rough_scale(mean=mean) is not None
     assert MomentShape(1, 0).n_rows == 0
     for faulty in ({"n_features": 0}, {"n_features": 2, "n_rows": -1}):
-        with refused(("no-feature", "rows-negative")):
+        with refused(("a table needs at least one feature", "must not be negative")):
             MomentShape(**faulty)
 
 

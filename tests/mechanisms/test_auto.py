@@ -81,15 +81,15 @@ def test_columns_with_a_scale_go_to_coinpress() -> None:
         plan = AUTO.plan(SCALED, budget, "replace_one")
         assert isinstance(plan, CoinPressPlan)
         assert plan == dpm.mechanisms.CoinPress().plan(SCALED, budget, "replace_one")
-    with refused("bounds-needed-for-budget"):
+    with refused("needs bounds on every column, and some have a scale range"):
         AUTO.check_support(SCALED, PURE, dpm.privacy.unit.Neighbors.REPLACE_ONE)
-    with refused("bounds-needed-for-budget"):
+    with refused("needs bounds on every column, and some have a scale range"):
         AUTO.plan(SCALED, PURE, "replace_one")
 
 
 @pytest.mark.parametrize("budget", [PURE, ZCDP, APPROXIMATE], ids=str)
 def test_rows_of_which_nothing_is_known_are_refused(budget: PrivacyBudget) -> None:
-    with refused("mechanism-needs-row-bound"):
+    with refused("needs a bound on the norm of a row and the schema gives"):
         AUTO.plan(NO_BOUND, budget, "replace_one")
 
 
@@ -104,7 +104,7 @@ def test_of_several_refusals_the_first_candidates_is_said() -> None:
     shape, budget = MomentShape(1000, mean=False), PrivacyBudget.pure(1e-30)
 
     def refusal(mechanism: Mechanism) -> str:
-        with refused("budget-too-small") as caught:
+        with refused("per entry would hide a table of any size: give a larger") as caught:
             mechanism.plan(shape, budget, "add_remove")
         return str(caught.value)
 

@@ -37,12 +37,12 @@ def test_the_edges_of_what_options_may_be(kind: Any) -> None:
         with refused("out-of-range", parameter="steps"):
             kind(steps=steps, **needed)
     for split in ((), (0.0, 1.0), (1.0, -1.0), (1.0, math.inf), (math.nan,)):
-        with refused("split-not-positive"):
+        with refused("give one positive share per step"):
             kind(split=split, **needed)
     assert kind(split=(5e-324, 1.0), **needed).split == (5e-324, 1.0)
     assert kind(split=[1, 2, 5], **needed).split == (0.125, 0.25, 0.625)
     assert kind(split=(1, 3), steps=2, **needed).split == (0.25, 0.75)
-    with refused("split-of-other-length"):
+    with refused("shares and steps="):
         kind(split=(1, 3), steps=1, **needed)
     for option in ("constants", "clip"):
         with refused("not-one-of"):
@@ -62,9 +62,9 @@ def test_a_range_of_eigenvalues_is_positive_ordered_and_finite() -> None:
     assert checked_eigenvalue_bounds((2, 2)) == (2.0, 2.0)
     assert checked_eigenvalue_bounds((5e-324, 1.7e308)) == (5e-324, 1.7e308)
     for bounds in ((0.0, 1.0), (-1.0, 1.0), (2.0, 1.0), (1.0, math.inf), (math.nan, 1.0), (1.0, math.nan)):
-        with refused("eigenvalue-bounds-not-a-range"):
+        with refused("give (lowest, highest) with 0 < lowest ≤ highest, finite"):
             checked_eigenvalue_bounds(bounds)
-        with refused("eigenvalue-bounds-not-a-range"):
+        with refused("give (lowest, highest) with 0 < lowest ≤ highest, finite"):
             CoinPress(eigenvalue_bounds=bounds)
     kept = CoinPress(eigenvalue_bounds=[1, 3], mean_radius=0.0)  # type: ignore[arg-type]
     assert kept.eigenvalue_bounds == (1.0, 3.0)
@@ -77,17 +77,17 @@ def test_an_anchor_is_square_finite_symmetric_and_positive_definite() -> None:
     kept = CoinPress(anchor=[[2, 1], [1, 2]]).anchor
     assert kept == ((2.0, 1.0), (1.0, 2.0))
     for anchor in ([[1.0, 2.0]], [1.0, 2.0], [[[1.0]]], [[1.0, 0.0], [0.0, math.inf]], [[math.nan]]):
-        with refused("matrix-not-square"):
+        with refused("must be a finite square matrix, got shape"):
             CoinPress(anchor=anchor)  # type: ignore[arg-type]
     assert CoinPress(anchor=[[1.0, 0.5], [0.5 * (1 + 5e-11), 1.0]]).anchor is not None
     for off in (0.5 * (1 + 5e-10), 0.6, 0.0):
-        with refused("matrix-not-symmetric"):
+        with refused("is not symmetric: pass (M + Mᵀ)/2 if the difference is"):
             CoinPress(anchor=[[1.0, 0.5], [off, 1.0]])
-    with refused("matrix-not-symmetric"):  # however small an entry
+    with refused("is not symmetric: pass (M + Mᵀ)/2 if the difference is"):  # however small an entry
         CoinPress(anchor=[[1.0, 0.0], [1e-300, 1.0]])
     assert CoinPress(anchor=[[1e-9, 0.0], [0.0, 1.0]]).anchor is not None
     for least in (0.0, -1e-3):
-        with refused("matrix-not-positive"):
+        with refused("must be positive definite, but has an eigenvalue that is"):
             CoinPress(anchor=[[least, 0.0], [0.0, 1.0]])
 
 
@@ -106,11 +106,11 @@ def test_where_the_bounds_come_from() -> None:
     assert CoinPress().bounds(both) == pytest.approx((1e-6, 1.0, reach))
     assert CoinPress((1.0, 2.0), 3.0, anchor).bounds(nothing) == (1.0, 2.0, 3.0)
     for shape in (ball, scaled, both):  # of an anchor nothing is known
-        with refused("eigenvalue-bounds-needed"):
+        with refused("coinpress needs a rough range for the eigenvalues of the"):
             CoinPress(mean_radius=3.0, anchor=anchor).bounds(shape)
-        with refused("mean-radius-needed"):
+        with refused("coinpress needs a bound on the norm of the mean, which may"):
             CoinPress((1.0, 2.0), anchor=anchor).bounds(shape)
-    with refused("anchor-shape"):
+    with refused("the anchor has"):
         CoinPress((1.0, 2.0), 3.0, np.eye(2).tolist()).bounds(ball)
     for shape in (MomentShape(3, mean=False), MomentShape(3, mean=False, row_norm=None, rough_scale=ROUGH)):
         assert CoinPress((1.0, 2.0), 9.0).bounds(shape) == (1.0, 2.0, 0.0)
@@ -201,7 +201,7 @@ def test_a_table_of_one_row_has_a_plan_and_an_empty_one_has_none() -> None:
     assert isinstance(one, CoinPressPlan)
     assert one.rules is not None
     assert one.rules.n_rows == 1.0
-    with refused("coinpress-needs-rows"):
+    with refused("coinpress needs rows: this table is publicly empty"):
         plan(CoinPress((1.0, 10.0)), MomentShape(3, n_rows=0, mean=False, row_norm=None))
 
 
@@ -211,12 +211,12 @@ def test_a_budget_too_small_for_the_least_step_is_refused_and_one_just_large_eno
     for split in ((1, 1), (1, 7), (1.0,)):
         share, mechanism = min(split) / sum(split), CoinPress((1.0, 10.0), split=split)
         assert plan(mechanism, rho=least / share * (1 + 1e-6)).rho == least / share * (1 + 1e-6)
-        with refused("budget-too-small"):
+        with refused("per entry would hide a table of any size: give a larger"):
             plan(mechanism, rho=least / share * (1 - 1e-6))
         # Not known beforehand, since the count is private: a share of 1/10,000.
         private = MomentShape(3, mean=False, row_norm=None)
         assert plan(mechanism, private, least * 1e4 * (1 + 1e-6), "add_remove").rules is None
-        with refused("budget-too-small"):
+        with refused("per entry would hide a table of any size: give a larger"):
             plan(mechanism, private, least * 1e4 * (1 - 1e-6), "add_remove")
 
 

@@ -338,8 +338,11 @@ def test_auto_takes_it_for_one_column_without_bounds(budget: PrivacyBudget) -> N
     assert named == ("log-scale-histogram" if budget.kind is BudgetKind.PURE else "coinpress")
     two = MomentShape(2, row_norm=None)
     for mechanism, said in (
-        (auto, Said("mechanism-needs-row-bound", mechanism="mechanism 'auto'")),
-        (LogScaleHistogram(), Said("too-many-features", features=2, mechanism="mechanism 'log-scale-histogram'")),
+        (auto, Said("needs a bound on the norm of a row and the schema gives", mechanism="mechanism 'auto'")),
+        (
+            LogScaleHistogram(),
+            Said("feature, and the table has", features=2, mechanism="mechanism 'log-scale-histogram'"),
+        ),
     ):
         with refused(said):
             mechanism.plan(two, budget, ADD_REMOVE)
@@ -384,7 +387,7 @@ def test_a_public_number_of_rows_and_an_empty_table() -> None:
     released = dpm.release(values, dpm.Schema.unbounded(1), rho=0.5, n_rows=2000, insecure_seed=0)
     assert released.n_rows == 2000
     assert "count" not in [draw.what.code for draw in released.receipt.draws]
-    with refused("histogram-needs-rows"):
+    with refused("log-scale-histogram needs rows: this table is publicly empty"):
         LogScaleHistogram().plan(MomentShape(1, n_rows=0, row_norm=None), BUDGETS[0], REPLACE_ONE)
-    with refused("budget-too-small"):
+    with refused("per entry would hide a table of any size: give a larger"):
         LogScaleHistogram().plan(MomentShape(1, row_norm=None), PrivacyBudget.pure(1e-12), ADD_REMOVE)

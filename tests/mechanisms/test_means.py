@@ -456,9 +456,9 @@ def test_budgets_and_neighbors_a_mechanism_does_not_know_are_refused(name: str) 
             with refused("budget-of-other-kind"):
                 mechanism.plan(shape, budget, "replace_one")
     if Neighbors.ADD_REMOVE not in mechanism.supported_neighbors:
-        with refused("relation-not-supported"):
+        with refused("is not defined for neighbors="):
             mechanism.plan(shape, PrivacyBudget.zcdp(0.5), "add_remove")
-    with refused("mean-of-no-rows"):
+    with refused("a table that is publicly empty has no mean"):
         mechanism.plan(MomentShape(2, n_rows=0), PrivacyBudget.zcdp(0.5), "replace_one")
 
 
@@ -466,10 +466,14 @@ def test_budgets_and_neighbors_a_mechanism_does_not_know_are_refused(name: str) 
     ("name", "options", "said"),
     [
         ("coinpress", {"radius": -1.0}, Said("out-of-range", expected="positive", parameter="radius", value=-1.0)),
-        ("coinpress", {"radius": 1.0, "scale": 1.0, "covariance": [[1.0]]}, Said("scale-and-covariance")),
-        ("coinpress", {"covariance": [[1.0, 2.0], [2.0, 1.0]]}, Said("matrix-not-positive", parameter="covariance")),
+        ("coinpress", {"radius": 1.0, "scale": 1.0, "covariance": [[1.0]]}, Said("give scale or covariance, not both")),
+        (
+            "coinpress",
+            {"covariance": [[1.0, 2.0], [2.0, 1.0]]},
+            Said("must be positive definite, but has an eigenvalue that is", parameter="covariance"),
+        ),
         ("coinpress", {"steps": 0}, Said("out-of-range", expected="steps", parameter="steps", value=0)),
-        ("coinpress", {"split": ()}, Said("split-not-positive", split="()")),
+        ("coinpress", {"split": ()}, Said("give one positive share per step", split="()")),
         ("symq", {"quantile": 0.6}, Said("out-of-range", expected="below-half", parameter="quantile", value=0.6)),
     ],
 )
@@ -486,23 +490,23 @@ def test_an_estimator_of_means_that_there_is_not_is_refused() -> None:
 def test_what_must_be_public_is_asked_for() -> None:
     table = np.zeros((10, 2))
     for name, said in (
-        ("coinpress", Said("mean-needs-radius")),
-        ("naive", Said("mean-needs-radius")),
-        ("symq", Said("mean-needs-radius")),
-        ("karwa-vadhan", Said("mean-needs-radius")),
+        ("coinpress", Said("need a public bound on the mean: give radius, or use")),
+        ("naive", Said("need a public bound on the mean: give radius, or use")),
+        ("symq", Said("need a public bound on the mean: give radius, or use")),
+        ("karwa-vadhan", Said("need a public bound on the mean: give radius, or use")),
     ):
         with refused(said):
             release_mean(table, dpm.Schema.unbounded(2), rho=1.0, neighbors="replace_one", mechanism=name)
-    with refused("mean-needs-scale"):
+    with refused("need a public bound on the standard deviation: give scale"):
         release_mean(table, dpm.Schema.unbounded(2), rho=1.0, mechanism="coinpress", radius=1.0)
-    with refused("table-without-rows"):
+    with refused("the table has no rows: under replace_one there is nothing"):
         release_mean(np.zeros((0, 2)), dpm.Schema.unbounded(2), rho=1.0, neighbors="replace_one")
     with refused("wrong-type", TypeError, parameter="schema"):
         release_mean(table, "people.yaml", rho=1.0)  # type: ignore[arg-type]
-    with refused("mechanism-configured"):
+    with refused("is configured already: leave out"):
         release_mean(table, dpm.Schema.unbounded(2), rho=1.0, mechanism=make_mean_mechanism("symq"), radius=1.0)
     for name in ("naive", "symq", "karwa-vadhan"):  # the default relation is that of release()
-        with refused("relation-not-supported"):
+        with refused("is not defined for neighbors="):
             release_mean(table, dpm.Schema.unbounded(2), rho=1.0, mechanism=name)
 
 

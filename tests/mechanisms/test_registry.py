@@ -47,9 +47,9 @@ def test_what_names_nothing_is_refused(known: Known, make: Make, noun: str, pack
     with refused("unknown-mechanism", name="nothing", of_means=known is MEAN_MECHANISMS, known=tuple(known)):
         make("nothing")
     for wrong in (None, 3, known[one], ["laplace"]):
-        with refused("mechanism-of-other-type", TypeError, got=type(wrong).__name__, noun=noun):
+        with refused("mechanism must be a name or a configured", TypeError, got=type(wrong).__name__, noun=noun):
             make(wrong)
-    with refused("mechanism-configured"):
+    with refused("is configured already: leave out"):
         make(known[one](), calibration="paper")
     with pytest.raises(TypeError, match="calibre"):
         make(one, calibre=3)

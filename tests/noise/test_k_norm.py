@@ -105,7 +105,7 @@ def test_what_cannot_be_drawn_is_refused_before_it_is_drawn() -> None:
         with refused("not-between", parameter="scale"):
             KNorm(scale).check_shape((8,))
     for blocks in ((9,), (4, 5)):
-        with refused("distribution-of-other-shape"):
+        with refused("is not for a query of shape"):
             KNorm(3.0, blocks).check_shape((8,))
     for blocks in ((0,), (1.5,), (True,), (-2,)):
         with refused(("distribution-out-of-range", "distribution-numbers", "distribution-sign")):

@@ -624,7 +624,7 @@ def test_files_keep_every_bit_and_refuse_forgeries(model: NoiseModel) -> None:
                 continue
             with pytest.raises((ValueError, TypeError)):
                 NoiseModel.from_dict(content | {entry: forged})
-    with refused("unknown-entries"):
+    with refused("has unknown entries"):
         NoiseModel.from_dict(content | {"color": 1.0})
     with refused("not-one-of", parameter="name"):
         NoiseModel.from_dict(content | {"name": "cauchy"})
@@ -655,7 +655,7 @@ def test_files_keep_every_bit_and_refuse_forgeries(model: NoiseModel) -> None:
 def test_numbers_that_are_those_of_no_run_are_refused(model: Any, forged: dict[str, Any]) -> None:
     with pytest.raises(InputValueError) as caught:
         NoiseModel.from_dict(model.to_dict() | forged)
-    codes = {"noise-model-entry", "out-of-range", "not-between", "unknown-entries", "not-one-of", "not-finite-numbers"}
+    codes = {"noise-model-entry", "out-of-range", "not-between", "has unknown entries", "not-one-of", "finite numbers"}
     assert caught.value.code in codes
 
 
@@ -672,14 +672,14 @@ def test_terms_that_do_not_fit_are_refused() -> None:
             NoiseTerm(GaussianCells(), *arguments)
     with refused("noise-model-entry", entry="terms"):
         NoiseLaw(())
-    with refused("terms-of-other-sizes"):
+    with refused("the terms of noise have sizes"):
         NoiseLaw((NoiseTerm(GaussianCells(), cells), NoiseTerm(GaussianCells(), np.ones((4, 4)))))
     law = NoiseLaw((NoiseTerm(GaussianCells(), cells),))
     with refused("out-of-range", parameter="level"):
         law.quantile(1.0, of="cell")
     with refused("out-of-range", parameter="failure"):
         law.gram_bound(0.0)
-    with refused("not-a-map-of-noise"):
+    with refused("does not carry this noise: give finite numbers in"):
         law.carried(np.eye(2))
 
 

@@ -225,11 +225,11 @@ class TestArguments:
     @pytest.mark.parametrize(
         ("matrix", "temperatures", "code"),
         [
-            (np.eye(2), np.ones(3), "temperatures-shape"),
-            (np.eye(2), np.ones((1, 2)), "temperatures-shape"),
-            (np.eye(2), [1.0, math.nan], "array-not-finite"),
-            ([[0.0, 1.0], [0.0, 0.0]], [1.0], "matrix-not-symmetric"),
-            (np.zeros((2, 3)), [1.0], "array-of-other-shape"),
+            (np.eye(2), np.ones(3), "give a vector of at most"),
+            (np.eye(2), np.ones((1, 2)), "give a vector of at most"),
+            (np.eye(2), [1.0, math.nan], "holds NaN or infinity: use finite numbers"),
+            ([[0.0, 1.0], [0.0, 0.0]], [1.0], "is not symmetric: pass (M + Mᵀ)/2 if the difference is"),
+            (np.zeros((2, 3)), [1.0], "has shape"),
         ],
     )
     def test_bad_arguments(self, matrix, temperatures, code):
@@ -237,5 +237,5 @@ class TestArguments:
             sample_orthonormal_frame(matrix, temperatures, np.random.default_rng(0))
 
     def test_bad_block_size(self):
-        with refused("too-small", parameter="block_size"):
+        with refused("must be a whole number", parameter="block_size"):
             sample_orthonormal_frame(np.eye(2), [1.0], np.random.default_rng(0), block_size=0)

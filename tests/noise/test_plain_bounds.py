@@ -472,7 +472,7 @@ def test_the_last_block_ends_with_the_features() -> None:
 
 def test_arrays_of_another_shape_or_without_a_bound_are_refused() -> None:
     for center in (np.zeros(4), np.zeros((5, 1)), [0.0] * 5, np.array([0.0, 0.0, 0.0, 0.0, math.nan])):
-        with refused("not-finite-numbers", name="center"):
+        with refused("finite numbers", name="center"):
             replace(BLOCKS, center=center)
     for flag in (1, "yes", None):
         with refused("noise-model-entry", entry="count_is_laplace"):

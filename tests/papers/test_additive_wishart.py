@@ -96,10 +96,10 @@ def test_count_and_sum_beside_a_scale_matrix():
 @pytest.mark.parametrize(
     ("matrix", "code"),
     [
-        (0.9 * np.eye(3), "scale-matrix-too-small"),
-        (np.ones((3, 2)), "matrix-not-square"),
-        ([[2.0, 1.0], [0.0, 2.0]], "matrix-not-symmetric"),
-        (-np.eye(3), "matrix-not-positive"),
+        (0.9 * np.eye(3), "scale_matrix has an eigenvalue below 1: it must be at least"),
+        (np.ones((3, 2)), "must be a finite square matrix, got shape"),
+        ([[2.0, 1.0], [0.0, 2.0]], "is not symmetric: pass (M + Mᵀ)/2 if the difference is"),
+        (-np.eye(3), "must be positive definite, but has an eigenvalue that is"),
     ],
 )
 def test_scale_matrices_that_cannot_be(matrix, code):
@@ -108,9 +108,9 @@ def test_scale_matrices_that_cannot_be(matrix, code):
 
 
 def test_what_a_scale_matrix_does_not_go_with():
-    with refused("scale-matrix-needs-mean"):
+    with refused("scale_matrix needs debias='mean"):
         AdditiveWishart(debias="positive-definite", scale_matrix=np.eye(3))
-    with refused("scale-matrix-shape"):
+    with refused("rows; the table has"):
         AdditiveWishart(scale_matrix=np.eye(3)).plan(MomentShape(2), USUAL, "add_remove")
 
 
@@ -243,16 +243,16 @@ def test_lattice_keeps_the_last_bits_of_the_noise():
 def test_refusals_say_what_to_do():
     with refused("not-one-of", parameter="debias"):
         AdditiveWishart(debias="none")
-    with refused("paper-sets-degrees"):
+    with refused("the paper's calibration sets the degrees of freedom: leave"):
         AdditiveWishart(50, calibration="paper")
     with refused("not-one-of", parameter="calibration"):
         AdditiveWishart(calibration="tight")
     for fewest_or_most in (5, 4 + 2**26):
         plan = AdditiveWishart(fewest_or_most).plan(MomentShape(4, mean=False), USUAL, "add_remove")
         assert plan.degrees == fewest_or_most
-    with refused("wishart-degrees"):
+    with refused("the rows of the matrix (features, and one more for count"):
         AdditiveWishart(5 + 2**26).plan(MomentShape(4, mean=False), USUAL, "add_remove")
-    with refused("wishart-degrees"):
+    with refused("the rows of the matrix (features, and one more for count"):
         AdditiveWishart(4).plan(MomentShape(4, mean=False), USUAL, "add_remove")
     with refused("budget-of-other-kind"):
         AdditiveWishart().plan(MomentShape(4), PrivacyBudget.zcdp(0.5), "add_remove")

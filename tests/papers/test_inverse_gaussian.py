@@ -66,12 +66,12 @@ def test_paper_sensitivity_is_larger_and_refuses_small_bounds(neighbors):
     relation = Neighbors.of(neighbors)
     exact, paper = InverseGaussian(4.0), InverseGaussian(4.0, calibration="paper")
     assert paper.sensitivity(3, relation).value == pytest.approx(exact.sensitivity(3, relation).value * 4 / 3)
-    with refused("eigenvalue-too-small-for-paper"):
+    with refused("the paper's sensitivity, 1/(w²(w² − 1)), needs a bound"):
         InverseGaussian(0.9, calibration="paper").plan(MomentShape(3), PrivacyBudget.zcdp(1.0), neighbors)
 
 
 def test_refuses_to_run_without_an_asserted_bound():
-    with refused("eigenvalue-needed"):
+    with refused("inverse-gaussian needs a public lower bound on the smallest"):
         InverseGaussian().plan(MomentShape(3), PrivacyBudget.zcdp(0.5), "add_remove")
     with refused("out-of-range", parameter="smallest_eigenvalue"):
         InverseGaussian(0.0)

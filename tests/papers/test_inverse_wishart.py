@@ -105,11 +105,11 @@ def test_posterior_needs_a_public_number_of_rows():
         InverseWishart(prior_degrees=7).plan(MomentShape(3), USUAL, "add_remove")
     with refused("prior-needs-public-rows"):
         InverseWishart(prior_degrees=7).plan(MomentShape(3, n_rows=93), USUAL, "add_remove")
-    with refused("degrees-twice"):
+    with refused("give degrees_of_freedom or prior_degrees, not both: they"):
         InverseWishart(50, prior_degrees=7)
-    with refused("prior-negative"):
+    with refused("prior_degrees="):
         InverseWishart(prior_degrees=-1)
-    with refused("too-few-degrees"):
+    with refused("rows (features, and one more for count and mean), got"):
         InverseWishart(7).plan(MomentShape(4, mean=False), USUAL, "add_remove")
 
 

@@ -377,7 +377,7 @@ def test_refusals_say_what_to_do():
     for eigenvalue in (0.0, -1.0, math.inf, math.nan):
         with refused("out-of-range", parameter="smallest_eigenvalue"):
             JohnsonLindenstrauss(smallest_eigenvalue=eigenvalue)
-    with refused("eigenvalue-or-adaptive"):
+    with refused("give smallest_eigenvalue or adaptive=True, not both: the"):
         JohnsonLindenstrauss(smallest_eigenvalue=9.0, adaptive=True)
     with refused("not-one-of", parameter="calibration"):
         JohnsonLindenstrauss(calibration="tight")
@@ -386,7 +386,7 @@ def test_refusals_say_what_to_do():
             JohnsonLindenstrauss(degrees)
     JohnsonLindenstrauss(2**34)
     assert JohnsonLindenstrauss(5).plan(MomentShape(4), USUAL, "add_remove").degrees == 5
-    with refused("too-few-degrees", rows=5):
+    with refused("rows (features, and one more for count and mean), got", rows=5):
         JohnsonLindenstrauss(4).plan(MomentShape(4), USUAL, "add_remove")
     with refused("budget-of-other-kind"):
         JohnsonLindenstrauss(9).plan(MomentShape(4), PrivacyBudget.pure(1.0), "add_remove")

@@ -280,13 +280,13 @@ def test_the_rule_of_regimes() -> None:
         "iterative-eigenvectors",
         "gaussian",
     ]
-    with refused("regime-needs-eigenvalue"):
+    with refused("rule='regime' needs the largest eigenvalue of the Gram"):
         taken(1.0, 1e-6, None, None)
-    with refused("regime-needs-delta"):
+    with refused("rule='regime' needs epsilon and delta, got a budget of"):
         Auto(rule="regime").plan(MomentShape(5, n_rows=9), dpm.PrivacyBudget.zcdp(1.0), "replace_one")
     with refused("not-one-of", parameter="rule"):
         Auto(rule="hybrid")  # type: ignore[arg-type]
-    with refused("eigenvalue-needs-regime"):
+    with refused("largest_eigenvalue needs rule='regime': the other rules"):
         Auto(largest_eigenvalue=3.0)
     with refused("out-of-range", parameter="largest_eigenvalue"):
         Auto(rule="regime", largest_eigenvalue=math.inf)
@@ -299,11 +299,11 @@ def test_coinpress_takes_the_shares_of_its_theorems_by_name() -> None:
         shares = searched.plan(shape, budget, "replace_one").balls.schedule.shares
         assert shares == pytest.approx([0.5 / (len(shares) - 1)] * (len(shares) - 1) + [0.5])
         assert len(shares) > 1
-    with refused("unknown-split"):
+    with refused("or one share per step"):
         CoinPress(split="halves")  # type: ignore[arg-type]
     with refused("out-of-range", parameter="failure"):
         CoinPress(failure=0.0, constants="paper")
-    with refused("failure-needs-paper"):
+    with refused("needs the paper's constants, since the practical ones have"):
         CoinPressMean(failure=0.01)
 
 

@@ -98,7 +98,7 @@ def test_number_of_rounds_follows_from_the_range() -> None:
 
 def test_impossible_requests_are_refused() -> None:
     for options, code in (
-        ({"eigenvalue_bounds": (3.0, 2.0)}, "eigenvalue-bounds-not-a-range"),
+        ({"eigenvalue_bounds": (3.0, 2.0)}, "give (lowest, highest) with 0 < lowest ≤ highest, finite"),
         ({"stop_at": 4.0}, "not-between"),
         ({"clip_constant": 0.0}, "out-of-range"),
         ({"failure": 1.0}, "out-of-range"),
@@ -109,7 +109,7 @@ def test_impossible_requests_are_refused() -> None:
     with refused("preconditioning-without-mean"):
         dpm.mechanisms.PrivatePreconditioning().plan(MomentShape(3, n_rows=10), budget, "replace_one")
     shape = MomentShape(3, n_rows=10, mean=False, row_norm=None)
-    with refused("preconditioning-needs-eigenvalues"):
+    with refused("private-preconditioning needs a range of eigenvalues of the"):
         dpm.mechanisms.PrivatePreconditioning().plan(shape, budget, "replace_one")
 
 
@@ -223,14 +223,14 @@ def test_bounds_rounds_and_refusals_of_a_plan() -> None:
     )
     for highest, rounds in ((8.0, 0), (8.0 * (1 + 1e-9), 1), (8.0 / 0.9 * (1 - 1e-9), 1), (8.0 / 0.9 * (1 + 1e-9), 2)):
         assert kind((1.0, highest)).plan(ball, budget, "replace_one").n_rounds == rounds
-    with refused("preconditioning-needs-rows"):
+    with refused("private-preconditioning needs rows: this table is publicly"):
         kind().plan(MomentShape(3, n_rows=0, mean=False), budget, "replace_one")
     # Half of the budget is for the rounds, in equal parts; each must buy a noise that the lattice can hold.
     least = 0.5 * (6.0 / 2.0**34) ** 2
     for highest, share in ((8.0, 1.0), (8.5, 0.5), (80.0, 0.5 / 22)):
         mechanism = kind((1.0, highest))
         assert mechanism.plan(ball, PrivacyBudget.zcdp(least / share * (1 + 1e-9)), "replace_one").cost.rho > 0.0
-        with refused("budget-too-small"):
+        with refused("per entry would hide a table of any size: give a larger"):
             mechanism.plan(ball, PrivacyBudget.zcdp(least / share * (1 - 1e-9)), "replace_one")
 
 

@@ -156,10 +156,10 @@ def test_one_column_has_no_forecast_of_the_variance_aware_mean() -> None:
 @pytest.mark.parametrize(
     ("given", "code"),
     [
-        (dict(standard_deviation=0.0), "not-positive"),
-        (dict(standard_deviation=math.nan), "not-positive"),
-        (dict(standard_deviation={"age": -1.0}), "not-positive"),
-        (dict(standard_deviation={"agee": 1.0}), "unknown-deviations"),
+        (dict(standard_deviation=0.0), "must be a positive finite number"),
+        (dict(standard_deviation=math.nan), "must be a positive finite number"),
+        (dict(standard_deviation={"age": -1.0}), "must be a positive finite number"),
+        (dict(standard_deviation={"agee": 1.0}), "standard_deviation names"),
         (dict(n_rows=0), "out-of-range"),
         (dict(rho=None), "one-budget-needed"),
     ],
@@ -170,7 +170,7 @@ def test_what_cannot_be_is_refused(given: dict[str, Any], code: str) -> None:
 
 
 def test_an_assumption_for_some_features_alone_needs_a_scale_for_the_others() -> None:
-    with refused("deviations-absent", names="'x1'"):
+    with refused("give scale, for those, or all of them", names="'x1'"):
         dpm.forecast_mean(dpm.Schema.unbounded(2), n_rows=100, rho=0.5, standard_deviation={"x0": 1.0})
 
 

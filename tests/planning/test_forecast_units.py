@@ -136,19 +136,19 @@ def test_more_is_needed_for_less_noise() -> None:
 @pytest.mark.parametrize(
     ("wanted", "said"),
     [
-        ({}, Said("accuracy-needed")),
-        (dict(correlation=0.0), Said("not-positive", parameter="correlation")),
-        (dict(correlation=float("nan")), Said("not-positive", parameter="correlation")),
-        (dict(mean={"Age": 1.0}), Said("unknown-names-in", names=("Age",), parameter="mean")),
+        ({}, Said("say what is wanted: correlation=0.02, mean={")),
+        (dict(correlation=0.0), Said("must be a positive finite number", parameter="correlation")),
+        (dict(correlation=float("nan")), Said("must be a positive finite number", parameter="correlation")),
+        (dict(mean={"Age": 1.0}), Said("names", names=("Age",), parameter="mean")),
         (
             dict(mean={"smoker": 1.0}),
-            Said("accuracy-of-other-kind", instead="share", names=("smoker",), parameter="mean"),
+            Said("ask for", instead="share", names=("smoker",), parameter="mean"),
         ),
         (
             dict(share={"age": 0.1}),
-            Said("accuracy-of-other-kind", instead="mean or sd", names=("age",), parameter="share"),
+            Said("ask for", instead="mean or sd", names=("age",), parameter="share"),
         ),
-        (dict(mean={"age": -1.0}), Said("not-positive", parameter="mean of 'age'", value=-1.0)),
+        (dict(mean={"age": -1.0}), Said("must be a positive finite number", parameter="mean of 'age'", value=-1.0)),
         (dict(mechanism="magic", correlation=0.1), Said("unknown-mechanism", name="magic", of_means=False)),
     ],
 )
@@ -161,22 +161,22 @@ def test_what_cannot_be_needed_is_refused(wanted: dict[str, Any], said: Said) ->
 
 def test_an_accuracy_out_of_reach_is_refused() -> None:
     table = dpm.forecast(SCHEMA, n_rows=30, rho=1.0)
-    with refused("not-within-rows"):
+    with refused("rows: give a larger budget, or ask for less"):
         table.rows_needed(mean={"age": 1e-14})
-    with refused("not-within-budget", symbol="ρ"):
+    with refused("more rows, fewer columns or tighter bounds would do more", symbol="ρ"):
         table.rho_needed(mean={"age": 1e-14})
 
 
 def test_a_budget_is_needed_in_the_kind_of_the_forecast() -> None:
-    with refused("forecast-in-other-units-rho"):
+    with refused("use rho_needed"):
         dpm.forecast(SCHEMA, n_rows=30, rho=1.0).epsilon_needed(correlation=0.1)
-    with refused("forecast-in-other-units-epsilon"):
+    with refused("use epsilon_needed"):
         dpm.forecast(SCHEMA, n_rows=30, epsilon=1.0).rho_needed(correlation=0.1)
-    with refused("not-within-budget"):
+    with refused("more rows, fewer columns or tighter bounds would do more"):
         dpm.forecast(SCHEMA, n_rows=3, epsilon=1.0).epsilon_needed(mean={"age": 1e-4})
     with refused("nothing-in-original-units"):
         dpm.forecast(SCHEMA, n_rows=100, rho=1.0, mean=False).rows_needed(correlation=0.1)
-    with refused("accuracy-of-two-columns"):
+    with refused("needs two columns, but the schema has one"):
         dpm.forecast(dpm.Schema(dpm.Numeric("x", 0, 1)), n_rows=100, rho=1.0).rows_needed(correlation=0.1)
 
 
@@ -276,34 +276,55 @@ def test_changes_that_help_little_are_left_out() -> None:
     [
         (
             dict(typical_sd={"Age": 3.0}),
-            Said("unknown-names-in", known=(*SCHEMA.feature_names,), names=("Age",), parameter="typical_sd"),
+            Said("names", known=(*SCHEMA.feature_names,), names=("Age",), parameter="typical_sd"),
         ),
-        (dict(typical_sd={"age": 0.0}), Said("not-positive-of-feature", feature="age", parameter="typical_sd")),
-        (dict(typical_sd={"age": -1.0}), Said("not-positive-of-feature", feature="age", parameter="typical_sd")),
+        (
+            dict(typical_sd={"age": 0.0}),
+            Said("must be a positive finite number", feature="age", parameter="typical_sd"),
+        ),
+        (
+            dict(typical_sd={"age": -1.0}),
+            Said("must be a positive finite number", feature="age", parameter="typical_sd"),
+        ),
         (
             dict(typical_sd={"age": float("nan")}),
-            Said("not-positive-of-feature", feature="age", parameter="typical_sd"),
+            Said("must be a positive finite number", feature="age", parameter="typical_sd"),
         ),
         (
             dict(typical_sd={"age": float("inf")}),
-            Said("not-positive-of-feature", feature="age", parameter="typical_sd"),
+            Said("must be a positive finite number", feature="age", parameter="typical_sd"),
         ),
-        (dict(typical_sd={"age": "18"}), Said("not-positive-of-feature", feature="age", parameter="typical_sd")),
+        (
+            dict(typical_sd={"age": "18"}),
+            Said("must be a positive finite number", feature="age", parameter="typical_sd"),
+        ),
         (
             dict(typical_sd={"age": 51.0}),
-            Said("deviation-above-half-range", feature="age", half=50.0, parameter="typical_sd", value=51.0),
+            Said(
+                "the largest possible standard deviation between",
+                feature="age",
+                half=50.0,
+                parameter="typical_sd",
+                value=51.0,
+            ),
         ),
         (
             dict(typical_sd={"smoker": 0.6}),
-            Said("deviation-above-half-range", feature="smoker", half=0.5, parameter="typical_sd", value=0.6),
+            Said(
+                "the largest possible standard deviation between",
+                feature="smoker",
+                half=0.5,
+                parameter="typical_sd",
+                value=0.6,
+            ),
         ),
         (
             dict(typical_mean={"age": 101.0}),
-            Said("not-between-bounds", feature="age", parameter="typical_mean", value=101.0),
+            Said("must be a number between", feature="age", parameter="typical_mean", value=101.0),
         ),
         (
             dict(typical_mean={"smoker": 1.5}),
-            Said("not-between-bounds", feature="smoker", parameter="typical_mean", value=1.5),
+            Said("must be a number between", feature="smoker", parameter="typical_mean", value=1.5),
         ),
     ],
 )
@@ -313,7 +334,7 @@ def test_impossible_guesses_are_refused(guess: dict[str, Any], said: Said) -> No
 
 
 def test_guesses_that_are_no_mapping_are_refused() -> None:
-    with refused("not-a-mapping-of-features", TypeError):
+    with refused("is a mapping of features to numbers, as in", TypeError):
         dpm.forecast(SCHEMA, n_rows=100, epsilon=1.0, typical_sd=18.0)  # type: ignore[arg-type]
     assert dpm.forecast(SCHEMA, n_rows=100, epsilon=1.0, typical_sd={"age": 50.0}).noise is not None
 
@@ -560,7 +581,11 @@ def test_errors_of_means_are_those_at_what_is_left_for_a_row() -> None:
             ValueError,
             Said("unit-needs-add-remove", neighbors="replace_one"),
         ),
-        ({"privacy_unit": dpm.PrivacyUnit("age", 4)}, ValueError, Said("unit-is-a-feature", column="age")),
+        (
+            {"privacy_unit": dpm.PrivacyUnit("age", 4)},
+            ValueError,
+            Said("is in the schema, so it would be a feature of the release", column="age"),
+        ),
     ],
 )
 @pytest.mark.parametrize("forecast", [dpm.forecast, dpm.forecast_mean])

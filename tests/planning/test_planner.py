@@ -113,5 +113,5 @@ def test_the_command_writes_the_page(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 
 def test_a_forecast_has_no_regressions(tmp_path: Path) -> None:
-    with refused("forecast-has-no-data"):
+    with refused("a forecast has no data: regressions, groups and summary are"):
         dpm.report(dpm.forecast(TYPICAL, n_rows=900, epsilon=1.0), tmp_path / "x.html", regressions=["age ~ b"])

@@ -101,5 +101,5 @@ def test_encoded_rows_are_those_of_a_table_of_these_values() -> None:
 
 
 def test_only_columns_of_the_table_have_guesses() -> None:
-    with refused("unknown-names-in", names=("age^2",)):
+    with refused("names", names=("age^2",)):
         TypicalTable.of(SCHEMA, typical_sd={"age^2": 5.0})

@@ -113,7 +113,7 @@ def test_columns_of_present_values_have_their_means_from_a_release() -> None:
     assert 0.0 < found.one_release < 1.0
     assert math.isnan(found.own_release)
     assert found.best == "release(…)"
-    with refused("available-needs-moments", column="age"):
+    with refused("has missing='available', which needs the number of present", column="age"):
         dpm.release_mean(people(), schema, epsilon=1.0)
 
 
@@ -122,18 +122,23 @@ def test_mistakes_are_refused() -> None:
     with refused("not-a-grouping-column", name="age"):
         known.ways(tables=[["age", "region"]])
     for questions, said in (
-        ({}, Said("question-needed")),
-        ({"regressions": [["region", "age"]]}, Said("target-of-several-features", column="region")),
+        ({}, Said("state a question: means=True, tables=[['region', 'sex']] or")),
+        (
+            {"regressions": [["region", "age"]]},
+            Said("has several features: the target of a regression must have", column="region"),
+        ),
         (
             {"regressions": [["income", "agee"]]},
             Said("not-a-column-of-schema", name="agee", question=Said("did-you-mean", close=("age",))),
         ),
-        ({"regressions": [["income"]]}, Said("not-a-regression")),
+        ({"regressions": [["income"]]}, Said("a regression is a target and its regressors, ['income'")),
     ):
         with refused(said):
             known.ways(**questions)
     for questions in ({"regressions": ["age"]}, {"regressions": "age"}, {"tables": ["age", "region"]}):
-        with refused("not-lists-of-names", TypeError, parameter=next(iter(questions))):
+        with refused(
+            "is a list of lists of names, [['income', 'age']], and has", TypeError, parameter=next(iter(questions))
+        ):
             known.ways(**questions)
     unbounded = dpm.forecast(dpm.Schema.unbounded(2), n_rows=100, rho=0.5)
     with refused("nothing-in-original-units"):

@@ -234,13 +234,13 @@ def test_what_cannot_be_drawn_is_said(what: str) -> None:
 
 def test_arguments_out_of_range_are_refused() -> None:
     plot = release_of("moments").plot
-    with refused("too-few-coefficients", value=0):
+    with refused("n_coefficients must be at least 1, got", value=0):
         plot.coefficients("income", n_coefficients=0)
-    with refused("too-few-features", n_features=0):
+    with refused("n_features must be at least 1, got", n_features=0):
         plot.components(n_features=0)
-    with refused("unknown-scale-of-plot", per="row"):
+    with refused("use 'deviation', a feature's standard deviation, or 'unit'", per="row"):
         plot.coefficients("income", per="row")
-    with refused("plot-of-one-feature", TypeError):
+    with refused("a plot shows the means of one feature; name one", TypeError):
         plot.groups("region", ["income"])
     one = plot.coefficients("income", n_coefficients=1, ax=axes())
     assert len(one.get_yticks()) == 1
@@ -516,7 +516,7 @@ def test_outlines_are_ellipses() -> None:
     np.testing.assert_allclose(region.center, encoding.offset + encoding.scale * [0.1, -0.2])
     assert region.noise == 0.25
     for wrong in (np.zeros((2, 2)), np.full((2, 2), NAN), np.diag([1.0, INF])):
-        with refused("impossible-steps"):
+        with refused("cannot plot steps: the diagnostics contain impossible"):
             steps._Region.of(np.zeros(2), wrong, 0.3, 0.25, encoding)
 
 
@@ -551,15 +551,15 @@ def test_recorded_steps_are_read_as_they_were_written() -> None:
     assert found.names == ("1 (last)",)
     assert found.what == "rows outside were clipped to it"
     for wrong in ([], [{"radius": 0.0, "scales": [1.0, 1.0]}], [{"radius": 1.0}], [{"radius": 1.0, "scales": [1.0]}]):
-        with refused("impossible-steps"):
+        with refused("cannot plot steps: the diagnostics contain impossible"):
             steps._steps_of(recorded(wrong))
     step = {"radius": 1.0, "scales": [1.0, 1.0]}
     assert len(steps._steps_of(recorded([step] * 1000)).regions) == 1000
-    with refused("impossible-steps"):
+    with refused("cannot plot steps: the diagnostics contain impossible"):
         steps._steps_of(recorded([step] * 1001))
-    with refused("steps-of-several-runs"):
+    with refused("cannot plot steps: a pooled release was made by several"):
         steps._steps_of(recorded([], diagnostics={}, mechanism="pooled"))
-    with refused("mechanism-without-steps", mechanism="gaussian"):
+    with refused("has only one step. Mechanisms with steps are coinpress and", mechanism="gaussian"):
         steps._steps_of(recorded([], diagnostics={}, mechanism="gaussian"))
     for value in (0.0, -1.0, NAN, "1", None):
         with pytest.raises(ValueError):
@@ -760,7 +760,7 @@ def test_defaults_and_options_are_handed_on(
     sized_by_caller = getattr(ReleasePlots(release), method)(*given, figsize=(3.0, 2.0))
     assert sized_by_caller.get_figure(root=True).get_size_inches().tolist() == [3.0, 2.0]
     plt.close("all")
-    with refused("figure-and-axes"):
+    with refused("figsize= is the size of a new figure, and ax= is of another"):
         getattr(ReleasePlots(release), method)(*given, ax=own, figsize=(3.0, 2.0))
 
 

@@ -41,7 +41,7 @@ PICTURES: dict[str, Callable[[Any, Axes | None], Axes]] = {
 }
 RENDERED = ("moments", "mean")
 """As far as pixels; the others as far as the layout."""
-ONE_STEP = Said("mechanism-without-steps")
+ONE_STEP = Said("has only one step. Mechanisms with steps are coinpress and")
 NO_GROUPS = Said("unknown-grouping-column", name="region")
 REFUSED = {
     **{
@@ -56,7 +56,10 @@ REFUSED = {
         for kind in ("moments", "second moment", "no count", "unit ball", "naive mean")
         for picture in ("steps", "steps in a plane")
     },
-    **{("pooled", picture): Said("steps-of-several-runs") for picture in ("steps", "steps in a plane")},
+    **{
+        ("pooled", picture): Said("cannot plot steps: a pooled release was made by several")
+        for picture in ("steps", "steps in a plane")
+    },
 }
 
 
@@ -275,7 +278,7 @@ def test_steps_are_those_of_the_run() -> None:
 def test_steps_of_a_forged_file_are_refused(changed: dict[str, Any]) -> None:
     release = release_of("mean")
     forged = dpm.MeanRelease.from_dict(release.to_dict() | {"diagnostics": dict(release.diagnostics) | changed})
-    with refused("impossible-steps"):
+    with refused("cannot plot steps: the diagnostics contain impossible"):
         forged.plot.steps(ax=Figure().subplots())
 
 
@@ -502,7 +505,12 @@ def test_pictures_are_sorted_on_request() -> None:
         lambda: release.plot.correlation(sort="name"),
     ):
         with refused(
-            ("unknown-order-of-coefficients", "unknown-order-of-columns", "unknown-order-of-groups"), sort="name"
+            (
+                "use 'fit', the order of the fit, 'size', largest first, or",
+                "use 'schema', the order of the columns, or 'alike', related",
+                "use 'schema', the order of the levels, 'mean' or 'rows'",
+            ),
+            sort="name",
         ):
             draw()
     plt.close("all")
@@ -554,7 +562,7 @@ def test_size_and_caption_are_as_asked() -> None:
         assert figure.get_size_inches().tolist() == [5.0, 4.0]
         assert captions_of(ax)
         assert not captions_of(draw(caption=False))
-        with refused("figure-and-axes"):
+        with refused("figsize= is the size of a new figure, and ax= is of another"):
             draw(ax=ax, figsize=(5.0, 4.0))
         with refused("out-of-range", parameter="figsize"):
             draw(figsize=(5.0, -1.0))

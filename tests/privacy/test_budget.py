@@ -34,26 +34,26 @@ RULES = (Message("row-norm-bound", norm=2.0), Message("two-values", column="memb
 
 @pytest.mark.parametrize("epsilon", [0, 0.0, -1.0, math.inf, math.nan])
 def test_impossible_epsilon_is_refused(epsilon: float) -> None:
-    with refused("not-a-budget"):
+    with refused("must be positive and finite (at most"):
         PrivacyBudget.of(epsilon=epsilon)
 
 
 @pytest.mark.parametrize("delta", [1.0, 1.5, -1e-9, math.nan, math.inf])
 def test_impossible_delta_is_refused(delta: float) -> None:
-    with refused("delta-out-of-range"):
+    with refused("cannot be: delta is a probability of failure, above 0 and"):
         PrivacyBudget.of(epsilon=1.0, delta=delta)
 
 
 @pytest.mark.parametrize("rho", [0, -0.5, math.inf, math.nan])
 def test_impossible_rho_is_refused(rho: float) -> None:
-    with refused("not-a-budget"):
+    with refused("must be positive and finite (at most"):
         PrivacyBudget.of(rho=rho)
 
 
 def test_the_largest_loss_is_a_budget_and_none_beyond() -> None:
     for make in (PrivacyBudget.pure, PrivacyBudget.zcdp):
         assert make(1e100) == make(10**100)
-        with refused("not-a-budget"):
+        with refused("must be positive and finite (at most"):
             make(math.nextafter(1e100, math.inf))
         assert make(5e-324)
 
@@ -61,14 +61,26 @@ def test_the_largest_loss_is_a_budget_and_none_beyond() -> None:
 @pytest.mark.parametrize(
     ("kind", "arguments", "said"),
     [
-        (BudgetKind.PURE, {"epsilon": 1.0, "rho": 1.0}, Said("budget-has-no-rho")),
-        (BudgetKind.PURE, {"epsilon": 1.0, "delta": 1e-6}, Said("pure-has-no-delta")),
-        (BudgetKind.APPROXIMATE, {"epsilon": 1.0, "delta": 1e-6, "rho": 1.0}, Said("budget-has-no-rho")),
-        (BudgetKind.APPROXIMATE, {"epsilon": 1.0}, Said("delta-out-of-range", delta=0.0)),
-        (BudgetKind.APPROXIMATE, {"epsilon": 1.0, "delta": 1.0}, Said("delta-out-of-range", delta=1.0)),
-        (BudgetKind.ZCDP, {"rho": 1.0, "epsilon": 1.0}, Said("zcdp-has-rho")),
-        (BudgetKind.ZCDP, {"rho": 1.0, "delta": 1e-6}, Said("zcdp-has-rho")),
-        (BudgetKind.ZCDP, {"epsilon": 1.0}, Said("not-a-budget", parameter="rho", value=0.0)),
+        (BudgetKind.PURE, {"epsilon": 1.0, "rho": 1.0}, Said("budget has no rho")),
+        (BudgetKind.PURE, {"epsilon": 1.0, "delta": 1e-6}, Said("a pure budget has delta = 0")),
+        (BudgetKind.APPROXIMATE, {"epsilon": 1.0, "delta": 1e-6, "rho": 1.0}, Said("budget has no rho")),
+        (
+            BudgetKind.APPROXIMATE,
+            {"epsilon": 1.0},
+            Said("cannot be: delta is a probability of failure, above 0 and", delta=0.0),
+        ),
+        (
+            BudgetKind.APPROXIMATE,
+            {"epsilon": 1.0, "delta": 1.0},
+            Said("cannot be: delta is a probability of failure, above 0 and", delta=1.0),
+        ),
+        (
+            BudgetKind.ZCDP,
+            {"rho": 1.0, "epsilon": 1.0},
+            Said("a zCDP budget has only rho: leave epsilon and delta out"),
+        ),
+        (BudgetKind.ZCDP, {"rho": 1.0, "delta": 1e-6}, Said("a zCDP budget has only rho: leave epsilon and delta out")),
+        (BudgetKind.ZCDP, {"epsilon": 1.0}, Said("must be positive and finite (at most", parameter="rho", value=0.0)),
     ],
 )
 def test_a_budget_has_the_losses_of_its_kind_alone(kind: BudgetKind, arguments: dict[str, float], said: Said) -> None:
@@ -85,13 +97,13 @@ def test_a_delta_of_another_type_is_refused(delta: object) -> None:
 @pytest.mark.parametrize("weights", [(), (1.0, 0.0), (1.0, -1.0), (math.inf, 1.0), (math.nan,)])
 def test_impossible_weights_are_refused(weights: tuple[float, ...]) -> None:
     for budget in (PrivacyBudget.pure(1.0), PrivacyBudget.zcdp(1.0), PrivacyBudget.approximate(1.0, 1e-6)):
-        with refused("weights-not-positive"):
+        with refused("must be positive numbers"):
             budget.split(*weights)
 
 
 @pytest.mark.parametrize("arguments", [{}, {"epsilon": 1.0, "rho": 1.0}, {"rho": 1.0, "delta": 1e-6}])
 def test_contradictions_are_refused(arguments: dict[str, float]) -> None:
-    with refused(("delta-goes-with-epsilon", "one-budget-needed")):
+    with refused(("delta goes with epsilon: a rho-zCDP budget has none", "one-budget-needed")):
         PrivacyBudget.of(**arguments)
 
 
@@ -103,7 +115,7 @@ def test_other_types_are_refused(value: object) -> None:
 
 def test_neighbors_are_named_exactly() -> None:
     assert Neighbors.of("add_remove") is Neighbors.ADD_REMOVE
-    with refused("unknown-relation"):
+    with refused("is not a neighboring relation: use 'add_remove' (the number"):
         Neighbors.of("bounded")
 
 
@@ -128,7 +140,7 @@ def test_file_round_trip(budget: PrivacyBudget) -> None:
 @given(budgets, budgets)
 def test_sums_round_up_and_cover_their_parts(first: PrivacyBudget, second: PrivacyBudget) -> None:
     if (first.kind is BudgetKind.ZCDP) != (second.kind is BudgetKind.ZCDP):
-        with refused("budgets-of-other-kinds"):
+        with refused("budget do not add up: convert one (see"):
             first + second
         return
     if first.delta + second.delta >= 1:
@@ -152,16 +164,16 @@ def test_coverage_between_kinds() -> None:
 def test_what_a_budget_implies_at_a_delta() -> None:
     budget = PrivacyBudget.approximate(1.0, 1e-6)
     assert budget.to_epsilon(1e-6) == budget.to_epsilon(1e-5) == 1.0
-    with refused("delta-above-asked"):
+    with refused("is above the delta asked for"):
         budget.to_epsilon(math.nextafter(1e-6, 0.0))
     assert PrivacyBudget.pure(2.0).to_epsilon(1e-6) == 2.0
-    with refused("no-rho-implies-pure"):
+    with refused("no ρ implies a pure budget of"):
         PrivacyBudget.pure(2.0).to_rho()
 
 
 def test_to_epsilon_agrees_with_the_curve() -> None:
     assert PrivacyBudget.pure(2.0).to_epsilon(1e-9) == 2.0
-    with refused("delta-above-asked"):
+    with refused("is above the delta asked for"):
         PrivacyBudget.approximate(1.0, 1e-3).to_epsilon(1e-6)
     rho, delta = 0.5, 1e-6
     classic = rho + 2 * math.sqrt(rho * math.log(1 / delta))
@@ -170,7 +182,7 @@ def test_to_epsilon_agrees_with_the_curve() -> None:
 
 @pytest.mark.parametrize("epsilon", [10**400, 1e200])
 def test_budgets_beyond_floating_point_are_refused(epsilon: float) -> None:
-    with refused("not-a-budget"):
+    with refused("must be positive and finite (at most"):
         PrivacyBudget.of(epsilon=epsilon)
 
 

@@ -227,7 +227,7 @@ def test_refuses_nonsense():
         curves.additive_wishart_delta(1.0, 0.5, 1.0, "add_remove")
     with refused("out-of-range", parameter="scale"):
         curves.additive_wishart_degrees(1.0, 1e-6, 0.0, "add_remove")
-    with refused("unknown-relation"):
+    with refused("is not a neighboring relation: use 'add_remove' (the number"):
         curves.additive_wishart_scale(1.0, 1e-6, 5, "neither")
 
 

@@ -128,7 +128,7 @@ def test_matches_simulation():
     ],
 )
 def test_refuses_what_is_not_a_budget(arguments):
-    with refused(("delta-not-a-probability", "out-of-range")):
+    with refused(("For delta = 0 use a mechanism for pure differential privacy", "out-of-range")):
         curves.gaussian_noise_scale(*arguments)
 
 
@@ -173,17 +173,17 @@ def test_a_root_of_a_curve_that_is_rounded_or_infinite_in_places_is_safe(safe):
 
 
 def test_no_root_is_made_up():
-    with refused("curve-without-boundary", ArithmeticError):
+    with refused("no boundary between safe and unsafe parameters within", ArithmeticError):
         safe_root(lambda _: 1.0, 1.0, safe="above")
-    with refused("curve-without-boundary", ArithmeticError):
+    with refused("no boundary between safe and unsafe parameters within", ArithmeticError):
         safe_root(lambda _: -1.0, 1.0, safe="below")
     for at_the_end in (lambda x: 1.0 if x < math.inf else -1.0, lambda x: 1.0 if x > 0.0 else -1.0):
-        with refused("curve-without-boundary", ArithmeticError):
+        with refused("no boundary between safe and unsafe parameters within", ArithmeticError):
             safe_root(at_the_end, 1.0, safe="above" if at_the_end(math.inf) < 0.0 else "below")
-    with refused("curve-not-a-number", ArithmeticError):
+    with refused("the privacy curve is not a number at", ArithmeticError):
         safe_root(lambda _: math.nan, 1.0, safe="above")
     # Safe at the one point at which the root finder is not: the walk to the safe side goes on for ever.
-    with refused("curve-not-monotone", ArithmeticError):
+    with refused("the privacy curve is not monotone near its root", ArithmeticError):
         safe_root(lambda x: -1.0 if x == 1.0 else 1.0, 1.0, safe="below")
 
 
@@ -199,5 +199,5 @@ def test_arguments_of_curves():
     for value in (5e-324, 0.5, 1.0 - 2.0**-53):
         assert require_delta(value) == value
     for value in (0.0, 1.0, -0.1, 1.1, math.nan, math.inf):
-        with refused("delta-not-a-probability"):
+        with refused("For delta = 0 use a mechanism for pure differential privacy"):
             require_delta(value)

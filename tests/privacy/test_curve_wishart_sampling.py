@@ -183,7 +183,7 @@ def test_monotone_in_padding_and_degrees(neighbors):
 def test_degrees_are_safe_and_largest(neighbors, padding):
     epsilon, delta = 1.0, 1e-4
     if padding == 3.0:
-        with refused("padding-too-small"):
+        with refused("not even one degree of freedom is private; pad more"):
             curves.wishart_sampling_degrees(epsilon, 1e-6, padding, neighbors)
         return
     degrees = curves.wishart_sampling_degrees(epsilon, delta, padding, neighbors)
@@ -256,7 +256,7 @@ def test_group_path_is_sound_and_wasteful(neighbors):
 def test_refuses_nonsense(arguments):
     with refused("out-of-range"):
         curves.wishart_sampling_delta(*arguments, "add_remove")
-    with refused("unknown-relation"):
+    with refused("is not a neighboring relation: use 'add_remove' (the number"):
         curves.wishart_sampling_delta(1.0, 5, 1.0, "neither")
 
 

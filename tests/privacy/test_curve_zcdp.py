@@ -137,5 +137,5 @@ def test_edges():
     for call in (curves.zcdp_noise_scale, curves.zcdp_delta, curves.zcdp_epsilon, curves.zcdp_rho):
         with refused("out-of-range"):
             call(-1.0, 0.5)
-        with refused(("delta-not-a-probability", "out-of-range")):
+        with refused(("For delta = 0 use a mechanism for pure differential privacy", "out-of-range")):
             call(0.5, math.nan)

@@ -211,7 +211,7 @@ def test_less_noise_off_the_diagonal_than_the_price_allows() -> None:
     one_row = count(Neighbors.ADD_REMOVE)
     for unit in (LossUnit.RHO, LossUnit.GAUSSIAN_RHO):
         for off_diagonal in (1.5, math.nextafter(math.nextafter(least, 0.0), 0.0)):
-            with refused("noise-off-diagonal"):
+            with refused("noise off the diagonal must be at least 1/√2 of that on it"):
                 DiscreteGaussian(3.0, off_diagonal).loss(one_row, unit)
     right, faulty = DiscreteGaussian(3.0, least), DiscreteGaussian(3.0, 1.5)
     assert discrete_gaussian_is_paid_for(right, off_diagonal_move, LossUnit.RHO, Neighbors.ADD_REMOVE)
@@ -943,19 +943,19 @@ def test_raised_wishart_sampling_of_replaced_rows() -> None:
     for epsilon in (0.5, 1.0):
         delta = hockey_stick(np.outer(large, small), np.outer(small, large), epsilon)
         claim = PrivacyBudget.approximate(epsilon, 1.001 * delta)
-        with refused("draw-above-claim"):
+        with refused("costs more than the plan claims: its exact δ is above the"):
             RaisedWishartSampling(6, 5.0, 0.5).loss(other, LossUnit.EPSILON_DELTA, claim)
         ratio = raised_wishart_ratio(epsilon, delta, 6)
         for sensitivity, padding in ((one, ratio), (other, root * ratio)):
             RaisedWishartSampling(6, padding, 1e-6).loss(sensitivity, LossUnit.EPSILON_DELTA, claim)
-            with refused("draw-above-claim"):
+            with refused("costs more than the plan claims: its exact δ is above the"):
                 RaisedWishartSampling(6, padding * 0.99, 1e-6).loss(sensitivity, LossUnit.EPSILON_DELTA, claim)
 
 
 @pytest.mark.parametrize("claim", [None, PrivacyBudget.pure(1.0), PrivacyBudget.zcdp(0.5)])
 @pytest.mark.parametrize("law", [AdditiveWishartDraw(2, 80, 1.0, 0), WishartSampling(5, 1e4)])
 def test_a_law_with_a_curve_needs_a_claim_of_its_kind(law: DrawLaw, claim: PrivacyBudget | None) -> None:
-    with refused("loss-not-in-unit"):
+    with refused("is not counted in"):
         law.loss(row_norm_square(Neighbors.ADD_REMOVE), LossUnit.EPSILON_DELTA, claim)
 
 
@@ -993,7 +993,7 @@ def test_prices_grow_with_what_a_row_moves(name: str) -> None:
         power = 2 if law.is_gaussian else 1
         large, small = (law.loss(moved, unit) for moved in (four, one))
         assert float(large.amount) == pytest.approx(4.0**power * float(small.amount))
-        with refused("distribution-takes-no-claim"):
+        with refused("has a price of its own and takes no claim"):
             law.loss(one, unit, CLAIM)
 
 
@@ -1049,12 +1049,12 @@ def test_tuples_of_parameters_are_checked_for_every_law() -> None:
         ):
             UnevenGaussian(1.0, wrong)  # type: ignore[arg-type]
     for law in (UnevenGaussian(1.0, (1.0,) * 4), UnevenGaussian(1.0), Directions((1.0,) * 4, 3), Directions((), 3)):
-        with refused("distribution-of-other-length"):
+        with refused("is not for a query of shape"):
             law.check_shape((3, 3))
     UnevenGaussian(1.0, (1.0, 2.0, 3.0)).check_shape((3,))
     for law in (Directions((1.0,), 2), AdditiveWishartDraw(2, 80, 1.0, 0)):
         law.check_shape((2, 2))
-        with refused("distribution-of-other-rows"):
+        with refused("rows is not for a query of shape"):
             law.check_shape((3, 3))
 
 
@@ -1079,10 +1079,10 @@ def test_a_new_gaussian_law_composes_as_the_others() -> None:
 def test_an_empty_query_is_refused() -> None:
     for shape in ((0,), (0, 0)):
         for law in (DiscreteLaplace(3.0), Choice(1.0), MatrixLaplaceDraw(1.0, 3)):
-            with refused("distribution-of-other-shape"):
+            with refused("is not for a query of shape"):
                 law.check_shape(shape)
     for shape in ((2, 3), (3, 2), (2, 2, 2), ()):
-        with refused("distribution-of-other-shape"):
+        with refused("is not for a query of shape"):
             DiscreteLaplace(3.0).check_shape(shape)
 
 
@@ -1096,7 +1096,7 @@ def test_a_claim_of_exactly_what_the_curve_says_is_taken() -> None:
     delta = wishart_sampling_delta(1.0, 50, 30.0, Neighbors.ADD_REMOVE)
     law, one_row = WishartSampling(50, 30.0), row_norm_square(Neighbors.ADD_REMOVE)
     law.loss(one_row, LossUnit.EPSILON_DELTA, PrivacyBudget.approximate(1.0, delta))
-    with refused("draw-above-claim"):
+    with refused("costs more than the plan claims: its exact δ is above the"):
         law.loss(one_row, LossUnit.EPSILON_DELTA, PrivacyBudget.approximate(1.0, math.nextafter(delta, 0.0)))
 
 
@@ -1161,7 +1161,7 @@ def test_a_unit_in_which_losses_of_a_law_do_not_add_up_is_refused(
     sensitivity = ONE[law.norm](neighbors)
     claim = PrivacyBudget.approximate(1.0, 1e-4) if name in BY_CLAIM else None  # enough for both relations
     if unit not in units:
-        with refused("loss-not-in-unit"):
+        with refused("is not counted in"):
             law.loss(sensitivity, unit, claim)
         return
     loss = law.loss(sensitivity, unit, claim)
@@ -1175,7 +1175,7 @@ def test_a_sensitivity_in_another_norm_is_refused(name: str) -> None:
     law, units = ONE_OF_EACH[name]
     for norm in set(Norm) - {law.norm}:
         for unit in units:
-            with refused("distribution-of-other-norm"):
+            with refused("noise needs a sensitivity in"):
                 law.loss(ONE[norm](Neighbors.ADD_REMOVE), unit, CLAIM)
 
 
@@ -1652,7 +1652,7 @@ def test_padding_by_the_curve_is_just_enough() -> None:
         padding = wishart_sampling_padding(1.0, 1e-6, 50, neighbors)
         sensitivity = row_norm_square(neighbors)
         WishartSampling(50, padding).loss(sensitivity, LossUnit.EPSILON_DELTA, CLAIM)
-        with refused("draw-above-claim"):
+        with refused("costs more than the plan claims: its exact δ is above the"):
             WishartSampling(50, padding * (1.0 - 1e-6)).loss(sensitivity, LossUnit.EPSILON_DELTA, CLAIM)
 
 

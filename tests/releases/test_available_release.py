@@ -299,9 +299,9 @@ def test_forecast_is_of_the_features_that_are_drawn() -> None:
 
 def test_refusals_before_anything_is_spent() -> None:
     _, lacking = people(50)
-    with refused("available-needs-mean"):
+    with refused("A column has missing='available', whose means are sums over"):
         dpm.release(lacking, schema(), epsilon=1.0, mean=False)
-    with refused("available-needs-moments"):
+    with refused("has missing='available', which needs the number of present"):
         dpm.release_mean(lacking, schema(), epsilon=1.0)
     for bad in (
         lambda: dpm.Schema(dpm.Numeric("a", 0, 1, RULE), dpm.Numeric("b", 0, 1), row_norm=1.1),

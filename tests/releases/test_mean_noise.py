@@ -258,15 +258,15 @@ def test_the_law_comes_back_from_a_file(release: dpm.MeanRelease, tmp_path: Path
     [
         ("law", "normal", "not-one-of"),
         ("law", None, "entry-of-other-type"),
-        ("deviations", [1.0], "not-finite-numbers"),
+        ("deviations", [1.0], "finite numbers"),
         ("deviations", [1.0, -1.0], "noise-model-entry"),
-        ("count_deviations", [0.0, 10**400], "not-finite-numbers"),
-        ("count_deviations", "00", "not-finite-numbers"),
+        ("count_deviations", [0.0, 10**400], "finite numbers"),
+        ("count_deviations", "00", "finite numbers"),
         ("clipped", 1.5, "not-between"),
         ("clipped", "half", "not-between"),
         ("clipped", True, "not-between"),
         ("bias_suspected", 1, "entry-of-other-type"),
-        ("skew", 0.0, "unknown-entries"),
+        ("skew", 0.0, "has unknown entries"),
     ],
 )
 def test_a_law_that_is_none_is_refused(
@@ -281,5 +281,5 @@ def test_a_law_that_is_none_is_refused(
 def test_intervals_beyond_floating_point_are_refused(release: dpm.MeanRelease) -> None:
     for law in ("gaussian", "laplace"):
         huge = replace(release, noise=law_of(law, [1e308, 1e308], [1e308, 0.0]))
-        with refused("numbers-out-of-range"):
+        with refused("the numbers of this release exceed the range of floating"):
             huge.conf_int()

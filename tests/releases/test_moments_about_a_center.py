@@ -83,9 +83,9 @@ def test_a_mean_moved_into_its_bounds_leaves_the_spread_about_a_center_as_it_is(
 
 def test_a_center_without_a_sum_is_refused() -> None:
     content = released(0.0).to_dict() | {"noisy_sum": None}
-    with refused("sum-needed-about-center"):
+    with refused("moments about a center need the sum about it, else their"):
         dpm.MomentRelease.from_dict(content)
-    with refused("not-finite-numbers", name="center"):
+    with refused("finite numbers", name="center"):
         dpm.MomentRelease.from_dict(released(0.0).to_dict() | {"center": [0.0, float("nan")]})
 
 
@@ -93,7 +93,7 @@ def test_a_center_without_a_sum_is_refused() -> None:
 def test_numbers_beyond_floating_point_about_a_center_are_refused_not_released(center: list[float]) -> None:
     hostile = dpm.MomentRelease.from_dict(released(0.0).to_dict() | {"center": center})
     for name in ("unit_ball_gram", "second_moment", "gram"):
-        with refused("numbers-out-of-range"):
+        with refused("the numbers of this release exceed the range of floating"):
             getattr(hostile, name)
     assert_array_equal(hostile.covariance, released(0.0).covariance)
     assert any(check.passed is False for check in checks(hostile))

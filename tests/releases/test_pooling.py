@@ -111,7 +111,7 @@ def test_groups_of_one_run_are_pooled_though_they_name_one_dataset() -> None:
     pooled = dpm.pool(groups.values())
     assert pooled.n_rows == 400
     assert pooled.mean[0] == pytest.approx(table[:, 0].mean(), abs=0.01)
-    with refused("dataset-twice", dataset="people"):
+    with refused("their rows would count twice, and both budgets add up. Pass", dataset="people"):
         dpm.pool([groups[1], dpm.release_groups(table, schema, **options)[2]])
     with refused("pooled-other-type", TypeError):
         dpm.pool(groups)
@@ -143,7 +143,7 @@ def test_the_receipt_counts_the_table_that_lost_most(neighbors: str) -> None:
     assert pooled.receipt.total == parts[0].receipt.total
     # planted fault: as groups of one table, of which two may change where a row is replaced
     if neighbors == "replace_one":
-        with refused("receipt-above-cost"):
+        with refused("the draws of this receipt add up to more than the stated"):
             Receipt(pooled.receipt.neighbors, pooled.receipt.cost, pooled.receipt.unit, pooled.receipt.draws)
 
 
@@ -329,36 +329,77 @@ def refusals() -> dict[str, tuple[Any, type[Exception], Said]]:
     tighter = replace(two, schema=dpm.Schema(*COLUMNS.columns, row_norm=1.2))
     mean = dpm.release_mean(np.zeros((9, 2)), dpm.Schema.unit_ball(2), rho=0.5)
     return {
-        "nothing": ([], ValueError, Said("nothing-to-pool")),
-        "one twice": ([one, one], ValueError, Said("release-twice")),
-        "one read another way": ([one, one.with_repair("none")], ValueError, Said("release-twice")),
-        "one inside a pool": ([same_run, two], ValueError, Said("release-twice")),
-        "one seed": ([one, columns(5, insecure_seed=0)], ValueError, Said("release-twice")),
-        "one dataset": ([one, columns(5, dataset="north")], ValueError, Said("dataset-twice", dataset="north")),
-        "other levels": ([one, other_levels], ValueError, Said("schemas-differ", difference="column 'g'")),
+        "nothing": ([], ValueError, Said("no releases to pool: pass a list, [release_a, release_b]")),
+        "one twice": ([one, one], ValueError, Said("is given twice, perhaps inside one that was pooled before")),
+        "one read another way": (
+            [one, one.with_repair("none")],
+            ValueError,
+            Said("is given twice, perhaps inside one that was pooled before"),
+        ),
+        "one inside a pool": (
+            [same_run, two],
+            ValueError,
+            Said("is given twice, perhaps inside one that was pooled before"),
+        ),
+        "one seed": (
+            [one, columns(5, insecure_seed=0)],
+            ValueError,
+            Said("is given twice, perhaps inside one that was pooled before"),
+        ),
+        "one dataset": (
+            [one, columns(5, dataset="north")],
+            ValueError,
+            Said("their rows would count twice, and both budgets add up. Pass", dataset="north"),
+        ),
+        "other levels": (
+            [one, other_levels],
+            ValueError,
+            Said("so that their numbers are in different units: release all", difference="column 'g'"),
+        ),
         "other columns": (
             [one, fewer],
             ValueError,
-            Said("schemas-differ", difference="other columns, or in another order"),
+            Said(
+                "so that their numbers are in different units: release all",
+                difference="other columns, or in another order",
+            ),
         ),
-        "another row norm": ([one, tighter], ValueError, Said("schemas-differ", difference="row_norm")),
-        "another mean=": ([one, columns(2, mean=False)], ValueError, Said("means-differ")),
+        "another row norm": (
+            [one, tighter],
+            ValueError,
+            Said("so that their numbers are in different units: release all", difference="row_norm"),
+        ),
+        "another mean=": (
+            [one, columns(2, mean=False)],
+            ValueError,
+            Said("was released with mean=True and the other with mean=False"),
+        ),
         "other neighbors": (
             [one, columns(2, neighbors="replace_one")],
             ValueError,
-            Said("relations-differ", first="add_remove", second="replace_one"),
+            Said("release all tables for the same neighbors=", first="add_remove", second="replace_one"),
         ),
         "another kind of budget": (
             [one, columns(2, rho=0.5)],
             ValueError,
-            Said("losses-differ", first="pure", first_unit="epsilon", second="zcdp", second_unit="rho"),
+            Said(
+                "so that no one budget covers both: release all tables by",
+                first="pure",
+                first_unit="epsilon",
+                second="zcdp",
+                second_unit="rho",
+            ),
         ),
         "another unit": (
             [one, of_people()],
             ValueError,
-            Said("units-differ", first="one row", second="all rows with one value of person, of which 3 count at most"),
+            Said(
+                "so that no one guarantee covers both: release all tables",
+                first="one row",
+                second="all rows with one value of person, of which 3 count at most",
+            ),
         ),
-        "a mean alone": ([one, mean], TypeError, Said("pooled-means")),
+        "a mean alone": ([one, mean], TypeError, Said("a mean-only release has no second moment to add: pool")),
         "no release": ([one, "north.json"], TypeError, Said("pooled-other-type", got="str")),
     }
 
@@ -373,7 +414,7 @@ def test_what_cannot_be_pooled_is_refused_with_the_reason(name: str) -> None:
 def test_what_is_no_release_is_refused_with_advice_where_it_may_be_a_key_of_groups() -> None:
     frame = pd.DataFrame({"g": ["a", "b"] * 50})
     counts = dpm.release_counts(frame, dpm.Schema(dpm.Categorical("g", ["a", "b"])), by=[["g"]], epsilon=1.0)
-    with refused("pooled-counts", TypeError):
+    with refused("a release of counts has no moments to add: pool releases", TypeError):
         dpm.pool([counts])  # type: ignore[list-item]
     for given, advised in (("north", True), (3, True), (3.5, False), (None, False)):
         with pytest.raises(TypeError) as caught:
@@ -562,14 +603,23 @@ def test_a_pooled_release_comes_back_to_the_bit_and_is_verified(saved: Path) -> 
 @pytest.mark.parametrize(
     ("edit", "cause"),
     [
-        (lambda content: content.update(releases=[]), "nothing-to-pool"),
+        (lambda content: content.update(releases=[]), "no releases to pool: pass a list, [release_a, release_b]"),
         (lambda content: content.update(releases=None), "entry-of-other-type"),
-        (lambda content: content.update(more=1), "unknown-entries"),
+        (lambda content: content.update(more=1), "has unknown entries"),
         (lambda content: content.update(repair="magic"), "not-one-of"),
-        (lambda content: content["releases"].append(content["releases"][0]), "release-twice"),
-        (lambda content: content["releases"][0]["origin"].update(dataset="south"), "dataset-twice"),
+        (
+            lambda content: content["releases"].append(content["releases"][0]),
+            "is given twice, perhaps inside one that was pooled before",
+        ),
+        (
+            lambda content: content["releases"][0]["origin"].update(dataset="south"),
+            "their rows would count twice, and both budgets add up. Pass",
+        ),
         (lambda content: content["releases"][0].pop("receipt"), "entry-absent"),
-        (lambda content: content["releases"][0]["privacy"]["budget"].update(epsilon=0.1), "receipt-of-other-budget"),
+        (
+            lambda content: content["releases"][0]["privacy"]["budget"].update(epsilon=0.1),
+            "the receipt is not for the stated budget and relation",
+        ),
     ],
 )
 def test_a_forged_pooled_release_is_refused(saved: Path, edit: Any, cause: str) -> None:

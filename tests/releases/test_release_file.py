@@ -315,14 +315,14 @@ def test_a_careless_edit_is_refused(saved: Path, edit: Callable[[dict[str, Any]]
     document = json.loads(saved.read_text())
     edit(document["content"])
     saved.write_text(json.dumps(document))
-    with refused("file-changed"):
+    with refused("was changed after it was written, or is damaged: its"):
         dpm.load(saved)
 
 
 def test_a_sum_without_a_count_makes_no_release(saved: Path) -> None:
     release = dpm.load(saved)
     assert release.noisy_sum is not None
-    with refused("sum-without-count"):
+    with refused("a sum of rows without their number makes no mean: release"):
         replace(release, noisy_count=None)
     assert replace(release, noisy_count=None, noisy_sum=None, center=None).mechanism == release.mechanism
 
@@ -340,58 +340,58 @@ def put(*path: Any) -> Callable[[Any, Any], None]:
 
 GROUP = {"run": "0" * 32, "by": "region", "level": "north", "n_levels": 2}
 EDITS: list[tuple[str, Callable[[Any, Any], None], Any, str]] = [
-    ("text in the matrix", put("noisy_gram_upper_triangle", 0), "1.5", "not-finite-numbers"),
-    ("true in the matrix", put("noisy_gram_upper_triangle", 0), True, "not-finite-numbers"),
-    ("null in the matrix", put("noisy_gram_upper_triangle", 0), None, "not-finite-numbers"),
-    ("list in the matrix", put("noisy_gram_upper_triangle", 0), [1.0], "not-finite-numbers"),
-    ("matrix too short", put("noisy_gram_upper_triangle"), [1.0] * 5, "not-finite-numbers"),
-    ("matrix too long", put("noisy_gram_upper_triangle"), [1.0] * 7, "not-finite-numbers"),
-    ("no matrix", put("noisy_gram_upper_triangle"), None, "not-finite-numbers"),
-    ("text for a matrix", put("noisy_gram_upper_triangle"), "111111", "not-finite-numbers"),
-    ("huge integer", put("noisy_gram_upper_triangle", 0), 10**400, "not-finite-numbers"),
-    ("sum too short", put("noisy_sum"), [1.0], "not-finite-numbers"),
-    ("text for a sum", put("noisy_sum"), "abc", "not-finite-numbers"),
-    ("count of text", put("noisy_count"), "50", "count-not-finite"),
-    ("count of true", put("noisy_count"), True, "count-not-finite"),
-    ("huge count", put("noisy_count"), 10**400, "count-not-finite"),
+    ("text in the matrix", put("noisy_gram_upper_triangle", 0), "1.5", "finite numbers"),
+    ("true in the matrix", put("noisy_gram_upper_triangle", 0), True, "finite numbers"),
+    ("null in the matrix", put("noisy_gram_upper_triangle", 0), None, "finite numbers"),
+    ("list in the matrix", put("noisy_gram_upper_triangle", 0), [1.0], "finite numbers"),
+    ("matrix too short", put("noisy_gram_upper_triangle"), [1.0] * 5, "finite numbers"),
+    ("matrix too long", put("noisy_gram_upper_triangle"), [1.0] * 7, "finite numbers"),
+    ("no matrix", put("noisy_gram_upper_triangle"), None, "finite numbers"),
+    ("text for a matrix", put("noisy_gram_upper_triangle"), "111111", "finite numbers"),
+    ("huge integer", put("noisy_gram_upper_triangle", 0), 10**400, "finite numbers"),
+    ("sum too short", put("noisy_sum"), [1.0], "finite numbers"),
+    ("text for a sum", put("noisy_sum"), "abc", "finite numbers"),
+    ("count of text", put("noisy_count"), "50", "noisy_count is not a finite number"),
+    ("count of true", put("noisy_count"), True, "noisy_count is not a finite number"),
+    ("huge count", put("noisy_count"), 10**400, "noisy_count is not a finite number"),
     ("mechanism of a number", put("mechanism"), 3, "entry-of-other-type"),
     ("options of a list", put("mechanism_options"), [], "entry-of-other-type"),
-    ("a sum without a count", put("noisy_count"), None, "sum-without-count"),
+    ("a sum without a count", put("noisy_count"), None, "a sum of rows without their number makes no mean: release"),
     ("details of text", put("details"), "x", "entry-of-other-type"),
     ("diagnostics of null", put("diagnostics"), None, "entry-of-other-type"),
     ("unknown repair", put("repair"), "magic", "not-one-of"),
     ("repair of a list", put("repair"), ["clip"], "not-one-of"),
-    ("no schema", put("schema"), None, "not-a-schema"),
+    ("no schema", put("schema"), None, "this is not a schema: a mapping with a list of columns is"),
     ("schema without bounds", put("schema", "columns", 0, "upper"), None, "schema-not-filled-in"),
-    ("reversed bounds", put("schema", "columns", 0, "upper"), -1, "bounds-not-below"),
-    ("other schema", put("schema", "columns", 1, "levels"), ["a"], "not-finite-numbers"),
-    ("budget of nothing", put("privacy", "budget"), None, "not-a-mapping"),
-    ("negative epsilon", put("privacy", "budget", "epsilon"), -1.0, "not-a-budget"),
-    ("epsilon of text", put("privacy", "budget", "epsilon"), "1", "budget-not-finite"),
-    ("unknown kind", put("privacy", "budget", "kind"), "magic", "unknown-budget-kind"),
-    ("delta of 2", put("privacy", "budget", "delta"), 2.0, "pure-has-no-delta"),
-    ("unknown neighbors", put("privacy", "neighbors"), "none", "unknown-relation"),
-    ("unknown arithmetic", put("privacy", "arithmetic"), "exact", "unknown-arithmetic"),
-    ("private by a number", put("privacy", "private"), 1, "private-not-a-flag"),
+    ("reversed bounds", put("schema", "columns", 0, "upper"), -1, "must be below upper="),
+    ("other schema", put("schema", "columns", 1, "levels"), ["a"], "finite numbers"),
+    ("budget of nothing", put("privacy", "budget"), None, "must be a mapping"),
+    ("negative epsilon", put("privacy", "budget", "epsilon"), -1.0, "must be positive and finite (at most"),
+    ("epsilon of text", put("privacy", "budget", "epsilon"), "1", "of a budget must be a finite number"),
+    ("unknown kind", put("privacy", "budget", "kind"), "magic", "unknown kind of budget"),
+    ("delta of 2", put("privacy", "budget", "delta"), 2.0, "a pure budget has delta = 0"),
+    ("unknown neighbors", put("privacy", "neighbors"), "none", "is not a neighboring relation: use 'add_remove' (the number"),
+    ("unknown arithmetic", put("privacy", "arithmetic"), "exact", "unknown arithmetic"),
+    ("private by a number", put("privacy", "private"), 1, "private must be true or false"),
     ("rules of text", put("privacy", "rules"), "abc", "entry-of-other-type"),
     ("privacy of a list", put("privacy"), [], "entry-of-other-type"),
     ("origin of null", put("origin"), None, "entry-of-other-type"),
     ("id of a number", put("origin", "id"), 7, "entry-of-other-type"),
-    ("id of a few digits", put("origin", "id"), "abc", "release-id"),
-    ("id of capitals", put("origin", "id"), "A" * 32, "release-id"),
-    ("unknown entry of the origin", put("origin", "place"), "here", "unknown-entries"),
-    ("dataset of a number", put("origin", "dataset"), 7, "dataset-not-text"),
-    ("dataset of blanks", put("origin", "dataset"), "  ", "dataset-not-printable"),
-    ("dataset that speaks to the terminal", put("origin", "dataset"), "\x1b[31m", "dataset-not-printable"),
-    ("dataset of great length", put("origin", "dataset"), "x" * 201, "dataset-not-printable"),
-    ("group of text", put("origin", "group"), "north", "not-a-mapping"),
-    ("group of no run", put("origin", "group"), GROUP | {"run": ""}, "release-id"),
-    ("group by nothing", put("origin", "group"), GROUP | {"by": ""}, "column-name-not-text"),
-    ("group of no level", put("origin", "group"), GROUP | {"level": None}, "group-level-type"),
-    ("one of no groups", put("origin", "group"), GROUP | {"n_levels": 0}, "groups-number-type"),
-    ("one of half a group", put("origin", "group"), GROUP | {"n_levels": 0.5}, "groups-number-type"),
-    ("unknown entry of the group", put("origin", "group"), GROUP | {"share": 0.5}, "unknown-entries"),
-    ("noise for others", put("noise", "n_features"), 2, "not-finite-numbers"),
+    ("id of a few digits", put("origin", "id"), "abc", "the id of a release is"),
+    ("id of capitals", put("origin", "id"), "A" * 32, "the id of a release is"),
+    ("unknown entry of the origin", put("origin", "place"), "here", "has unknown entries"),
+    ("dataset of a number", put("origin", "dataset"), 7, "dataset must be a text that names the table, such as"),
+    ("dataset of blanks", put("origin", "dataset"), "  ", "printable characters: 'people-2026"),
+    ("dataset that speaks to the terminal", put("origin", "dataset"), "\x1b[31m", "printable characters: 'people-2026"),
+    ("dataset of great length", put("origin", "dataset"), "x" * 201, "printable characters: 'people-2026"),
+    ("group of text", put("origin", "group"), "north", "must be a mapping"),
+    ("group of no run", put("origin", "group"), GROUP | {"run": ""}, "the id of a release is"),
+    ("group by nothing", put("origin", "group"), GROUP | {"by": ""}, "a column's name is a non-empty string, got"),
+    ("group of no level", put("origin", "group"), GROUP | {"level": None}, "the level of a group of rows must be a text, a whole"),
+    ("one of no groups", put("origin", "group"), GROUP | {"n_levels": 0}, "the number of groups must be a whole number, 1 or more"),
+    ("one of half a group", put("origin", "group"), GROUP | {"n_levels": 0.5}, "the number of groups must be a whole number, 1 or more"),
+    ("unknown entry of the group", put("origin", "group"), GROUP | {"share": 0.5}, "has unknown entries"),
+    ("noise for others", put("noise", "n_features"), 2, "finite numbers"),
     ("negative variance", put("noise", "variance"), -1.0, "out-of-range"),
     ("no variance", put("noise", "variance"), None, "out-of-range"),
     ("no rate", put("noise", "rate"), None, "noise-model-entry"),
@@ -400,10 +400,10 @@ EDITS: list[tuple[str, Callable[[Any, Any], None], Any, str]] = [
     ("rate of no Wishart", put("noise", "rate"), 1e300, "out-of-range"),
     ("noise of a number's name", put("noise", "name"), 3, "not-one-of"),
     ("unknown noise", put("noise", "name"), "gausian", "not-one-of"),
-    ("noise of another law", put("noise", "name"), "centered-levels-gaussian", "unknown-entries"),
-    ("noise for half a feature", put("noise", "n_features"), 2.5, "too-small"),
-    ("unknown noise entry", put("noise", "skew"), 3.0, "unknown-entries"),
-    ("noise of text", put("noise"), "gaussian", "not-a-mapping"),
+    ("noise of another law", put("noise", "name"), "centered-levels-gaussian", "has unknown entries"),
+    ("noise for half a feature", put("noise", "n_features"), 2.5, "must be a whole number"),
+    ("unknown noise entry", put("noise", "skew"), 3.0, "has unknown entries"),
+    ("noise of text", put("noise"), "gaussian", "must be a mapping"),
     ("unknown tag", put("diagnostics", "a"), {"$code": "1"}, "mismarked"),
     ("float that is none", put("diagnostics", "a"), {"$float": "0x7"}, "mismarked"),
     ("array of text", put("diagnostics", "a"), {"$array": {"dtype": "float64", "shape": [1], "values": ["1"]}}, "mismarked"),
@@ -446,10 +446,10 @@ def test_a_forged_receipt_is_refused(tmp_path: Path, options: dict[str, Any], fo
 @pytest.mark.parametrize(
     ("claim", "cause"),
     [
-        ({"epsilon": 0.5}, "draw-above-claim"),
-        ({"delta": 1e-12}, "draw-above-claim"),
-        ({"epsilon": 2.0}, "receipt-above-cost"),
-        (None, "loss-not-in-unit"),
+        ({"epsilon": 0.5}, "costs more than the plan claims: its exact δ is above the"),
+        ({"delta": 1e-12}, "costs more than the plan claims: its exact δ is above the"),
+        ({"epsilon": 2.0}, "the draws of this receipt add up to more than the stated"),
+        (None, "is not counted in"),
     ],
 )
 def test_a_claim_is_checked_on_the_exact_curve(tmp_path: Path, claim: dict[str, float] | None, cause: str) -> None:
@@ -491,7 +491,7 @@ def test_entries_that_no_release_has_are_refused(saved: Path) -> None:
     document = json.loads(saved.read_text())
     document["content"]["pickle"] = "gASV"
     saved.write_text(signed(document))
-    with refused("file-inconsistent", cause="unknown-entries"):
+    with refused("file-inconsistent", cause="has unknown entries"):
         dpm.load(saved)
 
 
@@ -508,14 +508,14 @@ def test_entries_that_no_release_has_are_refused(saved: Path) -> None:
         ('"diagnostics": {', '"diagnostics": {"a": ' + "[" * 100_000, "file-damaged"),
         ('"format"', "'format'", "file-damaged"),
         ("{", "{ // a comment\n", "file-damaged"),
-        ('"version": 1,', '"version": 2,', "file-version"),
-        ('"version": 1,', '"version": true,', "file-version"),
-        ('"version": 1,', "", "file-version"),
-        ('"version": 1,', '"version": [1],', "file-version"),
-        ("dpmoments-release", "dpmoments-schema", "file-of-other-kind"),
-        ('"content"', '"contents"', "unknown-entries"),
-        ('"sha256": "', '"sha256": "0', "file-changed"),
-        ('"sha256": "', '"sha256": null, "was": "', "unknown-entries"),
+        ('"version": 1,', '"version": 2,', "this library reads version"),
+        ('"version": 1,', '"version": true,', "this library reads version"),
+        ('"version": 1,', "", "this library reads version"),
+        ('"version": 1,', '"version": [1],', "this library reads version"),
+        ("dpmoments-release", "dpmoments-schema", "is not a dpmoments"),
+        ('"content"', '"contents"', "has unknown entries"),
+        ('"sha256": "', '"sha256": "0', "was changed after it was written, or is damaged: its"),
+        ('"sha256": "', '"sha256": null, "was": "', "has unknown entries"),
     ],
 )
 def test_text_that_no_release_has_is_refused(saved: Path, old: str, new: str, code: str) -> None:
@@ -529,11 +529,11 @@ def test_text_that_no_release_has_is_refused(saved: Path, old: str, new: str, co
 @pytest.mark.parametrize(
     ("changes", "code"),
     [
-        ({"content": None}, "file-without-content"),
-        ({"content": []}, "file-without-content"),
-        ({"sha256": None}, "file-changed"),
-        ({"sha256": 0}, "file-changed"),
-        ({"signature": "sealed"}, "unknown-entries"),
+        ({"content": None}, "it has no content"),
+        ({"content": []}, "it has no content"),
+        ({"sha256": None}, "was changed after it was written, or is damaged: its"),
+        ({"sha256": 0}, "was changed after it was written, or is damaged: its"),
+        ({"signature": "sealed"}, "has unknown entries"),
     ],
 )
 def test_what_stands_beside_the_content_is_checked(saved: Path, changes: dict[str, Any], code: str) -> None:
@@ -542,10 +542,10 @@ def test_what_stands_beside_the_content_is_checked(saved: Path, changes: dict[st
     with refused(code):
         dpm.load(saved)
     absent = {
-        "format": "file-of-other-kind",
-        "version": "file-version",
-        "sha256": "file-changed",
-        "content": "file-without-content",
+        "format": "is not a dpmoments",
+        "version": "this library reads version",
+        "sha256": "was changed after it was written, or is damaged: its",
+        "content": "it has no content",
     }
     for entry, of_absent in absent.items():
         saved.write_text(json.dumps({key: value for key, value in document.items() if key != entry}))
@@ -565,7 +565,9 @@ def test_deep_values(saved: Path) -> None:
     for depth in (200, 800, 5_000, 50_000):  # too deep to read, to check or to restore: never an error of another kind
         saved.write_text(signed(document).replace("[" * 101, "[" * depth).replace("]" * 101, "]" * depth))
         parsed.append(_can_be_parsed(saved))
-        with refused("file-changed" if parsed[-1] else "file-damaged", path=str(saved)):
+        with refused(
+            "was changed after it was written, or is damaged: its" if parsed[-1] else "file-damaged", path=str(saved)
+        ):
             dpm.load(saved)
     assert parsed[:2] == [True, True]
     assert not parsed[-1]
@@ -737,9 +739,9 @@ def test_names_that_no_file_can_have_are_refused_before_anything_is_spent(tmp_pa
         for name in ("x" * 256, "a\0b"):
             with pytest.raises(OSError):
                 release(output=tmp_path / name)
-        with refused("output-is-a-folder", IsADirectoryError):
+        with refused("is a folder: name a file in it", IsADirectoryError):
             release(output=tmp_path)
-        with refused("output-folder-missing", FileNotFoundError):
+        with refused("does not exist: make it first", FileNotFoundError):
             release(output=tmp_path / "absent" / "release.json")
     finally:
         rows_read.undo()

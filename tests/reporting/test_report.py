@@ -255,7 +255,12 @@ def test_what_a_release_cannot_answer_is_refused_and_nothing_written(
     path = tmp_path / "report.html"
     refusals: list[tuple[Any, dict[str, Any], type[Exception], Said]] = [
         (found["mean alone"][0], {"regressions": ["x0 ~ x1"]}, ValueError, Said("report-of-mean")),
-        (found["no count"][0], {"regressions": ["x0 ~ x1"]}, ValueError, Said("report-needs-count")),
+        (
+            found["no count"][0],
+            {"regressions": ["x0 ~ x1"]},
+            ValueError,
+            Said("regressions and group means need a row count, which this"),
+        ),
         (found["pooled"][0], {"regressions": ["nobody ~ age"]}, ValueError, Said("unknown-term", term="nobody")),
         (
             found["pooled"][0],
@@ -263,10 +268,25 @@ def test_what_a_release_cannot_answer_is_refused_and_nothing_written(
             ValueError,
             Said("not-a-grouping-column", kind="numeric", name="age"),
         ),
-        (found["pooled"][0], {"level": 0.05}, ValueError, Said("level-is-a-confidence", level=0.05)),
-        (found["pooled"][0], {"regressions": "age ~ x"}, TypeError, Said("report-regressions")),
-        (found["pooled"][0], {"groups": ["flag:age"]}, TypeError, Said("report-groups")),
-        ("people.json", {}, TypeError, Said("report-of-other-type", got="str")),
+        (
+            found["pooled"][0],
+            {"level": 0.05},
+            ValueError,
+            Said("level is a confidence such as 0.95; statsmodels' alpha is 1", level=0.05),
+        ),
+        (
+            found["pooled"][0],
+            {"regressions": "age ~ x"},
+            TypeError,
+            Said("regressions is a list of R formulas: regressions=['income ~"),
+        ),
+        (
+            found["pooled"][0],
+            {"groups": ["flag:age"]},
+            TypeError,
+            Said("groups is a list of pairs, a column of levels and a"),
+        ),
+        ("people.json", {}, TypeError, Said("a report needs a release or a forecast, got", got="str")),
     ]
     for subject, asked, kind, said in refusals:
         with refused(said, kind):
@@ -306,7 +326,7 @@ def test_a_colon_in_a_name_is_no_trouble() -> None:
     schema = dpm.Schema(dpm.Boolean("a"), dpm.Boolean("a:b"), dpm.Numeric("b:c", 0, 1), dpm.Numeric("d", 0, 1))
     assert group_asked_for("a:b:d", schema) == ("a:b", "d")
     assert group_asked_for("a:b:c", schema) == ("a", "b:c")
-    with refused("report-group-unreadable"):
+    with refused("does not name one column of levels and one feature: write"):
         group_asked_for("d", schema)
 
 
@@ -366,7 +386,7 @@ def test_a_page_of_too_many_groups_is_refused(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setitem(limits, "_MAX_GROUPS", 2)
     assert "by = b" in _report_page(groups)
     monkeypatch.setitem(limits, "_MAX_GROUPS", 1)
-    with refused("report-of-many-groups", column="by"):
+    with refused("write the report of one, groups['level'], or save each in", column="by"):
         _report_page(groups)
 
 

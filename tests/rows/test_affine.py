@@ -128,17 +128,17 @@ def test_special_rows() -> None:
 
 
 def test_refusals() -> None:
-    with refused("matrix-shape"):
+    with refused("the matrix must be two-dimensional and not empty, got shape"):
         SlicedMatrix.of([1.0])
     for shape in ((0, 3), (3, 0), (1, 1, 1)):
-        with refused("matrix-shape"):
+        with refused("the matrix must be two-dimensional and not empty, got shape"):
             SlicedMatrix.of(np.ones(shape))
     assert SlicedMatrix.of(np.zeros((1, 8192))).slice_bits == 20
-    with refused("matrix-columns"):
+    with refused("columns are too many for an accurate exact product; at most"):
         SlicedMatrix.of(np.zeros((1, 8193)))
-    with refused("matrix-entries"):
+    with refused("the matrix must have finite entries of magnitude at most"):
         SlicedMatrix.of([[1e121]])
-    with refused("matrix-entries"):
+    with refused("the matrix must have finite entries of magnitude at most"):
         SlicedMatrix.of([[-1e121]])
 
 

@@ -121,12 +121,12 @@ REFUSED: dict[str, Callable[[Path], Any]] = {
 
 
 CODES = {
-    "polars folders": "polars-folder-types",
-    "polars": "polars-guessed-types",
-    "arrow folders": "arrow-folder-types",
-    "duckdb pandas": "duckdb-object-types",
-    "duckdb arrays": "duckdb-object-types",
-    "duckdb": "duckdb-guessed-types",
+    "polars folders": "is in the names of folders, whose types Polars guesses from",
+    "polars": "files, whose types Polars guesses from the first cells, and",
+    "arrow folders": "which Arrow guesses from all of them, and one row would",
+    "duckdb pandas": "the relation reads a pandas frame or NumPy arrays, and",
+    "duckdb arrays": "the relation reads a pandas frame or NumPy arrays, and",
+    "duckdb": "files, whose types DuckDB guesses from their cells, and one",
 }
 """Codes of the refusals, by how the names begin: the first that fits."""
 
@@ -162,7 +162,7 @@ def test_what_states_its_types_is_taken(tmp_path: Path, form: str) -> None:
 
 
 def test_a_unit_in_the_names_of_folders_is_refused(tmp_path: Path) -> None:
-    with refused("arrow-folder-types", TypeError, column="c"):
+    with refused("which Arrow guesses from all of them, and one row would", TypeError, column="c"):
         Rows.of(ds.dataset(folder(tmp_path), partitioning="hive"), NUMBERS, privacy_unit=dpm.PrivacyUnit("c", 1))
 
 

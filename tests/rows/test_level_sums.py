@@ -307,7 +307,7 @@ def test_no_product_of_counts_overflows() -> None:
     found = counting.result(total)
     assert np.array_equal(found.gram, once.gram.astype(object) * 2**doublings)
     assert found.gram.max() > 2**63
-    with refused("too-many-rows-in-one-pass"):
+    with refused("more than 2^38 rows are too many for one pass: read them"):
         total.merge(total)
 
 

@@ -175,7 +175,7 @@ def test_no_row_decides_what_a_cache_of_spark_keeps(
         again = cached.filter(condition).cache()
         scanned = spark.read.parquet(str(files(tmp_path / "few", 3))).filter("x > 5 or x < -99").cache()
         for filled in (again, scanned, scanned.select("row", "x")):
-            with refused("spark-cache-filtered"):
+            with refused("the Spark frame reads a cache of rows that a scan filtered"):
                 Rows.of(filled, SCHEMA)
         for frame in (again, scanned):
             frame.unpersist()
@@ -216,7 +216,7 @@ class Settings(dict[str, str]):
 
 def test_a_filter_of_what_polars_lets_others_scan_is_refused(tmp_path: Path) -> None:
     lazy = pl.scan_pyarrow_dataset(ds.dataset(files(tmp_path, 3)))
-    with refused("polars-python-filter", TypeError):
+    with refused("the lazy frame filters rows that another library scans", TypeError):
         Rows.of(lazy.filter(pl.col("x") != 1), SCHEMA)
     assert kept(Rows.of(lazy, SCHEMA)) == [*range(N_ROWS)]
 
@@ -277,16 +277,16 @@ def test_filters_of_datasets_and_of_dask_that_skip_nan_by_chance_are_refused(tmp
     folder = files(tmp_path, 3)
     dataset = ds.dataset(folder)
     for negated in (X != 5, ~(X <= 5), (X <= 5) == False, ~X.isin([5.0]), (ds.field("row") > 3) & (X != 5)):  # noqa: E712
-        with refused("arrow-filter-skips-nan", TypeError):
+        with refused("or uses a function of it: Arrow skips groups of rows by", TypeError):
             Rows.of(dataset.filter(negated), SCHEMA)
     for plain in (X > 5, (X <= 0) | (ds.field("row") == 3), ds.field("i") != 5, ds.field("s") != "a"):
         expected = ODD.filter(plain).column("row").to_pylist()
         assert kept(Rows.of(dataset.filter(plain), SCHEMA)) == sorted(expected)
     for filters in ([("x", "!=", 5.0)], [[("row", ">", 3)], [("x", "not in", [5.0])]]):
-        with refused("dask-filter-skips-nan", TypeError):
+        with refused("filters= of the Parquet reader negate a comparison of", TypeError):
             Rows.of(dd.read_parquet(folder, filters=filters), SCHEMA)
     pushed = dd.read_parquet(folder, filesystem="arrow")
-    with refused("dask-filter-skips-nan", TypeError):
+    with refused("filters= of the Parquet reader negate a comparison of", TypeError):
         Rows.of(pushed[pushed.x != 5.0], SCHEMA)
     assert kept(Rows.of(dd.read_parquet(folder, filters=[("x", ">", 5.0)]), SCHEMA)) == [11, 15]
     assert kept(Rows.of(dd.read_parquet(folder, filters=[("s", "!=", "a"), ("x", "<", 5.0)]), SCHEMA))

@@ -377,14 +377,14 @@ def test_an_empty_table_is_a_table_where_n_is_private(name: str, tmp_path: Path)
     )
     for mean in (True, False):
         assert np.isfinite(dpm.release(empty, SCHEMA, epsilon=1.0, mean=mean, insecure_seed=0).gram).all()
-    with refused("table-without-rows"):
+    with refused("the table has no rows: under replace_one there is nothing"):
         dpm.release(empty, SCHEMA, epsilon=1.0, neighbors="replace_one")
 
 
 def test_which_files_a_folder_means(tmp_path: Path) -> None:
     with refused("no-table-in-folder", FileNotFoundError):
         Rows.of(tmp_path, SCHEMA, neighbors="replace_one")
-    with refused("path-empty", FileNotFoundError):
+    with refused("the path is empty: name a file, a glob or a folder", FileNotFoundError):
         Rows.of("", SCHEMA, neighbors="replace_one")
     with refused("no-file-matches", FileNotFoundError):
         Rows.of(tmp_path / "absent-*.parquet", SCHEMA, neighbors="replace_one")

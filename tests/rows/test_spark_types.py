@@ -219,7 +219,7 @@ NOT_INFERRED: dict[str, tuple[str, ...]] = {
     "spark-folder-types": tuple(name for name in REFUSED if "folders" in name),
     "spark-source-unknown": ("a command", "files as they are"),
     "spark-failfast": tuple(name for name in REFUSED if "stopped by a cell" in name),
-    "spark-streaming": ("a stream", "a stream of numbers"),
+    "a streaming frame of Spark has no end: pass a finite table": ("a stream", "a stream of numbers"),
 }
 """The frames that are refused for another reason than types that Spark inferred, by the code of the refusal."""
 CODE_OF = {name: code for code, names in NOT_INFERRED.items() for name in names}

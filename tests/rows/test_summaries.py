@@ -172,7 +172,7 @@ def test_an_error_in_a_thread_is_raised_and_stops_the_pass() -> None:
             read.append(index)
             yield np.full((1, D), np.nan)
 
-    with refused("cell-not-finite"):
+    with refused("a cell is NaN or infinite and missing='error': clean the"):
         summarize_in_threads(MomentSummary(D), parts(), lambda part: part, 2)
     assert len(read) < 100
     with refused("out-of-range", parameter="threads"):

@@ -267,22 +267,22 @@ def test_null_words_and_levels(tmp_path: Path) -> None:
     ("options", "code"),
     [
         (dict(delimiter=";;"), "out-of-range"),
-        (dict(delimiter="§"), "marks-not-ascii"),
-        (dict(delimiter='"'), "delimiter-is-quote"),
+        (dict(delimiter="§"), "delimiter and quote must be ASCII characters"),
+        (dict(delimiter='"'), "delimiter and quote are both"),
         (dict(decimal=""), "out-of-range"),
         (dict(decimal="5"), "out-of-range"),
-        (dict(decimal=",", thousands=","), "decimal-is-thousands"),
-        (dict(decimal="-"), "mark-of-numbers"),
-        (dict(encoding="latin-0"), "unknown-encoding"),
-        (dict(encoding="rot13"), "unknown-encoding"),
-        (dict(encoding=None), "unknown-encoding"),
-        (dict(nulls="NA"), "texts-not-a-list"),
+        (dict(decimal=",", thousands=","), "decimal and thousands are both"),
+        (dict(decimal="-"), "cannot be a sign or a quote, which numbers contain"),
+        (dict(encoding="latin-0"), "is not a text encoding that Python knows: common ones are"),
+        (dict(encoding="rot13"), "is not a text encoding that Python knows: common ones are"),
+        (dict(encoding=None), "is not a text encoding that Python knows: common ones are"),
+        (dict(nulls="NA"), "must be a list of texts: ["),
         (dict(nulls=[-99]), "out-of-range"),
-        (dict(true=["ja"], false=["ja"]), "text-in-both"),
-        (dict(nulls=["x"], true=["x"]), "text-in-both"),
+        (dict(true=["ja"], false=["ja"]), "is both in"),
+        (dict(nulls=["x"], true=["x"]), "is both in"),
         (dict(skip_lines=-1), "out-of-range"),
         (dict(thousands="\n"), "out-of-range"),
-        (dict(decimal=" "), "decimal-is-space"),
+        (dict(decimal=" "), "must not be a space"),
     ],
 )
 def test_formats_that_cannot_be(options: dict[str, Any], code: str) -> None:
@@ -293,9 +293,9 @@ def test_formats_that_cannot_be(options: dict[str, Any], code: str) -> None:
 def test_only_text_files_have_a_text_format(tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": [1.0]}), tmp_path / "t.parquet")
     schema = Schema(dpm.Numeric("a", 0, 1))
-    with refused("text-format-of-other-files", endings=(".parquet",)):
+    with refused("files, which state their own format: leave it out", endings=(".parquet",)):
         Rows.of(tmp_path / "t.parquet", schema, text_format=GERMAN)
-    with refused("text-format-of-other-table", TypeError, got="Table"):
+    with refused("text_format applies to text files, but the table is", TypeError, got="Table"):
         Rows.of(pa.table({"a": [1.0]}), schema, text_format=GERMAN)
     with refused("wrong-type", TypeError, parameter="text_format"):
         Rows.of(tmp_path / "t.parquet", schema, text_format={"delimiter": ";"})  # type: ignore[arg-type]
@@ -337,22 +337,22 @@ FAULTS: dict[str, tuple[bytes, TextFormat | None, Said]] = {
     "decimal comma": (
         f'age,smokes,town\n"4711,5",1,{SECRET}\n'.encode(),
         None,
-        Said("cell-missing", column="age"),
+        Said("has a cell that is missing, not finite or not readable, and", column="age"),
     ),
     "thousands": (
         b'age,smokes,town\n"4,7115",1,b\n',
         TextFormat(thousands=","),
-        Said("cell-missing", column="age"),
+        Said("has a cell that is missing, not finite or not readable, and", column="age"),
     ),
     "yes": (
         f"age,smokes,town\n1,{SECRET},b\n".encode(),
         None,
-        Said("cell-missing", column="smokes"),
+        Said("has a cell that is missing, not finite or not readable, and", column="smokes"),
     ),
     "latin-1 date": (
         f"age,smokes,town,day\n1,1,b,{SECRET}ü\n".encode("latin-1"),
         None,
-        Said("cell-missing", column="day"),
+        Said("has a cell that is missing, not finite or not readable, and", column="day"),
     ),
     "latin-1 name": (
         f"age,smokes,town,ü\n1,1,{SECRET},1\n".encode("latin-1"),
@@ -362,17 +362,17 @@ FAULTS: dict[str, tuple[bytes, TextFormat | None, Said]] = {
     "utf-8 as utf-16": (
         f"age,smokes,town\n1,1,{SECRET}".encode(),
         TextFormat(encoding="utf-16"),
-        Said("text-file-unreadable", reason=Said("bytes-not-text", encoding="utf-16")),
+        Said("text-file-unreadable", reason=Said("its bytes are not text in", encoding="utf-16")),
     ),
     "a lone surrogate in a name": (
         "age,smokes,town,".encode("utf-16-le") + b"\x00\xd8" + "\n1,1,a,1".encode("utf-16-le"),
         TextFormat(encoding="utf-16-le"),
-        Said("text-file-unreadable", reason=Said("bytes-not-text", encoding="utf-16-le")),
+        Said("text-file-unreadable", reason=Said("its bytes are not text in", encoding="utf-16-le")),
     ),
     "ascii name": (
         f"age,smokes,town,ü\n1,1,{SECRET},1\n".encode(),
         TextFormat(encoding="ascii"),
-        Said("text-file-unreadable", reason=Said("bytes-not-text", encoding="ascii")),
+        Said("text-file-unreadable", reason=Said("its bytes are not text in", encoding="ascii")),
     ),
 }
 
@@ -441,7 +441,7 @@ def test_an_index_column_stops_nobody(make: Callable[[pd.DataFrame], str], tmp_p
 
 def test_an_index_of_a_frame_is_named_where_it_is_wanted() -> None:
     frame = pd.DataFrame({"age": [1.0], "pay": [2.0]}).set_index("age")
-    with refused("column-is-index"):
+    with refused("that is its index, which is not read; pass frame.reset_index"):
         Rows.of(frame, Schema(dpm.Numeric("age", 0, 100)))
     assert Rows.of(frame, Schema(dpm.Numeric("pay", 0, 100))).count() == 1
 
@@ -470,5 +470,5 @@ def test_a_release_reads_what_is_stated(tmp_path: Path) -> None:
     "encoding", ["hz", "UTF-7", "csiso2022jp", "iso2022_jp_2004", "ISO-2022-KR", "punycode", "idna"]
 )
 def test_an_encoding_in_which_a_row_changes_how_later_ones_are_read_is_refused(encoding: str) -> None:
-    with refused("encoding-stateful"):
+    with refused("is stateful: one row could change how later rows are read."):
         dpm.TextFormat(encoding=encoding)

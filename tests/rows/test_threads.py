@@ -69,7 +69,7 @@ def test_what_is_no_number_of_threads_is_refused_before_anything_is_reserved(
     ledger.grant("people", epsilon=1.0)
     monkeypatch.setenv("DPMOMENTS_THREADS", written)
     options: dict[str, Any] = dict(epsilon=1.0, ledger=ledger, dataset="people")
-    with refused("threads-variable", variable="DPMOMENTS_THREADS") as caught:
+    with refused("is not a number of threads: set it to a whole number from 1", variable="DPMOMENTS_THREADS") as caught:
         dpm.release(TABLE, dpm.Schema.unit_ball(2), **options)
     assert caught.value.__notes__ == [NOTHING_SPENT]
     monkeypatch.delenv("DPMOMENTS_THREADS")

@@ -406,7 +406,9 @@ REFUSED: dict[str, Any] = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_type_that_cannot_name_a_person_is_refused_and_not_shown(name: str) -> None:
     with refused(
-        "unit-column-of-type" if name == "dates" else "not-a-unit-column", TypeError, column="person_id"
+        "it must hold integers, whole numbers, text, bytes or UUIDs." if name == "dates" else "not-a-unit-column",
+        TypeError,
+        column="person_id",
     ) as caught:
         unit_ids(REFUSED[name], "person_id")
     assert "4711" not in str(caught.value)
@@ -428,7 +430,7 @@ def test_names_of_any_length_are_hashed_by_all_their_bytes() -> None:
 def test_a_row_without_a_unit_is_an_error_or_left_out() -> None:
     person = [*TABLE["person_id"].to_pylist()[:-2], None, None]
     table = TABLE.set_column(1, "person_id", pa.array(person))
-    with refused("row-without-unit", column="person_id"):
+    with refused("which identifies privacy units, or one that two units may", column="person_id"):
         bounded(table)
     assert counted(bounded(table, missing="drop")) == counted(bounded(TABLE.slice(0, len(TABLE) - 2)))
     nobody = TABLE.set_column(1, "person_id", pa.nulls(len(TABLE), pa.string()))
@@ -443,11 +445,11 @@ def test_a_table_without_rows_is_as_good_as_any(tmp_path: Path) -> None:
 
 def test_rows_of_units_answer_nothing_before_they_are_bounded() -> None:
     rows = Rows.of(TABLE, SCHEMA, privacy_unit=dpm.PrivacyUnit("person_id", 3))
-    with refused("units-not-bounded"):
+    with refused("the rows of units are not bounded yet: call"):
         rows.count()
-    with refused("units-in-groups"):
+    with refused("rows of units cannot be divided into groups: a unit may"):
         rows.where("region", "north")
-    with refused("rows-without-unit"):
+    with refused("the rows have no privacy unit: use Rows.of(..."):
         Rows.of(TABLE, SCHEMA).bounded(KEY)
 
 
@@ -468,7 +470,7 @@ def test_progress_does_not_tell_how_often_the_table_was_read(monkeypatch: pytest
 
 # A table that does not stand still -------------------------------------------------------------------------------------------
 
-MOVED = Said("table-changed-between-passes")
+MOVED = Said("the table changed between passes: rows were added, removed")
 ONE_COLUMN = dpm.Schema(dpm.Numeric("x", 0, 10))
 CHANGES = {
     "rows of one person more": lambda text: text + "P,10\n" * 500,

@@ -157,7 +157,7 @@ def test_text_files_of_another_format(tmp_path: Path) -> None:
         "a;b",
     )  # it was stated
     frame(0)[["age"]].to_parquet(tmp_path / "t.parquet")
-    with refused("text-format-of-other-file"):
+    with refused("which is not a text file: leave it out"):
         Schema.draft(tmp_path / "t.parquet", text_format=stated)
 
 
@@ -183,10 +183,10 @@ def test_true_and_false_without_quotes_name_options_of_a_text_format() -> None:
 @pytest.mark.parametrize(
     ("data", "code"),
     [
-        (np.zeros((2, 2)), "draft-of-array"),
-        ([1], "draft-of-other-type"),
-        (pd.DataFrame({3: [1]}), "no-column-names"),
-        (pd.concat([frame(0), frame(0)], axis=1), "repeated-column-names"),
+        (np.zeros((2, 2)), "an array's columns have no names to draft from: write the"),
+        ([1], "pass a pandas, Polars or Arrow frame, a path or glob of"),
+        (pd.DataFrame({3: [1]}), "has no columns with names"),
+        (pd.concat([frame(0), frame(0)], axis=1), "has two columns with the same name: rename one"),
     ],
     ids=["array", "list", "numbers for names", "repeated"],
 )
@@ -201,7 +201,7 @@ def test_a_dataset_whose_types_were_guessed_is_refused(tmp_path: Path) -> None:
         ds.dataset(tmp_path / "t.csv", format="csv"),
         ds.dataset([ds.dataset(tmp_path / "t.csv", format="csv")]),
     ):
-        with refused("arrow-guessed-types", TypeError):
+        with refused("files, whose types Arrow guesses from the first cells, and", TypeError):
             Rows.of(data, Schema(dpm.Numeric("a", 0, 1)))
 
 
@@ -243,7 +243,7 @@ def test_cells_in_the_names_of_folders(tmp_path: Path) -> None:
             assert Rows.of(data, schema).moments() == expected
     of_folders_alone = Schema(dpm.Numeric("year", 2019, 2022, missing="drop"))
     assert Rows.of(tmp_path / "parquet", of_folders_alone).moments() == Rows.of(table, of_folders_alone).moments()
-    with refused("cell-missing", column="town") as caught:
+    with refused("has a cell that is missing, not finite or not readable, and", column="town") as caught:
         Rows.of(tmp_path / "parquet", Schema(dpm.Numeric("town", 0, 1))).moments()
     assert "ü" not in str(caught.value)
     with refused("table-without-columns"):  # one file alone is in no folder
@@ -256,7 +256,7 @@ def test_files_of_several_kinds_are_one_table_or_refused(tmp_path: Path) -> None
     pq.write_table(pa.table({"region": ["a"], "age": [1.0]}), tmp_path / "b.parquet")
     assert "kind: numeric  # the file says double" in str(dpm.Schema.draft(tmp_path))
     pq.write_table(pa.table({"age": [1.0]}), tmp_path / "b.parquet")
-    with refused("draft-of-different-files"):
+    with refused("files of different endings have different columns, such as"):
         dpm.Schema.draft(tmp_path)
 
 

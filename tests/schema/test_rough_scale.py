@@ -198,13 +198,25 @@ def test_what_the_schema_says_of_the_eigenvalues_holds() -> None:
 # ---------------------------------------------------------------- refusals
 
 REFUSALS = [
-    (dict(scale=(0, 1)), ValueError, Said("scale-not-a-range", column="income")),
-    (dict(scale=(-1, 1)), ValueError, Said("scale-not-a-range", column="income")),
-    (dict(scale=(2, 1)), ValueError, Said("scale-not-a-range", column="income")),
-    (dict(scale=(1, math.inf)), ValueError, Said("not-finite", column="income")),
-    (dict(scale=(math.nan, 1)), ValueError, Said("not-finite", column="income")),
-    (dict(scale=(1, 1e13)), ValueError, Said("scale-out-of-range", column="income")),
-    (dict(scale=(1e-150, 1e-149)), ValueError, Said("scale-out-of-range", column="income")),
+    (
+        dict(scale=(0, 1)),
+        ValueError,
+        Said("must be a range of standard deviations (min, max), 0 < min", column="income"),
+    ),
+    (
+        dict(scale=(-1, 1)),
+        ValueError,
+        Said("must be a range of standard deviations (min, max), 0 < min", column="income"),
+    ),
+    (
+        dict(scale=(2, 1)),
+        ValueError,
+        Said("must be a range of standard deviations (min, max), 0 < min", column="income"),
+    ),
+    (dict(scale=(1, math.inf)), ValueError, Said("must be finite, and at most", column="income")),
+    (dict(scale=(math.nan, 1)), ValueError, Said("must be finite, and at most", column="income")),
+    (dict(scale=(1, 1e13)), ValueError, Said("or above and span a factor of", column="income")),
+    (dict(scale=(1e-150, 1e-149)), ValueError, Said("or above and span a factor of", column="income")),
     (dict(scale=(1, 2, 3)), ValueError, Said("not-a-pair", column="income", expected="scale-ends", parameter="scale")),
     (dict(scale=5.0), ValueError, Said("not-a-pair", column="income", expected="scale-ends", parameter="scale")),
     (dict(scale="12"), ValueError, Said("not-a-pair", column="income", expected="scale-ends", parameter="scale")),
@@ -223,14 +235,34 @@ REFUSALS = [
         TypeError,
         Said("wrong-type", column="income", expected="number", got="bool", parameter="scale[0]"),
     ),
-    (dict(lower=0, upper=1, scale=(1, 2)), ValueError, Said("bounds-and-scale", column="income")),
-    (dict(lower=0, scale=(1, 2)), ValueError, Said("bounds-and-scale", column="income")),
-    (dict(lower=0, upper=1, radius=3), ValueError, Said("center-needs-scale", column="income")),
-    (dict(center=3), ValueError, Said("center-needs-scale", column="income")),
-    (dict(scale=(1, 2), radius=-1), ValueError, Said("radius-negative", column="income", radius=-1.0)),
-    (dict(scale=(1, 2), radius=1e16), ValueError, Said("mean-too-far-for-scale", column="income")),
-    (dict(scale=(1, 2), center=-1e16), ValueError, Said("mean-too-far-for-scale", column="income")),
-    (dict(), ValueError, Said("no-bounds", column="income")),
+    (
+        dict(lower=0, upper=1, scale=(1, 2)),
+        ValueError,
+        Said("has bounds and a scale: give lower and upper, or scale, not", column="income"),
+    ),
+    (
+        dict(lower=0, scale=(1, 2)),
+        ValueError,
+        Said("has bounds and a scale: give lower and upper, or scale, not", column="income"),
+    ),
+    (
+        dict(lower=0, upper=1, radius=3),
+        ValueError,
+        Said("center and radius need scale: with bounds they are redundant", column="income"),
+    ),
+    (dict(center=3), ValueError, Said("center and radius need scale: with bounds they are redundant", column="income")),
+    (dict(scale=(1, 2), radius=-1), ValueError, Said("must not be negative", column="income", radius=-1.0)),
+    (
+        dict(scale=(1, 2), radius=1e16),
+        ValueError,
+        Said("which floating point does not resolve there: subtract a", column="income"),
+    ),
+    (
+        dict(scale=(1, 2), center=-1e16),
+        ValueError,
+        Said("which floating point does not resolve there: subtract a", column="income"),
+    ),
+    (dict(), ValueError, Said("has no bounds: give lower and upper from public knowledge", column="income")),
 ]
 
 
@@ -242,9 +274,9 @@ def test_bad_input_is_refused(options: dict[str, Any], kind: type[Exception], sa
 
 def test_schemas_that_cannot_be() -> None:
     income = dpm.Numeric("income", scale=(1, 10))
-    with refused("row-norm-and-scale"):
+    with refused("has a scale, in place of bounds: nothing bounds a row, so"):
         dpm.Schema(income, row_norm=1.0)
-    with refused("scale-and-coordinates"):
+    with refused("has a scale, and coordinates have neither bounds nor a"):
         dpm.Schema(income, dpm.Coordinate("x"))
     assert dpm.Schema(income).row_norm is None
 
@@ -253,13 +285,13 @@ def test_what_cannot_be_spent_is_refused_before_a_row_is_read(tmp_path: Path) ->
     schema = rough_schema()
     absent_rows = tmp_path / "table.csv"
     absent_rows.write_text("x0,x1,x2,x3\nsecret,secret,secret,secret\n")
-    with refused("bounds-needed-for-budget"):
+    with refused("needs bounds on every column, and some have a scale range"):
         dpm.release(absent_rows, schema, epsilon=1.0)
     with refused("budget-of-other-kind"):
         dpm.release(absent_rows, schema, epsilon=1.0, mechanism="coinpress")
-    with refused("mechanism-needs-row-bound"):
+    with refused("needs a bound on the norm of a row and the schema gives"):
         dpm.release(absent_rows, schema, rho=1.0, mechanism="gaussian")
-    with refused("mechanism-needs-row-bound"):
+    with refused("needs a bound on the norm of a row and the schema gives"):
         dpm.release(np.zeros((3, 2)), dpm.Schema.unbounded(2), rho=1.0)
 
 

@@ -144,21 +144,30 @@ MISTAKES: dict[str, tuple[str, Said]] = {
         "columns:\n- {name: a, kind: numeric, lower: 0, upper: 1,000}\n",
         at(2, Said("unknown-column-entries", column="column 'a'", names=("'000'",), question=Said("comma-ends-entry"))),
     ),
-    "reversed": (AGE.replace("100", "-5"), at(4, Said("bounds-not-below", column="age", lower=0.0, upper=-5.0))),
+    "reversed": (AGE.replace("100", "-5"), at(4, Said("must be below upper=", column="age", lower=0.0, upper=-5.0))),
     "blank": (AGE.replace("100", ""), at(5, Said("blank-bounds", column="column 'age'", names=("upper",)))),
     "truth values": (
         AGE + TOWN.replace("LEVELS", "true, false"),
-        at(6, Said("level-type", column="town")),
+        at(6, Said("levels must be strings or integers (Boolean is for", column="town")),
     ),
-    "mixed": (AGE + TOWN.replace("LEVELS", "1, 2, x"), at(6, Said("levels-mixed", column="town"))),
-    "twice": (AGE + TOWN.replace("LEVELS", "no, yes, no"), at(6, Said("level-twice", column="town", level="no"))),
-    "twice as text": (AGE + TOWN.replace("LEVELS", "'1', \"1\""), at(6, Said("level-twice", column="town", level="1"))),
+    "mixed": (
+        AGE + TOWN.replace("LEVELS", "1, 2, x"),
+        at(6, Said("levels must be all strings or all integers (in a file, put", column="town")),
+    ),
+    "twice": (
+        AGE + TOWN.replace("LEVELS", "no, yes, no"),
+        at(6, Said("a level is listed twice in levels", column="town", level="no")),
+    ),
+    "twice as text": (
+        AGE + TOWN.replace("LEVELS", "'1', \"1\""),
+        at(6, Said("a level is listed twice in levels", column="town", level="1")),
+    ),
     "kind": (
         AGE.replace("numeric", "number"),
         at(
             3,
             Said(
-                "unknown-column-kind",
+                "has kind",
                 column="column 'age'",
                 kind="number",
                 kinds=("numeric", "categorical", "boolean", "date", "power", "product"),
@@ -314,7 +323,7 @@ def test_what_was_meant_is_taken_as_it_is(tmp_path: Path) -> None:
 
 
 def test_a_text_is_no_list_of_levels() -> None:
-    with refused("levels-one-text"):
+    with refused("is one text: give a list of levels"):
         dpm.Categorical("ward", "A12, B03")  # type: ignore[arg-type]
 
 
@@ -376,7 +385,7 @@ def test_descriptions_travel_and_change_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["", " ", "two\nlines", "x" * 301, "bell\a", "\u202eturned", "\x1b[31mred", 3, ["a"]])
 def test_descriptions_that_cannot_be(text: object) -> None:
-    refusal = Said("description-not-one-line", column="a")
+    refusal = Said("its description must be one line of printable characters", column="a")
     if not isinstance(text, str) or not text.strip():
         refusal = Said("out-of-range", column="a", expected="text-or-none", parameter="description")
     for column in (dpm.Numeric("a", 0, 1), dpm.Boolean("a"), dpm.Categorical("a", ["x"]), dpm.Coordinate("a")):

@@ -61,14 +61,14 @@ def in_the_tables_units(table: pa.Table) -> np.ndarray:
 @pytest.mark.parametrize(
     ("typical", "said"),
     [
-        ((75, 20), Said("typical-not-a-range")),
-        ((20, 20), Said("typical-not-a-range")),
-        ((130, 150), Said("typical-outside-bounds", lower=0.0, upper=120.0)),
-        ((-20, 0), Said("typical-outside-bounds", lower=0.0, upper=120.0)),
-        ((120, 200), Said("typical-outside-bounds", lower=0.0, upper=120.0)),
-        ((20, math.inf), Said("not-finite")),
-        ((math.nan, 75), Said("not-finite")),
-        ((20, 10**400), Said("not-finite")),
+        ((75, 20), Said("must be a range (low, high) with low < high")),
+        ((20, 20), Said("must be a range (low, high) with low < high")),
+        ((130, 150), Said("to which every value is clipped: one of the two is wrong", lower=0.0, upper=120.0)),
+        ((-20, 0), Said("to which every value is clipped: one of the two is wrong", lower=0.0, upper=120.0)),
+        ((120, 200), Said("to which every value is clipped: one of the two is wrong", lower=0.0, upper=120.0)),
+        ((20, math.inf), Said("must be finite, and at most")),
+        ((math.nan, 75), Said("must be finite, and at most")),
+        ((20, 10**400), Said("must be finite, and at most")),
         ((20,), Said("not-a-pair", parameter="typical")),
         ((20, 30, 75), Said("not-a-pair", parameter="typical")),
         ("20", Said("not-a-pair", parameter="typical")),
@@ -94,18 +94,18 @@ def test_an_end_that_is_no_number_is_refused(typical: Any, said: Said) -> None:
 
 
 def test_a_typical_range_needs_bounds() -> None:
-    with refused("typical-and-scale"):
+    with refused("has a typical range and a scale: a typical range goes with"):
         dpm.Numeric("income", scale=(1, 1e6), typical=(0, 90_000))
     age = dpm.Numeric("age", 0, 120, typical=(20, 75))
-    with refused("typical-without-bounds", column="age"):
+    with refused("has no bounds: typical ranges need bounds on every column", column="age"):
         dpm.Schema(age, dpm.Numeric("income", scale=(1, 1e6)))
-    with refused("typical-without-bounds", column="age"):
+    with refused("has no bounds: typical ranges need bounds on every column", column="age"):
         dpm.Schema(age, *dpm.Schema.unit_ball(1).columns, row_norm=2.0)
 
 
 def test_a_row_norm_of_equal_columns_does_not_hold_for_unequal_ones() -> None:
     columns = [dpm.Numeric("age", 0, 120, typical=(20, 75)), dpm.Numeric("score", -1, 1)]
-    with refused("row-norm-and-typical", column="age"):
+    with refused("has a typical range: the norm bound does not apply to rows", column="age"):
         dpm.Schema(*columns, row_norm=1.2)
     assert dpm.Schema(*columns, row_norm=5.0) == dpm.Schema(*columns) == dpm.Schema(*columns, row_norm=math.sqrt(2.0))
 

@@ -148,7 +148,7 @@ def test_a_weight_is_in_files_and_in_the_privacy_statement(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("weight", [0, -1, 1e9, float("nan"), float("inf")])
 def test_what_is_no_weight_is_refused(weight: float) -> None:
-    with refused("weight-out-of-range", column="b"):
+    with refused("1 is the default", column="b"):
         dpm.Boolean("b", weight=weight)
 
 
@@ -159,9 +159,9 @@ def test_a_weight_of_another_type_is_refused(weight: object) -> None:
 
 
 def test_a_weight_needs_bounds_on_rows() -> None:
-    with refused("row-norm-and-weight", column="a"):
+    with refused("weights divide the norm bound that follows from bounds on", column="a"):
         dpm.Schema(dpm.Numeric("a", scale=(1, 10), weight=4), row_norm=None)
-    with refused("row-norm-and-weight"):
+    with refused("weights divide the norm bound that follows from bounds on"):
         dpm.Schema(HEAVY, AGE, row_norm=0.5)
 
 
@@ -232,7 +232,7 @@ def test_what_is_no_weight_of_means_is_refused(weight: object) -> None:
 
 
 def test_a_weight_of_means_needs_means_and_bounds() -> None:
-    with refused("mean-weight-needs-bounds", weight=2.0):
+    with refused("divides noise between means and covariances of rows with", weight=2.0):
         dpm.Schema(dpm.Numeric("a", scale=(1, 10)), mean_weight=2)
-    with refused("mean-weight-needs-mean", weight=2.0):
+    with refused("and mean=False releases no mean: leave one of the two out", weight=2.0):
         MomentShape.of(dpm.Schema(AGE, mean_weight=2), mean=False)

@@ -386,24 +386,24 @@ def test_mistakes_are_refused_before_a_row_is_read() -> None:
     with refused("unknown-grouping-column", close="region"):
         dpm.release_counts(nowhere, SCHEMA, by=["regions"], epsilon=1.0)
     for by, split, said in (
-        ([], None, Said("tables-not-a-list")),
-        (["sex", "sex"], None, Said("column-twice-in-table", column="sex")),
-        ([["sex"], ["sex"]], None, Said("tables-twice")),
-        (["sex"], [1, 1], Said("table-split-of-other-length", shares=2, tables=1)),
-        (["sex"], [0.0], Said("table-split-not-positive")),
-        (3, None, Said("tables-not-a-list")),
+        ([], None, Said("by must be a list of columns, or a list of such lists")),
+        (["sex", "sex"], None, Said("twice: by=", column="sex")),
+        ([["sex"], ["sex"]], None, Said("two tables have the same columns: one of them is enough, at")),
+        (["sex"], [1, 1], Said("tables: give one for each", shares=2, tables=1)),
+        (["sex"], [0.0], Said("split must be positive numbers, one for each table")),
+        (3, None, Said("by must be a list of columns, or a list of such lists")),
     ):
         with refused(said, (ValueError, TypeError)):
             dpm.release_counts(nowhere, SCHEMA, by=by, split=split, epsilon=1.0)  # type: ignore[arg-type]
     wide = dpm.Schema(dpm.Categorical("a", range(2000)), dpm.Categorical("b", range(2000)))
-    with refused("too-many-cells"):
+    with refused("are the most: name fewer columns"):
         dpm.release_counts(nowhere, wide, by=["a", "b"], epsilon=1.0)
     found = counted(epsilon=1.0)
-    with refused("counts-table-needed"):
+    with refused("name the columns of one table"):
         _ = found.counts
-    with refused("unknown-counts-table", by=("'smoker'", "'sex'")):
+    with refused("no table of this release has the columns", by=("'smoker'", "'sex'")):
         found.table("smoker", "sex")
-    with refused("cross-table-of-one-column", by="sex"):
+    with refused("a cross table is of two columns, and both are", by="sex"):
         found.cross_table("sex", "sex")
 
 

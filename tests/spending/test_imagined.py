@@ -108,6 +108,6 @@ def test_an_imagined_release_is_read_and_never_saved(missing: Any, tmp_path: Pat
     assert not release.privacy.private
     assert isinstance(release.as_drawn, ImaginedRelease)
     for write in (release.to_dict, lambda: release.save(tmp_path / "release.json")):
-        with refused("imagined-release-not-saved", TypeError):
+        with refused("an imagined release cannot be saved: nothing was released", TypeError):
             write()
     assert not list(tmp_path.iterdir())

@@ -113,22 +113,22 @@ def test_a_mean_release_is_no_other_kind(saved: Path) -> None:
     """The kind stands in the file: neither can be read as the other, and any other document is refused."""
     document = json.loads(saved.read_text())
     assert document["format"] == MEAN_RELEASE_FILE.format != RELEASE_FILE.format
-    with refused("unknown-entries"):
+    with refused("has unknown entries"):
         dpm.MomentRelease.from_dict(document["content"])
     moments = dpm.release(np.zeros((5, 2)), dpm.Schema.unit_ball(2), epsilon=1.0)
-    with refused("unknown-entries"):
+    with refused("has unknown entries"):
         dpm.MeanRelease.from_dict(moments.to_dict())
     for kind, code in (
         (RELEASE_FILE.format, "file-inconsistent"),
-        ("dpmoments-schema", "file-of-other-kind"),
-        (None, "file-of-other-kind"),
+        ("dpmoments-schema", "is not a dpmoments"),
+        (None, "is not a dpmoments"),
     ):
         saved.write_text(json.dumps(document | {"format": kind}))
         with refused(code, path=str(saved)):
             dpm.load(saved)
     for version in (2, "1", True, None):
         saved.write_text(json.dumps(document | {"version": version}))
-        with refused("file-version"):
+        with refused("this library reads version"):
             dpm.load(saved)
 
 
@@ -143,7 +143,7 @@ def test_damage_is_refused(saved: Path) -> None:
         with refused("file-damaged"):
             dpm.load(saved)
     saved.write_text(whole.replace('"rho": 0.5', '"rho": 0.1'))
-    with refused("file-changed"):
+    with refused("was changed after it was written, or is damaged: its"):
         dpm.load(saved)
 
 
@@ -172,20 +172,20 @@ def test_a_forged_receipt_is_refused(tmp_path: Path, case: str, forgery: str) ->
 @pytest.mark.parametrize(
     ("entry", "value", "cause"),
     [
-        ("noisy_mean", [1.0], "not-finite-numbers"),
-        ("noisy_mean", [1.0, 2.0, True], "not-finite-numbers"),
-        ("noisy_mean", None, "not-finite-numbers"),
-        ("noisy_count", "400", "count-not-finite"),
-        ("noisy_count", None, "count-not-finite"),
-        ("noisy_count", 10**400, "count-not-finite"),
+        ("noisy_mean", [1.0], "finite numbers"),
+        ("noisy_mean", [1.0, 2.0, True], "finite numbers"),
+        ("noisy_mean", None, "finite numbers"),
+        ("noisy_count", "400", "noisy_count is not a finite number"),
+        ("noisy_count", None, "noisy_count is not a finite number"),
+        ("noisy_count", 10**400, "noisy_count is not a finite number"),
         ("mechanism", 3, "entry-of-other-type"),
         ("mechanism_options", [], "entry-of-other-type"),
         ("diagnostics", None, "entry-of-other-type"),
         ("privacy", [], "entry-of-other-type"),
-        ("schema", None, "not-a-schema"),
+        ("schema", None, "this is not a schema: a mapping with a list of columns is"),
         ("diagnostics", {"a": {"$code": "1"}}, "mismarked"),
-        ("pickle", "gASV", "unknown-entries"),
-        ("noisy_gram_upper_triangle", [1.0] * 6, "unknown-entries"),
+        ("pickle", "gASV", "has unknown entries"),
+        ("noisy_gram_upper_triangle", [1.0] * 6, "has unknown entries"),
     ],
 )
 def test_an_edit_with_a_mended_checksum_is_refused(saved: Path, entry: str, value: Any, cause: str) -> None:
@@ -268,7 +268,7 @@ def test_a_mean_release_is_not_overwritten(saved: Path, monkeypatch: pytest.Monk
         patch.setattr("dpmoments.privacy.filter.PrivacyFilter.draw", lambda *_, **__: pytest.fail("noise was drawn"))
         with refused("output-exists", FileExistsError):
             release_mean(rho=0.5, output=saved)
-        with refused("output-folder-missing", FileNotFoundError):
+        with refused("does not exist: make it first", FileNotFoundError):
             release_mean(rho=0.5, output=saved.parent / "absent" / "mean.json")
     assert saved.read_bytes() == before
     release_mean().save(saved, overwrite=True)
@@ -316,7 +316,7 @@ def test_an_insecure_mean_stays_marked(tmp_path: Path) -> None:
 
 def test_a_receipt_for_another_statement_is_refused_by_the_class_itself() -> None:
     made, other = release_mean(rho=0.5), release_mean(rho=0.25)
-    with refused("receipt-of-other-budget"):
+    with refused("the receipt is not for the stated budget and relation"):
         replace(made, receipt=other.receipt)
     with pytest.raises(ValueError, match="read-only"):
         made.noisy_mean[0] = 1.0

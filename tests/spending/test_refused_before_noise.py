@@ -113,7 +113,7 @@ def test_groups_are_refused_before_noise_whatever_the_odd_cell(
 @pytest.mark.parametrize("by", ["g", "f"])
 def test_a_missing_cell_of_the_column_of_groups_is_refused_before_noise(by: str, ledger: dpm.Ledger) -> None:
     frame = groups_frame(by, None, "last group")
-    with refused("cell-missing") as caught:
+    with refused("has a cell that is missing, not finite or not readable, and") as caught:
         dpm.release_groups(
             frame, groups_schema(**{by: "error"}), by=by, epsilon=1.0, ledger=ledger, dataset="add_remove"
         )
@@ -189,9 +189,13 @@ def test_means_read_all_rows_before_their_first_draw(name: str, form: str, neigh
         neighbors=neighbors, ledger=ledger, dataset=neighbors, rho=0.01, **OPTIONS.get(name, {})
     )
     schema = dpm.Schema.unit_ball(2) if name == "bounded-sums" else dpm.Schema.unbounded(2)
-    code = "cell-missing" if form == "objects" else "cell-not-finite"
+    code = (
+        "has a cell that is missing, not finite or not readable, and"
+        if form == "objects"
+        else "a cell is NaN or infinite and missing='error': clean the"
+    )
     if name in ("naive", "symq", "karwa-vadhan") and neighbors == "add_remove":
-        code = "relation-not-supported"
+        code = "is not defined for neighbors="
     with refused(code, (TypeError, ValueError)) as caught:
         dpm.release_mean(cells, schema, mechanism=name, **options)
     require_nothing_spent(ledger, caught.value)

@@ -153,7 +153,7 @@ def test_the_output_is_checked_before_a_row_is_read(tmp_path: Path, monkeypatch:
     with refused("output-exists", FileExistsError):
         dpm.release(people(), SCHEMA, epsilon=1.0, output=taken)
     assert taken.read_text() == "precious"
-    with refused("output-folder-missing", FileNotFoundError):
+    with refused("does not exist: make it first", FileNotFoundError):
         dpm.release(people(), SCHEMA, epsilon=1.0, output=tmp_path / "absent" / "people.json")
     with pytest.raises(AssertionError, match="a row was read"):
         dpm.release(people(), SCHEMA, epsilon=1.0, mechanism="laplace", output=tmp_path / "free.json")
@@ -257,7 +257,7 @@ def test_a_release_that_cannot_be_saved_is_not_lost(tmp_path: Path, monkeypatch:
         ("threads", "2", Said("wrong-type", parameter="threads", expected="whole-number", got="str")),
         ("threads", 1.5, Said("wrong-type", parameter="threads", expected="whole-number", got="float")),
         ("insecure_seed", "a", Said("wrong-type", parameter="insecure_seed", expected="whole-number", got="str")),
-        ("mechanism", ["laplace"], Said("mechanism-of-other-type", got="list", noun="mechanism")),
+        ("mechanism", ["laplace"], Said("mechanism must be a name or a configured", got="list", noun="mechanism")),
     ],
 )
 def test_wrong_types_are_named(option: str, value: object, said: Said) -> None:

@@ -112,7 +112,7 @@ def receipt(name: str, value: Any) -> Edit:
     return edit
 
 
-NOT_FOR_IT = Said("receipt-of-other-budget")
+NOT_FOR_IT = Said("the receipt is not for the stated budget and relation")
 FORGED_RECEIPTS: dict[str, tuple[Edit, Said]] = {
     "absent": (lambda content: content.pop("receipt"), Said("entry-absent", name="receipt")),
     "null": (
@@ -121,32 +121,47 @@ FORGED_RECEIPTS: dict[str, tuple[Edit, Said]] = {
     ),
     "empty": (lambda content: content.update(receipt={}), Said("entry-absent", name="protected_unit")),
     "without draws": (lambda content: content["receipt"].pop("draws"), Said("entry-absent", name="draws")),
-    "draws of text": (receipt("draws", "none"), Said("receipt-draws-not-a-list")),
-    "a draw twice": (receipt("draws", lambda draws: [*draws, draws[0]]), Said("receipt-above-cost")),
-    "less noise than is paid for": (lambda content: more_noise(content, 0.5), Said("receipt-above-cost")),
-    "a loss stated as less": (draw("loss", lambda loss: loss / 2), Said("draw-with-other-loss")),
-    "a delta stated as more": (draw("delta", 0.5), Said("draw-with-other-loss")),
+    "draws of text": (receipt("draws", "none"), Said("the draws of a receipt must be a list")),
+    "a draw twice": (
+        receipt("draws", lambda draws: [*draws, draws[0]]),
+        Said("the draws of this receipt add up to more than the stated"),
+    ),
+    "less noise than is paid for": (
+        lambda content: more_noise(content, 0.5),
+        Said("the draws of this receipt add up to more than the stated"),
+    ),
+    "a loss stated as less": (
+        draw("loss", lambda loss: loss / 2),
+        Said("is not the loss of its distribution at its sensitivity"),
+    ),
+    "a delta stated as more": (draw("delta", 0.5), Said("is not the loss of its distribution at its sensitivity")),
     "less noise at the same loss": (
         draw(
             "law", lambda law: law | {"scale": law["scale"] / 2} if "scale" in law else law | {"rate": 2 * law["rate"]}
         ),
-        Said("draw-with-other-loss"),
+        Said("is not the loss of its distribution at its sensitivity"),
     ),
     "a sensitivity stated as less": (
         draw("value", lambda value: value / 2, "sensitivity"),
-        Said("sensitivity-too-small"),
+        Said("is stated as less than it is"),
     ),
-    "a negative sensitivity": (draw("value", -1.0, "sensitivity"), Said("sensitivity-not-finite")),
-    "units of text": (draw("units", "1", "sensitivity"), Said("sensitivity-not-finite")),
+    "a negative sensitivity": (
+        draw("value", -1.0, "sensitivity"),
+        Said("of a sensitivity must be a finite number, 0 or above"),
+    ),
+    "units of text": (draw("units", "1", "sensitivity"), Said("of a sensitivity must be a finite number, 0 or above")),
     "a sensitivity of another norm": (
         draw("sensitivity", lambda known: known | {"name": "rank_score", "arguments": {}}),
-        Said("distribution-of-other-norm", given="score"),
+        Said("noise needs a sensitivity in", given="score"),
     ),
-    "an unknown sensitivity": (draw("name", "magic", "sensitivity"), Said("unknown-sensitivity", name="magic")),
-    "an unknown law": (draw("name", "magic", "law"), Said("unknown-noise-distribution", name="magic")),
-    "an unknown parameter of a law": (draw("law", lambda law: law | {"magic": 1}), Said("draw-with-other-parameters")),
-    "a size that is no number": (draw("size", 0.5), Said("draw-size")),
-    "a draw of another relation": (draw_of_other_relation, Said("draw-of-other-relation-in-receipt")),
+    "an unknown sensitivity": (draw("name", "magic", "sensitivity"), Said("unknown sensitivity", name="magic")),
+    "an unknown law": (draw("name", "magic", "law"), Said("unknown noise distribution", name="magic")),
+    "an unknown parameter of a law": (draw("law", lambda law: law | {"magic": 1}), Said("and the file has others")),
+    "a size that is no number": (draw("size", 0.5), Said("must be a whole number, 1 or more")),
+    "a draw of another relation": (
+        draw_of_other_relation,
+        Said("a draw of the receipt has the sensitivity of another"),
+    ),
     "a whole receipt of another relation": (other_relation, NOT_FOR_IT),
     "a receipt of a larger cost": (larger_cost, NOT_FOR_IT),
     "a statement of a smaller budget": (lambda content: times(content["privacy"]["budget"], 0.1), NOT_FOR_IT),
@@ -154,17 +169,26 @@ FORGED_RECEIPTS: dict[str, tuple[Edit, Said]] = {
         lambda content: content["privacy"].update(neighbors=OTHER[content["privacy"]["neighbors"]]),
         NOT_FOR_IT,
     ),
-    "a wrong allowance": (receipt("allowance", lambda known: 2 * known), Said("receipt-allowance")),
-    "a cost of no kind": (receipt("cost", None), Said("not-a-mapping", name="a budget")),
-    "an unknown unit": (receipt("loss_unit", "magic"), Said("unknown-loss-unit", name="magic")),
+    "a wrong allowance": (
+        receipt("allowance", lambda known: 2 * known),
+        Said("the receipt's allowance does not equal its cost"),
+    ),
+    "a cost of no kind": (receipt("cost", None), Said("must be a mapping", name="a budget")),
+    "an unknown unit": (
+        receipt("loss_unit", "magic"),
+        Said("is not a valid LossUnit: losses are counted in", name="magic"),
+    ),
     "a unit of another kind of cost": (
         receipt("loss_unit", lambda unit: "rho" if unit == "epsilon" else "epsilon"),
-        Said("losses-not-a-cost"),
+        Said("do not add up to a cost of"),
     ),
-    "an unknown relation": (receipt("neighbors", "none"), Said("unknown-relation", value="none")),
+    "an unknown relation": (
+        receipt("neighbors", "none"),
+        Said("is not a neighboring relation: use 'add_remove' (the number", value="none"),
+    ),
     "an unknown entry": (
         lambda content: content["receipt"].update(paid=True),
-        Said("unknown-entries", name="the receipt", names=("'paid'",)),
+        Said("has unknown entries", name="the receipt", names=("'paid'",)),
     ),
 }
 """What is done to the receipt of any release of pure ε or ρ, and what loading refuses it with."""

@@ -1,4 +1,4 @@
-"""What was said, by codes and facts: tests assert these, and the words live in ``tests/golden/words``."""
+"""What was said: of an error a part of its sentence, of a message its code and facts, whose words live in ``tests/golden/words``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ __all__ = ["Said", "codes", "refused", "warned"]
 
 
 class Said:
-    """A message as a test expects it: its code, and those of its facts that matter; a fact that is a message may be one, too."""
+    """A message as a test expects it: its code, or a part of its sentence, and those of its facts that matter.
+
+    A fact that is a message may be one, too.
+    """
 
     def __init__(self, code: str, /, **facts: Any) -> None:
         self.code, self.facts = code, facts
@@ -25,10 +28,22 @@ class Said:
         return f"Said({', '.join([repr(self.code), *(f'{name}={fact!r}' for name, fact in self.facts.items())])})"
 
     def is_of(self, said: Message | InputError | MessageWarning) -> bool:
-        """Whether a message has the code and these facts."""
+        """Whether a message has the code and these facts, or an error's sentence holds them."""
+        if isinstance(said, InputError) and said.message_data is None:
+            return self.code in str(said) and all(_is_in(fact, str(said)) for fact in self.facts.values())
         return said.code == self.code and all(
             name in said.facts and _is_fact(fact, said.facts[name]) for name, fact in self.facts.items()
         )
+
+
+def _is_in(fact: Any, sentence: str) -> bool:
+    """Whether a sentence holds a fact, however it writes it; of names it lists the first few."""
+    if isinstance(fact, tuple | list):
+        return all(_is_in(part, sentence) for part in fact[:5])
+    if isinstance(fact, bool):
+        return True  # chose the words
+    written = (str(fact), repr(fact), *((f"{fact:,}", f"{fact:g}") if isinstance(fact, int | float) else ()))
+    return any(form in sentence for form in written)
 
 
 def _is_fact(expected: Any, fact: Any) -> bool:
@@ -50,7 +65,7 @@ def refused(
     kind: type[Exception] | tuple[type[Exception], ...] = ValueError,
     **facts: Any,
 ) -> Iterator[Any]:
-    """Steps that are refused with this code, or one of these, and these facts among its own."""
+    """Steps that are refused with this part of a sentence, or one of these, and these facts in it."""
     with pytest.raises(kind) as caught:
         yield caught
     error = caught.value
