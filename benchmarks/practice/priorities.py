@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,6 @@ from benchmarks.pages import EVIDENCE, write_part
 from benchmarks.practice.comparison.errors import Truth
 from benchmarks.practice.tables import chosen, made
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.schema.columns import changed
 
 BUDGETS: dict[str, dict[str, float]] = {"ε = 1": {"epsilon": 1.0}, "(1, 10⁻⁹)": {"epsilon": 1.0, "delta": 1e-9}}
 TABLES = {"items-12x4-5000": "q0", "mixed-dependent-1000": "c0", "loose-10000": "x0"}
@@ -28,7 +28,7 @@ MEAN_WEIGHTS = (1 / 16, 1 / 4, 4.0, 16.0)
 
 def weighted(schema: dpm.Schema, column: str, weight: float) -> dpm.Schema:
     """Return the schema with a weight on one column."""
-    return dpm.Schema(*(changed(one, weight=weight) if one.name == column else one for one in schema.columns))
+    return dpm.Schema(*(replace(one, weight=weight) if one.name == column else one for one in schema.columns))
 
 
 def errors(name: str, schema: dpm.Schema, budget: dict[str, Any], seeds: int) -> FloatArray:

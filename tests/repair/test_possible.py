@@ -16,7 +16,6 @@ from dpmoments import Boolean, Categorical, Numeric, Schema
 from dpmoments.repair import possible
 from dpmoments.repair.posterior import _SPREADS, posterior_mean, posterior_variance
 from dpmoments.repair.repair import _FEW_ROWS, Repair, few_rows_message, floored_count, repair_moments
-from dpmoments.schema.columns import changed
 from dpmoments.schema.constraints import Constraints
 from references import plain_repair as plain
 from support.noise_models import gaussian
@@ -122,7 +121,7 @@ def test_a_repaired_release_shows_nothing_impossible(part: int, weights: list[fl
         rng = np.random.default_rng(seed)
         table, plain = random_table(rng)
         columns = zip(plain.columns, itertools.cycle(weights))
-        schema = Schema(*(changed(column, weight=float(weight)) for column, weight in columns))
+        schema = Schema(*(replace(column, weight=float(weight)) for column, weight in columns))
         released = dpm.release(
             table,
             schema,

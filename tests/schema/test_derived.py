@@ -331,7 +331,7 @@ def test_bounds_follow_from_those_of_the_factors(
     for mean, largest in ((True, (expected[1] - expected[0]) / 2), (False, max(map(abs, expected)))):
         centered = mean and derived.levels is None
         assert derived.offset(mean).tolist() == [(expected[0] + expected[1]) / 2 if centered else 0] * k
-        assert derived.unit(mean).tolist() == [largest if centered else max(map(abs, expected))] * k
+        assert derived.unit_length(mean).tolist() == [largest if centered else max(map(abs, expected))] * k
 
 
 @settings(max_examples=examples(200), deadline=None)

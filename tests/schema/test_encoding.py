@@ -78,7 +78,7 @@ def test_a_cell_is_encoded_as_the_bounds_say(bounds: tuple[float, float], data: 
     values = data.draw(st.lists(st.one_of(st.floats(lower, upper), st.floats(allow_nan=True)), min_size=1, max_size=5))
     encoded = encode_columns({"c": pa.array(values, pa.float64())}, Schema(column), mean=mean)[:, 0]
     # Rounding the midpoint moves it by a part of the bounds' magnitude, not of their distance.
-    spread = max(abs(lower), abs(upper)) / float(column.unit(mean)[0])
+    spread = max(abs(lower), abs(upper)) / float(column.unit_length(mean)[0])
     for value, found in zip(values, encoded, strict=True):
         assert abs(Fraction(found) - exact_cell(value, column, mean)) <= 8 * EPSILON * max(spread, 1)
         assert -1.0 <= found <= 1.0

@@ -105,7 +105,9 @@ def reference_rows(table: pa.Table, schema: Schema, *, mean: bool = True) -> tup
         values = [
             (value - offset) / unit
             for column in schema.columns
-            for value, offset, unit in zip(kept[column.name], column.offset(mean), column.unit(mean), strict=True)
+            for value, offset, unit in zip(
+                kept[column.name], column.offset(mean), column.unit_length(mean), strict=True
+            )
         ]
         encoded.append([value / schema.row_norm for value in values])
         dropped.append(drop)

@@ -269,7 +269,7 @@ class Description(Answer):
         """Return cells of durations with the unit of the column; by default rounded to two digits."""
         plain = rounded_cells(values, values) if cells is None else cells
         return [
-            f"{cell} {self.dates[name].counted_in}"
+            f"{cell} {self.dates[name].unit}"
             if name in self.dates and cell.removeprefix("below ")[:1].isdigit()
             else cell
             for name, cell in zip(self.feature_names, plain, strict=True)

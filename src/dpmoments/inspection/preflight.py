@@ -71,7 +71,7 @@ from dpmoments.rows.sources.opening import columns_of_array, open_source
 from dpmoments.rows.summary import Summary
 from dpmoments.rows.threads import summarize_in_threads
 from dpmoments.rows.units import ROUNDS, UnitBlock, UnitCounts, counts_of_units
-from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, changed
+from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate
 from dpmoments.schema.constraints import schema_of_tables
 from dpmoments.schema.dates import Date
 from dpmoments.schema.derived import DerivedColumn, SchemaColumn
@@ -409,7 +409,8 @@ def _lenient(column: SchemaColumn) -> SchemaColumn:
         )
     if column.missing != "error":
         return column
-    return changed(column, missing="zero" if isinstance(column, Categorical) else "center")
+    rule: Any = "zero" if isinstance(column, Categorical) else "center"
+    return replace(column, missing=rule)
 
 
 def _expected(column: Numeric | Date | Boolean | Coordinate) -> tuple[float, float]:

@@ -76,7 +76,8 @@ class RowCoordinates:
             of_column = None
             if stated is not None:
                 low, high = (
-                    (end - float(column.offset(mean=True)[0])) / float(column.unit(mean=True)[0]) for end in stated
+                    (end - float(column.offset(mean=True)[0])) / float(column.unit_length(mean=True)[0])
+                    for end in stated
                 )
                 of_column = (low + high) / 2.0, (high - low) / 4.0
             typical += [of_column] * (features.stop - features.start)

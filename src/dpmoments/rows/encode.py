@@ -72,7 +72,9 @@ class Restriction:
         column = grouping_column(schema, by)
         known = levels_of(column)
         if unknown := [level for level in levels if not any(level is one or _same(level, one) for one in known)]:
-            raise InputValueError(f"{shown(unknown[0])} is not a level of {by}: use one of {listed(list(map(str, known)))}")
+            raise InputValueError(
+                f"{shown(unknown[0])} is not a level of {by}: use one of {listed(list(map(str, known)))}"
+            )
         return cls(column, tuple(levels), schema_of_groups(schema, by))
 
     def applied(self, columns: Mapping[str, Any]) -> dict[str, Any]:

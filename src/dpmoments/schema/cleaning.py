@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeGuard
+from typing import TypeGuard
 
 import numpy as np
 
+from dpmoments.foundation.checks import check_between
 from dpmoments.foundation.errors import InputTypeError, InputValueError, wrong_type
-from dpmoments.foundation.text_format import TextFormat
 from dpmoments.foundation.values import check_text, shown
-from dpmoments.messages.message import Message
 
 MarkedMissing = tuple[str | int | float, ...]
 """Values that mean a missing one: texts as they are written, and numbers."""
@@ -20,17 +19,6 @@ MarkedMissing = tuple[str | int | float, ...]
 def is_number(value: object) -> TypeGuard[int | float]:
     """Return True for a finite int or float that is not a Boolean."""
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def check_source(column: str, source: object) -> None:
-    """Raise unless ``source`` is None or a column's name in the table."""
-    if source is None:
-        return
-    if not isinstance(source, str) or not source:
-        raise InputTypeError(
-            Message("out-of-range", column=column, parameter="source", value=source, expected="column-name")
-        )
-    check_text(source, "source", column)
 
 
 MAX_WEIGHT = 1024.0
@@ -63,10 +51,7 @@ def checked_mean_weight(weight: object) -> float:
     """
     if isinstance(weight, bool) or not isinstance(weight, int | float | np.integer | np.floating):
         raise wrong_type("mean_weight", "number", weight)
-    if not 1.0 / MAX_WEIGHT <= weight <= MAX_WEIGHT:
-        raise InputValueError(
-            Message("not-between", parameter="mean_weight", value=weight, least=1.0 / MAX_WEIGHT, most=MAX_WEIGHT)
-        )
+    check_between("mean_weight", float(weight), 1.0 / MAX_WEIGHT, MAX_WEIGHT)
     return float(weight)
 
 
@@ -90,24 +75,6 @@ def checked_marks(column: str, values: object, option: str = "missing_values") -
                 "a file, quote true, false and null where they are text)"
             )
     return plain
-
-
-def checked_codes(column: str, true: object, false: object) -> tuple[MarkedMissing | None, MarkedMissing | None]:
-    """Return the values that mean true and those that mean false."""
-    marks = checked_marks(column, true, "true_values"), checked_marks(column, false, "false_values")
-    if both := set(marks[0] or ()) & set(marks[1] or ()):
-        raise InputValueError(
-            f"column '{column}': {shown(next(iter(both)))} is both in true_values and in false_values"
-        )
-    return marks
-
-
-def check_number_format(column: str, decimal: object, thousands: object) -> None:
-    """Raise unless numbers can be written with these marks."""
-    try:
-        TextFormat(decimal="." if decimal is None else decimal, thousands=thousands)  # type: ignore[arg-type]
-    except ValueError as error:
-        raise InputValueError(f"column '{column}': {error}") from None
 
 
 def folded(text: str, *, strip: bool, casefold: bool) -> str:
@@ -206,12 +173,6 @@ def texts_of(values: MarkedMissing) -> tuple[str, ...]:
 def numbers_of(values: MarkedMissing) -> tuple[float, ...]:
     """Return the numbers among values."""
     return tuple(float(value) for value in values if is_number(value))
-
-
-def plain_marks(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return stated options for a file, tuples as lists, without those that are None."""
-    stated = {name: value for name, value in options.items() if value is not None}
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in stated.items()}
 
 
 def _which(column: str) -> str:

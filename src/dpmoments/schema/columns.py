@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, Literal, TypeVar
 
@@ -12,20 +13,12 @@ import numpy as np
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.checks import check_one_of
 from dpmoments.foundation.errors import InputTypeError, InputValueError, wrong_type
-from dpmoments.foundation.values import check_description, check_name, check_text, shown
+from dpmoments.foundation.values import check_text, shown
 from dpmoments.messages.message import Message
-from dpmoments.schema.cleaning import (
-    MarkedMissing,
-    check_source,
-    checked_aliases,
-    checked_codes,
-    checked_marks,
-    checked_weight,
-    plain_marks,
-    spellings_of,
-)
+from dpmoments.schema.cleaning import MarkedMissing, checked_aliases, checked_marks, spellings_of
+from dpmoments.schema.column import FilledColumn, MissingNumber, NamedColumn, TableColumn
 from dpmoments.schema.dates import Date
-from dpmoments.schema.numeric import MISSING_NUMBER, MissingNumber, Numeric, check_fill_is_stated
+from dpmoments.schema.numeric import Numeric
 
 MissingLevel = Literal["error", "available", "zero", "drop"]
 
@@ -37,7 +30,7 @@ Data frames hold integer columns with gaps in float64, exact up to here.
 
 
 @dataclass(frozen=True, repr=False)
-class Boolean:
+class Boolean(FilledColumn):
     """True/false column: one feature, 0 or 1 in original units.
 
     Parameters
@@ -60,48 +53,40 @@ class Boolean:
     ('employed',)
     """
 
-    name: str
     missing: MissingNumber = "error"
-    description: str | None = field(default=None, kw_only=True, compare=False, repr=False)
     fill: bool | None = field(default=None, kw_only=True)
     true_values: MarkedMissing | None = field(default=None, kw_only=True)
     false_values: MarkedMissing | None = field(default=None, kw_only=True)
-    missing_values: MarkedMissing | None = field(default=None, kw_only=True)
-    source: str | None = field(default=None, kw_only=True)
-    weight: float | None = field(default=None, kw_only=True)
 
     kind: ClassVar[str] = "boolean"
     bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    options: ClassVar[tuple[str, ...]] = (
+        *("name", "missing", "description", "fill", "true_values", "false_values", "missing_values", "source"),
+        "weight",
+    )
 
     def __post_init__(self) -> None:
-        check_name(self.name)
-        check_description(self.name, self.description)
-        check_one_of("missing", self.missing, MISSING_NUMBER, column=self.name)
-        check_source(self.name, self.source)
-        object.__setattr__(self, "weight", checked_weight(self.name, self.weight))
-        check_fill_is_stated(self.name, self.missing, self.fill)
+        super().__post_init__()
         if self.fill is not None and self.missing != "fill":
-            raise InputValueError(
-                f"column '{self.name}': fill={shown(self.fill)} goes with missing='fill', or with 'available' in a "
-                f"column of numbers or dates, and the rule is {shown(self.missing)}"
-            )
+            raise self._fill_without_rule()
         if self.fill is not None and not isinstance(self.fill, bool):
             raise InputTypeError(
                 Message("out-of-range", column=self.name, parameter="fill", value=self.fill, expected="flag")
             )
-        true, false = checked_codes(self.name, self.true_values, self.false_values)
-        marks = checked_marks(self.name, self.missing_values)
-        if both := set(marks or ()) & {*(true or ()), *(false or ())}:
+        true = set(checked_marks(self.name, self.true_values, "true_values") or ())
+        false = set(checked_marks(self.name, self.false_values, "false_values") or ())
+        if both := true & false:
+            raise InputValueError(
+                f"column '{self.name}': {shown(next(iter(both)))} is both in true_values and in false_values"
+            )
+        if both := set(self.missing_values or ()) & (true | false):
             raise InputValueError(
                 f"column '{self.name}': {shown(next(iter(both)))} is in missing_values and means true or false"
             )
-        for option, value in (("true_values", true), ("false_values", false), ("missing_values", marks)):
-            object.__setattr__(self, option, value)
-
-    @property
-    def replacement(self) -> float:
-        """Value that replaces a missing one under the rules ``fill`` and ``center``."""
-        return 0.5 if self.fill is None else float(self.fill)
+        self._set(
+            true_values=checked_marks(self.name, self.true_values, "true_values"),
+            false_values=checked_marks(self.name, self.false_values, "false_values"),
+        )
 
     @property
     def reads_text(self) -> bool:
@@ -124,29 +109,9 @@ class Boolean:
         fill = {} if self.fill is None else {"fill": float(self.fill)}
         return Message("two-values", column=self.name, missing=self.missing, **fill)
 
-    @property
-    def feature_names(self) -> tuple[str, ...]:
-        """The column's name: one feature."""
-        return (self.name,)
-
-    def offset(self, mean: bool) -> FloatArray:
-        """Return the value encoded as 0, shape (1,)."""
-        return np.array([0.5 if mean else 0.0])
-
-    def unit(self, mean: bool) -> FloatArray:
-        """Return the distance from the offset that is encoded as 1, shape (1,)."""
-        return np.array([0.5 if mean else 1.0])
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for a file."""
-        return _to_dict(self)
-
-    def __repr__(self) -> str:
-        return _repr(self)
-
 
 @dataclass(frozen=True, repr=False)
-class Categorical:
+class Categorical(NamedColumn):
     """Column of k public levels, encoded as k features ``name=level``.
 
     One of them is 1 and the others are 0.
@@ -174,25 +139,23 @@ class Categorical:
     ('region=north', 'region=south')
     """
 
-    name: str
     levels: tuple[str | int, ...]
     missing: MissingLevel = "error"
     other: Literal["drop", "zero"] = "drop"
-    description: str | None = field(default=None, kw_only=True, compare=False, repr=False)
     aliases: Mapping[str | int, Sequence[str | int]] | None = field(default=None, kw_only=True, hash=False)
     strip: bool = field(default=False, kw_only=True)
     casefold: bool = field(default=False, kw_only=True)
-    missing_values: MarkedMissing | None = field(default=None, kw_only=True)
-    source: str | None = field(default=None, kw_only=True)
-    weight: float | None = field(default=None, kw_only=True)
 
     kind: ClassVar[str] = "categorical"
     bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    missing_rules: ClassVar[tuple[str, ...]] = ("error", "available", "zero", "drop")
+    options: ClassVar[tuple[str, ...]] = (
+        *("name", "levels", "missing", "other", "description", "aliases", "strip", "casefold", "missing_values"),
+        *("source", "weight"),
+    )
 
     def __post_init__(self) -> None:
-        check_name(self.name)
-        check_description(self.name, self.description)
-        check_one_of("missing", self.missing, ("error", "available", "zero", "drop"), column=self.name)
+        super().__post_init__()
         check_one_of("other", self.other, ("drop", "zero"), column=self.name)
         if isinstance(self.levels, str) and self.levels:
             raise InputValueError(
@@ -230,12 +193,7 @@ class Categorical:
                 )
             if isinstance(level, str):
                 check_text(level, "levels", self.name)
-        object.__setattr__(self, "levels", levels)
-        self._check_cleaning()
-
-    def _check_cleaning(self) -> None:
-        check_source(self.name, self.source)
-        object.__setattr__(self, "weight", checked_weight(self.name, self.weight))
+        self._set(levels=levels)
         for option in ("strip", "casefold"):
             if not isinstance(getattr(self, option), bool):
                 raise InputTypeError(
@@ -243,10 +201,8 @@ class Categorical:
                         "out-of-range", column=self.name, parameter=option, value=getattr(self, option), expected="flag"
                     )
                 )
-        aliases = checked_aliases(self.name, self.aliases, self.levels)
-        object.__setattr__(self, "aliases", aliases or None)
-        object.__setattr__(self, "missing_values", checked_marks(self.name, self.missing_values))
-        _ = self.spellings
+        self._set(aliases=checked_aliases(self.name, self.aliases, self.levels) or None)
+        _ = self.spellings  # raises if a text has two meanings
 
     @property
     def complete(self) -> bool:
@@ -281,27 +237,24 @@ class Categorical:
         del mean
         return np.zeros(len(self.levels))
 
-    def unit(self, mean: bool) -> FloatArray:
+    def unit_length(self, mean: bool) -> FloatArray:
         """Return ones: a one-hot block already has norm 1."""
         del mean
         return np.ones(len(self.levels))
 
+    def _stated(self) -> dict[str, Any]:
+        return {option: value for option, value in super()._stated().items() if value is not False}
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for a file."""
-        values = _to_dict(self)
-        for option in ("strip", "casefold"):
-            if not values[option]:
-                del values[option]
+        values = super().to_dict()
         if self.aliases is not None:
             values["aliases"] = {str(level): list(texts) for level, texts in self.aliases.items()}
         return values
 
-    def __repr__(self) -> str:
-        return _repr(self)
 
-
-@dataclass(frozen=True)
-class Coordinate:
+@dataclass(frozen=True, repr=False)
+class Coordinate(TableColumn):
     """Coordinate of an array whose rows are bounded together, or not at all.
 
     ``Schema.unit_ball`` bounds them together.
@@ -315,65 +268,39 @@ class Coordinate:
         As for :class:`Numeric`.
     """
 
-    name: str
     missing: Literal["error", "center", "drop"] = "error"
-    description: str | None = field(default=None, kw_only=True, compare=False, repr=False)
 
     kind: ClassVar[str] = "coordinate"
-
-    def __post_init__(self) -> None:
-        check_name(self.name)
-        check_description(self.name, self.description)
-        check_one_of("missing", self.missing, ("error", "center", "drop"), column=self.name)
-
-    @property
-    def public_values_text(self) -> str:
-        """Column's values according to the schema, for people."""
-        return "row clipped in length"
-
-    @property
-    def feature_names(self) -> tuple[str, ...]:
-        """The coordinate's name: one feature."""
-        return (self.name,)
+    bounds: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
+    missing_rules: ClassVar[tuple[str, ...]] = ("error", "center", "drop")
+    options: ClassVar[tuple[str, ...]] = ("name", "missing", "description")
+    public_values_text: ClassVar[str] = "row clipped in length"
 
     def offset(self, mean: bool) -> FloatArray:
         """Return 0: coordinates are not scaled."""
         del mean
         return np.zeros(1)
 
-    def unit(self, mean: bool) -> FloatArray:
+    def unit_length(self, mean: bool) -> FloatArray:
         """Return 1: coordinates are not scaled."""
         del mean
         return np.ones(1)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for a file."""
-        return _to_dict(self)
 
 
 Column = Numeric | Date | Categorical | Boolean | Coordinate
 OneColumn = TypeVar("OneColumn", bound=Column)
 
-_CLEANING: Mapping[str, Mapping[str, Any]] = {
-    "numeric": dict.fromkeys(("missing_values", "decimal", "thousands", "source")),
-    "date": dict.fromkeys(("missing_values", "source", "format")),
-    "boolean": dict.fromkeys(("missing_values", "true_values", "false_values", "source")),
-    "categorical": {**dict.fromkeys(("missing_values", "aliases", "source")), "strip": False, "casefold": False},
-    "coordinate": {},
+_CLEANING: Mapping[str, Any] = {
+    **dict.fromkeys(("missing_values", "source", "decimal", "thousands", "format")),
+    **dict.fromkeys(("true_values", "false_values", "aliases")),
+    **dict.fromkeys(("strip", "casefold"), False),
 }
 """Options that say how a table writes a column's values, as they are when nothing is stated."""
 
 
-def changed(column: OneColumn, **options: Any) -> OneColumn:
-    """Return a column with other options."""
-    result: Any = Date(**(column.stated | options)) if isinstance(column, Date) else replace(column, **options)
-    made: OneColumn = result
-    return made
-
-
 def without_cleaning(column: OneColumn) -> OneColumn:
     """Return a column without its cleaning rules; the other rules stay."""
-    return changed(column, **_CLEANING[column.kind])
+    return replace(column, **{option: usual for option, usual in _CLEANING.items() if option in column.options})
 
 
 def coordinates(
@@ -389,15 +316,3 @@ def coordinates(
     if isinstance(names, str) or len(names) != n_features:
         raise InputValueError(f"{len(names)} names for {n_features} features")
     return [Coordinate(name, missing=missing) for name in names]
-
-
-def _repr(column: Boolean | Categorical | Coordinate) -> str:
-    usual: dict[str, Any] = {**_CLEANING[column.kind], "fill": None}
-    stated = ((option.name, getattr(column, option.name)) for option in fields(column) if option.repr)
-    shown_options = (f"{name}={value!r}" for name, value in stated if name not in usual or value != usual[name])
-    return f"{type(column).__name__}({', '.join(shown_options)})"
-
-
-def _to_dict(column: Boolean | Categorical | Coordinate) -> dict[str, Any]:
-    values = {option.name: getattr(column, option.name) for option in fields(column)}
-    return {"kind": column.kind} | plain_marks(values)

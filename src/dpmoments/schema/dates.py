@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,10 +17,9 @@ import numpy as np
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.checks import check_one_of
 from dpmoments.foundation.errors import InputTypeError, InputValueError, out_of_range
-from dpmoments.foundation.values import check_description, check_name, shown
+from dpmoments.foundation.values import shown
 from dpmoments.messages.message import Message
-from dpmoments.schema.cleaning import MarkedMissing, check_source, checked_marks, checked_weight, plain_marks
-from dpmoments.schema.numeric import MISSING_NUMBER, MissingNumber, anchored, check_fill_is_stated
+from dpmoments.schema.column import FilledColumn, MissingNumber
 
 # How dates and times are written in text: formats as of ``strptime``, as patterns with a group for each part.
 
@@ -101,8 +99,8 @@ _DAY_LENGTH = len("2015-01-01")
 _EPOCH = dt.datetime(1970, 1, 1)
 
 
-@dataclass(frozen=True, repr=False, init=False)
-class Date:
+@dataclass(frozen=True, repr=False)
+class Date(FilledColumn):
     """Column of dates or times, counted in a unit since an origin.
 
     One feature, named like the column.
@@ -152,88 +150,51 @@ class Date:
     ((0.0, 4017.0), '2015-01-01 to 2025-12-31, in days since 2015-01-01')
     """
 
-    name: str
-    lower: str
-    upper: str
-    missing: MissingNumber
-    counted_in: DateUnit
-    origin: str
-    format: str | None
-    description: str | None = field(compare=False)
-    fill: str | None
-    missing_values: MarkedMissing | None
-    source: str | None
-    weight: float | None
+    lower: DateLike
+    upper: DateLike
+    missing: MissingNumber = "error"
+    unit: DateUnit = field(default="days", kw_only=True)
+    origin: DateLike | None = field(default=None, kw_only=True)
+    format: str | None = field(default=None, kw_only=True)
+    fill: DateLike | None = field(default=None, kw_only=True)
 
     kind: ClassVar[str] = "date"
     scale: ClassVar[None] = None
-    rough: ClassVar[None] = None
     typical: ClassVar[None] = None
-    typical_within_bounds: ClassVar[None] = None
+    options: ClassVar[tuple[str, ...]] = (
+        *("name", "lower", "upper", "unit", "origin", "format", "missing", "fill", "missing_values"),
+        *("source", "weight", "description"),
+    )
 
-    def __init__(
-        self,
-        name: str,
-        lower: DateLike,
-        upper: DateLike,
-        missing: MissingNumber = "error",
-        *,
-        unit: DateUnit = "days",
-        origin: DateLike | None = None,
-        format: str | None = None,
-        description: str | None = None,
-        fill: DateLike | None = None,
-        missing_values: Sequence[str] | None = None,
-        source: str | None = None,
-        weight: float | None = None,
-    ) -> None:
-        check_name(name)
-        check_one_of("missing", missing, MISSING_NUMBER, column=name)
-        check_source(name, source)
-        check_fill_is_stated(name, missing, fill)
-        check_one_of("unit", unit, _SECONDS, column=name)
-        check_description(name, description)
-        dates = {option: _iso_date(name, option, value) for option, value in (("lower", lower), ("upper", upper))}
-        dates["origin"] = dates["lower"] if origin is None else _iso_date(name, "origin", origin)
-        for option, value in dates.items():
-            object.__setattr__(self, option, value)
-        stated: dict[str, Any] = {
-            "name": name,
-            "missing": missing,
-            "counted_in": unit,
-            "format": format,
-            "description": description,
-            "fill": None if fill is None else _iso_date(name, "fill", fill),
-            "missing_values": checked_marks(name, missing_values),
-            "source": source,
-            "weight": checked_weight(name, weight),
-        }
-        for option, value in stated.items():
-            object.__setattr__(self, option, value)
-        if format is not None and not isinstance(format, str):
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_one_of("unit", self.unit, _SECONDS, column=self.name)
+        for option in ("lower", "upper"):
+            self._set(**{option: _iso_date(self.name, option, getattr(self, option))})
+        self._set(
+            origin=self.lower if self.origin is None else _iso_date(self.name, "origin", self.origin),
+            fill=None if self.fill is None else _iso_date(self.name, "fill", self.fill),
+        )
+        if self.format is not None and not isinstance(self.format, str):
             raise InputTypeError(
-                Message("out-of-range", column=name, parameter="format", value=format, expected="date-format")
+                Message("out-of-range", column=self.name, parameter="format", value=self.format, expected="date-format")
             )
         try:
-            date_pattern(format)
+            date_pattern(self.format)
         except ValueError as error:
-            raise InputValueError(f"column '{name}': {error}") from None
+            raise InputValueError(f"column '{self.name}': {error}") from None
         if not self.bounds[0] < self.bounds[1]:
-            raise InputValueError(f"column '{name}': lower={shown(self.lower)} must be below upper={shown(self.upper)}")
+            raise InputValueError(
+                f"column '{self.name}': lower={shown(self.lower)} must be below upper={shown(self.upper)}"
+            )
         if self.fill is not None and not self.bounds[0] <= self.replacement <= self.bounds[1]:
             raise InputValueError(
-                f"column '{name}': fill={shown(self.fill)} is outside the bounds {shown(self.lower)} to "
+                f"column '{self.name}': fill={shown(self.fill)} is outside the bounds {shown(self.lower)} to "
                 f"{shown(self.upper)}"
             )
 
-    @property
-    def replacement(self) -> float:
-        """Number that replaces a missing value under the rules ``fill`` and ``center``."""
-        center = float(self.offset(mean=True)[0])
-        if self.fill is None:
-            return center
-        fill = float(self.numbers(np.array([_microseconds(self.fill)]))[0])
-        return anchored(fill, center, float(self.unit(mean=True)[0])) if self.missing == "available" else fill
+    def _fill_as_number(self) -> float | None:
+        return None if self.fill is None else float(self.numbers(np.array([_microseconds(self.fill)]))[0])
 
     @cached_property
     def missing_numbers(self) -> tuple[float, ...]:
@@ -252,7 +213,7 @@ class Date:
     @property
     def unit_microseconds(self) -> int:
         """Microseconds in a unit."""
-        return _SECONDS[self.counted_in] * MICROSECONDS
+        return _SECONDS[self.unit] * MICROSECONDS
 
     @cached_property
     def bounds(self) -> tuple[float, float]:
@@ -269,7 +230,7 @@ class Date:
     def holds_days(self) -> bool:
         """True if bounds, origin and unit are whole days, as are the values of a date column."""
         days = all(len(str(date)) == _DAY_LENGTH for date in (self.lower, self.upper, self.origin))
-        return days and _SECONDS[self.counted_in] >= _SECONDS["days"]
+        return days and _SECONDS[self.unit] >= _SECONDS["days"]
 
     def datetimes(self, numbers: FloatArray) -> Any:
         """Invert :meth:`numbers`: datetime64[D] if the column holds days, else datetime64[us]."""
@@ -282,56 +243,21 @@ class Date:
     @property
     def public_values_text(self) -> str:
         """Column's values according to the schema, for people."""
-        return f"{self.lower} to {self.upper}, in {self.counted_in} since {self.origin}"
+        return f"{self.lower} to {self.upper}, in {self.unit} since {self.origin}"
 
     @property
     def rule(self) -> Message:
         """Treatment of the column's values, for the privacy statement."""
-        facts = {"column": self.name, "missing": self.missing, "unit": self.counted_in, "origin": str(self.origin)}
+        facts: dict[str, Any] = {"column": self.name, "missing": self.missing, "unit": self.unit, "origin": self.origin}
         if self.fill is not None:
             facts["fill"] = self.fill
-        return Message("dates-clipped-to-bounds", **facts, lower=str(self.lower), upper=str(self.upper))
-
-    @property
-    def feature_names(self) -> tuple[str, ...]:
-        """The column's name: one feature."""
-        return (self.name,)
-
-    def offset(self, mean: bool) -> FloatArray:
-        """Return the value encoded as 0, shape (1,)."""
-        lower, upper = self.bounds
-        return np.array([lower + (upper - lower) / 2.0]) if mean else np.zeros(1)
-
-    def unit(self, mean: bool) -> FloatArray:
-        """Return the distance from the offset that is encoded as 1, shape (1,)."""
-        lower, upper = self.bounds
-        offset = float(self.offset(mean)[0])
-        return np.array([max(upper - offset, offset - lower)])
+        return Message("dates-clipped-to-bounds", **facts, lower=self.lower, upper=self.upper)
 
     def _stated(self) -> dict[str, Any]:
-        stated = {"name": self.name, "lower": self.lower, "upper": self.upper, "unit": self.counted_in}
-        if self.origin != self.lower:
-            stated["origin"] = self.origin
-        if self.format is not None:
-            stated["format"] = self.format
-        cleaning: dict[str, Any] = {"fill": self.fill, "missing_values": self.missing_values, "source": self.source}
-        cleaning["weight"] = self.weight
-        return (
-            stated | {"missing": self.missing} | {name: value for name, value in cleaning.items() if value is not None}
-        )
-
-    @property
-    def stated(self) -> dict[str, Any]:
-        """Arguments that make this column."""
-        return self._stated() | {"description": self.description}
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for a file."""
-        description = {} if self.description is None else {"description": self.description}
-        return {"kind": self.kind} | plain_marks(self._stated()) | description
-
-    def __repr__(self) -> str:
-        return f"Date({', '.join(f'{option}={value!r}' for option, value in self._stated().items())})"
+        stated = super()._stated()
+        if self.origin == self.lower:
+            del stated["origin"]
+        return stated
 
 
 def _iso_date(column: str, option: str, value: object) -> str:
@@ -353,6 +279,6 @@ def _iso_date(column: str, option: str, value: object) -> str:
     raise out_of_range(option, value, "date-or-time", column=column)
 
 
-def _microseconds(date: str) -> int:
+def _microseconds(date: DateLike | None) -> int:
     """Convert an ISO 8601 date or time to microseconds since 1970."""
-    return (dt.datetime.fromisoformat(date) - _EPOCH) // dt.timedelta(microseconds=1)
+    return (dt.datetime.fromisoformat(str(date)) - _EPOCH) // dt.timedelta(microseconds=1)

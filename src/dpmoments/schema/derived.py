@@ -289,7 +289,7 @@ class DerivedColumn:
         lower, upper = self.bounds
         return np.array([lower + (upper - lower) / 2.0])
 
-    def unit(self, mean: bool) -> FloatArray:
+    def unit_length(self, mean: bool) -> FloatArray:
         """Return the distance from the offset that is encoded as 1, shape (k,)."""
         lower, upper = self.bounds
         offset = self.offset(mean)
@@ -388,7 +388,7 @@ class MissingIndicator(DerivedColumn):
         del mean
         return np.zeros(1)
 
-    def unit(self, mean: bool) -> FloatArray:
+    def unit_length(self, mean: bool) -> FloatArray:
         """Return the reciprocal of the indicator's weight."""
         del mean
         return np.full(1, 1.0 / INDICATOR_WEIGHT)

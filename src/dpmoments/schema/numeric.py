@@ -8,26 +8,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.checks import check_one_of
 from dpmoments.foundation.errors import InputTypeError, InputValueError, wrong_type
-from dpmoments.foundation.values import check_description, check_name, number_as_text, shown
+from dpmoments.foundation.text_format import TextFormat
+from dpmoments.foundation.values import number_as_text, shown
 from dpmoments.messages.message import Message
-from dpmoments.schema.cleaning import (
-    MarkedMissing,
-    check_number_format,
-    check_source,
-    checked_marks,
-    checked_weight,
-    plain_marks,
-)
-
-MissingNumber = Literal["error", "available", "fill", "drop", "center"]
-MISSING_NUMBER: tuple[str, ...] = ("error", "available", "fill", "drop", "center")
+from dpmoments.schema.column import FilledColumn, MissingNumber
 
 MAX_BOUND = 1e100
 """Max magnitude of bounds, and of 1/width.
@@ -48,7 +38,7 @@ _DEFAULT_RADIUS = 10.0
 
 
 @dataclass(frozen=True, repr=False)
-class Numeric:
+class Numeric(FilledColumn):
     """Numeric column with public bounds, or with a public scale range.
 
     Parameters
@@ -116,7 +106,6 @@ class Numeric:
     Numeric(name='income', scale=(1.0, 1000000.0), center=0.0, radius=10000000.0, missing='error')
     """
 
-    name: str
     lower: float | None = None
     upper: float | None = None
     missing: MissingNumber = "error"
@@ -124,24 +113,22 @@ class Numeric:
     center: float | None = field(default=None, kw_only=True)
     radius: float | None = field(default=None, kw_only=True)
     typical: tuple[float, float] | None = field(default=None, kw_only=True)
-    description: str | None = field(default=None, kw_only=True, compare=False)
     fill: float | None = field(default=None, kw_only=True)
-    missing_values: MarkedMissing | None = field(default=None, kw_only=True)
     decimal: str | None = field(default=None, kw_only=True)
     thousands: str | None = field(default=None, kw_only=True)
-    source: str | None = field(default=None, kw_only=True)
-    weight: float | None = field(default=None, kw_only=True)
 
     kind: ClassVar[str] = "numeric"
+    options: ClassVar[tuple[str, ...]] = (
+        *("name", "lower", "upper", "scale", "center", "radius", "typical", "missing", "fill", "missing_values"),
+        *("decimal", "thousands", "source", "weight", "description"),
+    )
 
     def __post_init__(self) -> None:
-        check_name(self.name)
-        check_one_of("missing", self.missing, MISSING_NUMBER, column=self.name)
-        check_description(self.name, self.description)
-        check_source(self.name, self.source)
-        object.__setattr__(self, "weight", checked_weight(self.name, self.weight))
-        check_number_format(self.name, self.decimal, self.thousands)
-        object.__setattr__(self, "missing_values", checked_marks(self.name, self.missing_values))
+        super().__post_init__()
+        try:
+            TextFormat(decimal="." if self.decimal is None else self.decimal, thousands=self.thousands)
+        except ValueError as error:
+            raise InputValueError(f"column '{self.name}': {error}") from None
         if self.scale is not None:
             self._check_scale()
             self._check_fill()
@@ -158,8 +145,7 @@ class Numeric:
                 f"column '{self.name}' has no bounds: give lower and upper from public knowledge (they are never "
                 "read from the data, because that would leak it), or scale=(min, max) of its standard deviation"
             )
-        object.__setattr__(self, "lower", self._number("lower", self.lower))
-        object.__setattr__(self, "upper", self._number("upper", self.upper))
+        self._set(lower=self._number("lower", self.lower), upper=self._number("upper", self.upper))
         lower, upper = self.bounds
         if not lower < upper:
             raise InputValueError(f"column '{self.name}': lower={shown(lower)} must be below upper={shown(upper)}")
@@ -173,7 +159,6 @@ class Numeric:
         self._check_fill()
 
     def _check_fill(self) -> None:
-        check_fill_is_stated(self.name, self.missing, self.fill)
         if self.fill is None:
             return
         fill = self._number("fill", self.fill)
@@ -182,7 +167,7 @@ class Numeric:
             raise InputValueError(
                 f"column '{self.name}': fill={shown(fill)} is outside the bounds {shown(lower)} to {shown(upper)}"
             )
-        object.__setattr__(self, "fill", fill)
+        self._set(fill=fill)
 
     def _check_typical(self, lower: float, upper: float) -> None:
         ends = self._pair("typical", self.typical, "typical-ends")
@@ -197,7 +182,7 @@ class Numeric:
                 f"column '{self.name}': typical=({shown(least)}, {shown(largest)}) is outside the bounds "
                 f"{shown(lower)} to {shown(upper)}, to which every value is clipped: one of the two is wrong"
             )
-        object.__setattr__(self, "typical", (least, largest))
+        self._set(typical=(least, largest))
 
     def _check_scale(self) -> None:
         if (self.lower, self.upper) != (None, None):
@@ -231,8 +216,7 @@ class Numeric:
                 f"standard deviation of {shown(least)}, which floating point does not resolve there: subtract a "
                 "public constant, or raise the lower end of scale"
             )
-        for option, value in (("scale", (least, largest)), ("center", center), ("radius", radius)):
-            object.__setattr__(self, option, value)
+        self._set(scale=(least, largest), center=center, radius=radius)
 
     def _pair(self, option: str, value: object, meaning: str) -> Sequence[Any] | np.ndarray[Any, Any]:
         """Return two values; their types are not checked."""
@@ -280,16 +264,6 @@ class Numeric:
         return max(lower, self.typical[0]), min(upper, self.typical[1])
 
     @property
-    def replacement(self) -> float:
-        """Value in place of a missing one (rules ``available``, ``fill`` and ``center``)."""
-        center = float(self.offset(mean=True)[0])
-        if self.missing == "available":
-            typical = self.typical_within_bounds
-            middle = center if typical is None else typical[0] / 2.0 + typical[1] / 2.0
-            return anchored(middle if self.fill is None else self.fill, center, float(self.unit(mean=True)[0]))
-        return center if self.fill is None else self.fill
-
-    @property
     def reads_text(self) -> bool:
         """True if text in the column is read as numbers, in a stated format."""
         return self.decimal is not None or self.thousands is not None
@@ -319,77 +293,16 @@ class Numeric:
         )
         return Message("values-clipped-to-bounds", **column, lower=lower, upper=upper, **typical)
 
-    @property
-    def feature_names(self) -> tuple[str, ...]:
-        """The column's name: one feature."""
-        return (self.name,)
-
     def offset(self, mean: bool) -> FloatArray:
-        """Return the value encoded as 0, shape (1,)."""
-        if not mean:
-            return np.zeros(1)
-        if self.rough is not None:
-            return np.array([self.rough[2]])
-        lower, upper = self.bounds
-        return np.array([lower + (upper - lower) / 2.0])
+        """Return the value encoded as 0, shape (1,): the center with a scale range."""
+        return np.array([self.rough[2] if mean else 0.0]) if self.rough is not None else super().offset(mean)
 
-    def unit(self, mean: bool) -> FloatArray:
+    def unit_length(self, mean: bool) -> FloatArray:
         """Return the distance from the offset that is encoded as 1, shape (1,).
 
-        It is the larger of the offset's distances to the two bounds, which differ if the midpoint is rounded: (value −
-        offset)/unit then stays in [−1, 1]. With a scale range it is the geometric mean of its ends, the best public
-        guess.
+        With a scale range it is the geometric mean of its ends, the best public guess.
         """
-        if self.rough is not None:
-            least, largest, _, _ = self.rough
-            return np.array([math.sqrt(least) * math.sqrt(largest)])
-        lower, upper = self.bounds
-        offset = float(self.offset(mean)[0])
-        return np.array([max(upper - offset, offset - lower)])
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for a file."""
-        values = self._stated()
-        values = plain_marks(values)
-        description = {} if self.description is None else {"description": self.description}
-        return {"kind": self.kind} | values | description
-
-    def _stated(self) -> dict[str, Any]:
-        stated = ("lower", "upper") if self.scale is None else ("scale", "center", "radius")
-        typical = () if self.typical is None else ("typical",)
-        stated_alone = ("fill", "missing_values", "decimal", "thousands", "source", "weight")
-        cleaning = (option for option in stated_alone if getattr(self, option) is not None)
-        return {option: getattr(self, option) for option in ("name", *stated, *typical, "missing", *cleaning)}
-
-    def __repr__(self) -> str:
-        return f"Numeric({', '.join(f'{option}={value!r}' for option, value in self._stated().items())})"
-
-
-MAX_ANCHOR = 0.85
-"""Max distance of a missing value's stand-in from the center, in half-widths.
-
-With its indicator a missing value is then no longer than a present one.
-"""
-
-
-def anchored(fill: float, center: float, unit: float) -> float:
-    """Return the value nearest to ``fill`` that leaves room for an indicator of missing values.
-
-    >>> anchored(0.0, 50.0, 50.0)
-    7.5
-    """
-    return min(max(fill, center - MAX_ANCHOR * unit), center + MAX_ANCHOR * unit)
-
-
-def check_fill_is_stated(column: str, missing: str, fill: object) -> None:
-    """Raise unless there is a fill value exactly if missing values are replaced by it."""
-    if missing == "fill" and fill is None:
-        raise InputValueError(
-            f"column '{column}': missing='fill' needs fill=, a public value that replaces missing ones (never "
-            "one computed from the table)"
-        )
-    if missing not in ("fill", "available") and fill is not None:
-        raise InputValueError(
-            f"column '{column}': fill={shown(fill)} goes with missing='fill', or with 'available' in a column "
-            f"of numbers or dates, and the rule is {shown(missing)}"
-        )
+        if self.rough is None:
+            return super().unit_length(mean)
+        least, largest, _, _ = self.rough
+        return np.array([math.sqrt(least) * math.sqrt(largest)])

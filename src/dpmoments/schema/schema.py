@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
@@ -26,7 +26,7 @@ from dpmoments.foundation.values import shown
 from dpmoments.messages.message import Message
 from dpmoments.messages.wording import closest, listed
 from dpmoments.schema.cleaning import MarkedMissing, checked_marks, checked_mean_weight, spellings_of
-from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, changed, coordinates, without_cleaning
+from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, coordinates, without_cleaning
 from dpmoments.schema.dates import Date
 from dpmoments.schema.derived import (
     DerivedColumn,
@@ -284,7 +284,7 @@ class Schema:
     def by_own_names(self) -> Schema:
         """Schema of a table whose columns have the schema's names."""
         columns = [
-            column if isinstance(column, Coordinate | DerivedColumn) else changed(column, source=None)
+            column if isinstance(column, Coordinate | DerivedColumn) else replace(column, source=None)
             for column in self.columns
         ]
         return self.with_columns(columns)
@@ -416,7 +416,7 @@ class Schema:
 
     def _encoded(self, mean: bool) -> Encoding:
         offset = np.concatenate([column.offset(mean) for column in self.columns])
-        unit = np.concatenate([column.unit(mean) for column in self.columns])
+        unit = np.concatenate([column.unit_length(mean) for column in self.columns])
         weights = column_weights(self.columns, mean=mean)
         if weights is not None:
             if self.row_norm is not None and any(isinstance(column, Categorical) for column in self.columns):
@@ -590,14 +590,14 @@ def _with_missing_values(column: Any, of_table: MarkedMissing) -> Any:
     if isinstance(column, Boolean):
         codes = {*(column.true_values or ()), *(column.false_values or ())}
         values = tuple(value for value in of_table if value not in codes)
-    return changed(column, missing_values=values)
+    return replace(column, missing_values=values)
 
 
 def _stated(column: SchemaColumn, of_table: MarkedMissing) -> SchemaColumn:
     """Return a column without the missing values that it has of the table."""
     if not of_table or isinstance(column, Coordinate | DerivedColumn) or column.missing_values is None:
         return column
-    plain = changed(column, missing_values=None)
+    plain = replace(column, missing_values=None)
     return plain if _with_missing_values(plain, of_table) == column else column
 
 

@@ -129,7 +129,7 @@ def typical_center(columns: Sequence[SchemaColumn]) -> FloatArray:
         within = column.typical_within_bounds if isinstance(column, Numeric | Date | DerivedColumn) else None
         if within is not None and not (isinstance(column, DerivedColumn) and column.levels is not None):
             middle = within[0] + (within[1] - within[0]) / 2.0
-            center.append((middle - float(column.offset(mean=True)[0])) / float(column.unit(mean=True)[0]))
+            center.append((middle - float(column.offset(mean=True)[0])) / float(column.unit_length(mean=True)[0]))
         else:
             center += [0.0] * len(column.feature_names)
     return np.array(center)
@@ -145,7 +145,7 @@ def _mean_square(column: SchemaColumn, mean: bool) -> float:
         return max((levels - 1) / (levels + 1), 1.0 / 6.0) if mean else 1.0
     assert not isinstance(column, Coordinate), "a coordinate has no bounds of its own"
     lower, upper = column.typical_within_bounds or column.bounds
-    unit = float(column.unit(mean)[0])
+    unit = float(column.unit_length(mean)[0])
     deviation = (upper / unit - lower / unit) / 4.0
     middle = lower / unit / 2.0 + upper / unit / 2.0
     if isinstance(column, DerivedColumn) and column.levels is not None:
@@ -194,13 +194,13 @@ class RoughScale:
         ranges: list[tuple[float, float, float, float]] = []
         for column in columns:
             if isinstance(column, Boolean | Categorical):
-                ranges += [(_MIN_FLAG, 1.0, 1.0, 1.0 / unit) for unit in column.unit(mean).tolist()]
+                ranges += [(_MIN_FLAG, 1.0, 1.0, 1.0 / unit) for unit in column.unit_length(mean).tolist()]
                 continue
             rough = column.rough if isinstance(column, Numeric) else None
             if rough is None:
                 ranges.append((_ROUGH_SCALE_LEAST_SHARE, 1.0, 1.0, 0.0))
                 continue
-            unit = float(column.unit(mean)[0])
+            unit = float(column.unit_length(mean)[0])
             least, largest, center, radius = rough
             if not mean:
                 largest = math.hypot(largest, abs(center) + radius)
