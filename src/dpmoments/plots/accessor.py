@@ -6,22 +6,60 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from dpmoments.analysis.answers import in_floating_point
-from dpmoments.analysis.components import Scaling
-from dpmoments.analysis.released import Moments, Release
+from dpmoments.analysis.components import Scaling, pca
+from dpmoments.analysis.correlations import correlations
+from dpmoments.analysis.group_means import group_means
+from dpmoments.analysis.regression import lasso, ols, ridge
+from dpmoments.analysis.released import Moments, Release, feature_index
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.plots.canvas import captioned, sized, with_fonts_for_names
-from dpmoments.plots.components import plot_components, plot_spectrum
-from dpmoments.plots.intervals import plot_coefficients, plot_groups
-from dpmoments.plots.matrices import plot_correlation, plot_covariance
-from dpmoments.plots.steps import plot_steps
+from dpmoments.foundation.checks import check_one_of
+from dpmoments.foundation.errors import InputTypeError, InputValueError
+from dpmoments.foundation.values import shown
+from dpmoments.plots.canvas import captioned, plot_of_release, require_count, require_mean, sized
+from dpmoments.plots.components import draw_components, draw_spectrum
+from dpmoments.plots.intervals import deviations_of, draw_coefficients, draw_groups
+from dpmoments.plots.matrices import draw_correlations, draw_covariances, related_together
+from dpmoments.plots.steps import draw_steps
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ReleasePlots:
+class MeanPlots:
+    """Plots of a mean-only release: ``release.plot.steps()``."""
+
+    release: Release
+    mean: FloatArray | None = None
+
+    @plot_of_release
+    def steps(self, features: Sequence[str] | None = None, *, ax: Axes | None = None) -> Axes:
+        """Plot the region of each step of a mechanism that locates the rows, or their mean.
+
+        These are ``coinpress`` and ``private-preconditioning``, and of means ``coinpress`` and ``variance-aware``. Compare
+        Biswas et al. 2020, Figure 1.
+
+        Parameters
+        ----------
+        features : sequence of str, optional
+            Two features, in whose plane regions are outlined; default: the size of the region in all features, unless
+            there are only two.
+        ax : matplotlib.axes.Axes, optional
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+
+        Raises
+        ------
+        ValueError
+            If the mechanism has no steps, or not exactly two features are given.
+        """
+        return draw_steps(self.release, features, self.mean, ax)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ReleasePlots(MeanPlots):
     """Plots of a release with its noise; post-processing, at no privacy cost.
 
     Each method draws into ``ax``, or into a new figure, and returns the axes. Values decided by noise are marked by the
@@ -41,8 +79,7 @@ class ReleasePlots:
 
     release: Moments
 
-    @in_floating_point
-    @with_fonts_for_names
+    @plot_of_release
     def correlation(
         self,
         columns: Sequence[str] | None = None,
@@ -82,13 +119,17 @@ class ReleasePlots:
         ValueError
             If a name is unknown, the level is below 0.5, or no mean was released.
         """
-        ax = sized(ax, figsize)
-        return captioned(
-            plot_correlation(self.release, columns, level=level, sort=sort, triangle=triangle, ax=ax), caption
-        )
+        require_mean(self.release, "correlations")
+        if sort not in ("schema", "alike"):
+            raise InputValueError(
+                f"sort={shown(sort)}: use 'schema', the order of the columns, or 'alike', related ones together"
+            )
+        answer = correlations(self.release, columns, level=level)
+        if sort == "alike":
+            answer = related_together(answer)
+        return captioned(draw_correlations(answer, sized(ax, figsize), triangle=triangle), caption)
 
-    @in_floating_point
-    @with_fonts_for_names
+    @plot_of_release
     def covariance(
         self,
         columns: Sequence[str] | None = None,
@@ -118,10 +159,10 @@ class ReleasePlots:
         ValueError
             As for :meth:`correlation`.
         """
-        return captioned(plot_covariance(self.release, columns, level=level, ax=sized(ax, figsize)), caption)
+        require_mean(self.release, "covariances")
+        return captioned(draw_covariances(self.release, columns, level, sized(ax, figsize)), caption)
 
-    @in_floating_point
-    @with_fonts_for_names
+    @plot_of_release
     def spectrum(
         self,
         columns: Sequence[str] | None = None,
@@ -152,10 +193,11 @@ class ReleasePlots:
         ValueError
             If a name is unknown, or no number of rows was released.
         """
-        return captioned(plot_spectrum(self.release, columns, scaling=scaling, ax=sized(ax, figsize)), caption)
+        require_count(self.release, "a spectrum")
+        answer = pca(self.release, columns=columns, scaling=scaling)
+        return captioned(draw_spectrum(answer, sized(ax, figsize)), caption)
 
-    @in_floating_point
-    @with_fonts_for_names
+    @plot_of_release
     def components(
         self,
         n_components: int | None = None,
@@ -187,13 +229,13 @@ class ReleasePlots:
         ValueError
             As for :meth:`spectrum`; also if ``n_components`` or ``n_features`` is out of range.
         """
-        ax = sized(ax, figsize)
-        return captioned(
-            plot_components(self.release, n_components, columns, scaling=scaling, n_features=n_features, ax=ax), caption
-        )
+        require_count(self.release, "principal components")
+        if n_components is None:
+            n_components = min(5, len(pca(self.release, 1, columns).feature_names))
+        answer = pca(self.release, n_components, columns, scaling=scaling)
+        return captioned(draw_components(answer, n_features, sized(ax, figsize)), caption)
 
-    @in_floating_point
-    @with_fonts_for_names
+    @plot_of_release
     def coefficients(
         self,
         target: str,
@@ -237,13 +279,24 @@ class ReleasePlots:
         ValueError
             As for the regression; also if ``method``, ``per`` or ``n_coefficients`` is invalid.
         """
-        ax, how = sized(ax, figsize), {"method": method, "per": per, "sort": sort, **options}
-        return captioned(
-            plot_coefficients(self.release, target, features, n_coefficients=n_coefficients, ax=ax, **how), caption
-        )
+        fits: dict[str, Any] = {"ols": ols, "ridge": ridge, "lasso": lasso}
+        check_one_of("method", method, fits)
+        if per not in ("deviation", "unit"):
+            raise InputValueError(
+                f"per={shown(per)}: use 'deviation', a feature's standard deviation, or 'unit', one unit of it"
+            )
+        if sort not in ("fit", "size", "p"):
+            raise InputValueError(
+                f"sort={shown(sort)}: use 'fit', the order of the fit, 'size', largest first, or 'p', clearest first"
+            )
+        if n_coefficients < 1:
+            raise InputValueError(f"n_coefficients must be at least 1, got {shown(n_coefficients)}")
+        require_count(self.release, "coefficients")
+        fit = fits[method](self.release, target, features, **options)
+        deviations = deviations_of(self.release, fit) if per == "deviation" else None
+        return captioned(draw_coefficients(fit, deviations, n_coefficients, sized(ax, figsize), sort=sort), caption)
 
-    @in_floating_point
-    @with_fonts_for_names
+    @plot_of_release
     def groups(
         self,
         by: str,
@@ -277,60 +330,13 @@ class ReleasePlots:
         ValueError
             As for ``release.group_means()``.
         """
-        return captioned(plot_groups(self.release, by, of, level=level, sort=sort, ax=sized(ax, figsize)), caption)
-
-    @in_floating_point
-    @with_fonts_for_names
-    def steps(self, features: Sequence[str] | None = None, *, ax: Axes | None = None) -> Axes:
-        """Plot the region of each step of a mechanism that locates the rows.
-
-        These are ``coinpress`` and ``private-preconditioning``.
-
-        Parameters
-        ----------
-        features : sequence of str, optional
-            Two features, in whose plane regions are outlined; default: the size of the region in all features, unless
-            there are only two.
-        ax : matplotlib.axes.Axes, optional
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-
-        Raises
-        ------
-        ValueError
-            If the mechanism has no steps, or not exactly two features are given.
-        """
-        return plot_steps(self.release, features, ax=ax)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class MeanPlots:
-    """Plots of a mean-only release: ``release.plot.steps()``."""
-
-    release: Release
-    mean: FloatArray
-
-    @in_floating_point
-    @with_fonts_for_names
-    def steps(self, features: Sequence[str] | None = None, *, ax: Axes | None = None) -> Axes:
-        """Plot the region of each step of ``coinpress`` or ``variance-aware``.
-
-        Compare Biswas et al. 2020, Figure 1.
-
-        Parameters
-        ----------
-        features, ax
-            As for :meth:`ReleasePlots.steps`.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-
-        Raises
-        ------
-        ValueError
-            If the mechanism has no steps, or not exactly two features are given.
-        """
-        return plot_steps(self.release, features, mean=self.mean, ax=ax)
+        require_mean(self.release, "means of groups")
+        if not isinstance(of, str):
+            raise InputTypeError(f"of={shown(of)}: a plot shows the means of one feature; name one")
+        of = self.release.feature_names[feature_index(self.release, of)]
+        if sort not in ("schema", "mean", "rows"):
+            raise InputValueError(
+                f"sort={shown(sort)}: use 'schema', the order of the levels, 'mean' or 'rows', largest first"
+            )
+        answer = group_means(self.release, by, [of], level=level)
+        return captioned(draw_groups(answer, sized(ax, figsize), sort=sort), caption)

@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from functools import cache, wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from dpmoments.analysis.answers import MAX_LABEL_LENGTH, escaped
+from dpmoments.analysis.answers import MAX_LABEL_LENGTH, escaped, in_floating_point
 from dpmoments.analysis.answers import label as shortened
 from dpmoments.analysis.released import Moments
 from dpmoments.foundation.errors import InputValueError, out_of_range, wrong_type
@@ -100,9 +100,10 @@ def literal_text() -> dict[str, Any]:
     return {"parse_math": False, "usetex": False, **more}
 
 
-def with_fonts_for_names(draw: Callable[Arguments, Drawn]) -> Callable[Arguments, Drawn]:
-    """Wrap a method that draws, of an object with a ``release``, in :func:`fonts_for`."""
+def plot_of_release(draw: Callable[Arguments, Drawn]) -> Callable[Arguments, Drawn]:
+    """Wrap a method that draws a ``release``: with fonts for its names, and errors of floating point raised."""
 
+    @in_floating_point
     @wraps(draw)
     def within(*arguments: Arguments.args, **options: Arguments.kwargs) -> Drawn:
         with fonts_for(arguments[0].release.schema):  # type: ignore[attr-defined]

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpmoments.analysis.components import SCALINGS, PrincipalComponents, Scaling, pca
+from dpmoments.analysis.components import SCALINGS, PrincipalComponents
 from dpmoments.analysis.functionals import describe_law
-from dpmoments.analysis.released import Moments
 from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE
-from dpmoments.foundation.arrays import IntegerArray, largest_first
+from dpmoments.foundation.arrays import largest_first
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.values import shown
 from dpmoments.plots.canvas import (
@@ -25,7 +23,6 @@ from dpmoments.plots.canvas import (
     entitle,
     legend_below,
     literal_text,
-    require_count,
 )
 from dpmoments.plots.matrices import NumberedCells, draw_matrix, matrix_axes, with_color_bar
 
@@ -33,32 +30,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-_MAX_COMPONENTS = 5
-_MAX_FEATURES = 25
-
-
-def plot_components(
-    release: Moments,
-    n_components: int | None = None,
-    columns: Sequence[str] | None = None,
-    *,
-    scaling: Scaling = "bounds",
-    n_features: int = _MAX_FEATURES,
-    ax: Axes | None = None,
-) -> Axes:
-    """Plot loadings; see :meth:`dpmoments.plots.accessor.ReleasePlots.components`."""
-    require_count(release, "principal components")
-    if n_components is None:
-        n_components = min(_MAX_COMPONENTS, len(pca(release, 1, columns).feature_names))
-    return _draw_components(pca(release, n_components, columns, scaling=scaling), n_features, ax)
-
-
-def _draw_components(answer: PrincipalComponents, n_features: int = _MAX_FEATURES, ax: Axes | None = None) -> Axes:
+def draw_components(answer: PrincipalComponents, n_features: int = 25, ax: Axes | None = None) -> Axes:
+    """Plot the loadings of an answer of ``release.pca()``, of the features with the largest ones."""
     from matplotlib.colors import Normalize
 
     if n_features < 1:
         raise InputValueError(f"n_features must be at least 1, got {shown(n_features)}")
-    chosen = _weighing_most(answer, n_features)
+    looked_at = answer.components if answer.is_noise.all() else answer.components[~answer.is_noise]
+    chosen = np.sort(largest_first(np.abs(looked_at).max(axis=0))[:n_features])
     loadings = answer.components[:, chosen].T
     is_noise, known = answer.is_noise, answer.noise is not None
     k, largest = len(is_noise), float(np.abs(loadings).max())
@@ -101,25 +80,10 @@ def _draw_components(answer: PrincipalComponents, n_features: int = _MAX_FEATURE
     return ax
 
 
-def _weighing_most(answer: PrincipalComponents, n_features: int) -> IntegerArray:
-    """Find the features with the largest loadings, on components above the noise if possible."""
-    looked_at = answer.components if answer.is_noise.all() else answer.components[~answer.is_noise]
-    order = largest_first(np.abs(looked_at).max(axis=0))[:n_features]
-    return np.sort(order)
-
-
 # The picture of a spectrum: the variances of the principal components against what noise alone would make of them.
 
 _DECADES_BELOW = 1.5
 """Decades that the axis extends below the smallest floor or clear variance."""
-
-
-def plot_spectrum(
-    release: Moments, columns: Sequence[str] | None = None, *, scaling: Scaling = "bounds", ax: Axes | None = None
-) -> Axes:
-    """Plot variances; see :meth:`dpmoments.plots.accessor.ReleasePlots.spectrum`."""
-    require_count(release, "a spectrum")
-    return draw_spectrum(pca(release, columns=columns, scaling=scaling), ax)
 
 
 def draw_spectrum(answer: PrincipalComponents, ax: Axes | None = None) -> Axes:

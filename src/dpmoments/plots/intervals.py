@@ -5,21 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from dpmoments.analysis.description import describe
 from dpmoments.analysis.functionals import describe_law
-from dpmoments.analysis.group_means import LOST, GroupMeans, group_means
-from dpmoments.analysis.regression import lasso, ols, ridge
+from dpmoments.analysis.group_means import LOST, GroupMeans
 from dpmoments.analysis.regression_results import FittedLine
-from dpmoments.analysis.released import Moments, feature_index
+from dpmoments.analysis.released import Moments
 from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE, NOT_CLEAR_ROWS, NOT_ESTIMABLE, UNCLEAR, decided
 from dpmoments.foundation.arrays import FloatArray, largest_first
-from dpmoments.foundation.checks import check_one_of
-from dpmoments.foundation.errors import InputTypeError, InputValueError
-from dpmoments.foundation.values import shown
 from dpmoments.plots.canvas import (
     CERTAIN,
     FAINT,
@@ -33,8 +29,6 @@ from dpmoments.plots.canvas import (
     entitle,
     label,
     literal_text,
-    require_count,
-    require_mean,
 )
 
 if TYPE_CHECKING:
@@ -146,48 +140,20 @@ def _limits(lines: Sequence[_IntervalLine], about: float | None) -> tuple[float,
 
 # The picture of a regression's coefficients.
 
-_FITS: dict[str, Any] = {"ols": ols, "ridge": ridge, "lasso": lasso}
-_MAX_COEFFICIENTS = 25
 
-
-def plot_coefficients(
-    release: Moments,
-    target: str,
-    features: Sequence[str] | None = None,
-    *,
-    method: Literal["ols", "ridge", "lasso"] = "ols",
-    per: Literal["deviation", "unit"] = "deviation",
-    n_coefficients: int = _MAX_COEFFICIENTS,
-    sort: Literal["fit", "size", "p"] = "fit",
-    ax: Axes | None = None,
-    **options: Any,
-) -> Axes:
-    """Plot coefficients; see :meth:`dpmoments.plots.accessor.ReleasePlots.coefficients`."""
-    check_one_of("method", method, _FITS)
-    if per not in ("deviation", "unit"):
-        raise InputValueError(
-            f"per={shown(per)}: use 'deviation', a feature's standard deviation, or 'unit', one unit of it"
-        )
-    if sort not in ("fit", "size", "p"):
-        raise InputValueError(
-            f"sort={shown(sort)}: use 'fit', the order of the fit, 'size', largest first, or 'p', clearest first"
-        )
-    if n_coefficients < 1:
-        raise InputValueError(f"n_coefficients must be at least 1, got {shown(n_coefficients)}")
-    require_count(release, "coefficients")
-    fit = _FITS[method](release, target, features, **options)
-    result = describe(release)
-    spread = result.root_mean_square if result.standard_deviation is None else result.standard_deviation
+def deviations_of(release: Moments, fit: FittedLine) -> FloatArray:
+    """Return the standard deviations of a fit's features, about 0 if no mean was released."""
+    described = describe(release)
+    spread = described.root_mean_square if described.standard_deviation is None else described.standard_deviation
     assert spread is not None
-    of_feature = dict(zip(result.feature_names, spread.tolist(), strict=True))
-    deviations = np.array([of_feature[name] for name in fit.features])
-    return draw_coefficients(fit, deviations if per == "deviation" else None, n_coefficients, ax, sort=sort)
+    of_feature = dict(zip(described.feature_names, spread.tolist(), strict=True))
+    return np.array([of_feature[name] for name in fit.features])
 
 
 def draw_coefficients(
     fit: FittedLine,
     deviations: FloatArray | None = None,
-    n_coefficients: int = _MAX_COEFFICIENTS,
+    n_coefficients: int = 25,
     ax: Axes | None = None,
     *,
     sort: Literal["fit", "size", "p"] = "fit",
@@ -266,27 +232,6 @@ def _title_and_marks(fit: FittedLine, lines: Sequence[_IntervalLine]) -> list[st
 
 
 # The picture of the means of a feature by group.
-
-
-def plot_groups(
-    release: Moments,
-    by: str,
-    of: str,
-    *,
-    level: float = 0.95,
-    sort: Literal["schema", "mean", "rows"] = "schema",
-    ax: Axes | None = None,
-) -> Axes:
-    """Plot means by group; see :meth:`dpmoments.plots.accessor.ReleasePlots.groups`."""
-    require_mean(release, "means of groups")
-    if not isinstance(of, str):
-        raise InputTypeError(f"of={shown(of)}: a plot shows the means of one feature; name one")
-    of = release.feature_names[feature_index(release, of)]
-    if sort not in ("schema", "mean", "rows"):
-        raise InputValueError(
-            f"sort={shown(sort)}: use 'schema', the order of the levels, 'mean' or 'rows', largest first"
-        )
-    return draw_groups(group_means(release, by, [of], level=level), ax, sort=sort)
 
 
 def draw_groups(

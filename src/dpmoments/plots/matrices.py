@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy
@@ -17,8 +17,6 @@ from dpmoments.analysis.functionals import FeatureVariances, LocalMoments, descr
 from dpmoments.analysis.released import Moments, chosen_features, columns_of
 from dpmoments.analysis.resolvability import NOT_ESTIMABLE
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
-from dpmoments.foundation.errors import InputValueError
-from dpmoments.foundation.values import shown
 from dpmoments.plots.canvas import (
     DIVERGING,
     FAINT,
@@ -31,7 +29,6 @@ from dpmoments.plots.canvas import (
     ink_on,
     label,
     literal_text,
-    require_mean,
     room_for_labels,
 )
 
@@ -236,35 +233,14 @@ def _labels(names: Sequence[str], groups: Sequence[str]) -> tuple[list[float], l
 # The picture of correlations.
 
 
-def plot_correlation(
-    release: Moments,
-    columns: Sequence[str] | None = None,
-    *,
-    level: float = 0.95,
-    sort: Literal["schema", "alike"] = "schema",
-    triangle: bool = False,
-    ax: Axes | None = None,
-) -> Axes:
-    """Plot correlations; see :meth:`dpmoments.plots.accessor.ReleasePlots.correlation`."""
-    require_mean(release, "correlations")
-    if sort not in ("schema", "alike"):
-        raise InputValueError(
-            f"sort={shown(sort)}: use 'schema', the order of the columns, or 'alike', related ones together"
-        )
-    result = correlations(release, columns, level=level)
-    if sort == "alike":
-        result = result[[result.feature_names[index] for index in _alike(result.correlation)]]
-    return draw_correlations(result, ax, triangle=triangle)
-
-
-def _alike(correlation: FloatArray) -> list[int]:
-    """Return the order of the leaves of a hierarchical clustering by 1 − |r|."""
-    if len(correlation) < 3:
-        return list(range(len(correlation)))
-    distance = 1.0 - np.minimum(np.abs(np.nan_to_num(correlation, nan=0.0)), 1.0)
+def related_together(answer: Correlations) -> Correlations:
+    """Return an answer with its features in the order of a hierarchical clustering by 1 − |r|."""
+    if len(answer.feature_names) < 3:
+        return answer
+    distance = 1.0 - np.minimum(np.abs(np.nan_to_num(answer.correlation, nan=0.0)), 1.0)
     pairs = distance[np.triu_indices(len(distance), 1)]
     tree = scipy.cluster.hierarchy.linkage(pairs, "average", optimal_ordering=len(distance) <= _MAX_LABELLED)
-    return [int(index) for index in scipy.cluster.hierarchy.leaves_list(tree)]
+    return answer[[answer.feature_names[index] for index in scipy.cluster.hierarchy.leaves_list(tree)]]
 
 
 def draw_correlations(answer: Correlations, ax: Axes | None = None, *, triangle: bool = False) -> Axes:
@@ -376,13 +352,10 @@ _MIN_SHARE = 1e-4
 """Minimum linear range of the color scale, relative to the largest value."""
 
 
-def plot_covariance(
-    release: Moments, columns: Sequence[str] | None = None, *, level: float = 0.95, ax: Axes | None = None
-) -> Axes:
-    """Plot covariances; see :meth:`dpmoments.plots.accessor.ReleasePlots.covariance`."""
+def draw_covariances(release: Moments, columns: Sequence[str] | None, level: float, ax: Axes | None = None) -> Axes:
+    """Plot released covariances, each column relative to half its range."""
     from matplotlib.colors import SymLogNorm
 
-    require_mean(release, "covariances")
     chosen = chosen_features(release, columns)
     values, noise = release.covariance[np.ix_(chosen, chosen)], _covariance_noise(release, chosen)
     half_widths = np.outer(release.encoding.unit[chosen], release.encoding.unit[chosen])

@@ -143,14 +143,10 @@ _LOGARITHMIC_BELOW = 0.05
 _MAX_NAMED = 8
 
 
-def plot_steps(
-    release: Release,
-    features: Sequence[str] | None = None,
-    *,
-    mean: FloatArray | None = None,
-    ax: Axes | None = None,
+def draw_steps(
+    release: Release, features: Sequence[str] | None, mean: FloatArray | None = None, ax: Axes | None = None
 ) -> Axes:
-    """Plot the regions; see :meth:`dpmoments.plots.accessor.ReleasePlots.steps`."""
+    """Plot the regions: their sizes in all features, or their outlines in the plane of two."""
     steps = _steps_of(release)
     names = release.feature_names
     if features is None:
