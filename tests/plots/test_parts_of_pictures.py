@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import math
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,6 +22,7 @@ from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE, NOT_CLEAR_ROWS
 from dpmoments.plots import accessor, canvas, components, intervals, matrices, steps
 from dpmoments.plots.accessor import MeanPlots, ReleasePlots
 from dpmoments.plots.canvas import StandIns, captioned, entitle, fonts_of_reader, label, room_for_labels, sized
+from dpmoments.plots.components import draw_components
 from dpmoments.plots.intervals import _draw_intervals, _IntervalLine, _limits, _privacy_part, _times
 from dpmoments.plots.matrices import NumberedCells, draw_matrix, with_color_bar
 from support.pictured_releases import release_of
@@ -160,18 +161,11 @@ def test_defaults_are_those_of_the_reference() -> None:
         found = {key: entry.default for key, entry in inspect.signature(getattr(ReleasePlots, name)).parameters.items()}
         assert found.items() >= (defaults | {"ax": None, "figsize": None, "caption": True}).items(), name
     for module in (intervals, components, matrices):
-        for name in [name for name in vars(module) if name.startswith(("plot_", "draw_", "_draw_components"))]:
+        for name in [name for name in vars(module) if name.startswith(("plot_", "draw_", "draw_components"))]:
             entries = inspect.signature(getattr(module, name)).parameters
             for key, value in {"n_coefficients": 25, "n_features": 25, "level": 0.95, "triangle": False}.items():
                 if key in entries and entries[key].default is not inspect.Parameter.empty:
                     assert entries[key].default == value, (name, key)
-    release = release_of("moments")  # and they can be called with them
-    called: list[tuple[Any, tuple[str, ...]]] = [(matrices.plot_correlation, ()), (matrices.plot_covariance, ())]
-    called += [(components.plot_components, ()), (components.plot_spectrum, ())]
-    called += [(intervals.plot_coefficients, ("income",)), (intervals.plot_groups, ("region", "income"))]
-    for function, given in called:
-        method = getattr(release.plot, function.__name__.removeprefix("plot_"))
-        assert caption_of(function(release, *given, ax=axes())) == caption_of(method(*given, ax=axes()))
 
 
 def test_sizes_of_figures_are_refused_or_kept() -> None:
@@ -465,25 +459,46 @@ def test_numbers_of_cells() -> None:
 
 
 def test_alike_features_are_clustered_by_their_distance() -> None:
-    assert matrices._alike(np.eye(2)) == [0, 1]
+    class Names:
+        """Features of an answer, and the answer for some of them: their names."""
+
+        def __init__(self, correlation: np.ndarray) -> None:
+            self.feature_names, self.correlation = "abcd"[: len(correlation)], correlation
+
+        def __getitem__(self, names: Any) -> Any:
+            return names
+
+    two: Any = Names(np.eye(2))
+    assert matrices.related_together(two) is two
     r = np.eye(4)
     r[0, 2] = r[2, 0] = -0.9
     r[1, 3] = r[3, 1] = 0.8
     r[0, 1] = r[1, 0] = NAN
-    order = matrices._alike(r)
-    assert sorted(order) == [0, 1, 2, 3]
-    assert abs(order.index(0) - order.index(2)) == abs(order.index(1) - order.index(3)) == 1
+    four: Any = Names(r)
+    order: Any = matrices.related_together(four)
+    assert sorted(order) == ["a", "b", "c", "d"]
+    assert abs(order.index("a") - order.index("c")) == abs(order.index("b") - order.index("d")) == 1
 
 
 # --- components and steps -----------------------------------------------------------------------------------------------------
 
 
 def test_features_with_the_largest_loadings_on_clear_components() -> None:
+    released = dpm.release(np.full((50, 4), 0.1), dpm.Schema.unit_ball(4), epsilon=1.0, insecure_seed=0)
     loadings = np.array([[0.1, 0.9, 0.2, 0.3], [0.8, 0.1, 0.05, -0.4]])
     for is_noise, expected in (([False, True], [1, 3]), ([False, False], [0, 1]), ([True, True], [0, 1])):
-        answer: Any = SimpleNamespace(components=loadings, is_noise=np.array(is_noise))
-        assert components._weighing_most(answer, 2).tolist() == expected
-        assert components._weighing_most(answer, 9).tolist() == [0, 1, 2, 3]
+        edge = np.where(is_noise, 2.0, 0.5)
+        answer = dataclasses.replace(
+            released.pca(2),
+            components=loadings,
+            noisy_variance=np.ones(2),
+            noise_edge=edge,
+            explained_variance=np.ones(2),
+        )
+        assert answer.is_noise.tolist() == is_noise
+        for shown, of in ((2, expected), (9, [0, 1, 2, 3])):
+            ax = draw_components(answer, shown, axes())
+            assert [text.get_text() for text in ax.get_yticklabels()] == [f"x{index}" for index in of]
 
 
 def test_the_axis_of_a_spectrum_ends_below_what_is_clear() -> None:
@@ -620,11 +635,11 @@ def test_methods_hand_on_what_they_are_asked(monkeypatch: pytest.MonkeyPatch) ->
     release, ax = release_of("coinpress"), axes()
     seen: dict[str, Any] = {}
 
-    def plotted(_: Any, features: Any = None, **how: Any) -> Axes:
-        seen.update(how, features=features)
+    def plotted(_: Any, features: Any, mean: Any, __: Any) -> Axes:
+        seen.update(features=features, mean=mean)
         return ax
 
-    monkeypatch.setattr("dpmoments.plots.accessor.plot_steps", plotted)
+    monkeypatch.setattr("dpmoments.plots.accessor.draw_steps", plotted)
     assert ReleasePlots(release).steps(["x0", "x1"], ax=ax) is ax
     assert seen["features"] == ["x0", "x1"]
     mean = release_of("mean")
@@ -718,50 +733,38 @@ def test_covariances_of_unknown_noise_are_linear_to_a_ten_thousandth_of_the_larg
 
 
 @pytest.mark.parametrize(
-    ("method", "given", "expected"),
+    ("method", "given", "words"),
     [
-        ("correlation", (), {"level": 0.95, "sort": "schema", "triangle": False, "columns": None}),
-        ("covariance", (), {"level": 0.95, "columns": None}),
-        ("spectrum", (), {"scaling": "bounds", "columns": None}),
-        ("components", (), {"scaling": "bounds", "n_features": 25, "n_components": None, "columns": None}),
-        ("coefficients", ("a",), {"n_coefficients": 25, "method": "ols", "per": "deviation", "sort": "fit", "features": None}),
-        ("groups", ("g", "a"), {"level": 0.95, "sort": "schema", "by": "g", "of": "a"}),
+        ("correlation", {"level": 0.8}, "half a 80% interval"),
+        ("covariance", {}, "numbers in cells: in original units"),
+        ("spectrum", {"scaling": "units"}, "table's own units"),
+        ("components", {"scaling": "units"}, "table's own units"),
+        ("coefficients", {"target": "income", "level": 0.8}, "80% intervals"),
+        ("groups", {"by": "region", "of": "income", "level": 0.8}, "80% intervals"),
     ],
-)  # fmt: skip
-def test_defaults_and_options_are_handed_on(
-    method: str, given: tuple[str, ...], expected: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+)
+def test_options_size_caption_and_letters_of_every_plot(
+    method: str, given: dict[str, Any], words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    release: Any = SimpleNamespace(schema=dpm.Schema(dpm.Numeric("a", 0, 1)))
-    called = getattr(accessor, f"plot_{method}")
-    seen: list[dict[str, Any]] = []
-
-    def plotted(*arguments: Any, **options: Any) -> Axes:
-        bound = inspect.signature(called).bind(*arguments, **options)
-        seen.append(bound.arguments)
-        assert np.geterr()["over"] == np.geterr()["divide"] == np.geterr()["invalid"] == "raise"  # as in an analysis
-        ax = bound.arguments["ax"] or axes()
-        entitle(ax, "title", "meaning", grow=False)
-        return ax  # type: ignore[no-any-return]
-
-    monkeypatch.setattr(accessor, f"plot_{method}", plotted)
+    release = release_of("moments")
+    plot = getattr(release.plot, method)
     named: list[Any] = []
-    monkeypatch.setattr(canvas, "fonts_for", lambda schema: nullcontext(named.append(schema)))
-    made = getattr(ReleasePlots(release), method)(*given)
+
+    def fonts_for(schema: dpm.Schema) -> AbstractContextManager[None]:
+        assert np.geterr()["over"] == np.geterr()["divide"] == np.geterr()["invalid"] == "raise"  # as in an analysis
+        return nullcontext(named.append(schema))
+
+    monkeypatch.setattr(canvas, "fonts_for", fonts_for)
+    assert words in caption_of(plot(**given, ax=axes()))
     assert named == [release.schema]  # whose letters are drawn
-    assert caption_of(made) == "meaning"
-    assert seen[0].items() >= expected.items()
-    assert (seen[0]["release"], seen[0]["ax"]) == (release, None)
-    own, other = axes(), {"level": 0.8, "scaling": "units", "n_features": 3, "n_coefficients": 2, "triangle": True}
-    asked = {name: value for name, value in other.items() if name in expected}
-    assert getattr(ReleasePlots(release), method)(*given, **asked, ax=own, caption=False) is own
+    own = axes()
+    assert plot(**given, ax=own, caption=False) is own
     assert caption_of(own) == ""
-    assert seen[1].items() >= (expected | asked).items()
-    assert seen[1]["ax"] is own
-    sized_by_caller = getattr(ReleasePlots(release), method)(*given, figsize=(3.0, 2.0))
-    assert sized_by_caller.get_figure(root=True).get_size_inches().tolist() == [3.0, 2.0]
+    sized_by_caller = plot(**given, figsize=(5.0, 4.0))
+    assert sized_by_caller.get_figure(root=True).get_size_inches().tolist() == [5.0, 4.0]
     plt.close("all")
     with refused("figsize= is the size of a new figure, and ax= is of another"):
-        getattr(ReleasePlots(release), method)(*given, ax=own, figsize=(3.0, 2.0))
+        plot(**given, ax=own, figsize=(3.0, 2.0))
 
 
 def test_pictures_are_drawn_in_a_part_of_a_figure() -> None:
@@ -888,11 +891,12 @@ def test_steps_are_drawn_in_floating_point(monkeypatch: pytest.MonkeyPatch) -> N
     )
     modes: list[set[str]] = []
 
-    def plotted(*_: Any, ax: Any, **__: Any) -> Any:
+    def plotted(*given: Any) -> Any:
+        ax = given[-1]
         modes.append({np.geterr()[name] for name in ("over", "divide", "invalid")})
         return ax
 
-    monkeypatch.setattr(accessor, "plot_steps", plotted)
+    monkeypatch.setattr(accessor, "draw_steps", plotted)
     ReleasePlots(release).steps()
     MeanPlots(release, np.zeros(1)).steps()
     assert modes == [{"raise"}, {"raise"}]
@@ -907,17 +911,17 @@ def test_an_inset_says_what_it_shows(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_components_and_spectra_need_a_number_of_rows() -> None:
-    release: Any = SimpleNamespace(noisy_count=None, noisy_sum=None)
+    plot = ReleasePlots(SimpleNamespace(noisy_count=None, noisy_sum=None, schema=dpm.Schema(dpm.Numeric("a", 0, 1))))  # type: ignore[arg-type]
     for draw, what in (
-        (components.plot_components, "principal components"),
-        (components.plot_spectrum, "a spectrum"),
-        (lambda of: intervals.plot_coefficients(of, "a"), "coefficients"),
-        (lambda of: intervals.plot_groups(of, "g", "a"), "means of groups"),
-        (matrices.plot_correlation, "correlations"),
-        (matrices.plot_covariance, "covariances"),
+        (plot.components, "principal components"),
+        (plot.spectrum, "a spectrum"),
+        (lambda: plot.coefficients("a"), "coefficients"),
+        (lambda: plot.groups("g", "a"), "means of groups"),
+        (plot.correlation, "correlations"),
+        (plot.covariance, "covariances"),
     ):
         with refused("plot-needs-count", what=what):
-            draw(release)
+            draw()
 
 
 def test_every_plot_has_a_caption_unless_it_is_left_out() -> None:

@@ -26,7 +26,7 @@ from matplotlib.figure import Figure
 import dpmoments as dpm
 from dpmoments.analysis.group_means import LOST
 from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE, NOT_CLEAR_ROWS, NOT_ESTIMABLE, UNCLEAR
-from dpmoments.plots.components import _draw_components, draw_spectrum
+from dpmoments.plots.components import draw_components, draw_spectrum
 from dpmoments.plots.matrices import NumberedCells, draw_matrix
 
 PICTURES: dict[str, Callable[[Any, Axes | None], Axes]] = {
@@ -217,7 +217,7 @@ def test_components_that_are_noise_are_hatched() -> None:
     found = release_of("moments").pca(scaling="bounds")
     found = replace(found, noise_edge=np.where(np.arange(6) == 1, np.inf, 0.0))
     assert found.is_noise.tolist() != found.is_noise[::-1].tolist()
-    ax = _draw_components(found, ax=Figure().subplots())
+    ax = draw_components(found, ax=Figure().subplots())
     d = len(found.feature_names)
     assert cells(ax, "noise decides") == {
         (row, column) for row in range(d) for column in np.flatnonzero(found.is_noise)
