@@ -19,7 +19,7 @@ TESTS = Path(__file__).parent
 
 NOT_FAST = (
     # samples compared with an exact law
-    *("noise/test_noise_law", "noise/test_sphere.py", "noise/test_orthonormal_frame.py", "audit/test_audit.py"),
+    *("noise/test_noise_law", "papers/test_sphere.py", "papers/test_orthonormal_frame.py", "audit/test_audit.py"),
     *("audit/test_audit_units.py", "papers/test_a", "papers/test_inverse_wishart.py", "papers/test_j", "papers/test_p"),
     *(
         "papers/test_spectral",
@@ -104,8 +104,8 @@ LONG = (
     "noise/test_choice.py::test_a_choice_has_the_probabilities",
     "noise/test_noise_law.py::test_quantiles_are_those_of_the_draws",
     "noise/test_noise_laws.py",
-    "noise/test_orthonormal_frame.py::TestLaw",
-    "noise/test_sphere.py::TestSecondMoments",
+    "papers/test_orthonormal_frame.py::TestLaw",
+    "papers/test_sphere.py::TestSecondMoments",
     "papers/test_additive_wishart.py",
     "papers/test_inverse_gaussian.py::test_sensitivity_holds_without",
     "papers/test_inverse_wishart.py",
@@ -121,9 +121,9 @@ LONG = (
     "planning/test_forecast_units.py",
     "planning/test_planner.py",
     "plots/test_plots.py::test_letters_that_no_font",
-    "privacy/test_curve_additive_wishart.py::test_no_other_pair",
-    "privacy/test_curve_additive_wishart.py::test_worst_pairs_by",
-    "privacy/test_curve_wishart_sampling.py::test_replace_one_against",
+    "papers/test_curve_additive_wishart.py::test_no_other_pair",
+    "papers/test_curve_additive_wishart.py::test_worst_pairs_by",
+    "papers/test_curve_wishart_sampling.py::test_replace_one_against",
     "privacy/test_laws.py::test_composed",
     "privacy/test_laws.py::test_exact_draws",
     "privacy/test_laws.py::test_isotropic_in_two",

@@ -24,7 +24,7 @@ import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
 from benchmarks.speed.kernel import interleaved_medians
-from dpmoments.noise.sphere import sample_bingham, sample_bingham_diagonal, sample_orthonormal_frame
+from dpmoments.papers.sphere import sample_bingham, sample_bingham_diagonal, sample_orthonormal_frame
 
 SIZES = (100, 250, 400, 1000)
 QUICK_SIZES = (100, 250, 400)

@@ -39,7 +39,8 @@ from dpmoments.analysis.naive_bayes import naive_bayes
 from dpmoments.foundation.errors import InputError
 from dpmoments.messages.message import Message
 from dpmoments.noise.cells import CountNoise
-from dpmoments.noise.models import StandardizedModel, WishartModel
+from dpmoments.noise.models import StandardizedModel
+from dpmoments.papers.models import WishartModel
 from dpmoments.releases.moment_release import of_present_values
 from dpmoments.schema.derived import MissingIndicator
 from support.drawn_releases import drawn, nudged, planted, template

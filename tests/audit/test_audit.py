@@ -53,11 +53,11 @@ from dpmoments.mechanisms.registry import MECHANISMS
 from dpmoments.mechanisms.shape import RunResult
 from dpmoments.noise.entropy import insecure_generator, secure_generator
 from dpmoments.noise.models import AdditiveModel
+from dpmoments.papers.laws import GaussianDraw
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves import gaussian_epsilon
 from dpmoments.privacy.filter import PrivacyFilter
-from dpmoments.privacy.laws import GaussianDraw
 from dpmoments.privacy.sensitivity import count, gram_entrywise_l1, gram_frobenius, gram_nuclear
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows

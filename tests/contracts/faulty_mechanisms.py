@@ -22,13 +22,13 @@ from dpmoments.mechanisms.isotropic import Isotropic, IsotropicPlan
 from dpmoments.mechanisms.laplace import Laplace, LaplacePlan
 from dpmoments.mechanisms.matrix_laplace import MatrixLaplace, MatrixLaplacePlan
 from dpmoments.mechanisms.shape import MomentShape, RunResult
-from dpmoments.noise.matrices import wishart
-from dpmoments.noise.sphere import envelope_parameter, sample_bingham
+from dpmoments.papers.laws import Directions
 from dpmoments.papers.mechanisms.iterative_eigenvectors import IterativeEigenvectors, IterativeEigenvectorsPlan
+from dpmoments.papers.sampling import wishart
+from dpmoments.papers.sphere import envelope_parameter, sample_bingham
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import gaussian_epsilon, gaussian_noise_scale
 from dpmoments.privacy.filter import PrivacyFilter
-from dpmoments.privacy.laws import Directions
 from dpmoments.privacy.sampling import noised
 from dpmoments.privacy.sensitivity import sorted_eigenvalues_l1
 from dpmoments.privacy.unit import Neighbors

@@ -14,9 +14,10 @@ from dpmoments.mechanisms.additive import MAX_NOISE, AdditivePlan, choose_bits
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.noise.matrices import matrix_laplace
+from dpmoments.papers.laws import AdditiveWishartDraw
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
-from dpmoments.privacy.laws import AdditiveWishartDraw, IsotropicDraw, MatrixLaplaceDraw
+from dpmoments.privacy.laws import IsotropicDraw, MatrixLaplaceDraw
 from dpmoments.privacy.sampling import _round_to_lattice, noised
 from support.rows_read_once import RowsReadOnce
 from support.said import refused
@@ -169,7 +170,7 @@ def test_last_bits_of_a_direction_tell_no_tables_apart(monkeypatch: pytest.Monke
     assert lone <= allowed * zero + 0.02
     assert zero <= allowed * lone + 0.02
     # planted fault: the draw with all its bits, released as it came
-    monkeypatch.setattr("dpmoments.privacy.sampling.without_low_bits", lambda values: values)
+    monkeypatch.setattr("dpmoments.papers.sampling.without_low_bits", lambda values: values)
     monkeypatch.setattr("dpmoments.papers.mechanisms.iterative_eigenvectors._orthonormal", lambda vectors: vectors)
     lone, zero = share_above_one([1.0, 0.0]), share_above_one([0.0, 0.0])
     assert max(lone, zero) > allowed * min(lone, zero) + 0.02

@@ -39,11 +39,11 @@ OTHERS_WORDS: Mapping[str, str] = {
     "mechanisms/test_noise_of_runs.py": "test_a_rotated_law_of_no_shape_is_refused",
     "mechanisms/test_registry.py": "test_what_names_nothing_is_refused",
     "mechanisms/test_reliability.py": "test_marked_names_are_those_of_the_marked_features",
-    "noise/test_orthonormal_frame.py": """
+    "papers/test_orthonormal_frame.py": """
         test_a_wrong_restriction_is_rejected test_a_wrong_restriction_is_told_from_the_plain_algorithm
         test_temperatures_out_of_step_are_rejected
     """,
-    "noise/test_sphere.py": """
+    "papers/test_sphere.py": """
         test_almost_uniform test_directions_of_a_cube_are_rejected test_not_diagonal
         test_the_misprinted_formula_is_rejected
     """,

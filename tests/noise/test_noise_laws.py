@@ -11,7 +11,8 @@ from scipy import stats
 
 from dpmoments.noise.discrete import _MAX_SCALE, discrete_gaussian, discrete_laplace
 from dpmoments.noise.entropy import insecure_generator, secure_generator
-from dpmoments.noise.matrices import inverse_wishart, isotropic, matrix_laplace, symmetric_gaussian, wishart
+from dpmoments.noise.matrices import isotropic, matrix_laplace, symmetric_gaussian
+from dpmoments.papers.sampling import inverse_wishart, wishart
 from support.said import refused
 
 LIMIT = 1e-4

@@ -29,18 +29,9 @@ from dpmoments.noise.cells import (
 )
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.noise.matrices import isotropic, matrix_laplace, symmetric_gaussian
-from dpmoments.noise.models import (
-    AdditiveModel,
-    CenteredLevelsModel,
-    InverseNormalModel,
-    LastStepModel,
-    NoiseModel,
-    PooledModel,
-    ReleasedBasisModel,
-    ScaledWishartModel,
-    WishartModel,
-)
+from dpmoments.noise.models import AdditiveModel, CenteredLevelsModel, LastStepModel, NoiseModel, PooledModel
 from dpmoments.noise.terms import NoiseLaw, NoiseTerm
+from dpmoments.papers.models import InverseNormalModel, ReleasedBasisModel, ScaledWishartModel, WishartModel
 from dpmoments.repair.spectral import SpectralNoise
 from references.plain_rotated_noise import RotatedNoise, plain_law
 from support.noise_models import additive, gaussian, laplace
@@ -746,9 +737,9 @@ def test_bounds_on_the_noise_of_a_mean_are_those_of_its_law() -> None:
 
 
 def test_a_wishart_matrix_has_as_many_degrees_as_rows() -> None:
-    def model(degrees: float, *, inverse: bool) -> models.WishartModel:
+    def model(degrees: float, *, inverse: bool) -> WishartModel:
         given: dict[str, Any] = dict(padding=0.0, subtracted=True, augmentation=0.0, corner=0.0, raised=0.0)
-        return models.WishartModel(n_features=3, degrees=degrees, inverse=inverse, **given)
+        return WishartModel(n_features=3, degrees=degrees, inverse=inverse, **given)
 
     assert model(3.0, inverse=False).degrees == 3.0
     assert model(5.0, inverse=True).degrees == 5.0

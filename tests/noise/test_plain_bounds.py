@@ -34,17 +34,9 @@ from dpmoments.noise.extreme_eigenvalues import (
     wishart_eigenvalue_range,
     wishart_frobenius_quantile,
 )
-from dpmoments.noise.models import (
-    AdditiveModel,
-    CenteredLevelsModel,
-    InverseNormalModel,
-    LastStepModel,
-    MeanModel,
-    PooledModel,
-    ScaledWishartModel,
-    WishartModel,
-)
+from dpmoments.noise.models import AdditiveModel, CenteredLevelsModel, LastStepModel, MeanModel, PooledModel
 from dpmoments.noise.terms import NoiseLaw, NoiseTerm
+from dpmoments.papers.models import InverseNormalModel, ScaledWishartModel, WishartModel
 from support.noise_models import additive, gaussian, laplace
 from support.said import refused
 

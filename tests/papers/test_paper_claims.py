@@ -41,10 +41,10 @@ from dpmoments.mechanisms.means import CoinPressMean
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.noise.matrices import symmetric_gaussian
-from dpmoments.noise.sphere import sample_bingham_diagonal
 from dpmoments.papers import bounds
 from dpmoments.papers import datasets as papers_datasets
 from dpmoments.papers.mechanisms.private_preconditioning import _shares
+from dpmoments.papers.sphere import sample_bingham_diagonal
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.repair.repair import Repair

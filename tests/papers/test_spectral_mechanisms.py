@@ -18,12 +18,13 @@ from dpmoments.audit.replay import Recorder
 from dpmoments.mechanisms.additive import choose_bits
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.noise.entropy import insecure_generator
-from dpmoments.noise.sphere import sample_bingham
 from dpmoments.papers.datasets import amin_synthetic
+from dpmoments.papers.laws import Directions
 from dpmoments.papers.mechanisms.spectral import temperature
+from dpmoments.papers.sphere import sample_bingham
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter, PrivacyFilterError
-from dpmoments.privacy.laws import Directions, DiscreteGaussian, DiscreteLaplace
+from dpmoments.privacy.laws import DiscreteGaussian, DiscreteLaplace
 from dpmoments.privacy.sensitivity import sorted_eigenvalues_l1, sorted_eigenvalues_l2
 from dpmoments.privacy.unit import Neighbors
 from support.opened_filter import Unchecked, run_unchecked
@@ -319,7 +320,7 @@ class TestKapralovTalwar:
             seen.append((matrix, sample_bingham(matrix, size, rng)))
             return seen[-1][1]
 
-        monkeypatch.setattr(sampling, "sample_bingham", spy)
+        monkeypatch.setattr("dpmoments.papers.sampling.sample_bingham", spy)
         noisy = run_plan(plan, rows_of(table, REPLACE_ONE), insecure_generator(2))
         eigenvalues, remaining = noisy.diagnostics["eigenvalues"], table.T @ table
         assert len(seen) == 4

@@ -13,7 +13,6 @@ from scipy import stats
 from dpmoments.audit.exact import _bingham_log_normalizer
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.noise import sample_bingham
-from dpmoments.noise.sphere import sample_orthonormal_frame
 from dpmoments.papers.bounds import (
     cap_measure,
     direction_failure,
@@ -31,6 +30,7 @@ from dpmoments.papers.bounds import (
     weighted_shortfall,
 )
 from dpmoments.papers.mechanisms.iterative_eigenvectors import IterativeEigenvectors, IterativeEigenvectorsPlan
+from dpmoments.papers.sphere import sample_orthonormal_frame
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.unit import Neighbors

@@ -19,8 +19,9 @@ from dpmoments.noise.extreme_eigenvalues import (
     wishart_eigenvalue_range,
     wishart_frobenius_quantile,
 )
-from dpmoments.noise.matrices import inverse_wishart, wishart
-from dpmoments.noise.models import InverseNormalModel, LastStepModel, MomentInterval, NoiseModel, WishartModel
+from dpmoments.noise.models import LastStepModel, MomentInterval, NoiseModel
+from dpmoments.papers.models import InverseNormalModel, WishartModel
+from dpmoments.papers.sampling import inverse_wishart, wishart
 from dpmoments.releases.moment_release import MomentRelease
 from support.said import refused
 

@@ -22,6 +22,14 @@ from threadpoolctl import threadpool_limits
 
 from dpmoments.messages.message import Message
 from dpmoments.noise.entropy import insecure_generator, secure_generator
+from dpmoments.papers.laws import (
+    AdditiveWishartDraw,
+    Directions,
+    EigenvalueBound,
+    GaussianDraw,
+    RaisedWishartSampling,
+    WishartSampling,
+)
 from dpmoments.privacy.accounting import Loss, LossUnit, allowance
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves import (
@@ -40,20 +48,14 @@ from dpmoments.privacy.curves.gaussian import (
 from dpmoments.privacy.distances import Norm, Sensitivity, query_distance
 from dpmoments.privacy.laws import (
     LAWS,
-    AdditiveWishartDraw,
     Choice,
-    Directions,
     DiscreteGaussian,
     DiscreteLaplace,
     DrawLaw,
-    EigenvalueBound,
-    GaussianDraw,
     GaussianLaw,
     IsotropicDraw,
     KNorm,
     MatrixLaplaceDraw,
-    RaisedWishartSampling,
-    WishartSampling,
 )
 from dpmoments.privacy.profile import _concentrated_bounds
 from dpmoments.privacy.receipt import Draw

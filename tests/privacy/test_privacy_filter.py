@@ -29,6 +29,14 @@ from dpmoments.foundation.values import rounded_down
 from dpmoments.mechanisms.means.base import NoisyMean
 from dpmoments.messages.message import Message
 from dpmoments.noise.entropy import SecureGenerator, insecure_generator
+from dpmoments.papers.laws import (
+    AdditiveWishartDraw,
+    Directions,
+    EigenvalueBound,
+    GaussianDraw,
+    RaisedWishartSampling,
+    WishartSampling,
+)
 from dpmoments.privacy.accounting import Loss, LossUnit, allowance
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import raised_wishart_ratio, wishart_sampling_padding
@@ -39,20 +47,7 @@ from dpmoments.privacy.curves.gaussian import (
 )
 from dpmoments.privacy.distances import Norm, Sensitivity
 from dpmoments.privacy.filter import GroupFilter, PrivacyFilter, PrivacyFilterError
-from dpmoments.privacy.laws import (
-    LAWS,
-    AdditiveWishartDraw,
-    Choice,
-    Directions,
-    DiscreteGaussian,
-    DiscreteLaplace,
-    DrawLaw,
-    EigenvalueBound,
-    GaussianDraw,
-    MatrixLaplaceDraw,
-    RaisedWishartSampling,
-    WishartSampling,
-)
+from dpmoments.privacy.laws import LAWS, Choice, DiscreteGaussian, DiscreteLaplace, DrawLaw, MatrixLaplaceDraw
 from dpmoments.privacy.receipt import Draw, Receipt, total_loss
 from dpmoments.privacy.sampling import noised
 from dpmoments.privacy.sensitivity import (

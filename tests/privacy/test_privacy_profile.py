@@ -21,6 +21,7 @@ from contracts.cases import CASES, N_ROWS, Case
 from dpmoments.foundation.values import rounded_up
 from dpmoments.messages.message import Message
 from dpmoments.noise.entropy import insecure_generator
+from dpmoments.papers.laws import EigenvalueBound
 from dpmoments.privacy.accounting import Loss, LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import composed as composed_module
@@ -34,7 +35,7 @@ from dpmoments.privacy.curves.composed import (
     randomized_response_delta,
 )
 from dpmoments.privacy.filter import PrivacyFilter
-from dpmoments.privacy.laws import Choice, DiscreteGaussian, DiscreteLaplace, EigenvalueBound
+from dpmoments.privacy.laws import Choice, DiscreteGaussian, DiscreteLaplace
 from dpmoments.privacy.profile import (
     _SETTLED,
     _SHARES,

@@ -12,7 +12,7 @@ import mpmath
 import numpy as np
 from scipy.special import gammaln
 
-from dpmoments.noise.sphere import envelope_parameter
+from dpmoments.papers.sphere import envelope_parameter
 
 
 def second_moments(eigenvalues, digits=25):

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.noise.models import InverseNormalModel, LastStepModel, WishartModel, WithOwnCount
+from dpmoments.noise.models import LastStepModel, WithOwnCount
+from dpmoments.papers.models import InverseNormalModel, WishartModel
 
 
 def _covariance_of_product(variances: FloatArray, vector: FloatArray) -> FloatArray:

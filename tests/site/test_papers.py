@@ -135,7 +135,7 @@ GOOD = {
     ],
     "tests": [
         "tests/site/test_papers.py::test_a_planted_fault_is_found",
-        "tests/noise/test_sphere.py::TestCoordinateLaw::test_exact",
+        "tests/papers/test_sphere.py::TestCoordinateLaw::test_exact",
     ],
 }
 PLANTED = [
@@ -155,7 +155,7 @@ PLANTED = [
     ({"where": ["benchmarks/papers/items.py::pages"]}, "points to"),
     ({"tests": ["tests/site/test_papers.py::test_nothing"]}, "names the test"),
     ({"tests": ["test_nothing.py::test_exact"]}, "names the test"),
-    ({"tests": ["tests/noise/test_sphere.py::TestNothing::test_exact"]}, "names the test"),
+    ({"tests": ["tests/papers/test_sphere.py::TestNothing::test_exact"]}, "names the test"),
     ({"tests": ["tests/site/test_papers.py"]}, "names the test"),
 ]
 

@@ -137,7 +137,7 @@ TESTS = {
         "budget",
         "privacy_filter",
     ),
-    "privacy/curves/wishart": (
+    "papers/curves": (
         "curve_additive_wishart",
         "additive_wishart",
         "laws",
@@ -177,7 +177,7 @@ TESTS = {
         "rejection",
         "noise_laws",
     ),
-    "noise/sphere": (
+    "papers/sphere": (
         "sphere",
         "noise_laws",
         "orthonormal_frame",

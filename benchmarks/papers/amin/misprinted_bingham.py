@@ -21,7 +21,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import gammaln, logsumexp, roots_genlaguerre
 
 from benchmarks.pages import EVIDENCE, write_part
-from dpmoments.noise.sphere import envelope_parameter, sample_bingham_diagonal
+from dpmoments.papers.sphere import envelope_parameter, sample_bingham_diagonal
 
 PAGE = EVIDENCE / "misprinted-bingham.md"
 SPECTRUM = np.array([40.0, 20.0, 10.0, 5.0, 0.0])

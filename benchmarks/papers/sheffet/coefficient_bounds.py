@@ -18,7 +18,7 @@ from scipy.special import bdtrc
 import dpmoments as dpm
 from dpmoments import mechanisms, utility_bounds
 from dpmoments.mechanisms.base import Mechanism
-from dpmoments.noise.matrices import inverse_wishart, wishart
+from dpmoments.papers.sampling import inverse_wishart, wishart
 from dpmoments.privacy.curves import additive_wishart_scale
 
 LEVEL = 0.95

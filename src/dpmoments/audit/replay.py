@@ -23,10 +23,10 @@ from dpmoments.foundation.values import finite_numbers
 from dpmoments.mechanisms.base import CalibratedPlan, ConfiguredMechanism, Plan
 from dpmoments.mechanisms.shape import MomentShape, RunResult
 from dpmoments.noise.entropy import insecure_generator
+from dpmoments.papers.laws import EigenvalueBound, WishartSampling
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.distances import query_distance
 from dpmoments.privacy.filter import PrivacyFilter, PrivacyFilterError, PrivatePlan
-from dpmoments.privacy.laws import EigenvalueBound, WishartSampling
 from dpmoments.privacy.receipt import Draw, Receipt
 from dpmoments.privacy.sampling import coordinates_of
 from dpmoments.privacy.unit import Neighbors, SelectionKey

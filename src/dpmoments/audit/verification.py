@@ -22,7 +22,6 @@ from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.noise.terms import NoiseLaw
 from dpmoments.privacy.accounting import budget_for_rows
 from dpmoments.privacy.filter import PrivacyFilterError
-from dpmoments.privacy.laws import WishartSampling
 from dpmoments.privacy.receipt import Receipt
 from dpmoments.releases.counts_release import CountsRelease, rules_of_counts
 from dpmoments.releases.group_releases import GroupReleases
@@ -171,7 +170,7 @@ def _foreign_draw(receipt: Receipt, release: MomentRelease | MeanRelease | Count
         shorter = dict(draw.sensitivity.arguments).get("row_square", 1.0)
         if not isinstance(shorter, float | int) or shorter < row_square:
             return f"{draw.what} has the sensitivity of rows that are shorter than the schema's"
-        if isinstance(draw.law, WishartSampling) and draw.law.floor > max(bound - draw.sensitivity.value, 0.0):
+        if draw.law.eigenvalue_floor > max(bound - draw.sensitivity.value, 0.0):
             return f"{draw.what} relies on a smallest eigenvalue above the bound that was drawn"
     return None
 

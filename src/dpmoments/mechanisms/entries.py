@@ -5,11 +5,9 @@ Classes that only papers use are loaded on first use.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from importlib import import_module
-from typing import Any, Generic, TypeVar
-
-Class = TypeVar("Class")
+from typing import Any
 
 MOMENTS: Mapping[str, str] = {
     "additive-wishart": "dpmoments.papers.mechanisms.additive_wishart:AdditiveWishart",
@@ -56,26 +54,3 @@ def class_named(name: str, entries: Mapping[str, str]) -> Any:
         if entry.endswith(f":{name}"):
             return class_at(entry)
     raise AttributeError(f"unknown mechanism {name!r}")
-
-
-class LoadedClasses(Mapping[str, Class], Generic[Class]):
-    """Classes by registry name, each loaded on first use; iterating over names loads nothing."""
-
-    def __init__(self, entries: Mapping[str, str]) -> None:
-        self._entries = dict(entries)
-
-    def __getitem__(self, name: str) -> Class:
-        result: Class = class_at(self._entries[name])
-        return result
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._entries
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._entries)
-
-    def __len__(self) -> int:
-        return len(self._entries)
-
-    def __or__(self, other: Mapping[str, Any]) -> dict[str, Any]:
-        return {**self, **other}

@@ -9,8 +9,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 from dpmoments.foundation.errors import InputTypeError, InputValueError
+from dpmoments.foundation.loaded_classes import LoadedClasses
 from dpmoments.mechanisms.base import ConfiguredMechanism, Mechanism
-from dpmoments.mechanisms.entries import MEANS, MOMENTS, LoadedClasses
+from dpmoments.mechanisms.entries import MEANS, MOMENTS
 from dpmoments.mechanisms.means.base import MeanMechanism
 from dpmoments.messages.message import Message
 from dpmoments.messages.wording import closest

@@ -8,12 +8,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import scipy
 
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.checks import check_at_least, check_positive
-from dpmoments.foundation.errors import InputArithmeticError, InputValueError
-from dpmoments.foundation.values import shown
+from dpmoments.foundation.errors import InputArithmeticError
 
 
 def symmetric_gaussian(
@@ -85,36 +83,6 @@ def isotropic(d: int, rate: float, rng: np.random.Generator) -> FloatArray:
     return (rng.standard_gamma(d * (d + 1) / 2) / rate / norm) * direction
 
 
-def wishart(scale_factor: FloatArray, degrees_of_freedom: float, rng: np.random.Generator) -> FloatArray:
-    """Draw from Wishart_d(L Lᵀ, ν), ν > d − 1, by the Bartlett decomposition.
-
-    L is a Cholesky factor, shape (d, d).
-    """
-    factor = scale_factor @ _bartlett(len(scale_factor), degrees_of_freedom, rng)
-    return factor @ factor.T
-
-
-def inverse_wishart(scale_factor: FloatArray, degrees_of_freedom: float, rng: np.random.Generator) -> FloatArray:
-    """Draw from the inverse Wishart with scale matrix L Lᵀ.
-
-    The inverse of a Wishart_d((L Lᵀ)⁻¹, ν) draw, shape (d, d).
-
-    Its mean is L Lᵀ/(ν − d − 1) for ν > d + 1. Parameters as in :func:`wishart`.
-    """
-    # W = L⁻ᵀ B Bᵀ L⁻¹ with B Bartlett's factor, so W⁻¹ = (L B⁻ᵀ)(L B⁻ᵀ)ᵀ.
-    bartlett = _bartlett(len(scale_factor), degrees_of_freedom, rng)
-    factor = scale_factor @ scipy.linalg.solve_triangular(bartlett, np.eye(len(bartlett)), lower=True).T
-    return factor @ factor.T
-
-
 def _check_size_and_rate(d: int, rate: float) -> None:
     check_at_least("d", d)
     check_positive("rate", rate)
-
-
-def _bartlett(d: int, degrees_of_freedom: float, rng: np.random.Generator) -> FloatArray:
-    if not degrees_of_freedom > d - 1:
-        raise InputValueError(f"degrees_of_freedom={shown(degrees_of_freedom)} must be above {d - 1:g}")
-    factor = np.tril(rng.standard_normal((d, d)), -1)
-    factor[np.diag_indices(d)] = np.sqrt(rng.chisquare(degrees_of_freedom - np.arange(d)))
-    return factor

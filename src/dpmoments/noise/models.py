@@ -23,6 +23,7 @@ from dpmoments.foundation.checks import (
     is_whole,
 )
 from dpmoments.foundation.errors import InputTypeError, InputValueError
+from dpmoments.foundation.loaded_classes import LoadedClasses
 from dpmoments.foundation.one_variable import brent_root
 from dpmoments.foundation.values import finite_numbers, require_kinds, require_known
 from dpmoments.messages.message import Message
@@ -35,21 +36,14 @@ from dpmoments.noise.cells import (
     MatrixLaplaceCells,
     WishartCells,
 )
-from dpmoments.noise.extreme_eigenvalues import normal_norm_quantile, wishart_eigenvalue_range
+from dpmoments.noise.extreme_eigenvalues import normal_norm_quantile
 from dpmoments.noise.terms import NoiseLaw, NoiseTerm
 
-_LINEARIZED = "linearized"
-"""Caveat: the noise distribution is linearized about the release.
-
-It is good if noise is small relative to the moments.
-"""
 _CLIPPED_IN_LAST_STEP = "clipped-in-last-step"
 """Caveat: the distribution is for the rows as the last step clipped them.
 
 It leaves out the effect of clipping.
 """
-_ASSERTED_EIGENVALUE = "asserted-smallest-eigenvalue"
-"""Caveat: the distribution holds if no eigenvalue is below the one that the caller asserted."""
 _ROUNDING = 1e-9
 
 
@@ -136,7 +130,7 @@ class NoiseModel(ABC):
                     raise InputValueError(f"{entry.name} must hold {d ** len(shape)} finite numbers")
                 value.setflags(write=False)
             elif entry.type == "bool":
-                _require(isinstance(value, bool), entry.name, "flag")
+                require_entry(isinstance(value, bool), entry.name, "flag")
             elif str(entry.type).startswith(("float", "int")):
                 check_not_negative(entry.name, value)
                 if entry.name != "n_features":
@@ -246,7 +240,7 @@ def _require_exactly(given: Mapping[str, Any], known: Sequence[str], name: str) 
         raise InputValueError(f"{name} has no {', '.join(map(str, absent))}")
 
 
-def _require(holds: Any, entry: str, expected: str) -> None:
+def require_entry(holds: Any, entry: str, expected: str) -> None:
     """Raise ValueError unless an entry of a noise model is what is expected."""
     if not holds:
         raise InputValueError(Message("noise-model-entry", entry=entry, expected=expected))
@@ -345,9 +339,9 @@ class AdditiveModel(WithOwnCount):
         super().__post_init__()
         check_one_of("family", self.family, _FAMILIES)
         if isinstance(_FAMILIES[self.family], CellFamily):
-            _require(self.rate is None, "rate", "unset")
+            require_entry(self.rate is None, "rate", "unset")
             return
-        _require(self.rate is not None, "rate", "positive")
+        require_entry(self.rate is not None, "rate", "positive")
         assert self.rate is not None
         check_positive("rate", self.rate)
         check_not_negative("diagonal_variance", self.diagonal_variance * self.rate * self.rate)
@@ -355,7 +349,7 @@ class AdditiveModel(WithOwnCount):
 
     def _require_rotation_invariance(self) -> None:
         twice = math.isclose(self.diagonal_variance, 2.0 * self.off_diagonal_variance, rel_tol=_ROUNDING)
-        _require(twice, "diagonal_variance", "twice-off-diagonal")
+        require_entry(twice, "diagonal_variance", "twice-off-diagonal")
 
     @property
     def cells(self) -> CellFamily:
@@ -461,9 +455,11 @@ def _require_blocks(sizes: FloatArray) -> None:
     start = 0
     while start < len(sizes):
         size = max(sizes[start], 1.0)
-        _require(not size % 1.0 and (sizes[start : start + int(size)] == sizes[start]).all(), "block_sizes", "blocks")
+        require_entry(
+            not size % 1.0 and (sizes[start : start + int(size)] == sizes[start]).all(), "block_sizes", "blocks"
+        )
         start += int(size)
-    _require(start <= len(sizes), "block_sizes", "blocks")
+    require_entry(start <= len(sizes), "block_sizes", "blocks")
 
 
 def _projection(sizes: FloatArray) -> FloatArray:
@@ -497,11 +493,11 @@ class CenteredLevelsModel(AdditiveModel):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _require(self.family in _CENTERED_FAMILIES, "family", "symmetric-family")
+        require_entry(self.family in _CENTERED_FAMILIES, "family", "symmetric-family")
         self._require_rotation_invariance()
-        _require(self.sum_variance is not None, "sum_variance", "given-for-center")
-        _require(self.count_variance is not None, "count_variance", "given-for-center")
-        _require((np.abs(self.center) <= 1.0).all(), "center", "in-unit-ball")
+        require_entry(self.sum_variance is not None, "sum_variance", "given-for-center")
+        require_entry(self.count_variance is not None, "count_variance", "given-for-center")
+        require_entry((np.abs(self.center) <= 1.0).all(), "center", "in-unit-ball")
         _require_blocks(self.block_sizes)
 
     @property
@@ -573,13 +569,13 @@ class StandardizedModel(NoiseModel):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_one_of("family", self.family, ("gaussian", "matrix-laplace"))
-        _require((self.rate is None) == (self.family == "gaussian"), "rate", "unset")
+        require_entry((self.rate is None) == (self.family == "gaussian"), "rate", "unset")
         if self.rate is not None:
             check_positive("rate", self.rate)
         rate = self.rate or 1.0
         check_not_negative("variance", self.variance * rate * rate)
         for name in ("scales", "sum_variances", "rough_variances", "clipping"):
-            _require((getattr(self, name) >= 0.0).all(), name, "zero-or-above")
+            require_entry((getattr(self, name) >= 0.0).all(), name, "zero-or-above")
         _require_blocks(self.block_sizes)
 
     @property
@@ -601,7 +597,7 @@ class StandardizedModel(NoiseModel):
         matrix, plain = np.zeros((d + 1, d + 1)), np.zeros((d + 1, d + 1))
         matrix[0, 0], matrix[1:, 1:] = 1.0, _projection(self.block_sizes) * self.scales
         isotropic = np.zeros((d + 1, d + 1))
-        isotropic[1:, 1:] = _symmetric_cells(d, self.variance)
+        isotropic[1:, 1:] = symmetric_cells(d, self.variance)
         of_sums = np.zeros((d + 1, d + 1))
         of_sums[0, 1:] = of_sums[1:, 0] = self.sum_variances
         plain[0, 1:] = plain[1:, 0] = self.rough_variances
@@ -611,7 +607,7 @@ class StandardizedModel(NoiseModel):
         if not self.clipping.any():
             return NoiseLaw((*terms, of_rough))
         hidden = np.zeros((d + 1, d + 1))
-        hidden[1:, 1:] = _symmetric_cells(d, 1.0)
+        hidden[1:, 1:] = symmetric_cells(d, 1.0)
         lengths = np.diag(np.sqrt(np.append(0.0, self.clipping)))
         return NoiseLaw((*terms, of_rough, NoiseTerm(GaussianCells(), hidden, lengths)))
 
@@ -645,10 +641,10 @@ class PooledModel(NoiseModel):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _require(self.parts, "parts", "not-empty")
+        require_entry(self.parts, "parts", "not-empty")
         for part, shift in self.parts:
             fits = part.noise is not None and part.noise.n_features == self.n_features
-            _require(fits and shift.shape == (self.n_features,), "parts", "known-for-parts")
+            require_entry(fits and shift.shape == (self.n_features,), "parts", "known-for-parts")
             shift.setflags(write=False)
 
     @property
@@ -671,23 +667,11 @@ class PooledModel(NoiseModel):
 # Noise that is not added cell by cell -------------------------------------------------------------------------------------------
 
 
-def _symmetric_cells(size: int, diagonal: float) -> FloatArray:
+def symmetric_cells(size: int, diagonal: float) -> FloatArray:
     """Return variances that no rotation changes: half as large off the diagonal."""
     cells = np.full((size, size), 0.5 * diagonal)
     np.fill_diagonal(cells, diagonal)
     return cells
-
-
-def _gram_term(family: CellFamily, matrix: FloatArray, cells: FloatArray) -> NoiseTerm:
-    """Return noise M C Mᵀ on the Gram matrix only."""
-    return NoiseTerm(family, cells, np.vstack([np.zeros((1, matrix.shape[1])), matrix]))
-
-
-def _sum_term(family: CellFamily, n_features: int, variance: float) -> NoiseTerm:
-    """Return noise on the sum only."""
-    cells = np.zeros((n_features + 1,) * 2)
-    cells[0, 1:] = cells[1:, 0] = variance
-    return NoiseTerm(family, cells)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -728,7 +712,7 @@ class LastStepModel(WithOwnCount):
         matrix[1:, 0] = shift
         cells = np.zeros((d + 1, d + 1))
         cells[0, 1:] = cells[1:, 0] = self.sum_scale**2
-        cells[1:, 1:] = _symmetric_cells(d, self.gram_scale**2)
+        cells[1:, 1:] = symmetric_cells(d, self.gram_scale**2)
         return self._with_count([NoiseTerm(GaussianCells(), cells, matrix)], [self.condition], shift)
 
     def interval(self, released: ReleasedMoments, chosen: Sequence[int], failure: float) -> MomentInterval | None:
@@ -752,245 +736,22 @@ class LastStepModel(WithOwnCount):
         return MomentInterval(matrix @ moments @ matrix.T, spread, True, of_count)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class InverseNormalModel(WithOwnCount):
-    """Symmetric normal noise on the inverse of the Gram matrix; normal noise on the sum."""
-
-    inverse: FloatArray  # (d, d), as released
-    inverse_scale: float  # noise SD of its diagonal entries; 1/√2 of it off the diagonal
-    smallest_eigenvalue: float  # lower bound that the caller asserted
-    sum_scale: float | None  # noise SD of each entry of the sum; None if no sum was released
-
-    name: ClassVar[str] = "inverse-normal"
-    arrays: ClassVar[Mapping[str, int]] = {"inverse": 2}
-    condition: ClassVar[str] = _ASSERTED_EIGENVALUE
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_positive("smallest_eigenvalue", self.smallest_eigenvalue)
-
-    def law(self, released: ReleasedMoments) -> NoiseLaw:
-        # (G⁻¹ + Y)⁻¹ − G = −ĜYĜ to first order
-        d, gram = self.n_features, released.noisy_gram
-        terms = [_gram_term(GaussianCells(), gram, _symmetric_cells(d, self.inverse_scale**2))]
-        if self.sum_scale is not None:
-            terms.append(_sum_term(GaussianCells(), d, self.sum_scale**2))
-        return self._with_count(terms, [self.condition, _LINEARIZED])
-
-    def interval(self, released: ReleasedMoments, chosen: Sequence[int], failure: float) -> MomentInterval | None:
-        count, total = released.noisy_count, released.noisy_sum
-        parts = 1.0 + (self.sum_scale is not None) + (self.count_scale > 0.0)
-        if count is None or (self.sum_scale is not None and total is None):
-            return None
-        of_count = self.count_bound(failure / parts)
-        low, high = self._gram_between(count + of_count, failure / parts)
-        block = np.ix_(chosen, chosen)
-        center, spread = (high + low)[block] / 2.0, (high - low)[block] / 2.0
-        if self.sum_scale is None or total is None:
-            return MomentInterval(center, spread, False, of_count)
-        m = len(chosen)
-        of_sum = self.sum_scale * (math.sqrt(m) + math.sqrt(2.0 * math.log(parts / failure)))
-        # ±(e₀eᵀ + ee₀ᵀ) ⪯ ‖e‖(η e₀e₀ᵀ + I/η) for every η > 0
-        weight = math.sqrt(max(count, 1.0) * m / max(float(np.trace(center)), self.smallest_eigenvalue))
-        return MomentInterval(
-            bordered(count, total[list(chosen)], center),
-            bordered(of_count + of_sum * weight, np.zeros(m), spread + of_sum / weight * np.eye(m)),
-            True,
-            of_count,
-        )
-
-    def _gram_between(self, most_rows: float, failure: float) -> tuple[FloatArray, FloatArray]:
-        """Bound the Gram matrix on both sides."""
-        # Its trace, and so each eigenvalue, is at most the number of rows.
-        reach = self.inverse_scale * normal_norm_quantile(self.n_features, failure)
-        eigenvalues, vectors = np.linalg.eigh(self.inverse)
-        least = 1.0 / max(most_rows, self.smallest_eigenvalue)
-        low = (vectors / np.maximum(eigenvalues + reach, least)) @ vectors.T
-        if eigenvalues[0] - reach <= least:
-            return low, np.eye(self.n_features) / least
-        return low, (vectors / (eigenvalues - reach)) @ vectors.T
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class WishartModel(WithOwnCount):
-    """One draw W around Σ = Σ z zᵀ + ψI, z = (w, x).
-
-    Wishart(Σ, ν)/ν, or (ν − D − 1) times inverse Wishart(Σ, ν).
-
-    The block of any features is of the same kind: m rows of the first have Wishart(Σ, ν)/ν, of the second inverse Wishart with
-    ν − D + m degrees. So ν Σ^{−½}WΣ^{−½}, or (ν − D − 1) Σ^{½}W⁻¹Σ^{½}, is a Wishart matrix of scale I, and the range of its
-    eigenvalues bounds Σ from both sides (``docs/evidence/derivations/utility-bounds-wishart.md``).
-    """
-
-    degrees: float  # ν
-    padding: float  # ψ, in unit-ball units
-    # true if the released moments are W less ψI; otherwise they are biased, with no noise distribution
-    subtracted: bool
-    inverse: bool
-    augmentation: float  # w; 0 if only the Gram matrix was drawn
-    corner: float  # the entry of W for the constant, or 0
-    raised: float  # value to which smaller eigenvalues were raised before the draw; 0 for none
-
-    name: ClassVar[str] = "wishart-sampling"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_between("degrees", self.degrees, self.dimension + (2.0 if self.inverse else 0.0), math.inf)
-
-    @property
-    def condition(self) -> str:
-        return _ASSERTED_EIGENVALUE if self.raised else ""
-
-    @property
-    def dimension(self) -> int:
-        """D, the rows of the whole matrix."""
-        return self.n_features + (1 if self.augmentation else 0)
-
-    def law(self, released: ReleasedMoments) -> NoiseLaw | None:
-        # W = Σ^½(I + C)Σ^½, with Σ for its own draw W: any root does, since the law of C is that of all its rotations
-        beyond = self.degrees - self.dimension - 3.0
-        drawn = self._drawn(released, range(self.n_features))
-        if not self.subtracted or drawn is None or (self.inverse and beyond <= 0.0):
-            return None
-        cells = _symmetric_cells(len(drawn), 2.0 / (beyond if self.inverse else self.degrees))
-        family: CellFamily = GaussianCells() if self.inverse else WishartCells(self.degrees)
-        eigenvalues, vectors = np.linalg.eigh(drawn)
-        root = vectors * np.sqrt(np.maximum(eigenvalues, 0.0))
-        caveats = list(filter(None, [_LINEARIZED, self.condition]))
-        if not self.augmentation:
-            return self._with_count([_gram_term(family, root, cells)], caveats)
-        root[0] /= self.augmentation
-        known = None
-        if released.count_is_public:
-            known = np.append(1.0, np.zeros(self.n_features)), root[0]
-        return NoiseLaw((NoiseTerm(family, cells, root, known),), tuple(sorted(caveats)))
-
-    def _drawn(self, released: ReleasedMoments, chosen: Sequence[int]) -> FloatArray | None:
-        """Return W of some features."""
-        block, back = released.noisy_gram[np.ix_(chosen, chosen)], self.padding if self.subtracted else 0.0
-        drawn: FloatArray = block + back * np.eye(len(chosen))
-        if not self.augmentation:
-            return drawn
-        if released.noisy_sum is None:
-            return None
-        return bordered(self.corner, self.augmentation * released.noisy_sum[list(chosen)], drawn)
-
-    def interval(self, released: ReleasedMoments, chosen: Sequence[int], failure: float) -> MomentInterval | None:
-        parts, count = 2 if self.count_scale else 1, released.noisy_count
-        drawn = self._drawn(released, chosen)
-        if drawn is None:
-            return None
-        low, high = self.scale_factors(len(drawn), failure / parts)
-        if not np.isfinite(high):
-            return None
-        size = np.eye(len(drawn))
-        result = MomentInterval(
-            drawn * (low + high) / 2.0 - self.padding * size,
-            drawn * (high - low) / 2.0,
-            False,
-            self.count_bound(failure / 2.0),
-        )
-        if not self.augmentation:
-            return result
-        unit = np.ones(len(drawn))
-        unit[0] = 1.0 / self.augmentation
-        result = MomentInterval(result.center, result.spread, True, 0.0).mapped(np.diag(unit))
-        if count is None:
-            return result
-        off = abs(count - float(result.center[0, 0])) + float(result.spread[0, 0]) + 0.5
-        return MomentInterval(result.center, result.spread, True, off)
-
-    def scale_factors(self, size: int, failure: float) -> tuple[float, float]:
-        """Return a and b with aW ⪯ Σ ⪯ bW for a block of ``size`` rows; b may be inf."""
-        # They fail with probability `failure` at most.
-        if self.inverse:
-            low, high = wishart_eigenvalue_range(size, self.degrees - self.dimension + size, failure)
-            center = self.degrees - self.dimension - 1.0
-            return low / center, high / center
-        low, high = wishart_eigenvalue_range(size, self.degrees, failure)
-        return self.degrees / high, self.degrees / low if low > 0.0 else float("inf")
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ReleasedBasisModel(NoiseModel):
-    """Errors of a mechanism that draws eigenvectors.
-
-    Uncorrelated entries in the released eigenbasis.
-    """
-
-    cells: FloatArray  # (d, d), mean squares of the entries, eigenvalues in descending order
-    # with `count_variance`: noise variances of each entry of the sum, and of the count; None if they were not released
-    sum_variance: float | None
-    count_variance: float | None
-    laplace: bool  # true if that noise is Laplace, False if normal
-
-    name: ClassVar[str] = "released-basis"
-    arrays: ClassVar[Mapping[str, int]] = {"cells": 2}
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _require((self.cells >= 0.0).all() and (self.cells == self.cells.T).all(), "cells", "symmetric")
-
-    def law(self, released: ReleasedMoments) -> NoiseLaw:
-        d = self.n_features
-        beside = np.zeros((d + 1, d + 1))
-        beside[0, 1:] = beside[1:, 0] = self.sum_variance or 0.0
-        beside[0, 0] = self.count_variance or 0.0
-        basis = np.linalg.eigh(released.noisy_gram)[1][:, ::-1]
-        family: CellFamily = LaplaceCells() if self.laplace else GaussianCells()
-        terms = _gram_term(GaussianCells(), basis, self.cells), NoiseTerm(family, beside)
-        return NoiseLaw(terms, (_LINEARIZED,))
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ScaledWishartModel(WithOwnCount):
-    """Sum of k normal rows of covariance s²V added to the table's, less their mean."""
-
-    degrees: float  # k
-    scale: float  # s²
-    scale_matrix: FloatArray  # (d, d): V
-    augmentation: float  # w; 0 if no sum was released
-    count_is_noisy: bool  # true if the number of rows comes from the draw
-
-    name: ClassVar[str] = "scaled-wishart"
-    arrays: ClassVar[Mapping[str, int]] = {"scale_matrix": 2}
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_positive("degrees", self.degrees)
-        check_positive("scale", self.scale)
-        definite = (self.scale_matrix == self.scale_matrix.T).all() and np.linalg.eigvalsh(self.scale_matrix)[0] > 0.0
-        _require(definite, "scale_matrix", "positive-definite")
-
-    def law(self, released: ReleasedMoments | None = None) -> NoiseLaw:  # noqa: ARG002 - it is the same for all
-        return self.fixed_law
-
-    @property
-    def fixed_law(self) -> NoiseLaw:
-        d, w, variance = self.n_features, self.augmentation, self.degrees * self.scale**2
-        matrix = np.eye(d + 1)
-        matrix[1:, 1:] = np.linalg.cholesky(self.scale_matrix)
-        cells = np.zeros((d + 1, d + 1))
-        cells[1:, 1:] = _symmetric_cells(d, 2.0 * variance)
-        if w:
-            cells[0, 1:] = cells[1:, 0] = variance / w**2
-            cells[0, 0] = 2.0 * variance / w**4 if self.count_is_noisy else 0.0
-        return self._with_count([NoiseTerm(WishartCells(self.degrees), cells, matrix)], ())
-
-
-_NOISE_MODELS: Mapping[str, type[NoiseModel]] = MappingProxyType(
-    dict.fromkeys(_FAMILIES, AdditiveModel)
-    | {CenteredLevelsModel.name_before_family + family: CenteredLevelsModel for family in _CENTERED_FAMILIES}
+_NOISE_MODELS: Mapping[str, type[NoiseModel]] = LoadedClasses(
+    dict.fromkeys(_FAMILIES, "dpmoments.noise.models:AdditiveModel")
     | {
-        "last-step": LastStepModel,
-        "inverse-normal": InverseNormalModel,
-        "wishart-sampling": WishartModel,
-        "released-basis": ReleasedBasisModel,
-        "scaled-wishart": ScaledWishartModel,
-        "standardized": StandardizedModel,
+        CenteredLevelsModel.name_before_family + family: "dpmoments.noise.models:CenteredLevelsModel"
+        for family in _CENTERED_FAMILIES
+    }
+    | {
+        "inverse-normal": "dpmoments.papers.models:InverseNormalModel",
+        "last-step": "dpmoments.noise.models:LastStepModel",
+        "released-basis": "dpmoments.papers.models:ReleasedBasisModel",
+        "scaled-wishart": "dpmoments.papers.models:ScaledWishartModel",
+        "standardized": "dpmoments.noise.models:StandardizedModel",
+        "wishart-sampling": "dpmoments.papers.models:WishartModel",
     }
 )
-"""Closed table of models that a file may name."""
+"""Closed table of models that a file may name. Those of papers are loaded on first use."""
 
 
 # The law of the noise on a mean released alone, coordinate by coordinate.
@@ -1031,14 +792,16 @@ class MeanModel:
     def __post_init__(self) -> None:
         check_one_of("law", self.law, _MEAN_LAWS)
         sizes, dimension = self.block_sizes, self.dimension
-        _require((sizes is None) == (dimension is None) == (self.law != "k-norm"), "block_sizes", "one-per-coordinate")
+        require_entry(
+            (sizes is None) == (dimension is None) == (self.law != "k-norm"), "block_sizes", "one-per-coordinate"
+        )
         if sizes is not None and dimension is not None:
             whole = len(sizes) == len(self.deviations) and all(map(is_whole, (*sizes, dimension)))
-            _require(whole and dimension - len(sizes) in (0, 1), "dimension", "one-per-coordinate")
-            _require(1 <= min(sizes) <= max(sizes) <= len(sizes), "block_sizes", "one-per-coordinate")
+            require_entry(whole and dimension - len(sizes) in (0, 1), "dimension", "one-per-coordinate")
+            require_entry(1 <= min(sizes) <= max(sizes) <= len(sizes), "block_sizes", "one-per-coordinate")
         for name, values in (("deviations", self.deviations), ("count_deviations", self.count_deviations)):
             fits = values.ndim == 1 and values.shape == self.deviations.shape
-            _require(fits and np.isfinite(values).all() and (values >= 0.0).all(), name, "one-per-coordinate")
+            require_entry(fits and np.isfinite(values).all() and (values >= 0.0).all(), name, "one-per-coordinate")
             values.setflags(write=False)
         if self.clipped is not None:
             check_between("clipped", self.clipped, 0.0, 1.0)
@@ -1085,7 +848,7 @@ class MeanModel:
             finite_numbers(content[name], n_features, name) for name in ("deviations", "count_deviations")
         )
         sizes = content.get("block_sizes")
-        _require(sizes is None or isinstance(sizes, list), "block_sizes", "one-per-coordinate")
+        require_entry(sizes is None or isinstance(sizes, list), "block_sizes", "one-per-coordinate")
         of_draw = content.get("dimension"), None if sizes is None else tuple(sizes)
         return cls(content["law"], deviations, of_count, content["clipped"], content["bias_suspected"], *of_draw)
 

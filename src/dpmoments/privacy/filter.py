@@ -21,7 +21,7 @@ from dpmoments.privacy.accounting import Loss, LossUnit, allowance_for_rows
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves.gaussian import MAX_COMPOSED_COORDINATES
 from dpmoments.privacy.distances import Sensitivity
-from dpmoments.privacy.laws import DrawLaw, EigenvalueBound, WishartSampling
+from dpmoments.privacy.laws import DrawLaw
 from dpmoments.privacy.receipt import Draw, Receipt, total_loss
 from dpmoments.privacy.sampling import coordinates_of, noised
 from dpmoments.privacy.sensitivity import sensitivity_from_dict
@@ -129,7 +129,7 @@ class PrivacyFilter:
             self._refuse(Message("draw-over-coordinates", query=query_text))
         # A bound for one group of rows, or for all of them, says nothing of the rows of another.
         bound = self._highest_bounds.get(group, 0.0)
-        if isinstance(law, WishartSampling) and law.floor > max(bound - sensitivity.value, 0.0):
+        if law.eigenvalue_floor > max(bound - sensitivity.value, 0.0):
             self._refuse(Message("draw-without-bound", query=query_text))
         if law.on_lattice and not _is_integral(query):
             self._refuse(Message("draw-not-in-integers", query=query_text))
@@ -140,7 +140,7 @@ class PrivacyFilter:
         except BaseException:
             self._closed = True
             raise
-        if isinstance(law, EigenvalueBound):
+        if law.delta_is_of_bound:
             self._highest_bounds[group] = max(bound, answer)
         self._note(made, query, answer)
         return answer

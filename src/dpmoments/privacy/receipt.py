@@ -18,7 +18,7 @@ from dpmoments.privacy.accounting import Loss, LossUnit, allowance_for_rows
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves.gaussian import MAX_COMPOSED_COORDINATES
 from dpmoments.privacy.distances import Sensitivity
-from dpmoments.privacy.laws import LAWS, DrawLaw, EigenvalueBound, WishartSampling
+from dpmoments.privacy.laws import LAWS, DrawLaw
 from dpmoments.privacy.sensitivity import sensitivity_from_dict
 from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
@@ -124,11 +124,11 @@ class Receipt:
             )
         bounded = False
         for draw in self.draws:
-            if _needs_a_bound(draw.law) and not bounded:
+            if draw.law.eigenvalue_floor > 0.0 and not bounded:
                 raise InputValueError(
                     "a draw of this receipt relies on a bound on the smallest eigenvalue that was not drawn"
                 )
-            bounded |= isinstance(draw.law, EigenvalueBound)
+            bounded |= draw.law.delta_is_of_bound
 
     @property
     def rows_per_unit(self) -> int:
@@ -275,11 +275,6 @@ class PooledReceipt(Receipt):
     def require_for(self, statement: PrivacyStatement) -> None:
         """Check like :meth:`require_within`, since the release covers all tables."""
         self.require_within(statement)
-
-
-def _needs_a_bound(law: DrawLaw) -> bool:
-    """Return True if a draw relies on a lower bound on the smallest eigenvalue."""
-    return isinstance(law, WishartSampling) and law.floor > 0.0
 
 
 def _loss_by_group(draws: Iterable[Draw]) -> dict[str | None, Loss]:

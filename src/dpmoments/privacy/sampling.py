@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache, singledispatch
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -12,22 +13,15 @@ import numpy.typing as npt
 from dpmoments.foundation.arrays import FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputArithmeticError, InputTypeError
 from dpmoments.noise.discrete import choose_by_score, discrete_gaussian, discrete_laplace, k_norm
-from dpmoments.noise.matrices import inverse_wishart, isotropic, matrix_laplace, symmetric_gaussian, wishart
-from dpmoments.noise.sphere import sample_bingham, sample_orthonormal_frame
+from dpmoments.noise.matrices import isotropic, matrix_laplace
 from dpmoments.privacy.laws import (
-    AdditiveWishartDraw,
     Choice,
-    Directions,
     DiscreteGaussian,
     DiscreteLaplace,
     DrawLaw,
-    EigenvalueBound,
-    GaussianDraw,
     IsotropicDraw,
     KNorm,
     MatrixLaplaceDraw,
-    RaisedWishartSampling,
-    WishartSampling,
 )
 
 _KEPT_BITS = 30
@@ -46,11 +40,14 @@ def coordinates_of(query: npt.ArrayLike) -> int:
 
 
 @singledispatch
-def noised(law: DrawLaw, query: Any, generator: np.random.Generator) -> Any:  # noqa: ARG001 - what samplers take
+def noised(law: DrawLaw, query: Any, generator: np.random.Generator) -> Any:
     """Draw the answer to a query under a noise distribution."""
     # Returns an ndarray, float or int of the query's shape: integers for draws on a lattice, else values without low
     # bits; the index of the chosen score.
-    raise InputTypeError(f"no sampler for noise {type(law).__name__}")
+    import_module("dpmoments.papers.sampling")  # registers the samplers of its laws
+    if (sampler := noised.dispatch(type(law))) is noised.dispatch(object):
+        raise InputTypeError(f"no sampler for noise {type(law).__name__}")
+    return sampler(law, query, generator)
 
 
 @noised.register
@@ -81,36 +78,20 @@ def _(law: KNorm, query: Any, generator: np.random.Generator) -> IntegerArray:
 
 
 @noised.register
-def _(law: GaussianDraw, query: Any, generator: np.random.Generator) -> FloatArray:
-    exact = np.asarray(query, dtype=np.float64)
-    if law.symmetric:
-        noisy = exact + symmetric_gaussian(len(exact), law.scale, generator)
-        return without_low_bits((noisy + noisy.T) / 2.0)
-    return without_low_bits(exact + law.scale * generator.standard_normal(exact.shape))
-
-
-@noised.register
 def _(law: MatrixLaplaceDraw, query: Any, generator: np.random.Generator) -> IntegerArray:
     size = len(query)
     noise, deviation = matrix_laplace(size, law.rate, generator), math.sqrt((size + 1) / 2.0) / law.rate
-    return _with_rounded(noise, deviation, law.bits, query, generator)
+    return with_rounded(noise, deviation, law.bits, query, generator)
 
 
 @noised.register
 def _(law: IsotropicDraw, query: Any, generator: np.random.Generator) -> IntegerArray:
     size = len(query)
     noise, deviation = isotropic(size, law.rate, generator), math.sqrt((coordinates_of(query) + 1) / 2.0) / law.rate
-    return _with_rounded(noise, deviation, law.bits, query, generator)
+    return with_rounded(noise, deviation, law.bits, query, generator)
 
 
-@noised.register
-def _(law: AdditiveWishartDraw, query: Any, generator: np.random.Generator) -> IntegerArray:
-    identity = np.eye(law.dimension)
-    noise = wishart(math.sqrt(law.scale) * identity, law.degrees, generator) - law.degrees * law.scale * identity
-    return _with_rounded(noise, math.sqrt(law.degrees * law.scale**2), law.bits, query, generator)
-
-
-def _with_rounded(
+def with_rounded(
     noise: FloatArray, deviation: float, bits: int, query: Any, generator: np.random.Generator
 ) -> IntegerArray:
     """Return a symmetric query plus floating-point noise rounded to its lattice."""
@@ -119,45 +100,8 @@ def _with_rounded(
 
 
 @noised.register
-def _(law: WishartSampling, query: Any, generator: np.random.Generator) -> FloatArray:
-    return _drawn_around(query, 0.0, law, generator)
-
-
-@noised.register
-def _(law: RaisedWishartSampling, query: Any, generator: np.random.Generator) -> FloatArray:
-    return _drawn_around(query, law.raised, law, generator)
-
-
-def _drawn_around(
-    query: Any, least: float, law: WishartSampling | RaisedWishartSampling, generator: np.random.Generator
-) -> FloatArray:
-    """Draw a Wishart or inverse Wishart matrix with the query as mean."""
-    # Eigenvalues below ``least`` are raised to it, and the matrix is padded.
-    eigenvalues, eigenvectors = np.linalg.eigh(np.asarray(query, dtype=np.float64))
-    # Any square root of the scale matrix serves; this one exists for singular matrices too.
-    root = eigenvectors * np.sqrt(np.maximum(eigenvalues, least) + law.padding)
-    if law.inverse:
-        return without_low_bits(inverse_wishart(root, law.degrees, generator) * (law.degrees - len(root) - 1))
-    return without_low_bits(wishart(root, law.degrees, generator) / law.degrees)
-
-
-@noised.register
-def _(law: EigenvalueBound, query: Any, generator: np.random.Generator) -> float:
-    noisy = float(without_low_bits(np.array(float(query) + generator.laplace(0.0, law.scale)), down=True))
-    return max(0.0, noisy - law.allowance)
-
-
-@noised.register
 def _(law: Choice, query: Any, generator: np.random.Generator) -> int:
     return choose_by_score(np.asarray(query), 0.5 * law.epsilon, generator)
-
-
-@noised.register
-def _(law: Directions, query: Any, generator: np.random.Generator) -> FloatArray:
-    matrix = np.asarray(query, dtype=np.float64)
-    if law.projected:
-        return without_low_bits(sample_orthonormal_frame(matrix, law.temperatures, generator).vectors)
-    return without_low_bits(np.column_stack([sample_bingham(t * matrix, None, generator) for t in law.temperatures]))
 
 
 def _upper_triangle_mirrored(query: npt.ArrayLike) -> IntegerArray:

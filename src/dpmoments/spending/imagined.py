@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from functools import singledispatch
 from typing import Any, ClassVar, NoReturn, TypeVar
 
 import numpy as np
@@ -19,14 +18,6 @@ from dpmoments.mechanisms.base import Plan
 from dpmoments.mechanisms.units import UnitsPlan
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
-from dpmoments.privacy.laws import (
-    Choice,
-    Directions,
-    DrawLaw,
-    EigenvalueBound,
-    RaisedWishartSampling,
-    WishartSampling,
-)
 from dpmoments.privacy.origin import ReleaseOrigin
 from dpmoments.privacy.receipt import Draw
 from dpmoments.privacy.unit import PrivacyUnit
@@ -38,8 +29,6 @@ from dpmoments.rows.threads import summarize_in_threads
 from dpmoments.schema.schema import Schema
 from dpmoments.spending.run import moment_release
 
-_STEPS = 10
-"""Steps of the power method for a direction that is drawn on its own."""
 Running = TypeVar("Running")
 Result = TypeVar("Result")
 
@@ -93,45 +82,7 @@ class ExpectedAnswers(PrivacyFilter):
     """
 
     def _answer(self, made: Draw, query: Any) -> Any:
-        return _expected(made.law, query)
-
-
-@singledispatch
-def _expected(law: DrawLaw, query: Any) -> Any:  # noqa: ARG001 - most noise has mean 0
-    """Return the mean or most likely answer to a query."""
-    return np.asarray(query)
-
-
-@_expected.register
-def _(law: Choice, query: Any) -> int:  # noqa: ARG001
-    return int(np.argmax(query))
-
-
-@_expected.register
-def _(law: Directions, query: Any) -> FloatArray:
-    matrix: FloatArray = np.asarray(query, dtype=np.float64)
-    if law.projected:
-        return np.linalg.eigh(matrix)[1][:, ::-1][:, : len(law.temperatures)]
-    vector = np.eye(len(matrix))[np.argmax(np.diag(matrix))]
-    for _ in range(_STEPS):  # each of many directions is drawn by itself, and about the first is enough
-        longer = matrix @ vector
-        if not (length := float(np.linalg.norm(longer))) > 0.0:
-            break
-        vector = longer / length
-    return np.repeat(vector[:, None], len(law.temperatures), axis=1)
-
-
-@_expected.register
-def _(law: EigenvalueBound, query: Any) -> float:
-    return max(0.0, float(query) - law.allowance)
-
-
-@_expected.register(WishartSampling)
-@_expected.register(RaisedWishartSampling)
-def _(law: WishartSampling | RaisedWishartSampling, query: Any) -> FloatArray:
-    values, vectors = np.linalg.eigh(np.asarray(query, dtype=np.float64))
-    least = law.raised if isinstance(law, RaisedWishartSampling) else 0.0
-    return np.asarray((vectors * (np.maximum(values, least) + law.padding)) @ vectors.T)
+        return made.law.expected(query)
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,17 +25,14 @@ from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.lattice_noise import under_law
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape, RunResult, positive_definite
 from dpmoments.messages.message import Query
-from dpmoments.noise.models import AdditiveModel, ScaledWishartModel
+from dpmoments.noise.models import AdditiveModel
+from dpmoments.papers.curves import additive_wishart_degrees, additive_wishart_delta, additive_wishart_scale
+from dpmoments.papers.laws import AdditiveWishartDraw
+from dpmoments.papers.models import ScaledWishartModel
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
-from dpmoments.privacy.curves import (
-    additive_wishart_degrees,
-    additive_wishart_delta,
-    additive_wishart_scale,
-    gaussian_noise_scale,
-)
+from dpmoments.privacy.curves import gaussian_noise_scale
 from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.filter import PrivacyFilter
-from dpmoments.privacy.laws import AdditiveWishartDraw
 from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.sensitivity import gram_frobenius, row_norm_square
 from dpmoments.privacy.unit import Neighbors

@@ -14,13 +14,13 @@ from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.values import finite_numbers
 from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Mechanism, Plan
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape, RunResult
-from dpmoments.noise.models import InverseNormalModel
+from dpmoments.papers.laws import GaussianDraw
+from dpmoments.papers.models import InverseNormalModel
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import zcdp_noise_scale
 from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.filter import PrivacyFilter
-from dpmoments.privacy.laws import GaussianDraw
 from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.sensitivity import count, inverse_gram_frobenius, row_sum_l2
 from dpmoments.privacy.unit import Neighbors

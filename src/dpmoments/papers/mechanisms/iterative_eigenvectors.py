@@ -19,6 +19,7 @@ from dpmoments.mechanisms.lattice_noise import count_scale
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.papers.bounds.arguments import Constants, NoiseKind
 from dpmoments.papers.bounds.eigenvectors import eigenvector_release_error, largest_noise, released_eigenvector_error
+from dpmoments.papers.laws import Directions
 from dpmoments.papers.mechanisms.spectral import (
     Calibration,
     SpectralPlan,
@@ -29,7 +30,6 @@ from dpmoments.papers.mechanisms.spectral import (
 )
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
-from dpmoments.privacy.laws import Directions
 from dpmoments.privacy.sensitivity import quadratic_form
 from dpmoments.privacy.unit import Neighbors
 

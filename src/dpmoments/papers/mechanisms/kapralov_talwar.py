@@ -14,6 +14,7 @@ from dpmoments.foundation.arrays import FloatArray
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.messages.message import Message
+from dpmoments.papers.laws import Directions
 from dpmoments.papers.mechanisms.spectral import (
     Calibration,
     SpectralPlan,
@@ -24,7 +25,6 @@ from dpmoments.papers.mechanisms.spectral import (
 )
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
-from dpmoments.privacy.laws import Directions
 from dpmoments.privacy.sensitivity import quadratic_form
 from dpmoments.privacy.unit import Neighbors
 

@@ -25,10 +25,7 @@ from dpmoments.mechanisms.additive import augmented_dimension, augmented_gram, c
 from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.lattice_noise import noise_scale_for
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape, RunResult
-from dpmoments.noise.models import WishartModel
-from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
-from dpmoments.privacy.curves import (
-    gaussian_noise_scale,
+from dpmoments.papers.curves import (
     raised_wishart_degrees,
     raised_wishart_delta,
     raised_wishart_ratio,
@@ -36,9 +33,13 @@ from dpmoments.privacy.curves import (
     wishart_sampling_delta,
     wishart_sampling_padding,
 )
+from dpmoments.papers.laws import EigenvalueBound, RaisedWishartSampling, WishartSampling
+from dpmoments.papers.models import WishartModel
+from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.curves import gaussian_noise_scale
 from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.filter import PrivacyFilter
-from dpmoments.privacy.laws import DrawLaw, EigenvalueBound, RaisedWishartSampling, WishartSampling
+from dpmoments.privacy.laws import DrawLaw
 from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.sensitivity import gram_frobenius, row_norm_square, smallest_eigenvalue
 from dpmoments.privacy.unit import Neighbors

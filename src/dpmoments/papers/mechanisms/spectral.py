@@ -25,7 +25,7 @@ from dpmoments.mechanisms.additive import MAX_NOISE, choose_bits
 from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.lattice_noise import noise_deviation, noise_scale_for, with_noise
 from dpmoments.mechanisms.shape import MomentShape, RunResult
-from dpmoments.noise.models import ReleasedBasisModel
+from dpmoments.papers.models import ReleasedBasisModel
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.filter import PrivacyFilter

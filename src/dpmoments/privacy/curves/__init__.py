@@ -4,6 +4,9 @@ A curve is the smallest delta for which a mechanism is (epsilon, delta)-differen
 Calibration inverts a curve and is rechecked by evaluating the curve at its result.
 """
 
+from importlib import import_module
+from typing import Any
+
 from dpmoments.privacy.curves.gaussian import discrete_gaussian_delta as discrete_gaussian_delta
 from dpmoments.privacy.curves.gaussian import discrete_gaussian_log_delta as discrete_gaussian_log_delta
 from dpmoments.privacy.curves.gaussian import discrete_gaussian_noise_scale as discrete_gaussian_noise_scale
@@ -13,21 +16,16 @@ from dpmoments.privacy.curves.gaussian import gaussian_epsilon as gaussian_epsil
 from dpmoments.privacy.curves.gaussian import gaussian_log_delta as gaussian_log_delta
 from dpmoments.privacy.curves.gaussian import gaussian_noise_scale as gaussian_noise_scale
 from dpmoments.privacy.curves.gaussian import pure_to_gaussian as pure_to_gaussian
-from dpmoments.privacy.curves.wishart import additive_wishart_degrees as additive_wishart_degrees
-from dpmoments.privacy.curves.wishart import additive_wishart_delta as additive_wishart_delta
-from dpmoments.privacy.curves.wishart import additive_wishart_log_delta as additive_wishart_log_delta
-from dpmoments.privacy.curves.wishart import additive_wishart_scale as additive_wishart_scale
-from dpmoments.privacy.curves.wishart import raised_wishart_degrees as raised_wishart_degrees
-from dpmoments.privacy.curves.wishart import raised_wishart_delta as raised_wishart_delta
-from dpmoments.privacy.curves.wishart import raised_wishart_log_delta as raised_wishart_log_delta
-from dpmoments.privacy.curves.wishart import raised_wishart_ratio as raised_wishart_ratio
-from dpmoments.privacy.curves.wishart import wishart_sampling_degrees as wishart_sampling_degrees
-from dpmoments.privacy.curves.wishart import wishart_sampling_delta as wishart_sampling_delta
-from dpmoments.privacy.curves.wishart import wishart_sampling_log_delta as wishart_sampling_log_delta
-from dpmoments.privacy.curves.wishart import wishart_sampling_padding as wishart_sampling_padding
 from dpmoments.privacy.curves.zcdp import pure_to_zcdp as pure_to_zcdp
 from dpmoments.privacy.curves.zcdp import zcdp_delta as zcdp_delta
 from dpmoments.privacy.curves.zcdp import zcdp_epsilon as zcdp_epsilon
 from dpmoments.privacy.curves.zcdp import zcdp_log_delta as zcdp_log_delta
 from dpmoments.privacy.curves.zcdp import zcdp_noise_scale as zcdp_noise_scale
 from dpmoments.privacy.curves.zcdp import zcdp_rho as zcdp_rho
+
+
+def __getattr__(name: str) -> Any:
+    """Load a curve of the papers' draws when it is first used."""
+    if name.startswith(("additive_wishart_", "raised_wishart_", "wishart_sampling_")):
+        return getattr(import_module("dpmoments.papers.curves"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dpmoments.privacy import curves
-from privacy.test_curve_wishart_sampling import hockey_stick_by_simulation
+from papers.test_curve_wishart_sampling import hockey_stick_by_simulation
 from support.said import refused
 
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from dpmoments.noise.sphere import _deflate, _solve_secular_equation
+from dpmoments.papers.sphere import _deflate, _solve_secular_equation
 
 
 def restricted_eigenvalues(eigenvalues, direction, rng):
@@ -112,7 +112,7 @@ def test_many_chunks(monkeypatch):
     direction /= np.linalg.norm(direction)
     whole = _deflate(eigenvalues, direction)
     for cells in (1, 7 * 40):  # one row at a time; seven, and four at the end
-        monkeypatch.setattr("dpmoments.noise.sphere._CHUNK_CELLS", cells)
+        monkeypatch.setattr("dpmoments.papers.sphere._CHUNK_CELLS", cells)
         pieces = _deflate(eigenvalues, direction)
         assert_allclose(pieces.eigenvalues, whole.eigenvalues, rtol=1e-14)
         assert_allclose(pieces.lift(np.eye(39)), whole.lift(np.eye(39)), atol=1e-14)

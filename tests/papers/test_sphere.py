@@ -11,9 +11,9 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import integrate, special, stats
 
-import dpmoments.noise.sphere as sphere
+import dpmoments.papers.sphere as sphere
 from dpmoments.foundation.errors import InputValueError
-from dpmoments.noise.sphere import envelope_parameter, sample_bingham, sample_bingham_diagonal
+from dpmoments.papers.sphere import envelope_parameter, sample_bingham, sample_bingham_diagonal
 from references.exact_bingham import mean_proposals, second_moments
 from support.said import refused
 

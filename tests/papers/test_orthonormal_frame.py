@@ -9,8 +9,8 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import integrate, special, stats
 
-import dpmoments.noise.sphere as orthonormal_frame
-from dpmoments.noise.sphere import sample_bingham, sample_orthonormal_frame
+import dpmoments.papers.sphere as orthonormal_frame
+from dpmoments.papers.sphere import sample_bingham, sample_orthonormal_frame
 from support.said import refused
 
 P_VALUE = 1e-4

@@ -6,8 +6,8 @@ import mpmath as mp
 import numpy as np
 import pytest
 
+from dpmoments.papers import curves as wishart
 from dpmoments.privacy import curves
-from dpmoments.privacy.curves import wishart
 from support.said import refused
 
 RELATIONS = ["add_remove", "replace_one"]

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy import special
 
+from dpmoments.papers import curves as wishart
 from dpmoments.privacy import curves
-from dpmoments.privacy.curves import wishart
 from support.said import refused
 
 RELATIONS = ["add_remove", "replace_one"]
