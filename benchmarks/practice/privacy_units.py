@@ -27,10 +27,10 @@ from dpmoments.foundation.arrays import FloatArray
 from dpmoments.mechanisms import Gaussian, MatrixLaplace, Standardized
 from dpmoments.mechanisms.additive import AdditivePlan
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.mechanisms.units import plan_for_rows
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
+from dpmoments.privacy.request import PrivacyRequest
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.rows.rows import Rows
 from dpmoments.schema.columns import Boolean
@@ -194,7 +194,7 @@ def plan_of(d: int, budget: PrivacyBudget, k: int | None) -> AdditivePlan:
     """The additive plan for units of k rows, or for rows."""
     mechanism = MatrixLaplace() if budget.kind is BudgetKind.PURE else Gaussian()
     unit = None if k is None else PrivacyUnit("person", k)
-    plan = plan_for_rows(mechanism, MomentShape(d), budget, Neighbors.ADD_REMOVE, unit)
+    plan = mechanism.plan_for(MomentShape(d), PrivacyRequest(budget, Neighbors.ADD_REMOVE, unit))
     assert isinstance(plan, AdditivePlan)
     return plan
 
@@ -247,7 +247,9 @@ def errors_in_ball(name: str, budget_name: str, k: int) -> Errors:
     """Of ``TRIALS_OF_BALL`` releases of k rows of each person by ``standardized``, which ``auto`` takes for such columns."""
     table, budget = table_named(name), BUDGETS[budget_name]
     units, d = table.rows.std(axis=0), table.rows.shape[1]
-    plan = plan_for_rows(Standardized(), MomentShape(d), budget, Neighbors.ADD_REMOVE, PrivacyUnit("person", k))
+    plan = Standardized().plan_for(
+        MomentShape(d), PrivacyRequest(budget, Neighbors.ADD_REMOVE, PrivacyUnit("person", k))
+    )
     truths = [
         Moments.of(matrix, 1.0, units)
         for matrix in (

@@ -26,7 +26,7 @@ from dpmoments.audit.replay import replay
 from dpmoments.audit.verification import checks
 from dpmoments.cli import main
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.mechanisms.units import UnitsPlan, plan_for_rows
+from dpmoments.mechanisms.units import UnitsPlan
 from dpmoments.messages.message import Message
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.accounting import Loss, LossUnit, allowance, allowance_for_rows, budget_for_rows, loss_for_units
@@ -34,6 +34,7 @@ from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import gaussian_delta, zcdp_delta, zcdp_rho
 from dpmoments.privacy.filter import PrivacyFilter, PrivacyFilterError
 from dpmoments.privacy.receipt import Receipt
+from dpmoments.privacy.request import PrivacyRequest
 from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.rows import units
@@ -197,7 +198,7 @@ def long_table(n_features: int) -> pa.Table:
 
 
 def plan_of(case: Case, unit: PrivacyUnit = UNIT) -> UnitsPlan[Any]:
-    plan = plan_for_rows(case.mechanism, case.shape(), case.budget(), case.neighbors, unit)
+    plan = case.mechanism.plan_for(case.shape(), PrivacyRequest(case.budget(), case.neighbors, unit))
     return UnitsPlan.of(plan, case.budget(), unit)
 
 
@@ -242,12 +243,12 @@ def test_auto_calibrates_what_it_chooses_to_what_is_left_for_that() -> None:
     """Under (ε, δ): pure noise at ε/k, Gaussian noise at a k-th of its μ; neither at the other's."""
     many, few = MomentShape(50), MomentShape(2)
     auto, cost = dpm.mechanisms.Auto(), PrivacyBudget.approximate(1.0, 1e-6)
-    gaussian = plan_for_rows(auto, many, cost, ADD_REMOVE, UNIT)
+    gaussian = auto.plan_for(many, PrivacyRequest(cost, ADD_REMOVE, UNIT))
     assert gaussian.mechanism.name == "gaussian"
     assert gaussian.cost == budget_for_rows(cost, LossUnit.GAUSSIAN_RHO, UNIT)
     assert gaussian.chosen_because is not None
     assert gaussian.chosen_because.facts["unit_rows"] == 3
-    pure = plan_for_rows(auto, few, cost, ADD_REMOVE, UNIT)
+    pure = auto.plan_for(few, PrivacyRequest(cost, ADD_REMOVE, UNIT))
     assert pure.cost == budget_for_rows(PrivacyBudget.pure(1.0), LossUnit.EPSILON, UNIT)
     assert UnitsPlan.of(pure, cost, UNIT).cost == PrivacyBudget.pure(1.0)
 
@@ -257,7 +258,7 @@ def test_the_filter_refuses_a_run_that_spends_on_a_row_what_is_for_a_unit() -> N
         full = dpm.mechanisms.Auto().plan(MomentShape(2), cost, ADD_REMOVE)
         with refused("the plan for rows costs more than a row's part of the cost"):
             UnitsPlan.of(full, cost, UNIT)
-        honest = plan_for_rows(dpm.mechanisms.Auto(), MomentShape(2), cost, ADD_REMOVE, UNIT)
+        honest = dpm.mechanisms.Auto().plan_for(MomentShape(2), PrivacyRequest(cost, ADD_REMOVE, UNIT))
         plan = UnitsPlan.of(honest, cost, UNIT)
         object.__setattr__(plan, "of_row", full)
         rows = Rows.of(long_table(2), dpm.Schema.unit_ball(2), privacy_unit=UNIT, threads=1)
@@ -406,7 +407,8 @@ def test_group_privacy_that_forgets_a_square_is_refused(monkeypatch: pytest.Monk
         whole = allowance(cost, loss_unit)
         return Loss(loss_unit, whole.amount / (2 if unit else 1), whole.delta / 2).as_budget
 
-    monkeypatch.setattr("dpmoments.mechanisms.units.budget_for_rows", forgetful)
+    for module in ("base", "units"):
+        monkeypatch.setattr(f"dpmoments.mechanisms.{module}.budget_for_rows", forgetful)
     with pytest.raises((PrivacyFilterError, ValueError)):
         dpm.release(
             people(),

@@ -20,8 +20,9 @@ import dpmoments as dpm
 from contracts.cases import CASES
 from dpmoments.foundation.progress import Watch
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.mechanisms.units import UnitsPlan, plan_for_rows
+from dpmoments.mechanisms.units import UnitsPlan
 from dpmoments.privacy.filter import PrivacyFilter
+from dpmoments.privacy.request import PrivacyRequest
 from dpmoments.rows.kernel import transformed_norms
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.sources import text
@@ -245,7 +246,7 @@ def test_a_plan_that_says_how_many_passes_it_makes_makes_so_many() -> None:
             told += 1
     assert told > 5
     unit, budget, neighbors = dpm.PrivacyUnit("id", 2), dpm.PrivacyBudget.pure(1.0), dpm.Neighbors.ADD_REMOVE
-    plan = plan_for_rows(dpm.mechanisms.Laplace(), MomentShape(2), budget, neighbors, unit)
+    plan = dpm.mechanisms.Laplace().plan_for(MomentShape(2), PrivacyRequest(budget, neighbors, unit))
     of_units = UnitsPlan.of(plan, budget, unit)
     people = pa.table({"x0": [0.1, 0.2], "x1": [0.3, 0.1], "id": ["a", "b"]})
     made.clear()

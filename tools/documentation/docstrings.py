@@ -1,8 +1,10 @@
-"""Cross-references of docstrings, written as roles (``:class:`Rows```), as plain code in the site."""
+"""Docstrings in the site: cross-references written as roles (``:class:`Rows```) become code, and shared options are shown."""
 
 from __future__ import annotations
 
+import inspect
 import re
+from importlib import import_module
 from typing import Any
 
 import griffe
@@ -17,3 +19,20 @@ class RolesAsCode(griffe.Extension):
         """Called for every object that is read."""
         if obj.docstring:
             obj.docstring.value = ROLE.sub(r"`\1`", obj.docstring.value)
+
+    def on_function_instance(self, *, func: griffe.Function, **_: Any) -> None:
+        """Called for every function: those with ``**asked`` show the options that stand for it."""
+        if "asked" not in [parameter.name for parameter in func.parameters]:
+            return
+        function = getattr(import_module(func.parent.path), func.name)
+        func.parameters = griffe.Parameters(
+            *(
+                griffe.Parameter(
+                    name,
+                    annotation=inspect.formatannotation(entry.annotation).strip("'"),
+                    kind=getattr(griffe.ParameterKind, entry.kind.name.lower()),
+                    default=None if entry.default is entry.empty else repr(entry.default),
+                )
+                for name, entry in inspect.signature(function).parameters.items()
+            )
+        )

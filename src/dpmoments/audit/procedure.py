@@ -47,10 +47,11 @@ from dpmoments.foundation.values import shown
 from dpmoments.mechanisms.base import CalibratedPlan, Mechanism, Plan
 from dpmoments.mechanisms.registry import make_mechanism
 from dpmoments.mechanisms.shape import MomentShape, RunResult
-from dpmoments.mechanisms.units import UnitsPlan, plan_before_release
+from dpmoments.mechanisms.units import UnitsPlan
 from dpmoments.noise.models import NoiseModel
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import zcdp_epsilon
+from dpmoments.privacy.request import PrivacyRequest
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit, require_unit
 
 _TOLERANCE = 1e-6
@@ -241,7 +242,7 @@ def make_trials(
     for pair in pairs:
         if (asked := (_shape(pair, mean), pair.privacy_unit)) not in plans:
             try:
-                plans[asked] = plan_before_release(mechanism, asked[0], budget, pair.neighbors, pair.privacy_unit)
+                plans[asked] = mechanism.plan_for(asked[0], PrivacyRequest(budget, pair.neighbors, pair.privacy_unit))
             except ValueError as refusal:
                 plans[asked] = refusal
     runs = {

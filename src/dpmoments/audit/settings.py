@@ -14,9 +14,9 @@ from dpmoments.mechanisms import CoinPress, InverseGaussian, PrivatePrecondition
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.registry import MECHANISMS, make_mechanism
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.mechanisms.units import plan_before_release
 from dpmoments.noise.entropy import insecure_generator, secure_generator
 from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.request import PrivacyRequest
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 
 DEFAULT_BUDGETS = (PrivacyBudget.pure(1.0), PrivacyBudget.approximate(1.0, 0.01), PrivacyBudget.zcdp(0.5))
@@ -157,7 +157,7 @@ def _audit_settings(
             for mean in means:
                 try:
                     shape = MomentShape(features, n_rows=n_rows, mean=mean)
-                    plan_before_release(mechanism, shape, budget, relation, privacy_unit)
+                    mechanism.plan_for(shape, PrivacyRequest(budget, relation, privacy_unit))
                 except ValueError as error:
                     refusal = error
                 else:

@@ -397,7 +397,7 @@ class _OneFit:
                 yield
             except BaseException:
                 with _LOCK:
-                    self._taken = runs.spent
+                    self._taken = any(run.spent for run in runs)
                 raise
 
 
@@ -689,7 +689,7 @@ def _in_words_of_scikit_learn() -> Iterator[None]:
         try:
             yield
         except (ValueError, TypeError) as error:
-            if not runs.begun or runs.spent or type(error) not in (InputValueError, InputTypeError):
+            if not runs or any(run.spent for run in runs) or type(error) not in (InputValueError, InputTypeError):
                 raise
             refused = UnreadableTableError(f"{error}. {_AS_SCIKIT_LEARN_SAYS}")
             for note in getattr(error, "__notes__", ()):

@@ -19,10 +19,11 @@ from dpmoments.mechanisms.lattice_noise import count_error, count_scale, noisy_c
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape, RunResult
 from dpmoments.messages.message import Message
 from dpmoments.noise.models import NoiseModel
-from dpmoments.privacy.accounting import LossUnit, allowance
+from dpmoments.privacy.accounting import LossUnit, allowance, budget_for_rows
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.receipt import Receipt
+from dpmoments.privacy.request import PrivacyRequest
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.rows.rows import Rows
 
@@ -180,6 +181,29 @@ class ConfiguredMechanism(ABC, Generic[PlanType]):
         self.check_support(shape, budget, neighbors)
         return self.supported_plan(shape, budget, neighbors)
 
+    def plan_for(self, shape: MomentShape, request: PrivacyRequest, *, supported: bool = False) -> PlanType:
+        """Return the plan for rows whose run costs a privacy unit no more than the request's budget.
+
+        The loss per row depends on how losses add up, which is settled when ``auto`` chooses a mechanism: it chooses at its own
+        loss per row, and the chosen mechanism is calibrated to the one that follows from its loss units. ``supported`` is True
+        if the arguments have passed :meth:`check_support`.
+        """
+        budget, neighbors, unit = request.budget, request.neighbors, request.privacy_unit
+        if not supported:
+            self.check_support(shape, budget, neighbors)
+        if unit is None or unit.max_rows == 1:
+            return self.supported_plan(shape, budget, neighbors)
+        loss_unit = self.loss_units[budget.kind]
+        first = self.supported_plan(shape, budget_for_rows(budget, loss_unit, unit), neighbors)
+        left = budget_for_rows(spent_by_units(first.cost, budget), first.loss_unit, unit)
+        plan = first
+        if first.cost != left:
+            plan = replace(first.mechanism.plan(shape, left, neighbors), chosen_because=first.chosen_because)
+        if plan.chosen_because is None:
+            return plan
+        reason = plan.chosen_because
+        return replace(plan, chosen_because=Message(reason.code, **reason.facts, unit_rows=unit.max_rows))
+
     def supported_plan(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> PlanType:
         """Return the plan; arguments must already have passed :meth:`check_support`."""
         count_loss, rest = None, budget
@@ -229,6 +253,12 @@ class ConfiguredMechanism(ABC, Generic[PlanType]):
     @abstractmethod
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> PlanType:
         """Make the plan; ``plan`` has already checked the class attributes."""
+
+
+def spent_by_units(row_cost: PrivacyBudget, budget: PrivacyBudget) -> PrivacyBudget:
+    """Return what a run spends of a budget for privacy units: pure ε if its plan for rows spends no δ."""
+    pure = row_cost.kind is BudgetKind.PURE and budget.kind is BudgetKind.APPROXIMATE
+    return PrivacyBudget.pure(budget.epsilon) if pure else budget
 
 
 @dataclass(frozen=True)

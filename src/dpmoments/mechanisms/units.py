@@ -9,22 +9,19 @@ rows leaves (``docs/evidence/derivations/privacy-units.md``).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from dpmoments.foundation.errors import InputValueError
-from dpmoments.mechanisms.base import CalibratedPlan, ConfiguredMechanism
-from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.messages.message import Message
+from dpmoments.mechanisms.base import CalibratedPlan, spent_by_units
 from dpmoments.privacy.accounting import LossUnit, budget_for_rows
-from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.units import ROUNDS
 
 Noisy = TypeVar("Noisy")
-PlanType = TypeVar("PlanType", bound=CalibratedPlan[Any])
 
 
 @dataclass(frozen=True)
@@ -46,12 +43,12 @@ class UnitsPlan(CalibratedPlan[Noisy]):
     @classmethod
     def of(cls, plan: CalibratedPlan[Noisy], budget: PrivacyBudget, unit: PrivacyUnit) -> UnitsPlan[Noisy]:
         """Return the plan for units."""
-        # From the plan for rows that `plan_for_rows` made with this budget.
+        # From the plan for rows that `plan_for` made with this budget.
         return cls(
             plan.mechanism,
             plan.shape,
             plan.neighbors,
-            _spent(plan, budget),
+            spent_by_units(plan.cost, budget),
             of_row=plan,
             unit=unit,
             chosen_because=plan.chosen_because,
@@ -82,50 +79,3 @@ class UnitsPlan(CalibratedPlan[Noisy]):
         if rows.privacy_unit != self.unit:
             raise InputValueError("the rows were opened for another privacy unit than the plan's, or for none")
         return self.of_row.run(rows.bounded(privacy_filter.selection_key()), privacy_filter)
-
-
-def plan_for_rows(
-    mechanism: ConfiguredMechanism[PlanType],
-    shape: MomentShape,
-    budget: PrivacyBudget,
-    neighbors: Neighbors,
-    unit: PrivacyUnit | None,
-) -> PlanType:
-    """Return the plan for rows whose run costs a unit no more than the budget.
-
-    ``mechanism`` supports the arguments.
-
-    The loss per row depends on how losses add up, which is settled when ``auto`` chooses a mechanism: it chooses at its own
-    loss per row, and the chosen mechanism is calibrated to the one that follows from its loss units.
-    """
-    if unit is None or unit.max_rows == 1:
-        return mechanism.supported_plan(shape, budget, neighbors)
-    first = mechanism.supported_plan(shape, budget_for_rows(budget, mechanism.loss_units[budget.kind], unit), neighbors)
-    left = budget_for_rows(_spent(first, budget), first.loss_unit, unit)
-    if first.cost == left:
-        plan = first
-    else:
-        plan = replace(first.mechanism.plan(shape, left, neighbors), chosen_because=first.chosen_because)
-    if plan.chosen_because is None:
-        return plan
-    reason = plan.chosen_because
-    return replace(plan, chosen_because=Message(reason.code, **reason.facts, unit_rows=unit.max_rows))
-
-
-def plan_before_release(
-    mechanism: ConfiguredMechanism[PlanType],
-    shape: MomentShape,
-    budget: PrivacyBudget,
-    neighbors: Neighbors,
-    unit: PrivacyUnit | None,
-) -> PlanType:
-    """Return the plan for rows that a release would run, for its forecast."""
-    mechanism.check_support(shape, budget, neighbors)
-    return plan_for_rows(mechanism, shape, budget, neighbors, unit)
-
-
-def _spent(plan: CalibratedPlan[Any], budget: PrivacyBudget) -> PrivacyBudget:
-    """Return the part of a budget for units that a run spends."""
-    # Pure ε if the plan for rows spends no δ.
-    pure = plan.cost.kind is BudgetKind.PURE and budget.kind is BudgetKind.APPROXIMATE
-    return PrivacyBudget.pure(budget.epsilon) if pure else budget

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -23,7 +23,6 @@ from dpmoments.mechanisms.counts import Counts, CountsPlan, shape_of
 from dpmoments.mechanisms.means.base import MeanMechanism, NormalRows
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS, make_mechanism, unknown_mechanism
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.mechanisms.units import plan_before_release
 from dpmoments.messages.message import Message
 from dpmoments.messages.wording import listed
 from dpmoments.noise.cells import CountNoise
@@ -32,7 +31,8 @@ from dpmoments.planning.forecast_noise import ReleasePlan
 from dpmoments.planning.forecast_table import Forecast, ForecastRow, short_refusal
 from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.unit import Neighbors, PrivacyUnit, require_unit
+from dpmoments.privacy.request import AskedPrivacy, PrivacyRequest, takes_request
+from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.schema.constraints import schema_of_tables
 from dpmoments.schema.schema import Schema
 
@@ -40,20 +40,17 @@ _DEFAULT = "auto"
 """Default mechanism of a release."""
 
 
+@takes_request(AskedPrivacy)
 def forecast(
     schema: Schema,
     *,
     n_rows: int,
-    epsilon: float | None = None,
-    delta: float = 0.0,
-    rho: float | None = None,
-    neighbors: Neighbors | str = "add_remove",
     mean: bool = True,
-    privacy_unit: PrivacyUnit | None = None,
     typical_sd: Mapping[str, float] | None = None,
     typical_mean: Mapping[str, float] | None = None,
     robust: Sequence[str] | None = None,
     mechanism: str | None = None,
+    **asked: Unpack[AskedPrivacy],
 ) -> Forecast:
     """Forecast the noise on every column, what to change, and every mechanism's error.
 
@@ -128,14 +125,11 @@ def forecast(
     [5.0, 5.0, 5.0]
     """
     require_row_count(n_rows)
-    budget = PrivacyBudget.of(epsilon=epsilon, delta=delta, rho=rho)
-    relation = Neighbors.of(neighbors)
-    if privacy_unit is not None:
-        require_unit(privacy_unit, schema.reserved_names, relation)
+    request = PrivacyRequest.of_options(asked, schema)
     typical = TypicalTable.of(schema, typical_sd=typical_sd, typical_mean=typical_mean)
 
     def planned_by(kind: Mechanism) -> ReleasePlan:
-        return ReleasePlan(typical, n_rows, budget, relation, kind, privacy_unit, mean)
+        return ReleasePlan(typical, n_rows, request.budget, request.neighbors, kind, request.privacy_unit, mean)
 
     settings = {name: planned_by(kind()) for name, kind in MECHANISMS.items()}
     if mechanism is not None:
@@ -145,10 +139,10 @@ def forecast(
     table = Forecast(
         tuple(rows),
         n_rows,
-        budget,
-        relation,
+        request.budget,
+        request.neighbors,
         without_units=_without_units(mechanism, mean=mean),
-        privacy_unit=privacy_unit,
+        privacy_unit=request.privacy_unit,
         mean=mean,
     )
     if mechanism is None:
@@ -266,17 +260,14 @@ class CountsForecast(Answer):
         ]
 
 
+@takes_request(AskedPrivacy)
 def forecast_counts(
     schema: Schema,
     *,
     by: str | Sequence[str] | Sequence[Sequence[str]],
     split: Sequence[float] | None = None,
     n_rows: int | None = None,
-    epsilon: float | None = None,
-    delta: float = 0.0,
-    rho: float | None = None,
-    neighbors: Neighbors | str = "add_remove",
-    privacy_unit: PrivacyUnit | None = None,
+    **asked: Unpack[AskedPrivacy],
 ) -> CountsForecast:
     """Forecast the noise of contingency tables: it is known exactly before any data is read.
 
@@ -312,14 +303,12 @@ def forecast_counts(
     """
     if n_rows is not None:
         require_row_count(n_rows)
-    budget, relation = PrivacyBudget.of(epsilon=epsilon, delta=delta, rho=rho), Neighbors.of(neighbors)
-    if privacy_unit is not None:
-        require_unit(privacy_unit, {column.name for column in schema.columns}, relation)
+    request = PrivacyRequest.of_options(asked, schema)
     chosen = Counts.of(schema, by, split)
     counted = schema_of_tables(schema, chosen.by)
-    plan: CountsPlan = plan_before_release(chosen, MomentShape.of(counted, mean=True), budget, relation, privacy_unit)
+    plan: CountsPlan = chosen.plan_for(MomentShape.of(counted, mean=True), request)
     cells = tuple(math.prod(shape_of(schema, names)) for names in chosen.by)
-    return CountsForecast(chosen.by, cells, plan.noise, budget, relation, n_rows, privacy_unit)
+    return CountsForecast(chosen.by, cells, plan.noise, request.budget, request.neighbors, n_rows, request.privacy_unit)
 
 
 _ASSUMED = "~"
@@ -447,18 +436,15 @@ class MeanForecast(Answer):
         }
 
 
+@takes_request(AskedPrivacy)
 def forecast_mean(
     schema: Schema,
     *,
     n_rows: int,
-    epsilon: float | None = None,
-    delta: float = 0.0,
-    rho: float | None = None,
-    neighbors: Neighbors | str = "add_remove",
-    privacy_unit: PrivacyUnit | None = None,
     radius: float | None = None,
     scale: float | None = None,
     standard_deviation: float | Mapping[str, float] | None = None,
+    **asked: Unpack[AskedPrivacy],
 ) -> MeanForecast:
     """Forecast the error of every mean estimator from public numbers.
 
@@ -503,29 +489,29 @@ def forecast_mean(
     (['bounded-sums', 'coinpress'], 0.00167)
     """
     require_row_count(n_rows)
-    budget = PrivacyBudget.of(epsilon=epsilon, delta=delta, rho=rho)
-    relation = Neighbors.of(neighbors)
-    if privacy_unit is not None:
-        require_unit(privacy_unit, schema.reserved_names, relation)
-    shape = MomentShape.of(schema, mean=True, n_rows=n_rows if relation.table_size_is_public else None)
+    request = PrivacyRequest.of_options(asked, schema)
+    shape = MomentShape.of(schema, mean=True, n_rows=n_rows if request.neighbors.table_size_is_public else None)
     units = schema.encoding(mean=True).scale
     assumed = _assumed_deviations(schema, units, scale, standard_deviation)
     options = {key: value for key, value in (("radius", radius), ("scale", scale)) if value is not None}
-    rows = [
-        _mean_row(kind, options, shape, budget, relation, privacy_unit, n_rows, units, assumed)
-        for kind in MEAN_MECHANISMS.values()
-    ]
+    rows = [_mean_row(kind, options, shape, request, n_rows, units, assumed) for kind in MEAN_MECHANISMS.values()]
     rows.sort(key=lambda row: (row.refusal is not None, row.error or math.inf))
-    return MeanForecast(tuple(rows), schema.feature_names, assumed, n_rows, budget, relation, privacy_unit)
+    return MeanForecast(
+        tuple(rows),
+        schema.feature_names,
+        assumed,
+        n_rows,
+        request.budget,
+        request.neighbors,
+        request.privacy_unit,
+    )
 
 
 def _mean_row(
     kind: type[MeanMechanism],
     options: Mapping[str, float],
     shape: MomentShape,
-    budget: PrivacyBudget,
-    neighbors: Neighbors,
-    privacy_unit: PrivacyUnit | None,
+    request: PrivacyRequest,
     n_rows: int,
     units: FloatArray,
     assumed: FloatArray | None,
@@ -533,7 +519,7 @@ def _mean_row(
     name = kind.registry_name()
     try:
         mechanism = kind(**{key: value for key, value in options.items() if key in kind.__dataclass_fields__})
-        plan = plan_before_release(mechanism, shape, budget, neighbors, privacy_unit)
+        plan = mechanism.plan_for(shape, request)
         if assumed is None and plan.error_needs_rows:
             raise InputValueError(
                 "its error depends on how much the values vary: give standard_deviation, to assume it"

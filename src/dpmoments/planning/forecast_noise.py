@@ -17,9 +17,9 @@ from dpmoments.analysis.resolvability import smallest_seen
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.mechanisms.units import plan_before_release
 from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.request import PrivacyRequest
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.releases.moment_release import MomentRelease, of_present_values
 from dpmoments.schema.schema import Schema
@@ -91,7 +91,7 @@ def planned(
     unit: PrivacyUnit | None,
 ) -> Plan:
     """Return the plan of a release's moments, cached for searches."""
-    return plan_before_release(mechanism, shape, budget, neighbors, unit)
+    return mechanism.plan_for(shape, PrivacyRequest(budget, neighbors, unit))
 
 
 @lru_cache(maxsize=64)

@@ -18,12 +18,12 @@ from dpmoments.mechanisms.counts import Counts, CountsPlan
 from dpmoments.mechanisms.means.base import NormalRows
 from dpmoments.mechanisms.registry import automatic_mean
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.mechanisms.units import plan_before_release
 from dpmoments.messages.message import Message
 from dpmoments.messages.wording import closest
 from dpmoments.planning.forecast_noise import ForecastNoise, ReleasePlan
 from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.request import PrivacyRequest
 from dpmoments.schema.constraints import schema_of_tables
 from dpmoments.schema.schema import Schema
 
@@ -195,7 +195,7 @@ def _of_means(setting: ReleasePlan, budget: PrivacyBudget) -> float:
     if schema.has_available:
         return math.nan
     shape = MomentShape.of(schema, mean=True, n_rows=setting.n_rows if neighbors.table_size_is_public else None)
-    plan = plan_before_release(automatic_mean(schema, budget), shape, budget, neighbors, setting.privacy_unit)
+    plan = automatic_mean(schema, budget).plan_for(shape, PrivacyRequest(budget, neighbors, setting.privacy_unit))
     scale = schema.encoding(mean=True).scale
     errors = plan.expected_errors(NormalRows(setting.n_rows, typical.standard_deviations / scale))
     return math.inf if errors is None else _root_mean_square(errors * scale / _deviations(typical))
@@ -214,7 +214,7 @@ def _of_counts(setting: ReleasePlan, by: Sequence[str], budget: PrivacyBudget) -
     schema = setting.typical.schema
     chosen = Counts.of(schema, [list(by)], None)
     shape = MomentShape.of(schema_of_tables(schema, chosen.by), mean=True)
-    plan: CountsPlan = plan_before_release(chosen, shape, budget, setting.neighbors, setting.privacy_unit)
+    plan: CountsPlan = chosen.plan_for(shape, PrivacyRequest(budget, setting.neighbors, setting.privacy_unit))
     return plan.noise[0].standard_deviation
 
 

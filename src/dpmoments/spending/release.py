@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
+from typing import Any, Unpack, cast
 
 from dpmoments.foundation.errors import InputValueError
-from dpmoments.foundation.text_format import TextFormat
-from dpmoments.ledger import Ledger
 from dpmoments.mechanisms.base import CalibratedPlan, Mechanism, Plan
 from dpmoments.mechanisms.counts import Counts, shape_of
 from dpmoments.mechanisms.means.base import MeanMechanism
@@ -19,7 +16,8 @@ from dpmoments.messages.message import Message
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.origin import group_label
-from dpmoments.privacy.unit import Neighbors, PrivacyUnit
+from dpmoments.privacy.request import takes_request
+from dpmoments.privacy.unit import Neighbors
 from dpmoments.releases.counts_release import CountsRelease, rules_of_counts
 from dpmoments.releases.group_releases import GroupReleases
 from dpmoments.releases.mean_release import MeanRelease
@@ -40,6 +38,7 @@ from dpmoments.schema.constraints import (
 )
 from dpmoments.schema.schema import Schema
 from dpmoments.spending.run import (
+    Asked,
     Request,
     cost_spent,
     keep,
@@ -114,26 +113,16 @@ class GroupsPlan(CalibratedPlan[Mapping[Level, RunResult]]):
         }
 
 
+@takes_request(Asked)
 def release_groups(
     data: Any,
     schema: Schema,
     *,
     by: str,
-    epsilon: float | None = None,
-    delta: float = 0.0,
-    rho: float | None = None,
-    neighbors: Neighbors | str = "add_remove",
     mechanism: Mechanism | str = "auto",
     mean: bool = True,
     repair: Repair | str = "auto",
-    output: str | Path | None = None,
-    dataset: str | None = None,
-    privacy_unit: PrivacyUnit | None = None,
-    text_format: TextFormat | None = None,
-    ledger: Ledger | str | Path | None = None,
-    threads: int | None = None,
-    progress: bool | Callable[[float | None], None] = False,
-    insecure_seed: int | None = None,
+    **asked: Unpack[Asked],
 ) -> GroupReleases:
     """Release count, mean and second moment of every group of rows; spend the budget once.
 
@@ -202,12 +191,9 @@ def release_groups(
     >>> groups.privacy.budget
     PrivacyBudget.pure(epsilon=1.0)
     """
-    if privacy_unit is not None:
+    if asked.get("privacy_unit") is not None:
         raise InputValueError(Message("groups-of-units"))
-    request = Request.of(
-        *(schema, epsilon, delta, rho, neighbors, output, dataset),
-        *(privacy_unit, text_format, ledger, threads, progress, insecure_seed),
-    )
+    request = Request.of(schema, asked)
     if request.neighbors is not Neighbors.ADD_REMOVE:
         raise InputValueError(Message("groups-of-relation", neighbors=str(request.neighbors)))
     column, of_groups = grouping_column(schema, by), schema_of_groups(schema, by)
@@ -231,36 +217,26 @@ def release_groups(
                     spent.plan,
                     spent.result[level],
                     spent.receipt.of_group(group_label(by, level)),
-                    of_groups.with_text_format(text_format).with_indicators,
+                    of_groups.with_text_format(request.text_format).with_indicators,
                     repair=repair,
-                    origin=spent.held.origin.of_group(by, level, len(levels)),
+                    origin=spent.origin.of_group(by, level, len(levels)),
                     private=request.private,
                 )
                 for level in levels
             ),
         )
-        keep(releases, output, spent.held)
+        keep(releases, spent)
     return releases
 
 
+@takes_request(Asked)
 def release_counts(
     data: Any,
     schema: Schema,
     *,
     by: str | Sequence[str] | Sequence[Sequence[str]],
     split: Sequence[float] | None = None,
-    epsilon: float | None = None,
-    delta: float = 0.0,
-    rho: float | None = None,
-    neighbors: Neighbors | str = "add_remove",
-    output: str | Path | None = None,
-    dataset: str | None = None,
-    privacy_unit: PrivacyUnit | None = None,
-    text_format: TextFormat | None = None,
-    ledger: Ledger | str | Path | None = None,
-    threads: int | None = None,
-    progress: bool | Callable[[float | None], None] = False,
-    insecure_seed: int | None = None,
+    **asked: Unpack[Asked],
 ) -> CountsRelease:
     """Release contingency tables: counts of rows by the levels of some columns.
 
@@ -320,10 +296,7 @@ def release_counts(
     >>> released.counts.tolist(), round(released.standard_error, 2)
     ([[250, 248], [250, 249]], 1.36)
     """
-    request = Request.of(
-        *(schema, epsilon, delta, rho, neighbors, output, dataset),
-        *(privacy_unit, text_format, ledger, threads, progress, insecure_seed),
-    )
+    request = Request.of(schema, asked)
     chosen = Counts.of(schema, by, split)
     counted = schema_of_tables(schema, chosen.by)
     with nothing_spent():
@@ -335,12 +308,12 @@ def release_counts(
             schema=spent.rows.schema,
             privacy=replace(
                 privacy_statement(spent.plan, counted, spent.receipt, private=request.private),
-                rules=(*rules_of_counts(counted), *spent.held.origin.rules),
+                rules=(*rules_of_counts(counted), *spent.origin.rules),
             ),
             receipt=spent.receipt,
             mechanism=chosen.name,
             mechanism_options=chosen.options,
-            origin=spent.held.origin,
+            origin=spent.origin,
             by=chosen.by,
             noisy=tuple(
                 counts.reshape(shape_of(counted, names)) for names, counts in zip(chosen.by, spent.result, strict=True)
@@ -351,28 +324,17 @@ def release_counts(
             known = min(released.tables, key=lambda table: table.total_error)
             said = warnings_of_count(float(known.noisy_counts.sum()), known.total_error, public_rows)
             released = replace(released, diagnostics={"warnings": said})
-        keep(released, output, spent.held)
+        keep(released, spent)
     return released
 
 
+@takes_request(Asked, others="options")
 def release_mean(
     data: Any,
     schema: Schema,
     *,
-    epsilon: float | None = None,
-    delta: float = 0.0,
-    rho: float | None = None,
-    neighbors: Neighbors | str = "add_remove",
     mechanism: MeanMechanism | str = "auto",
-    output: str | Path | None = None,
-    dataset: str | None = None,
-    privacy_unit: PrivacyUnit | None = None,
-    text_format: TextFormat | None = None,
-    ledger: Ledger | str | Path | None = None,
-    threads: int | None = None,
-    progress: bool | Callable[[float | None], None] = False,
-    insecure_seed: int | None = None,
-    **options: Any,
+    **asked: Any,
 ) -> MeanRelease:
     """Release the mean of a table, with or without bounds on its rows.
 
@@ -426,10 +388,8 @@ def release_mean(
     >>> bool(abs(released.mean[0] - 1e5) < 10), bool(abs(released.mean[1] + 3.0) < 0.1)
     (True, True)
     """
-    request = Request.of(
-        *(schema, epsilon, delta, rho, neighbors, output, dataset),
-        *(privacy_unit, text_format, ledger, threads, progress, insecure_seed),
-    )
+    options = {name: asked.pop(name) for name in [*asked] if name not in Asked.__optional_keys__}
+    request = Request.of(schema, cast(Asked, asked))
     require_no_available(schema)
     chosen = (
         automatic_mean(schema, request.budget, **options)
@@ -444,7 +404,7 @@ def release_mean(
         released = MeanRelease(
             schema=spent.rows.schema,
             privacy=privacy_statement(
-                spent.plan, schema, spent.receipt, private=request.private, rules=spent.held.origin.rules
+                spent.plan, schema, spent.receipt, private=request.private, rules=spent.origin.rules
             ),
             receipt=spent.receipt,
             mechanism=chosen.name,
@@ -453,32 +413,22 @@ def release_mean(
             noisy_count=count,
             diagnostics=diagnostics,
             noise=noisy.noise,
-            origin=spent.held.origin,
+            origin=spent.origin,
         )
-        keep(released, output, spent.held)
+        keep(released, spent)
     return released
 
 
+@takes_request(Asked)
 def release(
     data: Any,
     schema: Schema,
     *,
-    epsilon: float | None = None,
-    delta: float = 0.0,
-    rho: float | None = None,
-    neighbors: Neighbors | str = "add_remove",
     mechanism: Mechanism | str = "auto",
     mean: bool = True,
     repair: Repair | str = "auto",
     n_rows: int | None = None,
-    output: str | Path | None = None,
-    dataset: str | None = None,
-    privacy_unit: PrivacyUnit | None = None,
-    text_format: TextFormat | None = None,
-    ledger: Ledger | str | Path | None = None,
-    threads: int | None = None,
-    progress: bool | Callable[[float | None], None] = False,
-    insecure_seed: int | None = None,
+    **asked: Unpack[Asked],
 ) -> MomentRelease:
     """Release a table's count, mean and second moment once, under differential privacy.
 
@@ -566,10 +516,7 @@ def release(
     >>> released.covariance.shape, released.privacy.private
     ((3, 3), False)
     """
-    request = Request.of(
-        *(schema, epsilon, delta, rho, neighbors, output, dataset),
-        *(privacy_unit, text_format, ledger, threads, progress, insecure_seed),
-    )
+    request = Request.of(schema, asked)
     chosen, repair = make_mechanism(mechanism), Repair.of(repair)
     spent = spend(data, schema.with_indicators, chosen, request, mean=mean, n_rows=n_rows)
     with cost_spent(spent.rows):
@@ -579,10 +526,10 @@ def release(
             spent.receipt,
             spent.rows.schema,
             repair=repair,
-            origin=spent.held.origin,
+            origin=spent.origin,
             private=request.private,
             n_rows=n_rows,
             table_size=spent.public_rows,
         )
-        keep(released, output, spent.held)
+        keep(released, spent)
     return released

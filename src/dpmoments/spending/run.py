@@ -6,9 +6,10 @@ import math
 import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -32,13 +33,14 @@ from dpmoments.ledger import Ledger
 from dpmoments.ledger.grants import ROW, require_dataset, unit_name
 from dpmoments.mechanisms.base import CalibratedPlan, ConfiguredMechanism, Plan
 from dpmoments.mechanisms.shape import MomentShape, RunResult
-from dpmoments.mechanisms.units import UnitsPlan, plan_for_rows
+from dpmoments.mechanisms.units import UnitsPlan
 from dpmoments.messages.message import Message
 from dpmoments.messages.wording import closest
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
-from dpmoments.privacy.filter import PrivacyFilter, PrivacyFilterError, PrivatePlan
-from dpmoments.privacy.origin import ReleaseOrigin, check_dataset
+from dpmoments.privacy.filter import PrivacyFilter, PrivacyFilterError
+from dpmoments.privacy.origin import LedgerEntry, ReleaseOrigin, check_dataset
 from dpmoments.privacy.receipt import Receipt
+from dpmoments.privacy.request import AskedPrivacy, PrivacyRequest, all_options
 from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.releases.moment_release import MomentRelease, of_present_values
@@ -49,127 +51,7 @@ from dpmoments.rows.threads import blas_threads
 from dpmoments.schema.schema import Schema, require_schema
 
 
-@dataclass(frozen=True)
-class Held:
-    """Release whose cost is reserved, if a ledger was given."""
-
-    origin: ReleaseOrigin
-    ledger: Ledger | None = None
-
-    def refund(self) -> None:
-        """Refund the cost of a run that ended before it drew noise."""
-        if self.ledger is not None and self.origin.ledger is not None:
-            # The error that ended the run is what its caller must see; a reservation that stays counts as spent.
-            with suppress(LedgerError, OSError):
-                self.ledger.refund(self.origin.ledger)
-                log.info("ledger: entry %d refunded", self.origin.ledger.number)
-
-    def commit(self) -> Message | None:
-        """Commit the release; return a warning to the curator if that failed."""
-        if self.ledger is None or self.origin.ledger is None:
-            return None
-        try:
-            self.ledger.commit(self.origin.ledger)
-        except (LedgerError, OSError) as reason:
-            return Message("not-in-ledger", entry=self.origin.ledger.number, reason=message_of(reason))
-        log.info("ledger: entry %d committed", self.origin.ledger.number)
-        return None
-
-
-@dataclass(frozen=True)
-class Charge:
-    """Ledger, dataset and privacy unit that a release is charged to.
-
-    A unit's contribution bound is not part of it, since the guarantee covers all its rows. ``refusal`` is the ledger's
-    reason to refuse a stated unit, whose column may be a slip: the table is asked for the column first.
-    """
-
-    ledger: Ledger | None
-    dataset: str | None
-    unit: str
-    refusal: LedgerError | None = None
-
-    @classmethod
-    def of(
-        cls,
-        ledger: Ledger | str | os.PathLike[str] | None,
-        dataset: str | None,
-        neighbors: Neighbors,
-        *,
-        privacy_unit: PrivacyUnit | None = None,
-        insecure_seed: int | None = None,
-    ) -> Charge:
-        """Check a caller's arguments before the plan is made."""
-        # Whatever else is passed as a privacy unit is refused when the table is opened.
-        unit = unit_name(privacy_unit if isinstance(privacy_unit, PrivacyUnit) else None)
-        if ledger is None:
-            return cls(None, dataset, unit)
-        if not isinstance(ledger, Ledger):
-            if not isinstance(ledger, str | os.PathLike):
-                raise InputTypeError(f"ledger must be a dpmoments.Ledger or the path of its file, got {shown(ledger)}")
-            ledger = Ledger(ledger)
-        name = require_dataset(dataset)
-        if insecure_seed is not None:
-            raise InputValueError(
-                "a release with an insecure seed is not private and cannot be charged to a ledger: leave out "
-                "ledger or insecure_seed"
-            )
-        if privacy_unit is not None and unit == ROW:
-            raise InputValueError(
-                f"the privacy unit's column is called '{ROW}', which in a ledger means single rows: rename it"
-            )
-        try:
-            ledger.account(name).require_for(neighbors, unit)
-        except LedgerError as error:
-            known, refusal = error.message_data, error
-            if known is not None and error.code in ("ledger-missing", "no-grant"):
-                missing: Any = {"dataset": name, "unit": unit, "neighbors": str(neighbors), "path": ledger.path}
-                refusal = LedgerError(Message(error.code, **{**missing, **known.facts}))
-        else:
-            return cls(ledger, name, unit)
-        if unit == ROW:
-            raise refusal
-        return cls(ledger, name, unit, refusal)
-
-    @contextmanager
-    def opening(self) -> Iterator[None]:
-        """Raise the ledger's refusal once the table is open and has the unit's column."""
-        if self.refusal is None:
-            yield
-            return
-        try:
-            yield
-        except (InputError, OSError) as error:
-            known = error.message_data if isinstance(error, InputError) else None
-            if known is None or known.code != "table-without-columns" or self.unit not in known.facts["names"]:
-                raise self.refusal from None
-            granted = self.refusal.facts.get("granted")
-            if "hint" in known.facts or not closest(self.unit, [granted] if isinstance(granted, str) else []):
-                raise
-            # The budget's unit is public, and may be the one that was meant.
-            meant = Message("did-you-mean", close=[granted])
-            raise InputValueError(Message(known.code, **{**known.facts, "hint": meant})) from None
-        raise self.refusal
-
-    def reserve(self, plan: PrivatePlan, mechanism: str, origin: ReleaseOrigin) -> Held:
-        """Reserve the plan's cost on disk."""
-        if self.ledger is None or self.dataset is None:
-            return Held(origin)
-        entry = self.ledger.reserve(
-            self.dataset,
-            plan.cost,
-            plan.loss_unit,
-            neighbors=plan.neighbors,
-            unit=self.unit,
-            release=origin.id,
-            mechanism=mechanism,
-        )
-        log.info("ledger: entry %d reserved for %s", entry.number, self.dataset)
-        return Held(replace(origin, ledger=entry), self.ledger)
-
-
 PlanType = TypeVar("PlanType", bound=CalibratedPlan[Any])
-Noisy = TypeVar("Noisy")
 Count = TypeVar("Count", float, float | None)
 
 NOTHING_SPENT = "nothing was spent"
@@ -188,30 +70,165 @@ _LITTLE_KNOWN = 0.1
 """Warn if the noise on the number of kept rows exceeds this fraction of it."""
 
 
-@dataclass(frozen=True, eq=False)
-class _RunRecord:
-    """Runs that began within a block, and whether any spent, as their privacy filters know."""
+# What a caller asks for.
 
-    _filters: list[PrivacyFilter] = field(default_factory=list)
+
+class Asked(AskedPrivacy, total=False):
+    """Options of every function that makes a release, as :func:`dpmoments.release` documents them."""
+
+    output: str | Path | None
+    """Where to save the release; checked before anything is spent."""
+    dataset: str | None
+    """Name of the dataset, stored in the release."""
+    text_format: TextFormat | None
+    """Format of CSV files, if it is unusual."""
+    ledger: Ledger | str | Path | None
+    """Where the cost is charged."""
+    threads: int | None
+    """Threads of a pass and of linear algebra."""
+    progress: bool | Callable[[float | None], None]
+    """True for a bar on standard error; or what gets the fraction done."""
+    insecure_seed: int | None
+    """For tests: repeats the noise, and marks the release as not private."""
+
+
+@dataclass(frozen=True, eq=False)
+class Request(PrivacyRequest):
+    """Checked options that all release functions share."""
+
+    output: str | Path | None = None
+    dataset: str | None = None
+    text_format: TextFormat | None = None
+    ledger: Ledger | None = None
+    threads: int | None = None
+    progress: bool | Callable[[float | None], None] = False
+    insecure_seed: int | None = None
+    # the ledger's reason to refuse a privacy unit, whose column may be a slip: the table is asked for the column first
+    refusal: LedgerError | None = None
+
+    @classmethod
+    def of(cls, schema: object, asked: Asked) -> Request:
+        """Check the options before the table is opened."""
+        require_schema(schema)
+        given = all_options(asked, Asked)
+        budget = PrivacyBudget.of(**{name: given.pop(name) for name in ("epsilon", "delta", "rho")})
+        neighbors = Neighbors.of(given.pop("neighbors"))
+        require_whole_numbers(threads=given["threads"], insecure_seed=given["insecure_seed"])
+        check_dataset(given["dataset"])
+        ledger = given["ledger"]
+        if isinstance(ledger, str | os.PathLike):
+            given["ledger"] = Ledger(ledger)
+        elif ledger is not None and not isinstance(ledger, Ledger):
+            raise InputTypeError(f"ledger must be a dpmoments.Ledger or the path of its file, got {shown(ledger)}")
+        request = cls(budget, neighbors, **given)
+        return request if request.ledger is None else replace(request, refusal=request._ask(request.ledger))
 
     @property
-    def begun(self) -> bool:
-        """True once a run began, which reads rows."""
-        return bool(self._filters)
+    def unit(self) -> str:
+        """Ledger's name of the privacy unit, without its bound: the guarantee covers all its rows."""
+        # Whatever else is passed as a privacy unit is refused when the table is opened.
+        return unit_name(self.privacy_unit if isinstance(self.privacy_unit, PrivacyUnit) else None)
+
+    @property
+    def private(self) -> bool:
+        """True if the noise comes from the operating system."""
+        return self.insecure_seed is None
+
+    def _ask(self, ledger: Ledger) -> LedgerError | None:
+        """Return the ledger's refusal of a privacy unit; raise any other."""
+        dataset = require_dataset(self.dataset)
+        if self.insecure_seed is not None:
+            raise InputValueError(
+                "a release with an insecure seed is not private and cannot be charged to a ledger: leave out "
+                "ledger or insecure_seed"
+            )
+        if self.privacy_unit is not None and self.unit == ROW:
+            raise InputValueError(
+                f"the privacy unit's column is called '{ROW}', which in a ledger means single rows: rename it"
+            )
+        try:
+            ledger.account(dataset).require_for(self.neighbors, self.unit)
+        except LedgerError as error:
+            known, refusal = error.message_data, error
+            if known is not None and error.code in ("ledger-missing", "no-grant"):
+                missing: Any = {
+                    "dataset": dataset,
+                    "unit": self.unit,
+                    "neighbors": str(self.neighbors),
+                    "path": ledger.path,
+                }
+                refusal = LedgerError(Message(error.code, **{**missing, **known.facts}))
+            if self.unit == ROW:
+                raise refusal from None
+            return refusal
+        return None
+
+    @contextmanager
+    def refused_by_ledger(self) -> Iterator[None]:
+        """Raise the ledger's refusal once the table is open and has the unit's column."""
+        if self.refusal is None:
+            yield
+            return
+        try:
+            yield
+        except (InputError, OSError) as error:
+            known = error.message_data if isinstance(error, InputError) else None
+            if known is None or known.code != "table-without-columns" or self.unit not in known.facts["names"]:
+                raise self.refusal from None
+            granted = self.refusal.facts.get("granted")
+            if "hint" in known.facts or not closest(self.unit, [granted] if isinstance(granted, str) else []):
+                raise
+            # The budget's unit is public, and may be the one that was meant.
+            meant = Message("did-you-mean", close=[granted])
+            raise InputValueError(Message(known.code, **{**known.facts, "hint": meant})) from None
+        raise self.refusal
+
+
+# The run that it leads to.
+
+
+@dataclass(eq=False)
+class Reservation(Generic[PlanType]):
+    """One run: its cost, reserved if there is a ledger, and its result once it has ended."""
+
+    request: Request
+    rows: Rows
+    plan: PlanType  # for rows
+    public_rows: int | None
+    origin: ReleaseOrigin
+    privacy_filter: PrivacyFilter
+    result: Any = None
 
     @property
     def spent(self) -> bool:
-        """True once a run drew noise."""
-        return any(each.spent for each in self._filters)
+        """True once the run drew noise."""
+        return self.privacy_filter.spent
+
+    @cached_property
+    def receipt(self) -> Receipt:
+        """Receipt of the ended run: nothing is drawn after it."""
+        return self.privacy_filter.close()
+
+    def end(self, how: Callable[[Ledger, LedgerEntry], None]) -> Message | None:
+        """Commit or refund the cost in the ledger; return a warning to the curator if that failed."""
+        ledger, entry = self.request.ledger, self.origin.ledger
+        if ledger is None or entry is None:
+            return None
+        try:
+            how(ledger, entry)
+        except (LedgerError, OSError) as reason:
+            return Message("not-in-ledger", entry=entry.number, reason=message_of(reason))
+        log.info("ledger: entry %d %s", entry.number, "committed" if how is Ledger.commit else "refunded")
+        return None
 
 
-_RECORDS: ContextVar[tuple[_RunRecord, ...]] = ContextVar("records of the runs of this context", default=())
+_RECORDS: ContextVar[tuple[list[Reservation[Any]], ...]] = ContextVar("records of the runs of this context", default=())
 
 
 @contextmanager
-def recorded_runs() -> Iterator[_RunRecord]:
-    """Record the runs of a block, also inside other records."""
-    record = _RunRecord()
+def recorded_runs() -> Iterator[list[Reservation[Any]]]:
+    """Record the runs of a block that begin to read rows, also inside other records."""
+    record: list[Reservation[Any]] = []
     token = _RECORDS.set((*_RECORDS.get(), record))
     try:
         yield record
@@ -240,84 +257,25 @@ def cost_spent(rows: Rows) -> Iterator[None]:
         raise
 
 
-@dataclass(frozen=True, eq=False)
-class Request:
-    """Checked arguments that all release functions share."""
-
-    budget: PrivacyBudget
-    neighbors: Neighbors
-    output: str | Path | None
-    dataset: str | None
-    privacy_unit: PrivacyUnit | None
-    text_format: TextFormat | None
-    charge: Charge
-    threads: int | None
-    progress: bool | Callable[[float | None], None]
-    insecure_seed: int | None
-
-    @classmethod
-    def of(
-        cls,
-        schema: object,
-        epsilon: float | None,
-        delta: float,
-        rho: float | None,
-        neighbors: Neighbors | str,
-        output: str | Path | None,
-        dataset: str | None,
-        privacy_unit: PrivacyUnit | None,
-        text_format: TextFormat | None,
-        ledger: Ledger | str | Path | None,
-        threads: int | None,
-        progress: bool | Callable[[float | None], None],
-        insecure_seed: int | None,
-    ) -> Request:
-        """Check the arguments, in the order of the public signatures, before the table is opened."""
-        require_schema(schema)
-        budget = PrivacyBudget.of(epsilon=epsilon, delta=delta, rho=rho)
-        relation = Neighbors.of(neighbors)
-        require_whole_numbers(threads=threads, insecure_seed=insecure_seed)
-        check_dataset(dataset)
-        charge = Charge.of(ledger, dataset, relation, privacy_unit=privacy_unit, insecure_seed=insecure_seed)
-        return cls(
-            budget, relation, output, dataset, privacy_unit, text_format, charge, threads, progress, insecure_seed
-        )
-
-    @property
-    def private(self) -> bool:
-        """True if the noise comes from the operating system."""
-        return self.insecure_seed is None
-
-
-@dataclass(frozen=True, eq=False)
-class Spent(Generic[PlanType]):
-    """Result of a run, with its rows, the plan for rows, the receipt and the ledger entry."""
-
-    rows: Rows
-    plan: PlanType
-    public_rows: int | None
-    result: Any
-    receipt: Receipt
-    held: Held
-
-
 def spend(
     data: Any,
     schema: Schema,
-    chosen: ConfiguredMechanism[PlanType],
+    mechanism: ConfiguredMechanism[PlanType],
     request: Request,
     *,
     mean: bool = True,
     n_rows: int | None = None,
     planned_schema: Schema | None = None,
     run_of: Callable[[PlanType], CalibratedPlan[Any]] | None = None,
-) -> Spent[PlanType]:
-    """Open the table, plan, reserve the cost in the ledger, and run."""
-    # Every release function calls it. `planned_schema` holds the features of the plan if they are not those of
-    # `schema`; `run_of` makes the plan to run from that for rows, by default the same plan or that for privacy units.
+) -> Reservation[PlanType]:
+    """Open the table, plan, check the output, reserve the cost, and run: only this spends budget.
+
+    ``planned_schema`` has the features of the plan if they are not those of ``schema``; ``run_of`` makes the plan to run from
+    that for rows, by default the same plan or that for privacy units.
+    """
     with watched(request.progress) as watch:
         with nothing_spent():
-            with request.charge.opening():
+            with request.refused_by_ledger():
                 rows = Rows.of(
                     data,
                     schema,
@@ -329,79 +287,89 @@ def spend(
                     privacy_unit=request.privacy_unit,
                     text_format=request.text_format,
                 )
+            if rows.privacy_unit is not None and n_rows is not None:
+                raise InputValueError(
+                    "n_rows cannot be public with a privacy unit, since the number of counted rows depends on each "
+                    "unit's rows. Leave it out"
+                )
             shape = MomentShape.of(planned_schema or schema, mean=mean)
-            plan, public_rows = _planned(chosen, rows, shape, request.budget, request.output, n_rows)
-        run = _for_units(plan, rows, request.budget) if run_of is None else run_of(plan)
+            mechanism.check_support(shape, request.budget, request.neighbors)
+            if request.output is not None:
+                check_output(request.output)
+
+            # A text file is read through to count its rows, so whatever needs no count was refused before.
+            public_rows = _public_row_count(rows, n_rows)
+            plan = mechanism.plan_for(replace(shape, n_rows=public_rows), request, supported=True)
+            log.info(
+                "planned: %s, %d features, %s, %s",
+                plan.mechanism.name,
+                shape.n_features,
+                request.budget,
+                rows.neighbors,
+            )
+
+        run: CalibratedPlan[Any] = plan
+        if run_of is not None:
+            run = run_of(plan)
+        elif rows.privacy_unit is not None:
+            run = UnitsPlan.of(plan, request.budget, rows.privacy_unit)
         _warn_of_large_delta(run, public_rows)
+
         clauses = data.clauses if isinstance(data, DatabaseQuery) else None
         origin = ReleaseOrigin.fresh(request.dataset, insecure_seed=request.insecure_seed, query=clauses)
-        held = request.charge.reserve(run, plan.mechanism.name, origin)
-        result, receipt = _execute_plan(run, rows, watch, request.insecure_seed, held, public_rows)
-    return Spent(rows, plan, public_rows, result, receipt, held)
+        if request.ledger is not None:
+            entry = request.ledger.reserve(
+                require_dataset(request.dataset),
+                run.cost,
+                run.loss_unit,
+                neighbors=run.neighbors,
+                unit=request.unit,
+                release=origin.id,
+                mechanism=plan.mechanism.name,
+            )
+            log.info("ledger: entry %d reserved for %s", entry.number, request.dataset)
+            origin = replace(origin, ledger=entry)
+
+        watch.plan(run.passes, public_rows)
+        privacy_filter = PrivacyFilter.open(run, insecure_seed=request.insecure_seed)
+        reservation = Reservation(request, rows, plan, public_rows, origin, privacy_filter)
+        for record in _RECORDS.get():
+            record.append(reservation)
+
+        log.info("the run begins")
+        try:
+            with blas_threads(rows.threads):
+                reservation.result = run.run(rows, privacy_filter)
+        except PrivacyFilterError:
+            raise  # a defect of the mechanism: its whole cost counts as spent, as the message says
+        except BaseException as error:
+            privacy_filter.close()
+            outcome = COST_SPENT if privacy_filter.spent else NOTHING_SPENT
+            _note(error, outcome)
+            log.info("the run was stopped: %s", outcome)
+            if not privacy_filter.spent:
+                # The error that ended the run is what its caller must see; a reservation that stays counts as spent.
+                reservation.end(Ledger.refund)
+            raise
+        log.info("the run ended, with %d draws of noise", len(reservation.receipt.draws))
+    return reservation
 
 
-def _planned(
-    chosen: ConfiguredMechanism[PlanType],
-    rows: Rows,
-    shape: MomentShape,
-    budget: PrivacyBudget,
-    output: str | Path | None,
-    n_rows: int | None = None,
-) -> tuple[PlanType, int | None]:
-    """Return the plan for rows, and the table size if it is public; refuse before a row is read."""
-    if rows.privacy_unit is not None and n_rows is not None:
+def _public_row_count(rows: Rows, n_rows: int | None) -> int | None:
+    """Return the table size if it is public, counted or as given, else None."""
+    if n_rows is not None and not (is_whole(n_rows) and n_rows >= 1):
+        raise out_of_range("n_rows", n_rows, "positive-whole")
+    if not rows.neighbors.table_size_is_public:
+        return n_rows
+    counted = rows.table_size()
+    if counted == 0:
         raise InputValueError(
-            "n_rows cannot be public with a privacy unit, since the number of counted rows depends on each "
-            "unit's rows. Leave it out"
+            "the table has no rows: under replace_one there is nothing to release (under add_remove the number "
+            "of rows is private, and an empty table is released like any other)"
         )
-    chosen.check_support(shape, budget, rows.neighbors)
-    if output is not None:
-        check_output(output)
-    # A text file is read through to count its rows, so whatever needs no count was refused before.
-    public_rows = _public_row_count(rows, rows.neighbors, n_rows)
-    shape = replace(shape, n_rows=public_rows)
-    plan = plan_for_rows(chosen, shape, budget, rows.neighbors, rows.privacy_unit)
-    log.info("planned: %s, %d features, %s, %s", plan.mechanism.name, shape.n_features, budget, rows.neighbors)
-    return plan, public_rows
-
-
-def _for_units(plan: CalibratedPlan[Noisy], rows: Rows, budget: PrivacyBudget) -> CalibratedPlan[Noisy]:
-    """Return the plan to run: that for rows, or for privacy units of several rows."""
-    return plan if rows.privacy_unit is None else UnitsPlan.of(plan, budget, rows.privacy_unit)
-
-
-def _execute_plan(
-    plan: CalibratedPlan[Noisy],
-    rows: Rows,
-    watch: Watch,
-    insecure_seed: int | None,
-    held: Held,
-    public_rows: int | None,
-) -> tuple[Noisy, Receipt]:
-    """Run the plan and return result and receipt: only this spends budget."""
-    # If an error ends the run before its first noise draw, the ledger's reservation is refunded. A note on the error
-    # states whether anything was spent.
-    watch.plan(plan.passes, public_rows)
-    privacy_filter = PrivacyFilter.open(plan, insecure_seed=insecure_seed)
-    for record in _RECORDS.get():
-        record._filters.append(privacy_filter)
-    log.info("the run begins")
-    try:
-        with blas_threads(rows.threads):
-            noisy = plan.run(rows, privacy_filter)
-    except PrivacyFilterError:
-        raise  # a defect of the mechanism: its whole cost counts as spent, as the message says
-    except BaseException as error:
-        privacy_filter.close()
-        outcome = COST_SPENT if privacy_filter.spent else NOTHING_SPENT
-        _note(error, outcome)
-        log.info("the run was stopped: %s", outcome)
-        if held.ledger is not None and not privacy_filter.spent:
-            held.refund()
-        raise
-    receipt = privacy_filter.close()
-    log.info("the run ended, with %d draws of noise", len(receipt.draws))
-    return noisy, receipt
+    if n_rows is not None and n_rows != counted:
+        raise InputValueError(f"n_rows={n_rows} and the table has another number of rows: leave n_rows out")
+    return counted
 
 
 def _note(error: BaseException, note: str) -> None:
@@ -477,23 +445,6 @@ def privacy_statement(
     )
 
 
-def _public_row_count(rows: Rows, neighbors: Neighbors, n_rows: int | None = None) -> int | None:
-    """Return the table size if it is public, counted or as given, else None."""
-    if n_rows is not None and not (is_whole(n_rows) and n_rows >= 1):
-        raise out_of_range("n_rows", n_rows, "positive-whole")
-    if not neighbors.table_size_is_public:
-        return n_rows
-    counted = rows.table_size()
-    if counted == 0:
-        raise InputValueError(
-            "the table has no rows: under replace_one there is nothing to release (under add_remove the number "
-            "of rows is private, and an empty table is released like any other)"
-        )
-    if n_rows is not None and n_rows != counted:
-        raise InputValueError(f"n_rows={n_rows} and the table has another number of rows: leave n_rows out")
-    return counted
-
-
 def within_table(
     plan: CalibratedPlan[Any],
     noisy_count: Count,
@@ -558,17 +509,18 @@ class UnsavedReleaseError(InputError, OSError):
         return type(self), self._given, self.__dict__
 
 
-def keep(released: AnyRelease, output: str | Path | None, held: Held) -> None:
+def keep(released: AnyRelease, reservation: Reservation[Any]) -> None:
     """Save a finished release, commit its cost in the ledger, then emit its warnings."""
+    output = reservation.request.output
     if output is not None:
         try:
             released.save(output)
         except OSError as reason:
             unsaved = UnsavedReleaseError(output, reason, released)
-            if uncommitted := held.commit():
+            if uncommitted := reservation.end(Ledger.commit):
                 unsaved.add_note(str(uncommitted))
             raise unsaved from reason
         log.info("written: %s", output)
-    uncommitted = held.commit()
+    uncommitted = reservation.end(Ledger.commit)
     for message in filter(None, (*released.warnings, uncommitted)):
         warnings.warn(ReleaseWarning(message, released), stacklevel=3)

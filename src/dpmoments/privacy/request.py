@@ -1,0 +1,98 @@
+"""Requests: the options that functions share, written once, and the guarantee that they ask for."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, TypedDict, TypeVar, get_type_hints
+
+from dpmoments.foundation.errors import InputTypeError
+from dpmoments.foundation.values import shown
+from dpmoments.messages.wording import closest
+from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.unit import Neighbors, PrivacyUnit, require_unit
+from dpmoments.schema.schema import Schema
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class AskedPrivacy(TypedDict, total=False):
+    """Options of a guarantee, of every function that plans, forecasts or makes a release."""
+
+    epsilon: float | None
+    """Privacy budget: pure ε, or ε of (ε, δ)."""
+    delta: float
+    """δ of (ε, δ), between 0 and 1."""
+    rho: float | None
+    """Budget in zero-concentrated differential privacy, instead of ``epsilon``."""
+    neighbors: Neighbors | str
+    """What is hidden: one row's presence, or one row's values."""
+    privacy_unit: PrivacyUnit | None
+    """Privacy unit, if one person may have several rows."""
+
+
+DEFAULTS: Mapping[str, Any] = MappingProxyType({"delta": 0.0, "neighbors": "add_remove", "progress": False})
+"""Defaults of shared options that are not None."""
+
+
+@dataclass(frozen=True, eq=False)
+class PrivacyRequest:
+    """Guarantee that was asked for."""
+
+    budget: PrivacyBudget
+    neighbors: Neighbors
+    privacy_unit: PrivacyUnit | None = None
+
+    @classmethod
+    def of_options(cls, asked: AskedPrivacy, schema: Schema) -> PrivacyRequest:
+        """Check the options of a guarantee for tables of a schema."""
+        given = all_options(asked, AskedPrivacy)
+        budget = PrivacyBudget.of(epsilon=given["epsilon"], delta=given["delta"], rho=given["rho"])
+        neighbors, unit = Neighbors.of(given["neighbors"]), given["privacy_unit"]
+        if unit is not None:
+            require_unit(unit, schema.reserved_names, neighbors)
+        return PrivacyRequest(budget, neighbors, unit)
+
+
+def all_options(asked: Mapping[str, Any], known: type) -> dict[str, Any]:
+    """Return the options of ``known``, as asked or by default; raise TypeError for others."""
+    names = get_type_hints(known)
+    for name in asked:
+        if name not in names:
+            close = closest(name, names)
+            meant = f": did you mean {close['close']!r}?" if close else ""
+            raise InputTypeError(f"there is no option {shown(name)}{meant}")
+    return {name: asked.get(name, DEFAULTS.get(name)) for name in names}
+
+
+def takes_request(asked: type, *, others: str | None = None) -> Callable[[Function], Function]:
+    """Show the options of ``asked``, in place of ``**asked``, in a function's signature.
+
+    The signature is what help and the commands read. The guarantee's options stand before those of the function that have a
+    default, all others after them; ``others`` names any further ones.
+    """
+    shared = {
+        name: inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=DEFAULTS.get(name), annotation=hint)
+        for name, hint in get_type_hints(asked).items()
+    }
+    further = [] if others is None else [inspect.Parameter(others, inspect.Parameter.VAR_KEYWORD, annotation=Any)]
+
+    def with_options(function: Function) -> Function:
+        signature = inspect.signature(function)
+        own = [entry for entry in signature.parameters.values() if entry.kind is not entry.VAR_KEYWORD]
+        parameters = [
+            *(entry for entry in own if entry.default is entry.empty),
+            *(entry for name, entry in shared.items() if name in AskedPrivacy.__annotations__),
+            *(entry for entry in own if entry.default is not entry.empty),
+            *(entry for name, entry in shared.items() if name not in AskedPrivacy.__annotations__),
+            *further,
+        ]
+        function.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+        function.__annotations__ = {entry.name: entry.annotation for entry in parameters} | {
+            "return": signature.return_annotation
+        }
+        return function
+
+    return with_options
