@@ -490,7 +490,8 @@ def of_array(values: np.ndarray) -> Any:
 
 
 def refusal(error: Exception) -> str:
-    return f"refused: {error.code}" if isinstance(error, InputError) else f"refused: {type(error).__name__}"
+    """The sentence of a refusal without its numbers, which are rounded."""
+    return f"refused: {re.sub(r'[0-9][0-9.,e+-]*', '#', str(error)) if isinstance(error, InputError) else type(error).__name__}"
 
 
 def answered(release: str, question: str = "") -> dict[str, Any]:
@@ -636,7 +637,10 @@ REFUSED: Mapping[str, tuple[Callable[[Any], Any], type[Exception]]] = {
         lambda release: release.partial_correlation(["age"]),
         ValueError,
     ),
-    "correlation-of-one ": (lambda release: release.correlations()[["age"]], ValueError),
+    "a correlation is of two features: name two at least ": (
+        lambda release: release.correlations()[["age"]],
+        ValueError,
+    ),
     "a graph is of two features: name two columns at least": (
         lambda release: release.graphical_lasso(columns=["age"]),
         ValueError,

@@ -1387,9 +1387,9 @@ def test_verify_finds_edits_that_carry_a_right_checksum(people_json: Path, run: 
     outcome = run("verify", people_json)
     assert outcome.code == 1
     if isinstance(message, Said):
-        with refused("file-inconsistent", failure=message) as caught:
+        with refused("does not hold a consistent", failure=message) as caught:
             dpm.load(people_json)
-        message = caught.value.message_data.text("shell")
+        message = caught.value.text("shell")
     assert message in outcome.error
     if outcome.out:
         assert f"FAILED    {message}" in outcome.out

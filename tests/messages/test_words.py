@@ -94,7 +94,7 @@ BY_CODE: Mapping[str, Mapping[str, Any]] = {
     "not-a-number-type": {"advice": Message("text-is-read-with-decimal")},
     "yaml-syntax": {"fault": Message("fault-in-line", line=3, fault=Message("indent-differs"))},
     "schema-file-mistake": {"advice": Message("fill-in-blanks")},
-    "output-exists": {"advice": Message("never-overwritten")},
+    "exists already": {"advice": Message("it is not overwritten; choose another name")},
     "not-in-ledger": {"reason": Message("ledger-locked", path="budget.db")},
     "rows-of-query": {"clauses": ("JOIN", "LIMIT")},
     "group-of-rows": {"column": "region", "level": "north"},

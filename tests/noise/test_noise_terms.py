@@ -661,7 +661,7 @@ def test_terms_that_do_not_fit_are_refused() -> None:
     ):
         with pytest.raises(InputValueError):
             NoiseTerm(GaussianCells(), *arguments)
-    with refused("noise-model-entry", entry="terms"):
+    with refused("terms of the noise model must be a list of at least one"):
         NoiseLaw(())
     with refused("the terms of noise have sizes"):
         NoiseLaw((NoiseTerm(GaussianCells(), cells), NoiseTerm(GaussianCells(), np.ones((4, 4)))))

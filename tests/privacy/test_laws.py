@@ -367,7 +367,7 @@ def test_k_norm(scale: float, blocks: tuple[int, ...], shift: list[int], unit: L
 def test_k_norm_noise_needs_the_sensitivity_in_the_gauge_of_its_own_body(unit: LossUnit) -> None:
     law, of_box = KNorm(1.2, (2,)), sums_in_body(Neighbors.ADD_REMOVE, 3)
     for one, sensitivity in ((law, of_box), (KNorm(1.2), sums_in_body(Neighbors.ADD_REMOVE, 3, (2,)))):
-        with refused("distribution-out-of-range", parameter="blocks"):
+        with refused("blocks of a k-norm draw is out of range"):
             one.loss(sensitivity, unit)
     # planted fault: a vertex of the box is longer in the gauge of the block, and would not be paid for
     assert exact_epsilon(k_norm_laws(law, [1, 1, 1])) > price(KNorm(1.2), of_box, LossUnit.EPSILON) * 1.9

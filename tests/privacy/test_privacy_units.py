@@ -506,7 +506,7 @@ FORGED: dict[str, tuple[Edit, Said]] = {
     "a row in the receipt": (lambda c: c["receipt"].update(protected_unit="row"),
             Said("the receipt's allowance does not equal its cost")),
     "no entry in the receipt": (lambda c: c["receipt"].pop("protected_unit"),
-            Said("entry-absent", name="protected_unit")),
+            Said("it has no entry", name="protected_unit")),
     "text": (lambda c: c["receipt"].update(protected_unit="person"),
             Said("is not a privacy unit: use 'row', or a column with a number")),
     "a list": (lambda c: c["receipt"].update(protected_unit=["person_id", 3]),
@@ -537,7 +537,7 @@ def test_a_forged_unit_is_refused(tmp_path: Path, forgery: str) -> None:
     dpm.load(path)  # the checksum alone is not what refuses
     edit, said = FORGED[forgery]
     forge(path, edit)
-    with refused("file-inconsistent", failure=said):
+    with refused("does not hold a consistent", failure=said):
         dpm.load(path)
 
 

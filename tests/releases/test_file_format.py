@@ -93,5 +93,5 @@ def test_what_the_library_refuses_the_schema_refuses(
     assert faults_of(changed)
     path = tmp_path / "changed.json"
     path.write_text(signed(changed))
-    with refused("file-inconsistent"):
+    with refused("does not hold a consistent"):
         dpm.load(path)

@@ -256,16 +256,16 @@ def test_the_law_comes_back_from_a_file(release: dpm.MeanRelease, tmp_path: Path
 @pytest.mark.parametrize(
     ("entry", "value", "cause"),
     [
-        ("law", "normal", "not-one-of"),
-        ("law", None, "entry-of-other-type"),
+        ("law", "normal", "use 'gaussian'"),
+        ("law", None, "must be"),
         ("deviations", [1.0], "finite numbers"),
         ("deviations", [1.0, -1.0], "noise-model-entry"),
         ("count_deviations", [0.0, 10**400], "finite numbers"),
         ("count_deviations", "00", "finite numbers"),
-        ("clipped", 1.5, "not-between"),
+        ("clipped", 1.5, "must be between"),
         ("clipped", "half", "not-between"),
         ("clipped", True, "not-between"),
-        ("bias_suspected", 1, "entry-of-other-type"),
+        ("bias_suspected", 1, "must be"),
         ("skew", 0.0, "has unknown entries"),
     ],
 )
@@ -274,7 +274,7 @@ def test_a_law_that_is_none_is_refused(
 ) -> None:
     release.save(tmp_path / "mean.json")
     forge(tmp_path / "mean.json", lambda content: content["noise"].update({entry: value}))
-    with refused("file-inconsistent", cause=cause):
+    with refused("does not hold a consistent", cause=cause):
         dpm.load(tmp_path / "mean.json")
 
 

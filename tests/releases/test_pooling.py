@@ -604,7 +604,7 @@ def test_a_pooled_release_comes_back_to_the_bit_and_is_verified(saved: Path) -> 
     ("edit", "cause"),
     [
         (lambda content: content.update(releases=[]), "no releases to pool: pass a list, [release_a, release_b]"),
-        (lambda content: content.update(releases=None), "entry-of-other-type"),
+        (lambda content: content.update(releases=None), "must be"),
         (lambda content: content.update(more=1), "has unknown entries"),
         (lambda content: content.update(repair="magic"), "not-one-of"),
         (
@@ -615,7 +615,7 @@ def test_a_pooled_release_comes_back_to_the_bit_and_is_verified(saved: Path) -> 
             lambda content: content["releases"][0]["origin"].update(dataset="south"),
             "their rows would count twice, and both budgets add up. Pass",
         ),
-        (lambda content: content["releases"][0].pop("receipt"), "entry-absent"),
+        (lambda content: content["releases"][0].pop("receipt"), "it has no entry"),
         (
             lambda content: content["releases"][0]["privacy"]["budget"].update(epsilon=0.1),
             "the receipt is not for the stated budget and relation",
@@ -626,7 +626,7 @@ def test_a_forged_pooled_release_is_refused(saved: Path, edit: Any, cause: str) 
     forge(saved, lambda content: content)
     dpm.load(saved)
     forge(saved, edit)
-    with refused("file-inconsistent", cause=cause, noun="pooled release"):
+    with refused("does not hold a consistent", cause=cause, noun="pooled release"):
         dpm.load(saved)
 
 

@@ -275,7 +275,7 @@ def test_every_truncation_is_refused(saved: Path) -> None:
     whole = saved.read_bytes()
     for size in [*range(0, len(whole), 97), len(whole) - 1]:
         saved.write_bytes(whole[:size])
-        with refused("file-damaged"):
+        with refused("it is damaged or not JSON"):
             dpm.load(saved)
 
 
@@ -354,11 +354,11 @@ EDITS: list[tuple[str, Callable[[Any, Any], None], Any, str]] = [
     ("count of text", put("noisy_count"), "50", "noisy_count is not a finite number"),
     ("count of true", put("noisy_count"), True, "noisy_count is not a finite number"),
     ("huge count", put("noisy_count"), 10**400, "noisy_count is not a finite number"),
-    ("mechanism of a number", put("mechanism"), 3, "entry-of-other-type"),
-    ("options of a list", put("mechanism_options"), [], "entry-of-other-type"),
+    ("mechanism of a number", put("mechanism"), 3, "must be"),
+    ("options of a list", put("mechanism_options"), [], "must be"),
     ("a sum without a count", put("noisy_count"), None, "a sum of rows without their number makes no mean: release"),
-    ("details of text", put("details"), "x", "entry-of-other-type"),
-    ("diagnostics of null", put("diagnostics"), None, "entry-of-other-type"),
+    ("details of text", put("details"), "x", "must be"),
+    ("diagnostics of null", put("diagnostics"), None, "must be"),
     ("unknown repair", put("repair"), "magic", "not-one-of"),
     ("repair of a list", put("repair"), ["clip"], "not-one-of"),
     ("no schema", put("schema"), None, "this is not a schema: a mapping with a list of columns is"),
@@ -373,10 +373,10 @@ EDITS: list[tuple[str, Callable[[Any, Any], None], Any, str]] = [
     ("unknown neighbors", put("privacy", "neighbors"), "none", "is not a neighboring relation: use 'add_remove' (the number"),
     ("unknown arithmetic", put("privacy", "arithmetic"), "exact", "unknown arithmetic"),
     ("private by a number", put("privacy", "private"), 1, "private must be true or false"),
-    ("rules of text", put("privacy", "rules"), "abc", "entry-of-other-type"),
-    ("privacy of a list", put("privacy"), [], "entry-of-other-type"),
-    ("origin of null", put("origin"), None, "entry-of-other-type"),
-    ("id of a number", put("origin", "id"), 7, "entry-of-other-type"),
+    ("rules of text", put("privacy", "rules"), "abc", "must be"),
+    ("privacy of a list", put("privacy"), [], "must be"),
+    ("origin of null", put("origin"), None, "must be"),
+    ("id of a number", put("origin", "id"), 7, "must be"),
     ("id of a few digits", put("origin", "id"), "abc", "the id of a release is"),
     ("id of capitals", put("origin", "id"), "A" * 32, "the id of a release is"),
     ("unknown entry of the origin", put("origin", "place"), "here", "has unknown entries"),
@@ -386,10 +386,10 @@ EDITS: list[tuple[str, Callable[[Any, Any], None], Any, str]] = [
     ("dataset of great length", put("origin", "dataset"), "x" * 201, "printable characters: 'people-2026"),
     ("group of text", put("origin", "group"), "north", "must be a mapping"),
     ("group of no run", put("origin", "group"), GROUP | {"run": ""}, "the id of a release is"),
-    ("group by nothing", put("origin", "group"), GROUP | {"by": ""}, "a column's name is a non-empty string, got"),
-    ("group of no level", put("origin", "group"), GROUP | {"level": None}, "the level of a group of rows must be a text, a whole"),
-    ("one of no groups", put("origin", "group"), GROUP | {"n_levels": 0}, "the number of groups must be a whole number, 1 or more"),
-    ("one of half a group", put("origin", "group"), GROUP | {"n_levels": 0.5}, "the number of groups must be a whole number, 1 or more"),
+    ("group by nothing", put("origin", "group"), GROUP | {"by": ""}, "a column's name is a non-empty"),
+    ("group of no level", put("origin", "group"), GROUP | {"level": None}, "the level of a group of rows must be"),
+    ("one of no groups", put("origin", "group"), GROUP | {"n_levels": 0}, "the number of groups must be"),
+    ("one of half a group", put("origin", "group"), GROUP | {"n_levels": 0.5}, "the number of groups must be"),
     ("unknown entry of the group", put("origin", "group"), GROUP | {"share": 0.5}, "has unknown entries"),
     ("noise for others", put("noise", "n_features"), 2, "finite numbers"),
     ("negative variance", put("noise", "variance"), -1.0, "out-of-range"),
@@ -423,7 +423,7 @@ def test_an_edit_with_a_mended_checksum_is_refused(
     dpm.load(saved)  # the checksum alone is not what refuses
     setter(document["content"], value)
     saved.write_text(signed(document))
-    with refused("file-inconsistent", cause=cause, path=str(saved)) as caught:
+    with refused("does not hold a consistent", cause=cause, path=str(saved)) as caught:
         dpm.load(saved)
     assert caught.value.__context__ is None
 
@@ -439,7 +439,7 @@ def test_a_forged_receipt_is_refused(tmp_path: Path, options: dict[str, Any], fo
     dpm.load(path)  # the checksum alone is not what refuses
     edit, said = FORGED_RECEIPTS[forgery]
     forge(path, edit)
-    with refused("file-inconsistent", path=str(path), noun="release", failure=said):
+    with refused("does not hold a consistent", path=str(path), noun="release", failure=said):
         dpm.load(path)
 
 
@@ -467,14 +467,14 @@ def test_a_claim_is_checked_on_the_exact_curve(tmp_path: Path, claim: dict[str, 
 
     dpm.load(path)
     forge(path, edit)
-    with refused("file-inconsistent", cause=cause):
+    with refused("does not hold a consistent", cause=cause):
         dpm.load(path)
 
 
 def test_a_receipt_that_divides_by_zero_is_an_inconsistent_release(tmp_path: Path) -> None:
     release(rho=0.5, mechanism="gaussian", output=tmp_path / "release.json")
     forge(tmp_path / "release.json", lambda content: content["receipt"]["draws"][0]["law"].update(scale=0.0))
-    with refused("file-inconsistent", cause="distribution-sign"):
+    with refused("does not hold a consistent", cause="scale of a discrete-gaussian draw must be above 0"):
         dpm.load(tmp_path / "release.json")
 
 
@@ -483,7 +483,7 @@ def test_a_missing_entry_is_named(saved: Path, name: str) -> None:
     document = json.loads(saved.read_text())
     del document["content"][name]
     saved.write_text(signed(document))
-    with refused("file-inconsistent", cause="entry-absent"):
+    with refused("does not hold a consistent", cause="it has no entry"):
         dpm.load(saved)
 
 
@@ -491,23 +491,23 @@ def test_entries_that_no_release_has_are_refused(saved: Path) -> None:
     document = json.loads(saved.read_text())
     document["content"]["pickle"] = "gASV"
     saved.write_text(signed(document))
-    with refused("file-inconsistent", cause="has unknown entries"):
+    with refused("does not hold a consistent", cause="has unknown entries"):
         dpm.load(saved)
 
 
 @pytest.mark.parametrize(
     ("old", "new", "code"),
     [
-        ('"noisy_count": ', '"noisy_count": NaN, "was": ', "file-damaged"),
-        ('"noisy_count": ', '"noisy_count": -Infinity, "was": ', "file-damaged"),
-        ('"noisy_count": ', '"noisy_count": 1e999, "was": ', "file-damaged"),
-        ('"noisy_count": ', f'"noisy_count": {"9" * 5000}, "was": ', "file-damaged"),
-        ('"noisy_count": ', '"noisy_count": 1, "noisy_count": ', "file-damaged"),
-        ('"content": ', '"content": {}, "content": ', "file-damaged"),
-        ('"epsilon": ', '"epsilon": 0.001, "epsilon": ', "file-damaged"),
-        ('"diagnostics": {', '"diagnostics": {"a": ' + "[" * 100_000, "file-damaged"),
-        ('"format"', "'format'", "file-damaged"),
-        ("{", "{ // a comment\n", "file-damaged"),
+        ('"noisy_count": ', '"noisy_count": NaN, "was": ', "it is damaged or not JSON"),
+        ('"noisy_count": ', '"noisy_count": -Infinity, "was": ', "it is damaged or not JSON"),
+        ('"noisy_count": ', '"noisy_count": 1e999, "was": ', "it is damaged or not JSON"),
+        ('"noisy_count": ', f'"noisy_count": {"9" * 5000}, "was": ', "it is damaged or not JSON"),
+        ('"noisy_count": ', '"noisy_count": 1, "noisy_count": ', "it is damaged or not JSON"),
+        ('"content": ', '"content": {}, "content": ', "it is damaged or not JSON"),
+        ('"epsilon": ', '"epsilon": 0.001, "epsilon": ', "it is damaged or not JSON"),
+        ('"diagnostics": {', '"diagnostics": {"a": ' + "[" * 100_000, "it is damaged or not JSON"),
+        ('"format"', "'format'", "it is damaged or not JSON"),
+        ("{", "{ // a comment\n", "it is damaged or not JSON"),
         ('"version": 1,', '"version": 2,', "this library reads version"),
         ('"version": 1,', '"version": true,', "this library reads version"),
         ('"version": 1,', "", "this library reads version"),
@@ -566,7 +566,8 @@ def test_deep_values(saved: Path) -> None:
         saved.write_text(signed(document).replace("[" * 101, "[" * depth).replace("]" * 101, "]" * depth))
         parsed.append(_can_be_parsed(saved))
         with refused(
-            "was changed after it was written, or is damaged: its" if parsed[-1] else "file-damaged", path=str(saved)
+            "was changed after it was written, or is damaged: its" if parsed[-1] else "it is damaged or not JSON",
+            path=str(saved),
         ):
             dpm.load(saved)
     assert parsed[:2] == [True, True]
@@ -637,9 +638,9 @@ def test_load_names_what_is_not_there(tmp_path: Path) -> None:
 
 def test_a_release_is_not_overwritten(saved: Path) -> None:
     before = saved.read_bytes()
-    with refused("output-exists", FileExistsError):
+    with refused("exists already", FileExistsError):
         release().save(saved)
-    with refused("output-exists", FileExistsError):
+    with refused("exists already", FileExistsError):
         release(output=saved)
     assert saved.read_bytes() == before
     release().save(saved, overwrite=True)
@@ -648,7 +649,7 @@ def test_a_release_is_not_overwritten(saved: Path) -> None:
 
 def test_a_link_that_leads_nowhere_is_a_name_taken(tmp_path: Path) -> None:
     (tmp_path / "link.json").symlink_to(tmp_path / "absent.json")
-    with refused("output-exists", FileExistsError):
+    with refused("exists already", FileExistsError):
         release(output=tmp_path / "link.json")
 
 
@@ -663,7 +664,7 @@ def test_a_file_that_appears_while_the_release_is_made_is_not_overwritten(
         path.write_text("another release")
 
     monkeypatch.setattr(documents.os, "fsync", appear)
-    with refused("output-exists", FileExistsError):
+    with refused("exists already", FileExistsError):
         made.save(path)
     assert path.read_text() == "another release"
     assert os.listdir(tmp_path) == ["release.json"]
@@ -717,7 +718,10 @@ def test_a_file_system_without_hard_links(tmp_path: Path, monkeypatch: pytest.Mo
     assert_same(dpm.load(tmp_path / "release.json"), made)
     with pytest.raises(FileExistsError):
         documents._publish(
-            tmp_path / "release.json", tmp_path / "release.json", overwrite=False, taken="never-overwritten"
+            tmp_path / "release.json",
+            tmp_path / "release.json",
+            overwrite=False,
+            taken="it is not overwritten; choose another name",
         )
 
 

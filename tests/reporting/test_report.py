@@ -298,7 +298,7 @@ def test_what_a_release_cannot_answer_is_refused_and_nothing_written(
 def test_a_page_is_written_whole_and_never_over_another_unless_told(tmp_path: Path) -> None:
     release, path = released(400), tmp_path / "report.html"
     path.write_text("mine")
-    with refused("output-exists", FileExistsError, advice=Said("not-overwritten-unless-asked")):
+    with refused("exists already", FileExistsError, advice=Said("choose another name, or pass overwrite=True")):
         dpm.report(release, path)
     assert path.read_text() == "mine"
     dpm.report(release, path, overwrite=True)

@@ -1121,5 +1121,5 @@ def test_an_engine_that_is_not_installed_names_its_extra(tmp_path: Path, monkeyp
     for engine in ("dask", "spark"):
         with refused("is not installed here: pip install 'dpmoments[", ModuleNotFoundError):
             Rows.of(dpm.EngineFiles(tmp_path / "t.parquet", engine), SCHEMA)
-    with refused("unknown-engine", engine="ray"):
+    with refused("unknown engine 'ray': use one of dask, spark"):
         dpm.EngineFiles(tmp_path, "ray")

@@ -96,7 +96,7 @@ def test_a_draft_is_a_function_of_names_and_types(name: str, tmp_path: Path) -> 
         draft.save(tmp_path / f"{seed}.yaml")
         with refused("schema-file-mistake"):
             Schema.load(tmp_path / f"{seed}.yaml")
-        with refused("output-exists", FileExistsError):
+        with refused("exists already", FileExistsError):
             draft.save(tmp_path / f"{seed}.yaml")
     assert texts[0] == texts[1]
 

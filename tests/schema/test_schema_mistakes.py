@@ -160,7 +160,7 @@ MISTAKES: dict[str, tuple[str, Said]] = {
     ),
     "twice as text": (
         AGE + TOWN.replace("LEVELS", "'1', \"1\""),
-        at(6, Said("a level is listed twice in levels", column="town", level="1")),
+        at(6, Said("a level is listed twice in levels", column="town")),
     ),
     "kind": (
         AGE.replace("numeric", "number"),

@@ -106,7 +106,7 @@ def test_a_forged_file_is_refused(edit: Any, tmp_path: Path) -> None:
     document = json.loads(path.read_text())
     edit(document["content"])
     path.write_text(signed(document))
-    with refused("file-inconsistent"):
+    with refused("does not hold a consistent"):
         dpm.load(path)
 
 

@@ -119,7 +119,7 @@ def test_a_mean_release_is_no_other_kind(saved: Path) -> None:
     with refused("has unknown entries"):
         dpm.MeanRelease.from_dict(moments.to_dict())
     for kind, code in (
-        (RELEASE_FILE.format, "file-inconsistent"),
+        (RELEASE_FILE.format, "does not hold a consistent"),
         ("dpmoments-schema", "is not a dpmoments"),
         (None, "is not a dpmoments"),
     ):
@@ -140,7 +140,7 @@ def test_damage_is_refused(saved: Path) -> None:
     whole = saved.read_text()
     for size in range(0, len(whole), 211):
         saved.write_text(whole[:size])
-        with refused("file-damaged"):
+        with refused("it is damaged or not JSON"):
             dpm.load(saved)
     saved.write_text(whole.replace('"rho": 0.5', '"rho": 0.1'))
     with refused("was changed after it was written, or is damaged: its"):
@@ -165,7 +165,7 @@ def test_a_forged_receipt_is_refused(tmp_path: Path, case: str, forgery: str) ->
     dpm.load(path)  # the checksum alone is not what refuses
     edit, said = FORGED_RECEIPTS[forgery]
     forge(path, edit)
-    with refused("file-inconsistent", path=str(path), noun="mean release", failure=said):
+    with refused("does not hold a consistent", path=str(path), noun="mean release", failure=said):
         dpm.load(path)
 
 
@@ -178,10 +178,10 @@ def test_a_forged_receipt_is_refused(tmp_path: Path, case: str, forgery: str) ->
         ("noisy_count", "400", "noisy_count is not a finite number"),
         ("noisy_count", None, "noisy_count is not a finite number"),
         ("noisy_count", 10**400, "noisy_count is not a finite number"),
-        ("mechanism", 3, "entry-of-other-type"),
-        ("mechanism_options", [], "entry-of-other-type"),
-        ("diagnostics", None, "entry-of-other-type"),
-        ("privacy", [], "entry-of-other-type"),
+        ("mechanism", 3, "must be"),
+        ("mechanism_options", [], "must be"),
+        ("diagnostics", None, "must be"),
+        ("privacy", [], "must be"),
         ("schema", None, "this is not a schema: a mapping with a list of columns is"),
         ("diagnostics", {"a": {"$code": "1"}}, "mismarked"),
         ("pickle", "gASV", "has unknown entries"),
@@ -190,7 +190,7 @@ def test_a_forged_receipt_is_refused(tmp_path: Path, case: str, forgery: str) ->
 )
 def test_an_edit_with_a_mended_checksum_is_refused(saved: Path, entry: str, value: Any, cause: str) -> None:
     forge(saved, lambda content: content.update({entry: value}))
-    with refused("file-inconsistent", cause=cause, path=str(saved), noun="mean release") as caught:
+    with refused("does not hold a consistent", cause=cause, path=str(saved), noun="mean release") as caught:
         dpm.load(saved)
     assert caught.value.__context__ is None
 
@@ -201,7 +201,7 @@ def test_a_missing_entry_is_named(saved: Path, entry: str) -> None:
     assert sorted(document["content"]) == sorted(ENTRIES)
     del document["content"][entry]
     saved.write_text(signed(document))
-    with refused("file-inconsistent", cause="entry-absent"):
+    with refused("does not hold a consistent", cause="it has no entry"):
         dpm.load(saved)
 
 
@@ -262,11 +262,11 @@ def test_versions_may_calibrate_otherwise(saved: Path) -> None:
 
 def test_a_mean_release_is_not_overwritten(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = saved.read_bytes()
-    with refused("output-exists", FileExistsError):
+    with refused("exists already", FileExistsError):
         release_mean().save(saved)
     with monkeypatch.context() as patch:
         patch.setattr("dpmoments.privacy.filter.PrivacyFilter.draw", lambda *_, **__: pytest.fail("noise was drawn"))
-        with refused("output-exists", FileExistsError):
+        with refused("exists already", FileExistsError):
             release_mean(rho=0.5, output=saved)
         with refused("does not exist: make it first", FileNotFoundError):
             release_mean(rho=0.5, output=saved.parent / "absent" / "mean.json")

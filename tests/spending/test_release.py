@@ -150,7 +150,7 @@ def test_the_output_is_checked_before_a_row_is_read(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(Rows, "moments", no_reading)
     taken = tmp_path / "taken.json"
     taken.write_text("precious")
-    with refused("output-exists", FileExistsError):
+    with refused("exists already", FileExistsError):
         dpm.release(people(), SCHEMA, epsilon=1.0, output=taken)
     assert taken.read_text() == "precious"
     with refused("does not exist: make it first", FileNotFoundError):

@@ -459,10 +459,10 @@ def other_version(content: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("edit", "cause"),
     [
-        (lambda content: content.update(by=None), "entry-of-other-type"),
-        (lambda content: content.update(releases={}), "entry-of-other-type"),
+        (lambda content: content.update(by=None), "must be"),
+        (lambda content: content.update(releases={}), "must be"),
         (lambda content: content.update(more=1), "has unknown entries"),
-        (lambda content: content.pop("by"), "entry-absent"),
+        (lambda content: content.pop("by"), "it has no entry"),
         (lambda content: content["by"].update(levels=["north", "south"]), "levels, and there are"),
         (lambda content: content["by"].update(name="place"), "a release is not of the group"),
         (
@@ -477,14 +477,14 @@ def other_version(content: dict[str, Any]) -> None:
         (other_dataset, "the releases are of groups of several runs"),
         (other_schema, "the features are not those of the schema"),
         (other_version, "the releases of the groups do not state one budget under"),
-        (lambda content: content["releases"][2].update(receipt=None), "entry-of-other-type"),
+        (lambda content: content["releases"][2].update(receipt=None), "must be"),
     ],
 )
 def test_a_forged_file_of_groups_is_refused(saved: Path, edit: Any, cause: str) -> None:
     forge(saved, lambda content: content)
     dpm.load(saved)
     forge(saved, edit)
-    with refused("file-inconsistent", cause=cause):
+    with refused("does not hold a consistent", cause=cause):
         dpm.load(saved)
 
 

@@ -114,13 +114,13 @@ def receipt(name: str, value: Any) -> Edit:
 
 NOT_FOR_IT = Said("the receipt is not for the stated budget and relation")
 FORGED_RECEIPTS: dict[str, tuple[Edit, Said]] = {
-    "absent": (lambda content: content.pop("receipt"), Said("entry-absent", name="receipt")),
+    "absent": (lambda content: content.pop("receipt"), Said("it has no entry", name="receipt")),
     "null": (
         lambda content: content.update(receipt=None),
-        Said("entry-of-other-type", expected="mapping", name="receipt"),
+        Said("receipt must be a mapping"),
     ),
-    "empty": (lambda content: content.update(receipt={}), Said("entry-absent", name="protected_unit")),
-    "without draws": (lambda content: content["receipt"].pop("draws"), Said("entry-absent", name="draws")),
+    "empty": (lambda content: content.update(receipt={}), Said("it has no entry", name="protected_unit")),
+    "without draws": (lambda content: content["receipt"].pop("draws"), Said("it has no entry", name="draws")),
     "draws of text": (receipt("draws", "none"), Said("the draws of a receipt must be a list")),
     "a draw twice": (
         receipt("draws", lambda draws: [*draws, draws[0]]),

@@ -1,4 +1,4 @@
-"""What was said: of an error a part of its sentence, of a message its code and facts, whose words live in ``tests/golden/words``."""
+"""What was said: of an error a part of its sentence, of a message its code and facts (``tests/golden/words``)."""
 
 from __future__ import annotations
 
@@ -29,8 +29,12 @@ class Said:
 
     def is_of(self, said: Message | InputError | MessageWarning) -> bool:
         """Whether a message has the code and these facts, or an error's sentence holds them."""
-        if isinstance(said, InputError) and said.message_data is None:
-            return self.code in str(said) and all(_is_in(fact, str(said)) for fact in self.facts.values())
+        if isinstance(said, InputError) or said.code == "foreign-error":
+            sentence, coded = str(said), said.code == self.code
+            return (coded or self.code in sentence) and all(
+                (coded and name in said.facts and _is_fact(fact, said.facts[name])) or _is_in(fact, sentence)
+                for name, fact in self.facts.items()
+            )
         return said.code == self.code and all(
             name in said.facts and _is_fact(fact, said.facts[name]) for name, fact in self.facts.items()
         )
@@ -38,6 +42,8 @@ class Said:
 
 def _is_in(fact: Any, sentence: str) -> bool:
     """Whether a sentence holds a fact, however it writes it; of names it lists the first few."""
+    if isinstance(fact, Said):
+        return fact.code in sentence and all(_is_in(part, sentence) for part in fact.facts.values())
     if isinstance(fact, tuple | list):
         return all(_is_in(part, sentence) for part in fact[:5])
     if isinstance(fact, bool):

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
+from shlex import quote
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
@@ -139,16 +140,17 @@ def moments_in(release_file: Path, name: str) -> dpmoments.MomentRelease:
     if isinstance(released, dpmoments.MeanRelease):
         raise InputValueError(
             f"{release_file} holds only a mean, and '{name}' needs count, mean and second moment, which "
-            "'dpmoments release' makes."
+            f"'dpmoments release' makes. 'dpmoments show {quote(str(release_file))}' prints the mean."
         )
     if isinstance(released, dpmoments.CountsRelease):
         raise InputValueError(
             f"{release_file} holds only contingency tables, and '{name}' needs count, mean and second moment, "
-            "which 'dpmoments release' makes."
+            f"which 'dpmoments release' makes. 'dpmoments show {quote(str(release_file))}' prints the tables."
         )
     if isinstance(released, dpmoments.GroupReleases):
         raise InputValueError(
-            f"{release_file} holds a release for each level of {released.by.name}, and '{name}' takes one."
+            f"{release_file} holds a release for each level of {released.by.name}, and '{name}' takes one. "
+            f"'dpmoments groups {quote(str(release_file))} --into FOLDER' writes each to its own file."
         )
     return released
 

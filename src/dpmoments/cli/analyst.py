@@ -6,6 +6,7 @@ They cost no privacy.
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -153,7 +154,10 @@ def groups(
     """
     released = dpmoments.load(file)
     if not isinstance(released, GroupReleases):
-        raise InputValueError(f"{file} holds one release, and this command takes a release for each level of a column.")
+        raise InputValueError(
+            f"{file} holds one release, and this command takes a release for each level of a column. "
+            "'dpmoments release --by COLUMN' releases every level of a column."
+        )
     if not into.is_dir():
         raise InputValueError(f"{into} is not a folder: make it first")
     released.save(into)
@@ -184,7 +188,10 @@ def pool(
     released = [dpmoments.load(file) for file in files]
     for file, one in zip(files, released, strict=True):
         if isinstance(one, GroupReleases):
-            raise InputValueError(f"{file} holds several releases, and this command takes one.")
+            raise InputValueError(
+                f"{file} holds several releases, and this command takes one. "
+                f"'dpmoments groups {quote(str(file))} --into FOLDER' writes each to its own file."
+            )
     pooled = dpmoments.pool(released, repair=repair)
     pooled.save(output)
     print_text(f"Wrote {output}: {len(pooled.parts)} releases pooled.")

@@ -106,7 +106,9 @@ def init(
     try:
         drafted.save(path)
     except FileExistsError:
-        raise InputFileExistsError(f"{path} exists already and is not overwritten.") from None
+        raise InputFileExistsError(
+            f"{path} exists already and is not overwritten. Name another file with --output."
+        ) from None
     for name, file in drafted.absent.items():
         complain(f"Warning: {file} has no column '{name}': rename it there, or delete it from the schema")
     print_text(f"{path}: fill in its blanks from public knowledge, delete unwanted columns, then")

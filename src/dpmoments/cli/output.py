@@ -201,8 +201,11 @@ def tell_steps(wanted: bool) -> None:
 
 def bad_option(hint: str, refusal: StatedError | Exception) -> typer.BadParameter:
     """Return the error of the options in ``hint``, in the shell's words."""
-    stated = refusal.message_data if isinstance(refusal, InputError) else refusal
-    text = str(refusal) if stated is None or isinstance(stated, Exception) else stated.text("shell")
+    text = (
+        str(refusal)
+        if not isinstance(refusal, InputError) and isinstance(refusal, Exception)
+        else refusal.text("shell")
+    )
     return typer.BadParameter(text, param_hint=hint)
 
 
@@ -281,9 +284,7 @@ def _message(error: Exception) -> str:
     if isinstance(error, OSError) and error.errno is not None:
         return _refusal(error)
     if isinstance(error, InputError):
-        stated = error.message_data
-        text = str(error) if stated is None else stated.text("shell")
-        return " ".join(text.split())
+        return " ".join(error.text("shell").split())
     return (
         f"stopped by an unexpected {type(error).__name__} at {line_of(error.__traceback__) or 'an unknown line'}; its message "
         "is withheld, because it may quote the table. Please report this line"

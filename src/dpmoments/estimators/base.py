@@ -55,7 +55,9 @@ def public_schema(
     if not given:
         raise InputValueError(
             "no public bounds were given (schema, bounds and row_norm are None): noise must hide any possible "
-            "row, and bounds read from the table would publish its extremes."
+            "row, and bounds read from the table would publish its extremes. Give "
+            "schema=dpm.Schema(dpm.Numeric('age', 0, 100), …), or bounds=(low, high) of every column, known without "
+            "looking at the table."
         )
     if len(given) > 1:
         raise InputValueError(
@@ -117,7 +119,11 @@ class Features:
             )
         frame = _frame_of(X)
         if isinstance(frame, nw.LazyFrame) or isinstance(X, str) or hasattr(X, "__fspath__") or _is_of_dask(X):
-            raise InputTypeError(f"fit takes arrays and frames in memory, got {type(X).__name__}.")
+            raise InputTypeError(
+                f"fit takes arrays and frames in memory, got {type(X).__name__}. Release it with "
+                "dpm.release(table, schema, …), which reads files and engines, then call fit_release(release), which "
+                "spends nothing."
+            )
         if not isinstance(frame, nw.DataFrame):
             array = _table_array(X, n_columns)
             return cls(array, None, tuple(array.T), len(array))
@@ -601,7 +607,10 @@ class PrivateEstimator(BaseEstimator):
             Its own schema, budget and mechanism apply; those of the estimator are ignored.
         """
         if not isinstance(release, MomentRelease):
-            raise InputTypeError(f"fit_release takes a dpmoments release, got {type(release).__name__}.")
+            raise InputTypeError(
+                f"fit_release takes a dpmoments release, got {type(release).__name__}. Make one with dpm.release(…), or "
+                "read its file: dpm.load('people.json')."
+            )
         columns = tuple(column.name for column in feature_columns(release.schema, self._target_of(release.schema)))
         self.feature_names_in_ = np.array(columns, dtype=object)
         self.n_features_in_ = len(columns)

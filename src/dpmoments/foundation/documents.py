@@ -25,17 +25,17 @@ from dpmoments.foundation.errors import (
     InputOSError,
     InputPermissionError,
     InputValueError,
-    StatedError,
-    message_of,
 )
 from dpmoments.foundation.values import require_known, shown
 
 Result = TypeVar("Result")
 
-_KEEPS_A_RELEASE = "release-not-overwritten"
-NEVER_OVERWRITTEN = "never-overwritten"
-KEEPS_A_FILE = "not-overwritten-unless-asked"
-"""Codes of advice if the file exists."""
+_KEEPS_A_RELEASE = (
+    "a release cannot be made again without spending again, so it is not overwritten; choose another name"
+)
+NEVER_OVERWRITTEN = "it is not overwritten; choose another name"
+KEEPS_A_FILE = f"{NEVER_OVERWRITTEN}, or pass overwrite=True"
+"""Advice if the file exists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class DocumentKind:
 
 
 def write_text(text: str, path: str | Path, *, overwrite: bool = False, taken: str = KEEPS_A_FILE) -> None:
-    """Write a text completely or not at all; ``taken`` is a code of advice if the file exists."""
+    """Write a text completely or not at all; ``taken`` is the advice if the file exists."""
     _write_whole(text, Path(path), overwrite, taken)
 
 
@@ -94,10 +94,10 @@ def read_document(path: str | Path, builders: Mapping[DocumentKind, Callable[[Ma
     try:
         return builders[kind](content)
     except KeyError as error:
-        failure = InputError.make_message("entry-absent", name=error.args[0])
+        failure = str(error) if isinstance(error, InputError) else f"it has no entry {shown(error.args[0])}"
     except (TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
-        failure = message_of(error)
-    raise InputValueError.of("file-inconsistent", path=path, noun=kind.noun, failure=failure, cause=failure.code)
+        failure = str(error)
+    raise InputValueError(f"{path} does not hold a consistent {kind.noun}: {failure}")
 
 
 def _checked_content(path: str | Path, kinds: tuple[DocumentKind, ...]) -> tuple[DocumentKind, dict[str, Any]]:
@@ -105,7 +105,7 @@ def _checked_content(path: str | Path, kinds: tuple[DocumentKind, ...]) -> tuple
     # Errors quote no text of foreign files.
     nouns = " or ".join(kind.noun for kind in kinds)
     document: Any = None
-    failure: StatedError | None = None
+    failure = ""
     try:
         document = json.loads(
             Path(path).read_bytes().decode(),
@@ -114,15 +114,13 @@ def _checked_content(path: str | Path, kinds: tuple[DocumentKind, ...]) -> tuple
             object_pairs_hook=_without_repeats,
         )
     except json.JSONDecodeError as error:
-        failure = InputError.make_message(
-            "json-syntax", problem=error.msg, line_number=error.lineno, column_number=error.colno
-        )
+        failure = f"{error.msg}: line {error.lineno} column {error.colno}"
     except _NotADocumentError as error:
-        failure = error.message_data
+        failure = str(error)
     except (UnicodeDecodeError, ValueError, RecursionError):
-        failure = InputError.make_message("text-not-read")
-    if failure is not None:
-        raise InputValueError.of("file-damaged", path=path, noun=nouns, failure=failure)
+        failure = "its text cannot be read"
+    if failure:
+        raise InputValueError(f"{path} is not a {nouns}: it is damaged or not JSON ({failure})")
     kind = next((kind for kind in kinds if isinstance(document, dict) and document.get("format") == kind.format), None)
     if kind is None:
         raise InputValueError(f"{path} is not a dpmoments {nouns}")
@@ -152,12 +150,20 @@ def check_output(path: str | Path, *, overwrite: bool = False, taken: str = _KEE
     if not path.parent.is_dir():
         raise InputFileNotFoundError(f"the folder {path.parent} does not exist: make it first")
     if _exists(path) and not overwrite:
-        raise InputFileExistsError.of("output-exists", path=path, advice=InputError.make_message(taken))
+        raise _taken(path, taken)
     try:
         with tempfile.TemporaryFile(dir=path.parent):
             pass
     except OSError as error:
         raise InputPermissionError(f"cannot write in {path.parent}: {error.strerror}; nothing was spent") from error
+
+
+def _taken(path: Path, advice: str) -> InputFileExistsError:
+    """Return the error of a file that exists."""
+    refused = f"{path} exists already: "
+    return InputFileExistsError(
+        f"{refused}{advice}", shell=refused + advice.replace("pass overwrite=True", "pass --overwrite")
+    )
 
 
 def _digest(content: Mapping[str, Any]) -> str:
@@ -206,12 +212,10 @@ def _publish(temporary: Path, path: Path, overwrite: bool, taken: str) -> None:
             os.link(temporary, path)  # fails if a file has appeared since the check
             return
         except FileExistsError:
-            raise InputFileExistsError.of("output-exists", path=path, advice=InputError.make_message(taken)) from None
+            raise _taken(path, taken) from None
         except OSError:  # a file system without hard links
             if _exists(path):
-                raise InputFileExistsError.of(
-                    "output-exists", path=path, advice=InputError.make_message(taken)
-                ) from None
+                raise _taken(path, taken) from None
     os.replace(temporary, path)
 
 

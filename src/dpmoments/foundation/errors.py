@@ -42,6 +42,10 @@ class InputError(Exception):
     (True, 'unknown-relation', {'value': 'both'})
     """
 
+    def __init__(self, *sentence: Any, shell: str | None = None) -> None:
+        super().__init__(*sentence)
+        self._shell = shell
+
     make_message: ClassVar[Callable[..., StatedError]]
     """Maker of messages, which ``dpmoments`` sets: this file is below them."""
 
@@ -72,7 +76,16 @@ class InputError(Exception):
         return {} if self.message_data is None else self.message_data.facts
 
     def __str__(self) -> str:
-        return visible(super().__str__()) if self.message_data is None else self.message_data.text("curator")
+        if self.message_data is not None:
+            return self.message_data.text("curator")
+        # A KeyError would quote its sentence as a key.
+        return visible(self.args[0] if len(self.args) == 1 and isinstance(self.args[0], str) else super().__str__())
+
+    def text(self, audience: str = "curator") -> str:
+        """Return the sentence for an audience: ``shell`` is a reader at the command line."""
+        if self.message_data is not None:
+            return self.message_data.text(audience)
+        return visible(self._shell) if audience == "shell" and self._shell is not None else str(self)
 
 
 def message_of(error: BaseException) -> StatedError:

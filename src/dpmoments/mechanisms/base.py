@@ -229,9 +229,11 @@ class ConfiguredMechanism(ABC, Generic[PlanType]):
             known = " or ".join(repr(str(relation)) for relation in sorted(self.supported_neighbors))
             raise InputValueError(f"{who} is not defined for neighbors='{neighbors!s}': use {known}")
         if self.most_features is not None and shape.n_features > self.most_features:
-            raise InputValueError(
-                f"{who} takes at most {self.most_features} feature, and the table has {shape.n_features}."
+            refused = (
+                f"{who} takes at most {self.most_features} feature, and the table has {shape.n_features}. Give columns "
+                "bounds or scale ranges and leave the mechanism out, or use coinpress"
             )
+            raise InputValueError(f"{refused}; dpm.release_mean takes any number of columns.", shell=f"{refused}.")
         if self.needs_row_norm and shape.row_norm is None:
             raise InputValueError(
                 f"{who} needs a bound on the norm of a row and the schema gives none: give every column bounds, or "
