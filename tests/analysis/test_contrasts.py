@@ -190,8 +190,8 @@ def test_contrasts_without_noise_are_the_textbooks() -> None:
     effect, errors = matrix @ solution, np.sqrt(np.einsum("ij,jk,ik->i", matrix, covariance, matrix))
     np.testing.assert_allclose(found.effect, effect, rtol=1e-4)
     np.testing.assert_allclose(found.sd, errors, rtol=1e-4)
-    np.testing.assert_allclose(found.tvalue, (effect - values) / errors, rtol=1e-4)
-    np.testing.assert_allclose(found.pvalue, 2 * student.sf(np.abs(effect - values) / errors, degrees), rtol=1e-3)
+    np.testing.assert_allclose(found.tvalues, (effect - values) / errors, rtol=1e-4)
+    np.testing.assert_allclose(found.pvalues, 2 * student.sf(np.abs(effect - values) / errors, degrees), rtol=1e-3)
     assert found.df_denom == pytest.approx(degrees)
     reach = student.ppf(0.95, degrees) * errors
     np.testing.assert_allclose(found.conf_int(), np.column_stack([effect - reach, effect + reach]), rtol=1e-4)
@@ -210,7 +210,7 @@ def test_joint_tests_without_noise_are_the_textbooks() -> None:
     excess = matrix @ solution - values
     statistic = float(excess @ np.linalg.solve(matrix @ covariance @ matrix.T, excess)) / 2
     assert found.statistic[0] == pytest.approx(statistic, rel=1e-4)
-    assert found.pvalue[0] == pytest.approx(fisher.sf(statistic, 2, degrees), rel=1e-3)
+    assert found.pvalues[0] == pytest.approx(fisher.sf(statistic, 2, degrees), rel=1e-3)
     assert (found.df_num[0], found.df_denom[0]) == (2, pytest.approx(degrees))
     again = exact().wald_test(
         (np.vstack([matrix, matrix.sum(axis=0)]), [*values, values.sum()])
@@ -232,7 +232,7 @@ def test_terms_are_tested_together() -> None:
     assert list(found.to_pandas().index) == list(found.names)
     whole = exact().wald_test(list(exact().features))
     assert whole.statistic[0] == pytest.approx(exact().fvalue)
-    assert whole.pvalue[0] == exact().f_pvalue
+    assert whole.pvalues[0] == exact().f_pvalue
 
 
 def test_covariances_and_predictions_without_noise_are_the_textbooks() -> None:
@@ -266,7 +266,7 @@ def test_a_contrast_of_one_coefficient_is_the_coefficient(fit: Any) -> None:
     for one, other in zip(found.estimates, line.estimates, strict=True):
         assert one == other
     np.testing.assert_array_equal(found.conf_int(0.8), line.conf_int(0.8))
-    np.testing.assert_array_equal(found.tvalue, line.tvalues)
+    np.testing.assert_array_equal(found.tvalues, line.tvalues)
     twice = line.t_test(-2.0 * np.eye(len(line.names)))
     np.testing.assert_allclose(twice.conf_int()["upper"], -2.0 * line.conf_int()["lower"].to_numpy())
 
@@ -277,8 +277,8 @@ def test_one_restriction_has_the_square_of_t(fit: Any) -> None:
     for place, value in ((0, 0.0), (1, 0.3), (2, 0.0)):
         restriction = (np.eye(len(line.names))[place], value)
         one, joint = line.t_test(restriction), line.wald_test(restriction)
-        assert joint.statistic[0] == pytest.approx(one.tvalue[0] ** 2, rel=1e-6)
-        assert joint.pvalue[0] == pytest.approx(one.pvalue[0], rel=1e-6)
+        assert joint.statistic[0] == pytest.approx(one.tvalues[0] ** 2, rel=1e-6)
+        assert joint.pvalues[0] == pytest.approx(one.pvalues[0], rel=1e-6)
 
 
 def test_an_inverted_contrast_ends_where_the_test_rejects() -> None:
@@ -286,10 +286,10 @@ def test_an_inverted_contrast_ends_where_the_test_rejects() -> None:
     for text in ("a - b", "a + b", "(intercept) + a - 2*b"):
         ends = line.t_test(text, level=0.9).conf_int().iloc[0]
         for end in ends:
-            assert line.wald_test(f"{text} = {end:.15g}").pvalue[0] == pytest.approx(0.1, rel=1e-4)
+            assert line.wald_test(f"{text} = {end:.15g}").pvalues[0] == pytest.approx(0.1, rel=1e-4)
         found = line.t_test(text)
         assert ends["lower"] < found.effect[0] < ends["upper"]
-        assert line.t_test(f"{text} = {found.effect[0]:.15g}").pvalue[0] > 0.5
+        assert line.t_test(f"{text} = {found.effect[0]:.15g}").pvalues[0] > 0.5
 
 
 def test_a_contrast_is_the_coefficient_of_mapped_regressors() -> None:
@@ -308,7 +308,7 @@ def test_a_contrast_is_the_coefficient_of_mapped_regressors() -> None:
 
 def test_the_joint_test_of_all_slopes_is_that_of_the_fit() -> None:
     line = noisy()
-    assert line.wald_test("a, b").pvalue[0] == line.p_value_of_fit
+    assert line.wald_test("a, b").pvalues[0] == line.p_value_of_fit
     assert math.isinf(line.wald_test("a, b").df_denom[0])
     assert line.equations is not None
     assert line.fvalue == line.equations.overall_test.statistic / 2  # χ² over its degrees

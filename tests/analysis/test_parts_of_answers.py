@@ -1409,7 +1409,7 @@ def test_contrasts_are_tested_one_by_one() -> None:
     assert first == ("a", "2.00", "0.50", "0.30", "0.40", "4.00", first[6], "1.00", "3.00", "positive")
     assert second[0] == "b"
     assert third[1:9] == ("–", "–", "–", "–", "–", third[6], "−∞", "∞")
-    np.testing.assert_allclose(made.tvalue, [4.0, -0.1 / math.hypot(0.3, 0.3), NAN])
+    np.testing.assert_allclose(made.tvalues, [4.0, -0.1 / math.hypot(0.3, 0.3), NAN])
     np.testing.assert_allclose(made.sd, [0.5, math.hypot(0.3, 0.3), NAN])
     moved = given_contrasts(True, [1.5, 0.0, 0.0])
     assert moved.table()[1][:2] == ("a = 1.5", "3.50")
@@ -1422,7 +1422,7 @@ def test_contrasts_are_tested_one_by_one() -> None:
     assert inverted.heading[0].startswith("test by test inversion of 3 combinations")
     assert "residual" not in inverted.heading[0]
     assert inverted.table()[0][5:7] == ("z", "P>|z|")
-    np.testing.assert_allclose(inverted.tvalue, [stats.norm.isf(5e-5), -stats.norm.isf(0.4), NAN], rtol=1e-6)
+    np.testing.assert_allclose(inverted.tvalues, [stats.norm.isf(5e-5), -stats.norm.isf(0.4), NAN], rtol=1e-6)
     assert inverted.remarks[1]
     assert not made.remarks[1]
     assert made.remarks[0].endswith("sampling error (robust)")

@@ -13,8 +13,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
-from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.table_libraries import pa
 from dpmoments.foundation.values import shown
@@ -51,16 +51,28 @@ class Column(NamedTuple):
 
     name: str = ""  # name in frames and JSON; empty for a column that only the text shows
     values: Any = None  # None if no row has a value
-    head: str = ""  # heading in the text; empty for a column that the text does not show
+    head: str | None = None  # heading in the text; None for a column that the text does not show
     # the text of its values; None: five significant digits of a number, and words as they are
     cells: Sequence[str] | None = None
     label: bool = False  # true for a name of the row: frames are indexed by these columns
+    errors: Any = None  # errors that the text rounds the values by
+    upper: Any = None  # upper ends of intervals, which the text shows in place of the values
 
     def text(self) -> Sequence[str]:
         """Return one text for each row."""
         if self.cells is not None:
             return self.cells
+        if self.upper is not None:
+            return intervals(self.values, self.upper, self.errors)
+        if self.errors is not None:
+            return rounded_cells(self.values, self.errors)
         return [value if isinstance(value, str) else number(value) for value in plain(self.values)]
+
+    def of_rows(self, rows: Sequence[int]) -> Column:
+        """Return the column of some rows, in their order."""
+        held = self.values, self.cells, self.errors, self.upper
+        values, cells, errors, upper = (None if each is None else [each[row] for row in rows] for each in held)
+        return self._replace(values=values, cells=cells, errors=errors, upper=upper)
 
 
 class SummaryText(str):
@@ -195,10 +207,17 @@ class Answer:
         length = next((len(column.values) for column in declared if column.values is not None), 0)
         return {column.name: [None] * length if column.values is None else column.values for column in declared}
 
+    @property
+    def _shown_rows(self) -> Sequence[int] | None:
+        """Rows of the text, in their order; None for all."""
+        return None
+
     def table(self) -> Sequence[Sequence[str]]:
         """Return the rows of text, the head first."""
-        shown = [column for column in self._columns() if column.head]
-        return [tuple(column.head for column in shown), *zip(*(column.text() for column in shown), strict=True)]
+        shown, rows = [column for column in self._columns() if column.head is not None], self._shown_rows
+        if rows is not None:
+            shown = [column.of_rows(rows) for column in shown]
+        return [tuple(column.head or "" for column in shown), *zip(*(column.text() for column in shown), strict=True)]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the answer as plain JSON values, bit for bit; None if not a finite number."""
@@ -364,9 +383,9 @@ def rounded(value: float | None, error: float | None) -> str:
     return f"{round(value, decimals) + 0.0:,.{max(decimals, 0)}f}"
 
 
-def rounded_cells(values: FloatArray, errors: FloatArray) -> list[str]:
+def rounded_cells(values: npt.ArrayLike, errors: npt.ArrayLike) -> list[str]:
     """Return one cell for each number, :func:`rounded` by its error."""
-    return [rounded(*pair) for pair in zip(values.ravel().tolist(), errors.ravel().tolist(), strict=True)]
+    return [rounded(*pair) for pair in zip(np.ravel(values).tolist(), np.ravel(errors).tolist(), strict=True)]
 
 
 _MAX_DECIMALS = 9
@@ -374,7 +393,7 @@ _MAX_ZEROS = 15
 """Numbers of more decimals or digits are written with an exponent."""
 
 
-def intervals(lower: FloatArray, upper: FloatArray, errors: FloatArray) -> list[str]:
+def intervals(lower: npt.ArrayLike, upper: npt.ArrayLike, errors: npt.ArrayLike) -> list[str]:
     """Return one cell for each interval, its ends rounded by the error of what it is about."""
     ends = rounded_cells(lower, errors), rounded_cells(upper, errors)
     return [f"[{low}, {high}]" for low, high in zip(*ends, strict=True)]

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from dpmoments.analysis.answers import Answer, Column, confidence_level, format_level, in_floating_point, rounded
+from dpmoments.analysis.answers import Answer, Column, confidence_level, format_level, in_floating_point
 from dpmoments.analysis.confidence import deviations_for
 from dpmoments.analysis.frames import named_values
 from dpmoments.analysis.functionals import LocalMoments, describe_law, indicator_mask, noise_edges
@@ -241,53 +241,40 @@ class PrincipalComponents(Answer):
         about = "about the released mean" if self.centered else "about zero (no mean was released)"
         return (f"principal components {about}, {SCALINGS[self.scaling]}",)
 
-    def table(self) -> list[tuple[str, ...]]:
-        """Return a line per component: variance, interval, share, and the largest weights."""
-        lines = []
-        parts = self.privacy_noise.tolist(), self.sampling_noise.tolist()
-        errors = np.hypot(*parts).tolist()
-        for index, (component, (low, high)) in enumerate(zip(self.components, self.conf_int(), strict=True)):
-            order = largest_first(np.abs(component))[:_SHOWN_LOADINGS]
-            loadings = ", ".join(
-                f"{component[i]:+.2f} {self.feature_names[i]}" for i in order if abs(component[i]) >= _MIN_LOADING
-            )
-            lines.append(
-                (
-                    f"component {index + 1}",
-                    rounded(float(self.explained_variance[index]), errors[index]),
-                    *(rounded(part[index], part[index]) for part in parts),
-                    f"[{rounded(float(low), errors[index])}, {rounded(float(high), errors[index])}]",
-                    f"{round(float(self.explained_variance_ratio[index]), 3) + 0.0:.1%}",
-                    NOT_CLEAR_NOISE if self.is_noise[index] else loadings,
-                )
-            )
-        level = format_level(0.95)
-        return [("", "variance", "± privacy", "± sampling", level, "share", "largest loadings"), *lines]
-
     @property
     def remarks(self) -> tuple[str, ...]:
-        return describe_law(self.noise), self._about_rare_levels, self.warning
-
-    @property
-    def _about_rare_levels(self) -> str:
-        if not self.rare_levels:
-            return ""
-        other = "." if self.scaling == "bounds" else ', or use scaling="bounds".'
-        named = listed(self.rare_levels, quoted=False)
-        return f"Noise on levels of few rows hides components: {named}. Leave such levels out{other}"
+        rare = ""
+        if self.rare_levels:
+            other = "." if self.scaling == "bounds" else ', or use scaling="bounds".'
+            named = listed(self.rare_levels, quoted=False)
+            rare = f"Noise on levels of few rows hides components: {named}. Leave such levels out{other}"
+        return describe_law(self.noise), rare, self.warning
 
     def _columns(self) -> list[Column]:
-        interval, names = self.conf_int(), self.feature_names
+        (lower, upper), ratio, numbers = self.conf_int().T, self.explained_variance_ratio, range(len(self.components))
+        privacy, sampling = self.privacy_noise, self.sampling_noise
+        errors = np.hypot(privacy, sampling)
+        loadings = [
+            ", ".join(
+                f"{component[index]:+.2f} {self.feature_names[index]}"
+                for index in largest_first(np.abs(component))[:_SHOWN_LOADINGS]
+                if abs(component[index]) >= _MIN_LOADING
+            )
+            for component in self.components
+        ]
+        said = [NOT_CLEAR_NOISE if noise else each for noise, each in zip(self.is_noise, loadings, strict=True)]
         return [
-            Column("component", list(range(1, len(self.components) + 1)), label=True),
-            Column("explained_variance", self.explained_variance),
-            Column("privacy_noise", self.privacy_noise),
-            Column("sampling_noise", self.sampling_noise),
-            Column("lower", interval[:, 0]),
-            Column("upper", interval[:, 1]),
-            Column("explained_variance_ratio", self.explained_variance_ratio),
-            Column("is_noise", self.is_noise),
-            *(Column(f"loading {name}", self.components[:, index]) for index, name in enumerate(names)),
+            Column("component", [i + 1 for i in numbers], "", [f"component {i + 1}" for i in numbers], label=True),
+            Column("explained_variance", self.explained_variance, "variance", errors=errors),
+            Column("privacy_noise", privacy, "± privacy", errors=privacy),
+            Column("sampling_noise", sampling, "± sampling", errors=sampling),
+            Column("lower", lower, format_level(0.95), errors=errors, upper=upper),
+            Column("upper", upper),
+            Column(
+                "explained_variance_ratio", ratio, "share", [f"{round(each, 3) + 0.0:.1%}" for each in ratio.tolist()]
+            ),
+            Column("is_noise", self.is_noise, "largest loadings", said),
+            *(Column(f"loading {name}", self.components[:, index]) for index, name in enumerate(self.feature_names)),
         ]
 
 

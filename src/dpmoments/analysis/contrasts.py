@@ -62,21 +62,62 @@ def format_end(value: float, error: float) -> str:
     return ("−∞" if value < 0 else "∞") if math.isinf(value) else rounded(value, error)
 
 
-def estimate_cells(each: Estimate, statistic: float, added: float = 0.0) -> list[str]:
-    """Return the table cells of an estimate: value, errors, statistic, p-value, interval."""
-    error = each.standard_error
-    numbers = [rounded(value, error) for value in (each.value + added, error, each.privacy, each.sampling)]
-    of_test = ["–" if math.isnan(statistic) else f"{statistic:,.2f}", format_p_value(each.p_value)]
-    return [*numbers, *of_test, *(format_end(end + added, error) for end in (each.lower, each.upper))]
+def format_statistic(value: float) -> str:
+    """Format a test statistic as a cell of a table."""
+    return "–" if math.isnan(value) else f"{value:,.2f}"
 
 
-def statistic_of(each: Estimate, equations: NormalEquations) -> float:
-    """Return the statistic of an estimate's p-value: t, or z for test inversion."""
-    if math.isnan(each.p_value):
-        return math.nan
+def of_estimates(estimates: Sequence[Estimate], part: str) -> FloatArray:
+    """Return one attribute of every estimate, shape (k,)."""
+    return np.array([getattr(each, part) for each in estimates], dtype=np.float64)
+
+
+def statistics_of(estimates: Sequence[Estimate], equations: NormalEquations) -> FloatArray:
+    """Return the statistics of the p-values, shape (k,): t, or z for test inversion."""
+    value, error, p_value = (of_estimates(estimates, part) for part in ("value", "standard_error", "p_value"))
     if equations.delta_method_valid:
-        return each.value / each.standard_error if each.standard_error > 0.0 else math.nan
-    return math.copysign(float(-scipy.special.ndtri(each.p_value / 2.0)), each.value)
+        known = ~np.isnan(p_value) & (error > 0.0)
+        return np.asarray(np.divide(value, error, out=np.full(len(value), np.nan), where=known))
+    return np.asarray(np.copysign(-scipy.special.ndtri(p_value / 2.0), value))
+
+
+def estimate_columns(
+    estimates: Sequence[Estimate],
+    equations: NormalEquations,
+    level: float,
+    *,
+    names: tuple[str, str, str],
+    added: FloatArray | float = 0.0,
+) -> list[Column]:
+    """Return the columns of estimates, to which ``added`` numbers are added."""
+    # They are value, errors, statistic, p-value and interval. `names` are those of the value, its heading, and the
+    # name of the statistic.
+    value, error, privacy, sampling, p_value, lower, upper = (
+        of_estimates(estimates, part)
+        for part in ("value", "standard_error", "privacy", "sampling", "p_value", "lower", "upper")
+    )
+    value, lower, upper = value + added, lower + added, upper + added
+    statistics, tail = statistics_of(estimates, equations), 0.5 * (1.0 - level)
+    letter = "t" if equations.delta_method_valid else "z"
+    low, high = (list(map(format_end, ends.tolist(), error.tolist())) for ends in (lower, upper))
+    return [
+        Column(names[0], value, names[1], errors=error),
+        Column("std_err", error, "std err", errors=error),
+        Column("privacy_err", privacy, "privacy", errors=error),
+        Column("sampling_err", sampling, "sampling", errors=error),
+        Column(names[2], statistics, letter, list(map(format_statistic, statistics.tolist()))),
+        Column("p_value", p_value, f"P>|{letter}|", list(map(format_p_value, p_value.tolist()))),
+        Column("lower", lower, f"[{tail:.3g}", low),
+        Column("upper", upper, f"{1.0 - tail:.3g}]", high),
+    ]
+
+
+def estimate_verdicts(estimates: Sequence[Estimate], **options: Any) -> tuple[str, ...]:
+    """Return the sign of each estimate; ``options`` are those of :func:`sign_verdicts`."""
+    value, p_value = of_estimates(estimates, "value"), of_estimates(estimates, "p_value")
+    privacy, sampling = (np.nan_to_num(of_estimates(estimates, part)) ** 2 for part in ("privacy", "sampling"))
+    bounded = np.isfinite(value)
+    return tuple(sign_verdicts(value, np.where(bounded, p_value, 1.0), privacy, sampling, bounded, **options))
 
 
 def describe_statistic(equations: NormalEquations) -> str:
@@ -383,22 +424,22 @@ class ContrastTests(Answer):
     @property
     def effect(self) -> FloatArray:
         """Estimated combinations, shape (q,); NaN if not estimable."""
-        return np.array([each.value for each in self.estimates]) + self.restrictions.values
+        return of_estimates(self.estimates, "value") + self.restrictions.values
 
     @property
     def sd(self) -> FloatArray:
         """Standard errors (total), shape (q,)."""
-        return np.array([each.standard_error for each in self.estimates])
+        return of_estimates(self.estimates, "standard_error")
 
     @property
-    def tvalue(self) -> FloatArray:
+    def tvalues(self) -> FloatArray:
         """Statistics of the p-values, shape (q,): t with ``df_denom`` degrees of freedom."""
-        return np.array([statistic_of(each, self.equations) for each in self.estimates])
+        return statistics_of(self.estimates, self.equations)
 
     @property
-    def pvalue(self) -> FloatArray:
+    def pvalues(self) -> FloatArray:
         """Two-sided p-values, shape (q,); NaN if not estimable."""
-        return np.array([each.p_value for each in self.estimates])
+        return of_estimates(self.estimates, "p_value")
 
     @property
     def df_denom(self) -> float:
@@ -434,33 +475,11 @@ class ContrastTests(Answer):
         degrees = f", {self.df_denom:,.0f} residual degrees of freedom" if math.isfinite(self.df_denom) else ""
         return (f"{kind} of {count}, regression of {self.target}{degrees}",)
 
-    def table(self) -> list[tuple[str, ...]]:
-        """Return rows of text, the head first."""
-        tail, statistic = 0.5 * (1.0 - self.level), "t" if math.isfinite(self.df_denom) else "z"
-        head = ("", "estimate", "std err", "privacy", "sampling", statistic, f"P>|{statistic}|", f"[{tail:.3g}")
-        rows = zip(
-            self.labels, self.estimates, self.tvalue.tolist(), self.restrictions.values, self.verdict, strict=True
-        )
-        return [
-            (*head, f"{1.0 - tail:.3g}]", ""),
-            *(
-                (name if value == 0.0 else f"{name} = {value:.6g}", *estimate_cells(each, tested, value), verdict)
-                for name, each, tested, value, verdict in rows
-            ),
-        ]
-
     @property
     def verdict(self) -> tuple[str, ...]:
         """Sign of each difference from the tested value: at most 5 % chance that any is false."""
-        estimates = self.estimates
-        bounded = np.array([each.estimable for each in estimates])
-        privacy, sampling = (
-            np.nan_to_num([getattr(each, part) for each in estimates]) for part in ("privacy", "sampling")
-        )
-        p_values = np.where(bounded, self.pvalue, 1.0)
-        values = np.array([each.value for each in estimates])
         words = ("positive", "negative") if not self.restrictions.values.any() else ("higher", "lower")
-        return tuple(sign_verdicts(values, p_values, privacy**2, sampling**2, bounded, words=words))
+        return estimate_verdicts(self.estimates, words=words)
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -468,18 +487,15 @@ class ContrastTests(Answer):
         return about, describe_statistic(self.equations)
 
     def _columns(self) -> list[Column]:
-        estimates, value = self.estimates, self.restrictions.values
+        values, names = self.restrictions.values, ("estimate", "estimate", "statistic")
+        said = [
+            name if value == 0.0 else f"{name} = {value:.6g}" for name, value in zip(self.labels, values, strict=True)
+        ]
         return [
-            Column("contrast", self.labels, label=True),
-            Column("value", value),
-            Column("estimate", self.effect),
-            Column("std_err", self.sd),
-            Column("privacy_err", np.array([each.privacy for each in estimates])),
-            Column("sampling_err", np.array([each.sampling for each in estimates])),
-            Column("statistic", self.tvalue),
-            Column("p_value", self.pvalue),
-            Column("lower", np.array([each.lower for each in estimates]) + value),
-            Column("upper", np.array([each.upper for each in estimates]) + value),
+            Column("contrast", self.labels, "", said, label=True),
+            Column("value", values),
+            *estimate_columns(self.estimates, self.equations, self.level, names=names, added=values),
+            Column(head="", cells=self.verdict),
         ]
 
 
@@ -513,7 +529,7 @@ class WaldTests(Answer):
         return np.array([each.statistic for each in self.tests])
 
     @property
-    def pvalue(self) -> FloatArray:
+    def pvalues(self) -> FloatArray:
         """P-values, shape (m,); NaN if the noise is not known."""
         return np.array([each.p_value for each in self.tests])
 
@@ -530,16 +546,13 @@ class WaldTests(Answer):
     @property
     def verdict(self) -> tuple[str, ...]:
         """Finding of each test: at most 5 % chance that any finding is false."""
-        return tuple(
-            decided(each.p_value, self.finding if is_resolved else self._unclear(each))
-            for each, is_resolved in zip(self.tests, resolved(self.pvalue).tolist(), strict=True)
-        )
-
-    @staticmethod
-    def _unclear(test: JointTest) -> str:
-        return (
-            NOT_CLEAR_NOISE if math.isinf(test.denominator) else not_clear(test.privacy_share, 1.0 - test.privacy_share)
-        )
+        result = []
+        for test, is_resolved in zip(self.tests, resolved(self.pvalues).tolist(), strict=True):
+            unclear = not_clear(test.privacy_share, 1.0 - test.privacy_share)
+            if math.isinf(test.denominator):
+                unclear = NOT_CLEAR_NOISE
+            result.append(decided(test.p_value, self.finding if is_resolved else unclear))
+        return tuple(result)
 
     @property
     def heading(self) -> tuple[str, ...]:
@@ -551,10 +564,12 @@ class WaldTests(Answer):
             Column("statistic", self.statistic),
             Column("df", self.df_num),
             Column("df_residual", self.df_denom),
-            Column("p_value", self.pvalue),
-            Column("", self.names, "statistic", [f"{each.name} = {_statistic(each.statistic)}" for each in self.tests]),
-            Column("", self.names, "p", [format_p_value(each.p_value) for each in self.tests]),
-            Column("", self.names, " ", self.verdict),
+            Column("p_value", self.pvalues),
+            Column(
+                head="statistic", cells=[f"{each.name} = {format_statistic(each.statistic)}" for each in self.tests]
+            ),
+            Column(head="p", cells=[format_p_value(each.p_value) for each in self.tests]),
+            Column(head=" ", cells=self.verdict),
         ]
 
     @property
@@ -562,10 +577,6 @@ class WaldTests(Answer):
         if all(math.isfinite(each.denominator) for each in self.tests):
             return ("The covariance includes privacy noise and sampling error.",)
         return ("χ² is the least statistic of test inversion, valid however large the noise is.",)
-
-
-def _statistic(value: float) -> str:
-    return "–" if math.isnan(value) else f"{value:,.2f}"
 
 
 # Predictions with intervals.
@@ -675,10 +686,6 @@ class Predictions(Answer):
     def _columns(self) -> list[Column]:
         line, row, error = self.limits(), self.limits(obs=True), self.se_mean
         percent = format_level(self.level)
-        value = [
-            rounded(middle, own) if math.isfinite(own) else "–"
-            for middle, own in zip(self.predicted_mean.tolist(), error.tolist(), strict=True)
-        ]
 
         def ends(limits: FloatArray) -> list[str]:
             return [
@@ -687,18 +694,18 @@ class Predictions(Answer):
             ]
 
         return [
-            Column("", np.arange(len(line)), "row", [f"{index:,}" for index in range(len(line))]),
-            Column("mean", np.where(np.isfinite(error), self.predicted_mean, np.nan), "prediction", value),
-            Column("mean_se", error, "std err", [rounded(own, own) for own in error.tolist()]),
+            Column(head="row", cells=[f"{index:,}" for index in range(len(line))]),
+            Column("mean", np.where(np.isfinite(error), self.predicted_mean, np.nan), "prediction", errors=error),
+            Column("mean_se", error, "std err", errors=error),
             Column("mean_ci_lower", line[:, 0]),
             Column("mean_ci_upper", line[:, 1], f"line, {percent}", ends(line)),
             Column("obs_ci_lower", row[:, 0]),
             Column("obs_ci_upper", row[:, 1], f"new row, {percent}", ends(row)),
         ]
 
-    def table(self) -> Sequence[Sequence[str]]:
-        """Return the first twenty rows of text, the head first."""
-        return list(super().table())[: _SHOWN_ROWS + 1]
+    @property
+    def _shown_rows(self) -> range:
+        return range(min(len(self.rows), _SHOWN_ROWS))
 
     @property
     def remarks(self) -> tuple[str, ...]:

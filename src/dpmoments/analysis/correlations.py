@@ -9,15 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmoments.analysis.answers import (
-    Answer,
-    Column,
-    confidence_level,
-    format_level,
-    in_floating_point,
-    intervals,
-    rounded_cells,
-)
+from dpmoments.analysis.answers import Answer, Column, confidence_level, format_level, in_floating_point
 from dpmoments.analysis.confidence import deviations_for
 from dpmoments.analysis.functionals import (
     SINGULAR,
@@ -388,23 +380,9 @@ class Correlations(Answer):
             return (f"{kind}: {NOT_ESTIMABLE}: too noisy to invert the covariance; use fewer columns",)
         return (f"{kind}: {format_findings(self._verdicts, 'pairs', 'related')}",)
 
-    def table(self) -> list[tuple[str, ...]]:
-        """Return a line per pair, the clearest first."""
-        shown = np.asarray(self._shown[:_SHOWN_PAIRS], dtype=int)
-        first, second = (indices[shown] for indices in self._pairs)
-        privacy, sampling = self.privacy_noise[first, second], self.sampling_noise[first, second]
-        total = np.hypot(privacy, sampling)
-        columns = (
-            [f"{self.feature_names[j]} ~ {self.feature_names[i]}" for i, j in zip(first, second, strict=True)],
-            rounded_cells(self.correlation[first, second], total),
-            rounded_cells(privacy, privacy),
-            rounded_cells(sampling, sampling),
-            intervals(self.lower[first, second], self.upper[first, second], total),
-            [self._verdicts[pair] for pair in shown],
-        )
-        lines = list(zip(*columns, strict=True))
-        head = ("pair", "correlation", "± privacy", "± sampling", format_level(self.level), "verdict")
-        return [head, *lines]
+    @property
+    def _shown_rows(self) -> list[int]:
+        return self._shown[:_SHOWN_PAIRS]
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -414,14 +392,22 @@ class Correlations(Answer):
         return more, normal, "" if self.noise_known else describe_law(None), self.left_out, self.warning
 
     def _columns(self) -> list[Column]:
-        first, second = self._pairs
-        numbers = ("correlation", "privacy_noise", "sampling_noise", "lower", "upper")
+        pairs, names = self._pairs, self.feature_names
+        every = self.correlation, self.privacy_noise, self.sampling_noise, self.lower, self.upper
+        correlation, privacy, sampling, lower, upper = (values[pairs] for values in every)
+        first, second = ([names[index] for index in indices] for indices in reversed(pairs))
+        total = np.hypot(privacy, sampling)
         return [
-            Column("feature", [self.feature_names[index] for index in second], label=True),
-            Column("other", [self.feature_names[index] for index in first], label=True),
-            *(Column(name, getattr(self, name)[first, second]) for name in numbers),
-            Column("p_value", None if self.p_value is None else self.p_value[first, second]),
-            Column("verdict", self._verdicts),
+            Column("feature", first, label=True),
+            Column("other", second, label=True),
+            Column(head="pair", cells=[f"{one} ~ {other}" for one, other in zip(first, second, strict=True)]),
+            Column("correlation", correlation, "correlation", errors=total),
+            Column("privacy_noise", privacy, "± privacy", errors=privacy),
+            Column("sampling_noise", sampling, "± sampling", errors=sampling),
+            Column("lower", lower, format_level(self.level), errors=total, upper=upper),
+            Column("upper", upper),
+            Column("p_value", None if self.p_value is None else self.p_value[pairs]),
+            Column("verdict", self._verdicts, "verdict"),
         ]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmoments.analysis.answers import Answer, Column, in_floating_point, number
+from dpmoments.analysis.answers import Answer, Column, in_floating_point
 from dpmoments.analysis.frames import feature_values
 from dpmoments.analysis.functionals import Standardized, describe_law
 from dpmoments.analysis.released import Moments, cautions_by_code, chosen_features
@@ -57,12 +57,11 @@ class MahalanobisDistances(Answer):
         out = f", {self.n_noise} of {every} left out: {NOT_CLEAR_NOISE}" if self.n_noise and self.noise_known else ""
         return (f"Mahalanobis distances in {self.n_directions} direction{'s' * (self.n_directions > 1)}{out}",)
 
-    def table(self) -> list[tuple[str, ...]]:
-        """Return the most distant rows, largest distance first."""
-        if not self.n_directions:
-            return [("row", "distance")]
-        order = np.argsort(-np.nan_to_num(self.distances, nan=-1.0), kind="stable")[:_SHOWN_ROWS]
-        return [("row", "distance"), *((str(row), number(float(self.distances[row]))) for row in order.tolist())]
+    @property
+    def _shown_rows(self) -> list[int]:
+        """The most distant rows, largest distance first."""
+        order: list[int] = np.argsort(-np.nan_to_num(self.distances, nan=-1.0), kind="stable").tolist()
+        return order[: _SHOWN_ROWS if self.n_directions else 0]
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -71,7 +70,8 @@ class MahalanobisDistances(Answer):
         return more, "" if self.noise_known else describe_law(None), self.warning
 
     def _columns(self) -> list[Column]:
-        return [Column("row", list(range(len(self.distances)))), Column("distance", self.distances)]
+        rows = list(range(len(self.distances)))
+        return [Column("row", rows, "row", list(map(str, rows))), Column("distance", self.distances, "distance")]
 
 
 @in_floating_point

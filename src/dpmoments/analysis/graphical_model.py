@@ -78,10 +78,9 @@ class GraphicalLasso(Answer):
         words = f"{result} of {k * (k - 1) // 2} edges" if result else f"dependence {NOT_CLEAR_NOISE}"
         return (f"graphical lasso, alpha = {number(self.alpha)}: {words}",)
 
-    def table(self) -> list[tuple[str, ...]]:
-        """Return a line per edge, the strongest first."""
-        lines = [(f"{one} – {other}", f"{value:.3f}") for one, other, value in self.edges[:_SHOWN_EDGES]]
-        return [("edge", "partial correlation"), *lines]
+    @property
+    def _shown_rows(self) -> range:
+        return range(min(len(self.edges), _SHOWN_EDGES))
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -95,10 +94,12 @@ class GraphicalLasso(Answer):
 
     def _columns(self) -> list[Column]:
         edges = self.edges
+        correlation = [value for _, _, value in edges]
         return [
             Column("feature", [one for one, _, _ in edges], label=True),
             Column("other", [other for _, other, _ in edges], label=True),
-            Column("partial_correlation", [value for _, _, value in edges]),
+            Column(head="edge", cells=[f"{one} – {other}" for one, other, _ in edges]),
+            Column("partial_correlation", correlation, "partial correlation", [f"{each:.3f}" for each in correlation]),
         ]
 
 

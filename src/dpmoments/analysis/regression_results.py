@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -25,19 +24,14 @@ from dpmoments.analysis.contrasts import (
     WaldTests,
     bonferroni,
     describe_statistic,
-    estimate_cells,
-    statistic_of,
+    estimate_columns,
+    estimate_verdicts,
+    of_estimates,
+    statistics_of,
 )
 from dpmoments.analysis.frames import named_values
 from dpmoments.analysis.normal_equations import NormalEquations
-from dpmoments.analysis.resolvability import (
-    NOT_CLEAR_NOISE,
-    NOT_ESTIMABLE,
-    decided,
-    estimable,
-    not_clear,
-    sign_verdicts,
-)
+from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE, NOT_ESTIMABLE, decided, estimable, not_clear
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.messages.message import Message
@@ -246,9 +240,11 @@ class FittedLine(Answer):
 
         The truth value is for the whole fit, by the delta method.
         """
-        unknown = self.equations is None
-        estimable = self._slopes([not unknown and each.estimable for each in self._of_least_squares(self.level)])
-        by_name = dict(zip([name for name in self.features if name not in self.too_few], estimable, strict=True))
+        estimable: list[bool] = []
+        if self.equations is not None:
+            estimable = [each.estimable for each in self.equations.estimates(self.level)[self._first :]]
+        fitted = [name for name in self.features if name not in self.too_few]
+        by_name = dict(zip(fitted, estimable, strict=False))
         named = tuple(by_name.get(name, False) for name in self.features)
         return Identification(self.features, named, self._is_identified)
 
@@ -257,15 +253,24 @@ class FittedLine(Answer):
         """Coefficients of ``names`` with intervals and errors; not estimable if penalized."""
         return self._estimates_at(self.level)
 
+    def _estimates_at(self, level: float) -> tuple[Estimate, ...]:
+        if self.equations is None or self._is_penalized:
+            return (Estimate.not_estimable(level),) * len(self.names)
+        return self.equations.estimates(level)
+
+    def _slopes(self, part: str) -> FloatArray:
+        """Return one attribute of the estimates of the features, shape (k,)."""
+        return of_estimates(self.estimates[self._first :], part)
+
     @property
     def standard_errors(self) -> FloatArray:
         """Standard errors (total), shape (k,); NaN if a coefficient is not estimable."""
-        return np.asarray(self._slopes(self._errors("standard_error")))
+        return self._slopes("standard_error")
 
     @property
     def privacy_errors(self) -> FloatArray:
         """Standard deviations of what privacy's noise does to the coefficients, shape (k,)."""
-        return np.asarray(self._slopes(self._errors("privacy")))
+        return self._slopes("privacy")
 
     @property
     def sampling_errors(self) -> FloatArray:
@@ -273,12 +278,22 @@ class FittedLine(Answer):
 
         For residuals of one variance unless the fit is ``robust``.
         """
-        return np.asarray(self._slopes(self._errors("sampling")))
+        return self._slopes("sampling")
 
     @property
     def p_values(self) -> FloatArray:
         """Two-sided p-values of the hypotheses that coefficients are 0, shape (k,)."""
-        return np.asarray(self._slopes(self._errors("p_value")))
+        return self._slopes("p_value")
+
+    @property
+    def lower(self) -> FloatArray:
+        """Lower ends of the intervals of the coefficients, shape (k,)."""
+        return self._slopes("lower")
+
+    @property
+    def upper(self) -> FloatArray:
+        """Upper ends of the intervals of the coefficients, shape (k,)."""
+        return self._slopes("upper")
 
     @property
     def p_value_of_fit(self) -> float:
@@ -321,7 +336,9 @@ class FittedLine(Answer):
         """
         self._check_not_penalized()
         level = self.level if level is None else confidence_level(level)
-        return self._frame(self._intervals(bonferroni(level, adjust, len(self.names))), ["lower", "upper"])
+        estimates = self._estimates_at(bonferroni(level, adjust, len(self.names)))
+        ends = np.column_stack([of_estimates(estimates, end) for end in ("lower", "upper")])
+        return self._frame(ends, ["lower", "upper"])
 
     def cov_params(self) -> pd.DataFrame:
         """Return the covariance of ``params``, of noise and sampling together, as a frame.
@@ -403,7 +420,7 @@ class FittedLine(Answer):
         >>> x = np.random.default_rng(0).uniform(-0.5, 0.5, (50_000, 2))
         >>> table = np.column_stack([x, x @ [0.5, 0.3]])
         >>> released = dpm.release(table, dpm.Schema.unit_ball(3), epsilon=1.0, insecure_seed=0)
-        >>> bool(released.ols("x2 ~ x0 + x1").wald_test("x0 = x1 = 0").pvalue[0] < 1e-6)
+        >>> bool(released.ols("x2 ~ x0 + x1").wald_test("x0 = x1 = 0").pvalues[0] < 1e-6)
         True
         """
         linear = self._restrictions(restrictions)
@@ -519,7 +536,11 @@ class FittedLine(Answer):
             r_squared += f", adjusted {rounded(self.adjusted_r_squared, self._r_squared_error)}"
         noise = ""
         if self.equations is not None and self.is_noise:
-            noise = f"WHOLE FIT: {self._reason.upper()} (p = {self.p_value_of_fit:.2g}). {self.help}"
+            reason = NOT_CLEAR_NOISE
+            if self._is_identified:
+                privacy, sampling = (float(np.nansum(self._slopes(part) ** 2)) for part in ("privacy", "sampling"))
+                reason = not_clear(privacy, sampling)
+            noise = f"WHOLE FIT: {reason.upper()} (p = {self.p_value_of_fit:.2g}). {self.help}"
         p_value = "" if self.equations is None else f"; overall test: {self.equations.overall_test.description}"
         residual = self.residual_standard_deviation
         if (
@@ -529,7 +550,12 @@ class FittedLine(Answer):
             and residual > 0.0
         ):
             r_squared += f"; residual standard deviation {number(residual)}"
-        compared = "; ".join(f"levels of {name} are compared with {level}" for name, level in self._compared().items())
+        left = {feature.rpartition("=")[0] for feature in self.features}
+        compared = "; ".join(
+            f"levels of {name} are compared with {level}"
+            for name, level in self.references.items()
+            if level.rpartition("=")[0] in left
+        )
         count = f"{len(self.features)} feature{'' if len(self.features) == 1 else 's'}"
         title = f"{self.method} regression of {self.target} on {count}{alpha}, {self.n_rows:,} rows"
         if self.too_few:
@@ -537,34 +563,6 @@ class FittedLine(Answer):
             merged = f"{counted} (too few rows): {', '.join(self.too_few)}"
             compared = "; ".join(filter(None, [compared, merged]))
         return tuple(filter(None, [noise, title, f"{r_squared}{p_value}", compared]))
-
-    def table(self) -> list[tuple[str, ...]]:
-        """Return rows of text: coefficient, errors, statistic, p-value, interval, verdict."""
-        if self.equations is None or self._is_penalized:
-            verdicts = self.verdict
-            rows = zip(self.names, self._with_constant(self.intercept, self.coefficients), verdicts, strict=True)
-            return [("", "coef", ""), *((name, number(value), verdict) for name, value, verdict in rows)]
-        tail, letter = 0.5 * (1.0 - self.level), "t" if self.equations.delta_method_valid else "z"
-        head = (
-            "",
-            "coef",
-            "std err",
-            "privacy",
-            "sampling",
-            letter,
-            f"P>|{letter}|",
-            f"[{tail:.3g}",
-            f"{1.0 - tail:.3g}]",
-            "",
-        )
-        equations, estimates = self.equations, zip(self.names, self.verdict, self.estimates, strict=True)
-        return [
-            head,
-            *(
-                (name, *estimate_cells(each, statistic_of(each, equations)), verdict)
-                for name, verdict, each in estimates
-            ),
-        ]
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -585,50 +583,28 @@ class FittedLine(Answer):
         return tuple(filter(None, [about, about_z, self._describe_bound(), self.warning]))
 
     def _columns(self) -> list[Column]:
+        name, verdict = Column("feature", self.names, "", label=True), Column(head="", cells=self.verdict)
         if self._is_penalized or self.equations is None:
-            coefficients, known = self._with_constant(self.intercept, self.coefficients), False
-        else:
-            coefficients, known = self._errors("value"), True
-        errors = ("standard_error", "privacy", "sampling", "p_value", "lower", "upper")
-        heads = ("std_err", "privacy_err", "sampling_err", "p_value", "lower", "upper")
-        unknown = np.full(len(self.names), np.nan)
-        return [
-            Column("feature", self.names, label=True),
-            Column("coef", coefficients),
-            *(Column(head, self._errors(name) if known else unknown) for head, name in zip(heads, errors, strict=True)),
-        ]
-
-    @property
-    def lower(self) -> FloatArray:
-        """Lower ends of the intervals of the coefficients, shape (k,)."""
-        return np.asarray(self._slopes(self._limits[:, 0]))
-
-    @property
-    def upper(self) -> FloatArray:
-        """Upper ends of the intervals of the coefficients, shape (k,)."""
-        return np.asarray(self._slopes(self._limits[:, 1]))
+            errors = ("std_err", "privacy_err", "sampling_err", "p_value", "lower", "upper")
+            unknown = (Column(each, np.full(len(self.names), np.nan)) for each in errors)
+            return [name, Column("coef", self._with_constant, "coef"), *unknown, verdict]
+        columns = estimate_columns(self.estimates, self.equations, self.level, names=("coef", "coef", ""))
+        return [name, *columns, verdict]
 
     @property
     def _of_intercept(self) -> dict[str, float]:
-        if not self.with_intercept:
-            return {}
-        lower, upper = self._limits[0]
-        return {
-            "intercept_standard_error": self._errors("standard_error")[0],
-            "intercept_p_value": self._errors("p_value")[0],
-            "intercept_lower": lower,
-            "intercept_upper": upper,
-        }
+        parts = ("standard_error", "p_value", "lower", "upper") if self.with_intercept else ()
+        return {f"intercept_{part}": getattr(self.estimates[0], part) for part in parts}
 
     @property
     def names(self) -> tuple[str, ...]:
         """Features, preceded by the intercept if there is one."""
         return (INTERCEPT, *self.features) if self.with_intercept else self.features
 
-    def _compared(self) -> Mapping[str, str]:
-        """Return the reference levels of columns with another level in the fit."""
-        left = {feature.rpartition("=")[0] for feature in self.features}
-        return {name: level for name, level in self.references.items() if level.rpartition("=")[0] in left}
+    @property
+    def _first(self) -> int:
+        """Index of the first feature among ``names``."""
+        return int(self.with_intercept)
 
     @property
     def _is_identified(self) -> bool:
@@ -638,34 +614,10 @@ class FittedLine(Answer):
     def _is_penalized(self) -> bool:
         return self.method != "least squares"
 
-    def _errors(self, name: str) -> FloatArray:
-        """Return one attribute of the estimates, the intercept first."""
-        return np.array([getattr(each, name) for each in self.estimates], dtype=np.float64)
-
-    @cached_property
-    def _limits(self) -> FloatArray:
-        """Intervals at the fit's own level, the intercept first."""
-        return self._intervals(self.level)
-
-    def _intervals(self, level: float) -> FloatArray:
-        return np.array([(each.lower, each.upper) for each in self._estimates_at(level)])
-
-    def _estimates_at(self, level: float) -> tuple[Estimate, ...]:
-        if self._is_penalized:
-            return (Estimate.not_estimable(level),) * len(self.names)
-        return self._of_least_squares(level)
-
-    def _of_least_squares(self, level: float) -> tuple[Estimate, ...]:
-        """Return the estimates of least squares, which a penalized fit does not print."""
-        if self.equations is None:
-            return (Estimate.not_estimable(level),) * len([name for name in self.names if name not in self.too_few])
-        return self.equations.estimates(level)
-
-    def _slopes(self, values: Any) -> Any:
-        return values[1:] if self.with_intercept else values
-
-    def _with_constant(self, constant: float, values: FloatArray) -> FloatArray:
-        return np.concatenate([[constant], values]) if self.with_intercept else values
+    @property
+    def _with_constant(self) -> FloatArray:
+        """Coefficients of ``names``."""
+        return np.concatenate([[self.intercept], self.coefficients]) if self.with_intercept else self.coefficients
 
     @property
     def verdict(self) -> tuple[str, ...]:
@@ -677,26 +629,8 @@ class FittedLine(Answer):
             return ("",) * len(self.names)
         if self.equations is None:
             return (decided(math.nan, ""),) * len(self.names)
-        bounded = np.isfinite(self._errors("value"))
-        return tuple(
-            sign_verdicts(
-                self._errors("value"),
-                np.where(bounded, self._errors("p_value"), 1.0),
-                np.nan_to_num(self._errors("privacy")) ** 2,
-                np.nan_to_num(self._errors("sampling")) ** 2,
-                bounded,
-                counted=np.array([name != INTERCEPT for name in self.names]),
-                cutoff=self.cutoff,
-            )
-        )
-
-    @property
-    def _reason(self) -> str:
-        """Verdict of a fit that explains nothing clearly."""
-        if not self._is_identified:
-            return NOT_CLEAR_NOISE
-        privacy, sampling = (self._slopes(self._errors(name)) for name in ("privacy", "sampling"))
-        return not_clear(float(np.nansum(privacy**2)), float(np.nansum(sampling**2)))
+        features = np.array([name != INTERCEPT for name in self.names])
+        return estimate_verdicts(self.estimates, counted=features, cutoff=self.cutoff)
 
     def _describe_bound(self) -> str:
         """Describe Lemma 1's bound if it is informative for some coefficient."""
@@ -755,26 +689,25 @@ class FittedLine(Answer):
 
         The name comes from statsmodels.
         """
-        if self._is_penalized or self.equations is None:
-            return self._series(self._with_constant(self.intercept, self.coefficients))
-        return self._series(self._errors("value"))
+        known = not self._is_penalized and self.equations is not None
+        return self._series(of_estimates(self.estimates, "value") if known else self._with_constant)
 
     @property
     def bse(self) -> pd.Series[float]:
         """Standard errors of ``params``."""
-        return self._series(self._errors("standard_error"))
+        return self._series(of_estimates(self.estimates, "standard_error"))
 
     @property
     def pvalues(self) -> pd.Series[float]:
         """p-values of ``params``."""
-        return self._series(self._errors("p_value"))
+        return self._series(of_estimates(self.estimates, "p_value"))
 
     @property
     def tvalues(self) -> pd.Series[float]:
         """Statistics of ``pvalues``: t with ``df_resid``, or normal for test inversion."""
         if self.equations is None:
             return self._series(np.full(len(self.names), np.nan))
-        return self._series(np.array([statistic_of(each, self.equations) for each in self.estimates]))
+        return self._series(statistics_of(self.estimates, self.equations))
 
     @property
     def df_resid(self) -> float:
@@ -804,20 +737,10 @@ class FittedLine(Answer):
         test = self.equations.overall_test
         return test.statistic / test.numerator if math.isinf(test.denominator) else test.statistic
 
-    @property
-    def f_pvalue(self) -> float:
-        """``p_value_of_fit``, which F has where noise is small."""
-        return self.p_value_of_fit
-
-    @property
-    def rsquared(self) -> float:
-        """``r_squared``."""
-        return self.r_squared
-
-    @property
-    def rsquared_adj(self) -> float:
-        """``adjusted_r_squared``."""
-        return self.adjusted_r_squared
+    # statsmodels' names; F has the p-value of the fit where noise is small
+    f_pvalue = p_value_of_fit
+    rsquared = r_squared
+    rsquared_adj = adjusted_r_squared
 
     @property
     def nobs(self) -> int:
