@@ -141,7 +141,6 @@ LONG = (
     "rows/test_dask.py::test_an_empty_id_never_merges_two_people",
     "rows/test_dropped_rows.py::test_the_error_expected",
     "rows/test_exact_moments.py::test_same_bits_on_other",
-    "rows/test_row_filter.py::test_spark_and_the_reader",
     "rows/test_rows.py::test_a_histogram_counts_every_row",
     "rows/test_sources.py::test_a_line_break_in_quotes",
     "rows/test_sources.py::test_an_interrupted_pass_can_be_begun_anew",

@@ -7,9 +7,8 @@ It prints the tables of docs/evidence/scale.md, in about ten minutes where the m
 columns, 2^18 rows each, are written in a temporary folder. In one run, on the same two cores:
 
 - ``local``: ``Rows.of(folder).moments()`` in two threads;
-- Dask, on a cluster of two processes of one thread: of ``EngineFiles(folder, "dask")``, of ``dask.dataframe.read_parquet`` (read
-  as files), of that frame after a comparison that keeps every row (read as files too), and after a query that does (read as
-  pandas frames); ``dask.array``'s ``x.T @ x``;
+- Dask, on a cluster of two processes of one thread: of ``EngineFiles(folder, "dask")``, of ``dask.dataframe.read_parquet``, of
+  that frame after a comparison that keeps every row, and after a query that does; ``dask.array``'s ``x.T @ x``;
 - Spark, on ``local[2]`` after start-up: the same four, and ``RowMatrix.computeGramianMatrix`` of the frame.
 
 Every pass is tried to give the local bits. Shown are minimum and median over the repeats (at most two of what takes longest), of

@@ -26,7 +26,6 @@ import dpmoments as dpm
 from dpmoments.cli import main
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.sources.engine import PartitionJob, Seal
-from dpmoments.rows.sources.spark import _SparkFilesSource, _SparkFrameSource, scanned_files
 from support.said import Said, refused
 from support.spark_session import of_spark
 from support.table_forms import EXPECTED, N_ROWS, SCHEMA, TABLE, csv_text, decimals, make_table, with_column
@@ -43,58 +42,13 @@ def test_any_partitioning_gives_the_same_bits(spark: Any, tmp_path: Path) -> Non
     assert rows.moments() == EXPECTED  # and again
     frame.write.parquet(str(tmp_path / "t.parquet"))
     files = spark.read.parquet(str(tmp_path / "t.parquet"))
-    for data, kind in (files, _SparkFilesSource), (files.filter("age > -1e9 or age is null"), _SparkFrameSource):
+    for data in (files, files.filter("age > -1e9 or age is null")):
         rows = Rows.of(data, SCHEMA, neighbors="replace_one")
-        assert isinstance(rows.source, kind)
         assert (rows.moments(), rows.table_size()) == (EXPECTED, N_ROWS)
     scan = data.select(*SCHEMA.names)._jdf.queryExecution().executedPlan().toString()
     assert "unread" not in scan
     nothing = Rows.of(frame.filter("age > 1e9"), SCHEMA)
     assert (nothing.count(), nothing.table_size()) == (0, 0)
-
-
-def test_a_frame_of_files_alone_is_read_as_files_and_no_other(spark: Any, tmp_path: Path) -> None:
-    functions = pyspark.sql.functions
-    (tmp_path / "a folder").mkdir()
-    for number, first in enumerate(range(0, N_ROWS, 150)):
-        pq.write_table(TABLE.slice(first, 150), tmp_path / "a folder" / f"{number}.parquet")
-    frame = spark.read.parquet(str(tmp_path / "a folder"))
-    scanned = scanned_files(frame, SCHEMA.names)
-    assert scanned is not None
-    assert {path.name for path in scanned.paths} == {"0.parquet", "1.parquet", "2.parquet"}
-    assert scanned.comparisons == ()
-    assert scanned_files(frame.select("region", *SCHEMA.names[:2]).drop("region"), SCHEMA.names[:2])
-    others = {
-        "rows": frame.filter("visits > age"),
-        "a sample": frame.sample(0.5, seed=1),
-        "a limit": frame.limit(5),
-        "twice": frame.union(frame),
-        "once each": frame.distinct(),
-        "other names": frame.select(functions.col("price").alias("age"), functions.col("age").alias("price")),
-        "a cast": frame.withColumn("age", functions.col("age").cast("float")),
-        "an option": spark.read.option("mergeSchema", "true").parquet(str(tmp_path / "a folder")),
-        "another schema": spark.read.schema("age double, price string").parquet(str(tmp_path / "a folder")),
-        "memory": spark.createDataFrame(TABLE),
-    }
-    for name, data in others.items():
-        assert scanned_files(data, ["age", "price"]) is None, name
-    assert scanned_files(frame.cache(), SCHEMA.names) is None
-    frame.unpersist()
-    spark.conf.set("spark.sql.parquet.fieldId.read.enabled", "true")  # columns by their numbers, not by their names
-    try:
-        assert scanned_files(spark.read.parquet(str(tmp_path / "a folder")), ["age"]) is None
-    finally:
-        spark.conf.unset("spark.sql.parquet.fieldId.read.enabled")
-    for key in (1, 2):  # a folder's key comes before a column of its name
-        (tmp_path / "keys" / f"age={key}").mkdir(parents=True)
-        pq.write_table(TABLE.select(["age", "price"]), tmp_path / "keys" / f"age={key}" / "0.parquet")
-    assert scanned_files(spark.read.parquet(str(tmp_path / "keys")), ["age", "price"]) is None
-    (tmp_path / "capitals").mkdir()
-    both = pa.table({"age": [1.0], "Age": [2.0]})
-    pq.write_table(both, tmp_path / "capitals" / "0.parquet")
-    assert scanned_files(spark.read.schema("age double").parquet(str(tmp_path / "capitals")), ["age"]) is None
-    pq.write_table(TABLE.select(["age"]), tmp_path / "a folder" / "3.parquet")  # what it lacks, Spark fills
-    assert scanned_files(spark.read.parquet(str(tmp_path / "a folder")), ["age", "price"]) is None
 
 
 @pytest.mark.slow

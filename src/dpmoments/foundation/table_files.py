@@ -215,7 +215,7 @@ def open_ipc(path: Path, columns: Sequence[int] | None = None, source: Any = Non
     magic = source.read(8)
     source.seek(0)
     if magic.startswith(b"FEA1"):
-        raise InputValueError("it is Feather version 1")
+        raise InputValueError(f"{path} cannot be read: it is Feather version 1")
     # fields that are not wanted are never read, and threads are the pass's own
     options = pa.ipc.IpcReadOptions(use_threads=False, included_fields=None if columns is None else list(columns))
     return (pa.ipc.open_file if magic.startswith(b"ARROW1") else pa.ipc.open_stream)(source, options=options)

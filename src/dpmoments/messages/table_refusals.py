@@ -9,10 +9,6 @@ _FILL_IN = (
     "Fill these in from public knowledge (they are never read from the data, because that would leak it), or delete unwanted "
     "columns"
 )
-_GIVE_TYPES = (
-    "give the types, spark.read.schema('age double, region string'), or pass CSV files as "
-    "EngineFiles(path, engine='spark')"
-)
 
 TABLE_REFUSALS: Mapping[str, str] = MappingProxyType(
     {
@@ -51,17 +47,6 @@ TABLE_REFUSALS: Mapping[str, str] = MappingProxyType(
             "text, bytes or UUIDs. Convert it to text first"
         ),
         # Tables
-        "dask-folder-types": (
-            "the Dask frame's column '{column}' is in the names of folders, and its type is guessed from all of "
-            "them, so that one row would decide how others are read. Pass dpmoments.EngineFiles(folder, "
-            'engine="dask"), or state the type: read_parquet(folder, dataset={{"partitioning": '
-            "pyarrow.dataset.partitioning(pyarrow.schema([('{column}', pyarrow.string())]), flavor=\"hive\")}})"
-        ),
-        "dask-wide-integers": (
-            "{columns:message} of more than 53 bits, which pandas rounds if another cell of the partition is empty. Read "
-            'Parquet files with dask.dataframe.read_parquet(..., dtype_backend="pyarrow"), or pass '
-            'dpmoments.EngineFiles(path, engine="dask")'
-        ),
         "dask-shuffle-on-disk": (
             'the Dask frame\'s plan has a {step}, which writes rows to a disk: use shuffle_method="tasks", or '
             'write the prepared table to Parquet files and pass dpmoments.EngineFiles(path, engine="dask")'
@@ -79,47 +64,6 @@ TABLE_REFUSALS: Mapping[str, str] = MappingProxyType(
             "without a header line they could be a record)"
         ),
         "text-without-columns": "{path} does not have the schema's columns: {advice:message}",
-        "spark-catalog-types": (
-            "the Spark frame reads a table of {format} files from a catalog, which does not show that its types were declared "
-            "rather than inferred: copy it to a table of Parquet files with stated types, or " + _GIVE_TYPES
-        ),
-        "spark-failfast": (
-            "the Spark frame reads {format} files with mode='FAILFAST', which stops every pass at a value of another type: use "
-            "mode='PERMISSIVE', the default, which makes it missing"
-        ),
-        "spark-inferred-types": (
-            "the Spark frame reads {format} files, whose types Spark infers from their cells, and one row would decide how "
-            "others are read: " + _GIVE_TYPES
-        ),
-        "spark-without-header": (
-            "the Spark frame reads CSV files without a header line, whose first row decides how many columns there are: say "
-            "header=True if they have one, or " + _GIVE_TYPES
-        ),
-        "spark-origin-hidden": (
-            "the Spark frame is made of an RDD, a checkpoint or a query that hides where its types come from: pass the frame "
-            "that it was made of, or write it to Parquet files with stated types and pass these"
-        ),
-        "spark-folder-types": (
-            "the Spark frame uses the column {names:listed} from the names of folders, whose type Spark infers from all of "
-            "them, and one row would decide how others are read: name it in the schema of the reader, "
-            "spark.read.schema('{first} string, ...')"
-        ),
-        "spark-source-unknown": (
-            "the Spark frame reads a source, {name}, that does not show that its types were declared rather than inferred: "
-            "write it to Parquet files with stated types and pass these, or " + _GIVE_TYPES
-        ),
-        "spark-event-log": (
-            "Spark's event log is on, and would record the number of rows of each step: start the session with {setting}=false, "
-            "or write the table to Parquet files and pass those"
-        ),
-        "spark-cache-on-disk": (
-            "the plan of the Spark frame has a cache on a disk, which may hold unencrypted rows: start the session with "
-            "{setting}=true, or write the table to Parquet files and pass those"
-        ),
-        "spark-step-on-disk": (
-            "the plan of the Spark frame has a step, {name}, that may write unencrypted rows to a disk: start the session with "
-            "{setting}=true, or write the table to Parquet files and pass those"
-        ),
         "types-of-files-differ": (
             "a file of the dataset has the column {name!r} as {type}, and the dataset has it as {other}, the type of another "
             "file: one cell would decide whether the cast succeeds. For files of several types pass the folder's path"
@@ -129,14 +73,6 @@ TABLE_REFUSALS: Mapping[str, str] = MappingProxyType(
             "table"
         ),
         "partition-twice": "the engine returned a partition's result twice: the sums would be wrong",
-        "dask-types-undeclared": (
-            "the Dask frame {what:message}, so pandas may guess types in each partition, and one row would decide how "
-            "others are read (a long line of a CSV file shifts the columns of the lines around it, also with "
-            "dtype=). Pass "
-            'dpmoments.EngineFiles(path, engine="dask"), which reads every cell by the schema'
-            "; or write the table to Parquet with stated types and pass "
-            "dask.dataframe.read_parquet(path)"
-        ),
         # The desk
         "desk-changed-elsewhere": (
             "something was changed in another window, or in the schema file, after this page was shown. Nothing was done: check "
@@ -184,16 +120,8 @@ TABLE_REFUSALS: Mapping[str, str] = MappingProxyType(
         "lacks-columns": "lacks {names:listed}",
         "has-other-columns": "has {names:listed}, which the schema lacks",
         "other-order": "has them in another order",
-        "made-of-delayed": "is made of, or with, delayed objects (as from_delayed and read_json do)",
-        "read-by-function": (
-            "is read by a function for each partition (as read_csv, read_table, read_fwf and from_map do)"
-        ),
-        "source-of-kind": "comes from a source of the kind {kind}",
         "partitions-share-rows": "several of its partitions contain the same rows",
         "plan-has-steps": "its plan has the steps {steps:all}",
-        "column-has-levels": "column '{column}' has levels",
-        "unit-has-ids": "the privacy unit's column '{column}' may have ids",
-        "perhaps-made-of": "{what:message} (perhaps made of {name!r})",
         "comma-ends-entry": " (in braces a comma ends an entry: write 1000, not 1,000)",
         "blank-entries": "{column} has no {names:and no}",
         "blank-bounds": "{column} has no bounds ({names:all})",

@@ -30,7 +30,6 @@ from dpmoments.rows.sources.local import (
     require_no_skipped_nan,
 )
 from dpmoments.rows.sources.memory import require_columns
-from dpmoments.rows.sources.row_filter import Comparison, kept_rows
 from dpmoments.rows.sources.source import DAMAGED_FILE, FAILED_QUERY, read_quietly
 from dpmoments.schema.columns import Categorical
 
@@ -139,13 +138,9 @@ class StreamedFileSource(FileSource):
 
 @dataclass(frozen=True, eq=False)
 class ParquetSource(FileSource):
-    """Rows of Parquet files, read batch by batch; ``row_groups`` limits them to some row groups.
-
-    ``comparisons`` limit them to the rows for which all hold.
-    """
+    """Rows of Parquet files, read batch by batch; ``row_groups`` limits them to some row groups."""
 
     row_groups: range | None = field(default=None, kw_only=True)
-    comparisons: tuple[Comparison, ...] = field(default=(), kw_only=True)
 
     def pieces(self) -> list[Self]:
         result: list[Self] = []
@@ -166,9 +161,7 @@ class ParquetSource(FileSource):
 
     @property
     def n_rows(self) -> int | None:
-        """Number of rows, from the files' footers; None if some are left out."""
-        if self.comparisons:
-            return None
+        """Number of rows, from the files' footers."""
         return sum(int(read_quietly(partial(pq.read_metadata, path), path).num_rows) for path in self.paths)
 
     def batches(self, path: Path, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -192,14 +185,9 @@ class ParquetSource(FileSource):
         )
         yield self.without_rows(held)
         with read_quietly(open_file, path) as file:
-            columns = list(dict.fromkeys([*names, *(comparison.column for comparison in self.comparisons)]))
             size = min(_ROWS_PER_BATCH, self.largest_part)
-            batches = file.iter_batches(size, row_groups=self.row_groups, columns=columns, use_threads=False)
-            if not self.comparisons:
-                yield from self.sliced(batches, path)
-                return
-            for batch in self.sliced(batches, path):
-                yield kept_rows(batch, self.comparisons).select(list(names))
+            batches = file.iter_batches(size, row_groups=self.row_groups, columns=list(names), use_threads=False)
+            yield from self.sliced(batches, path)
 
 
 _NAME = "dpmoments_relation"

@@ -7,20 +7,21 @@ the check does not recognize is refused.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
-from pathlib import Path
+from itertools import chain
 from typing import Any
 from uuid import uuid4
 
 import numpy as np
 
-from dpmoments.foundation.errors import InputError, InputTypeError
-from dpmoments.foundation.table_libraries import nw, pa, pq
+from dpmoments.foundation.errors import InputTypeError
+from dpmoments.foundation.table_libraries import nw, pa
 from dpmoments.messages.message import Message
 from dpmoments.messages.wording import listed
 from dpmoments.privacy.unit import PrivacyUnit
-from dpmoments.rows.sources.arrow import FileSource, ParquetSource
+from dpmoments.rows.sources.arrow import FileSource
 from dpmoments.rows.sources.engine import (
     FAN_IN,
     EngineSource,
@@ -35,7 +36,6 @@ from dpmoments.rows.sources.engine import (
 )
 from dpmoments.rows.sources.local import columns_of_skipped_nan
 from dpmoments.rows.sources.memory import ArraySource, require_columns
-from dpmoments.rows.sources.row_filter import Comparison, comparisons_of_dask
 from dpmoments.rows.sources.source import FAILED_QUERY, read_quietly
 from dpmoments.rows.summary import Missing
 from dpmoments.rows.threads import single_threaded_blas
@@ -43,12 +43,9 @@ from dpmoments.schema.columns import Categorical
 from dpmoments.schema.numeric import Numeric
 from dpmoments.schema.schema import Schema
 
-OF_COLUMNS = ("ArrowStringConversion", "Projection")
-"""Plan steps that leave rows and values unchanged.
-
-Storage of text, and selection of columns.
-"""
-_IN_MEMORY = ("FromPandas", "FromPandasDivisions")
+_OF_COLUMNS = ("ArrowStringConversion", "Projection")
+"""Plan steps that leave rows and values unchanged: storage of text, and selection of columns."""
+_IN_MEMORY = ("FromPandas", "FromPandasDivisions", "Literal")
 _PARQUET = ("ReadParquetPyarrowFS", "ReadParquetFSSpec")
 _ORC_READER = ("dask.dataframe.io.orc.core", "_read_orc")
 _KEEPING_PARTITIONS = (
@@ -57,6 +54,7 @@ _KEEPING_PARTITIONS = (
     "FromMapProjectable",
     "FusedIO",
     "FusedParquetIO",
+    "Literal",
     "Partitions",
     "Repartition",
 )
@@ -64,8 +62,6 @@ _KEEPING_PARTITIONS = (
 _EXACT_IN_FLOAT64 = 2**53
 _ON_DISK = ("DiskShuffle", "HashJoinP2P", "P2PShuffle")
 _TRANSFER = ("distributed.shuffle.", "partd")
-
-_OF_DELAYED = Message("made-of-delayed")
 
 
 def _plan_nodes(expression: Any) -> Iterator[Any]:
@@ -91,68 +87,44 @@ def _kind(node: Any) -> str:
     return type(node).__name__
 
 
-def require_declared_types(plan: Any) -> None:
-    """Raise TypeError unless a frame consists of tables in memory or files with stated types."""
+# The types of a frame's columns must be stated by its sources, and pandas must be able to hold every cell by itself.
+
+
+def require_stated_types(plan: Any, simplified: Any, reading: Reading) -> None:
+    """Raise TypeError unless all sources of a plan state their types, and hold each cell by itself."""
+    # Readers are looked at in the simplified plan, which knows the columns and filters that they get.
+    unstated = map(_unstated_source, _plan_nodes(plan))
+    behind = simplified
+    while _kind(behind) in _OF_COLUMNS:
+        behind = behind.frame
+    readers = [node for node in _plan_nodes(simplified) if _kind(node) in _PARQUET or _is_orc(node)]
+    changed = (_changed_by_others(reader, reading, only_columns=reader is behind) for reader in readers)
+    source = next((one for one in chain(unstated, changed) if one is not None), None)
+    if source is not None:
+        raise InputTypeError(
+            f"the Dask frame reads {source}, and one row could decide how pandas reads others of its partition. Pass "
+            'the path, or dpmoments.EngineFiles(path, engine="dask"), which reads every cell by the schema; or write the '
+            "table to Parquet files with stated types and pass dask.dataframe.read_parquet(path, "
+            'dtype_backend="pyarrow")'
+        )
+
+
+def _unstated_source(node: Any) -> str | None:
+    """Return the name of a plan's leaf that does not state types, or of operands of a step; else None."""
     from dask.base import is_dask_collection
 
-    for node in _plan_nodes(plan):
-        operands = _operands(node)
-        if not any(map(_is_expression, operands)):
-            _require_declared(node)
-        if any(is_dask_collection(operand) and not _is_expression(operand) for operand in operands):
-            raise InputTypeError(Message("dask-types-undeclared", what=_OF_DELAYED))
-
-
-def require_types_of_readers(plan: Any, reading: Reading) -> None:
-    """Raise TypeError if a Parquet or ORC reader guesses a column's type, or may round it."""
-    # It reads the simplified plan.
-    behind = _behind_columns(plan)
-    only_columns = _kind(behind) in _PARQUET or _is_orc(behind)
-    for node in _plan_nodes(plan):
-        if _kind(node) in _PARQUET:
-            _require_no_skipped_nan(node)
-            _require_keys_of_text(node, reading, only_columns)
-        if _kind(node) in _PARQUET or _is_orc(node):
-            _require_exact_integers(node, reading, only_columns)
-
-
-def _operands(node: Any) -> list[Any]:
-    result: list[Any] = []
+    operands: list[Any] = []
     for operand in node.operands:
         held = operand.values() if isinstance(operand, dict) else operand
-        result += held if isinstance(operand, list | tuple | dict) else [operand]
-    return result
-
-
-def _behind_columns(node: Any) -> Any:
-    while _kind(node) in OF_COLUMNS:
-        node = node.frame
-    return node
-
-
-def _require_declared(leaf: Any) -> None:
-    """Raise TypeError unless a leaf of a plan is a table in memory or a file with stated types."""
-    kind = _kind(leaf)
-    of_dask = type(leaf).__module__.startswith("dask.dataframe.")
-    if of_dask and (kind in _IN_MEMORY or kind in _PARQUET or kind == "Literal"):
-        return
-    if of_dask and kind == "FromArray" and isinstance(leaf.operand("frame"), np.ndarray):
-        return
-    if of_dask and _is_orc(leaf):
-        return
-    if kind == "FromGraph":
-        raise InputTypeError(
-            "the Dask frame does not show how it was made: it was persisted, or comes from a bag, an array or "
-            "a graph. Its types may be guessed from its cells. Pass the frame before persist(), Parquet files, "
-            'or dpmoments.EngineFiles(path, engine="dask"), which reads every cell by the schema'
-        )
-    if kind in ("DelayedsExpr", "_DelayedExpr"):
-        what = _OF_DELAYED
-    elif kind.startswith("FromMap"):
-        what = Message("read-by-function")
-    else:
-        what = Message("source-of-kind", kind=kind)
-    raise InputTypeError(Message("dask-types-undeclared", what=what))
+        operands += held if isinstance(held, list | tuple) or isinstance(operand, dict) else [operand]
+    if any(is_dask_collection(operand) and not _is_expression(operand) for operand in operands):
+        return "delayed objects"
+    if any(map(_is_expression, operands)):
+        return None
+    kind = _kind(node)
+    stated = kind in (*_IN_MEMORY, *_PARQUET) or _is_orc(node)
+    stated |= kind == "FromArray" and isinstance(node.operand("frame"), np.ndarray)
+    return None if stated and type(node).__module__.startswith("dask.dataframe.") else f"the source {kind}"
 
 
 def _is_orc(node: Any) -> bool:
@@ -162,51 +134,45 @@ def _is_orc(node: Any) -> bool:
     return (getattr(reader, "__module__", ""), getattr(reader, "__name__", "")) == _ORC_READER
 
 
-def _require_keys_of_text(reader: Any, reading: Reading, only_columns: bool) -> None:
-    """Raise TypeError if a column from folder names is used and is not text."""
-    # Types that do not matter are accepted.
-    columns = reading.schema.columns_by_source
+def _changed_by_others(reader: Any, reading: Reading, *, only_columns: bool) -> str | None:
+    """Return what a Parquet or ORC reader reads so that one cell depends on others; None if nothing."""
+    known = reading.schema.columns_by_source
+    exact = {name for name, column in known.items() if isinstance(column, Categorical) and _has_long_levels(column)}
+    if reading.privacy_unit is not None:
+        exact.add(reading.privacy_unit.column)
+    rounded = _rounded_columns(reader)
+    # A missing value turns a partition's integers into floats.
+    if exact & rounded or (exact and not only_columns and rounded - set(known)):
+        return "levels or ids from 64-bit integers, which pandas rounds if another cell of the partition is empty"
+    if _kind(reader) not in _PARQUET:
+        return None
     filters = "" if reader.operand("filters") is None else str(reader.operand("filters"))
+    if columns := columns_of_skipped_nan(filters, _parquet_schema(reader)):
+        # Groups of rows are skipped by their least and largest number, which leave NaN out.
+        return f"Parquet files with filters= that negate a comparison of {listed(columns)}"
     for name in sorted(_guessed_keys(reader)):
-        a_number = only_columns and isinstance(columns.get(name), Numeric)
-        if (name in reader.columns and not a_number) or name in filters:
-            raise InputTypeError(Message("dask-folder-types", column=name))
+        is_number = only_columns and isinstance(known.get(name), Numeric)  # the same whatever its type
+        if (name in reader.columns and not is_number) or name in filters:
+            return f"the column '{name}' from the names of folders, whose type is guessed from all of them"
+    return None
 
 
-def _require_no_skipped_nan(reader: Any) -> None:
-    """Raise TypeError if another row may decide whether the reader's filters keep a row of NaN."""
-    filters, info = reader.operand("filters"), reader._dataset_info
-    if filters is None:
-        return
-    schema = info["ds"].schema if "ds" in info else info["schema"]
-    # one condition, conditions that must all hold, or several such lists; or an expression of Arrow
-    conditions = [filters] if isinstance(filters, tuple) else filters
-    if isinstance(conditions, list):
-        flat = [each for part in conditions for each in (part if isinstance(part, list) else [part])]
-        negated = " ".join(str(condition) for condition in flat if condition[1] in ("!=", "not in", "is not"))
-    else:
-        negated = str(filters)
-    if columns := columns_of_skipped_nan(negated, schema):
-        raise InputTypeError(
-            f"filters= of the Parquet reader negate a comparison of {listed(columns)}: groups of rows are "
-            "skipped by their least and largest number, which leave NaN out, and one row would decide whether "
-            "a row of NaN is kept: use <, <=, ==, >, >=, or choose rows after reading with "
-            "dask.dataframe.read_parquet(..., filesystem='fsspec')"
-        )
+def _parquet_schema(reader: Any) -> Any:
+    info = reader._dataset_info
+    return info["ds"].schema if "ds" in info else info["schema"]
 
 
 def _guessed_keys(reader: Any) -> set[str]:
     """Return the columns from folder names whose type is not text."""
     info = reader._dataset_info
     if "ds" in info:
-        keys, schema = set(info["partition_names"]), info["ds"].schema
+        keys = set(info["partition_names"])
     else:
         import pyarrow.dataset as ds
 
-        keys, schema = set(), info["schema"]
-        for wrapped in info["fragments"]:
-            keys |= set(ds.get_partition_keys(getattr(wrapped, "fragment", wrapped).partition_expression))
-    return {name for name in keys if not _is_text(schema.field(name).type)}
+        fragments = (getattr(wrapped, "fragment", wrapped) for wrapped in info["fragments"])
+        keys = {name for one in fragments for name in ds.get_partition_keys(one.partition_expression)}
+    return {name for name in keys if not _is_text(_parquet_schema(reader).field(name).type)}
 
 
 def _is_text(kind: Any) -> bool:
@@ -214,45 +180,24 @@ def _is_text(kind: Any) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
-def _require_exact_integers(reader: Any, reading: Reading, only_columns: bool) -> None:
-    """Raise TypeError if pandas could round a level or ID."""
-    # A missing value turns a partition's integers into floats.
-    exact = {
-        name: Message("column-has-levels", column=name)
-        for name, column in reading.schema.columns_by_source.items()
-        if isinstance(column, Categorical) and any(_is_long(level) for level in column.levels)
-    }
-    if reading.privacy_unit is not None:
-        exact[reading.privacy_unit.column] = Message("unit-has-ids", column=reading.privacy_unit.column)
-    known = set(reading.schema.columns_by_source)
-    for name in sorted(_rounded_columns(reader)):
-        if name in exact:
-            what = exact[name]
-        elif exact and name not in known and not only_columns:
-            what = Message("perhaps-made-of", what=next(reversed(exact.values())), name=name)
-        else:
-            continue
-        raise InputTypeError(Message("dask-wide-integers", columns=what))
-
-
 def _rounded_columns(reader: Any) -> set[str]:
     """Return the columns whose 64-bit integers pandas may convert to floats."""
     if _kind(reader) not in _PARQUET:
         return {name for name, dtype in reader._meta.dtypes.items() if dtype in (np.int64, np.uint64)}
-    info = reader._dataset_info
+    info, schema = reader._dataset_info, _parquet_schema(reader)
     if (info["kwargs"] if "ds" in info else reader.kwargs or {}).get("dtype_backend"):
         return set()
-    schema = info["ds"].schema if "ds" in info else info["schema"]
     return {
         name for name in reader.columns if name in schema.names and schema.field(name).type in (pa.int64(), pa.uint64())
     }
 
 
-def _is_long(level: Any) -> bool:
-    try:
-        return abs(int(level)) >= _EXACT_IN_FLOAT64
-    except ValueError:
-        return False
+def _has_long_levels(column: Categorical) -> bool:
+    for level in column.levels:
+        with suppress(ValueError):
+            if abs(int(level)) >= _EXACT_IN_FLOAT64:
+                return True
+    return False
 
 
 def require_array_in_memory(graph: Mapping[Any, Any]) -> None:
@@ -274,7 +219,7 @@ def storing_steps(expression: Any) -> list[str]:
         {
             _kind(node)
             for node in _plan_nodes(expression)
-            if not isinstance(node, Blockwise) and _kind(node) not in _KEEPING_PARTITIONS and _kind(node) != "Literal"
+            if not isinstance(node, Blockwise) and _kind(node) not in _KEEPING_PARTITIONS
         }
     )
 
@@ -284,7 +229,7 @@ def columns_of_memory(expression: Any) -> Any:
     # None for other plans.
     if _kind(expression) in _IN_MEMORY and "pyarrow_strings_enabled" in expression._parameters:
         return expression.substitute_parameters({"pyarrow_strings_enabled": False})
-    if _kind(expression) not in OF_COLUMNS:
+    if _kind(expression) not in _OF_COLUMNS:
         return None
     frame = columns_of_memory(expression.frame)
     if frame is None or _kind(expression) == "ArrowStringConversion":
@@ -448,55 +393,6 @@ def merged_outcome(seal: Seal | None, job: Any, outcomes: Sequence[Any]) -> Any:
     return sealed(seal, opened_job(seal, job).merged([opened(seal, outcome) for outcome in outcomes]))
 
 
-# Dask frames that are nothing but rows of Parquet files: these are read as files, without a detour over pandas.
-
-
-def _scanned_files(frame: Any, names: Sequence[str]) -> tuple[tuple[Path, ...], tuple[Comparison, ...]] | None:
-    """Return the files, and the comparisons, whose rows are exactly those of a frame."""
-    # None unless its plan proves it.
-    plan: Any = getattr(frame, "expr", None)
-    comparisons: list[Comparison] = []
-    while (kind := _kind(plan)) in (*OF_COLUMNS, "Filter"):
-        if kind == "Filter":
-            found = comparisons_of_dask(plan.predicate, plan.frame)
-            if found is None:
-                return None
-            comparisons += found
-        plan = plan.frame
-    if kind != "ReadParquetFSSpec" or not _reads_everything(plan):
-        return None
-    if comparisons and any((plan.operand("kwargs") or {}).values()):
-        return None  # other types, which treat NaN and empty cells in other ways
-    info = plan._dataset_info
-    if info.get("has_metadata_file") is not False:
-        return None  # a list of groups of rows, which need not be all of a file's
-    if "file" not in _names_of(getattr(info.get("fs"), "protocol", None)) or not hasattr(info.get("ds"), "files"):
-        return None
-    table, paths = info["ds"].schema, tuple(map(Path, info["ds"].files))
-    read = {*names, *(comparison.column for comparison in comparisons)}
-    for path in paths:
-        held = pq.read_schema(path)
-        if any(held.names.count(name) != 1 or held.field(name).type != table.field(name).type for name in read):
-            return None  # Dask fills, or casts
-    return (paths, tuple(comparisons)) if paths else None
-
-
-def _reads_everything(plan: Any) -> bool:
-    """Return True if every row is read by the reader of local passes, without conversion."""
-    # A conversion may be requested.
-    options = dict(zip(plan._parameters, plan.operands, strict=False))
-    needed = {"filters", "categories", "_partitions", "_series", "engine", "kwargs", "storage_options"}
-    if not needed <= set(options):
-        return False  # another version of Dask
-    unset = all(not options[name] for name in ("filters", "categories", "storage_options", "_series"))
-    plain = set(options["kwargs"] or ()) <= {"dtype_backend"} and options["engine"] in ("pyarrow", "auto")
-    return unset and plain and options["_partitions"] is None
-
-
-def _names_of(protocol: Any) -> tuple[str, ...]:
-    return (protocol,) if isinstance(protocol, str) else tuple(protocol or ())
-
-
 def is_of_dask(data: Any) -> bool:
     """Return True for a Dask collection, without importing Dask."""
     return type(data).__module__.split(".")[0] == "dask" and hasattr(data, "__dask_graph__")
@@ -516,14 +412,9 @@ class DaskSource(EngineSource):
         from dask.highlevelgraph import HighLevelGraph
 
         client, in_memory = _scheduler()
-        try:
-            cut = self.cut()
-            if cut.stored:
-                _require_kept_in_memory(self.where, Message("partitions-share-rows"))
-        except TypeError as error:
-            if not isinstance(error, InputError):
-                raise
-            return JobOutcome(frozenset(), None, failure=Failure.of(error)), 0
+        cut = self.cut()
+        if cut.stored:
+            _require_kept_in_memory(self.where, Message("partitions-share-rows"))
         if not cut.partitions:
             return None
         seal = None if in_memory else Seal()
@@ -562,11 +453,10 @@ class _DaskFrameSource(DaskSource):
     def require_read_row_by_row(self) -> None:
         """Raise TypeError unless the plan shows declared types and stores no row between tasks."""
         plan = self.frame.expr
-        require_declared_types(plan)
+        simplified = read_quietly(lambda: self._selected.expr.simplify(), self.where, FAILED_QUERY)
+        require_stated_types(plan, simplified, self.reading)
         if steps := storing_steps(plan):
             _require_kept_in_memory(self.where, Message("plan-has-steps", steps=[*steps]))
-        selected = read_quietly(lambda: self._selected.expr.simplify(), self.where, FAILED_QUERY)
-        require_types_of_readers(selected, self.reading)
 
     @property
     def where(self) -> str:
@@ -651,7 +541,9 @@ def open_dask(data: Any, schema: Schema, mean: bool, privacy_unit: PrivacyUnit |
     """Return the source of a Dask collection."""
     reading = Reading(schema, mean, privacy_unit)
     if hasattr(data, "to_delayed") and hasattr(data, "columns") and getattr(data, "ndim", 0) == 2:
-        return _files_or_frame(_DaskFrameSource(reading, data))
+        source = _DaskFrameSource(reading, data)
+        source.require_read_row_by_row()
+        return source
     if hasattr(data, "rechunk") and hasattr(data, "map_blocks"):
         if privacy_unit is not None:
             raise InputTypeError(
@@ -662,18 +554,6 @@ def open_dask(data: Any, schema: Schema, mean: bool, privacy_unit: PrivacyUnit |
     raise InputTypeError(
         f"cannot read a table from Dask's {type(data).__name__}: pass a Dask DataFrame or a two-dimensional Dask array"
     )
-
-
-def _files_or_frame(source: _DaskFrameSource) -> DaskSource:
-    """Return the source of the files that a frame exactly consists of, else of the frame."""
-    reading = source.reading
-    files = read_quietly(lambda: _scanned_files(source.frame, reading.names), source.where, FAILED_QUERY)
-    if files is None:
-        source.require_read_row_by_row()
-        return source
-    paths, comparisons = files
-    unit = reading.privacy_unit
-    return _of_files(ParquetSource(reading.schema, reading.mean, paths, comparisons=comparisons, privacy_unit=unit))
 
 
 def _of_files(files: FileSource) -> _DaskFilesSource:

@@ -31,7 +31,6 @@ from dpmoments.foundation.errors import (
     InputValueError,
     StatedError,
     line_of,
-    message_of,
 )
 from dpmoments.foundation.table_libraries import nw, pa, pc
 from dpmoments.foundation.values import shown
@@ -193,7 +192,7 @@ class Failure:
         """Return the error's own message if this library wrote it, else its type and location."""
         if isinstance(error, InputError):
             kinds = (InputTypeError, InputFileNotFoundError, InputPermissionError)
-            return cls(next((kind for kind in kinds if isinstance(error, kind)), InputValueError), message_of(error))
+            return cls(next((kind for kind in kinds if isinstance(error, kind)), InputValueError), error.args[0])
         where = {} if (line := line_of(error.__traceback__)) is None else {"where": Message("at-line", line=line)}
         return cls(InputValueError, Message("partition-not-read", kind=type(error).__name__, **where))
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from dpmoments.cells.objects import objects_of
 from dpmoments.foundation.databases import DatabaseSession
-from dpmoments.foundation.errors import InputError, InputTypeError, InputValueError
+from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.table_files import (
     StatisticsColumn,
     file_ending,
@@ -59,7 +59,7 @@ class _ColumnsOfFile(FileSource):
     def parts(self) -> Iterator[Any]:
         for path in self.paths:
             following = partial(next, self.read_parts(path), None)
-            while (part := _quietly(following, path)) is not None:
+            while (part := read_quietly(following, path)) is not None:
                 yield part
 
     def read_parts(self, path: Path) -> Iterator[ColumnPart]:
@@ -73,21 +73,6 @@ class _ColumnsOfFile(FileSource):
         return part.columns[name]
 
 
-def _quietly(step: Callable[[], Any], path: Path) -> Any:
-    """Run one step of reading a file; keep the library's own errors."""
-    try:
-        return step()
-    except InputError:
-        raise
-    except Exception as error:
-        failure = error
-    return read_quietly(partial(_raise, failure), path)
-
-
-def _raise(error: Exception) -> None:
-    raise error
-
-
 @dataclass(frozen=True, eq=False)
 class ExcelSource(_ColumnsOfFile):
     """Rows of the first sheet of Excel and OpenDocument workbooks.
@@ -96,7 +81,7 @@ class ExcelSource(_ColumnsOfFile):
     """
 
     def names_in(self, path: Path) -> list[str]:
-        names: list[str] = _quietly(partial(sheet_names, path), path)
+        names: list[str] = read_quietly(partial(sheet_names, path), path)
         return names
 
     def read_parts(self, path: Path) -> Iterator[ColumnPart]:
@@ -127,7 +112,7 @@ class StatisticsSource(_ColumnsOfFile):
     """
 
     def names_in(self, path: Path) -> list[str]:
-        declared: list[StatisticsColumn] = _quietly(partial(statistics_columns, path, file_ending(path)), path)
+        declared: list[StatisticsColumn] = read_quietly(partial(statistics_columns, path, file_ending(path)), path)
         return [column.name for column in declared]
 
     def read_parts(self, path: Path) -> Iterator[ColumnPart]:

@@ -7,7 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from dpmoments.foundation.errors import InputFileNotFoundError, InputPermissionError, InputValueError, message_of
+from dpmoments.foundation.errors import (
+    InputError,
+    InputFileNotFoundError,
+    InputPermissionError,
+    InputValueError,
+    message_of,
+)
 from dpmoments.foundation.text_reading import EncodingError, LongLineError
 from dpmoments.messages.message import Message
 from dpmoments.rows.encode import Restriction
@@ -75,18 +81,20 @@ def read_quietly(
 ) -> Result:
     """Run one step of reading a private table, and hide the text of any reader's error."""
     # Parse and cast errors quote the value they stop at. The error raised here names the location `where` and the
-    # likely cause `why`, and is not chained to the original. `mended` maps the error's text to another way to read the
-    # file, or None.
+    # likely cause `why`, and is not chained to the original. This library's own errors quote none and are raised again.
+    # `mended` maps the error's text to another way to read the file, or None.
     try:
         return step()
+    except (EncodingError, LongLineError) as error:
+        failure: Exception = InputValueError(Message("table-unreadable", table=where, reason=message_of(error)))
+    except InputError:
+        raise
     except FileNotFoundError:
-        failure: Exception = InputFileNotFoundError(f"{where} does not exist")
+        failure = InputFileNotFoundError(f"{where} does not exist")
     except PermissionError:
         failure = InputPermissionError(f"{where} cannot be read: permission denied")
     except MemoryError:
         failure = MemoryError(f"{where} does not fit into memory")
-    except (EncodingError, LongLineError) as error:
-        failure = InputValueError(Message("table-unreadable", table=where, reason=message_of(error)))
     except Exception as error:
         kind = type(error).__name__
         if mended is not None and (way := mended(str(error))) is not None:

@@ -11,21 +11,18 @@ import sys
 import threading
 import zlib
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
 from dpmoments.foundation.errors import InputTypeError, InputValueError
-from dpmoments.foundation.table_libraries import pa, pq
-from dpmoments.messages.message import Message
+from dpmoments.foundation.table_libraries import pa
 from dpmoments.privacy.unit import PrivacyUnit
-from dpmoments.rows.sources.arrow import ArrowSource, FileSource, ParquetSource
+from dpmoments.rows.sources.arrow import ArrowSource, FileSource
 from dpmoments.rows.sources.engine import (
     EngineSource,
     FilePieces,
@@ -38,156 +35,38 @@ from dpmoments.rows.sources.engine import (
 )
 from dpmoments.rows.sources.local import LocalSource
 from dpmoments.rows.sources.memory import require_columns
-from dpmoments.rows.sources.row_filter import Comparison, comparisons_of_spark
 from dpmoments.rows.sources.source import FAILED_QUERY, read_quietly
 from dpmoments.schema.schema import Schema
 
-# Spark frames that are nothing but rows of Parquet files: these are read as files, without a detour over the JVM's rows.
-
-_SAME_IN_BOTH = {
-    "double": "double",
-    "float": "float",
-    "long": "int64",
-    "integer": "int32",
-    "short": "int16",
-    "byte": "int8",
-    "boolean": "bool",
-    "string": "string",
-}
-"""Spark types that Parquet holds without conversion, and the same type's Arrow name.
-
-Dates may differ.
-"""
-_OTHER_READING = (
-    "spark.sql.files.ignoreCorruptFiles",
-    "spark.sql.files.ignoreMissingFiles",
-    "spark.sql.parquet.fieldId.read.enabled",
-)
-"""Settings that make Spark skip rows, or match columns by something other than their names."""
-
-
-@dataclass(frozen=True)
-class ScannedFiles:
-    """Local Parquet files, and comparisons that choose some of their rows."""
-
-    paths: tuple[Path, ...]
-    comparisons: tuple[Comparison, ...]
-
-
-def scanned_files(frame: Any, names: Sequence[str]) -> ScannedFiles | None:
-    """Return the Parquet files, and the comparisons, whose rows are exactly those of a frame.
-
-    None unless its optimized plan proves it. The files are local.
-
-    All of the files hold the columns in the frame's types. None if the plan has further steps, reads from a cache or a
-    catalog or with options, or converts types.
-    """
-    types = {field.name: _SAME_IN_BOTH.get(field.dataType.typeName()) for field in frame.schema.fields}
-    types = {name: types[name] for name in names}
-    plan = selected(frame, names)._jdf.queryExecution().optimizedPlan()
-    conditions = []
-    while (kind := kind_of(plan)) in ("Project", "Filter"):
-        if kind == "Filter":
-            conditions.append(plan.condition())
-        elif any(kind_of(kept) != "AttributeReference" for kept in items(plan.projectList())):
-            return None  # a name for another column, or a computed one
-        plan = plan.child()
-    if kind != "LogicalRelation":
-        return None
-    relation = plan.relation()
-    if kind_of(relation) != "HadoopFsRelation" or not _reads_everything(frame.sparkSession, relation):
-        return None
-    scanned = {int(column.exprId().id()): column for column in items(plan.output())}
-    comparisons: list[Comparison] = []
-    for condition in conditions:
-        found = comparisons_of_spark(condition, {number: str(column.name()) for number, column in scanned.items()})
-        if found is None:
-            return None
-        comparisons += found
-    compared = {comparison.column for comparison in comparisons}
-    kinds = {str(column.name()): str(column.dataType().typeName()) for column in scanned.values()}
-    types |= {name: _SAME_IN_BOTH.get(kinds[name]) for name in compared - set(types)}
-    if None in types.values():
-        return None
-    indices = [urlsplit(str(index)) for index in relation.location().inputFiles()]
-    if not indices or any(index.scheme != "file" or index.netloc for index in indices):
-        return None
-    paths = tuple(Path(unquote(index.path)) for index in indices)
-    return ScannedFiles(paths, tuple(comparisons)) if all(_holds(path, [*types], types) for path in paths) else None
-
-
-def selected(frame: Any, names: Sequence[str]) -> Any:
-    return frame.select(*("`" + name.replace("`", "``") + "`" for name in names))
-
-
-def items(sequence: Any) -> list[Any]:
-    """Return the elements of a Scala sequence."""
-    return [sequence.apply(index) for index in range(sequence.size())]
-
-
-def kind_of(node: Any) -> str:
-    """Return the class name of a JVM object, without its package."""
-    return str(node.getClass().getSimpleName())
-
-
-def _reads_everything(session: Any, relation: Any) -> bool:
-    """Return True if every row of the listed files is read unchanged."""
-    options = relation.options()
-    plain = options.isEmpty() or (options.size() == 1 and options.contains("path"))
-    plain &= not len(
-        relation.partitionSchema().fieldNames()
-    )  # a key in folder names comes before a column of that name
-    of_files = (
-        kind_of(relation.fileFormat()) == "ParquetFileFormat" and kind_of(relation.location()) == "InMemoryFileIndex"
-    )
-    return plain and of_files and all(session.conf.get(name) == "false" for name in _OTHER_READING)
-
-
-def _holds(path: Path, names: Sequence[str], types: Mapping[str, Any]) -> bool:
-    held = pq.read_schema(path)
-    alike = [name.casefold() for name in held.names]  # Spark's names are the same in capitals
-    return all(
-        alike.count(name.casefold()) == 1
-        and name in held.names
-        and held.field(name).type == pa.type_for_alias(types[name])
-        for name in names
-    )
-
+# The types of a frame's columns must be stated by its sources: of inferred types, one row would decide how others are read.
 
 _SPARK = "org.apache.spark.sql."
 _DATASOURCES = f"{_SPARK}execution.datasources."
-_JDBC_TABLE = f"{_DATASOURCES}v2.jdbc.JDBCTable"
-_LEAVES = frozenset(
+_STATING = frozenset(
     [
-        *(f"{_SPARK}catalyst.plans.logical.{name}" for name in ("LocalRelation", "OneRowRelation", "Range")),
-        *(
-            f"{_SPARK}catalyst.plans.logical.{name}" for name in ("CTERelationRef", "UnionLoopRef")
-        ),  # of a visible child
+        f"{_SPARK}catalyst.plans.logical.LocalRelation",
+        f"{_SPARK}catalyst.plans.logical.OneRowRelation",
+        f"{_SPARK}catalyst.plans.logical.Range",
+        f"{_SPARK}catalyst.plans.logical.CTERelationRef",  # of a child that the plan shows, as the next
+        f"{_SPARK}catalyst.plans.logical.UnionLoopRef",
         f"{_SPARK}catalyst.catalog.HiveTableRelation",
-    ]
-)
-"""Plan leaves that read no file whose types Spark might infer."""
-_DECLARED = frozenset(
-    [
-        *(
-            f"{_DATASOURCES}{name}"
-            for name in ("parquet.ParquetFileFormat", "orc.OrcFileFormat", "text.TextFileFormat")
-        ),
-        *(f"{_DATASOURCES}v2.{name}" for name in ("parquet.ParquetTable", "orc.OrcTable", "text.TextTable")),
+        f"{_SPARK}hive.orc.OrcFileFormat",
+        f"{_SPARK}avro.AvroFileFormat",
+        f"{_SPARK}v2.avro.AvroTable",
+        f"{_DATASOURCES}parquet.ParquetFileFormat",
+        f"{_DATASOURCES}orc.OrcFileFormat",
+        f"{_DATASOURCES}text.TextFileFormat",
+        f"{_DATASOURCES}v2.parquet.ParquetTable",
+        f"{_DATASOURCES}v2.orc.OrcTable",
+        f"{_DATASOURCES}v2.text.TextTable",
+        f"{_DATASOURCES}v2.jdbc.JDBCTable",
         f"{_DATASOURCES}jdbc.JDBCRelation",
-        _JDBC_TABLE,
-        *(f"{_SPARK}{name}" for name in ("hive.orc.OrcFileFormat", "avro.AvroFileFormat", "v2.avro.AvroTable")),
     ]
 )
-"""Formats and relations that store the types of their columns."""
-_DECLARED_WITH_KEYS = ("org.apache.spark.sql.delta.", "org.apache.iceberg.spark.")
-"""Packages of table formats, which also declare the types of partition columns."""
-_CSV = frozenset([f"{_DATASOURCES}csv.CSVFileFormat", f"{_DATASOURCES}v2.csv.CSVTable"])
-_INFERRED = frozenset(
-    [f"{_DATASOURCES}{name}" for name in ("json.JsonFileFormat", "v2.json.JsonTable", "xml.XmlFileFormat")]
-)
-"""Formats whose columns Spark infers, unless it is given a schema."""
-_RDDS = frozenset(
+"""Leaves of a plan, relations and file formats that state the types of their columns."""
+_TABLE_FORMATS = (f"{_SPARK}delta.", "org.apache.iceberg.spark.")
+"""Packages of table formats, which also state the types of columns in the names of folders."""
+_IN_MEMORY = frozenset(
     f"org.apache.spark.{name}"
     for name in (
         "api.python.PythonRDD",
@@ -199,91 +78,61 @@ _RDDS = frozenset(
         "rdd.UnionRDD",
     )
 )
-"""RDDs of data that this process gave to Spark.
-
-Files, queries, shuffles and checkpoints use others.
-"""
-_PASSING = frozenset(
-    ["Filter", "GlobalLimit", "Join", "LocalLimit", "Repartition", "RepartitionByExpression", "ResolvedHint", "Sort"]
-    + ["SubqueryAlias", "View"]
-)
-"""Nodes that use the columns of their expressions and pass the others on."""
+"""RDDs of data that this process gave to Spark; those of files, queries, shuffles and checkpoints are others."""
 
 
-@dataclass(frozen=True)
-class _FileScan:
-    """Facts of a file scan in a plan."""
-
-    format: str
-    options: Mapping[str, str]
-    in_catalog: bool
-    schema: frozenset[str] | None
-    keys: Mapping[int, str]
-
-    @property
-    def problem(self) -> Message | None:
-        """Reason why its types are not known to be declared, or None."""
-        if _declares_types(self.format):
-            return None
-        if self.format not in _CSV | _INFERRED:
-            return _unknown(self.format)
-        name = "CSV" if self.format in _CSV else "XML" if "xml" in self.format else "JSON"
-        if self.in_catalog:
-            return Message("spark-catalog-types", format=name)
-        if self.options.get("mode", "").casefold() == "failfast":
-            return Message("spark-failfast", format=name)
-        if self.schema is not None:
-            return None
-        if self.format in _INFERRED or self.options.get("inferschema", "false").casefold() != "false":
-            return Message("spark-inferred-types", format=name)
-        if self.options.get("header", "false").casefold() != "true":
-            return Message("spark-without-header")
-        return None
-
-    @property
-    def inferred_keys(self) -> dict[int, str]:
-        """Columns from folder names whose types Spark inferred from all of them."""
-        if self.in_catalog or self.format.startswith(_DECLARED_WITH_KEYS):
-            return {}
-        return {number: name for number, name in self.keys.items() if name.casefold() not in (self.schema or ())}
-
-
-def _declares_types(class_name: str) -> bool:
-    """Return True if a format, relation or table of this class stores its columns' types."""
-    return class_name in _DECLARED or class_name.startswith(_DECLARED_WITH_KEYS)
-
-
-def undeclared_types(frame: Any, names: Sequence[str]) -> Message | None:
-    """Return why the types of a frame's columns are not known to be declared; None if they are."""
-    # Reads no row.
+def require_stated_types(frame: Any, names: Sequence[str]) -> None:
+    """Raise TypeError unless every source in the plan of a frame's columns states their types; no row is read."""
     plan = selected(frame, names)._jdf.queryExecution().analyzed()
-    subqueries = items(plan.subqueriesAll())
-    leaves = [leaf for one in (plan, *subqueries) for leaf in items(one.collectLeaves())]
-    scans = []
-    for leaf in leaves:
-        name = str(leaf.getClass().getName())
-        if name in _LEAVES:
-            continue
-        if name == f"{_SPARK}execution.LogicalRDD":
-            if not _in_memory(leaf.rdd()):
-                return Message("spark-origin-hidden")
-            continue
-        scan = _scan_of(leaf, name)
-        if problem := scan.problem:
-            return problem
-        scans.append(scan)
-    keys = {number: name for scan in scans for number, name in scan.inferred_keys.items()}
-    if not keys:
+    for one in (plan, *items(plan.subqueriesAll())):
+        for leaf in items(one.collectLeaves()):
+            if (source := _unstated_source(leaf)) is not None:
+                raise InputTypeError(
+                    f"the Spark frame reads {source}, whose types may be inferred from all cells, and one row would "
+                    "decide how others are read: write the table to Parquet files and read these, or pass "
+                    "dpmoments.EngineFiles(path, engine='spark') or the path, which reads every cell by the schema"
+                )
+
+
+def _unstated_source(leaf: Any) -> str | None:
+    """Return the name of a plan's leaf if it does not state the types of all its columns; None if it does."""
+    name, keys, in_catalog = class_of(leaf), None, False
+    if name == f"{_SPARK}execution.LogicalRDD":
+        return (
+            None if all(class_of(rdd) in _IN_MEMORY for rdd in lineage(leaf.rdd())) else "an RDD, query or checkpoint"
+        )
+    if name == f"{_DATASOURCES}LogicalRelation":
+        relation = leaf.relation()
+        name = class_of(relation)
+        if name == f"{_DATASOURCES}HadoopFsRelation":
+            name, in_catalog = class_of(relation.fileFormat()), leaf.catalogTable().isDefined()
+            keys = relation.partitionSchema()
+    elif name == f"{_DATASOURCES}v2.DataSourceV2Relation":
+        table = leaf.table()
+        name, in_catalog = class_of(table), leaf.catalog().isDefined()
+        if name in _STATING and name != f"{_DATASOURCES}v2.jdbc.JDBCTable":
+            keys = table.fileIndex().partitionSchema()
+    if name.startswith(_TABLE_FORMATS):
         return None
-    used = set(keys) if subqueries else _used_attributes(plan, _ids(plan.output()))
-    if named := sorted({keys[number] for number in used & set(keys)}):
-        return Message("spark-folder-types", names=named, first=named[0])
+    if name not in _STATING:
+        return f"the source {name.rpartition('.')[2]}"
+    if keys is not None and len(keys.fieldNames()) and not in_catalog:
+        return "columns from the names of folders (which .option('recursiveFileLookup', True) leaves out)"
     return None
 
 
-def _in_memory(rdd: Any) -> bool:
-    """Return True if an RDD consists of this process's data, transformed row by row."""
-    return all(str(one.getClass().getName()) in _RDDS for one in lineage(rdd))
+def selected(frame: Any, names: Sequence[str]) -> Any:
+    return frame.select(*("`" + name.replace("`", "``") + "`" for name in names))
+
+
+def items(sequence: Any) -> list[Any]:
+    """Return the elements of a Scala sequence."""
+    return [sequence.apply(index) for index in range(sequence.size())]
+
+
+def class_of(node: Any) -> str:
+    """Return the class name of a JVM object, with its package."""
+    return str(node.getClass().getName())
 
 
 def lineage(rdd: Any) -> Iterable[Any]:
@@ -297,144 +146,52 @@ def lineage(rdd: Any) -> Iterable[Any]:
             waiting += [dependency.rdd() for dependency in items(one.dependencies())]
 
 
-def _used_attributes(plan: Any, wanted: set[int]) -> set[int]:
-    """Return the IDs of the leaf attributes that a plan uses for attributes of its result."""
-    children = items(plan.children())
-    if not children:
-        return wanted
-    kind = kind_of(plan)
-    if kind == "Project":
-        kept = (one for one in items(plan.projectList()) if one.exprId().id() in wanted)
-        needed = set().union(*(_ids(one.references().toSeq()) for one in kept))
-    elif kind in _PASSING:
-        needed = wanted | _ids(plan.references().toSeq())
-    elif kind == "Union":
-        indices = [index for index, one in enumerate(items(plan.output())) if one.exprId().id() in wanted]
-        outputs = [items(child.output()) for child in children]
-        needed = {output[index].exprId().id() for output in outputs for index in indices}
-    else:  # all that it is given
-        needed = set().union(_ids(plan.references().toSeq()), *(_ids(child.output()) for child in children))
-    return set().union(*(_used_attributes(child, needed) for child in children))
-
-
-def _ids(attributes: Any) -> set[int]:
-    return {one.exprId().id() for one in items(attributes)}
-
-
-def _scan_of(leaf: Any, name: str) -> _FileScan:
-    """Return the facts of a leaf; only its class if it reads no files."""
-    if name == f"{_DATASOURCES}LogicalRelation":
-        relation = leaf.relation()
-        class_name = str(relation.getClass().getName())
-        if class_name != f"{_DATASOURCES}HadoopFsRelation":
-            return _FileScan(class_name, {}, False, None, {})
-        options = {str(pair._1()).casefold(): str(pair._2()) for pair in items(relation.options().toSeq())}
-        keys = _keys(leaf, relation.partitionSchema())
-        of_files, in_catalog = str(relation.fileFormat().getClass().getName()), leaf.catalogTable().isDefined()
-        return _FileScan(of_files, options, in_catalog, _user_schema(relation.location()), keys)
-    if name == f"{_DATASOURCES}v2.DataSourceV2Relation":
-        table = leaf.table()
-        class_name = str(table.getClass().getName())
-        if class_name not in (_DECLARED | _CSV | _INFERRED) - {_JDBC_TABLE}:
-            return _FileScan(class_name, {}, False, None, {})
-        options = {str(key).casefold(): str(value) for key, value in dict(leaf.options()).items()}
-        keys = _keys(leaf, table.fileIndex().partitionSchema())
-        schema = _names(table.userSpecifiedSchema())
-        return _FileScan(class_name, options, leaf.catalog().isDefined(), schema, keys)
-    return _FileScan(name, {}, False, None, {})
-
-
-def _keys(leaf: Any, schema: Any) -> dict[int, str]:
-    names = {str(name).casefold() for name in schema.fieldNames()}
-    if not names:
-        return {}
-    return {one.exprId().id(): str(one.name()) for one in items(leaf.output()) if str(one.name()).casefold() in names}
-
-
-def _user_schema(location: Any) -> frozenset[str] | None:
-    """Return the columns of the schema that a file list was given, from its private field."""
-    kind = location.getClass()
-    while kind is not None:
-        for field in kind.getDeclaredFields():
-            if field.getName() == "userSpecifiedSchema":
-                field.setAccessible(True)
-                return _names(field.get(location))
-        kind = kind.getSuperclass()
-    return None
-
-
-def _names(schema: Any) -> frozenset[str] | None:
-    return frozenset(str(name).casefold() for name in schema.get().fieldNames()) if schema.isDefined() else None
-
-
-def _unknown(class_name: str) -> Message:
-    return Message("spark-source-unknown", name=class_name.rpartition(".")[2])
-
-
 # Spark frames whose rows the engine would write to a disk as it reads them.
 
 ENCRYPTION = "spark.io.encryption.enabled"
 EVENT_LOG = "spark.eventLog.enabled"
-_STREAMED = frozenset(
-    f"{name}Exec"
-    for name in (
-        *(
-            "BatchScan",
-            "ExternalRDDScan",
-            "FileSourceScan",
-            "HiveTableScan",
-            "LocalTableScan",
-            "OneRowRelation",
-            "RDDScan",
-        ),
-        *("Range", "RowDataSourceScan", "EmptyRelation", "ColumnarToRow", "RowToColumnar", "WholeStageCodegen"),
-        *("Coalesce", "DeserializeToObject", "Expand", "Filter", "Generate", "LocalLimit", "MapElements", "MapInArrow"),
-        *("MapInPandas", "MapPartitions", "Project", "PythonMapInArrow", "Sample", "SerializeFromObject", "Union"),
-    )
-) | {"InputAdapter"}
+_STREAMED = re.compile(
+    "(BatchScan|ExternalRDDScan|FileSourceScan|HiveTableScan|LocalTableScan|OneRowRelation|RDDScan|Range|RowDataSourceScan"
+    "|EmptyRelation|ColumnarToRow|RowToColumnar|WholeStageCodegen|Coalesce|DeserializeToObject|Expand|Filter|Generate"
+    "|LocalLimit|MapElements|MapInArrow|MapInPandas|MapPartitions|Project|PythonMapInArrow|Sample|SerializeFromObject"
+    "|Union)Exec|InputAdapter"
+)
 """Plan steps that process rows one by one or in batches, and store none."""
 
 
-def rows_on_disk(frame: Any, names: Sequence[str]) -> Message | None:
-    """Return why reading these columns of a frame would store rows on a disk.
-
-    None if it would not. Reads no row.
+def require_no_disk(frame: Any, names: Sequence[str]) -> None:
+    """Raise ValueError if reading these columns of a frame would store rows on a disk; no row is read.
 
     Steps that shuffle, broadcast, sort, aggregate or cache on disk write rows unencrypted to Spark's local folders,
     unless the session encrypts its files. The event log holds exact row counts, encrypted or not.
     """
-    session = frame.sparkSession
-    if _is_set(session, EVENT_LOG):
-        return Message("spark-event-log", setting=EVENT_LOG)
-    if _is_set(session, ENCRYPTION):
-        return None
+    settings = frame.sparkSession.sparkContext.getConf()
+    if settings.get(EVENT_LOG, "false").casefold() == "true":
+        raise InputValueError(
+            "Spark's event log is on, and would record the number of rows of each step: start the session with "
+            f"{EVENT_LOG}=false, or write the table to Parquet files and pass those"
+        )
+    if settings.get(ENCRYPTION, "false").casefold() == "true":
+        return
     step = _writing_step(selected(frame, names)._jdf.queryExecution().executedPlan())
-    if step is None:
-        return None
-    if step == _CACHE_ON_DISK:
-        return Message("spark-cache-on-disk", setting=ENCRYPTION)
-    return Message("spark-step-on-disk", name=step, setting=ENCRYPTION)
-
-
-def _is_set(session: Any, name: str) -> bool:
-    """Return True if a setting of the session's context is true."""
-    return str(session.sparkContext.getConf().get(name, "false")).casefold() == "true"
-
-
-_CACHE_ON_DISK = "cache-on-disk"
+    if step is not None:
+        raise InputValueError(
+            f"the plan of the Spark frame has a step, {step}, that may write unencrypted rows to a disk: start the "
+            f"session with {ENCRYPTION}=true, or write the table to Parquet files and pass those"
+        )
 
 
 def _writing_step(plan: Any) -> str | None:
     """Return the name of a step that may write rows to disk, or None."""
-    kind = kind_of(plan)
+    kind = class_of(plan).rpartition(".")[2]
     if kind == "AdaptiveSparkPlanExec":
         return _writing_step(plan.initialPlan())  # what it would become is not known before it runs
     if kind == "InMemoryTableScanExec":
         builder = plan.relation().cacheBuilder()
-        return _CACHE_ON_DISK if builder.storageLevel().useDisk() else _writing_step(builder.cachedPlan())
+        return "a cache on disk" if builder.storageLevel().useDisk() else _writing_step(builder.cachedPlan())
     if kind == "RDDScanExec" and any(one.getStorageLevel().useDisk() for one in lineage(plan.rdd())):
-        return _CACHE_ON_DISK
-    if kind not in _STREAMED:
+        return "a cache on disk"
+    if not _STREAMED.fullmatch(kind):
         return kind.removesuffix("Exec")
     below = (*items(plan.children()), *items(plan.subqueries()))
     return next((step for step in map(_writing_step, below) if step is not None), None)
@@ -598,33 +355,24 @@ def open_spark(data: Any, schema: Schema, mean: bool, privacy_unit: PrivacyUnit 
     if data.isStreaming:
         raise InputTypeError("a streaming frame of Spark has no end: pass a finite table")
     plan = read_quietly(lambda: data._jdf.queryExecution().analyzed(), "the Spark frame", FAILED_QUERY)
-    if undeclared := read_quietly(lambda: undeclared_types(data, reading.names), "the Spark frame", FAILED_QUERY):
-        raise InputTypeError(undeclared)
+    read_quietly(partial(require_stated_types, data, reading.names), "the Spark frame", FAILED_QUERY)
     if not plan.deterministic():
         raise InputValueError(
             "the plan of the Spark frame is not deterministic (rand, uuid, a function declared so): each pass "
             "would return different rows. Write it to Parquet files once, and pass those"
         )
     with _unquoted():  # of a frame in memory, making a plan may run it
-        files = read_quietly(lambda: scanned_files(data, reading.names), "the Spark frame", FAILED_QUERY)
-        on_disk = None
-        if files is None:
-            on_disk = read_quietly(lambda: rows_on_disk(data, reading.names), "the Spark frame", FAILED_QUERY)
-    if on_disk is not None:
-        raise InputValueError(on_disk)
-    if files is None:
-        if read_quietly(lambda: _skipped_in_cache(data, reading.names), "the Spark frame", FAILED_QUERY):
-            raise InputValueError(
-                "the Spark frame reads a cache of rows that a scan filtered: Spark skips groups of rows by their "
-                "least and largest number, which leave NaN out, and one row would decide whether a row of NaN is "
-                "kept: call unpersist() on the filtered frame, or cache the frame before the filter"
-            )
-        empty = read_quietly(lambda: selected(data, reading.names).limit(0).toArrow(), "the Spark frame", FAILED_QUERY)
-        no_row = pa.RecordBatch.from_arrays([pa.nulls(0, kind) for kind in empty.schema.types], schema=empty.schema)
-        _BatchSource(schema, mean, [], privacy_unit=privacy_unit).require_types(no_row)
-        return _SparkFrameSource(reading, data.sparkSession, data)
-    parquet = ParquetSource(schema, mean, files.paths, comparisons=files.comparisons, privacy_unit=privacy_unit)
-    return _of_files(data.sparkSession, parquet)
+        read_quietly(partial(require_no_disk, data, reading.names), "the Spark frame", FAILED_QUERY)
+    if read_quietly(lambda: _skipped_in_cache(data, reading.names), "the Spark frame", FAILED_QUERY):
+        raise InputValueError(
+            "the Spark frame reads a cache of rows that a scan filtered: Spark skips groups of rows by their "
+            "least and largest number, which leave NaN out, and one row would decide whether a row of NaN is "
+            "kept: call unpersist() on the filtered frame, or cache the frame before the filter"
+        )
+    empty = read_quietly(lambda: selected(data, reading.names).limit(0).toArrow(), "the Spark frame", FAILED_QUERY)
+    no_row = pa.RecordBatch.from_arrays([pa.nulls(0, kind) for kind in empty.schema.types], schema=empty.schema)
+    _BatchSource(schema, mean, [], privacy_unit=privacy_unit).require_types(no_row)
+    return _SparkFrameSource(reading, data.sparkSession, data)
 
 
 def open_files_on_spark(files: FileSource) -> SparkSource:
