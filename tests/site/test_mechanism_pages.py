@@ -26,7 +26,7 @@ from benchmarks.practice.mechanism_pages import (
 )
 
 import dpmoments as dpm
-from dpmoments.cli.analyses import describe_parameters
+from dpmoments.cli.options import describe_parameters
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS
 
 AGAIN = "run python -m benchmarks.practice.mechanism_pages"

@@ -13,7 +13,7 @@ import typer
 
 import dpmoments
 from dpmoments.cli.analyses import moments_in
-from dpmoments.cli.options import AsJson, Overwrite, ReleaseFile, registry_fields
+from dpmoments.cli.options import AsJson, Overwrite, ReleaseFile
 from dpmoments.cli.output import bad_option, complain, print_json, print_lines, print_table, print_text
 from dpmoments.foundation.documents import check_output
 from dpmoments.foundation.errors import InputValueError
@@ -38,19 +38,9 @@ def show(
     for_audit: Annotated[
         bool, typer.Option("--audit", help="Show an auditor's statement instead, after NIST SP 800-226.")
     ] = False,
-    for_registry: Annotated[
-        bool,
-        typer.Option("--registry", help="Write a draft entry for the public registry of deployments instead, as YAML."),
-    ] = False,
     ledger: Annotated[
         Path | None,
         typer.Option("--ledger", help="Ledger that was charged, for --audit: adds the total loss of all its releases."),
-    ] = None,
-    known: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--fill", metavar="FIELD=TEXT", help="Fields that only the curator knows, for --registry; repeatable."
-        ),
     ] = None,
 ) -> None:
     """Show a release: its guarantee, the privacy loss of each noise draw, and its results.
@@ -61,18 +51,10 @@ def show(
 
       dpmoments show people.json
       dpmoments show --audit people.json
-      dpmoments show --registry people.json --fill curator="A hospital" > people.yaml
     """
-    if for_audit and for_registry:
-        raise bad_option("--audit, --registry", Message("options-exclusive"))
-    if known and not for_registry:
-        raise bad_option("--fill", Message("option-needs-option", option="--registry"))
     if ledger is not None and not for_audit:
         raise bad_option("--ledger", Message("option-needs-option", option="--audit"))
     released = dpmoments.load(file)
-    if for_registry:
-        _show_registry_entry(released, known or [], as_json)
-        return
     if for_audit:
         statement = released.auditor_statement(ledger=ledger)
         if as_json:
@@ -102,16 +84,6 @@ def show(
     for message in released.warnings:
         print_text()
         print_text(f"Warning: {message.text()}")
-
-
-def _show_registry_entry(released: AnyRelease, known: list[str], as_json: bool) -> None:
-    entry = released.registry_entry(**registry_fields(known))
-    if as_json:
-        print_json(entry.to_dict())
-    else:
-        print_lines(entry.to_yaml())
-    if entry.blanks:
-        complain(f"{len(entry.blanks)} fields are left for the curator to fill in: {', '.join(entry.blanks)}")
 
 
 def _show_moments(released: MomentRelease) -> None:

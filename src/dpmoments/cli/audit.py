@@ -8,7 +8,8 @@ import typer
 
 from dpmoments.audit import AuditEffort, AuditResult
 from dpmoments.audit.settings import DEFAULT_BUDGETS, audit_generator, audit_plan, configuration
-from dpmoments.cli.options import AsJson, Delta, Epsilon, Rho, budget_of, mechanism_of
+from dpmoments.cli.arguments import budget_of, mechanism_of
+from dpmoments.cli.options import AsJson, Delta, Epsilon, Rho
 from dpmoments.cli.output import bad_option, complain, print_json, print_table, print_text
 from dpmoments.mechanisms.registry import MECHANISMS
 from dpmoments.messages.message import Message

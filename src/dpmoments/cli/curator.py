@@ -13,7 +13,8 @@ from typing import Annotated, Any
 import typer
 
 import dpmoments
-from dpmoments.cli.options import TABLES, columns_of_table, data_of, options_of, shell_arguments
+from dpmoments.cli.arguments import columns_of_table, data_of, shell_arguments
+from dpmoments.cli.options import TABLES, options_of
 from dpmoments.cli.output import complain, print_command, print_text, printing
 from dpmoments.foundation.errors import InputFileExistsError, InputModuleNotFoundError, InputValueError
 from dpmoments.foundation.table_files import EngineFiles

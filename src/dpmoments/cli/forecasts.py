@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import dpmoments
-from dpmoments.cli.options import SPLIT, TABLES, AsJson, Option, Overwrite, budget_of, columns_of_table, options_of
+from dpmoments.cli.arguments import budget_of, columns_of_table
+from dpmoments.cli.options import OBJECTS, SPLIT, TABLES, AsJson, Option, Overwrite, options_of
 from dpmoments.cli.output import bad_option, print_json, print_lines, print_text
 from dpmoments.foundation.documents import KEEPS_A_FILE, check_output
 from dpmoments.messages.message import Message
@@ -72,6 +73,7 @@ def _wanted_option(text: str) -> Option:
         "html": Option("Write a page instead, with forecasts for a few budgets and numbers of rows."),
     },
     objects={
+        **OBJECTS,
         "typical_sd": (("typical_sd",), lambda given: _by_feature(given or [], "--typical-sd")),
         "typical_mean": (("typical_mean",), lambda given: _by_feature(given or [], "--typical-mean")),
         "robust": (("robust",), lambda text: None if text is None else text.split(",")),
@@ -237,7 +239,7 @@ def _by_feature(given: Sequence[str], option: str) -> dict[str, float]:
             list[str],
         ),
     },
-    objects={"standard_deviation": (("standard_deviation",), lambda given: _deviations(given or []))},
+    objects={**OBJECTS, "standard_deviation": (("standard_deviation",), lambda given: _deviations(given or []))},
 )
 def forecast_mean(options: dict[str, Any], as_json: AsJson = False) -> None:
     """Show the expected error of every mean-only estimator. Reads no data.

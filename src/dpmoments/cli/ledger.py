@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 import dpmoments
-from dpmoments.cli.options import BUDGET_PANEL, AsJson, Delta, Epsilon, NeighborsOption, Rho
+from dpmoments.cli.options import BUDGET_PANEL, AsJson, Option, options_of
 from dpmoments.cli.output import bad_option, complain, print_command, print_json, print_table, print_text
 from dpmoments.ledger.accounts import Account
 from dpmoments.ledger.grants import Composition, Grant, GrantKind
@@ -23,36 +23,26 @@ ledger = typer.Typer(
 )
 
 _File = Annotated[Path, typer.Argument(metavar="FILE", help="The ledger.", show_default=False)]
-_Name = Annotated[str, typer.Argument(metavar="DATASET", help="Dataset name in the ledger.", show_default=False)]
 _OneName = Annotated[str | None, typer.Argument(metavar="DATASET", help="Only this dataset.", show_default=False)]
 
 
 @ledger.command("grant")
-def grant(
-    file: _File,
-    dataset: _Name,
-    neighbors: NeighborsOption,
-    epsilon: Epsilon = None,
-    delta: Delta = 0.0,
-    rho: Rho = None,
-    mu: Annotated[
-        float | None, typer.Option("--mu", help="μ of Gaussian privacy, instead of ε.", rich_help_panel=BUDGET_PANEL)
-    ] = None,
-    unit: Annotated[
-        str,
-        typer.Option(
-            "--privacy-unit", help="Privacy unit: row, or the column that identifies units with several rows."
+@options_of(
+    dpmoments.Ledger.grant,
+    leave_out=("self",),
+    own={
+        "dataset": Option("Dataset name in the ledger.", metavar="DATASET", argument=True),
+        "mu": Option("μ of Gaussian privacy, instead of ε.", BUDGET_PANEL),
+        "composition": Option("Under ε and δ: composition rule of the releases' privacy losses."),
+        "reason": Option("Why the amount changes, once some of it is spent."),
+        "by": Option("Who decided that."),
+        "privacy_unit": Option(
+            "Privacy unit: row, or the column that identifies units with several rows.", default="row"
         ),
-    ] = "row",
-    composition: Annotated[
-        Composition,
-        typer.Option("--composition", help="Under ε and δ: composition rule of the releases' privacy losses."),
-    ] = Composition.AUTO,
-    reason: Annotated[
-        str | None, typer.Option("--reason", help="Why the amount changes, once some of it is spent.")
-    ] = None,
-    by: Annotated[str | None, typer.Option("--by", help="Who decided that.")] = None,
-) -> None:
+    },
+    objects={"unit": (("privacy_unit",), str)},
+)
+def grant(options: dict[str, Any], file: _File) -> None:
     """Grant a dataset its budget; creates the ledger if needed.
 
     Another grant to the same dataset replaces the amount, which cannot be lowered
@@ -63,23 +53,12 @@ def grant(
       dpmoments ledger grant budget.db people-2026 --epsilon 3 \\
         --delta 1e-6 --neighbors add_remove
     """
+    amount = {name: value for name, value in options.items() if name not in ("dataset", "reason", "by")}
     try:
-        Grant.of(epsilon=epsilon, delta=delta, rho=rho, mu=mu, neighbors=neighbors, unit=unit, composition=composition)
+        Grant.of(**amount)
     except (TypeError, ValueError) as error:
         raise bad_option("the budget", error) from error
-    kept = dpmoments.Ledger(file)
-    granted = kept.grant(
-        dataset,
-        epsilon=epsilon,
-        delta=delta,
-        rho=rho,
-        mu=mu,
-        neighbors=neighbors,
-        unit=unit,
-        composition=composition,
-        reason=reason,
-        by=by,
-    )
+    dataset, granted = options["dataset"], dpmoments.Ledger(file).grant(**options)
     print_text(f"{dataset}: {granted} is granted ({granted.neighbors}, privacy unit: {granted.unit}).")
     print_text("Next:")
     protected = "" if granted.unit == "row" else f"--privacy-unit {shlex.quote(granted.unit)} --max-rows-per-unit K "

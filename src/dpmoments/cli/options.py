@@ -1,35 +1,23 @@
-"""Command-line options derived from signatures of Python functions, and their parsing."""
+"""Commands derived from Python functions: an option for each parameter, with its type, default and words."""
 
 from __future__ import annotations
 
 import inspect
-import json
-import os
-import shlex
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from types import UnionType
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 import typer
+from rich.markup import escape
 
-from dpmoments.cli.output import bad_option
-from dpmoments.foundation.databases import DatabaseQuery
-from dpmoments.foundation.table_files import ENGINES, EngineFiles
-from dpmoments.foundation.text_format import TextFormat
-from dpmoments.messages.message import Message
-from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.unit import Neighbors, PrivacyUnit
+from dpmoments.cli.arguments import data_of, mechanism_of, privacy_unit_of, text_format_of
+from dpmoments.foundation.table_files import ENGINES
 from dpmoments.repair.repair import Repair
 from dpmoments.schema.schema import Schema
-
-if TYPE_CHECKING:
-    from dpmoments.mechanisms.base import ConfiguredMechanism, Mechanism
-    from dpmoments.mechanisms.means.base import MeanMechanism
-
-Configured = TypeVar("Configured", bound="ConfiguredMechanism[Any]")
 
 BUDGET_PANEL = "Privacy"
 _METHOD_PANEL = "Method"
@@ -40,11 +28,56 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs."
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Overwrite an existing page.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before spending.")]
 
-# Options of a command, made of the signature of a Python function: a parameter gives its name, its type and its default, and a
-# table the words, and what a person at a terminal writes in place of an object.
+# What a numpydoc docstring says of the parameters: the command line and the pages of the mechanisms read it.
+
+
+class ParameterWords(NamedTuple):
+    """Documentation of one parameter: the text after its name, and the text below it."""
+
+    kind: str
+    text: str
+
+
+def describe_parameters(documented: Any) -> dict[str, ParameterWords]:
+    """Parse a docstring's parameter section, by name, with lines joined; empty without one.
+
+    >>> def area(width, height):
+    ...     '''An area.
+    ...
+    ...     Parameters
+    ...     ----------
+    ...     width, height : float
+    ...         In meters.
+    ...     '''
+    >>> describe_parameters(area)["height"]
+    ParameterWords(kind='float', text='In meters.')
+    """
+    section = re.search(r"^Parameters\n-+\n(.*?)(?=^\S[^\n]*\n-+$|\Z)", inspect.getdoc(documented) or "", re.S | re.M)
+    kinds: dict[str, str] = {}
+    lines: dict[str, list[str]] = {}
+    names: list[str] = []
+    for line in (section[1] if section else "").splitlines():
+        if line and not line.startswith(" "):
+            listed, _, kind = line.partition(" : ")
+            names = listed.split(", ")
+            kinds |= dict.fromkeys(names, kind)
+        else:
+            for name in names:
+                lines.setdefault(name, []).append(line.strip())
+    return {name: ParameterWords(kind, " ".join(filter(None, lines.get(name, [])))) for name, kind in kinds.items()}
+
+
+def without_marks(text: str) -> str:
+    """Remove markup that only documentation pages show: ``code`` and :class:`references`."""
+    return re.sub(r":\w+:`~?([^`]*)`|``([^`]*)``", lambda match: match[1] or match[2], text)
+
+
+# An option of a command: a parameter gives its name, its type and its default, and a table or its docstring the words.
 
 REQUIRED = inspect.Parameter.empty
 _AS_DECLARED = object()
+_SHORT_NAMES = {"n_components": ("-k", "--components")}
+"""Options with other names than their parameters."""
 
 
 @dataclass(frozen=True)
@@ -64,28 +97,73 @@ class Option:
     argument: bool = False
 
     def parameter(self, name: str, hint: Any = None, declared: Any = None) -> inspect.Parameter:
-        """Return the option as a parameter that typer reads."""
-        # For the type `hint` and the default `declared`.
+        """Return the option as a parameter that typer reads, of this type hint and declared default."""
         default = declared if self.default is _AS_DECLARED else self.default
-        kind = self.kind or _kind_of_value(hint)
-        dashed = name.replace("_", "-")
-        shown: dict[str, Any] = {"help": self.help, "metavar": self.metavar, "rich_help_panel": self.panel}
-        stated = (
-            typer.Argument(show_default=False, **shown)
-            if self.argument
-            else typer.Option(f"--{dashed}/--no-{dashed}" if kind is bool else f"--{dashed}", min=self.least, **shown)
-        )
-        value: Any = kind if default is not None else kind | None
+        kind, several, parser = _kind(name, self.kind or hint)
+        value: Any = list[kind] if several else kind  # type: ignore[valid-type]  # made here, for typer alone
+        shown: dict[str, Any] = {
+            "help": self.help,
+            "metavar": self.metavar,
+            "min": self.least,
+            "rich_help_panel": self.panel,
+            "show_default": default is not None and default is not REQUIRED,
+            "parser": parser,
+        }
+        # ``features`` is a repeatable ``--feature``, and Booleans also have ``--no-``
+        dashed = name.replace("_", "-").removesuffix("s" if several else "")
+        flags = _SHORT_NAMES.get(name, (f"--{dashed}/--no-{dashed}" if kind is bool else f"--{dashed}",))
+        stated = typer.Argument(**shown) if self.argument else typer.Option(*flags, **shown)
         return inspect.Parameter(
-            name, inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[value, stated], default=default
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            annotation=Annotated[value if default is not None else value | None, stated],
+            default=default,
         )
 
 
-def _kind_of_value(hint: Any) -> Any:
-    """Return the command-line type of a parameter: a choice, a path, a number, or text."""
+def documented_option(parameter: inspect.Parameter, hint: Any, text: str) -> Option:
+    """Return the option of a parameter with the words of a docstring; an argument if it has no default."""
+    kind, several, _ = _kind(parameter.name, hint)
+    required = parameter.default is REQUIRED
+    return Option(
+        escape(without_marks(text)) + (" May be repeated." if several else ""),
+        metavar=parameter.name.upper() if required else None,
+        least=1 if kind is int and parameter.name.startswith("n_") else None,
+        argument=required,
+    )
+
+
+def _kind(name: str, hint: Any) -> tuple[Any, bool, Callable[[str], Any] | None]:
+    """Return the type of one value, True if several are allowed, and a parser if typer has none."""
+    if hint is Any:  # a frame, read once it is known that the release can be analyzed
+        return Path, False, None
+    # a mapping is for programs: every function that takes one takes a list of names too
     members = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-    words = [member for member in members if isinstance(member, type) and issubclass(member, StrEnum)]
-    return next((kind for kind in (*words, Path, bool, int, float, str) if kind in members), str)
+    members = tuple(member for member in members if member is not NoneType and get_origin(member) is not Mapping)
+    words = [word for member in members if get_origin(member) is Literal for word in get_args(member)]
+    plain = [member for member in members if isinstance(member, type) and get_origin(member) is None]
+    numbers = [member for member in plain if member in (int, float)]
+    if not words:
+        choices = [member for member in plain if issubclass(member, StrEnum)]
+        if single := next((kind for kind in (*choices, Path, bool) if kind in plain), None):
+            return single, False, None
+        if str in plain and not numbers:  # an object, or its name
+            return str, False, None
+        if len(numbers) == len(members) == 1:
+            return numbers[0], False, None
+    elif all(isinstance(word, str) for word in words):
+        if len(members) == 1:
+            return StrEnum(name.title(), {word: word for word in words}), False, None
+        if len(numbers) == 1 and len(members) == 2:
+            return Any, False, lambda text: text if text in words else numbers[0](text)
+    if len(members) == 1 and get_origin(members[0]) in (Sequence, list, tuple):
+        kind, several, parser = _kind(name, get_args(members[0])[0])
+        if not several:
+            return kind, True, parser
+    raise AssertionError(
+        f"parameter {name!r} is of type {hint}, which no option has: use str, bool, int, float, a Literal of words, "
+        "a number or such a Literal, or a sequence of one of them, each or None; or Any, for a frame"
+    )
 
 
 _OPTIONS: dict[str, Option] = {
@@ -177,29 +255,20 @@ _TEXT_OPTIONS = ("delimiter", "encoding", "decimal", "thousands", "null", "true"
 _WITHOUT_OPTION = ("threads", "options")
 """Parameters set by other means: ``DPMOMENTS_THREADS``, or names in ``--option``."""
 
-Epsilon, Delta, Rho, NeighborsOption = (
-    _OPTIONS[name].parameter(name, hint, default).annotation
-    for name, hint, default in (
-        ("epsilon", float | None, None),
-        ("delta", float, 0.0),
-        ("rho", float | None, None),
-        ("neighbors", Neighbors, REQUIRED),
-    )
+Epsilon, Delta, Rho = (
+    _OPTIONS[name].parameter(name, float, default).annotation
+    for name, default in (("epsilon", None), ("delta", 0.0), ("rho", None))
 )
 
 Reader = Callable[..., Any]
-
-
-def _objects() -> dict[str, tuple[Sequence[str], Reader]]:
-    """Return the parameters that are objects, with their options and parsers."""
-    # Options describe them.
-    return {
-        "data": (("data", "database", "query", "engine"), data_of),
-        "schema": (("schema",), Schema.load),
-        "mechanism": (("mechanism", "option"), mechanism_of),
-        "privacy_unit": (_UNIT_OPTIONS, privacy_unit_of),
-        "text_format": (_TEXT_OPTIONS, text_format_of),
-    }
+OBJECTS: Mapping[str, tuple[Sequence[str], Reader]] = {
+    "data": (("data", "database", "query", "engine"), data_of),
+    "schema": (("schema",), lambda path: Schema.load(path)),
+    "mechanism": (("mechanism", "option"), mechanism_of),
+    "privacy_unit": (_UNIT_OPTIONS, privacy_unit_of),
+    "text_format": (_TEXT_OPTIONS, text_format_of),
+}
+"""Parameters that are objects, with their options and parsers."""
 
 
 def options_of(
@@ -207,14 +276,15 @@ def options_of(
     *,
     leave_out: Collection[str] = (),
     own: Mapping[str, Option] | None = None,
-    objects: Mapping[str, tuple[Sequence[str], Reader]] | None = None,
+    objects: Mapping[str, tuple[Sequence[str], Reader]] = OBJECTS,
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Make a command of a body, with an option for each parameter of a Python function."""
     # The body gets the function's arguments as a dict, and its own parameters by name, annotated for typer or with an
     # entry in `own`, which also overrides options. `leave_out` names omitted parameters and options. `objects` maps
-    # parameters that are objects to their options and a parser.
+    # parameters that are objects to their options and a parser. A parameter that no table describes has the words of
+    # the docstring, and is an argument if it has no default.
     own = own or {}
-    words, objects = _OPTIONS | dict(own), _objects() | dict(objects or {})
+    words, documented = _OPTIONS | dict(own), describe_parameters(function)
     hints, made = get_type_hints(function), dict[str, inspect.Parameter]()
     parts: dict[str, list[str]] = {}
     for name, declared in inspect.signature(function).parameters.items():
@@ -222,26 +292,32 @@ def options_of(
             continue
         parts[name] = [part for part in (objects[name][0] if name in objects else (name,)) if part not in leave_out]
         for part in parts[name]:
-            if part not in words:
-                raise AssertionError(f"{function.__qualname__} has the parameter {part!r}, and no option describes it")
-            made[part] = words[part].parameter(part, hints[name], declared.default if part == name else None)
+            option = words.get(part)
+            if option is None:
+                if part not in documented:
+                    raise AssertionError(
+                        f"{function.__qualname__} has the parameter {part!r}, and no option describes it"
+                    )
+                option = documented_option(declared, hints[name], documented[part].text)
+            made[part] = option.parameter(part, hints[name], declared.default if part == name else None)
 
     def decorate(body: Callable[..., None]) -> Callable[..., None]:
         _, *others = inspect.signature(body, eval_str=True).parameters.values()
-        shown = list(made.values())
-        for other in others:
-            if other.name in own:
-                shown.append(own[other.name].parameter(other.name, other.annotation, other.default))
-            else:
-                shown.append(other.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+        own_parameters = [
+            own[other.name].parameter(other.name, other.annotation, other.default)
+            if other.name in own
+            else other.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+            for other in others
+        ]
+        required = [other for other in own_parameters if other.default is REQUIRED]
+        shown = [*required, *made.values(), *(other for other in own_parameters if other not in required)]
         shown.sort(key=lambda parameter: parameter.default is not REQUIRED)
 
         def command(**written: Any) -> None:
             given = {name: [written.pop(part) for part in parts[name]] for name in parts}
             arguments = {}
-            for name in sorted(
-                parts, key="schema".__eq__
-            ):  # its file is read when all else is known to be well written
+            # the schema's file is read when all else is known to be well written
+            for name in sorted(parts, key="schema".__eq__):
                 arguments[name] = objects[name][1](*given[name]) if name in objects else given[name][0]
             schema = arguments.get("schema")
             if isinstance(schema, Schema) and arguments.get("text_format") is not None:
@@ -254,211 +330,3 @@ def options_of(
         return command
 
     return decorate
-
-
-def columns_of_table(text: str, schema: Schema) -> list[str]:
-    """Parse ``COLUMN:COLUMN`` into the columns of a table; a name may contain a colon.
-
-    >>> from dpmoments import Boolean
-    >>> columns_of_table("a:b:c", Schema(Boolean("a:b"), Boolean("c")))
-    ['a:b', 'c']
-    """
-    known = set(schema.names)
-    parts, result = text.split(":"), list[str]()
-    while parts:
-        size = next((size for size in range(len(parts), 0, -1) if ":".join(parts[:size]) in known), 1)
-        result.append(":".join(parts[:size]))
-        parts = parts[size:]
-    return result
-
-
-def budget_of(epsilon: float | None, delta: float, rho: float | None) -> PrivacyBudget:
-    """Return the budget that the options request."""
-    try:
-        return PrivacyBudget.of(epsilon=epsilon, delta=delta, rho=rho)
-    except ValueError as error:
-        raise bad_option("--epsilon, --delta, --rho", error) from error
-
-
-def data_of(
-    paths: Sequence[str] | None, database: str | None = None, query: str | None = None, engine: str = "local"
-) -> str | EngineFiles | DatabaseQuery:
-    """Return the table to read: a query on a database, or a path, for this process or an engine.
-
-    >>> data_of(["people.csv"], None, None), data_of(None, "sqlite:///people.db", "SELECT * FROM people")
-    ('people.csv', DatabaseQuery('sqlite://…', 'SELECT * FROM people'))
-    """
-    if query is not None or (database is not None and not paths):
-        database = database or os.environ.get("DPMOMENTS_DATABASE")
-        if paths or engine != "local" or not (database and query):
-            raise bad_option("--database, --query", Message("database-and-query"))
-        return DatabaseQuery(database, query)
-    if database is not None:
-        raise bad_option("DATA, --database", Message("options-exclusive"))
-    if not paths:
-        raise bad_option("DATA", Message("table-needed"))
-    if len(paths) > 1:
-        raise bad_option("DATA", Message("one-path"))
-    path = paths[0]
-    if engine == "local":
-        return path
-    if engine not in ENGINES:
-        raise bad_option("--engine", Message("unknown-engine", engine=engine, engines=["local", *ENGINES]))
-    return EngineFiles(path, engine)
-
-
-def shell_arguments(data: str | EngineFiles | DatabaseQuery) -> str:
-    """Return the words of a command that name a table."""
-    # The URL of a server is left out, since it may hold a password.
-    if not isinstance(data, DatabaseQuery):
-        return shlex.quote(str(getattr(data, "path", data)))
-    url = shlex.quote(data.url) if data.scheme == "sqlite" else '"$DPMOMENTS_DATABASE"'
-    return f"--database {url} --query {shlex.quote(data.query)}"
-
-
-def mechanism_of(name: str, options: Sequence[str] | None) -> Mechanism:
-    """Return the named mechanism with options given as ``key=value``.
-
-    A value is read as JSON if valid (numbers, true, false, null, lists), else as text.
-
-    >>> mechanism_of("laplace", ["calibration=paper"])
-    Laplace(calibration='paper')
-    """
-    from dpmoments.mechanisms.registry import MECHANISMS
-
-    return _configured(name, MECHANISMS, map(_key_and_value, options or []))
-
-
-def mean_mechanism_of(
-    name: str, options: Sequence[str] | None, radius: float | None = None, scale: float | None = None
-) -> MeanMechanism | str:
-    """Return the named mean-only mechanism with its options; two of them have their own flags.
-
-    >>> mean_mechanism_of("symq", ["quantile=0.4"], radius=10.0)
-    SymmetricQuantiles(radius=10.0, quantile=0.4)
-    """
-    from dpmoments.mechanisms.registry import MEAN_MECHANISMS
-
-    flags = [(f"--{key}", key, value) for key, value in (("radius", radius), ("scale", scale)) if value is not None]
-    given = [*flags, *map(_key_and_value, options or [])]
-    if name == "auto":
-        if given:
-            raise bad_option(given[0][0], Message("auto-has-no-options", options=[key for _, key, _ in given]))
-        return name
-    return _configured(name, MEAN_MECHANISMS, given)
-
-
-def _configured(
-    name: str, classes: Mapping[str, type[Configured]], given: Iterable[tuple[str, str, Any]]
-) -> Configured:
-    """Return the named mechanism with options given as (text, key, value)."""
-    if name not in classes:
-        from dpmoments.mechanisms.registry import MEAN_MECHANISMS, unknown_mechanism
-
-        refusal = unknown_mechanism(name, classes, of_means=classes is MEAN_MECHANISMS)
-        raise bad_option("--mechanism", refusal)
-    known = [option.name for option in fields(classes[name])]
-    values: dict[str, Any] = {}
-    written: dict[str, None] = {}
-    for flag, key, value in given:
-        written[flag] = None
-        if key not in known:
-            refusal = (
-                Message("unknown-mechanism-option", mechanism=name, option=key, options=known)
-                if known
-                else Message("mechanism-without-options", mechanism=name, option=key)
-            )
-            raise bad_option(flag, refusal)
-        if key in values:
-            raise bad_option(flag, Message("value-twice", value=key))
-        values[key] = value
-    try:
-        return classes[name](**values)
-    except (TypeError, ValueError) as error:
-        raise bad_option(", ".join(written) or "--mechanism", error) from error
-
-
-def _key_and_value(option: str) -> tuple[str, str, Any]:
-    key, separator, text = option.partition("=")
-    if not separator:
-        raise bad_option("--option", Message("option-form", value=option, form="key=value"))
-    return "--option", key, _option_value(text)
-
-
-def _option_value(text: str) -> Any:
-    try:
-        value = json.loads(text)
-    except ValueError:
-        return text
-    return tuple(value) if isinstance(value, list) else value
-
-
-def registry_fields(given: Sequence[str]) -> dict[str, Any]:
-    """Parse a registry entry's fields given as ``field=text``; authors are separated by ``;``.
-
-    >>> registry_fields(["curator=A hospital", "authors=Ada; Grace"])
-    {'curator': 'A hospital', 'authors': ['Ada', 'Grace']}
-    """
-    from dpmoments.releases.statements import registry_entry
-
-    known = [
-        name for name, entry in inspect.signature(registry_entry).parameters.items() if entry.kind is entry.KEYWORD_ONLY
-    ]
-    fields_given: dict[str, Any] = {}
-    for text in given:
-        field, separator, value = text.partition("=")
-        if not separator:
-            raise bad_option("--fill", Message("option-form", value=text, form="FIELD=TEXT"))
-        if field not in known:
-            raise bad_option("--fill", Message("not-one-of", parameter="FIELD", value=field, choices=known))
-        if field in fields_given:
-            raise bad_option("--fill", Message("value-twice", value=field))
-        fields_given[field] = [name.strip() for name in value.split(";")] if field == "authors" else value
-    return fields_given
-
-
-def privacy_unit_of(column: str | None, max_rows: int | None, missing: str = "error") -> PrivacyUnit | None:
-    """Return the privacy unit that the options name; None if each row is its own unit."""
-    if column is None:
-        if max_rows is not None or missing != "error":
-            raise bad_option(
-                "--max-rows-per-unit, --missing-unit", Message("option-needs-option", option="--privacy-unit")
-            )
-        return None
-    if max_rows is None:
-        raise bad_option("--max-rows-per-unit", Message("contribution-bound-needed"))
-    try:
-        return PrivacyUnit(column, max_rows, missing)  # type: ignore[arg-type]
-    except ValueError as refusal:
-        raise bad_option("--privacy-unit", refusal) from None
-
-
-def text_format_of(
-    delimiter: str | None,
-    encoding: str | None,
-    decimal: str | None,
-    thousands: str | None,
-    null: Sequence[str] | None,
-    true: Sequence[str] | None = None,
-    false: Sequence[str] | None = None,
-    *,
-    of_schema: TextFormat | None = None,
-) -> TextFormat | None:
-    r"""Return the text format that the options describe; None without any.
-
-    What no option states is as in the schema.
-
-    >>> text_format_of("tab", None, ",", None, ["k.A."])
-    TextFormat(delimiter='\t', decimal=',', nulls=('k.A.',))
-    """
-    marks = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal, "thousands": thousands}
-    words = {"nulls": null, "true": true, "false": false}
-    given: dict[str, Any] = {key: value for key, value in (marks | words).items() if value}
-    if not given:
-        return None
-    if delimiter in ("tab", "\\t"):
-        given["delimiter"] = "\t"
-    try:
-        return replace(of_schema or TextFormat(), **given)
-    except (TypeError, ValueError) as error:
-        raise bad_option(", ".join(f"--{'null' if key == 'nulls' else key}" for key in given), error) from error

@@ -9,17 +9,8 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 import dpmoments
-from dpmoments.cli.options import (
-    BUDGET_PANEL,
-    SPLIT,
-    TABLES,
-    Option,
-    Yes,
-    budget_of,
-    columns_of_table,
-    mean_mechanism_of,
-    options_of,
-)
+from dpmoments.cli.arguments import budget_of, columns_of_table, mean_mechanism_of
+from dpmoments.cli.options import BUDGET_PANEL, OBJECTS, SPLIT, TABLES, Option, Yes, options_of
 from dpmoments.cli.output import StoppedError, bad_option, complain, notes_of, print_command, print_text, refuge
 from dpmoments.foundation.documents import check_output
 from dpmoments.mechanisms.counts import Counts
@@ -86,7 +77,7 @@ def release(options: dict[str, Any], by: str | None = None, yes: Yes = False, no
 @options_of(
     dpmoments.release_mean,
     own={"mechanism": Option(f"auto, or one of {', '.join(MEAN_MECHANISMS)}.", "Method")},
-    objects={"mechanism": (("mechanism", "option", "radius", "scale"), mean_mechanism_of)},
+    objects={**OBJECTS, "mechanism": (("mechanism", "option", "radius", "scale"), mean_mechanism_of)},
 )
 def release_mean(options: dict[str, Any], yes: Yes = False, no_ledger: NoLedger = False) -> None:
     """Release only the mean of a table, once: this spends budget.

@@ -17,7 +17,7 @@ from typing import Any
 from yaml import YAMLError
 
 import dpmoments
-from dpmoments.cli.options import shell_arguments
+from dpmoments.cli.arguments import shell_arguments
 from dpmoments.cli.output import explain, notes_of, refuge
 from dpmoments.foundation.databases import DatabaseQuery
 from dpmoments.foundation.documents import check_output

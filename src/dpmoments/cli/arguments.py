@@ -1,0 +1,209 @@
+"""Parsing of what a person writes in place of an object: tables, budgets, mechanisms, units and text formats."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from dpmoments.cli.output import bad_option
+from dpmoments.foundation.databases import DatabaseQuery
+from dpmoments.foundation.table_files import ENGINES, EngineFiles
+from dpmoments.foundation.text_format import TextFormat
+from dpmoments.messages.message import Message
+from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.unit import PrivacyUnit
+from dpmoments.schema.schema import Schema
+
+if TYPE_CHECKING:
+    from dpmoments.mechanisms.base import ConfiguredMechanism, Mechanism
+    from dpmoments.mechanisms.means.base import MeanMechanism
+
+Configured = TypeVar("Configured", bound="ConfiguredMechanism[Any]")
+
+
+def columns_of_table(text: str, schema: Schema) -> list[str]:
+    """Parse ``COLUMN:COLUMN`` into the columns of a table; a name may contain a colon.
+
+    >>> from dpmoments import Boolean
+    >>> columns_of_table("a:b:c", Schema(Boolean("a:b"), Boolean("c")))
+    ['a:b', 'c']
+    """
+    known = set(schema.names)
+    parts, result = text.split(":"), list[str]()
+    while parts:
+        size = next((size for size in range(len(parts), 0, -1) if ":".join(parts[:size]) in known), 1)
+        result.append(":".join(parts[:size]))
+        parts = parts[size:]
+    return result
+
+
+def budget_of(epsilon: float | None, delta: float, rho: float | None) -> PrivacyBudget:
+    """Return the budget that the options request."""
+    try:
+        return PrivacyBudget.of(epsilon=epsilon, delta=delta, rho=rho)
+    except ValueError as error:
+        raise bad_option("--epsilon, --delta, --rho", error) from error
+
+
+def data_of(
+    paths: Sequence[str] | None, database: str | None = None, query: str | None = None, engine: str = "local"
+) -> str | EngineFiles | DatabaseQuery:
+    """Return the table to read: a query on a database, or a path, for this process or an engine.
+
+    >>> data_of(["people.csv"], None, None), data_of(None, "sqlite:///people.db", "SELECT * FROM people")
+    ('people.csv', DatabaseQuery('sqlite://…', 'SELECT * FROM people'))
+    """
+    if query is not None or (database is not None and not paths):
+        database = database or os.environ.get("DPMOMENTS_DATABASE")
+        if paths or engine != "local" or not (database and query):
+            raise bad_option("--database, --query", Message("database-and-query"))
+        return DatabaseQuery(database, query)
+    if database is not None:
+        raise bad_option("DATA, --database", Message("options-exclusive"))
+    if not paths:
+        raise bad_option("DATA", Message("table-needed"))
+    if len(paths) > 1:
+        raise bad_option("DATA", Message("one-path"))
+    path = paths[0]
+    if engine == "local":
+        return path
+    if engine not in ENGINES:
+        raise bad_option("--engine", Message("unknown-engine", engine=engine, engines=["local", *ENGINES]))
+    return EngineFiles(path, engine)
+
+
+def shell_arguments(data: str | EngineFiles | DatabaseQuery) -> str:
+    """Return the words of a command that name a table."""
+    # The URL of a server is left out, since it may hold a password.
+    if not isinstance(data, DatabaseQuery):
+        return shlex.quote(str(getattr(data, "path", data)))
+    url = shlex.quote(data.url) if data.scheme == "sqlite" else '"$DPMOMENTS_DATABASE"'
+    return f"--database {url} --query {shlex.quote(data.query)}"
+
+
+def mechanism_of(name: str, options: Sequence[str] | None) -> Mechanism:
+    """Return the named mechanism with options given as ``key=value``.
+
+    A value is read as JSON if valid (numbers, true, false, null, lists), else as text.
+
+    >>> mechanism_of("laplace", ["calibration=paper"])
+    Laplace(calibration='paper')
+    """
+    from dpmoments.mechanisms.registry import MECHANISMS
+
+    return _configured(name, MECHANISMS, map(_key_and_value, options or []))
+
+
+def mean_mechanism_of(
+    name: str, options: Sequence[str] | None, radius: float | None = None, scale: float | None = None
+) -> MeanMechanism | str:
+    """Return the named mean-only mechanism with its options; two of them have their own flags.
+
+    >>> mean_mechanism_of("symq", ["quantile=0.4"], radius=10.0)
+    SymmetricQuantiles(radius=10.0, quantile=0.4)
+    """
+    from dpmoments.mechanisms.registry import MEAN_MECHANISMS
+
+    flags = [(f"--{key}", key, value) for key, value in (("radius", radius), ("scale", scale)) if value is not None]
+    given = [*flags, *map(_key_and_value, options or [])]
+    if name == "auto":
+        if given:
+            raise bad_option(given[0][0], Message("auto-has-no-options", options=[key for _, key, _ in given]))
+        return name
+    return _configured(name, MEAN_MECHANISMS, given)
+
+
+def _configured(
+    name: str, classes: Mapping[str, type[Configured]], given: Iterable[tuple[str, str, Any]]
+) -> Configured:
+    """Return the named mechanism with options given as (text, key, value)."""
+    if name not in classes:
+        from dpmoments.mechanisms.registry import MEAN_MECHANISMS, unknown_mechanism
+
+        refusal = unknown_mechanism(name, classes, of_means=classes is MEAN_MECHANISMS)
+        raise bad_option("--mechanism", refusal)
+    known = [option.name for option in fields(classes[name])]
+    values: dict[str, Any] = {}
+    written: dict[str, None] = {}
+    for flag, key, value in given:
+        written[flag] = None
+        if key not in known:
+            refusal = (
+                Message("unknown-mechanism-option", mechanism=name, option=key, options=known)
+                if known
+                else Message("mechanism-without-options", mechanism=name, option=key)
+            )
+            raise bad_option(flag, refusal)
+        if key in values:
+            raise bad_option(flag, Message("value-twice", value=key))
+        values[key] = value
+    try:
+        return classes[name](**values)
+    except (TypeError, ValueError) as error:
+        raise bad_option(", ".join(written) or "--mechanism", error) from error
+
+
+def _key_and_value(option: str) -> tuple[str, str, Any]:
+    key, separator, text = option.partition("=")
+    if not separator:
+        raise bad_option("--option", Message("option-form", value=option, form="key=value"))
+    return "--option", key, _option_value(text)
+
+
+def _option_value(text: str) -> Any:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return text
+    return tuple(value) if isinstance(value, list) else value
+
+
+def privacy_unit_of(column: str | None, max_rows: int | None, missing: str = "error") -> PrivacyUnit | None:
+    """Return the privacy unit that the options name; None if each row is its own unit."""
+    if column is None:
+        if max_rows is not None or missing != "error":
+            raise bad_option(
+                "--max-rows-per-unit, --missing-unit", Message("option-needs-option", option="--privacy-unit")
+            )
+        return None
+    if max_rows is None:
+        raise bad_option("--max-rows-per-unit", Message("contribution-bound-needed"))
+    try:
+        return PrivacyUnit(column, max_rows, missing)  # type: ignore[arg-type]
+    except ValueError as refusal:
+        raise bad_option("--privacy-unit", refusal) from None
+
+
+def text_format_of(
+    delimiter: str | None,
+    encoding: str | None,
+    decimal: str | None,
+    thousands: str | None,
+    null: Sequence[str] | None,
+    true: Sequence[str] | None = None,
+    false: Sequence[str] | None = None,
+    *,
+    of_schema: TextFormat | None = None,
+) -> TextFormat | None:
+    r"""Return the text format that the options describe; None without any.
+
+    What no option states is as in the schema.
+
+    >>> text_format_of("tab", None, ",", None, ["k.A."])
+    TextFormat(delimiter='\t', decimal=',', nulls=('k.A.',))
+    """
+    marks = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal, "thousands": thousands}
+    words = {"nulls": null, "true": true, "false": false}
+    given: dict[str, Any] = {key: value for key, value in (marks | words).items() if value}
+    if not given:
+        return None
+    if delimiter in ("tab", "\\t"):
+        given["delimiter"] = "\t"
+    try:
+        return replace(of_schema or TextFormat(), **given)
+    except (TypeError, ValueError) as error:
+        raise bad_option(", ".join(f"--{'null' if key == 'nulls' else key}" for key in given), error) from error
