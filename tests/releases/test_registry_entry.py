@@ -405,35 +405,3 @@ def test_show_for_an_auditor(people_json: str, capsys: pytest.CaptureFixture[str
     assert "SP 800-226" in capsys.readouterr().out
     assert main(["show", people_json, "--audit", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["dataset"] == "people-2026"
-
-
-def test_show_for_the_registry(people_json: str, capsys: pytest.CaptureFixture[str]) -> None:
-    given = [
-        word
-        for field, value in CURATOR.items()
-        for word in ("--fill", f"{field}={'; '.join(value) if isinstance(value, list) else value}")
-    ]
-    assert main(["show", "--registry", people_json, *given]) == 0
-    captured = capsys.readouterr()
-    assert list(faults(yaml.safe_load(captured.out), FORM)) == []
-    assert captured.err == ""
-    assert main(["show", "--registry", people_json, "--json"]) == 0
-    captured = capsys.readouterr()
-    assert _BLANK in json.loads(captured.out)["deployment"]["basic"]["name"]
-    assert "left for the curator" in captured.err
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        ["--audit", "--registry"],
-        ["--fill", "name=x"],
-        ["--registry", "--fill", "nonsense=x"],
-        ["--registry", "--fill", "name=x", "--fill", "name=y"],
-    ],
-)
-def test_options_that_do_not_go_together_are_refused(
-    people_json: str, wrong: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["show", people_json, *wrong]) == 2
-    assert "Traceback" not in capsys.readouterr().err
