@@ -106,13 +106,12 @@ def test_rows_and_budgets_needed_are_the_smallest(kind: int, neighbors: str) -> 
     options: dict[str, Any] = dict(neighbors=neighbors, typical_sd=SPREADS)
     table = dpm.forecast(SCHEMA, n_rows=N_ROWS, **budget, **options)
     for wanted in WANTED[:3] if neighbors == "add_remove" else WANTED[3:]:
-        goal = Wanted.of(table.noise.typical, **wanted)  # type: ignore[union-attr]
+        goal = Wanted(table.noise.typical, **wanted)  # type: ignore[union-attr]
 
         def holds(
             n_rows: int, budget: dict[str, float], name: str = mechanism, goal: Wanted = goal, options: Any = options
         ) -> bool:
-            noise = setting(name, n_rows=n_rows, **budget, **options).noise
-            return noise is not None and goal.holds(noise)
+            return goal.holds(setting(name, n_rows=n_rows, **budget, **options))
 
         rows = table.rows_needed(mechanism=mechanism, **wanted)
         assert holds(rows, budget)

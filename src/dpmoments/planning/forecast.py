@@ -17,7 +17,6 @@ from dpmoments.analysis.answers import Answer, Column, aligned, format_level, nu
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.checks import is_whole
 from dpmoments.foundation.errors import InputKeyError, InputValueError, out_of_range
-from dpmoments.foundation.values import is_finite_number, shown
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.counts import Counts, CountsPlan, shape_of
 from dpmoments.mechanisms.means.base import MeanMechanism, NormalRows
@@ -26,7 +25,7 @@ from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.messages.message import Message
 from dpmoments.messages.wording import listed
 from dpmoments.noise.cells import CountNoise
-from dpmoments.planning.changes import changes, cost_of_derived, cost_of_products
+from dpmoments.planning.changes import changes, cost_of_derived, cost_of_products, positive
 from dpmoments.planning.forecast_noise import ReleasePlan
 from dpmoments.planning.forecast_table import Forecast, ForecastRow, short_refusal
 from dpmoments.planning.typical_table import TypicalTable
@@ -35,9 +34,6 @@ from dpmoments.privacy.request import AskedPrivacy, PrivacyRequest, takes_reques
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.schema.constraints import schema_of_tables
 from dpmoments.schema.schema import Schema
-
-_DEFAULT = "auto"
-"""Default mechanism of a release."""
 
 
 @takes_request(AskedPrivacy)
@@ -135,18 +131,24 @@ def forecast(
     if mechanism is not None:
         settings[mechanism] = planned_by(make_mechanism(mechanism))
         _ = settings[mechanism].plan  # or its refusal
-    rows = sorted((row_of(name, setting) for name, setting in settings.items()), key=_by_error)
+    rows = [row_of(name, setting) for name, setting in settings.items()]
+    if not mean:
+        without_units = Message("no-units-without-mean")
+    elif mechanism is None:
+        without_units = Message("no-units-of-any-mechanism")
+    else:
+        without_units = Message("no-units-of-mechanism", mechanism=mechanism)
     table = Forecast(
-        tuple(rows),
+        tuple(sorted(rows, key=lambda row: (row.refusal is not None, row.errors))),
         n_rows,
         request.budget,
         request.neighbors,
-        without_units=_without_units(mechanism, mean=mean),
+        without_units=without_units,
         privacy_unit=request.privacy_unit,
         mean=mean,
     )
     if mechanism is None:
-        mechanism = _DEFAULT if table[_DEFAULT].is_known else table.best
+        mechanism = "auto" if table["auto"].is_known else table.best
     if mechanism is None or not mean or not table[mechanism].is_known:
         return replace(table, mechanism=mechanism)
     setting = settings[mechanism]
@@ -158,18 +160,6 @@ def forecast(
         derived_cost=cost_of_derived(setting),
         robust_cost=None if robust is None else cost_of_products(setting, robust),
     )
-
-
-def _by_error(row: ForecastRow) -> tuple[bool, tuple[float, float, float]]:
-    return row.refusal is not None, row.errors
-
-
-def _without_units(mechanism: str | None, *, mean: bool) -> Message:
-    if not mean:
-        return Message("no-units-without-mean")
-    if mechanism is None:
-        return Message("no-units-of-any-mechanism")
-    return Message("no-units-of-mechanism", mechanism=mechanism)
 
 
 def require_row_count(n_rows: int) -> None:
@@ -552,7 +542,7 @@ def _assumed_deviations(
     if given is None:
         return result
     if not isinstance(given, Mapping):
-        return np.full(len(names), _positive(given, "standard_deviation"))
+        return np.full(len(names), positive("standard_deviation", given))
     if unknown := sorted(set(given) - set(names)):
         raise InputValueError(f"standard_deviation names {listed([*unknown])}: the features are {_listed(names)}")
     if result is None and (absent := [name for name in names if name not in given]):
@@ -560,14 +550,8 @@ def _assumed_deviations(
     values = np.ones(len(names)) if result is None else result.copy()
     for index, name in enumerate(names):
         if name in given:
-            values[index] = _positive(given[name], f"standard_deviation of {name!r}")
+            values[index] = positive(f"standard_deviation of {name!r}", given[name])
     return values
-
-
-def _positive(value: float, what: str) -> float:
-    if not (is_finite_number(value) and value > 0.0):
-        raise InputValueError(f"{what}: {shown(value)} must be a positive finite number")
-    return float(value)
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -48,8 +48,8 @@ class ReleasePlan:
         """Plan of the run; for units, the plan that runs on the counted rows."""
         # Where the number of rows is private a release plans without it.
         n_rows = self.n_rows if self.neighbors.table_size_is_public else None
-        shape = _shape(self.typical.schema, self.mean, n_rows)
-        return planned(self.mechanism, shape, self.budget, self.neighbors, self.privacy_unit)
+        request = PrivacyRequest(self.budget, self.neighbors, self.privacy_unit)
+        return _planned(self.mechanism, self.typical.schema, self.mean, n_rows, request)
 
     @property
     def imagined(self) -> ForecastNoise:
@@ -62,36 +62,34 @@ class ReleasePlan:
         """Imagined noise; None without a mean, or for a mechanism that is biased on purpose."""
         return self.imagined if self.mean and self.imagined.release.noise is not None else None
 
+    @property
+    def known_noise(self) -> ForecastNoise | None:
+        """Imagined noise; None if it is unknown, or no such release can be planned."""
+        try:
+            return self.noise
+        except (ValueError, OverflowError):
+            return None
+
     def with_budget(self, size: float) -> ReleasePlan:
         """Return the plan with another ε (and the same δ), or ρ."""
         budget = self.budget
-        if budget.kind is BudgetKind.ZCDP:
-            return replace(self, budget=PrivacyBudget.zcdp(size))
-        if budget.kind is BudgetKind.PURE:
-            return replace(self, budget=PrivacyBudget.pure(size))
-        return replace(self, budget=PrivacyBudget.approximate(size, budget.delta))
+        of_size = replace(budget, rho=size) if budget.kind is BudgetKind.ZCDP else replace(budget, epsilon=size)
+        return replace(self, budget=of_size)
 
     @property
     def size_of_budget(self) -> float:
         """Size of the budget, ε or ρ."""
         return self.budget.rho if self.budget.kind is BudgetKind.ZCDP else self.budget.epsilon
 
+    @property
+    def symbol(self) -> str:
+        """Symbol of that size."""
+        return "ρ" if self.budget.kind is BudgetKind.ZCDP else "ε"
+
 
 @lru_cache(maxsize=64)
-def _shape(schema: Schema, mean: bool, n_rows: int | None) -> MomentShape:
-    return MomentShape.of(schema, mean=mean, n_rows=n_rows)
-
-
-@lru_cache(maxsize=64)
-def planned(
-    mechanism: Mechanism,
-    shape: MomentShape,
-    budget: PrivacyBudget,
-    neighbors: Neighbors,
-    unit: PrivacyUnit | None,
-) -> Plan:
-    """Return the plan of a release's moments, cached for searches."""
-    return mechanism.plan_for(shape, PrivacyRequest(budget, neighbors, unit))
+def _planned(mechanism: Mechanism, schema: Schema, mean: bool, n_rows: int | None, request: PrivacyRequest) -> Plan:
+    return mechanism.plan_for(MomentShape.of(schema, mean=mean, n_rows=n_rows), request)
 
 
 @lru_cache(maxsize=64)
@@ -175,8 +173,7 @@ class ForecastNoise:
     @staticmethod
     def _some(features: Sequence[int]) -> tuple[int, ...]:
         """Return the features whose pairs stand for those of many."""
-        step = -(-len(features) // _MANY)
-        return tuple(features[::step]) if len(features) > _MANY else tuple(features)
+        return tuple(features[:: -(-len(features) // _MANY) or 1])
 
     def _correlations(self, chosen: tuple[int, ...]) -> tuple[FloatArray, BoolArray]:
         """Return first-order noise on correlations, shape (k, k), and where it hides them."""

@@ -152,23 +152,20 @@ _COUNTED = (
 """Measured: 2.6 to 2.9 times, by Laplace and matrix Laplace noise on three groups."""
 
 
-def _describe_noise(noise: ForecastNoise) -> tuple[str, ...]:
-    """Return the sentences below the table of columns."""
-    moved = noise.clipped_deviations
-    clipped = (
-        f"clipping is in no ±: it makes standard deviations of typical rows up to {moved.max():.0%} smaller"
-        if moved.max(initial=0.0) > _MOVED
-        else ""
-    )
-    counted = _COUNTED if noise.typical.schema.has_available else ""
-    lines = (noise.description.noise_text, clipped, *_describe_correlations(noise), counted, noise.typical.words)
-    return tuple(filter(None, lines))
+def _describe_noise(noise: ForecastNoise) -> Iterator[str]:
+    """Yield the sentences below the table of columns."""
+    yield from filter(None, [noise.description.noise_text])
+    moved = noise.clipped_deviations.max(initial=0.0)
+    if moved > _MOVED:
+        yield f"clipping is in no ±: it makes standard deviations of typical rows up to {moved:.0%} smaller"
+    if not math.isnan(correlation := noise.typical_correlation()):
+        yield from _describe_correlations(noise, correlation)
+    if noise.typical.schema.has_available:
+        yield _COUNTED
+    yield from filter(None, [noise.typical.words])
 
 
-def _describe_correlations(noise: ForecastNoise) -> Iterator[str]:
-    correlation = noise.typical_correlation()
-    if math.isnan(correlation):
-        return
+def _describe_correlations(noise: ForecastNoise, correlation: float) -> Iterator[str]:
     yield f"± on a correlation (the median over pairs of columns): {correlation_text(noise)}"
     yield (
         f"{_SEEN_FROM}: smallest correlation with another feature (the median) whose sign will be clear with {POWER:.0%} "
@@ -196,39 +193,24 @@ class _Mechanisms(Answer):
     def _columns(self) -> list[Column]:
         rows = [row for row in self._forecast.rows if row.refusal is None]
         stated = {name: [getattr(row, name) for row in rows] for name in ForecastRow.__dataclass_fields__}
-        errors = {
-            "correlation_error": "correlations",
-            "mean_error": "means, in sd",
-            "second_moment_error": "second moment",
-        }
-        shown = [name for name in errors if (name == "second_moment_error") != self._forecast.mean]
+        errors = {"second_moment_error": "second moment"}
+        if self._forecast.mean:
+            errors = {"correlation_error": "correlations", "mean_error": "means, in sd"}
         return [
             Column("mechanism", stated["mechanism"], "mechanism", label=True),
-            *(Column(name, stated[name], errors[name], [_digits(value) for value in stated[name]]) for name in shown),
+            *(
+                Column(name, stated[name], head, ["–" if error is None else f"{error:.2g}" for error in stated[name]])
+                for name, head in errors.items()
+            ),
             Column("arithmetic", stated["arithmetic"], "arithmetic"),
         ]
 
     @property
     def remarks(self) -> tuple[str, ...]:
         forecast = self._forecast
-        return tuple(
-            filter(
-                None,
-                [
-                    *(str(cost) for cost in (forecast.derived_cost, forecast.robust_cost) if cost is not None),
-                    *(
-                        f"{row.mechanism}: {row.chosen_because.text('curator')}"
-                        for row in forecast
-                        if row.chosen_because
-                    ),
-                    _refusals_in_a_line(forecast.rows),
-                ],
-            )
-        )
-
-
-def _digits(error: float | None) -> str:
-    return "–" if error is None else f"{error:.2g}"
+        costs = [str(cost) for cost in (forecast.derived_cost, forecast.robust_cost) if cost is not None]
+        chosen = [f"{row.mechanism}: {row.chosen_because.text('curator')}" for row in forecast if row.chosen_because]
+        return tuple(filter(None, (*costs, *chosen, _refusals_in_a_line(forecast.rows))))
 
 
 _ABOUT_AS_MUCH = 1.05
@@ -333,8 +315,7 @@ class Forecast(Answer):
         >>> again.noise_of("laplace").typical_correlation() <= 0.02
         True
         """
-        setting = self._setting_of(mechanism)
-        return rows_needed(setting, Wanted.of(setting.typical, **wanted))
+        return rows_needed(*self._wanted(mechanism, wanted))
 
     def epsilon_needed(self, *, mechanism: str | None = None, **wanted: Any) -> float:
         """Find the smallest ε (at this δ) with noise as small as wanted, at this number of rows.
@@ -351,15 +332,17 @@ class Forecast(Answer):
         """
         if self.budget.kind is BudgetKind.ZCDP:
             raise InputValueError(f"the budget of the forecast is {self.budget}: use rho_needed")
-        setting = self._setting_of(mechanism)
-        return budget_needed(setting, Wanted.of(setting.typical, **wanted))
+        return budget_needed(*self._wanted(mechanism, wanted))
 
     def rho_needed(self, *, mechanism: str | None = None, **wanted: Any) -> float:
         """Find the smallest ρ, as :meth:`epsilon_needed`, for a forecast made with ``rho``."""
         if self.budget.kind is not BudgetKind.ZCDP:
             raise InputValueError(f"the budget of the forecast is {self.budget}: use epsilon_needed")
+        return budget_needed(*self._wanted(mechanism, wanted))
+
+    def _wanted(self, mechanism: str | None, wanted: Mapping[str, Any]) -> tuple[ReleasePlan, Wanted]:
         setting = self._setting_of(mechanism)
-        return budget_needed(setting, Wanted.of(setting.typical, **wanted))
+        return setting, Wanted(setting.typical, **wanted)
 
     def ways(
         self, *, means: bool = False, tables: Sequence[Sequence[str]] = (), regressions: Sequence[Sequence[str]] = ()
@@ -433,14 +416,6 @@ class Forecast(Answer):
     def heading(self) -> tuple[str, ...]:
         if self.noise is None:
             return self.title, f"no numbers in original units: {self.without_units}", *self.mechanisms.heading
-        return (
-            self.title,
-            self._compared_with_best,
-            "what describe() would show if the table is as assumed, in original units:",
-        )
-
-    @property
-    def _compared_with_best(self) -> str:
         assert self.mechanism is not None
         assert self.best is not None
         assert self.setting is not None
@@ -448,9 +423,11 @@ class Forecast(Answer):
         name = self.mechanism if taken == self.mechanism else f"{self.mechanism}, which takes {taken}"
         pairs = zip(self[self.best].errors, self[self.mechanism].errors, ("correlations", "means", ""), strict=True)
         least, own, of = next(pair for pair in pairs if math.isfinite(pair[0]))
+        compared = f"{self.best} has {least / own:.2g} times its error of {of}"
         if least * _ABOUT_AS_MUCH >= own:
-            return f"mechanism: {name} (none has a smaller error of {of})"
-        return f"mechanism: {name} ({self.best} has {least / own:.2g} times its error of {of})"
+            compared = f"none has a smaller error of {of}"
+        in_units = "what describe() would show if the table is as assumed, in original units:"
+        return self.title, f"mechanism: {name} ({compared})", in_units
 
     @property
     def mechanisms(self) -> Answer:
@@ -462,16 +439,11 @@ class Forecast(Answer):
         return self.mechanisms.table() if self.noise is None else column_table(self.noise)
 
     @property
-    def description(self) -> tuple[str, ...]:
-        """Lines below the columns: correlations, a coefficient, assumptions, what to change."""
+    def remarks(self) -> tuple[str, ...]:
         if self.noise is None:
             return self.mechanisms.remarks
-        helpful = ("what would help:", *(f"  {change}" for change in self.changes)) if self.changes else ()
+        helpful = ["what would help:", *(f"  {change}" for change in self.changes)] if self.changes else []
         return (*_describe_noise(self.noise), *helpful)
-
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        return self.description
 
     def text(self) -> str:
         """Return the columns and the mechanisms as text."""

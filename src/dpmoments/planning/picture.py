@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.values import shown
 from dpmoments.messages.message import Message
@@ -26,7 +25,6 @@ from dpmoments.plots.canvas import (
     legend_below,
     literal_text,
 )
-from dpmoments.privacy.budget import BudgetKind
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,10 +45,7 @@ def plot_forecast(
     n_features: int = MAX_FEATURES,
     ax: Axes | None = None,
 ) -> Axes:
-    """Plot the noise of a forecast."""
-    # `"columns"`: the noise on mean and standard deviation of the `n_features` noisiest features, relative to their
-    # typical standard deviation, with numbers in original units. `"budget"`: the noise on a typical correlation at an
-    # eighth of the budget to eight times it.
+    """Plot the noise of a forecast: of the noisiest features, or on a typical correlation at other budgets."""
     if against == "columns":
         return _plot_columns(noise, f"{title}: {setting.mechanism.name}", n_features, ax)
     if against == "budget":
@@ -78,7 +73,11 @@ def _plot_columns(noise: ForecastNoise, title: str, n_features: int, ax: Axes | 
         (of_mean, lost_means, "o", CERTAIN, "on the mean"),
         (of_spread, lost_spreads, "D", PRIVACY, "on the standard deviation"),
     ):
-        _marks(ax, values[chosen], lost[chosen], rows, marker, color, words)
+        drawn, gone = values[chosen], lost[chosen]
+        known = np.isfinite(drawn) & (drawn > 0.0)
+        solid, hollow = known & ~gone, known & gone
+        ax.plot(drawn[solid], rows[solid], marker, color=color, markersize=6, label=words)
+        ax.plot(drawn[hollow], rows[hollow], marker, markerfacecolor="white", color=NOISE_COLOR, markersize=6)
     finite = np.concatenate([values[chosen][np.isfinite(values[chosen])] for values in (of_mean, of_spread)])
     finite = finite[finite > 0.0]
     low, high = (finite.min(), finite.max()) if len(finite) else (0.1, 0.1)
@@ -104,14 +103,6 @@ def _plot_columns(noise: ForecastNoise, title: str, n_features: int, ax: Axes | 
         grow=grow,
     )
     return ax
-
-
-def _marks(
-    ax: Axes, values: FloatArray, lost: BoolArray, rows: IntegerArray, marker: str, color: str, words: str
-) -> None:
-    shown = np.isfinite(values) & (values > 0.0)
-    ax.plot(values[shown & ~lost], rows[shown & ~lost], marker, color=color, markersize=6, label=words)
-    ax.plot(values[shown & lost], rows[shown & lost], marker, markerfacecolor="white", color=NOISE_COLOR, markersize=6)
 
 
 def _in_units(ax: Axes, noise: ForecastNoise, chosen: Sequence[int]) -> None:
@@ -143,20 +134,19 @@ def _plot_against_budget(setting: ReleasePlan, title: str, ax: Axes | None) -> A
     ax = axes_of(ax, 6.4, 4.4)
     ax.set_xscale("log")
     ax.set_yscale("log")
-    one_column = math.isnan(_noise_of(setting)[0])
+    one_column = math.isnan(_known(setting, False)[0])
     sizes = [factor * setting.size_of_budget for factor in _FACTORS]
-    result = [_noise_of(setting.with_budget(size), one_column=one_column) for size in sizes]
+    result = [_known(setting.with_budget(size), one_column) for size in sizes]
     values, lost = np.array([value for value, _ in result]), np.array([gone for _, gone in result])
     ax.plot(sizes, values, "-", color=CERTAIN, linewidth=1.4)
     ax.plot(np.array(sizes)[~lost], values[~lost], "o", color=CERTAIN, markersize=6, label=setting.mechanism.name)
     ax.plot(np.array(sizes)[lost], values[lost], "o", color=CERTAIN, markerfacecolor="white", markersize=6)
     any_lost = bool((lost & np.isfinite(values)).any())
     ax.axvline(setting.size_of_budget, color="#404040", linestyle=":", linewidth=1.2, label="this forecast")
-    symbol = "ρ" if setting.budget.kind is BudgetKind.ZCDP else "ε"
     ax.set_xticks(sizes, labels=[f"{size:.3g}" for size in sizes])
     ax.minorticks_off()
     ax.tick_params(labelsize=SMALL_TEXT)
-    ax.set_xlabel(f"budget, {symbol}", fontsize=TEXT_SIZE)
+    ax.set_xlabel(f"budget, {setting.symbol}", fontsize=TEXT_SIZE)
     ax.set_ylabel(
         "noise on the mean, in standard deviations" if one_column else "noise on a typical correlation",
         fontsize=TEXT_SIZE,
@@ -167,16 +157,9 @@ def _plot_against_budget(setting: ReleasePlan, title: str, ax: Axes | None) -> A
     return ax
 
 
-def _noise_of(setting: ReleasePlan, *, one_column: bool = False) -> tuple[float, bool]:
-    """Return the noise on a typical correlation or mean, and whether it hides that.
-
-    NaN if the plan cannot run.
-    """
-    try:
-        noise = setting.noise
-    except (ValueError, OverflowError):
-        noise = None
-    if noise is None:
+def _known(setting: ReleasePlan, one_column: bool) -> tuple[float, bool]:
+    """Return the noise on a typical correlation (or the largest on a mean), and whether it hides that."""
+    if (noise := setting.known_noise) is None:
         return math.nan, False
     if one_column:
         return float(np.max(noise.mean_in_deviations)), all(noise.description.mean_is_noise)

@@ -7,6 +7,7 @@ Values lie within their bounds and are moderately correlated; nothing here is co
 from __future__ import annotations
 
 import math
+import operator
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -123,27 +124,21 @@ class TypicalTable:
         """Assumptions behind the marked numbers, one line; empty if nothing is assumed."""
         if not self.assumed.any():
             return ""
-        said = []
-        numbers, blocks = self.assumed & ~self.shares, {column.name: column for column in self.schema.columns}
-        of_numbers = [blocks[name] for index, name in enumerate(self.columns) if numbers[index]]
-        scaled = [isinstance(column, Numeric) and column.scale is not None for column in of_numbers]
-        if any(
-            not isinstance(column, Coordinate)
-            for column, is_scaled in zip(of_numbers, scaled, strict=True)
-            if not is_scaled
-        ):
-            said.append("standard deviations of a tenth of the range")
-        if any(scaled):
-            said.append("standard deviations in the middle of their scale ranges")
-        if any(isinstance(column, Coordinate) for column in self.schema.columns) and numbers.any():
-            said.append("coordinates spread evenly over the unit ball")
-        if any(self.assumed[index] and isinstance(blocks[name], Boolean) for index, name in enumerate(self.columns)):
-            said.append("Boolean columns true in a quarter of the rows")
-        if any(
-            self.assumed[index] and isinstance(blocks[name], Categorical) for index, name in enumerate(self.columns)
-        ):
-            said.append("all levels equally frequent")
-        return f"~ assumes {', '.join(said)}: give typical_sd, a public guess, for others"
+        blocks = {column.name: column for column in self.schema.columns}
+        guessed = [blocks[name] for name, assumed in zip(self.columns, self.assumed, strict=True) if assumed]
+        numbers = [column for column, share in zip(guessed, self.shares[self.assumed], strict=True) if not share]
+        scaled = [isinstance(column, Numeric) and column.scale is not None for column in numbers]
+        coordinates = [isinstance(column, Coordinate) for column in numbers]
+        of_ball = any(isinstance(column, Coordinate) for column in self.schema.columns)
+        said = {
+            "standard deviations of a tenth of the range": not all(map(operator.or_, scaled, coordinates)),
+            "standard deviations in the middle of their scale ranges": any(scaled),
+            "coordinates spread evenly over the unit ball": of_ball and bool(numbers),
+            "Boolean columns true in a quarter of the rows": any(isinstance(column, Boolean) for column in guessed),
+            "all levels equally frequent": any(isinstance(column, Categorical) for column in guessed),
+        }
+        assumed = ", ".join(words for words, is_so in said.items() if is_so)
+        return f"~ assumes {assumed}: give typical_sd, a public guess, for others"
 
     @cached_property
     def features_of_columns(self) -> Mapping[str, tuple[int, ...]]:
@@ -179,8 +174,8 @@ class TypicalTable:
         """Return typical rows in original units, shape (n_rows, d)."""
         result = np.empty((n_rows, len(self.columns)))
         by_column: dict[str, FloatArray] = {}
-        coordinates = [index for index, name in enumerate(self.columns) if self._is_coordinate[name]]
-        if coordinates:
+        blocks = {column.name: column for column in self.schema.columns}
+        if coordinates := [at for at, name in enumerate(self.columns) if isinstance(blocks[name], Coordinate)]:
             spread = _in_ball(n_rows, len(coordinates)) * self.standard_deviations[coordinates]
             result[:, coordinates] = self.means[coordinates] + spread
         for column in sorted(self.schema.columns, key=lambda column: isinstance(column, DerivedColumn)):
@@ -191,10 +186,6 @@ class TypicalTable:
                 result[:, own] = _values(column, self.means[own], self.standard_deviations[own], n_rows)
             by_column[column.name] = result[:, own]
         return result
-
-    @cached_property
-    def _is_coordinate(self) -> Mapping[str, bool]:
-        return {column.name: isinstance(column, Coordinate) for column in self.schema.columns}
 
 
 def _values(column: Column, means: FloatArray, deviations: FloatArray, n_rows: int) -> FloatArray:
@@ -236,21 +227,18 @@ def _standard(center: float, both: float, n_rows: int) -> FloatArray:
 @lru_cache(maxsize=1024)
 def _places(name: str, n_rows: int) -> IntegerArray:
     """Return the rank of each row in a column; columns have a common factor."""
-    own, common = (_normal(zlib.crc32(text.encode()), n_rows) for text in (f"column {name}", "common"))
+    seeds = (zlib.crc32(text.encode()) for text in (f"column {name}", "common"))
+    own, common = (np.random.default_rng(seed).standard_normal(n_rows) for seed in seeds)
     order = np.argsort(math.sqrt(1.0 - _COMMON) * own + math.sqrt(_COMMON) * common, kind="stable")
     result = np.empty(n_rows, dtype=np.int64)
     result[order] = np.arange(n_rows)
     return result
 
 
-def _normal(seed: int, size: int) -> FloatArray:
-    return np.random.default_rng(seed).standard_normal(size)
-
-
 def _in_ball(n_rows: int, d: int) -> FloatArray:
     """Return rows spread evenly over a ball in which each coordinate has standard deviation 1."""
-    rows = _normal(d, n_rows * d).reshape(n_rows, d)
-    lengths = scipy.special.ndtr(_normal(d + 1, n_rows)) ** (1.0 / d)
+    rows = np.random.default_rng(d).standard_normal((n_rows, d))
+    lengths = scipy.special.ndtr(np.random.default_rng(d + 1).standard_normal(n_rows)) ** (1.0 / d)
     rows *= (math.sqrt(d + 2.0) * lengths / np.linalg.norm(rows, axis=1))[:, None]
     return rows
 

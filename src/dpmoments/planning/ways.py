@@ -21,7 +21,6 @@ from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.messages.message import Message
 from dpmoments.messages.wording import closest
 from dpmoments.planning.forecast_noise import ForecastNoise, ReleasePlan
-from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.request import PrivacyRequest
 from dpmoments.schema.constraints import schema_of_tables
@@ -118,31 +117,35 @@ def ways_to_answer(
     regressions: Sequence[Sequence[str]],
 ) -> Ways:
     """Compare one release by this plan with releases made for each question."""
-    _require_lists(tables=tables, regressions=regressions)
+    for parameter, given in (("tables", tables), ("regressions", regressions)):
+        for one in [given] if isinstance(given, str) else given:
+            if isinstance(one, str):
+                raise InputTypeError(
+                    f"{parameter} is a list of lists of names, [['income', 'age']], and has {shown(one)} in place of a "
+                    "list"
+                )
     noise = setting.noise
     if noise is None:
         raise InputValueError(f"the noise of {setting.mechanism.name} in original units is not known beforehand")
+
+    # Each question: its name, the unit of its errors, the call, the error of the one release, and that of a release made for it.
     questions: list[tuple[str, str, str, float, Callable[[PrivacyBudget], float]]] = []
-    own: Callable[[PrivacyBudget], float]
     if means:
-        of_release = noise.mean_error
-        questions.append(("all means", "typical SDs", "release_mean(…)", of_release, partial(_of_means, setting)))
+        own = partial(_of_means, setting)
+        questions.append(("all means", "typical SDs", "release_mean(…)", noise.mean_error, own))
     for by in tables:
-        of_table, own = _of_table(noise, by), partial(_of_counts, setting, by)
-        questions.append((" by ".join(by), "rows, a count", "release_counts(…)", of_table, own))
+        own = partial(_of_counts, setting, by)
+        questions.append((" by ".join(by), "rows, a count", "release_counts(…)", _of_table(noise, by), own))
     for columns in regressions:
-        if len(columns) < 2:
-            raise InputValueError(
-                f"a regression is a target and its regressors, ['income', 'age'], got {list(columns)}"
-            )
         _require_columns(setting.typical.schema, columns)
         name, call = f"{columns[0]} ~ {' + '.join(columns[1:])}", f"release(…) of {len(columns)} columns"
-        of_fit, own = _of_regression(noise, columns), partial(_of_columns, setting, columns)
-        questions.append((name, "standardized coefficient", call, of_fit, own))
+        own = partial(_of_columns, setting, columns)
+        questions.append((name, "standardized coefficient", call, _of_regression(noise, columns), own))
     if not questions:
         raise InputValueError(
             "state a question: means=True, tables=[['region', 'sex']] or regressions=[['income', 'age']]"
         )
+
     budget = setting.budget
     shares = budget.split(*[1.0] * len(questions))
     ways = [
@@ -152,26 +155,14 @@ def ways_to_answer(
     return Ways(tuple(ways), title)
 
 
-def _require_lists(**questions: Sequence[Sequence[str]]) -> None:
-    """Raise TypeError for a name in place of a list of names."""
-    for parameter, given in questions.items():
-        for one in [given] if isinstance(given, str) else given:
-            if isinstance(one, str):
-                raise InputTypeError(
-                    f"{parameter} is a list of lists of names, [['income', 'age']], and has {shown(one)} in place of a "
-                    "list"
-                )
-
-
 def _require_columns(schema: Schema, columns: Sequence[str]) -> None:
-    """Raise ValueError unless these are columns of the table, the first of one feature."""
+    """Raise ValueError unless these are a target of one feature and its regressors."""
+    if len(columns) < 2:
+        raise InputValueError(f"a regression is a target and its regressors, ['income', 'age'], got {list(columns)}")
     for name in columns:
         if name not in schema.names:
-            question = (
-                {"question": Message("did-you-mean", close=[*close.values()])}
-                if (close := closest(name, schema.names))
-                else {}
-            )
+            close = list(closest(name, schema.names).values())
+            question = {"question": Message("did-you-mean", close=close)} if close else {}
             raise InputValueError(Message("not-a-column-of-schema", name=name, **question))
     if columns[0] not in schema.feature_names:
         raise InputValueError(f"'{columns[0]}' has several features: the target of a regression must have one")
@@ -181,31 +172,25 @@ def _root_mean_square(values: FloatArray) -> float:
     return float(np.sqrt(np.mean(values**2)))
 
 
-def _deviations(typical: TypicalTable) -> FloatArray:
-    """Return the typical standard deviations; those of constants are 1."""
-    deviations = typical.standard_deviations
-    return np.where(deviations > 0.0, deviations, 1.0)
-
-
 def _of_means(setting: ReleasePlan, budget: PrivacyBudget) -> float:
     """Return the RMS error of the means of ``release_mean``, in typical standard deviations."""
     # NaN for columns with `missing="available"`, which it refuses: every column would need a count of its own.
-    typical = setting.typical
-    schema, neighbors = typical.schema, setting.neighbors
+    schema, neighbors = setting.typical.schema, setting.neighbors
     if schema.has_available:
         return math.nan
     shape = MomentShape.of(schema, mean=True, n_rows=setting.n_rows if neighbors.table_size_is_public else None)
     plan = automatic_mean(schema, budget).plan_for(shape, PrivacyRequest(budget, neighbors, setting.privacy_unit))
-    scale = schema.encoding(mean=True).scale
-    errors = plan.expected_errors(NormalRows(setting.n_rows, typical.standard_deviations / scale))
-    return math.inf if errors is None else _root_mean_square(errors * scale / _deviations(typical))
+    scale, deviations = schema.encoding(mean=True).scale, setting.typical.standard_deviations
+    errors = plan.expected_errors(NormalRows(setting.n_rows, deviations / scale))
+    if errors is None:
+        return math.inf
+    return _root_mean_square(errors * scale / np.where(deviations > 0.0, deviations, 1.0))  # of constants: 1
 
 
 def _of_table(noise: ForecastNoise, by: Sequence[str]) -> float:
     """Return the noise SD of a count in a release; NaN for three columns and more."""
     if len(by) == 1:
-        typical = noise.typical
-        features = list(typical.features_of_columns[by[0]])
+        features = list(noise.typical.features_of_columns[by[0]])
         return _root_mean_square(noise.mean[features] * noise.n_rows)
     return _root_mean_square(cross_table(noise.release, *by).noise) if len(by) == 2 else math.nan
 

@@ -37,7 +37,7 @@ DEFAULTS: Mapping[str, Any] = MappingProxyType({"delta": 0.0, "neighbors": "add_
 """Defaults of shared options that are not None."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class PrivacyRequest:
     """Guarantee that was asked for."""
 

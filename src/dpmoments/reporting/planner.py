@@ -75,32 +75,23 @@ def budgets_table(forecast: Forecast) -> PageTable | None:
         return None
     plan = forecast.setting
     sizes = [size for factor in _FACTORS if (size := plan.size_of_budget * factor) <= MAX_LOSS]
-    rows = [(_budget_text(plan, size), _words(_noise(plan.with_budget(size)))) for size in sizes]
+    rows = [(_budget_text(plan, size), _words(plan.with_budget(size).known_noise)) for size in sizes]
     return PageTable.of(f"Noise of {forecast.mechanism}, by budget", [("budget", "noise"), *rows])
 
 
 def _budget_text(plan: ReleasePlan, size: float) -> str:
-    symbol = "ρ" if plan.budget.kind is BudgetKind.ZCDP else "ε"
     delta = f", δ = {plan.budget.delta:g}" if plan.budget.kind is BudgetKind.APPROXIMATE else ""
-    return f"{symbol} = {size:.4g}{delta}"
+    return f"{plan.symbol} = {size:.4g}{delta}"
 
 
 def _block(plan: ReleasePlan, budget: int, rows: int, forecast: Forecast) -> _Block:
     title = f"{_budget_text(plan, plan.size_of_budget)}, {plan.n_rows:,} {forecast.rows_text}"
-    noise = _noise(plan)
+    noise = plan.known_noise
     as_asked = plan.n_rows == forecast.n_rows and plan.budget == forecast.budget
     if noise is None or (len(plan.typical.columns) > _MAX_TABLES and not as_asked):
         return _Block(budget, rows, title, _words(noise), None)
     table = PageTable.of("What describe() would show, if the table is as assumed", column_table(noise))
     return _Block(budget, rows, title, _words(noise), table)
-
-
-def _noise(plan: ReleasePlan) -> ForecastNoise | None:
-    """Return the noise of a release; None if the budget is too small for any."""
-    try:
-        return plan.noise
-    except (ValueError, OverflowError):
-        return None
 
 
 def _words(noise: ForecastNoise | None) -> str:
