@@ -15,7 +15,7 @@ import numpy as np
 
 import dpmoments as dpm
 from benchmarks.pages import EVIDENCE, write_part
-from dpmoments.analysis import discriminant, graphical_model
+from dpmoments.analysis import classifiers, graphical_model
 from dpmoments.foundation.arrays import FloatArray
 
 PENALTIES = (0.5, 1.0, 2.0, 3.0, 4.0)
@@ -84,7 +84,7 @@ def discriminants(seeds: int) -> list[str]:
         for seed in range(runs):
             released = dpm.release(frame, schema, epsilon=epsilon, delta=delta, insecure_seed=seed)
             for factor in SHRINKAGES:
-                discriminant._SHRINKAGE = factor
+                classifiers._SHRINKAGE = factor
                 right[factor] += float(np.mean(released.lda(by).predict(rows) == np.array(rows[by].to_pylist()))) / runs
         budget = f"ε = {epsilon:g}" + (f", δ = {delta:g}" if delta else "")
         lines.append(f"| {name}, {budget} | {' | '.join(f'{share:.3f}' for share in right.values())} |")

@@ -25,12 +25,12 @@ from scipy.stats import t as student
 
 import dpmoments as dpm
 from dpmoments.analysis import (
+    classifiers,
     components,
     confidence,
     contrasts,
     correlations,
     description,
-    discriminant,
     functionals,
     group_means,
     group_sums,
@@ -543,7 +543,7 @@ def discriminant_coefficients() -> Replications:
     def one(rng: np.random.Generator) -> np.ndarray:
         group = rng.choice(3, 6_000, p=SHARES)
         rows = np.column_stack([np.eye(3)[group], means[group] + rng.standard_normal((6_000, 2)) @ root])
-        found = discriminant.lda(drawn(template(CLASSES, rho=2.0), rows, rng), "group", shrinkage=0.0)
+        found = classifiers.lda(drawn(template(CLASSES, rho=2.0), rows, rng), "group", shrinkage=0.0)
         return np.asarray((found.coef - truth) / found.standard_errors)
 
     return replications(150, one)
@@ -558,7 +558,7 @@ def discriminant_coefficients_near_the_gate() -> Replications:
     def one(rng: np.random.Generator) -> np.ndarray:
         group = rng.random(3_000) < 0.4
         rows = np.column_stack([group, np.where(group, 1.0, -1.0) + rng.standard_normal(3_000)])
-        found = discriminant.lda(drawn(template(KINDS, rho=0.11), rows, rng), "group", shrinkage=0.0)
+        found = classifiers.lda(drawn(template(KINDS, rho=0.11), rows, rng), "group", shrinkage=0.0)
         return np.asarray((found.coef - np.array([[-0.8], [1.2]])) / found.standard_errors)
 
     each, n = replications(200, one)
@@ -841,15 +841,15 @@ CHECKS: list[tuple[Check, float, list[Fault]]] = [
         discriminant_coefficients,
         0.05,
         [
-            Fault(discriminant.CoefficientErrors.privacy, "np.maximum(result, 0.0)", "0.2 * np.maximum(result, 0.0)"),
-            Fault(discriminant.CoefficientErrors.sampling, "apart) / self", "apart) / 9.0 / self"),
+            Fault(classifiers.CoefficientErrors.privacy, "np.maximum(result, 0.0)", "0.2 * np.maximum(result, 0.0)"),
+            Fault(classifiers.CoefficientErrors.sampling, "apart) / self", "apart) / 9.0 / self"),
         ],
     ),
     (
         discriminant_coefficients_near_the_gate,
         0.2,
         [
-            Fault(discriminant.CoefficientErrors.privacy, "(widening**2 - 1.0) * shared**2", "0.0 * shared**2"),
+            Fault(classifiers.CoefficientErrors.privacy, "(widening**2 - 1.0) * shared**2", "0.0 * shared**2"),
         ],
     ),
     (
@@ -1208,7 +1208,7 @@ def moved_coefficients() -> tuple[np.ndarray, np.ndarray]:
     means = np.array([[0.0, 0.0], [1.0, 0.5], [0.5, -1.0]])
     rows = np.column_stack([np.eye(3)[group], means[group] + rng.standard_normal((2_000, 2))])
     release = drawn(template(CLASSES, rho=1e6), rows, None).with_repair("none")
-    found = discriminant.lda(release, "group", shrinkage=0.0)
+    found = classifiers.lda(release, "group", shrinkage=0.0)
     assert found.errors is not None
     size = len(found.errors.groups.T)
     moved, expected = list[np.ndarray](), list[np.ndarray]()
@@ -1223,7 +1223,7 @@ def moved_coefficients() -> tuple[np.ndarray, np.ndarray]:
             noisy_sum=release.noisy_sum + step[0, 1:],
             noisy_gram=release.noisy_gram + step[1:, 1:],
         )
-        moved.append((discriminant.lda(other, "group", shrinkage=0.0).coef - found.coef) * found._scale)
+        moved.append((classifiers.lda(other, "group", shrinkage=0.0).coef - found.coef) * found._scale)
         weights = np.concatenate([found.errors._weights(group, found.errors.inverse) for group in range(3)])
         places = np.broadcast_to(found.errors.indices, (len(weights), size))
         gradients = found.errors.moments._of_released(places, weights)
@@ -1234,7 +1234,7 @@ def moved_coefficients() -> tuple[np.ndarray, np.ndarray]:
 def test_discriminant_coefficients_move_as_their_gradients_say() -> None:
     moved, expected = moved_coefficients()
     np.testing.assert_allclose(moved, expected, atol=1e-3 * np.abs(expected).max())
-    errors = discriminant.CoefficientErrors
+    errors = classifiers.CoefficientErrors
     for function, before in (
         (errors._weights_within, "bilinear(lines, line)"),
         (errors._weights_within, "along[other] * bilinear(indicator, lines)"),
@@ -1496,7 +1496,7 @@ def test_means_of_classes_are_those_of_their_rows() -> None:
     group = rng.choice(3, 900, p=SHARES)
     rows = np.column_stack([np.eye(3)[group], np.arange(3)[group, None] + rng.standard_normal((900, 2))])
     release = drawn(template(CLASSES, rho=1e6), rows, None).with_repair("none")
-    found = discriminant.lda(release, "group", shrinkage=0.0)
+    found = classifiers.lda(release, "group", shrinkage=0.0)
     expected = np.array([rows[group == level, 3:].mean(axis=0) for level in range(3)])
     np.testing.assert_allclose(found.means, expected, atol=1e-5)
     assert found.errors is not None

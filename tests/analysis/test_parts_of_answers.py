@@ -16,20 +16,17 @@ from scipy import stats
 
 import dpmoments as dpm
 from dpmoments.analysis import (
+    classifiers,
     components,
     contrasts,
-    count_table,
     cross_table,
     description,
-    discriminant,
-    distances,
     frames,
     functionals,
     graphical_model,
     group_means,
     group_sums,
     group_tests,
-    naive_bayes,
     regression,
     released,
     synthetic,
@@ -49,6 +46,7 @@ from dpmoments.analysis.answers import (
     rounded,
     rounded_cells,
 )
+from dpmoments.analysis.components import MahalanobisDistances
 from dpmoments.analysis.confidence import (
     Estimate,
     deviations_by_quantile,
@@ -58,7 +56,6 @@ from dpmoments.analysis.confidence import (
 )
 from dpmoments.analysis.contrasts import ContrastTests, Restrictions
 from dpmoments.analysis.description import Description, card, describe
-from dpmoments.analysis.distances import MahalanobisDistances
 from dpmoments.analysis.functionals import without_redundant_levels
 from dpmoments.analysis.group_tests import AnalysisOfVariance, TwoGroups, _tested
 from dpmoments.analysis.inverted_test import Search
@@ -525,7 +522,7 @@ def test_an_analysis_of_variance_says_what_is_lost() -> None:
 
 
 def test_distances_say_how_many_are_shown() -> None:
-    shown = distances._SHOWN_ROWS
+    shown = components._SHOWN_ROWS
     for m in (shown, shown + 1):
         made = MahalanobisDistances(("a", "b"), np.arange(float(m)), 2, 0)
         assert made.remarks[0] == ("" if m == shown else f"the furthest {shown} of {m:,} rows")
@@ -614,8 +611,8 @@ def test_analyses_refuse_arguments_of_other_libraries_by_name() -> None:
         lambda **more: pairs.correlation_noise(release, **more),
         lambda **more: pairs.partial_correlation(release, **more),
         lambda **more: components.pca(release, **more),
-        lambda **more: distances.mahalanobis(release, frame, ["y"], **more),
-        lambda **more: discriminant.lda(release, "g", **more),
+        lambda **more: components.mahalanobis(release, frame, ["y"], **more),
+        lambda **more: classifiers.lda(release, "g", **more),
         lambda **more: group_tests.anova(release, "y", "g", **more),
         lambda **more: group_tests.t_test(release, "y", "g", ["g=a", "g=b"], **more),
         lambda **more: group_means.group_means(release, "g", **more),
@@ -625,7 +622,7 @@ def test_analyses_refuse_arguments_of_other_libraries_by_name() -> None:
         lambda **more: regression.lasso(release, "y", **more),
         lambda **more: synthetic.synthetic_rows(release, 10, **more),
         lambda **more: graphical_model.graphical_lasso(release, **more),
-        lambda **more: naive_bayes.naive_bayes("g", {"a": release, "b": release}, ["y"], **more),
+        lambda **more: classifiers.naive_bayes("g", {"a": release, "b": release}, ["y"], **more),
     ):
         with refused("weights-not-applied", TypeError):
             ask(weights=1.0)
@@ -811,8 +808,8 @@ def test_counts_that_noise_hides_are_below_a_round_number() -> None:
 
 def test_the_largest_table_that_is_tested_has_the_stated_number_of_cells(monkeypatch: pytest.MonkeyPatch) -> None:
     noisy = np.array([[40.0, 12.0, 7.0], [3.0, 55.0, 21.0]])
-    made = count_table.CountTable.of(("g", "h"), (("a", "b"), ("x", "y", "z")), noisy, CountNoise("laplace", 2.5))
-    monkeypatch.setattr(count_table, "MAX_TESTED", 6)
+    made = cross_table.CountTable.of(("g", "h"), (("a", "b"), ("x", "y", "z")), noisy, CountNoise("laplace", 2.5))
+    monkeypatch.setattr(cross_table, "MAX_TESTED", 6)
     found = made.cross_table("g", "h")
     assert found.verdict == "dependent"
     np.testing.assert_array_equal(found.noise, np.full((2, 3), made.standard_error))
@@ -820,7 +817,7 @@ def test_the_largest_table_that_is_tested_has_the_stated_number_of_cells(monkeyp
     assert (found.statistic, found.degrees, found.p_value) == pytest.approx(
         cross_table.independence_test(noisy, privacy, float(made.n_rows), made.noise)
     )
-    monkeypatch.setattr(count_table, "MAX_TESTED", 5)
+    monkeypatch.setattr(cross_table, "MAX_TESTED", 5)
     with refused("are the most: name columns of fewer levels", cells=6, most=5):
         made.cross_table("g", "h")
 
@@ -831,7 +828,7 @@ def test_shares_of_classes_are_repaired_and_none_where_noise_hides_the_rows() ->
 
     def priors(counts: list[float], noise: list[float]) -> list[float]:
         sums: Any = SimpleNamespace(counts=np.array(counts), count_noise=np.array(noise))
-        return discriminant._priors(release, levels, sums).tolist()  # type: ignore[no-any-return]
+        return classifiers._priors(release, levels, sums).tolist()  # type: ignore[no-any-return]
 
     assert priors([9.0, 9.0, 9.0, 9.0], [1.0] * 4) == pytest.approx([0.5 / 1.2, 0.4 / 1.2, 0.0, 0.3 / 1.2])
     assert priors([9.0, 8.0, 9.0, 8.1], [1.0, 4.0, 1.0, 4.0]) == pytest.approx([0.625, 0.0, 0.0, 0.375])
@@ -1061,8 +1058,8 @@ def test_axes_of_classes_are_those_of_their_means_in_units_within() -> None:
     assert constant[0] == "(intercept)"
     assert " ± " in first[1]
     assert replace(made, priors=np.array([0.6, 0.4, 0.0])).table()[1] == ("share", "60.0%", "40.0%", "noise")
-    assert discriminant._with_error(1.23456, NAN) == "1.2346"
-    assert discriminant._with_error(1.23456, 0.12) == "1.23 ± 0.12"
+    assert classifiers._with_error(1.23456, NAN) == "1.2346"
+    assert classifiers._with_error(1.23456, 0.12) == "1.23 ± 0.12"
 
 
 def test_a_class_without_rows_is_never_predicted() -> None:
@@ -1087,8 +1084,8 @@ def test_a_class_without_rows_is_never_predicted() -> None:
     np.testing.assert_allclose(made.decision_function(frame), np.column_stack([scores, np.full(3, -INF)]), rtol=1e-4)
     assert made.predict(frame).tolist() == [["a", "b"][best] for best in scores.argmax(axis=1)]
     assert release.lda("kind", shrinkage=0.25).shrinkage == 0.25
-    assert "c: number of rows" in discriminant.describe_lost_classes(made.class_names, made.priors)
-    assert discriminant.describe_lost_classes(["a", "b"], shares) == ""
+    assert "c: number of rows" in classifiers.describe_lost_classes(made.class_names, made.priors)
+    assert classifiers.describe_lost_classes(["a", "b"], shares) == ""
 
 
 def test_explained_variances_of_levels_vary_as_their_shares_say() -> None:

@@ -11,7 +11,7 @@ import pytest
 import scipy
 
 import dpmoments as dpm
-from dpmoments.analysis import discriminant
+from dpmoments.analysis import classifiers
 from dpmoments.analysis.group_sums import PresentRows
 from support.drawn_releases import planted
 
@@ -204,7 +204,7 @@ def test_errors_of_discriminants_allow_for_missing_values() -> None:
         ("gaps[0] * spread", "0.0 * spread"),
         ("variance) @ gaps[1:]", "variance) @ (0.0 * gaps[1:])"),
     ):
-        with planted(discriminant.CoefficientErrors._of_gaps, before, after):
+        with planted(classifiers.CoefficientErrors._of_gaps, before, after):
             assert _squares_of_discriminants() > 1.25
 
 

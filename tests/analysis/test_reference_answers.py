@@ -34,8 +34,8 @@ from threadpoolctl import threadpool_info
 import dpmoments as dpm
 from dpmoments.analysis import graphical_model, resolvability
 from dpmoments.analysis.answers import Answer
-from dpmoments.analysis.count_table import CountTable
-from dpmoments.analysis.naive_bayes import naive_bayes
+from dpmoments.analysis.classifiers import naive_bayes
+from dpmoments.analysis.cross_table import CountTable
 from dpmoments.foundation.errors import InputError
 from dpmoments.messages.message import Message
 from dpmoments.noise.cells import CountNoise

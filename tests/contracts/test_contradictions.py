@@ -25,16 +25,16 @@ from contracts.contradictions import (
     tables,
 )
 from dpmoments.analysis import (
+    classifiers,
     components,
     contrasts,
     group_means,
     group_tests,
-    naive_bayes,
     regression_results,
 )
 from dpmoments.analysis import correlations as correlation_module
 from dpmoments.analysis import description as description_module
-from dpmoments.analysis.count_table import CountTable
+from dpmoments.analysis.cross_table import CountTable
 from dpmoments.planning import forecast_table
 from dpmoments.plots import intervals, matrices
 from support.drawn_releases import planted
@@ -86,7 +86,7 @@ def test_ten_thousand_rows_do_not_contradict_each_other(tmp_path: Path) -> None:
         (correlation_module.Correlations._verdicts, "+ self.upper[first, second]", "- 2.0 * self.upper[first, second]"),
         (description_module._root, "np.sqrt(", "1.01 * np.sqrt("),
         (description_module._describe_values, "cell for cell", "f'{cell}123' if '.' in cell else cell for cell"),
-        (contrasts.estimate_cells, "rounded(value, error)", "rounded(value, error * 1e-3)"),
+        (contrasts.estimate_columns, "names[1], errors=error", "names[1], errors=1e-3 * error"),
         (regression_results.FittedLine.predict, "+ self.intercept", "+ 1.01 * self.intercept"),
         (group_means.group_means, "levels.row_counts(release)", "np.round(levels.row_counts(release) + 0.6)"),
         (regression_results.FittedLine.r_squared, " if self._r_squared_is_known else math.nan", ""),
@@ -118,9 +118,9 @@ def test_many_groups_counts_forecasts_and_pictures_do_not_contradict_themselves(
 @pytest.mark.parametrize(
     ("reader", "function", "before", "after"),
     [
-        (grouped, naive_bayes.NaiveBayes.table, "rounded(mean, noise)", "rounded(mean, 1e-3 * noise)"),
-        (grouped, naive_bayes.NaiveBayes.table, "if hidden", "if False"),
-        (grouped, naive_bayes.naive_bayes, "priors / priors.sum()", "priors / counts.sum()"),
+        (grouped, classifiers.NaiveBayes.table, "rounded(mean, noise)", "rounded(mean, 1e-3 * noise)"),
+        (grouped, classifiers.NaiveBayes.table, "if hidden", "if False"),
+        (grouped, classifiers.naive_bayes, "priors / priors.sum()", "priors / counts.sum()"),
         (counted, CountTable.conf_int, "np.floor(upper)", "np.floor(upper) - 30.0"),
         (counted, CountTable._columns, 'f"{share:.1%}"', 'f"{share * 1.01:.1%}"'),
         (forecasted, forecast_table._seen_from, "{smallest:.2g}", "{1.1 * smallest:.2g}"),

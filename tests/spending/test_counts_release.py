@@ -15,7 +15,7 @@ import pytest
 import scipy.stats
 
 import dpmoments as dpm
-from dpmoments.analysis.count_table import CountTable, possible_counts
+from dpmoments.analysis.cross_table import CountTable, possible_counts
 from dpmoments.audit.replay import replay
 from dpmoments.audit.verification import checks
 from dpmoments.cli import main

@@ -477,7 +477,7 @@ class Standardized:
 def precision(release: Moments) -> tuple[FloatArray, int]:
     """Return Σ⁺ on the directions above the noise floor, and the number of other directions.
 
-    :func:`dpmoments.analysis.distances.mahalanobis` measures by Σ⁺. No direction is kept if no released variance is above 0.
+    :func:`dpmoments.analysis.components.mahalanobis` measures by Σ⁺. No direction is kept if no released variance is above 0.
 
     >>> import numpy as np, dpmoments as dpm
     >>> table = np.random.default_rng(0).normal(0, 0.2, (50_000, 2))

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import log_softmax
 from sklearn.base import ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from dpmoments.analysis.discriminant import most_likely, require_shrinkage
+from dpmoments.analysis.classifiers import most_likely, require_shrinkage
 from dpmoments.estimators.base import PrivateEstimator, class_column, column_of, public_schema, target_column
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
@@ -37,7 +37,7 @@ class DPLinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cl
     classes : sequence of str, int or bool
         With ``bounds``: all possible classes, public; never read from y. Rows of other classes are dropped.
     shrinkage : float or "auto"
-        As for :func:`dpmoments.analysis.discriminant.lda`.
+        As for :func:`dpmoments.analysis.classifiers.lda`.
 
     Attributes
     ----------

@@ -16,8 +16,8 @@ from dpmoments.analysis.components import pca
 from dpmoments.analysis.correlations import correlations, partial_correlation
 from dpmoments.analysis.cross_table import cross_table
 from dpmoments.analysis.description import describe, release_card
-from dpmoments.analysis.discriminant import lda
-from dpmoments.analysis.distances import mahalanobis
+from dpmoments.analysis.classifiers import lda
+from dpmoments.analysis.components import mahalanobis
 from dpmoments.analysis.graphical_model import graphical_lasso
 from dpmoments.analysis.group_means import group_means
 from dpmoments.analysis.group_tests import anova, t_test

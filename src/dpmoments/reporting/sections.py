@@ -11,7 +11,7 @@ import numpy as np
 from dpmoments.analysis.answers import number, rounded
 from dpmoments.analysis.components import SCALINGS, PrincipalComponents
 from dpmoments.analysis.correlations import Correlations
-from dpmoments.analysis.count_table import MAX_TESTED, CountTable
+from dpmoments.analysis.cross_table import MAX_TESTED, CountTable
 from dpmoments.analysis.description import Description
 from dpmoments.analysis.functionals import describe_law
 from dpmoments.analysis.group_means import GroupMeans
