@@ -14,7 +14,8 @@ import numpy as np
 from benchmarks.pages import write_part
 
 from dpmoments.estimators import DPPCA, DPCovariance, DPLinearDiscriminant, DPRidge
-from dpmoments.estimators.base import _REASONS, class_column, public_schema
+from dpmoments.estimators.base import _REASONS, public_schema
+from dpmoments.estimators.supervised import class_column
 from dpmoments.schema.schema import Schema
 
 PAGE = Path(__file__).parents[2] / "docs" / "evidence" / "scikit-learn-checks.md"

@@ -9,8 +9,7 @@
 """
 
 from dpmoments.estimators.base import expected_failed_checks as expected_failed_checks
-from dpmoments.estimators.covariance import DPPCA, DPCovariance
-from dpmoments.estimators.discriminant import DPLinearDiscriminant
-from dpmoments.estimators.ridge import DPRidge
+from dpmoments.estimators.supervised import DPLinearDiscriminant, DPRidge
+from dpmoments.estimators.unsupervised import DPPCA, DPCovariance
 
 __all__ = ["DPPCA", "DPCovariance", "DPLinearDiscriminant", "DPRidge"]

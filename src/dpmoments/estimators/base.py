@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import os
 import secrets
-import warnings
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
-from numbers import Integral
+from dataclasses import dataclass, field
 from threading import RLock
 from types import MappingProxyType
 from typing import Any, Self
@@ -19,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, _clone_parametrized
-from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpmoments.analysis.frames import feature_values
@@ -27,17 +24,16 @@ from dpmoments.cells.objects import ColumnTable, declared_array, declared_column
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputError, InputTypeError, InputValueError, out_of_range, wrong_type
 from dpmoments.foundation.table_libraries import nw, pa
-from dpmoments.foundation.values import shown
 from dpmoments.ledger import BudgetExceededError, Ledger
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.registry import make_mechanism
 from dpmoments.messages.message import Message
-from dpmoments.messages.wording import closest, listed
+from dpmoments.messages.wording import listed
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.origin import check_dataset
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.releases.moment_release import MomentRelease
-from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate
+from dpmoments.schema.columns import Categorical, Column, Coordinate
 from dpmoments.schema.numeric import Numeric
 from dpmoments.schema.schema import Schema
 from dpmoments.spending.release import release
@@ -70,11 +66,13 @@ def public_schema(
         return schema
     if row_norm is not None:
         return Schema(*(Coordinate(name) for name in names), row_norm=row_norm)
-    numeric = [Numeric(name, low, high) for name, (low, high) in zip(names, _pairs(bounds, len(names)), strict=True)]
+    numeric = [
+        Numeric(name, low, high) for name, (low, high) in zip(names, pairs_of_bounds(bounds, len(names)), strict=True)
+    ]
     return Schema(*numeric, *([] if target is None else [target]))
 
 
-def _pairs(bounds: Any, n_columns: int) -> list[tuple[float, float]]:
+def pairs_of_bounds(bounds: Any, n_columns: int) -> list[tuple[float, float]]:
     """Return a lower and an upper bound for every column."""
     if isinstance(bounds, str | bytes) or not hasattr(bounds, "__len__") or len(bounds) != 2:
         raise out_of_range("bounds", bounds, "low-and-high")
@@ -91,11 +89,6 @@ def _pairs(bounds: Any, n_columns: int) -> list[tuple[float, float]]:
 def feature_columns(schema: Schema, target: str | None) -> tuple[Column, ...]:
     """Return the schema's table columns except y."""
     return tuple(column for column in schema.table_columns if column.name != target)
-
-
-def missing_cells_allowed(columns: Sequence[Column]) -> bool:
-    """Return True if every column's rule accepts missing values."""
-    return all(column.missing != "error" for column in columns)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -117,8 +110,9 @@ class Features:
             raise InputTypeError(
                 "sparse input is not supported: every entry of the moments gets noise anyway. Pass X.toarray()"
             )
-        frame = _frame_of(X)
-        if isinstance(frame, nw.LazyFrame) or isinstance(X, str) or hasattr(X, "__fspath__") or _is_of_dask(X):
+        frame = frame_of(X)
+        of_dask = type(X).__module__.split(".")[0] == "dask"
+        if isinstance(frame, nw.LazyFrame) or isinstance(X, str) or hasattr(X, "__fspath__") or of_dask:
             raise InputTypeError(
                 f"fit takes arrays and frames in memory, got {type(X).__name__}. Release it with "
                 "dpm.release(table, schema, …), which reads files and engines, then call fit_release(release), which "
@@ -156,13 +150,7 @@ class Features:
         return ColumnTable(dict(zip(names, kept, strict=True)))
 
 
-def names_alone(names: Sequence[str]) -> pa.Table:
-    """Return an empty table with these column names."""
-    # Every scikit-learn version can read its names.
-    return pa.table({name: pa.array([], pa.null()) for name in names})
-
-
-def _frame_of(X: Any) -> Any:
+def frame_of(X: Any) -> Any:
     """Wrap a frame with narwhals, return anything else."""
     # Refuse duplicate names, which can be values of a record.
     if isinstance(X, pa.RecordBatch):
@@ -171,10 +159,6 @@ def _frame_of(X: Any) -> Any:
     if twice or (isinstance(X, pa.Table) and len(set(X.column_names)) < X.num_columns):
         raise InputValueError("two columns of the frame have the same name: rename one of them")
     return nw.from_native(X, pass_through=True)
-
-
-def _is_of_dask(X: Any) -> bool:
-    return type(X).__module__.split(".")[0] == "dask"
 
 
 def _table_array(X: Any, n_columns: int | None) -> npt.NDArray[Any]:
@@ -221,70 +205,6 @@ def _cells_of(row: Any) -> Any | None:
     except TypeError:
         return None
     return cells if isinstance(cells, list | tuple) or cells.ndim == 1 else None
-
-
-def column_of(y: Any, *, of: Any) -> Any:
-    """Convert y to an array or series of n values."""
-    # Shape (n, 1) is accepted with scikit-learn's warning.
-    if y is None:
-        raise InputValueError(f"This {type(of).__name__} estimator requires y to be passed, but the target y is None")
-    column = y
-    if isinstance(_frame_of(y), nw.DataFrame):
-        columns = Features.of(y).columns
-        column = columns[0] if len(columns) == 1 else np.empty((0, len(columns)))
-    elif isinstance(y, np.ndarray) and y.ndim == 2 and y.shape[1] == 1:
-        column = y.reshape(-1) if isinstance(y, np.ma.MaskedArray) else np.asarray(y).reshape(-1)
-    if column is not y:
-        warnings.warn(
-            DataConversionWarning("A column-vector y was passed when a 1d array was expected: pass y.ravel()"),
-            stacklevel=4,
-        )
-    if isinstance(column, np.ndarray) and column.ndim != 1:
-        raise InputValueError(f"y should be a 1d array, one value per row, and has {column.ndim} dimensions")
-    if isinstance(column, np.ndarray) and column.dtype.kind == "c":
-        raise InputValueError("Complex data not supported: y must hold numbers or levels")
-    return declared_column(column, "y")
-
-
-def target_column(schema: Schema, target: str | None, kinds: tuple[type, ...], what: str) -> Column:
-    """Return the schema column of y."""
-    if target is None:
-        raise InputValueError(Message("target-needed", columns=schema.names))
-    result = [column for column in schema.table_columns if column.name == target]
-    if not result or not isinstance(result[0], kinds):
-        facts = {"name": str(target), "kind": what, "columns": schema.names}
-        raise InputValueError(Message("target-not-a-column", **facts, **closest(target, schema.names)))
-    return result[0]
-
-
-def numeric_column(name: str, bounds: Any) -> Numeric:
-    """Return the column of a y between two numbers."""
-    ((low, high),) = _pairs(bounds, 1)
-    return Numeric(name, low, high)
-
-
-def class_column(name: str, classes: object) -> Column:
-    """Return the column of the listed classes."""
-    if classes is None:
-        raise InputValueError(
-            "classes=None: the classes must be public, and are never read from y. Give classes=[…], or a "
-            "schema with a Categorical column and target=…"
-        )
-    levels = _listed(classes)
-    flags = [isinstance(level, bool) for level in levels]
-    if not all(isinstance(level, str | Integral) for level in levels) or (any(flags) and not all(flags)):
-        raise InputValueError(
-            f"Unknown label type: classes={shown(classes)} must be a list of texts, whole numbers, or true and false"
-        )
-    return Boolean(name) if levels and all(flags) else Categorical(name, tuple(levels))
-
-
-def _listed(classes: Any) -> list[Any]:
-    """Convert public levels to a list, NumPy types to Python's."""
-    listed = classes if isinstance(classes, list | tuple) or not hasattr(classes, "__array__") else np.asarray(classes)
-    if isinstance(listed, str) or not hasattr(listed, "__iter__") or np.ndim(listed) > 1:
-        return [classes]
-    return [level.item() if isinstance(level, np.generic) else level for level in listed]
 
 
 _NOISE = "it compares two fits of one table, and each draws its own noise"
@@ -422,13 +342,7 @@ def _hold(estimator: Any, one_fit: _OneFit) -> None:
         _KNOWN[one_fit.identity] = one_fit
 
 
-def _known_fit(identity: object) -> _OneFit:
-    """Return the fit that a pickle was written with."""
-    # In a process that does not know it, a used one.
-    known = _KNOWN.get(identity) if isinstance(identity, str) else None
-    return _OneFit(process=None) if known is None else known
-
-
+@dataclass(eq=False, repr=False, kw_only=True)
 class PrivateEstimator(BaseEstimator):
     """Base of all estimators: parameters, and bookkeeping of fits.
 
@@ -462,22 +376,21 @@ class PrivateEstimator(BaseEstimator):
         Their names, if X was a frame.
     """
 
-    schema: Schema | None
-    bounds: Any
-    row_norm: float | None = None
-    epsilon: float | None
-    delta: float
-    rho: float | None
-    neighbors: Neighbors | str
-    mechanism: Mechanism | str
-    privacy_unit: PrivacyUnit | None
-    ledger: Ledger | Any
-    dataset: str | None
-    insecure_seed: int | None
+    schema: Schema | None = None
+    bounds: Any = None
+    epsilon: float | None = None
+    delta: float = 0.0
+    rho: float | None = None
+    neighbors: Neighbors | str = "add_remove"
+    mechanism: Mechanism | str = "auto"
+    privacy_unit: PrivacyUnit | None = None
+    ledger: Ledger | Any = None
+    dataset: str | None = None
+    insecure_seed: int | None = None
 
-    release_: MomentRelease
-    answer_: Any
-    n_features_in_: int
+    release_: MomentRelease = field(init=False)
+    answer_: Any = field(init=False)
+    n_features_in_: int = field(init=False)
 
     def __new__(cls, *_: Any, **__: Any) -> Self:
         made: Self = super().__new__(cls)
@@ -498,7 +411,9 @@ class PrivateEstimator(BaseEstimator):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         state = dict(state)
-        _hold(self, _known_fit(state.pop("one_fit", None)))
+        identity = state.pop("one_fit", None)
+        known = _KNOWN.get(identity) if isinstance(identity, str) else None
+        _hold(self, _OneFit(process=None) if known is None else known)  # a fit that this process does not know is used
         content = state.pop("release_", None)
         super().__setstate__(state)
         if content is not None:
@@ -512,19 +427,17 @@ class PrivateEstimator(BaseEstimator):
         tags.non_deterministic = self.insecure_seed is None
         if isinstance(self.schema, Schema):
             columns = feature_columns(self.schema, self._name_of_target(self.schema))
-            tags.input_tags.allow_nan = missing_cells_allowed(columns)
+            tags.input_tags.allow_nan = all(column.missing != "error" for column in columns)
             tags.input_tags.categorical = any(isinstance(column, Categorical) for column in columns)
             tags.input_tags.string = tags.input_tags.categorical
         return tags
 
-    @property
-    def _with_mean(self) -> bool:
-        """True if the release has a mean."""
-        return True
+    _with_mean = True
+    """True if the release has a mean."""
 
-    def _schema_for(self, names: tuple[str, ...], y: Any) -> tuple[Schema, str | None]:  # noqa: ARG002
+    @abstractmethod
+    def _schema_for(self, names: tuple[str, ...], y: Any) -> tuple[Schema, str | None]:
         """Return the public schema for columns of these names, and the name of y's column."""
-        return public_schema(self.schema, self.bounds, self.row_norm, names), None
 
     def _check_analysis(self, schema: Schema) -> None:
         """Reject parameters that the analysis would refuse, before anything is spent."""
@@ -546,7 +459,9 @@ class PrivateEstimator(BaseEstimator):
         self._check_parameters()
         table, schema, shaped = self._table(X, y)
         validate_data(self, shaped, y="no_validation", skip_check_array=True)
-        with nullcontext() if self._is_counted_elsewhere else _HELD[self].taken(), _in_words_of_scikit_learn():
+        # A ledger counts fits itself, and an insecure seed makes counting pointless.
+        is_counted = self.ledger is None and self.insecure_seed is None
+        with _HELD[self].taken() if is_counted else nullcontext(), _in_words_of_scikit_learn():
             released = release(
                 table,
                 schema,
@@ -567,20 +482,15 @@ class PrivateEstimator(BaseEstimator):
         """Return the table to release, its schema, and a stand-in for scikit-learn's checks."""
         # They check columns.
         unit = self.privacy_unit.column if isinstance(self.privacy_unit, PrivacyUnit) else None
-        features = Features.of(X, n_columns=self._n_columns_stated)
+        stated = self.schema if isinstance(self.schema, Schema) else None
+        n_columns = None if stated is None else len(feature_columns(stated, self._name_of_target(stated)))
+        features = Features.of(X, n_columns=n_columns)
         own = features.own_names(unit)
         schema, target = self._schema_for(own, y)
         expected = tuple(column.name for column in feature_columns(schema, target))
         self._require_columns(own, expected, named=features.names is not None)
         self._check_analysis(schema)
         return features.beside(expected, target, y), schema.by_own_names, _shaped(X, features, own)
-
-    @property
-    def _n_columns_stated(self) -> int | None:
-        """Number of columns of X, if a schema states it."""
-        if not isinstance(self.schema, Schema):
-            return None
-        return len(feature_columns(self.schema, self._name_of_target(self.schema)))
 
     def _check_parameters(self) -> None:
         """Reject what a release would refuse, before the one fit is used."""
@@ -589,11 +499,6 @@ class PrivateEstimator(BaseEstimator):
         make_mechanism(self.mechanism)
         check_dataset(self.dataset)
         require_whole_numbers(insecure_seed=self.insecure_seed)
-
-    @property
-    def _is_counted_elsewhere(self) -> bool:
-        """True if the ledger counts fits, or an insecure seed makes counting pointless."""
-        return self.ledger is not None or self.insecure_seed is not None
 
     def fit_release(self, release: MomentRelease) -> Self:
         """Fit from an existing release: post-processing, without privacy cost.
@@ -648,22 +553,17 @@ class PrivateEstimator(BaseEstimator):
             )
             raise InputValueError(Message("columns-not-in-order", problem=why, expected=list(expected)))
 
-    @property
-    def _columns_read(self) -> tuple[Column, ...]:
-        return feature_columns(self.release_.schema, self._name_of_target(self.release_.schema))
-
     def _rows(self, X: Any) -> ColumnTable:
         """Return rows to apply the fit to, named as in the release and read as in a fit."""
         check_is_fitted(self)
-        columns = self._columns_read
-        unit = self.release_.privacy.privacy_unit
+        schema, privacy_unit = self.release_.schema, self.release_.privacy.privacy_unit
+        columns, unit = feature_columns(schema, self._name_of_target(schema)), getattr(privacy_unit, "column", None)
         features = Features.of(X, n_columns=len(columns))
-        own = features.own_names(None if unit is None else unit.column)
+        own = features.own_names(unit)
         validate_data(self, _shaped(X, features, own), y="no_validation", reset=False, skip_check_array=True)
         if not features.n_rows:
             raise InputValueError("Found array with 0 sample(s) while a minimum of 1 is required: X has no rows")
-        table = features.by_position([column.name for column in columns], None if unit is None else unit.column)
-        schema = self.release_.schema
+        table = features.by_position([column.name for column in columns], unit)
         slices = {column.name: index for column, index in schema.columns_with_slices}
         strict = [
             index
@@ -687,7 +587,7 @@ class PrivateEstimator(BaseEstimator):
 def _shaped(X: Any, features: Features, own: tuple[str, ...]) -> Any:
     """Return an object with the columns and names of X, for scikit-learn's checks."""
     if features.names is not None:
-        return names_alone(own)
+        return pa.table({name: pa.array([], pa.null()) for name in own})  # every scikit-learn version reads its names
     return X if features.given is None else features.given
 
 

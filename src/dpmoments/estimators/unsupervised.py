@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -13,18 +14,45 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from dpmoments.analysis.components import Scaling, number_of_components, require_scaling
 from dpmoments.analysis.frames import feature_values
 from dpmoments.analysis.functionals import precision
-from dpmoments.estimators.base import PrivateEstimator
+from dpmoments.estimators.base import PrivateEstimator, public_schema
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
-from dpmoments.ledger import Ledger
-from dpmoments.mechanisms.base import Mechanism
 from dpmoments.messages.message import Message
-from dpmoments.privacy.unit import Neighbors, PrivacyUnit
+from dpmoments.privacy.unit import Neighbors
 from dpmoments.releases.release_warning import ReleaseWarning
 from dpmoments.schema.schema import Schema
 
 
-class DPCovariance(PrivateEstimator, EmpiricalCovariance):
+@dataclass(eq=False, repr=False, kw_only=True)
+class MomentsEstimator(PrivateEstimator):
+    """Base of estimators without y."""
+
+    row_norm: float | None = None
+
+    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
+        """Release the table's moments; spends the budget.
+
+        Parameters
+        ----------
+        X : array, frame or list of rows, of shape (n, n_features_in_)
+            Never modified. A frame is read by column name.
+        y : ignored
+
+        Raises
+        ------
+        BudgetExceededError
+            If the ledger refuses it, or without a ledger if the one fit was already made.
+        ValueError, TypeError
+            If the parameters or the table are refused; nothing is spent.
+        """
+        return self._fit(X)
+
+    def _schema_for(self, names: tuple[str, ...], y: Any) -> tuple[Schema, None]:  # noqa: ARG002
+        return public_schema(self.schema, self.bounds, self.row_norm, names), None
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class DPCovariance(MomentsEstimator, EmpiricalCovariance):
     """Mean and covariance under differential privacy.
 
     Parameters
@@ -72,58 +100,12 @@ class DPCovariance(PrivateEstimator, EmpiricalCovariance):
            [0.  , 0.04]])
     """
 
-    def __init__(
-        self,
-        schema: Schema | None = None,
-        *,
-        bounds: Any = None,
-        row_norm: float | None = None,
-        epsilon: float | None = None,
-        delta: float = 0.0,
-        rho: float | None = None,
-        neighbors: Neighbors | str = "add_remove",
-        mechanism: Mechanism | str = "auto",
-        privacy_unit: PrivacyUnit | None = None,
-        ledger: Ledger | Any = None,
-        dataset: str | None = None,
-        insecure_seed: int | None = None,
-        store_precision: bool = True,
-        assume_centered: bool = False,
-    ) -> None:
-        super().__init__(store_precision=store_precision, assume_centered=assume_centered)
-        self.schema = schema
-        self.bounds = bounds
-        self.row_norm = row_norm
-        self.epsilon = epsilon
-        self.delta = delta
-        self.rho = rho
-        self.neighbors = neighbors
-        self.mechanism = mechanism
-        self.privacy_unit = privacy_unit
-        self.ledger = ledger
-        self.dataset = dataset
-        self.insecure_seed = insecure_seed
-
-    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
-        """Release the table's moments; spends the budget.
-
-        Parameters
-        ----------
-        X : array, frame or list of rows, of shape (n, n_features_in_)
-            Never modified. A frame is read by column name.
-        y : ignored
-
-        Raises
-        ------
-        BudgetExceededError
-            If the ledger refuses it, or without a ledger if the one fit was already made.
-        ValueError, TypeError
-            If the parameters or the table are refused; nothing is spent.
-        """
-        return self._fit(X)
+    schema: Schema | None = field(default=None, kw_only=False)
+    store_precision: bool = True
+    assume_centered: bool = False
 
     @property
-    def _with_mean(self) -> bool:
+    def _with_mean(self) -> bool:  # type: ignore[override]
         return not self.assume_centered
 
     def _check_parameters(self) -> None:
@@ -171,7 +153,8 @@ class DPCovariance(PrivateEstimator, EmpiricalCovariance):
         return feature_values(schema, rows, range(schema.n_features))
 
 
-class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):
+@dataclass(eq=False, repr=False, kw_only=True)
+class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MomentsEstimator):
     """Principal components under differential privacy.
 
     Parameters
@@ -215,56 +198,8 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator)
     (array([[1., 0., 0.]]), array([False]))
     """
 
-    def __init__(
-        self,
-        n_components: int | None = None,
-        *,
-        schema: Schema | None = None,
-        bounds: Any = None,
-        row_norm: float | None = None,
-        epsilon: float | None = None,
-        delta: float = 0.0,
-        rho: float | None = None,
-        neighbors: Neighbors | str = "add_remove",
-        mechanism: Mechanism | str = "auto",
-        privacy_unit: PrivacyUnit | None = None,
-        ledger: Ledger | Any = None,
-        dataset: str | None = None,
-        insecure_seed: int | None = None,
-        scaling: Scaling = "units",
-    ) -> None:
-        self.n_components = n_components
-        self.schema = schema
-        self.bounds = bounds
-        self.row_norm = row_norm
-        self.epsilon = epsilon
-        self.delta = delta
-        self.rho = rho
-        self.neighbors = neighbors
-        self.mechanism = mechanism
-        self.privacy_unit = privacy_unit
-        self.ledger = ledger
-        self.dataset = dataset
-        self.insecure_seed = insecure_seed
-        self.scaling = scaling
-
-    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
-        """Release the table's moments; spends the budget.
-
-        Parameters
-        ----------
-        X : array, frame or list of rows, of shape (n, n_features_in_)
-            Never modified. A frame is read by column name.
-        y : ignored
-
-        Raises
-        ------
-        BudgetExceededError
-            If the ledger refuses it, or without a ledger if the one fit was already made.
-        ValueError, TypeError
-            If the parameters or the table are refused; nothing is spent.
-        """
-        return self._fit(X)
+    n_components: int | None = field(default=None, kw_only=False)
+    scaling: Scaling = "units"
 
     def _check_analysis(self, schema: Schema) -> None:
         require_scaling(self.scaling)
