@@ -224,7 +224,7 @@ def test_bytes_of_a_file_that_are_no_text_name_nobody(tmp_path: Path) -> None:
 )
 def test_floats_of_any_kind_are_told_cell_by_cell(cells: Any) -> None:
     read = read_unit_cells(cells, "person_id")
-    assert read.ids.to_pylist() == [b"1", None, None]
+    assert read.values.to_pylist() == [b"1", None, None]
     assert read.unreadable.tolist() == [False, True, False]
 
 

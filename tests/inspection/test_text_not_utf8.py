@@ -41,14 +41,14 @@ NUMBERS = [dpm.Numeric("x", 0, 1), dpm.Date("x", "2000-01-01", "2001-01-01"), dp
 def test_no_number_is_read_and_none_stops(form: str, column: Any) -> None:
     read = read_number_cells(FORMS[form](), column)
     assert read.unreadable.tolist() == [True, True, True, False, True]
-    assert sum(read.counts.values()) + read.like_numbers == 4
+    assert sum(read.found.values()) + read.like_numbers == 4
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_it_is_no_level_and_is_not_quoted(form: str) -> None:
     read = read_level_cells(FORMS[form](), dpm.Categorical("x", ["north"]))
-    assert read.codes.tolist() == [-1, -1, 0, -2, -1]
-    assert read.unknown == {("type", "text that is not UTF-8"): 2, ("text", "7"): 1}
+    assert read.values.tolist() == [-1, -1, 0, -2, -1]
+    assert read.found == {("type", "text that is not UTF-8"): 2, ("text", "7"): 1}
 
 
 @pytest.mark.parametrize(

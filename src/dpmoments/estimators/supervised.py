@@ -1,4 +1,4 @@
-"""Linear regression and linear discriminant analysis from one release, with scikit-learn's interface."""
+"""Linear regression and discriminant analysis with scikit-learn's interface."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ class Verdict:
 def verdicts(facts: TableFacts) -> list[Verdict]:
     """Return all findings, most severe first, then by number of values, then in schema order."""
     result = [*_of_rows(facts)]
-    for column in facts.columns:
+    for column in facts.columns.values():
         result += (replace(verdict, column=column.column.name) for verdict in _of_column(column, facts.rows))
     if facts.unit is not None and facts.rows:
         result += _of_unit(facts.unit, facts.rows)
@@ -85,7 +85,7 @@ def shown_as(text: str, *, quoted: bool = True) -> str:
 
 
 def _of_rows(facts: TableFacts) -> Iterator[Verdict]:
-    as_asked = 0 if facts.unit is None else facts.unit.beyond  # rows beyond those of a unit that are to count
+    as_asked = 0 if facts.unit is None else facts.unit.counts.beyond  # rows beyond those of a unit that are to count
     for failure in facts.failures:
         words = f"{failure}. The following covers the {facts.rows:,} rows that could be read"
         yield Verdict(Seriousness.UNREAD, 1.0, words)
@@ -115,7 +115,7 @@ def _of_rows(facts: TableFacts) -> Iterator[Verdict]:
                 Seriousness.ROWS_LOST, 1.0, "the table has no rows: under replace_one there is nothing to release"
             )
     elif facts.kept + as_asked <= (1.0 - _MAX) * facts.rows:
-        by_rows = sorted(facts.rules, key=lambda rule: -rule.rows)[:_MAX_RULES]
+        by_rows = sorted(facts.rules.values(), key=lambda rule: -rule.rows)[:_MAX_RULES]
         rules = ", ".join(f"{shown_as(rule.column, quoted=False)} ({rule.rule}: drop)" for rule in by_rows if rule.rows)
         words = f"{'most rows are' if facts.kept else 'every row is'} dropped, by the rules of {rules}"
         yield Verdict(Seriousness.ROWS_LOST, 1.0 - facts.kept / facts.rows, words)
@@ -174,10 +174,11 @@ def _of_shift(shift: ShiftFacts, name: str, n_rows: int, unit: str) -> Verdict:
 
 
 def _of_unit(facts: UnitFacts, n_rows: int) -> Iterator[Verdict]:
+    counts = facts.counts
     unit, name = facts.privacy_unit, shown_as(facts.privacy_unit.column, quoted=False)
     needs = "valid identifiers are integers, whole numbers, text, bytes or UUIDs: convert the column to text"
     if facts.types:
-        types = ", ".join(shown_as(kind, quoted=False) for kind in facts.types)
+        types = ", ".join(shown_as(kind, quoted=False) for kind in sorted(facts.types))
         words = f"a release stops: {name}, which identifies privacy units, has type {types} in the table, and {needs}"
         yield Verdict(Seriousness.STOPS, facts.unreadable / n_rows, words)
     elif facts.unreadable:
@@ -196,17 +197,17 @@ def _of_unit(facts: UnitFacts, n_rows: int) -> Iterator[Verdict]:
             yield Verdict(Seriousness.STOPS, facts.missing / n_rows, words)
         else:
             yield _graded(facts.missing, n_rows, f"{words}, belong to no unit and are dropped")
-    if facts.beyond:
+    if counts.beyond:
         words = (
-            f"{_of(facts.rows_of_units_over, facts.rows, 'rows')} are of a {name} with {facts.rule_text}: "
-            f"{facts.beyond:,} {'row does' if facts.beyond == 1 else 'rows do'} not count. Is {unit.max_rows:,} what public "
+            f"{_of(counts.rows_of_units_over, counts.rows, 'rows')} are of a {name} with {facts.rule_text}: "
+            f"{counts.beyond:,} {'row does' if counts.beyond == 1 else 'rows do'} not count. Is {unit.max_rows:,} what public "
             "knowledge says that a typical one has?"
         )
-        yield Verdict(Seriousness.PARTLY_LOST, facts.beyond / facts.rows, words)  # as was asked for
-    elif facts.units == facts.rows > 1:
+        yield Verdict(Seriousness.PARTLY_LOST, counts.beyond / counts.rows, words)  # as was asked for
+    elif counts.units == counts.rows > 1:
         words = f"no two rows have the same {name}: does it identify people, or only number the rows?"
         yield Verdict(Seriousness.REMARK, 1.0, words)
-    if facts.units == 1 < facts.rows:
+    if counts.units == 1 < counts.rows:
         words = f"all rows have the same {name}: does it identify people?"
         yield Verdict(Seriousness.COLUMN_LOST, 1.0, words)
 
@@ -242,7 +243,7 @@ def _codes(facts: ColumnFacts) -> str:
     """Ask whether repeated numbers outside the bounds are codes."""
     if not facts.codes:
         return ""
-    codes = ", ".join(text for _, text in facts.codes)
+    codes = ", ".join(facts.codes)
     question = "are these codes" if len(facts.codes) > 1 else "is this a code"
     return (
         f". Nearly all of them are {codes}: {question} for a missing value in the codebook? Then state missing_values: [{codes}] "
@@ -273,15 +274,16 @@ def _spelling_advice(values: Sequence[FoundValue]) -> str:
 def _of_levels(facts: ColumnFacts, column: Categorical, name: str, n_rows: int) -> Iterator[Verdict]:
     n_values = n_rows - facts.missing - facts.unreadable
     if facts.unknown:
+        unknown = facts.values("unknown")
         none = facts.unknown == n_values
         words = (
             f"no cell of {name} is a level of the schema"
             if none
             else f"{_of(facts.unknown, n_values, f'cells of {name}')} are not levels of the schema"
         )
-        listed = _listed(facts.unknown_values, facts.complete, counted=not none)
+        listed = _listed(unknown, facts.all_values_listed, counted=not none)
         words += f", and {_fate(column.other, column)}: {listed}"
-        words += _spelling_advice(facts.unknown_values)
+        words += _spelling_advice(unknown)
         yield _graded(facts.unknown, n_values, words)
     if facts.never_seen and facts.unknown < n_values:
         levels = ", ".join(
@@ -296,7 +298,7 @@ def _unreadable(facts: ColumnFacts, name: str, n_rows: int) -> str:
         facts.column.kind, "numbers"
     )
     if facts.types:
-        types = ", ".join(shown_as(kind, quoted=False) for kind in facts.types)
+        types = ", ".join(shown_as(kind, quoted=False) for kind in sorted(facts.types))
         words = f"a release stops: {name} has type {types} in the table "
         words += f"and a {facts.column.kind} column needs {needs}: convert it, or describe it differently"
     else:
@@ -311,8 +313,8 @@ def _unreadable(facts: ColumnFacts, name: str, n_rows: int) -> str:
         )
         if facts.types and isinstance(facts.column, Numeric):
             words += ', and is if the schema states decimal: "." for the column'
-    if facts.marks and (most := max(facts.marks, key=lambda mark: (mark[2], not mark[1])))[2]:
-        decimal, thousands, cells = most
+    if facts.marks and (most := max(facts.marks.items(), key=lambda mark: (mark[1], not mark[0][1])))[1]:
+        (decimal, thousands), cells = most
         marks = f'decimal: "{decimal}"' + (f' and thousands: "{thousands}"' if thousands else "")
         words += (
             f"; {_of(cells, facts.unreadable, 'of these cells')} can be read with {marks}, which can be stated for the column in "
@@ -322,16 +324,13 @@ def _unreadable(facts: ColumnFacts, name: str, n_rows: int) -> str:
         words += '; texts that mean true and false can be stated for the column: true_values: ["yes"] and false_values: ["no"]'
     if isinstance(facts.column, Date) and not facts.types:
         words += '; how dates are written can be stated for the column, such as format: "%d.%m.%Y"'
-    if facts.unreadable_values:
-        words += f". They hold {_listed(facts.unreadable_values, facts.complete, counted=not facts.types)}"
-        if any(value.value[0] == "form" and "9" in value.value[1] for value in facts.unreadable_values):
+    values = facts.values("unreadable")
+    if values:
+        words += f". They hold {_listed(values, facts.all_values_listed, counted=not facts.types)}"
+        if any(value.value[0] == "form" and "9" in value.value[1] for value in values):
             words += " (every digit is shown as 9)"
-        texts = [
-            value.value[1]
-            for value in facts.unreadable_values
-            if value.value[0] == "form" and "9" not in value.value[1]
-        ]
-        if isinstance(facts.column, Numeric | Date) and facts.complete and 0 < len(texts) <= _MAX_LISTED:
+        texts = [value.value[1] for value in values if value.value[0] == "form" and "9" not in value.value[1]]
+        if isinstance(facts.column, Numeric | Date) and facts.all_values_listed and 0 < len(texts) <= _MAX_LISTED:
             codes = ", ".join(map(shown_as, texts))
             words += f". If the codebook has {codes} for a missing value, state missing_values: [{codes}] in the schema"
     return words
@@ -401,7 +400,7 @@ def _of(number: int, whole: int, what: str) -> str:
 
 def row_lines(facts: TableFacts) -> Iterator[str]:
     """Yield lines on rows: what no finding says."""
-    dropping = [rule for rule in facts.rules if rule.rows]
+    dropping = [rule for rule in facts.rules.values() if rule.rows]
     if any(rule.alone < rule.rows for rule in dropping):
         alone = ", ".join(
             f"{shown_as(rule.column, quoted=False)} ({rule.rule}: drop) {rule.alone:,}" for rule in dropping
@@ -417,14 +416,14 @@ def row_lines(facts: TableFacts) -> Iterator[str]:
 
 def _unit_line(facts: UnitFacts) -> str:
     name = shown_as(facts.privacy_unit.column, quoted=False)
-    shown = f"{name} has {facts.units:,} {'value' if facts.units == 1 else 'values'} in rows that no rule drops"
-    return f"{shown}; {facts.units_over:,} of them with {facts.rule_text}"
+    shown = f"{name} has {facts.counts.units:,} {'value' if facts.counts.units == 1 else 'values'} in rows that no rule drops"
+    return f"{shown}; {facts.counts.units_over:,} of them with {facts.rule_text}"
 
 
 def column_lines(facts: TableFacts, findings: Sequence[Verdict]) -> Iterator[str]:
     """Yield lines on every column, with the numbers of its findings."""
     fitting = []
-    for column in facts.columns:
+    for column in facts.columns.values():
         kind = column.column
         what = f"{shown_as(kind.name, quoted=False)} ({kind.kind}{_limits(kind)})"
         numbers = [str(number) for number, finding in enumerate(findings, 1) if finding.column == kind.name]

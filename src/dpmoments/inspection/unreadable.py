@@ -15,11 +15,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from dpmoments.cells.dates import text_dates
 from dpmoments.cells.objects import read_objects
-from dpmoments.cells.reading import MISSING, UNKNOWN, CodeArray, NumberColumn, level_codes, numbers
+from dpmoments.cells.reading import MISSING, UNKNOWN, NumberColumn, level_codes, numbers
 from dpmoments.cells.text_numbers import (
     TextCells,
     column_format,
@@ -31,7 +30,7 @@ from dpmoments.cells.text_numbers import (
     text_numbers,
 )
 from dpmoments.cells.units import nameless_cells, unit_ids
-from dpmoments.foundation.arrays import BoolArray, FloatArray
+from dpmoments.foundation.arrays import BoolArray
 from dpmoments.foundation.table_libraries import pa, pc
 from dpmoments.foundation.text_format import TextFormat
 from dpmoments.schema.columns import Boolean, Categorical
@@ -48,7 +47,7 @@ _DIGITS = re.compile(r"\d")
 
 
 def _raised_by_reading() -> tuple[type[Exception], ...]:
-    """Return the exceptions that reading a column may raise."""
+    """Return the exceptions that reading a column may raise because of its type."""
     return TypeError, ValueError, ArithmeticError, pa.ArrowException
 
 
@@ -61,86 +60,88 @@ class UnreadableColumn:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class NumberCells:
-    """Values of a numeric column."""
+class ReadCells:
+    """Values of a column, whatever they hold."""
 
-    values: FloatArray  # (n,), NaN if missing or unreadable
-    unreadable: BoolArray  # (n,), values that stop a release
+    # (n,): numbers, NaN if missing or unreadable; codes of :func:`dpmoments.cells.reading.level_codes`; or units, null if none
+    values: Any
+    # (n,), neither missing nor of the kind that the column needs; of a categorical column only by the column's type, since
+    # any other such value is an unknown level
+    unreadable: BoolArray
     kind: str | None = None  # the column's type, if it stops a release, whatever the values
-    # counts of the unreadable values; text by its form, so that it reveals no number
-    counts: Mapping[CellValue, int] = field(default_factory=dict)
+    # counts of the unreadable values, text by its form so that it reveals no number; of a categorical, of unknown levels
+    found: Mapping[CellValue, int] = field(default_factory=dict)
     like_numbers: int = 0  # count of those that are text and would be numbers
     # count of those that are text and would be numbers with another decimal mark, and mark between groups of three digits
     marks: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
-
-@dataclass(frozen=True, eq=False, repr=False)
-class LevelCells:
-    """Values of a categorical column."""
-
-    codes: CodeArray  # (n,), from `dpmoments.cells.reading.level_codes`; MISSING if unreadable
-    # with `kind`: as in `NumberCells`; an unreadable value is an unknown level if the column's type can hold levels
-    unreadable: BoolArray
-    kind: str | None = None
-    unknown: Mapping[CellValue, int] = field(default_factory=dict)  # counts of values that are not a level
+    @classmethod
+    def of_type(cls, values: Any, kind: Any) -> ReadCells:
+        """Return the values of a column whose type no reader accepts."""
+        kind = kind if isinstance(kind, str) else "nested values" if pa.types.is_nested(kind) else str(kind)
+        return cls(values, np.ones(len(values), dtype=bool), kind)
 
 
-def read_number_cells(cells: Any, column: NumberColumn, *, written: TextFormat | None = None) -> NumberCells:
-    """Read the values of a numeric column, whatever they hold."""
-    # As bytes of a text file, in the format `written`.
+def read_number_cells(cells: Any, column: NumberColumn, *, written: TextFormat | None = None) -> ReadCells:
+    """Read the values of a column of numbers, or bytes of a text file in the format ``written``."""
     if isinstance(cells, UnreadableColumn):
-        return NumberCells(np.full(cells.n_cells, np.nan), np.ones(cells.n_cells, dtype=bool), cells.kind)
+        return ReadCells.of_type(np.full(cells.n_cells, np.nan), cells.kind)
+    kind = None
     if written is not None:
-        texts, _ = decoded_bytes(cells)  # what is not UTF-8 is no number either
-        return _of_texts(texts, column, _read_texts(texts, column, written), written)
-    if isinstance(column, Date) and (dates := _as_texts(cells)) is not None:
-        return _of_texts(dates, column, text_dates(dates, column, TextFormat(), only_empty=True))
-    try:
-        values, wrong = numbers(cells, column)
-    except _raised_by_reading():  # by the column's type: told below
-        values, wrong = np.full(len(cells), np.nan), np.ones(len(cells), dtype=bool)
+        cells, _ = decoded_bytes(cells)  # what is not UTF-8 is no number either
+        read = _read_texts(cells, column, written)
+        values, unreadable = read.values, read.unparsable
     else:
+        try:
+            values, wrong = numbers(cells, column)
+        except _raised_by_reading():
+            refused = ReadCells.of_type(np.full(len(cells), np.nan), cells.type)
+            if (texts := _as_texts(cells)) is None:
+                return refused
+            cells, values, kind = texts, refused.values, refused.kind
+            wrong = pc.is_valid(texts).to_numpy(zero_copy_only=False).astype(bool)
         unreadable = np.zeros(len(cells), dtype=bool) if wrong is None else wrong
-        if wrong is None:
-            return NumberCells(values, unreadable)
-        counted = _counted(cells, unreadable)
-        result, like_numbers = _forms(counted, column)
-        return NumberCells(
-            values, unreadable, counts=result, like_numbers=like_numbers, marks=_other_marks(counted, column)
-        )
-    kind = _describe_type(cells.type)
-    if (texts := _as_texts(cells)) is None:
-        return NumberCells(values, wrong, kind)
-    unreadable = ~_flags(pc.is_null(texts))
-    counted = _counted(texts, unreadable)
-    result, like_numbers = _forms(counted, column)
-    return NumberCells(values, unreadable, kind, result, like_numbers, _other_marks(counted, column))
+    counted = _counted(cells, unreadable)
+    forms, like_numbers = _forms(counted, column) if counted else (counted, 0)
+    return ReadCells(
+        values,
+        unreadable,
+        kind,
+        forms,
+        like_numbers if written is None else 0,
+        _other_marks(counted, column, written) if counted else {},
+    )
 
 
-def read_level_cells(cells: Any, column: Categorical, *, written: TextFormat | None = None) -> LevelCells:
+def read_level_cells(cells: Any, column: Categorical, *, written: TextFormat | None = None) -> ReadCells:
     """Read the values of a categorical column, like :func:`read_number_cells`."""
-    # Whatever they hold.
     if isinstance(cells, UnreadableColumn):
-        return LevelCells(np.full(cells.n_cells, MISSING), np.ones(cells.n_cells, dtype=bool), cells.kind)
+        return ReadCells.of_type(np.full(cells.n_cells, MISSING), cells.kind)
     held, broken = cells, np.zeros(len(cells), dtype=bool)
     if written is not None:
         held, broken = decoded_levels(cells, null_markers(column, written))
     try:
         codes = level_codes(held, column)
-    except _raised_by_reading():  # by the column's type
-        return LevelCells(np.full(len(cells), MISSING), np.ones(len(cells), dtype=bool), _describe_type(cells.type))
+    except _raised_by_reading():
+        return ReadCells.of_type(np.full(len(cells), MISSING), cells.type)
     unknown = _counted(held, (codes == UNKNOWN) & ~broken)
     if broken.any():
         unknown[_NOT_UTF8] += int(np.count_nonzero(broken))
-    return LevelCells(codes, np.zeros(len(cells), dtype=bool), None, unknown)
+    return ReadCells(codes, np.zeros(len(cells), dtype=bool), found=unknown)
 
 
-def _of_texts(texts: Any, column: NumberColumn, read: TextCells, written: TextFormat | None = None) -> NumberCells:
-    if not read.unparsable.any():
-        return NumberCells(read.values, read.unparsable)
-    counted = _counted(texts, read.unparsable)
-    result, _ = _forms(counted, column)
-    return NumberCells(read.values, read.unparsable, counts=result, marks=_other_marks(counted, column, written))
+def read_unit_cells(cells: Any, column: str, *, written: TextFormat | None = None) -> ReadCells:
+    """Read the values of the privacy unit's column, like :func:`read_number_cells`."""
+    if isinstance(cells, UnreadableColumn):
+        return ReadCells.of_type(pa.nulls(cells.n_cells, pa.large_binary()), cells.kind)
+    unreadable = np.zeros(len(cells), dtype=bool)
+    if written is not None:
+        cells, unreadable = decoded_without(cells, written.nulls)
+    try:
+        ids = unit_ids(cells, column)
+    except _raised_by_reading():
+        return ReadCells.of_type(pa.nulls(len(cells), pa.large_binary()), cells.type)
+    return ReadCells(ids, unreadable | nameless_cells(cells))
 
 
 def _other_marks(
@@ -178,7 +179,7 @@ def _counted(cells: Any, wanted: BoolArray) -> Counter[CellValue]:
     """Count the values marked in ``wanted``."""
     result: Counter[CellValue] = Counter()
     if isinstance(cells, np.ndarray):
-        return Counter(_written_objects(cells[wanted]))
+        return Counter(read_objects(cells[wanted], written_value, ("type", "object")))
     start = 0
     for part in cells.chunks if isinstance(cells, pa.ChunkedArray) else [cells]:
         chosen = wanted[start : start + len(part)]
@@ -187,12 +188,18 @@ def _counted(cells: Any, wanted: BoolArray) -> Counter[CellValue]:
             continue
         plain = pc.run_end_decode(part) if pa.types.is_run_end_encoded(part.type) else part
         if pa.types.is_dictionary(plain.type):
-            values, indices = plain.dictionary, pc.fill_null(plain.indices, 0).to_numpy(zero_copy_only=False)
-            unique, times = np.unique(indices[chosen], return_counts=True)
-            values = _countable(values).take(pa.array(unique))
+            plain, indices = plain.dictionary, pc.fill_null(plain.indices, 0).to_numpy(zero_copy_only=False)
+            positions, times = np.unique(indices[chosen], return_counts=True)
         else:
-            counted = _countable(plain).take(pa.array(np.flatnonzero(chosen))).value_counts()
-            values, times = counted.field("values"), counted.field("counts").to_numpy()
+            positions, times = np.flatnonzero(chosen), None
+        if pa.types.is_string_view(plain.type):
+            plain = pc.cast(plain, pa.large_string())
+        if pa.types.is_float16(plain.type):  # whose values Arrow cannot count
+            plain = pc.cast(plain, pa.float32())
+        values = plain.take(pa.array(positions))
+        if times is None:
+            counts = values.value_counts()
+            values, times = counts.field("values"), counts.field("counts").to_numpy()
         if _is_text(values.type):
             values, broken = decoded_bytes(values)
         else:
@@ -200,13 +207,6 @@ def _counted(cells: Any, wanted: BoolArray) -> Counter[CellValue]:
         for value, is_broken, number in zip(values.to_pylist(), broken.tolist(), times.tolist(), strict=True):
             result[_NOT_UTF8 if is_broken else written_value(value)] += number
     return result
-
-
-def _countable(cells: Any) -> Any:
-    """Convert an array to a type whose values Arrow can count."""
-    if pa.types.is_string_view(cells.type):
-        return pc.cast(cells, pa.large_string())
-    return pc.cast(cells, pa.float32()) if pa.types.is_float16(cells.type) else cells
 
 
 def _forms(counts: Mapping[CellValue, int], column: NumberColumn) -> tuple[Counter[CellValue], int]:
@@ -221,10 +221,6 @@ def _forms(counts: Mapping[CellValue, int], column: NumberColumn) -> tuple[Count
         elif text not in like:
             forms["form", _DIGITS.sub("9", text)] += times
     return forms, sum(times for (kind, text), times in counts.items() if kind == "text" and text in like)
-
-
-def _written_objects(cells: npt.NDArray[Any]) -> list[CellValue]:
-    return read_objects(cells, written_value, ("type", "object"))
 
 
 def written_value(cell: object) -> CellValue:
@@ -254,56 +250,14 @@ def _as_texts(cells: Any) -> Any | None:
     for part in plain:
         if not _is_text(part.type.value_type if pa.types.is_dictionary(part.type) else part.type):
             return None
-    return pa.concat_arrays([pa.array([], pa.large_string()), *map(_texts, plain)])
-
-
-def _texts(part: Any) -> Any:
-    if not pa.types.is_dictionary(part.type):
-        return decoded_bytes(part)[0]
-    return decoded_bytes(part.dictionary)[0].take(part.indices)
+    texts = [
+        decoded_bytes(part.dictionary)[0].take(part.indices)
+        if pa.types.is_dictionary(part.type)
+        else decoded_bytes(part)[0]
+        for part in plain
+    ]
+    return pa.concat_arrays([pa.array([], pa.large_string()), *texts])
 
 
 def _is_text(kind: Any) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
-
-
-def _flags(cells: Any) -> BoolArray:
-    result: BoolArray = cells.to_numpy(zero_copy_only=False).astype(bool)
-    return result
-
-
-def _describe_type(kind: Any) -> str:
-    return "nested values" if pa.types.is_nested(kind) else str(kind)
-
-
-# Cells of the column that tells people apart, read without stopping: which of them name nobody, and are not missing.
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class UnitCells:
-    """Values of the privacy unit's column.
-
-    ``ids`` are from :func:`dpmoments.cells.units.unit_ids`, null if unreadable; ``unreadable`` and ``kind`` are as in
-    :class:`NumberCells`.
-    """
-
-    ids: Any
-    unreadable: BoolArray
-    kind: str | None = None
-
-
-def read_unit_cells(cells: Any, column: str, *, written: TextFormat | None = None) -> UnitCells:
-    """Read the values of the privacy unit's column, like :func:`read_number_cells`."""
-    # Whatever they hold.
-    if isinstance(cells, UnreadableColumn):
-        return UnitCells(pa.nulls(cells.n_cells, pa.large_binary()), np.ones(cells.n_cells, dtype=bool), cells.kind)
-    unreadable = np.zeros(len(cells), dtype=bool)
-    if written is not None:
-        cells, unreadable = decoded_without(cells, written.nulls)
-    try:
-        ids = unit_ids(cells, column)
-    except _raised_by_reading():  # by the column's type
-        return UnitCells(
-            pa.nulls(len(cells), pa.large_binary()), np.ones(len(cells), dtype=bool), _describe_type(cells.type)
-        )
-    return UnitCells(ids, unreadable | nameless_cells(cells))

@@ -108,7 +108,7 @@ class TableColumn(ABC):
 
 @dataclass(frozen=True, repr=False)
 class NamedColumn(TableColumn):
-    """Base of columns that a table has under a name, and whose values it may write in its own way."""
+    """Base of columns with a name in the table and rules for how it writes values."""
 
     missing_values: MarkedMissing | None = field(default=None, kw_only=True)
     source: str | None = field(default=None, kw_only=True)
