@@ -490,7 +490,7 @@ def test_an_abandoned_transaction_is_rolled_back(ledger: dpm.Ledger) -> None:
 
 def test_transactions_wait_for_the_disk(ledger: dpm.Ledger) -> None:
     """EXTRA: data, journal and the folder's entry of the journal are flushed before a transaction ends."""
-    with ledger._kept.file.opened(writing=True) as connection:
+    with ledger._file.opened(writing=True) as connection:
         assert connection.execute("PRAGMA synchronous").fetchone() == (3,)
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)
         assert connection.in_transaction
@@ -543,8 +543,8 @@ def test_a_symbolic_link_shares_the_journal_of_the_file(of: str, ledger: dpm.Led
     else:
         elsewhere.symlink_to(folder, target_is_directory=True)
     linked = dpm.Ledger(elsewhere / "budget.db", timeout=0.1)
-    with linked._kept.writing() as write:
-        write(accounts.Action.GRANT, "firms", write.accounts.account("people").grant.to_dict())
+    with linked._writing() as (known, append):
+        append(accounts.Action.GRANT, "firms", known.account("people").grant.to_dict())
         assert Path(f"{ledger.path}-journal").exists()
         with refused("ledger-locked", dpm.LedgerError):
             release(dpm.Ledger(ledger.path, timeout=0.1))

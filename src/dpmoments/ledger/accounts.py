@@ -165,7 +165,12 @@ class Sums:
 
     def within(self, grant: Grant) -> bool:
         """Return True if the grant allows these releases."""
-        return any(all(self._keeps(name, grant.bounds) for name in rule) for rule in self.rules(grant))
+
+        def keeps(name: str) -> bool:
+            total = self.total(name)
+            return total is not None and total <= grant.bounds[name]
+
+        return any(all(map(keeps, rule)) for rule in self.rules(grant))
 
     def rules(self, grant: Grant) -> tuple[tuple[str, ...], ...]:
         """Return the composition rules, each a set of sums that must be within the grant's limits."""
@@ -188,10 +193,6 @@ class Sums:
         if not by_parts and rule is not Composition.ZCDP:
             rules.append(("mu_squared",))
         return tuple(rules)
-
-    def _keeps(self, name: str, bounds: Mapping[str, Fraction]) -> bool:
-        total = self.total(name)
-        return total is not None and total <= bounds[name]
 
 
 # The history of a ledger: entries, each with a hash of itself and of all before it.
@@ -228,7 +229,8 @@ class HistoryEntry:
     def after(cls, number: int, link: str, action: Action, dataset: str, content: Mapping[str, Any]) -> HistoryEntry:
         """Make the entry that follows the one with this number and hash."""
         values = dict(number=number + 1, time=_now(), action=str(action), dataset=dataset, content=dict(content))
-        return cls.read(number + 1, _canonical(values), _linked(link, _canonical(values)), link)
+        text = _canonical(values)
+        return cls.read(number + 1, text, _linked(link, text), link)
 
     @classmethod
     def read(cls, number: int, text: str, digest: str, link: str) -> HistoryEntry:
@@ -280,11 +282,6 @@ def _why(grant: Mapping[str, Any]) -> str:
         f"{label}{shown(grant[name])}" for name, label in (("reason", "reason: "), ("by", "by ")) if name in grant
     ]
     return f"; {', '.join(stated)}" if stated else ""
-
-
-def _first_link(ledger: str) -> str:
-    """Return the hash that precedes the first entry."""
-    return hashlib.sha256(f"dpmoments ledger {ledger}".encode()).hexdigest()
 
 
 def _now() -> str:
@@ -354,25 +351,22 @@ def _amount_left(grant: Grant, sums: Sums) -> Amount:
         return Amount(grant.kind, epsilon=downward(grant.limits["epsilon"] - sums.amounts[0]))
     if grant.kind is GrantKind.ZCDP:
         return Amount(grant.kind, rho=downward(grant.limits["rho"] - sums.amounts[2]))
-    mu = _mu_left(grant, sums)
+    mu_squared, mu = sums.total("mu_squared"), 0.0
+    if mu_squared is not None and mu_squared < grant.limits["mu_squared"]:
+        mu = math.sqrt(downward(grant.limits["mu_squared"] - mu_squared)) * (1.0 - 2.0**-52)
     if grant.kind is GrantKind.GAUSSIAN:
         return Amount(grant.kind, mu=mu)
 
-    def pure(epsilon: float) -> bool:
-        cost = PrivacyBudget.pure(epsilon)
-        return (sums + losses_of(cost, LossUnit.EPSILON, grant.neighbors, grant.neighbors)).within(grant)
-
-    def zcdp(rho: float) -> bool:
-        cost = PrivacyBudget.zcdp(rho)
-        return (sums + losses_of(cost, LossUnit.RHO, grant.neighbors, grant.neighbors)).within(grant)
+    def allowed(cost: PrivacyBudget, unit: LossUnit) -> bool:
+        return (sums + losses_of(cost, unit, grant.neighbors, grant.neighbors)).within(grant)
 
     exact = downward(max(grant.limits["epsilon"] - sums.amounts[0], Fraction(0)))
     rho = downward(max(grant.limits["rho"] - sums.amounts[2], Fraction(0)))
     return Amount(
         grant.kind,
-        epsilon=_most(pure, exact, grant.amount.epsilon),
+        epsilon=_most(lambda size: allowed(PrivacyBudget.pure(size), LossUnit.EPSILON), exact, grant.amount.epsilon),
         delta=_left_by_parts(grant, sums)[1],
-        rho=_most(zcdp, rho, rho),
+        rho=_most(lambda size: allowed(PrivacyBudget.zcdp(size), LossUnit.RHO), rho, rho),
         mu=mu if ("mu_squared",) in sums.rules(grant) else 0.0,
     )
 
@@ -388,13 +382,6 @@ def _left_by_parts(grant: Grant, sums: Sums) -> tuple[float, float]:
     halved = grant.composition is Composition.AUTO and sums.concentrated and sums.n_releases > 0
     bound = grant.bounds["half_delta" if halved else "delta"]
     return (downward(grant.limits["epsilon"] - epsilon), downward(bound - delta)) if delta < bound else nothing
-
-
-def _mu_left(grant: Grant, sums: Sums) -> float:
-    spent = sums.total("mu_squared")
-    if spent is None or spent >= grant.limits["mu_squared"]:
-        return 0.0
-    return math.sqrt(downward(grant.limits["mu_squared"] - spent)) * (1.0 - 2.0**-52)
 
 
 def _most(allowed: Callable[[float], bool], likely: float, most: float) -> float:
@@ -552,7 +539,7 @@ class Accounts:
     def __init__(self, ledger: str) -> None:
         self.ledger = ledger
         self.number = 0
-        self.link = _first_link(ledger)
+        self.link = hashlib.sha256(f"dpmoments ledger {ledger}".encode()).hexdigest()  # before the first entry
         self.by_dataset: dict[str, Account] = {}
         self.reservations: dict[int, _Reservation] = {}
         self.history: list[HistoryEntry] = []
@@ -632,28 +619,20 @@ class Accounts:
         """List recorded losses and limits that do not follow from their cost or grant."""
         result, grants = [], dict[str, Grant]()
         for entry in self.history:
+            content = entry.content
             if entry.action is Action.GRANT:
-                grants[entry.dataset] = Grant.from_dict(entry.content)
-                if not _limits_agree(grants[entry.dataset]):
-                    result.append(f"the limits of entry {entry.number} do not follow from its grant")
-            if entry.action is Action.RESERVE and not _losses_agree(entry, grants[entry.dataset]):
-                result.append(f"the losses of entry {entry.number} do not follow from its cost")
+                grant = grants[entry.dataset] = Grant.from_dict(content)
+                if grant.kind is GrantKind.APPROXIMATE:
+                    amount = grant.amount
+                    anew = Grant.of(epsilon=amount.epsilon, delta=amount.delta, composition=grant.composition)
+                    if not _nearly(content["limits"], anew.to_dict()["limits"]):
+                        result.append(f"the limits of entry {entry.number} do not follow from its grant")
+            if entry.action is Action.RESERVE:
+                cost, unit = PrivacyBudget.from_dict(content["cost"]), LossUnit(content["loss_unit"])
+                losses = losses_of(cost, unit, Neighbors.of(content["neighbors"]), grants[entry.dataset].neighbors)
+                if not _nearly(content["losses"], losses.to_dict()):
+                    result.append(f"the losses of entry {entry.number} do not follow from its cost")
         return result
-
-
-def _losses_agree(entry: HistoryEntry, grant: Grant) -> bool:
-    content = entry.content
-    cost, unit = PrivacyBudget.from_dict(content["cost"]), LossUnit(content["loss_unit"])
-    anew = losses_of(cost, unit, Neighbors.of(content["neighbors"]), grant.neighbors).to_dict()
-    return _nearly(Losses.from_dict(content["losses"]).to_dict(), anew)
-
-
-def _limits_agree(grant: Grant) -> bool:
-    if grant.kind is not GrantKind.APPROXIMATE:
-        return True
-    amount = grant.amount
-    anew = Grant.of(epsilon=amount.epsilon, delta=amount.delta, composition=grant.composition)
-    return _nearly(grant.to_dict()["limits"], anew.to_dict()["limits"])
 
 
 def _nearly(recorded: Mapping[str, Any], anew: Mapping[str, Any]) -> bool:

@@ -50,6 +50,9 @@ def from_text(text: object) -> Fraction:
     return number
 
 
+_PARTS = {"pure": ("epsilon",), "approximate": ("epsilon", "delta"), "zcdp": ("rho",), "gaussian": ("mu",)}
+
+
 @dataclass(frozen=True, slots=True)
 class Amount:
     """Amount of privacy loss in the kind of a grant; unlike a budget it may be zero.
@@ -79,19 +82,13 @@ class Amount:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the kind and its numbers as plain values."""
-        parts = {"pure": ("epsilon",), "approximate": ("epsilon", "delta"), "zcdp": ("rho",), "gaussian": ("mu",)}
-        return {"kind": self.kind, **{name: getattr(self, name) for name in parts[self.kind]}}
+        return {"kind": self.kind, **{name: getattr(self, name) for name in _PARTS[self.kind]}}
 
     def describe(self, *, most: bool = False) -> str:
         """Format the amount, rounded up, or down if it is the most that may be spent."""
         shown = no_more if most else no_less
-        if self.kind == BudgetKind.ZCDP:
-            return f"ρ = {shown(self.rho)}"
-        if self.kind == BudgetKind.PURE:
-            return f"ε = {shown(self.epsilon)}"
-        if self.kind == BudgetKind.APPROXIMATE:
-            return f"ε = {shown(self.epsilon)}, δ = {shown(self.delta)}"
-        return f"μ = {shown(self.mu)}"
+        symbols = {"epsilon": "ε", "delta": "δ", "rho": "ρ", "mu": "μ"}
+        return ", ".join(f"{symbols[name]} = {shown(getattr(self, name))}" for name in _PARTS[self.kind])
 
     def __str__(self) -> str:
         return self.describe()
@@ -188,7 +185,11 @@ class Grant:
         """
         relation = Neighbors.of(neighbors)
         check_unit(unit)
-        rule = _composition(composition)
+        if composition not in tuple(Composition):
+            raise InputValueError(
+                Message("not-one-of", parameter="composition", value=composition, choices=[*Composition])
+            )
+        rule = Composition(str(composition))
         if mu is not None:
             if epsilon is not None or rho is not None or delta != 0:
                 raise InputValueError("give only one of epsilon (with or without delta), rho and mu")
@@ -276,12 +277,6 @@ def require_dataset(dataset: object) -> str:
     check_dataset(dataset)
     assert isinstance(dataset, str)
     return dataset
-
-
-def _composition(composition: object) -> Composition:
-    if composition not in tuple(Composition):
-        raise InputValueError(Message("not-one-of", parameter="composition", value=composition, choices=[*Composition]))
-    return Composition(str(composition))
 
 
 def _positive_mu(mu: object) -> float:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import secrets
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,10 +35,9 @@ class LedgerCheck:
     detail: str
 
 
-def check_history(connection: sqlite3.Connection, ledger: str) -> tuple[Accounts, list[LedgerCheck]]:
+def _check_history(connection: sqlite3.Connection, ledger: str) -> tuple[Accounts, list[LedgerCheck]]:
     """Check the file's structure, the chain of hashes, and the sums of all entries."""
     problems = [problem for (problem,) in connection.execute("PRAGMA integrity_check").fetchall()]
-    whole = LedgerCheck("the file's structure", problems == ["ok"], "; ".join(map(str, problems[:3])))
     accounts, broken = Accounts(ledger), ""
     for number, text, digest in connection.execute("SELECT number, entry, hash FROM history ORDER BY number"):
         try:
@@ -46,50 +45,37 @@ def check_history(connection: sqlite3.Connection, ledger: str) -> tuple[Accounts
         except LedgerError as reason:
             broken = str(reason)
             break
-    head = accounts.head
-    words = f"{accounts.number} entries" + ("" if head is None else f", head {head.number}:{head.hash}")
-    chain = LedgerCheck("the chain of hashes and the order of entries", not broken, broken or words)
-    faults = accounts.faults()
-    sums = LedgerCheck(
-        "recomputed losses of releases",
-        not faults,
-        "; ".join(faults[:3]) or f"{len(accounts.reservations)} reservations, within every grant",
-    )
-    return accounts, [whole, chain, sums]
+    head, faults = accounts.head, accounts.faults()
+    entries = f"{accounts.number} entries" + ("" if head is None else f", head {head.number}:{head.hash}")
+    sums = f"{len(accounts.reservations)} reservations, within every grant"
+    return accounts, [
+        LedgerCheck("the file's structure", problems == ["ok"], "; ".join(map(str, problems[:3]))),
+        LedgerCheck("the chain of hashes and the order of entries", not broken, broken or entries),
+        LedgerCheck("recomputed losses of releases", not faults, "; ".join(faults[:3]) or sums),
+    ]
 
 
-def check_head(accounts: Accounts, head: LedgerEntry) -> LedgerCheck:
-    """Check that the history contains a head that was kept elsewhere."""
-    what = f"the head kept from entry {head.number}"
-    if fault := _fault_of_entry(accounts, head):
-        return LedgerCheck(what, False, fault)
-    return LedgerCheck(what, True, f"{accounts.number - head.number} entries were added since")
-
-
-def check_release(accounts: Accounts, release: Any) -> LedgerCheck:
+def _check_release(accounts: Accounts, release: Any) -> LedgerCheck:
     """Check that a release is in the history as it states."""
-    origin = release.origin
-    what = f"{origin.label}, {origin.id[:8]}…"
-    if origin.ledger is None:
-        return LedgerCheck(what, False, "it was not charged to a ledger")
-    if fault := _fault_of_entry(accounts, origin.ledger):
-        return LedgerCheck(what, False, fault)
-    held = accounts.reservations.get(origin.ledger.number)
+    origin, privacy, entry = release.origin, release.privacy, release.origin.ledger
     run = origin.id if origin.group is None else origin.group.run
-    if held is None or (held.release, held.dataset) != (run, origin.dataset):
-        return LedgerCheck(what, False, f"entry {origin.ledger.number} belongs to another release")
-    if held.state is Action.REFUND:
-        return LedgerCheck(what, False, f"its reservation, entry {origin.ledger.number}, was refunded")
-    if held.cost != release.privacy.budget:
-        return LedgerCheck(what, False, f"entry {origin.ledger.number} has another cost, {held.cost}")
-    if (held.neighbors, held.unit) != (release.privacy.neighbors, unit_name(release.privacy.privacy_unit)):
-        return LedgerCheck(
-            what,
-            False,
-            f"entry {origin.ledger.number} is for neighbors={str(held.neighbors)!r} and the unit {held.unit!r}",
-        )
+    held = None if entry is None else accounts.reservations.get(entry.number)
+    if entry is None:
+        fault = "it was not charged to a ledger"
+    elif not (fault := _fault_of_entry(accounts, entry)):
+        if held is None or (held.release, held.dataset) != (run, origin.dataset):
+            fault = f"entry {entry.number} belongs to another release"
+        elif held.state is Action.REFUND:
+            fault = f"its reservation, entry {entry.number}, was refunded"
+        elif held.cost != privacy.budget:
+            fault = f"entry {entry.number} has another cost, {held.cost}"
+        elif (held.neighbors, held.unit) != (privacy.neighbors, unit_name(privacy.privacy_unit)):
+            fault = f"entry {entry.number} is for neighbors={str(held.neighbors)!r} and the unit {held.unit!r}"
+    what = f"{origin.label}, {origin.id[:8]}…"
+    if fault or held is None or entry is None:
+        return LedgerCheck(what, False, fault)
     state = "committed" if held.state is Action.COMMIT else "reserved, never committed: it counts as spent"
-    return LedgerCheck(what, True, f"{held.cost} in entry {origin.ledger.number}, {state}")
+    return LedgerCheck(what, True, f"{held.cost} in entry {entry.number}, {state}")
 
 
 def originals(release: Any) -> Iterator[Any]:
@@ -177,7 +163,11 @@ class LedgerFile:
         """Open a transaction, committed to disk at the end or rolled back if the block raises."""
         if not self.exists():
             raise LedgerError(Message("ledger-missing", path=self.shown))
-        self._require_one_name()
+        n_names = 1
+        with suppress(OSError):  # gone, or not to be looked at: SQLite says which
+            n_names = _count_names(self.path)
+        if n_names > 1:  # SQLite names its journal after the path that is opened
+            raise LedgerError(Message("ledger-hard-links", path=self.shown, names=n_names))
         connection = None
         try:
             connection = sqlite3.connect(
@@ -193,16 +183,6 @@ class LedgerFile:
         finally:
             if connection is not None:
                 connection.close()  # a transaction that was not committed is rolled back
-
-    def _require_one_name(self) -> None:
-        """Raise LedgerError if the file has several hard links."""
-        # SQLite names its journal after the path that is opened.
-        try:
-            n_names = _count_names(self.path)
-        except OSError:  # gone, or not to be looked at: SQLite says which
-            return
-        if n_names > 1:
-            raise LedgerError(Message("ledger-hard-links", path=self.shown, names=n_names))
 
     def _configure(self, connection: sqlite3.Connection) -> None:
         # On the disk before the call returns, folder included; on macOS past the drive's own cache too.
@@ -286,80 +266,6 @@ def _publish(temporary: Path, path: Path) -> None:
             os.close(descriptor)
 
 
-# What follows in a history: counted in, and written, within one transaction.
-
-
-class _Appending:
-    """Writer of history entries, in a transaction that holds the file's lock."""
-
-    def __init__(self, connection: sqlite3.Connection, accounts: Accounts) -> None:
-        self._connection = connection
-        self.accounts = accounts
-
-    def __call__(self, action: Action, dataset: str, content: Mapping[str, Any]) -> HistoryEntry:
-        """Append an entry, if it may follow."""
-        entry = self.accounts.follow(action, dataset, content)
-        self._connection.execute("INSERT INTO history VALUES (?, ?, ?)", (entry.number, entry.text, entry.hash))
-        return entry
-
-
-# The accounts of a file, kept in memory between uses and brought up to the file at each of them.
-
-
-class _KeptAccounts:
-    """Accounts of a file, cached; each use checks that known entries are still there."""
-
-    def __init__(self, file: LedgerFile) -> None:
-        self.file = file
-        self._accounts: Accounts | None = None
-        self.seen: LedgerEntry | None = None
-        self._lock = RLock()
-
-    def make(self) -> None:
-        """Create the file unless it exists, but never in place of one that existed before."""
-        with self._lock:
-            if self.seen is None and not self.file.exists():
-                self.file.create()
-
-    @contextmanager
-    def reading(self) -> Iterator[Accounts]:
-        """Read the accounts as the file has them."""
-        with self._lock, self.file.opened() as connection:
-            yield self._caught_up(connection)
-
-    @contextmanager
-    def writing(self) -> Iterator[_Appending]:
-        """Open a transaction under the file's lock, so that checks and writes see the same state."""
-        with self._lock:
-            try:
-                with self.file.opened(writing=True) as connection:
-                    accounts = self._caught_up(connection)
-                    yield _Appending(connection, accounts)
-                self.seen = accounts.head
-            except BaseException:
-                if self._accounts is not None and self._accounts.head != self.seen:
-                    self._accounts = None  # what was counted was not written
-                raise
-
-    def _caught_up(self, connection: sqlite3.Connection) -> Accounts:
-        """Read new entries, after checking that those read before are still there."""
-        identity = self.file.identity(connection)
-        accounts = self._accounts if self._accounts is not None else Accounts(identity)
-        if self.seen is not None:
-            query = "SELECT hash FROM history WHERE number = ?"
-            result = connection.execute(query, (self.seen.number,)).fetchone()
-            if identity != self.seen.ledger or result != (self.seen.hash,):
-                self._accounts = None
-                raise LedgerError(Message("ledger-replaced", path=self.file.shown))
-        self._accounts = None
-        for number, text, digest in connection.execute(
-            "SELECT number, entry, hash FROM history WHERE number > ? ORDER BY number", (accounts.number,)
-        ):
-            accounts.read(number, text, digest)
-        self._accounts, self.seen = accounts, accounts.head
-        return accounts
-
-
 _SECONDS_TO_WAIT = 30.0
 _MAX_LINE = 300
 
@@ -428,15 +334,18 @@ class Ledger:
     """
 
     def __init__(self, path: str | os.PathLike[str], *, timeout: float = _SECONDS_TO_WAIT) -> None:
-        self._kept = _KeptAccounts(LedgerFile(path, timeout))
-        self._reserved: dict[
-            LedgerEntry, object
-        ] = {}  # by whom: never copied, written or sent, so that others cannot refund
+        self._file = LedgerFile(path, timeout)
+        # the accounts of the file, kept between uses, and the last entry that was seen: a file without it was replaced
+        self._accounts: Accounts | None = None
+        self._seen: LedgerEntry | None = None
+        self._lock = RLock()
+        # by whom: never copied, written or sent, so that others cannot refund
+        self._reserved: dict[LedgerEntry, object] = {}
 
     @property
     def path(self) -> str:
         """Path of the file, as given."""
-        return self._kept.file.shown
+        return self._file.shown
 
     def __repr__(self) -> str:
         return f"Ledger({self.path!r})"
@@ -447,13 +356,56 @@ class Ledger:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Open the same file in another process, where it must still be this ledger."""
-        return Ledger._opened_again, (str(self._kept.file.path), self._kept.file.timeout, self._kept.seen)
+        return Ledger._opened_again, (str(self._file.path), self._file.timeout, self._seen)
 
     @classmethod
     def _opened_again(cls, path: str, timeout: float, seen: LedgerEntry | None) -> Ledger:
         ledger = cls(path, timeout=timeout)
-        ledger._kept.seen = seen
+        ledger._seen = seen
         return ledger
+
+    @contextmanager
+    def _reading(self) -> Iterator[Accounts]:
+        """Read the accounts as the file has them."""
+        with self._lock, self._file.opened() as connection:
+            yield self._caught_up(connection)
+
+    @contextmanager
+    def _writing(self) -> Iterator[tuple[Accounts, Callable[[Action, str, Mapping[str, Any]], HistoryEntry]]]:
+        """Open a transaction under the file's lock, so that checks see the same state as what appends an entry."""
+        with self._lock:
+            try:
+                with self._file.opened(writing=True) as connection:
+                    accounts = self._caught_up(connection)
+
+                    def append(action: Action, dataset: str, content: Mapping[str, Any]) -> HistoryEntry:
+                        entry = accounts.follow(action, dataset, content)
+                        values = entry.number, entry.text, entry.hash
+                        connection.execute("INSERT INTO history VALUES (?, ?, ?)", values)
+                        return entry
+
+                    yield accounts, append
+                self._seen = accounts.head
+            except BaseException:
+                if self._accounts is not None and self._accounts.head != self._seen:
+                    self._accounts = None  # what was counted was not written
+                raise
+
+    def _caught_up(self, connection: sqlite3.Connection) -> Accounts:
+        """Read new entries, after checking that those read before are still there."""
+        identity = self._file.identity(connection)
+        accounts = self._accounts if self._accounts is not None else Accounts(identity)
+        self._accounts = None
+        if self._seen is not None:
+            query = "SELECT hash FROM history WHERE number = ?"
+            known = connection.execute(query, (self._seen.number,)).fetchone()
+            if identity != self._seen.ledger or known != (self._seen.hash,):
+                raise LedgerError(Message("ledger-replaced", path=self._file.shown))
+        query = "SELECT number, entry, hash FROM history WHERE number > ? ORDER BY number"
+        for number, text, digest in connection.execute(query, (accounts.number,)):
+            accounts.read(number, text, digest)
+        self._accounts, self._seen = accounts, accounts.head
+        return accounts
 
     def grant(
         self,
@@ -506,13 +458,15 @@ class Ledger:
         granted = Grant.of(
             epsilon=epsilon, delta=delta, rho=rho, mu=mu, neighbors=neighbors, unit=unit, composition=composition
         )
-        self._kept.make()
+        with self._lock:
+            if self._seen is None and not self._file.exists():  # never in place of one that existed before
+                self._file.create()
         stated = {key: _line(key, text) for key, text in (("reason", reason), ("by", by)) if text is not None}
-        with self._kept.writing() as write:
-            known = write.accounts.by_dataset.get(name)
+        with self._writing() as (accounts, append):
+            known = accounts.by_dataset.get(name)
             if known is not None and known.is_raised_by(granted) and len(stated) < 2:
                 raise InputValueError(Message("grant-needs-reason", dataset=name, known=known.grant, asked=granted))
-            write(Action.GRANT, name, granted.to_dict() | stated)
+            append(Action.GRANT, name, granted.to_dict() | stated)
         return granted
 
     def account(self, dataset: str) -> Account:
@@ -523,25 +477,25 @@ class Ledger:
         LedgerError
             If it has no grant, or the file cannot be used.
         """
-        with self._kept.reading() as accounts:
+        with self._reading() as accounts:
             return accounts.account(dataset)
 
     @property
     def datasets(self) -> tuple[str, ...]:
         """Datasets with a grant."""
-        with self._kept.reading() as accounts:
+        with self._reading() as accounts:
             return tuple(accounts.by_dataset)
 
     @property
     def identity(self) -> str:
         """Ledger's id, stored in each release that it was charged for."""
-        with self._kept.reading() as accounts:
+        with self._reading() as accounts:
             return accounts.ledger
 
     @property
     def head(self) -> LedgerEntry | None:
         """Number and hash of the last entry; a copy kept elsewhere detects a cut or replaced ledger."""
-        with self._kept.reading() as accounts:
+        with self._reading() as accounts:
             return accounts.head
 
     def spent(self, dataset: str) -> Amount:
@@ -578,7 +532,7 @@ class Ledger:
         LedgerError
             If the dataset has no grant, or the file cannot be used.
         """
-        with self._kept.reading() as accounts:
+        with self._reading() as accounts:
             if dataset is not None:
                 accounts.account(dataset)
             return tuple(entry for entry in accounts.history if dataset in (None, entry.dataset))
@@ -625,8 +579,8 @@ class Ledger:
         name, relation = require_dataset(dataset), Neighbors.of(neighbors)
         counted = LossUnit(loss_unit)
         check_unit(unit)
-        with self._kept.writing() as write:
-            account = write.accounts.account(name)
+        with self._writing() as (accounts, append):
+            account = accounts.account(name)
             account.require_for(relation, unit)
             losses = losses_of(cost, counted, relation, account.grant.neighbors)
             content = {
@@ -638,7 +592,7 @@ class Ledger:
                 "unit": unit,
                 "losses": losses.to_dict(),
             }
-            entry = write(Action.RESERVE, name, content).of(write.accounts.ledger)
+            entry = append(Action.RESERVE, name, content).of(accounts.ledger)
         self._reserved[entry] = _Process.current
         return entry
 
@@ -666,14 +620,13 @@ class Ledger:
         self._end(Action.REFUND, entry)
 
     def _end(self, action: Action, entry: LedgerEntry) -> None:
-        with self._kept.writing() as write:
-            accounts = write.accounts
+        with self._writing() as (accounts, append):
             known = accounts.history[entry.number - 1] if 0 < entry.number <= accounts.number else None
             if known is None or known.of(accounts.ledger) != entry:
                 raise LedgerError(Message("entry-of-other-ledger", path=str(self.path), entry=entry.number))
             if action is Action.REFUND and self._reserved.get(entry) is not _Process.current:
                 raise LedgerError(Message("entry-reserved-elsewhere", path=str(self.path), entry=entry.number))
-            write(action, known.dataset, {"reservation": entry.number})
+            append(action, known.dataset, {"reservation": entry.number})
 
     def verify(self, releases: Iterable[Any] = (), *, head: LedgerEntry | None = None) -> tuple[LedgerCheck, ...]:
         """Check the whole file: its structure, the chain of hashes, every sum, and given releases.
@@ -695,7 +648,10 @@ class Ledger:
         LedgerError
             If the file is absent, locked, or not a ledger.
         """
-        with self._kept.file.opened() as connection:
-            accounts, result = check_history(connection, self._kept.file.identity(connection))
-        known = [] if head is None else [check_head(accounts, head)]
-        return (*result, *known, *(check_release(accounts, one) for release in releases for one in originals(release)))
+        with self._file.opened() as connection:
+            accounts, checks = _check_history(connection, self._file.identity(connection))
+        if head is not None:
+            fault = _fault_of_entry(accounts, head)
+            added = f"{accounts.number - head.number} entries were added since"
+            checks.append(LedgerCheck(f"the head kept from entry {head.number}", not fault, fault or added))
+        return (*checks, *(_check_release(accounts, one) for release in releases for one in originals(release)))
