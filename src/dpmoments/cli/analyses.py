@@ -14,8 +14,6 @@ from rich.markup import escape
 import dpmoments
 from dpmoments.analysis.answers import Answer, aligned
 from dpmoments.cli.options import (
-    AsJson,
-    ReleaseFile,
     describe_parameters,
     documented_option,
     options_of,
@@ -67,14 +65,14 @@ def command_of(name: str, analysis: Analysis) -> Callable[..., None]:
     }
 
     @options_of(analysis, leave_out=(released_name,), own=own, objects={})
-    def command(written: dict[str, Any], release_file: ReleaseFile, as_json: AsJson = False) -> None:
+    def command(written: dict[str, Any], file: Path, as_json: bool = False) -> None:
         # what was not given is left to the analysis: an empty list and None are not what a person wrote
         chosen = {key: _as_declared(value) for key, value in written.items() if value is not None and value != []}
-        released = dpmoments.load(release_file)
+        released = dpmoments.load(file)
         if isinstance(released, dpmoments.CountsRelease) and analysis in _OF_COUNTS:
             answer = _OF_COUNTS[analysis](released, **chosen)
         else:
-            released = moments_in(release_file, name)
+            released = moments_in(file, name)
             answer = analysis(
                 released, **{key: _read_frame(value) if hints[key] is Any else value for key, value in chosen.items()}
             )

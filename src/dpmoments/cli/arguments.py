@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from dpmoments.cli.output import bad_option
 from dpmoments.foundation.databases import DatabaseQuery
+from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.table_files import ENGINES, EngineFiles
 from dpmoments.foundation.text_format import TextFormat
+from dpmoments.foundation.values import shown
 from dpmoments.messages.message import Message
+from dpmoments.messages.wording import listed
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.unit import PrivacyUnit
 from dpmoments.schema.schema import Schema
@@ -39,6 +42,20 @@ def columns_of_table(text: str, schema: Schema) -> list[str]:
         result.append(":".join(parts[:size]))
         parts = parts[size:]
     return result
+
+
+def column_and_feature(text: str, schema: Schema) -> tuple[str, str]:
+    """Parse ``COLUMN:OF`` into a grouping column and a feature; both names may contain a colon."""
+    parts = text.split(":")
+    splits = [(":".join(parts[:index]), ":".join(parts[index:])) for index in range(1, len(parts))]
+    columns, features = {column.name for column in schema.columns}, set(schema.feature_names)
+    known = [(by, of) for by, of in splits if by in columns and of in columns | features]
+    if len(known) != 1:
+        raise InputValueError(
+            f"{shown(text)} does not name one column of levels and one feature: write COLUMN:OF, such as "
+            f"sex:income, of the release's columns {listed([*list(columns)[:12]])}"
+        )
+    return known[0]
 
 
 def budget_of(epsilon: float | None, delta: float, rho: float | None) -> PrivacyBudget:

@@ -33,84 +33,55 @@ _CURATOR = "With the table"
 _ANALYST = "With a release: these cost no privacy"
 _STOPPED = 130
 
-_ANALYSES = "analyses"
 _VERSION = f"dpmoments {__version__}"
 
-_COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
+_COMMANDS: dict[str, dict[str, str]] = {
     _CURATOR: {
-        "init": ("curator:init", "Write the schema of a table, with bounds and levels left blank."),
-        "preflight": ("curator:preflight", "Check a private table against its schema; the output is private."),
-        "forecast": (
-            "forecasts:forecast",
-            "Show the expected noise of every column, and how to lower it. Reads no data.",
-        ),
-        "forecast-mean": (
-            "forecasts:forecast_mean",
-            "Show the expected error of every mean-only estimator. Reads no data.",
-        ),
-        "forecast-counts": (
-            "forecasts:forecast_counts",
-            "Show the noise on the counts of contingency tables. Reads no data.",
-        ),
-        "release": ("spending:release", "Release a table's count, mean and second moment, once: this spends budget."),
-        "release-mean": ("spending:release_mean", "Release only the mean of a table, once: this spends budget."),
-        "release-counts": ("spending:release_counts", "Release only contingency tables, once: this spends budget."),
-        "mechanisms": ("catalogue:mechanisms", "List the mechanisms and the estimators of means, or describe one."),
-        "audit": ("audit:audit", "Test whether mechanisms have more privacy loss than they state. Reads no data."),
-        "desk": ("curator:desk", "Open the steps of a release as pages in a browser on this machine."),
-        "ledger": ("ledger:ledger", "Manage the privacy budgets of datasets: granted, spent and remaining."),
+        "init": "Write the schema of a table, with bounds and levels left blank.",
+        "preflight": "Check a private table against its schema; the output is private.",
+        "forecast": "Show the expected noise of every column, and how to lower it. Reads no data.",
+        "forecast-mean": "Show the expected error of every mean-only estimator. Reads no data.",
+        "forecast-counts": "Show the noise on the counts of contingency tables. Reads no data.",
+        "release": "Release a table's count, mean and second moment, once: this spends budget.",
+        "release-mean": "Release only the mean of a table, once: this spends budget.",
+        "release-counts": "Release only contingency tables, once: this spends budget.",
+        "mechanisms": "List the mechanisms and the estimators of means, or describe one.",
+        "audit": "Test whether mechanisms have more privacy loss than they state. Reads no data.",
+        "desk": "Open the steps of a release as pages in a browser on this machine.",
+        "ledger": "Manage the privacy budgets of datasets: granted, spent and remaining.",
     },
     _ANALYST: {
-        "show": (
-            "analyst:show",
-            "Show a release: its guarantee, the privacy loss of each noise draw, and its results.",
-        ),
-        "report": ("analyst:report", "Write a page about a release: its guarantee, its results, and what is noise."),
-        "describe": (
-            "analyses",
-            "Describe the mean and spread of every feature with their noise: free of privacy cost.",
-        ),
-        "ols": ("analyses", "Fit least squares of a feature on others, with intervals: free of privacy cost."),
-        "ridge": ("analyses", "Fit ridge regression of a feature on others."),
-        "lasso": (
-            "analyses",
-            "Fit the lasso of a feature on others, most coefficients exactly 0: free of privacy cost.",
-        ),
-        "pca": ("analyses", "Compute principal components of a release: post-processing, free of privacy cost."),
-        "correlations": (
-            "analyses",
-            "Compute correlations with noise, interval and verdict each: free of privacy cost.",
-        ),
-        "group-means": ("analyses", "Compute means over the rows of each group, with intervals and differences."),
-        "anova": ("analyses", "Run a one-way analysis of variance of a feature by groups: free of privacy cost."),
-        "t-test": ("analyses", "Run Welch's t-test of a feature by two groups: post-processing, free of privacy cost."),
-        "cross-table": (
-            "analyses",
-            "Count rows by two columns and test their independence by chi-square: free of privacy cost.",
-        ),
-        "partial-correlation": (
-            "analyses",
-            "Compute partial correlations of two features given all others named: free of privacy cost.",
-        ),
-        "mahalanobis": (
-            "analyses",
-            "Compute Mahalanobis distances of rows from the released mean: free of privacy cost.",
-        ),
-        "lda": ("analyses", "Fit linear discriminant analysis of the groups of a column: free of privacy cost."),
-        "graphical-lasso": (
-            "analyses",
-            "Fit a sparse dependence graph by the graphical lasso on released correlations.",
-        ),
-        "groups": ("analyst:groups", "Write each group of a grouped release to its own file."),
-        "pool": ("analyst:pool", "Combine releases of several tables that have no row in common."),
-        "synthetic": ("analyst:synthetic", "Draw synthetic rows that have the moments of a release."),
-        "verify": ("analyst:verify", "Check that a release is complete and consistent. Exit code 1 if not."),
+        "show": "Show a release: its guarantee, the privacy loss of each noise draw, and its results.",
+        "report": "Write a page about a release: its guarantee, its results, and what is noise.",
+        "describe": "Describe the mean and spread of every feature with their noise: free of privacy cost.",
+        "ols": "Fit least squares of a feature on others, with intervals: free of privacy cost.",
+        "ridge": "Fit ridge regression of a feature on others.",
+        "lasso": "Fit the lasso of a feature on others, most coefficients exactly 0: free of privacy cost.",
+        "pca": "Compute principal components of a release: post-processing, free of privacy cost.",
+        "correlations": "Compute correlations with noise, interval and verdict each: free of privacy cost.",
+        "group-means": "Compute means over the rows of each group, with intervals and differences.",
+        "anova": "Run a one-way analysis of variance of a feature by groups: free of privacy cost.",
+        "t-test": "Run Welch's t-test of a feature by two groups: post-processing, free of privacy cost.",
+        "cross-table": "Count rows by two columns and test their independence by chi-square: free of privacy cost.",
+        "partial-correlation": "Compute partial correlations of two features given all others named: free of privacy cost.",
+        "mahalanobis": "Compute Mahalanobis distances of rows from the released mean: free of privacy cost.",
+        "lda": "Fit linear discriminant analysis of the groups of a column: free of privacy cost.",
+        "graphical-lasso": "Fit a sparse dependence graph by the graphical lasso on released correlations.",
+        "groups": "Write each group of a grouped release to its own file.",
+        "pool": "Combine releases of several tables that have no row in common.",
+        "synthetic": "Draw synthetic rows that have the moments of a release.",
+        "verify": "Check that a release is complete and consistent. Exit code 1 if not.",
     },
 }
-"""Per section of the help page.
-
-Commands, where each is defined in this package, and its summary.
-"""
+"""Commands with their summaries, per section of the help page."""
+_HOMES = {
+    "curator": ("init", "preflight", "desk", "release", "release-mean", "release-counts"),
+    "forecasts": ("forecast", "forecast-mean", "forecast-counts"),
+    "mechanisms": ("mechanisms", "audit"),
+    "ledger": ("ledger",),
+    "analyst": ("show", "report", "groups", "pool", "synthetic", "verify"),
+}
+"""Modules of this package with their commands; all others are analyses."""
 
 
 class _Commands(typer.core.TyperGroup):
@@ -136,13 +107,10 @@ def load_command(arguments: Sequence[str]) -> None:
 @cache
 def _loaded(name: str) -> Any:
     """Return the parser's object of a command, imported."""
-    home = next(commands[name][0] for commands in _COMMANDS.values() if name in commands)
-    module_name, _, attribute = home.partition(":")
-    module = import_module(f"dpmoments.cli.{module_name}")
-    if module_name == _ANALYSES:
-        function = module.command_of(name, module.analyses()[name.replace("-", "_")])
-    else:
-        function = getattr(module, attribute)
+    home = next((module for module, names in _HOMES.items() if name in names), "analyses")
+    module, attribute = import_module(f"dpmoments.cli.{home}"), name.replace("-", "_")
+    derived = home == "analyses"
+    function = module.command_of(name, module.analyses()[attribute]) if derived else getattr(module, attribute)
     if isinstance(function, typer.Typer):
         return typer.main.get_command(function)
     made = typer.Typer(add_completion=False, rich_markup_mode="rich")
@@ -198,7 +166,7 @@ def dpmoments_command(
 
 
 for section, commands in _COMMANDS.items():
-    for name, (_, summary) in commands.items():
+    for name, summary in commands.items():
         _app.command(name, help=summary, rich_help_panel=section)(lambda: None)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import dpmoments
 from dpmoments.cli.arguments import budget_of, columns_of_table
-from dpmoments.cli.options import OBJECTS, SPLIT, TABLES, AsJson, Option, Overwrite, options_of
+from dpmoments.cli.options import OBJECTS, SPLIT, TABLES, Option, options_of
 from dpmoments.cli.output import bad_option, print_json, print_lines, print_text
 from dpmoments.foundation.documents import KEEPS_A_FILE, check_output
 from dpmoments.messages.message import Message
@@ -89,8 +89,8 @@ def forecast(
     table: list[str] | None = None,
     regression: list[str] | None = None,
     html: Path | None = None,
-    overwrite: Overwrite = False,
-    as_json: AsJson = False,
+    overwrite: bool = False,
+    as_json: bool = False,
 ) -> None:
     """Show the expected noise of every column, and how to lower it. Reads no data.
 
@@ -241,7 +241,7 @@ def _by_feature(given: Sequence[str], option: str) -> dict[str, float]:
     },
     objects={**OBJECTS, "standard_deviation": (("standard_deviation",), lambda given: _deviations(given or []))},
 )
-def forecast_mean(options: dict[str, Any], as_json: AsJson = False) -> None:
+def forecast_mean(options: dict[str, Any], as_json: bool = False) -> None:
     """Show the expected error of every mean-only estimator. Reads no data.
 
     The error is the root mean square of its length, and of each feature, in original
@@ -273,7 +273,7 @@ def forecast_mean(options: dict[str, Any], as_json: AsJson = False) -> None:
         "split": SPLIT,
     },
 )
-def forecast_counts(options: dict[str, Any], as_json: AsJson = False) -> None:
+def forecast_counts(options: dict[str, Any], as_json: bool = False) -> None:
     """Show the noise on the counts of contingency tables. Reads no data.
 
     It does not depend on the table, so that it is known exactly: the standard

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 import dpmoments
-from dpmoments.cli.options import BUDGET_PANEL, AsJson, Option, options_of
+from dpmoments.cli.options import BUDGET_PANEL, Option, options_of, with_options
 from dpmoments.cli.output import bad_option, complain, print_command, print_json, print_table, print_text
 from dpmoments.ledger.accounts import Account
 from dpmoments.ledger.grants import Composition, Grant, GrantKind
@@ -22,8 +22,10 @@ ledger = typer.Typer(
     "Example:\n\n  dpmoments ledger grant budget.db people-2026 --epsilon 3 \\\n    --delta 1e-6 --neighbors add_remove",
 )
 
-_File = Annotated[Path, typer.Argument(metavar="FILE", help="The ledger.", show_default=False)]
-_OneName = Annotated[str | None, typer.Argument(metavar="DATASET", help="Only this dataset.", show_default=False)]
+_OF_DATASETS = {
+    "file": Option("The ledger.", metavar="FILE", argument=True),
+    "dataset": Option("Only this dataset.", metavar="DATASET", argument=True),
+}
 
 
 @ledger.command("grant")
@@ -31,6 +33,7 @@ _OneName = Annotated[str | None, typer.Argument(metavar="DATASET", help="Only th
     dpmoments.Ledger.grant,
     leave_out=("self",),
     own={
+        "file": _OF_DATASETS["file"],
         "dataset": Option("Dataset name in the ledger.", metavar="DATASET", argument=True),
         "mu": Option("μ of Gaussian privacy, instead of ε.", BUDGET_PANEL),
         "composition": Option("Under ε and δ: composition rule of the releases' privacy losses."),
@@ -42,7 +45,7 @@ _OneName = Annotated[str | None, typer.Argument(metavar="DATASET", help="Only th
     },
     objects={"unit": (("privacy_unit",), str)},
 )
-def grant(options: dict[str, Any], file: _File) -> None:
+def grant(options: dict[str, Any], file: Path) -> None:
     """Grant a dataset its budget; creates the ledger if needed.
 
     Another grant to the same dataset replaces the amount, which cannot be lowered
@@ -69,7 +72,8 @@ def grant(options: dict[str, Any], file: _File) -> None:
 
 
 @ledger.command("show")
-def show(file: _File, dataset: _OneName = None, as_json: AsJson = False) -> None:
+@with_options(**_OF_DATASETS)
+def show(file: Path, dataset: str | None = None, as_json: bool = False) -> None:
     """Show granted, spent and remaining budgets. Reads no table, spends nothing.
 
     Example:
@@ -112,7 +116,8 @@ def show(file: _File, dataset: _OneName = None, as_json: AsJson = False) -> None
 
 
 @ledger.command("history")
-def history(file: _File, dataset: _OneName = None, as_json: AsJson = False) -> None:
+@with_options(**_OF_DATASETS)
+def history(file: Path, dataset: str | None = None, as_json: bool = False) -> None:
     """Show every grant, reservation, commit and refund, in order.
 
     Entries are in the order of their numbers. Times are from the clock, in UTC.
@@ -137,17 +142,12 @@ def history(file: _File, dataset: _OneName = None, as_json: AsJson = False) -> N
 
 
 @ledger.command("verify")
-def verify(
-    file: _File,
-    release: Annotated[
-        list[Path] | None,
-        typer.Option("--release", help="A release charged to the ledger; may be repeated.", show_default=False),
-    ] = None,
-    head: Annotated[
-        str | None,
-        typer.Option("--head", metavar="NUMBER:HASH", help="A head that was stored elsewhere.", show_default=False),
-    ] = None,
-) -> None:
+@with_options(
+    file=_OF_DATASETS["file"],
+    release=Option("A release charged to the ledger; may be repeated."),
+    head=Option("A head that was stored elsewhere.", metavar="NUMBER:HASH"),
+)
+def verify(file: Path, release: list[Path] | None = None, head: str | None = None) -> None:
     """Check that a ledger is complete and contains its releases. Exit code 1 if not.
 
     The chain of hashes reveals entries that were changed, removed or moved. Only a

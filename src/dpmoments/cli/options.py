@@ -23,11 +23,6 @@ BUDGET_PANEL = "Privacy"
 _METHOD_PANEL = "Method"
 _TEXT_PANEL = "Text files (CSV)"
 
-ReleaseFile = Annotated[Path, typer.Argument(metavar="FILE", help="A release, a JSON file.", show_default=False)]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Overwrite an existing page.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before spending.")]
-
 # What a numpydoc docstring says of the parameters: the command line and the pages of the mechanisms read it.
 
 
@@ -76,7 +71,7 @@ def without_marks(text: str) -> str:
 
 REQUIRED = inspect.Parameter.empty
 _AS_DECLARED = object()
-_SHORT_NAMES = {"n_components": ("-k", "--components")}
+_FLAGS = {"n_components": ("-k", "--components")}
 """Options with other names than their parameters."""
 
 
@@ -85,7 +80,7 @@ class Option:
     """Command-line settings of a parameter.
 
     ``kind`` is the type of a value and ``default`` the command's default (``REQUIRED``: none); both default to the
-    parameter's own. An ``argument`` is given by position.
+    parameter's own. An ``argument`` is given by position. ``flags`` follow from the name by default.
     """
 
     help: str
@@ -95,6 +90,7 @@ class Option:
     default: Any = _AS_DECLARED
     least: int | None = None
     argument: bool = False
+    flags: tuple[str, ...] = ()
 
     def parameter(self, name: str, hint: Any = None, declared: Any = None) -> inspect.Parameter:
         """Return the option as a parameter that typer reads, of this type hint and declared default."""
@@ -111,7 +107,7 @@ class Option:
         }
         # ``features`` is a repeatable ``--feature``, and Booleans also have ``--no-``
         dashed = name.replace("_", "-").removesuffix("s" if several else "")
-        flags = _SHORT_NAMES.get(name, (f"--{dashed}/--no-{dashed}" if kind is bool else f"--{dashed}",))
+        flags = self.flags or _FLAGS.get(name) or (f"--{dashed}/--no-{dashed}" if kind is bool else f"--{dashed}",)
         stated = typer.Argument(**shown) if self.argument else typer.Option(*flags, **shown)
         return inspect.Parameter(
             name,
@@ -167,6 +163,13 @@ def _kind(name: str, hint: Any) -> tuple[Any, bool, Callable[[str], Any] | None]
 
 
 _OPTIONS: dict[str, Option] = {
+    "file": Option("A release, a JSON file.", metavar="FILE", argument=True),
+    "as_json": Option("Print JSON, for programs.", flags=("--json",)),
+    "overwrite": Option("Overwrite an existing page.", flags=("--overwrite",)),
+    "yes": Option("Do not ask before spending.", flags=("--yes", "-y")),
+    "no_ledger": Option(
+        "Charge no ledger: the spent budget is recorded nowhere.", BUDGET_PANEL, flags=("--no-ledger",)
+    ),
     "data": Option(
         "A Parquet, Feather, CSV, Excel, Stata, SPSS or SAS file, a quoted glob, or a folder.",
         None,
@@ -255,11 +258,6 @@ _TEXT_OPTIONS = ("delimiter", "encoding", "decimal", "thousands", "null", "true"
 _WITHOUT_OPTION = ("threads", "options")
 """Parameters set by other means: ``DPMOMENTS_THREADS``, or names in ``--option``."""
 
-Epsilon, Delta, Rho = (
-    _OPTIONS[name].parameter(name, float, default).annotation
-    for name, default in (("epsilon", None), ("delta", 0.0), ("rho", None))
-)
-
 Reader = Callable[..., Any]
 OBJECTS: Mapping[str, tuple[Sequence[str], Reader]] = {
     "data": (("data", "database", "query", "engine"), data_of),
@@ -303,12 +301,7 @@ def options_of(
 
     def decorate(body: Callable[..., None]) -> Callable[..., None]:
         _, *others = inspect.signature(body, eval_str=True).parameters.values()
-        own_parameters = [
-            own[other.name].parameter(other.name, other.annotation, other.default)
-            if other.name in own
-            else other.replace(kind=inspect.Parameter.KEYWORD_ONLY)
-            for other in others
-        ]
+        own_parameters = [_described(other, own) for other in others]
         required = [other for other in own_parameters if other.default is REQUIRED]
         shown = [*required, *made.values(), *(other for other in own_parameters if other not in required)]
         shown.sort(key=lambda parameter: parameter.default is not REQUIRED)
@@ -325,8 +318,29 @@ def options_of(
             body(arguments, **written)
 
         command.__name__, command.__doc__ = body.__name__, body.__doc__
-        command.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]  # what typer reads
-        command.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
-        return command
+        return _with_signature(command, shown)
 
     return decorate
+
+
+def with_options(**own: Option) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give the parameters of a command their words: ``own`` ones, or those that commands share."""
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        parameters = inspect.signature(command, eval_str=True).parameters.values()
+        return _with_signature(command, [_described(parameter, own) for parameter in parameters])
+
+    return decorate
+
+
+def _described(parameter: inspect.Parameter, own: Mapping[str, Option]) -> inspect.Parameter:
+    if option := own.get(parameter.name) or _OPTIONS.get(parameter.name):
+        return option.parameter(parameter.name, parameter.annotation, parameter.default)
+    return parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+
+
+def _with_signature(command: Callable[..., None], shown: Sequence[inspect.Parameter]) -> Callable[..., None]:
+    """Return a command with the signature and annotations that typer reads."""
+    command.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
+    return command

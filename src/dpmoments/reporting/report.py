@@ -15,9 +15,8 @@ from dpmoments.analysis.released import cautions
 from dpmoments.analysis.resolvability import ERROR_RATE, largest_resolved
 from dpmoments.foundation.documents import KEEPS_A_FILE, check_output, write_text
 from dpmoments.foundation.errors import InputTypeError, InputValueError
-from dpmoments.foundation.values import no_less, shown
+from dpmoments.foundation.values import no_less
 from dpmoments.messages.message import Message
-from dpmoments.messages.wording import listed
 from dpmoments.planning.forecast_table import Forecast
 from dpmoments.privacy.profile import REFERENCE_DELTA
 from dpmoments.releases.counts_release import CountsRelease
@@ -26,7 +25,6 @@ from dpmoments.releases.mean_release import MeanRelease
 from dpmoments.releases.moment_release import MomentRelease
 from dpmoments.releases.release_warning import AnyRelease
 from dpmoments.releases.statements import PyramidLevel, composition_so_far, describe_composition, protected_unit
-from dpmoments.schema.schema import Schema
 
 if TYPE_CHECKING:
     from dpmoments.reporting.page import PageTable, Section, Statement
@@ -262,20 +260,6 @@ def _checked(asked: _Asked) -> _Asked:
 
 def _is_pair_of_names(pair: Any) -> bool:
     return isinstance(pair, tuple | list) and len(pair) == 2 and all(isinstance(name, str) for name in pair)
-
-
-def group_asked_for(text: str, schema: Schema) -> tuple[str, str]:
-    """Parse ``COLUMN:OF`` into a grouping column and a feature; both names may contain a colon."""
-    parts = text.split(":")
-    splits = [(":".join(parts[:index]), ":".join(parts[index:])) for index in range(1, len(parts))]
-    columns, features = {column.name for column in schema.columns}, set(schema.feature_names)
-    known = [(by, of) for by, of in splits if by in columns and of in columns | features]
-    if len(known) != 1:
-        raise InputValueError(
-            f"{shown(text)} does not name one column of levels and one feature: write COLUMN:OF, such as "
-            f"sex:income, of the release's columns {listed([*list(columns)[:12]])}"
-        )
-    return known[0]
 
 
 # The head of a page: what is clear over all its tables together, and what is not.
