@@ -34,7 +34,7 @@ from benchmarks.practice.mechanism_maps import (
     words_of_map,
 )
 from dpmoments import ReleaseWarning
-from dpmoments.cli.catalogue import BUDGETS_SHOWN, derivation_page, own_page
+from dpmoments.cli.mechanisms import BUDGETS_SHOWN, derivation_page, own_page
 from dpmoments.mechanisms.base import ConfiguredMechanism
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget

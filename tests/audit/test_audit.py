@@ -694,7 +694,7 @@ def test_the_command_in_json_and_what_it_cannot_audit(capsys: pytest.CaptureFixt
 def test_the_command_ends_with_1_where_more_is_spent(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dpmoments.cli import audit as command
+    from dpmoments.cli import mechanisms as command
 
     monkeypatch.setattr(command, "mechanism_of", lambda *_: TellingError())
     assert main(["audit", "laplace", "--draws", "200", "--seed", "2", "--neighbors", "replace_one"]) == 1

@@ -30,7 +30,7 @@ from contracts.cases import CASES, Case
 from dpmoments.audit.verification import checks
 from dpmoments.cli import main
 from dpmoments.cli.analyses import analyses
-from dpmoments.cli.catalogue import _mechanisms_page
+from dpmoments.cli.mechanisms import _mechanisms_page
 from dpmoments.cli.output import explain
 from dpmoments.foundation.errors import InputError
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS

@@ -17,6 +17,7 @@ from markupsafe import Markup
 import dpmoments as dpm
 from dpmoments.analysis.resolvability import resolved
 from dpmoments.cli import main
+from dpmoments.cli.arguments import column_and_feature
 from dpmoments.messages.message import Message
 from dpmoments.noise.cells import GaussianCells
 from dpmoments.noise.terms import NoiseLaw, NoiseTerm
@@ -24,7 +25,7 @@ from dpmoments.reporting import page as page_module
 from dpmoments.reporting import sections as mean_sections
 from dpmoments.reporting import sections as section_module
 from dpmoments.reporting.page import Picture
-from dpmoments.reporting.report import _Asked, _chapters, _describe_promise, _Findings, _page, group_asked_for
+from dpmoments.reporting.report import _Asked, _chapters, _describe_promise, _Findings, _page
 from support.read_page import Page
 from support.said import Said, refused
 
@@ -324,10 +325,10 @@ def test_the_command_writes_what_the_function_does(tmp_path: Path, capsys: pytes
 
 def test_a_colon_in_a_name_is_no_trouble() -> None:
     schema = dpm.Schema(dpm.Boolean("a"), dpm.Boolean("a:b"), dpm.Numeric("b:c", 0, 1), dpm.Numeric("d", 0, 1))
-    assert group_asked_for("a:b:d", schema) == ("a:b", "d")
-    assert group_asked_for("a:b:c", schema) == ("a", "b:c")
+    assert column_and_feature("a:b:d", schema) == ("a:b", "d")
+    assert column_and_feature("a:b:c", schema) == ("a", "b:c")
     with refused("does not name one column of levels and one feature: write"):
-        group_asked_for("d", schema)
+        column_and_feature("d", schema)
 
 
 @pytest.mark.slow

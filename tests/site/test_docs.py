@@ -11,7 +11,7 @@ import pytest
 from tools.documentation.analyses import API, FOLDER, analyses, index, pages, texts
 from tools.documentation.notebooks import notebooks, recorded, run
 
-from dpmoments.cli.catalogue import _WITHOUT_A_PROOF, _mechanisms_page
+from dpmoments.cli.mechanisms import _WITHOUT_A_PROOF, _mechanisms_page
 from dpmoments.mechanisms.registry import MECHANISMS
 from support.doc_blocks import run_in_order
 
