@@ -16,11 +16,12 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import dpmoments as dpm
+from dpmoments.papers.mechanisms.comparisons import PaperLaplace
 
 OUTPUT = Path(__file__).parents[2] / "docs" / "evidence" / "images" / "one-release.png"
 EPSILONS = [0.1, 0.2, 0.5, 1.0, 2.0, 4.0]
 SERIES = [
-    ("Laplace, as published", dpm.mechanisms.Laplace(calibration="paper"), "clip", "#999999"),
+    ("Laplace, as published", PaperLaplace(), "clip", "#999999"),
     ("Laplace, tight", dpm.mechanisms.Laplace(), "clip", "#4c78a8"),
     ("matrix Laplace", dpm.mechanisms.MatrixLaplace(), "clip", "#f58518"),
     ("matrix Laplace, repaired", dpm.mechanisms.MatrixLaplace(), "auto", "#54a24b"),

@@ -548,12 +548,12 @@ def test_feather_files(run: Run) -> None:
 def test_every_option_reaches_the_library(run: Run) -> None:
     command = release_command(
         "--no-mean", "--option", "calibration=paper", "--insecure-seed", "9",
-        mechanism="laplace", repair="clip", n_rows="2000", neighbors="replace_one", epsilon="0.5",
+        mechanism="kapralov-talwar", repair="clip", n_rows="2000", neighbors="replace_one", epsilon="0.5",
     )  # fmt: skip
     assert run(*command).code == 0
     expected = dpm.release(
         "people.parquet", dpm.Schema.load("people.yaml"), epsilon=0.5, neighbors="replace_one",
-        mechanism=dpm.mechanisms.Laplace(calibration="paper"), mean=False, repair="clip", n_rows=2000, insecure_seed=9,
+        mechanism=dpm.mechanisms.KapralovTalwar(calibration="paper"), mean=False, repair="clip", n_rows=2000, insecure_seed=9,
     )  # fmt: skip
     released = dpm.load("people.json")
     np.testing.assert_array_equal(released.noisy_gram, expected.noisy_gram)

@@ -16,6 +16,7 @@ from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.means.base import MeanMechanism
 from dpmoments.mechanisms.registry import make_mean_mechanism
 from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.papers.mechanisms.comparisons import EntrywiseGaussian, PaperLaplace, RegimeRule
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.unit import Neighbors
@@ -117,11 +118,14 @@ def rows_of_the_table(mechanism: Mechanism | MeanMechanism, **options: Any) -> l
     ]
 
 
+COMPARISONS = frozenset({"entrywise-gaussian", "paper-laplace", "regime-rule"})
+"""Mechanisms of papers that are in no registry."""
+
 CASES: list[Case] = [
     *rows_of_the_table(dpm.mechanisms.Gaussian()),
-    *rows_of_the_table(dpm.mechanisms.Gaussian(variance="entrywise")),
+    *rows_of_the_table(EntrywiseGaussian()),
     *rows_of_the_table(dpm.mechanisms.Laplace()),
-    *rows_of_the_table(dpm.mechanisms.Laplace(calibration="paper")),
+    *rows_of_the_table(PaperLaplace()),
     *rows_of_the_table(dpm.mechanisms.MatrixLaplace()),
     *rows_of_the_table(dpm.mechanisms.Isotropic()),
     *rows_of_the_table(dpm.mechanisms.Auto()),
@@ -130,9 +134,7 @@ CASES: list[Case] = [
     *[  # it has no rule for zCDP
         case
         for largest in (1.0, 1e6)
-        for case in rows_of_the_table(
-            dpm.mechanisms.Auto(rule="regime", largest_eigenvalue=largest), noisy_when_tiny=False
-        )
+        for case in rows_of_the_table(RegimeRule(largest_eigenvalue=largest), noisy_when_tiny=False)
         if case.kind is not BudgetKind.ZCDP
     ],
     *rows_of_the_table(dpm.mechanisms.IterativeEigenvectors(), noisy_when_tiny=False),

@@ -15,12 +15,15 @@ import numpy as np
 from dpmoments.audit import AuditEffort, AuditResult, audit, bingham_epsilon, neighboring_pairs
 from dpmoments.audit.exact import one_direction_epsilon, stated_temperature
 from dpmoments.audit.procedure import LEVEL, _default_pairs, make_trials
-from dpmoments.mechanisms.additive import AdditivePlan, augmented_gram
+from dpmoments.mechanisms.additive import (
+    AdditivePlan,
+    Gaussian,
+    Isotropic,
+    Laplace,
+    MatrixLaplace,
+    augmented_gram,
+)
 from dpmoments.mechanisms.base import Mechanism, Plan
-from dpmoments.mechanisms.gaussian import Gaussian, GaussianPlan
-from dpmoments.mechanisms.isotropic import Isotropic, IsotropicPlan
-from dpmoments.mechanisms.laplace import Laplace, LaplacePlan
-from dpmoments.mechanisms.matrix_laplace import MatrixLaplace, MatrixLaplacePlan
 from dpmoments.mechanisms.shape import MomentShape, RunResult
 from dpmoments.papers.laws import Directions
 from dpmoments.papers.mechanisms.iterative_eigenvectors import IterativeEigenvectors, IterativeEigenvectorsPlan
@@ -91,17 +94,7 @@ class Hotter(PrivacyFilter):
 # Half the noise scale: the plan states the right law, and the draw is half of it ------------------------------------------
 
 
-class HalfGaussianPlan(GaussianPlan):
-    def run(self, rows, privacy_filter):
-        return super().run(rows, Halved(privacy_filter))
-
-
-class HalfLaplacePlan(LaplacePlan):
-    def run(self, rows, privacy_filter):
-        return super().run(rows, Halved(privacy_filter))
-
-
-class HalfMatrixLaplacePlan(MatrixLaplacePlan):
+class HalfPlan(AdditivePlan):
     def run(self, rows, privacy_filter):
         return super().run(rows, Halved(privacy_filter))
 
@@ -109,41 +102,31 @@ class HalfMatrixLaplacePlan(MatrixLaplacePlan):
 @dataclass(frozen=True)
 class HalfGaussian(Gaussian):
     def calibrate(self, shape, budget, neighbors):
-        return as_a(super().calibrate(shape, budget, neighbors), HalfGaussianPlan)
+        return as_a(super().calibrate(shape, budget, neighbors), HalfPlan)
 
 
 @dataclass(frozen=True)
 class HalfLaplace(Laplace):
     def calibrate(self, shape, budget, neighbors):
-        return as_a(super().calibrate(shape, budget, neighbors), HalfLaplacePlan)
-
-
-class HalfIsotropicPlan(IsotropicPlan):
-    def run(self, rows, privacy_filter):
-        return super().run(rows, Halved(privacy_filter))
+        return as_a(super().calibrate(shape, budget, neighbors), HalfPlan)
 
 
 @dataclass(frozen=True)
 class HalfIsotropic(Isotropic):
     def calibrate(self, shape, budget, neighbors):
-        return as_a(super().calibrate(shape, budget, neighbors), HalfIsotropicPlan)
+        return as_a(super().calibrate(shape, budget, neighbors), HalfPlan)
 
 
 @dataclass(frozen=True)
 class HalfMatrixLaplace(MatrixLaplace):
     def calibrate(self, shape, budget, neighbors):
-        return as_a(super().calibrate(shape, budget, neighbors), HalfMatrixLaplacePlan)
+        return as_a(super().calibrate(shape, budget, neighbors), HalfPlan)
 
 
 # The sensitivity of the wrong neighbor --------------------------------------------------------------------------------
 
 
-class UnpricedGaussianPlan(GaussianPlan):
-    def run(self, rows, privacy_filter):
-        return super().run(rows, Unpriced(privacy_filter))
-
-
-class UnpricedMatrixLaplacePlan(MatrixLaplacePlan):
+class UnpricedPlan(AdditivePlan):
     def run(self, rows, privacy_filter):
         return super().run(rows, Unpriced(privacy_filter))
 
@@ -154,20 +137,20 @@ class WrongNeighborGaussian(Gaussian):
 
     def calibrate(self, shape, budget, neighbors):
         plan = super().calibrate(shape, budget, Neighbors.ADD_REMOVE)
-        return as_a(plan, UnpricedGaussianPlan, neighbors=neighbors)
+        return as_a(plan, UnpricedPlan, neighbors=neighbors)
 
 
 @dataclass(frozen=True)
 class WrongNeighborMatrixLaplace(MatrixLaplace):
     def calibrate(self, shape, budget, neighbors):
         plan = super().calibrate(shape, budget, Neighbors.ADD_REMOVE)
-        return as_a(plan, UnpricedMatrixLaplacePlan, neighbors=neighbors)
+        return as_a(plan, UnpricedPlan, neighbors=neighbors)
 
 
 # Rows that are not clipped ------------------------------------------------------------------------------------------------
 
 
-class UnclippedPlan(MatrixLaplacePlan):
+class UnclippedPlan(AdditivePlan):
     def run(self, rows, privacy_filter):
         self.check_rows(rows)
         gram = sum((block.T @ block for block in rows.source.blocks()), np.zeros((self.shape.n_features,) * 2))
@@ -186,7 +169,7 @@ class UnclippedRows(MatrixLaplace):
 # Clipping at a private number of rows ----------------------------------------------------------------------------------
 
 
-class PrivateCountClipPlan(MatrixLaplacePlan):
+class PrivateCountClipPlan(AdditivePlan):
     def run(self, rows, privacy_filter):
         noisy = super().run(rows, privacy_filter)
         eigenvalues, vectors = np.linalg.eigh(noisy.gram)
@@ -205,7 +188,7 @@ class PrivateCountClip(MatrixLaplace):
 # The exact number of rows that the rules keep, as if it were public ---------------------------------------------------
 
 
-class KeptCountPlan(GaussianPlan):
+class KeptCountPlan(AdditivePlan):
     def run(self, rows, privacy_filter):
         self.check_rows(rows)
         moments = rows.moments(bits=self.bits)
@@ -400,7 +383,7 @@ class RedrawnEigenvalues(IterativeEigenvectors):
 # Outputs beside the moments -------------------------------------------------------------------------------------------
 
 
-class TellingDiagnosticPlan(MatrixLaplacePlan):
+class TellingDiagnosticPlan(AdditivePlan):
     def run(self, rows, privacy_filter):
         noisy = super().run(rows, privacy_filter)
         return replace(noisy, diagnostics={"clipped": {"rows": rows.moments().clipped}})
@@ -414,7 +397,7 @@ class TellingDiagnostic(MatrixLaplace):
         return as_a(super().calibrate(shape, budget, neighbors), TellingDiagnosticPlan)
 
 
-class TellingErrorPlan(MatrixLaplacePlan):
+class TellingErrorPlan(AdditivePlan):
     def run(self, rows, privacy_filter):
         if rows.moments().clipped:
             raise ValueError("a row is longer than 1")

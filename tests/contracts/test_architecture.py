@@ -432,7 +432,7 @@ def test_the_parts_are_where_the_rules_look_for_them() -> None:
     assert {*MAY_IMPORT_NOISE, *MAY_RECORD, *SAMPLING, *SAMPLERS, *LOADS_BY_NAME} <= set(SOURCES)
     assert len([module for module in SOURCES if part_of(module) == "rows"]) > 10
     assert "dpmoments.rows.rows" in reached("dpmoments.spending.release")
-    assert "dpmoments.noise.discrete" in reached("dpmoments.mechanisms.gaussian")
+    assert "dpmoments.noise.discrete" in reached("dpmoments.mechanisms.additive")
 
 
 def test_test_files_have_names_of_their_own() -> None:
@@ -468,7 +468,7 @@ PLANTED_IMPORTS = [
         "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from dpmoments.releases.moment_release import MomentRelease",
         "higher floor",
     ),
-    ("dpmoments.mechanisms.gaussian", "from dpmoments.spending.release import release", "higher floor"),
+    ("dpmoments.mechanisms.additive", "from dpmoments.spending.release import release", "higher floor"),
     ("dpmoments.spending.release", "from dpmoments.cli.entry import main", "higher floor"),
     ("dpmoments.spending.release", "import dpmoments", "stands above it"),
     ("dpmoments.foundation.documents", "import pickle", "imports pickle"),

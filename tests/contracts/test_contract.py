@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import dpmoments as dpm
-from contracts.cases import CASES, Case, run_plan, table_in_the_ball
+from contracts.cases import CASES, COMPARISONS, Case, run_plan, table_in_the_ball
 from dpmoments.foundation.values import from_plain, to_plain
 from dpmoments.mechanisms.registry import MECHANISMS, make_mechanism
 from dpmoments.mechanisms.shape import MomentShape, RunResult
@@ -27,7 +27,7 @@ def run(case: Case, size: str, seed: int = 0) -> RunResult:
 
 
 def test_every_registered_mechanism_is_in_the_table() -> None:
-    assert {case.mechanism.name for case in CASES} == set(MECHANISMS)
+    assert {case.mechanism.name for case in CASES} - COMPARISONS == set(MECHANISMS)
 
 
 @every_case

@@ -356,8 +356,9 @@ def test_no_noise_is_a_last_place_too_small() -> None:
             shape = shapes[rng.integers(len(shapes))]
             for mechanism, measured in ((MatrixLaplace(), gram_nuclear), (Isotropic(), gram_frobenius)):
                 plan: Any = mechanism.plan(shape, PrivacyBudget.pure(amount), relation)
-                rate = plan.laplace_rate if measured is gram_nuclear else plan.rate
-                spent = Fraction(rate) * Fraction(measured(relation, shape.n_features, plan.augmentation).value)
+                spent = Fraction(plan.noise.rate) * Fraction(
+                    measured(relation, shape.n_features, plan.augmentation).value
+                )
                 assert spent <= exact <= spent * widest
             sides = 1 if relation is ADD_REMOVE else 2
             heat = Fraction(spectral.temperature(PrivacyBudget.pure(amount), relation, "tight"))

@@ -20,16 +20,14 @@ from contracts.faulty_mechanisms import (
     as_a,
 )
 from dpmoments.audit.replay import replay_everywhere, replay_on_any_table
+from dpmoments.mechanisms.additive import AdditivePlan, Gaussian, GaussianNoise, MatrixLaplace
 from dpmoments.mechanisms.base import Mechanism
-from dpmoments.mechanisms.gaussian import Gaussian, GaussianPlan
-from dpmoments.mechanisms.matrix_laplace import MatrixLaplace, MatrixLaplacePlan
 from dpmoments.mechanisms.shape import RunResult
 from dpmoments.messages.message import Message
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.papers.mechanisms.johnson_lindenstrauss import JohnsonLindenstrauss
 from dpmoments.papers.mechanisms.padded_gram import PaddedGramPlan
 from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.sensitivity import gram_frobenius
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
@@ -130,7 +128,12 @@ def test_what_leaves_a_run_on_tables_of_any_size_follows_from_its_answers_alone(
 # Planted faults ---------------------------------------------------------------------------------------------------------------
 
 
-class OrderedQueryPlan(GaussianPlan):
+def twice(noise: Any) -> GaussianNoise:
+    """Noise of twice the standard deviation."""
+    return GaussianNoise(2 * noise.noise_scale, 2 * noise.off_diagonal_scale)
+
+
+class OrderedQueryPlan(AdditivePlan):
     """Releases the Gram matrix of differences of neighboring rows, as if it moved no more than that of the rows."""
 
     def run(self, rows: Rows, privacy_filter: Any) -> RunResult:
@@ -140,29 +143,29 @@ class OrderedQueryPlan(GaussianPlan):
         return RunResult(None, None, self.add_noise(privacy_filter, "Gram matrix", exact))
 
 
-class NumberOfDrawsPlan(GaussianPlan):
+class NumberOfDrawsPlan(AdditivePlan):
     """Asks once more where the table has more than 16 rows; the second draw is paid for."""
 
     def run(self, rows: Rows, privacy_filter: Any) -> RunResult:
-        noisy = replace(self, noise_scale=2 * self.noise_scale, off_diagonal_scale=2 * self.off_diagonal_scale)
+        noisy = replace(self, noise=twice(self.noise))
         gram = rows.moments(bits=self.bits).gram
         for _ in range(2 if rows.count() > 16 else 1):
             values = noisy.add_noise(privacy_filter, "Gram matrix", gram)
         return RunResult(None, None, values)
 
 
-class TwoDrawsPlan(GaussianPlan):
+class TwoDrawsPlan(AdditivePlan):
     """The same without the fault: two draws, whatever the table."""
 
     def run(self, rows: Rows, privacy_filter: Any) -> RunResult:
-        noisy = replace(self, noise_scale=2 * self.noise_scale, off_diagonal_scale=2 * self.off_diagonal_scale)
+        noisy = replace(self, noise=twice(self.noise))
         gram = rows.moments(bits=self.bits).gram
         for _ in range(2):
             values = noisy.add_noise(privacy_filter, "Gram matrix", gram)
         return RunResult(None, None, values)
 
 
-class NumberOfPassesPlan(GaussianPlan):
+class NumberOfPassesPlan(AdditivePlan):
     """Looks at a table of more than 16 rows once more, for nothing: progress and time tell."""
 
     def run(self, rows: Rows, privacy_filter: Any) -> RunResult:
@@ -171,20 +174,20 @@ class NumberOfPassesPlan(GaussianPlan):
         return super().run(rows, privacy_filter)
 
 
-class TellingShapePlan(GaussianPlan):
+class TellingShapePlan(AdditivePlan):
     def run(self, rows: Rows, privacy_filter: Any) -> RunResult:
         noisy = super().run(rows, privacy_filter)
         return replace(noisy, diagnostics={"spare": np.zeros(rows.count())})
 
 
-class TellingWarningPlan(GaussianPlan):
+class TellingWarningPlan(AdditivePlan):
     def run(self, rows: Rows, privacy_filter: Any) -> RunResult:
         if rows.moments().clipped:
             warnings.warn("rows were clipped", stacklevel=2)
         return super().run(rows, privacy_filter)
 
 
-class TellingReceiptPlan(GaussianPlan):
+class TellingReceiptPlan(AdditivePlan):
     """Names a draw after the number of rows."""
 
     def run(self, rows: Rows, privacy_filter: Any) -> RunResult:
@@ -192,16 +195,16 @@ class TellingReceiptPlan(GaussianPlan):
         return RunResult(None, None, self.add_noise(privacy_filter, f"Gram matrix of {rows.count()} rows", gram))
 
 
-class RelabeledSensitivityPlan(GaussianPlan):
+class RelabeledSensitivityPlan(AdditivePlan):
     """The add-remove sensitivity under a label that says replace-one, so that the filter takes it."""
 
-    @property
-    def sensitivity(self) -> Sensitivity:
+    def add_noise(self, privacy_filter: Any, what: Any, query: Any) -> Any:
         right = gram_frobenius(ADD_REMOVE, self.shape.n_features, self.augmentation)
-        return replace(right, neighbors=self.neighbors)
+        relabeled = replace(right, neighbors=self.neighbors)
+        return self.noise.added(privacy_filter, what, query, relabeled, self.bits)
 
 
-class WrongQueryPlan(MatrixLaplacePlan):
+class WrongQueryPlan(AdditivePlan):
     """Pays for the sensitivity of the Gram matrix and asks for twice that matrix."""
 
     def run(self, rows: Rows, privacy_filter: Any) -> RunResult:
@@ -209,7 +212,7 @@ class WrongQueryPlan(MatrixLaplacePlan):
         return RunResult(None, None, self.add_noise(privacy_filter, "Gram matrix", 2 * gram) / 2.0)
 
 
-class DroppedRowPlan(GaussianPlan):
+class DroppedRowPlan(AdditivePlan):
     """Adds to the Gram matrix, for every row that its column rules drop, a row of ones that nobody clipped."""
 
     def run(self, rows: Rows, privacy_filter: Any) -> RunResult:
@@ -218,7 +221,7 @@ class DroppedRowPlan(GaussianPlan):
         return RunResult(None, None, self.add_noise(privacy_filter, "Gram matrix", gram))
 
 
-class OwnNoisePlan(GaussianPlan):
+class OwnNoisePlan(AdditivePlan):
     """Spends nothing at the filter and draws noise elsewhere."""
 
     def run(self, rows: Rows, privacy_filter: Any) -> RunResult:
@@ -227,7 +230,7 @@ class OwnNoisePlan(GaussianPlan):
         return RunResult(None, None, rows.moments().gram * rows.moments().scale ** 2 + noise + noise.T)
 
 
-class TellingDetailsPlan(GaussianPlan):
+class TellingDetailsPlan(AdditivePlan):
     """Keeps what it saw in its plan, whose numbers a release publishes after the run."""
 
     def run(self, rows: Rows, privacy_filter: Any) -> RunResult:
@@ -239,7 +242,7 @@ class TellingDetailsPlan(GaussianPlan):
         return {**super().details, "clipped": getattr(self, "seen", None)}
 
 
-class RememberingPlan(GaussianPlan):
+class RememberingPlan(AdditivePlan):
     """Reads the first table it is run on, and answers of that for ever: with a query a thousand times too long."""
 
     def run(self, rows: Rows, privacy_filter: Any) -> RunResult:
@@ -248,7 +251,7 @@ class RememberingPlan(GaussianPlan):
         return RunResult(None, None, self.add_noise(privacy_filter, "Gram matrix", self.kept))
 
 
-class BetweenLatticePointsPlan(GaussianPlan):
+class BetweenLatticePointsPlan(AdditivePlan):
     """Forgets to round before it asks for noise on a lattice."""
 
     def run(self, rows: Rows, privacy_filter: Any) -> RunResult:
@@ -271,9 +274,9 @@ class BoundOfAnotherPlan(PaddedGramPlan):
         return super()._eigenvalue_bound(np.eye(1) * np.linalg.eigvalsh(exact)[-1], privacy_filter)
 
 
-def faulty(plan: type[GaussianPlan] | type[MatrixLaplacePlan]) -> type[Mechanism]:
+def faulty(plan: type[AdditivePlan]) -> type[Mechanism]:
     """A mechanism with the plan of its base, run by another class."""
-    base = Gaussian if issubclass(plan, GaussianPlan) else MatrixLaplace
+    base = MatrixLaplace if plan is WrongQueryPlan else Gaussian
 
     @dataclass(frozen=True)
     class Faulty(base):  # type: ignore[misc,valid-type]
@@ -284,7 +287,7 @@ def faulty(plan: type[GaussianPlan] | type[MatrixLaplacePlan]) -> type[Mechanism
     return Faulty
 
 
-class TellingOfManyPlan(GaussianPlan):
+class TellingOfManyPlan(AdditivePlan):
     """Says aloud where the rows' squares add up to less than 100: no two neighbors of a few rows differ in it."""
 
     def run(self, rows: Rows, privacy_filter: Any) -> RunResult:

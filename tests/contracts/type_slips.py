@@ -12,7 +12,7 @@ import dpmoments as dpm
 
 
 def right() -> None:
-    mechanism: dpm.mechanisms.Gaussian = dpm.mechanisms.Gaussian(variance="entrywise")
+    mechanism: dpm.mechanisms.Standardized = dpm.mechanisms.Standardized(clip=False)
     plan = dpm.mechanisms.CoinPress(eigenvalue_bounds=(1.0, 10.0), steps=3)
     schema = dpm.Schema(dpm.Numeric("age", 0, 100), dpm.Boolean("smoker"))
     released: dpm.MomentRelease = dpm.release(np.zeros((3, 2)), schema, epsilon=1.0, mechanism=mechanism, mean=True)
@@ -31,10 +31,10 @@ def right() -> None:
 
 def slips() -> None:
     dpm.mechanisms.Gausian()  # type: ignore[attr-defined]
-    dpm.mechanisms.Gaussian(varience="entrywise")  # type: ignore[call-arg]
-    dpm.mechanisms.MatrixLaplace(variance="entrywise")  # type: ignore[call-arg]
+    dpm.mechanisms.Standardized(clipped=False)  # type: ignore[call-arg]
+    dpm.mechanisms.MatrixLaplace(clip=False)  # type: ignore[call-arg]
     dpm.mechanisms.CoinPress(steps="three")  # type: ignore[arg-type]
-    dpm.mechanisms.Laplace(calibration="loose")  # type: ignore[arg-type]
+    dpm.mechanisms.Auto(rule="loose")  # type: ignore[arg-type]
     dpm.release(None, dpm.Schema.unit_ball(1), epsilom=1.0)  # type: ignore[call-arg]
     # What a file holds may be a release of either kind.
     dpm.load("a.json").ridg("age")  # type: ignore[union-attr]

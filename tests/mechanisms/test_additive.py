@@ -16,6 +16,7 @@ from dpmoments.mechanisms.additive import (
     choose_bits,
 )
 from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.papers.mechanisms.comparisons import EntrywiseGaussian, PaperLaplace
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.sensitivity import gram_entrywise_l1, gram_frobenius, gram_nuclear
 from dpmoments.privacy.unit import Neighbors
@@ -107,9 +108,9 @@ def test_variances_of_moments_are_those_of_cells_over_powers_of_the_constant(mea
 def test_variances_of_cells_are_those_of_the_laws() -> None:
     plans = additive_plans(True, ADD_REMOVE)
     gaussian, laplace, matrix_laplace, isotropic, wishart = plans
-    sigma, b = gaussian.noise_scale, laplace.noise_scale
-    rate, other_rate = matrix_laplace.laplace_rate, isotropic.rate
-    k, square = wishart.degrees, wishart.scale
+    sigma, b = gaussian.noise.noise_scale, laplace.noise.noise_scale
+    rate, other_rate = matrix_laplace.noise.rate, isotropic.noise.rate
+    k, square = wishart.noise.degrees, wishart.noise.scale
     expected = [
         (sigma**2, sigma**2 / 2.0),
         (2.0 * b**2, 2.0 * b**2),
@@ -133,30 +134,27 @@ def test_noise_is_scaled_to_the_sensitivity_of_augmented_rows(relation: Neighbor
         return lambda w: sensitivity(relation, 3, w).value
 
     for mechanism, budget, sensitivity, ratio, noise in (
-        (mechanisms.Gaussian(), ZCDP, measured(gram_frobenius), 2.0, lambda plan: plan.noise_scale * math.sqrt(0.6)),
+        (mechanisms.Gaussian(), ZCDP, measured(gram_frobenius), 2.0, lambda one: one.noise_scale * math.sqrt(0.6)),
         (
-            mechanisms.Gaussian("entrywise"),
+            EntrywiseGaussian(),
             ZCDP,
             measured(gram_frobenius),
             1.0,
-            lambda plan: plan.off_diagonal_scale * math.sqrt(0.6),
+            lambda one: one.off_diagonal_scale * math.sqrt(0.6),
         ),
-        (mechanisms.Laplace(), PURE, measured(gram_entrywise_l1), 1.0, lambda plan: plan.noise_scale * 0.7),
-        (mechanisms.Laplace("paper"), PURE, of_paper, 1.0, lambda plan: plan.noise_scale * 0.7),
-        (mechanisms.MatrixLaplace(), PURE, measured(gram_nuclear), 2.0, lambda plan: 0.7 / plan.laplace_rate),
-        (mechanisms.Isotropic(), PURE, measured(gram_frobenius), 2.0, lambda plan: 0.7 / plan.rate),
+        (mechanisms.Laplace(), PURE, measured(gram_entrywise_l1), 1.0, lambda one: one.noise_scale * 0.7),
+        (PaperLaplace(), PURE, of_paper, 1.0, lambda one: one.noise_scale * 0.7),
+        (mechanisms.MatrixLaplace(), PURE, measured(gram_nuclear), 2.0, lambda one: 0.7 / one.rate),
+        (mechanisms.Isotropic(), PURE, measured(gram_frobenius), 2.0, lambda one: 0.7 / one.rate),
     ):
         plan: Any = mechanism.plan(shape, budget, relation)
         noisy_count = relation is ADD_REMOVE
         assert plan.augmentation == choose_augmentation(
             shape, sensitivity, noisy_count=noisy_count, diagonal_ratio=ratio
         )
-        assert noise(plan) == pytest.approx(sensitivity(plan.augmentation), rel=1e-12)
+        assert noise(plan.noise) == pytest.approx(sensitivity(plan.augmentation), rel=1e-12)
         assert plan.cell_variances[0] == pytest.approx(ratio * plan.cell_variances[1], rel=1e-12)
-        assert (plan.unspent_reason is not None) == (mechanism == mechanisms.Laplace("paper"))
-    for made in (mechanisms.Gaussian, mechanisms.Laplace):
-        with refused("not-one-of"):
-            made("loose")
+        assert (plan.unspent_reason is not None) == (mechanism == PaperLaplace())
 
 
 def test_the_lattice_of_a_plan_has_room_for_its_noise() -> None:
@@ -173,7 +171,7 @@ def test_the_lattice_of_a_plan_has_room_for_its_noise() -> None:
         for plan in plans:
             assert plan.bits == choose_bits(math.sqrt(plan.cell_variances[0]) * (1.0 - 1e-9), 3)
         wishart: Any = mechanisms.AdditiveWishart(200).plan(shape, approximate, ADD_REMOVE)
-        assert wishart.bits == choose_bits(wishart.scale * (200.0 + math.sqrt(400.0)) * (1.0 - 1e-9), 3)
+        assert wishart.bits == choose_bits(wishart.noise.scale * (200.0 + math.sqrt(400.0)) * (1.0 - 1e-9), 3)
         assert max(plan.bits for plan in plans) < 20
 
 

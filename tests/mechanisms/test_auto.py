@@ -10,12 +10,10 @@ import pytest
 
 import dpmoments as dpm
 from dpmoments.audit.replay import Recorder
+from dpmoments.mechanisms.additive import Gaussian, Laplace, MatrixLaplace
 from dpmoments.mechanisms.auto import _CANDIDATES
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.coinpress import CoinPressPlan
-from dpmoments.mechanisms.gaussian import Gaussian
-from dpmoments.mechanisms.laplace import Laplace
-from dpmoments.mechanisms.matrix_laplace import MatrixLaplace
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.budget import PrivacyBudget

@@ -35,7 +35,7 @@ def test_constants_without_the_mean(d: int, neighbors: Neighbors) -> None:
     m = d * (d + 1) / 2
     moved = 1.0 if neighbors is ADD_REMOVE else math.sqrt(2.0)
     assert plan.expected_error == pytest.approx(math.sqrt(m * (m + 1)) * moved / 0.7, rel=1e-12)
-    assert plan.rate * plan.sensitivity.value <= 0.7
+    assert plan.noise.rate * plan.sensitivity.value <= 0.7
 
 
 def test_in_one_dimension_it_is_the_laplace_law() -> None:
@@ -100,14 +100,14 @@ def test_the_exact_loss_of_augmented_rows_is_the_budget_at_most(d: int, neighbor
         removed = neighbors is ADD_REMOVE
         shift = np.outer(one, one) - (0.0 if removed else np.outer(other, other))
         found = plan.model.shift_loss(shift[1:, 1:], shift[0, 1:] / w, float(removed)).size
-        assert found == pytest.approx(plan.rate * np.linalg.norm(shift), rel=1e-9)
+        assert found == pytest.approx(plan.noise.rate * np.linalg.norm(shift), rel=1e-9)
         if found > worst:
             worst, farthest = found, (shift[1:, 1:], shift[0, 1:] / w, float(removed))
     assert worst <= 1.3 * (1.0 + 1e-9)
     if neighbors is ADD_REMOVE or d > 1:
         assert worst > 1.3 * (1.0 - 1e-9)
     # planted faults: a law of half the rate, or of more noise on the sum, states another loss
-    assert replace(plan.model, rate=plan.rate / 2.0).shift_loss(*farthest).size < 0.51 * worst
+    assert replace(plan.model, rate=plan.noise.rate / 2.0).shift_loss(*farthest).size < 0.51 * worst
     if np.any(farthest[1]):
         noisier = replace(plan.model, sum_variance=2.0 * plan.model.sum_variance)
         assert noisier.shift_loss(*farthest).size < 0.99 * worst

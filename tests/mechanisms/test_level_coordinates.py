@@ -24,6 +24,7 @@ from dpmoments.mechanisms.level_coordinates import LevelCoordinates
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.noise.models import CenteredLevelsModel, NoiseModel
+from dpmoments.papers.mechanisms.comparisons import EntrywiseGaussian
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.sensitivity import gram_frobenius, gram_nuclear
 from dpmoments.privacy.unit import Neighbors
@@ -311,7 +312,7 @@ def test_the_law_is_that_of_the_noise(mechanism: str) -> None:
 
 def test_other_mechanisms_and_tables_of_numbers_are_as_they_were() -> None:
     shape = MomentShape.of(SCHEMA, mean=True)
-    for mechanism, budget in ((Laplace(), PURE), (Gaussian(variance="entrywise"), RHO)):
+    for mechanism, budget in ((Laplace(), PURE), (EntrywiseGaussian(), RHO)):
         assert mechanism.plan(shape, budget, "add_remove").levels is None
     tiny = Gaussian().plan(shape, PrivacyBudget.zcdp(1e-12), "add_remove")
     assert tiny.bits < 16

@@ -59,7 +59,7 @@ def test_parity_of_matrix_laplace_noise_is_fair() -> None:
 
 def test_planted_fault_rounding_alone_is_seen() -> None:
     plan, generator = plan_with_large_noise(), insecure_generator(0)
-    rate = plan.laplace_rate
+    rate = plan.noise.rate
     rounded = [np.rint(matrix_laplace(D, rate, generator) * 4.0**plan.bits).astype(np.int64) for _ in range(12)]
     assert total_score(rounded) > LIMIT
 

@@ -29,6 +29,7 @@ from dpmoments.noise.cells import (
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.noise.models import AdditiveModel, NoiseModel
 from dpmoments.noise.terms import NoiseLaw
+from dpmoments.papers.mechanisms.comparisons import EntrywiseGaussian
 from dpmoments.privacy.budget import PrivacyBudget
 from support.noise_models import additive, gaussian, laplace
 from support.opened_filter import Unchecked
@@ -37,7 +38,7 @@ from support.said import refused
 FAILURE = 0.1
 PLANS = [
     (dpm.mechanisms.Gaussian(), PrivacyBudget.zcdp(0.5)),
-    (dpm.mechanisms.Gaussian(variance="entrywise"), PrivacyBudget.zcdp(0.5)),
+    (EntrywiseGaussian(), PrivacyBudget.zcdp(0.5)),
     (dpm.mechanisms.Laplace(), PrivacyBudget.pure(1.0)),
     (dpm.mechanisms.MatrixLaplace(), PrivacyBudget.pure(1.0)),
     (dpm.mechanisms.Isotropic(), PrivacyBudget.pure(1.0)),
@@ -152,7 +153,7 @@ def test_quantiles_are_those_of_the_draws(mechanism: str, cell: str) -> None:
 
 @pytest.mark.parametrize("law", ["matrix-laplace", "laplace"])
 def test_a_quantile_of_the_right_variance_and_another_law_is_found(law: str) -> None:
-    plan, noise = drawn({"laplace": "Laplace(calibration='tight')", "matrix-laplace": "MatrixLaplace()"}[law])
+    plan, noise = drawn({"laplace": "Laplace()", "matrix-laplace": "MatrixLaplace()"}[law])
     assert plan.model.family == law
     normal = replace(plan.model, family="gaussian", rate=None).law()
     for cell in ("diagonal", "cell"):

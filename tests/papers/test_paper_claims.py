@@ -27,7 +27,6 @@ from scipy.special import chdtr
 
 import dpmoments as dpm
 from dpmoments.mechanisms import (
-    Auto,
     CoinPress,
     Gaussian,
     IterativeEigenvectors,
@@ -43,6 +42,7 @@ from dpmoments.noise.entropy import insecure_generator
 from dpmoments.noise.matrices import symmetric_gaussian
 from dpmoments.papers import bounds
 from dpmoments.papers import datasets as papers_datasets
+from dpmoments.papers.mechanisms.comparisons import EntrywiseGaussian, PaperLaplace, RegimeRule
 from dpmoments.papers.mechanisms.private_preconditioning import _shares
 from dpmoments.papers.sphere import sample_bingham_diagonal
 from dpmoments.privacy.filter import PrivacyFilter
@@ -74,11 +74,11 @@ def test_baselines_have_the_scales_that_the_papers_state() -> None:
     """Amin's L: 2d/ε on every entry. Analyze Gauss: one variance on every entry, whatever d."""
     for d in (2, 13, 106):
         shape = MomentShape(d, n_rows=1000, mean=False)
-        laplace = Laplace(calibration="paper").plan(shape, dpm.PrivacyBudget.pure(0.5), "replace_one")
+        laplace = PaperLaplace().plan(shape, dpm.PrivacyBudget.pure(0.5), "replace_one")
         assert laplace.details["noise_scale"] == pytest.approx(2 * d / 0.5)
         tight = Laplace().plan(shape, dpm.PrivacyBudget.pure(0.5), "replace_one")
         assert tight.details["noise_scale"] < 0.7 * laplace.details["noise_scale"]
-        gauss = Gaussian(variance="entrywise").plan(shape, dpm.PrivacyBudget.zcdp(0.5), "replace_one")
+        gauss = EntrywiseGaussian().plan(shape, dpm.PrivacyBudget.zcdp(0.5), "replace_one")
         assert gauss.cell_variances == pytest.approx((2.0, 2.0))  # (√2/√(2ρ))² at ρ = ½
 
 
@@ -106,7 +106,7 @@ def test_eigenvectors_err_as_one_over_root_n_and_additive_noise_as_one_over_n() 
         return float(np.polyfit(np.log([table.n_rows for table in rows]), np.log(means), 1)[0])
 
     assert slope(AD) == pytest.approx(-0.5, abs=0.07)
-    for mechanism in (Laplace(calibration="paper"), MatrixLaplace()):
+    for mechanism in (PaperLaplace(), MatrixLaplace()):
         assert slope(mechanism) == pytest.approx(-1.0, abs=0.07)
 
 
@@ -115,7 +115,7 @@ def test_laplace_noise_overtakes_the_eigenvectors() -> None:
     """Against section 4 of Amin et al. and 5.3 of the replication: on Adult at ε = 4 their own baseline has less error."""
     rows = SummedOnce(adult())
     of_eigenvectors = errors(AD, rows, 4.0, 3)
-    of_laplace = errors(Laplace(calibration="paper"), rows, 4.0, 3)
+    of_laplace = errors(PaperLaplace(), rows, 4.0, 3)
     assert of_laplace.max() < 0.9 * of_eigenvectors.min()
 
 
@@ -265,9 +265,7 @@ def test_the_rule_of_regimes() -> None:
     def taken(epsilon: float, delta: float, largest: float | None, n_rows: int | None = 10_000) -> str:
         budget = dpm.PrivacyBudget.of(epsilon=epsilon, delta=delta)
         neighbors = "add_remove" if n_rows is None else "replace_one"
-        plan = Auto(rule="regime", largest_eigenvalue=largest).plan(
-            MomentShape(5, n_rows=n_rows, mean=False), budget, neighbors
-        )
+        plan = RegimeRule(largest_eigenvalue=largest).plan(MomentShape(5, n_rows=n_rows, mean=False), budget, neighbors)
         assert plan.cost == (dpm.PrivacyBudget.pure(epsilon) if "iterative" in plan.mechanism.name else budget)
         return plan.mechanism.name
 
@@ -280,16 +278,12 @@ def test_the_rule_of_regimes() -> None:
         "iterative-eigenvectors",
         "gaussian",
     ]
-    with refused("rule='regime' needs the largest eigenvalue of the Gram"):
+    with refused("the rule needs the largest eigenvalue of the Gram"):
         taken(1.0, 1e-6, None, None)
-    with refused("rule='regime' needs epsilon and delta, got a budget of"):
-        Auto(rule="regime").plan(MomentShape(5, n_rows=9), dpm.PrivacyBudget.zcdp(1.0), "replace_one")
-    with refused("not-one-of", parameter="rule"):
-        Auto(rule="hybrid")  # type: ignore[arg-type]
-    with refused("largest_eigenvalue needs rule='regime': the other rules"):
-        Auto(largest_eigenvalue=3.0)
+    with refused("cannot spend a budget of"):
+        RegimeRule().plan(MomentShape(5, n_rows=9), dpm.PrivacyBudget.zcdp(1.0), "replace_one")
     with refused("out-of-range", parameter="largest_eigenvalue"):
-        Auto(rule="regime", largest_eigenvalue=math.inf)
+        RegimeRule(largest_eigenvalue=math.inf)
 
 
 def test_coinpress_takes_the_shares_of_its_theorems_by_name() -> None:

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import dpmoments as dpm
+from dpmoments.mechanisms.additive import AdditivePlan, augmented_gram, taken_apart
 from dpmoments.mechanisms.base import Plan
-from dpmoments.mechanisms.gaussian import GaussianPlan
 from dpmoments.mechanisms.registry import MECHANISMS, make_mechanism
 from dpmoments.mechanisms.shape import MomentShape, RunResult
 from dpmoments.planning import forecast_noise
@@ -145,17 +145,19 @@ def test_auto_takes_what_remains_where_a_candidate_refuses() -> None:
 
 
 @dataclass(frozen=True)
-class TightBallPlan(GaussianPlan):
+class TightBallPlan(AdditivePlan):
     """Clips rows to a part of the ball."""
 
     def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> RunResult:
-        result = self.released(rows.moments(radius=0.5, bits=self.bits), privacy_filter)
+        moments, w = rows.moments(radius=0.5, bits=self.bits), self.augmentation
+        values = self.add_noise(privacy_filter, "count-sum-gram", augmented_gram(moments, w))
+        result = taken_apart(values, w, self.released_count(moments.count, privacy_filter))
         assert result.sum is not None
-        return replace(result, sum=result.sum * 0.5, gram=result.gram * 0.25)
+        return replace(result, sum=result.sum * 0.5, gram=result.gram * 0.25, model=self.model)
 
 
 class TightBall(dpm.mechanisms.Gaussian):
-    def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> GaussianPlan:
+    def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> AdditivePlan:
         plan = super().calibrate(shape, budget, neighbors)
         return TightBallPlan(**{entry.name: getattr(plan, entry.name) for entry in fields(plan)})
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dpmoments as dpm
-from dpmoments.mechanisms.laplace import LaplacePlan
+from dpmoments.mechanisms.additive import AdditivePlan
 from dpmoments.rows import threads as passes
 from dpmoments.rows.kernel import exact_moments
 from dpmoments.rows.threads import _blas_libraries, blas_threads, single_threaded_blas
@@ -84,13 +84,13 @@ def test_linear_algebra_of_a_run_takes_no_more(
     written: str, expected: int, monkeypatch: pytest.MonkeyPatch, started: list[int]
 ) -> None:
     seen: list[int] = []
-    original = LaplacePlan.run
+    original = AdditivePlan.run
 
-    def run(self: LaplacePlan, *arguments: Any) -> Any:
+    def run(self: AdditivePlan, *arguments: Any) -> Any:
         seen.append(blas())
         return original(self, *arguments)
 
-    monkeypatch.setattr(LaplacePlan, "run", run)
+    monkeypatch.setattr(AdditivePlan, "run", run)
     monkeypatch.setenv("DPMOMENTS_THREADS", written)
     several_batches = np.tile(TABLE, (5_000, 1))
     dpm.release(several_batches, dpm.Schema.unit_ball(2), epsilon=1.0, mechanism="laplace")

@@ -14,6 +14,7 @@ import pytest
 
 import dpmoments as dpm
 from dpmoments.cli.entry import main
+from dpmoments.papers.mechanisms.comparisons import EntrywiseGaussian
 from dpmoments.rows.encode import encode_columns
 from dpmoments.rows.rows import Rows
 from dpmoments.schema import typical as typical_ranges
@@ -328,7 +329,7 @@ def test_a_mean_alone_comes_back_too_and_its_noise_is_stated_in_the_tables_units
 def test_the_noise_of_a_cell_falls_by_the_product_of_its_weights(delta: float) -> None:
     table = people()
     noise = []
-    mechanism = dpm.mechanisms.Gaussian("entrywise") if delta else dpm.mechanisms.Laplace()
+    mechanism = EntrywiseGaussian() if delta else dpm.mechanisms.Laplace()
     for schema in (SCHEMA, WITHOUT):
         released = dpm.release(
             table, schema, epsilon=0.5, delta=delta, mechanism=mechanism, repair="none", insecure_seed=4

@@ -12,7 +12,7 @@ import pytest
 import dpmoments as dpm
 from dpmoments.audit.verification import checks
 from dpmoments.foundation.errors import InputTypeError, InputValueError
-from dpmoments.mechanisms.matrix_laplace import MatrixLaplace
+from dpmoments.mechanisms.additive import MatrixLaplace
 from dpmoments.mechanisms.registry import make_mechanism
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.privacy.budget import PrivacyBudget

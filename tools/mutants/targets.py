@@ -216,11 +216,6 @@ TESTS = {
         "inverse_wishart",
         "contract",
     ),
-    "mechanisms/isotropic": (
-        "isotropic",
-        "additive",
-        "overspending",
-    ),
     "papers/mechanisms/johnson_lindenstrauss": (
         "johnson_lindenstrauss",
         "contract",
@@ -250,7 +245,9 @@ TESTS = {
     ),
     "mechanisms/additive": (
         "additive",
+        "isotropic",
         "low_bits",
+        "overspending",
         "contract",
     ),
     "mechanisms/coinpress_": (

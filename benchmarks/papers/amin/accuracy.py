@@ -24,6 +24,7 @@ import dpmoments as dpm
 from benchmarks.pages import EVIDENCE, write_page
 from dpmoments.datasets import Dataset
 from dpmoments.papers.datasets import standardized_unit_rows
+from dpmoments.papers.mechanisms.comparisons import PaperLaplace
 from dpmoments.releases.moment_release import MomentRelease
 
 OUTPUT = EVIDENCE / "accuracy.md"
@@ -32,7 +33,7 @@ DELTA = 1e-9
 EPSILONS = (0.1, 1.0, 4.0)
 REPAIRS = ("none", "clip", "shift", "shrink", "rotation-invariant", "auto")
 MECHANISMS: Mapping[str, tuple[Any, dict[str, float]]] = {
-    "laplace, the paper's scale": (dpm.mechanisms.Laplace(calibration="paper"), {}),
+    "laplace, the paper's scale": (PaperLaplace(), {}),
     "laplace": (dpm.mechanisms.Laplace(), {}),
     "matrix-laplace": (dpm.mechanisms.MatrixLaplace(), {}),
     f"gaussian, δ = {DELTA:g}": (dpm.mechanisms.Gaussian(), {"delta": DELTA}),

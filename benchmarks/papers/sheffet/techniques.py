@@ -18,6 +18,7 @@ from dpmoments.mechanisms.additive import AdditivePlan
 from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.noise.terms import NoiseLaw
+from dpmoments.papers.mechanisms.comparisons import EntrywiseGaussian
 from dpmoments.papers.repairs import noise_shift, shift, shrink
 from dpmoments.privacy.curves import additive_wishart_degrees
 from dpmoments.privacy.sensitivity import gram_frobenius
@@ -238,9 +239,9 @@ def planned(mechanism: Mechanism) -> Callable[[Experiment, int, float, Neighbors
 
 def analyze_gauss(experiment: Experiment, n: int, epsilon: float, neighbors: Neighbors) -> Plan:
     """Dwork et al. 2014: σ = Δ√(2 ln(1.25/δ))/ε on every cell of the upper triangle."""
-    plan = planned(mechanisms.Gaussian(variance="entrywise"))(experiment, n, epsilon, neighbors)
+    plan = planned(EntrywiseGaussian())(experiment, n, epsilon, neighbors)
     sensitivity = gram_frobenius(neighbors, len(experiment.covariance)).value
-    noise_scale = max(sensitivity * math.sqrt(2.0 * math.log(1.25 / DELTA)) / epsilon, plan.noise_scale)
+    noise_scale = max(sensitivity * math.sqrt(2.0 * math.log(1.25 / DELTA)) / epsilon, plan.noise.noise_scale)
     return replace(plan, noise_scale=noise_scale, off_diagonal_scale=noise_scale)
 
 

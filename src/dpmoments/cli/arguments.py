@@ -107,8 +107,8 @@ def mechanism_of(name: str, options: Sequence[str] | None) -> Mechanism:
 
     A value is read as JSON if valid (numbers, true, false, null, lists), else as text.
 
-    >>> mechanism_of("laplace", ["calibration=paper"])
-    Laplace(calibration='paper')
+    >>> mechanism_of("standardized", ["clip=false"])
+    Standardized(clip=False)
     """
     from dpmoments.mechanisms.registry import MECHANISMS
 

@@ -1,11 +1,11 @@
 from dpmoments.mechanisms import means as means
+from dpmoments.mechanisms.additive import Gaussian as Gaussian
+from dpmoments.mechanisms.additive import Isotropic as Isotropic
+from dpmoments.mechanisms.additive import Laplace as Laplace
+from dpmoments.mechanisms.additive import MatrixLaplace as MatrixLaplace
 from dpmoments.mechanisms.auto import Auto as Auto
 from dpmoments.mechanisms.coinpress import CoinPress as CoinPress
-from dpmoments.mechanisms.gaussian import Gaussian as Gaussian
-from dpmoments.mechanisms.isotropic import Isotropic as Isotropic
-from dpmoments.mechanisms.laplace import Laplace as Laplace
 from dpmoments.mechanisms.log_scale_histogram import LogScaleHistogram as LogScaleHistogram
-from dpmoments.mechanisms.matrix_laplace import MatrixLaplace as MatrixLaplace
 from dpmoments.mechanisms.standardized import Standardized as Standardized
 from dpmoments.papers.mechanisms.additive_wishart import AdditiveWishart as AdditiveWishart
 from dpmoments.papers.mechanisms.inverse_gaussian import InverseGaussian as InverseGaussian

@@ -7,15 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 from dpmoments.foundation.checks import check_one_of
-from dpmoments.foundation.errors import InputValueError, out_of_range
+from dpmoments.foundation.errors import InputValueError
+from dpmoments.mechanisms.additive import Gaussian, Isotropic, Laplace, MatrixLaplace
 from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.coinpress import CoinPress
-from dpmoments.mechanisms.entries import MOMENTS, class_at
-from dpmoments.mechanisms.gaussian import Gaussian
-from dpmoments.mechanisms.isotropic import Isotropic
-from dpmoments.mechanisms.laplace import Laplace
 from dpmoments.mechanisms.log_scale_histogram import LogScaleHistogram
-from dpmoments.mechanisms.matrix_laplace import MatrixLaplace
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.mechanisms.standardized import Standardized
 from dpmoments.messages.message import Message
@@ -39,14 +35,8 @@ class Auto(Mechanism):
 
     Parameters
     ----------
-    rule : {"practice", "least-error", "regime"}
-        ``"least-error"``: always the additive mechanism with the least expected error, at the public bounds. ``"regime"``: the
-        rule of Amin et al. (2019, section 3.1), which the replication report calls hybrid: iterative eigenvectors if λ₁ ln λ₁ ≤
-        ln(1/δ)/ε (always, if δ is 0), else the Gaussian mechanism. For comparison: it is nowhere better than the default
-        (``docs/evidence/beside-the-figures.md``).
-    largest_eigenvalue : float, optional
-        λ₁ of the Gram matrix of the encoded rows for that rule, from public knowledge: the table's own is private. Default: its
-        largest possible value, the number of rows if that is public.
+    rule : {"practice", "least-error"}
+        ``"least-error"``: always the additive mechanism with the least expected error, at the public bounds.
 
     Examples
     --------
@@ -63,8 +53,7 @@ class Auto(Mechanism):
     'gaussian'
     """  # language: ok
 
-    rule: Literal["practice", "least-error", "regime"] = "practice"
-    largest_eigenvalue: float | None = None
+    rule: Literal["practice", "least-error"] = "practice"
 
     counts_rows: ClassVar[bool] = True  # the mechanism chosen does
     budget_kinds: ClassVar[frozenset[BudgetKind]] = frozenset(BudgetKind)
@@ -74,19 +63,9 @@ class Auto(Mechanism):
     source: ClassVar[str] = "this library"
 
     def __post_init__(self) -> None:
-        check_one_of("rule", self.rule, ("practice", "least-error", "regime"))
-        if self.largest_eigenvalue is None:
-            return
-        if self.rule != "regime":
-            raise InputValueError(
-                "largest_eigenvalue needs rule='regime': the other rules assume nothing about the table"
-            )
-        if not 0.0 < self.largest_eigenvalue < math.inf:
-            raise out_of_range("largest_eigenvalue", self.largest_eigenvalue, "positive")
+        check_one_of("rule", self.rule, ("practice", "least-error"))
 
     def check_support(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> None:
-        if self.rule == "regime" and budget.kind is BudgetKind.ZCDP:
-            raise InputValueError(f"rule='regime' needs epsilon and delta, got a budget of {budget}")
         if _one_column_without_bounds(shape, budget):
             LogScaleHistogram().check_support(shape, budget, neighbors)
         elif shape.row_norm is not None or shape.rough_scale is None:
@@ -103,11 +82,6 @@ class Auto(Mechanism):
             return LogScaleHistogram().plan(shape, budget, neighbors)
         if shape.row_norm is None:
             return CoinPress().plan(shape, budget, neighbors)
-        if self.rule == "regime":
-            if self._eigenvectors_are_ahead(shape, budget):
-                eigenvectors: Mechanism = class_at(MOMENTS["iterative-eigenvectors"])()
-                return eigenvectors.plan(shape, PrivacyBudget.pure(budget.epsilon), neighbors)
-            return Gaussian().plan(shape, budget, neighbors)
         plans, refusals = list[Plan](), list[ValueError]()
         if self.rule == "practice" and shape.coordinates is not None:
             try:
@@ -130,18 +104,6 @@ class Auto(Mechanism):
             raise refusals[0]
         plans.sort(key=lambda plan: plan.expected_error or math.inf)
         return replace(plans[0], chosen_because=_because_of_error(plans, budget))
-
-    def _eigenvectors_are_ahead(self, shape: MomentShape, budget: PrivacyBudget) -> bool:
-        """Return True if λ₁ ln λ₁ ≤ ln(1/δ)/ε."""
-        if budget.kind is BudgetKind.PURE:
-            return True
-        largest = self.largest_eigenvalue if self.largest_eigenvalue is not None else shape.n_rows
-        if largest is None:
-            raise InputValueError(
-                "rule='regime' needs the largest eigenvalue of the Gram matrix, or the number of rows, which "
-                "bounds it and is private here: give largest_eigenvalue from public knowledge"
-            )
-        return largest * math.log(max(largest, 1.0)) * budget.epsilon <= -math.log(budget.delta)
 
 
 def _because_of_error(plans: list[Plan], budget: PrivacyBudget) -> Message:

@@ -86,7 +86,7 @@ class CalibratedPlan(ABC, Generic[Noisy]):
     @property
     def unspent_reason(self) -> str | None:
         """Reason why a run may spend less than the stated cost; None if it spends all of it."""
-        return None
+        return self.mechanism.unspent_reason
 
     @abstractmethod
     def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> Noisy:
@@ -145,6 +145,8 @@ class ConfiguredMechanism(ABC, Generic[PlanType]):
     needs_row_norm: ClassVar[bool] = True
     most_features: ClassVar[int | None] = None
     """Maximum number of features, if any."""
+    unspent_reason: ClassVar[str | None] = None
+    """Reason why a run may spend less than its cost, if it may."""
     counts_rows: ClassVar[bool] = False
     """True if a run pays for a private number of rows even if no mean is released."""
     summary: ClassVar[str]

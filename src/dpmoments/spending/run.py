@@ -26,7 +26,7 @@ from dpmoments.foundation.errors import (
     out_of_range,
     wrong_type,
 )
-from dpmoments.foundation.progress import Watch, log, watched
+from dpmoments.foundation.progress import log, watched
 from dpmoments.foundation.text_format import TextFormat
 from dpmoments.foundation.values import shown
 from dpmoments.ledger import Ledger
@@ -49,7 +49,6 @@ from dpmoments.repair.repair import Repair, few_rows_message
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.threads import blas_threads
 from dpmoments.schema.schema import Schema, require_schema
-
 
 PlanType = TypeVar("PlanType", bound=CalibratedPlan[Any])
 Count = TypeVar("Count", float, float | None)

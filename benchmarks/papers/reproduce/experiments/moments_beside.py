@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
@@ -20,12 +19,13 @@ from benchmarks.papers.amin.table import repaired
 from benchmarks.papers.reproduce.declaration import Method, Point
 from benchmarks.papers.reproduce.experiments import tables
 from benchmarks.papers.reproduce.experiments.printed_acceptance import Misprinted
-from benchmarks.papers.reproduce.experiments.second_moments import planned, released_gram
+from benchmarks.papers.reproduce.experiments.second_moments import released_gram
 from benchmarks.papers.summed_once import SummedOnce
 from dpmoments import datasets
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.papers import datasets as papers_datasets
+from dpmoments.papers.mechanisms.comparisons import RegimeRule
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.repair.repair import Repair
 
@@ -75,10 +75,9 @@ def estimated(rows: SummedOnce, method: Method, epsilon: float, delta: float, po
 
 def taken(rows: SummedOnce, given: str, epsilon: float, delta: float) -> Method:
     """The side that the rule of regimes takes."""
-    options: dict[str, Any] = {"rule": "regime"}
-    if given == "largest eigenvalue":
-        options["largest_eigenvalue"] = float(np.linalg.eigvalsh(rows.gram)[-1])
-    plan = planned("auto", tuple(sorted(options.items())), delta, epsilon, rows.n_rows, rows.n_features)
+    largest = float(np.linalg.eigvalsh(rows.gram)[-1]) if given == "largest eigenvalue" else None
+    shape = MomentShape(rows.n_features, n_rows=rows.n_rows, mean=False)
+    plan = RegimeRule(largest).plan(shape, dpm.PrivacyBudget.of(epsilon=epsilon, delta=delta), "replace_one")
     return SIDES[plan.mechanism.name]
 
 

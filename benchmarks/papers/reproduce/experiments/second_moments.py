@@ -21,6 +21,7 @@ from benchmarks.papers.summed_once import SummedOnce
 from dpmoments.mechanisms.base import Plan
 from dpmoments.mechanisms.registry import make_mechanism
 from dpmoments.noise.entropy import insecure_generator
+from dpmoments.papers.mechanisms.comparisons import PaperLaplace
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.sensitivity import gram_frobenius
 from dpmoments.privacy.unit import Neighbors
@@ -63,6 +64,8 @@ def planned(
     """Planned once for all trials."""
     shape = dpm.mechanisms.shape.MomentShape(d, n_rows=n, mean=False)
     budget = dpm.PrivacyBudget.of(epsilon=epsilon, delta=delta)
+    if (mechanism, options) == ("laplace", (("calibration", "paper"),)):
+        return PaperLaplace().plan(shape, budget, "replace_one")
     return make_mechanism(mechanism, **dict(options)).plan(shape, budget, "replace_one")
 
 

@@ -15,6 +15,7 @@ from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.values import shown
 from dpmoments.mechanisms.additive import (
     AdditivePlan,
+    Noise,
     augmented_dimension,
     augmented_gram,
     choose_augmentation,
@@ -47,41 +48,39 @@ _TOLERATED_EXCESS = 1.01
 
 
 @dataclass(frozen=True)
-class AdditiveWishartPlan(AdditivePlan):
-    """Calibrated :class:`AdditiveWishart`."""
+class WishartNoise(Noise):
+    """Wishart(s²I, k) noise on the Gram matrix, less its mean."""
 
+    dimension: int
     degrees: int  # k
-    scale: float  # s²: before its mean is subtracted, the noise is Wishart(s²I, k), in unit-ball units
-    matrix_cost: PrivacyBudget  # privacy loss of the draw
+    scale: float  # s², in unit-ball units
+    cost: PrivacyBudget
 
     family: ClassVar[str] = "wishart"
     arithmetic: ClassVar[Arithmetic] = Arithmetic.LATTICE_ROUNDED
 
     @property
-    def cell_variances(self) -> tuple[float, float]:
-        off_diagonal = self.degrees * self.scale**2
-        return 2.0 * off_diagonal, off_diagonal
+    def details(self) -> Mapping[str, Any]:
+        return {"degrees_of_freedom": self.degrees, "scale": self.scale}
 
     @property
-    def noise_rate(self) -> float:
+    def matrix_rate(self) -> float:  # type: ignore[override]
         return 1.0 / (2.0 * self.scale)
 
-    @property
-    def details(self) -> Mapping[str, Any]:
-        return {
-            "degrees_of_freedom": self.degrees,
-            "scale": self.scale,
-            "augmentation": self.augmentation,
-            "lattice_bits": self.bits,
-        }
+    def deviation(self, dimension: int) -> float:
+        del dimension
+        return self.scale * (self.degrees + math.sqrt(2.0 * self.degrees))  # its mean is on the lattice, too
 
-    @property
-    def sensitivity(self) -> Sensitivity:
-        return row_norm_square(self.neighbors, self.augmentation)
+    def variances(self, dimension: int, bits: int) -> tuple[float, float]:
+        del dimension, bits
+        beside = self.degrees * self.scale**2
+        return 2.0 * beside, beside
 
-    def add_noise(self, privacy_filter: PrivacyFilter, what: Query, query: IntegerArray) -> FloatArray:
-        law = AdditiveWishartDraw(self.dimension, self.degrees, self.scale, self.bits)
-        return under_law(privacy_filter, what, law, query, self.sensitivity, bits=2 * self.bits, claim=self.matrix_cost)
+    def added(
+        self, privacy_filter: PrivacyFilter, what: Query, query: IntegerArray, sensitivity: Sensitivity, bits: int
+    ) -> FloatArray:
+        law = AdditiveWishartDraw(self.dimension, self.degrees, self.scale, bits)
+        return under_law(privacy_filter, what, law, query, sensitivity, bits=2 * bits, claim=self.cost)
 
 
 @dataclass(frozen=True)
@@ -95,20 +94,21 @@ class ScaledWishartPlan(Plan):
     """
 
     mechanism: AdditiveWishart
-    whitened: AdditiveWishartPlan
+    whitened: AdditivePlan
+    noise: WishartNoise
 
     arithmetic: ClassVar[Arithmetic] = Arithmetic.LATTICE_ROUNDED
 
     @property
     def model(self) -> ScaledWishartModel:
-        plan, (scale, laplace) = self.whitened, self.own_count_noise
+        (scale, laplace) = self.own_count_noise
         matrix = np.array(self.mechanism.scale_matrix)
         return ScaledWishartModel(
             n_features=self.shape.n_features,
-            degrees=plan.degrees,
-            scale=plan.scale,
+            degrees=self.noise.degrees,
+            scale=self.noise.scale,
             scale_matrix=(matrix + matrix.T) / 2.0,
-            augmentation=plan.augmentation,
+            augmentation=self.whitened.augmentation,
             count_is_noisy=not self.count_is_public,
             count_scale=scale,
             count_is_laplace=laplace,
@@ -121,8 +121,8 @@ class ScaledWishartPlan(Plan):
     @property
     def expected_error(self) -> float:
         """Root of E‖W − kS‖_F² = k((tr S)² + tr S²), W ~ Wishart(S, k)."""
-        plan, eigenvalues = self.whitened, self.mechanism.scale_eigenvalues
-        return plan.scale * math.sqrt(plan.degrees * (eigenvalues.sum() ** 2 + np.square(eigenvalues).sum()))
+        noise, eigenvalues = self.noise, np.linalg.eigvalsh(np.array(self.mechanism.scale_matrix))
+        return noise.scale * math.sqrt(noise.degrees * (eigenvalues.sum() ** 2 + np.square(eigenvalues).sum()))
 
     @property
     def expected_count_error(self) -> float | None:
@@ -149,7 +149,8 @@ class PositiveDefinitePlan(Plan):
     ``unbiased`` is the same plan with the whole mean of the noise subtracted.
     """
 
-    unbiased: AdditiveWishartPlan
+    unbiased: AdditivePlan
+    noise: WishartNoise
 
     arithmetic: ClassVar[Arithmetic] = Arithmetic.LATTICE_ROUNDED
 
@@ -180,9 +181,9 @@ class PositiveDefinitePlan(Plan):
         # exceeds in every direction with probability 1 − δ/4.
         if np.linalg.eigvalsh(gram)[0] > 0.0:
             return 0.0
-        plan, log_term = self.unbiased, math.log(4.0 / self.cost.delta)
-        root = math.sqrt(plan.degrees) - math.sqrt(plan.dimension) - math.sqrt(2.0 * log_term)
-        return plan.scale * (plan.degrees - max(root, 0.0) ** 2)
+        noise, log_term = self.noise, math.log(4.0 / self.cost.delta)
+        root = math.sqrt(noise.degrees) - math.sqrt(noise.dimension) - math.sqrt(2.0 * log_term)
+        return noise.scale * (noise.degrees - max(root, 0.0) ** 2)
 
 
 @dataclass(frozen=True)
@@ -216,7 +217,7 @@ class AdditiveWishart(Mechanism):
     >>> from dpmoments.mechanisms.base import MomentShape
     >>> shape, budget = MomentShape(50, mean=False), PrivacyBudget.approximate(1.0, 1e-6)
     >>> paper = AdditiveWishart(calibration="paper").plan(shape, budget, "add_remove")
-    >>> paper.degrees, paper.scale, round(paper.expected_error)
+    >>> paper.noise.degrees, paper.noise.scale, round(paper.expected_error)
     (475, 1.0, 1101)
     >>> round(AdditiveWishart().plan(shape, budget, "add_remove").expected_error)
     152
@@ -248,39 +249,25 @@ class AdditiveWishart(Mechanism):
             raise InputValueError("scale_matrix needs debias='mean'")
         object.__setattr__(self, "scale_matrix", matrix)
 
-    @property
-    def scale_eigenvalues(self) -> FloatArray:
-        """Eigenvalues of V."""
-        return np.asarray(np.linalg.eigvalsh(np.array(self.scale_matrix)))
-
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> Plan:
         augmentation = choose_augmentation(
             shape, lambda w: row_norm_square(neighbors, w).value, noisy_count=not shape.count_is_public(neighbors)
         )
+        sensitivity = row_norm_square(neighbors, augmentation)
         dimension = augmented_dimension(shape.n_features, augmentation)
         beyond, scale = self._degrees_and_scale(dimension, budget, neighbors)
-        scale *= row_norm_square(neighbors, augmentation).value
-        degrees = dimension + beyond
-        plan = AdditiveWishartPlan(
-            mechanism=self,
-            shape=shape,
-            neighbors=neighbors,
-            cost=budget,
-            augmentation=augmentation,
-            bits=choose_bits(scale * (degrees + math.sqrt(2.0 * degrees)), shape.n_features),
-            degrees=degrees,
-            scale=scale,
-            matrix_cost=budget,
-        )
+        noise = WishartNoise(dimension, dimension + beyond, scale * sensitivity.value, budget)
+        bits = choose_bits(noise.deviation(dimension), shape.n_features)
+        plan = AdditivePlan(self, shape, neighbors, budget, augmentation, bits, noise, sensitivity)
         if self.scale_matrix is not None:
             if len(self.scale_matrix) != shape.n_features:
                 raise InputValueError(
                     f"scale_matrix has {len(self.scale_matrix)} rows; the table has {shape.n_features} features"
                 )
-            return ScaledWishartPlan(mechanism=self, shape=shape, neighbors=neighbors, cost=budget, whitened=plan)
+            return ScaledWishartPlan(self, shape, neighbors, budget, whitened=plan, noise=noise)
         if self.debias == "mean":
             return plan
-        return PositiveDefinitePlan(mechanism=self, shape=shape, neighbors=neighbors, cost=budget, unbiased=plan)
+        return PositiveDefinitePlan(self, shape, neighbors, budget, unbiased=plan, noise=noise)
 
     def _degrees_and_scale(self, dimension: int, budget: PrivacyBudget, neighbors: Neighbors) -> tuple[int, float]:
         """Return k − D and s²/B²."""
