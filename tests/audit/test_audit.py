@@ -46,7 +46,7 @@ from dpmoments.audit.events import (
 )
 from dpmoments.audit.exact import _bingham_log_normalizer
 from dpmoments.audit.procedure import MeasuredLaw, make_trials
-from dpmoments.audit.settings import _audit_settings, audit_generator, audit_plan, configuration
+from dpmoments.audit.settings import audit_generator, audit_plan, configuration
 from dpmoments.cli import main
 from dpmoments.mechanisms import IterativeEigenvectors
 from dpmoments.mechanisms.registry import MECHANISMS
@@ -373,7 +373,9 @@ def test_the_exact_loss_of_shipped_noise_is_the_stated_epsilon_and_no_more(
     name: str, mean: bool, neighbors: Neighbors
 ) -> None:
     mechanism = configuration(name)
-    for setting in _audit_settings(mechanism, neighbors=[neighbors], means=[mean]):
+    for setting in audit_plan([mechanism], neighbors=[neighbors]).settings:
+        if setting.mean is not mean:
+            continue
         found = setting.run(insecure_generator(0), effort=AuditEffort(20, 20, 1))
         if name == "matrix-laplace" and mean and neighbors is REPLACE_ONE:
             # There is a closed form where the count cell is released: where a rule drops rows, which costs half of ε.
@@ -546,10 +548,8 @@ def test_eigenvalues_drawn_twice_spend_more_than_stated_by_their_exact_law() -> 
 def small(name: str) -> list[Any]:
     """One setting of each budget kind and relation, without the mean where that is planned for."""
     mechanism = configuration(name)
-    try:
-        return list(_audit_settings(mechanism, means=[False]))
-    except ValueError:
-        return list(_audit_settings(mechanism, means=[True]))
+    settings = audit_plan([mechanism]).settings
+    return [one for one in settings if not one.mean] or [*settings]
 
 
 @pytest.mark.parametrize("name", MECHANISMS)
@@ -635,7 +635,7 @@ def test_what_cannot_be_audited_says_so() -> None:
     with refused("inverse-gaussian needs a public lower bound on the smallest"):
         audit("inverse-gaussian", PrivacyBudget.zcdp(0.5), ADD_REMOVE, insecure_generator(0))
     with refused("inverse-gaussian needs a public lower bound on the smallest"):
-        _audit_settings(dpm.mechanisms.InverseGaussian())
+        audit_plan([dpm.mechanisms.InverseGaussian()])
     with refused("no pair of tables to audit"):
         audit("laplace", PURE, ADD_REMOVE, insecure_generator(0), pairs=[])
     with refused("out-of-range", parameter="level"):

@@ -239,8 +239,12 @@ def make_trials(
 ) -> list[Trial]:
     """Make a plan for every pair whose number of rows the mechanism accepts."""
     plans: dict[tuple[MomentShape, PrivacyUnit | None], Plan | ValueError] = {}
+    planned = []
     for pair in pairs:
-        if (asked := (_shape(pair, mean), pair.privacy_unit)) not in plans:
+        n_rows = len(pair.first) if pair.neighbors.table_size_is_public else None
+        asked = MomentShape.of(pair.schema, mean=mean, n_rows=n_rows), pair.privacy_unit
+        planned.append(asked)
+        if asked not in plans:
             try:
                 plans[asked] = mechanism.plan_for(asked[0], PrivacyRequest(budget, pair.neighbors, pair.privacy_unit))
             except ValueError as refusal:
@@ -253,32 +257,20 @@ def make_trials(
     costs = {plan.cost for plan in runs.values()}
     cost = costs.pop() if len(costs) == 1 else budget
     trials = []
-    for pair in pairs:
-        asked = _shape(pair, mean), pair.privacy_unit
-        if isinstance(plan := plans[asked], Plan):
-            trials.append(Trial(pair, plan, runs[asked], *_tables(pair), cost, _stated_promise(cost)[1]))
+    for pair, asked in zip(pairs, planned, strict=True):
+        if not isinstance(plan := plans[asked], Plan):
+            continue
+        if pair.privacy_unit is None:
+            tables = [repeated_rows(table, pair.neighbors, pair.schema) for table in (pair.first, pair.second)]
+        else:
+            of_units = (pair.first, pair.first_units), (pair.second, pair.second_units)
+            tables = [repeated_units(*table, pair.privacy_unit, pair.schema) for table in of_units]
+        trials.append(Trial(pair, plan, runs[asked], tables[0], tables[1], cost, _stated_promise(cost)[1]))
     if trials:
         return trials
     if refusals := [plan for plan in plans.values() if isinstance(plan, ValueError)]:
         raise refusals[0]
     raise InputValueError("no pair of tables to audit")
-
-
-def _tables(pair: NeighboringPair) -> tuple[RepeatedRows, RepeatedRows]:
-    if pair.privacy_unit is None:
-        return (
-            repeated_rows(pair.first, pair.neighbors, pair.schema),
-            repeated_rows(pair.second, pair.neighbors, pair.schema),
-        )
-    return (
-        repeated_units(pair.first, pair.first_units, pair.privacy_unit, pair.schema),
-        repeated_units(pair.second, pair.second_units, pair.privacy_unit, pair.schema),
-    )
-
-
-def _shape(pair: NeighboringPair, mean: bool) -> MomentShape:
-    n_rows = len(pair.first) if pair.neighbors.table_size_is_public else None
-    return MomentShape.of(pair.schema, mean=mean, n_rows=n_rows)
 
 
 def _stated_promise(cost: PrivacyBudget) -> tuple[float, float]:
@@ -437,9 +429,11 @@ def audit(
     if worst is not None and (model := worst.plan.model) is not None and model.loss_dimension is not None:
         failure /= 2.0
         measured = _measured_noise(worst, model, max(effort.final // 2, 20), failure, generator)
-    elif (warmest := _most_sensitive_to_temperature(trials)) is not None:
+    elif warmed := [trial for trial in trials if trial.is_exact and stated_temperature(trial.plan) is not None]:
         failure /= 2.0
-        measured = _measured_direction(warmest, max(effort.final // 2, 20), failure, generator)
+        losses = [_direction_epsilon(trial, 2.0 * (stated_temperature(trial.plan) or 0.0)) for trial in warmed]
+        _, warmest = max((loss, index) for index, loss in enumerate(losses))
+        measured = _measured_direction(warmed[warmest], max(effort.final // 2, 20), failure, generator)
     elif (model := trials[0].plan.model) is None or model.loss_dimension is None:
         failure /= 2.0
         measured = _measured_draws(trials[0], min(effort.final, _MEASURED_RUNS), failure, generator)
@@ -479,16 +473,6 @@ def _default_pairs(n_features: int, budget: PrivacyBudget, neighbors: Neighbors 
 
 def _most_promising(candidates: Iterable[_Candidate], number: int) -> list[_Candidate]:
     return sorted(candidates, key=lambda candidate: candidate.promise, reverse=True)[:number]
-
-
-def _most_sensitive_to_temperature(trials: Sequence[Trial]) -> Trial | None:
-    """Return the trial that loses most at twice its stated temperature, or None."""
-    losses = [
-        (_direction_epsilon(trial, 2.0 * stated), index)
-        for index, trial in enumerate(trials)
-        if trial.is_exact and (stated := stated_temperature(trial.plan)) is not None
-    ]
-    return trials[max(losses)[1]] if losses else None
 
 
 def _measured_noise(

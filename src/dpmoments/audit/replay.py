@@ -142,10 +142,6 @@ class _WatchedRows(Rows):
         self.asked.append(summary)
         return super().summarize(summary)
 
-    @classmethod
-    def watching(cls, rows: Rows) -> _WatchedRows:
-        return cls(rows.schema, rows.neighbors, rows.source, rows.threads, privacy_unit=rows.privacy_unit)
-
 
 @dataclass(frozen=True)
 class _Departure:
@@ -316,7 +312,8 @@ def replay_on_any_table(
 
 def _departure(plan: CalibratedPlan[Any], rows: Rows, privacy_filter: PrivacyFilter) -> _Departure:
     plan = deepcopy(plan)  # what one run keeps in its plan must not reach the other
-    watched, result, error = _WatchedRows.watching(rows), None, None
+    watched = _WatchedRows(rows.schema, rows.neighbors, rows.source, rows.threads, privacy_unit=rows.privacy_unit)
+    result, error = None, None
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -338,10 +335,9 @@ def _differences(first: Any, second: Any, name: str = "value") -> list[str]:
     if type(first) is not type(second):
         return [f"{name} is a {type(first).__name__} in one run and a {type(second).__name__} in the other"]
     if isinstance(first, np.ndarray):
-        alike = (first.shape, first.dtype) == (second.shape, second.dtype)
-        if not alike or _bits(first) != _bits(second):
-            return [f"{name} differs between the runs"]
-        return []
+        bits = [one.tolist() if one.dtype == object else one.tobytes() for one in (first, second)]
+        alike = (first.shape, first.dtype) == (second.shape, second.dtype) and bits[0] == bits[1]
+        return [] if alike else [f"{name} differs between the runs"]
     if isinstance(first, Mapping):
         if list(first) != list(second):
             return [f"{name} has the entries {list(first)} in one run and {list(second)} in the other"]
@@ -352,19 +348,11 @@ def _differences(first: Any, second: Any, name: str = "value") -> list[str]:
         pairs = enumerate(zip(first, second, strict=True))
         return [result for index, (a, b) in pairs for result in _differences(a, b, f"{name}[{index}]")]
     if is_dataclass(first) and not isinstance(first, type):
-        names = [entry.name for entry in fields(first)]
-        return [
-            result
-            for entry in names
-            for result in _differences(getattr(first, entry), getattr(second, entry), f"{name}.{entry}")
-        ]
+        entries = [(entry.name, getattr(first, entry.name), getattr(second, entry.name)) for entry in fields(first)]
+        return [result for entry, a, b in entries for result in _differences(a, b, f"{name}.{entry}")]
     if repr(first) == repr(second):  # repr of a float tells every bit, and NaN from no number but itself
         return []
     return [f"{name} is {first!r} in one run and {second!r} in the other"]
-
-
-def _bits(array: np.ndarray[Any, Any]) -> Any:
-    return array.tolist() if array.dtype == object else array.tobytes()
 
 
 class _Answers(PrivacyFilter):

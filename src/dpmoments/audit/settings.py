@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
@@ -99,22 +100,34 @@ def audit_plan(
     privacy_unit: PrivacyUnit | None = None,
 ) -> AuditPlan:
     """List every setting of several mechanisms; default: all of the registry."""
-    result, refusals = list[AuditSetting](), dict[str, str]()
-    cause: ValueError | None = None
+    settings, refusals = list[AuditSetting](), dict[str, ValueError]()
     for mechanism in map(configuration, MECHANISMS) if mechanisms is None else mechanisms:
-        try:
-            result += _audit_settings(
-                mechanism, budgets=budgets, neighbors=neighbors, n_features=n_features, privacy_unit=privacy_unit
-            )
-        except ValueError as refusal:
-            refusals[mechanism.name], cause = str(refusal), refusal
-    if not result:
-        if len(refusals) == 1 and cause is not None:
-            raise cause
-        raise InputValueError(
-            f"nothing to audit: no budget and relation given here is supported by {', '.join(map(str, [*refusals]))}"
-        )
-    return AuditPlan(tuple(result), refusals)
+        supported, refusal = list[AuditSetting](), _unsupported(mechanism.name)
+        means = (True,) if mechanism.name in _ALWAYS_WITH_MEAN else (True, False)
+        features = _features_of(mechanism, n_features)
+        for budget, relation, mean in product(budgets, neighbors, means):
+            if budget.kind not in mechanism.budget_kinds or relation not in mechanism.supported_neighbors:
+                continue
+            if privacy_unit is not None and relation is not Neighbors.ADD_REMOVE:
+                continue
+            n_rows = _TYPICAL_ROWS if relation.table_size_is_public else None
+            try:
+                shape = MomentShape(features, n_rows=n_rows, mean=mean)
+                mechanism.plan_for(shape, PrivacyRequest(budget, relation, privacy_unit))
+            except ValueError as error:
+                refusal = error
+            else:
+                supported.append(AuditSetting(mechanism, budget, relation, mean, privacy_unit))
+        settings += supported
+        if not supported:
+            refusals[mechanism.name] = refusal
+    if not settings:
+        raise next(iter(refusals.values())) if len(refusals) == 1 else _unsupported(*refusals)
+    return AuditPlan(tuple(settings), {name: str(refusal) for name, refusal in refusals.items()})
+
+
+def _unsupported(*names: str) -> ValueError:
+    return InputValueError(f"nothing to audit: no budget and relation given here is supported by {', '.join(names)}")
 
 
 def audit_generator(index: int, *, seed: int | None = None, exact_noise: bool = False) -> np.random.Generator:
@@ -128,43 +141,6 @@ def audit_generator(index: int, *, seed: int | None = None, exact_noise: bool = 
             )
         return secure_generator()
     return insecure_generator(secrets.randbits(64) if seed is None else seed + index)
-
-
-def _audit_settings(
-    mechanism: Mechanism,
-    *,
-    budgets: Sequence[PrivacyBudget] = DEFAULT_BUDGETS,
-    neighbors: Sequence[Neighbors] = tuple(Neighbors),
-    means: Sequence[bool] | None = None,
-    n_features: int = 2,
-    privacy_unit: PrivacyUnit | None = None,
-) -> tuple[AuditSetting, ...]:
-    """List the combinations of budget, relation and mean that the mechanism supports."""
-    if means is None:
-        means = (True,) if mechanism.name in _ALWAYS_WITH_MEAN else (True, False)
-    features = _features_of(mechanism, n_features)
-    result: list[AuditSetting] = []
-    refusal: ValueError = InputValueError(
-        f"nothing to audit: no budget and relation given here is supported by {', '.join(map(str, [mechanism.name]))}"
-    )
-    for budget in budgets:
-        for relation in neighbors:
-            if budget.kind not in mechanism.budget_kinds or relation not in mechanism.supported_neighbors:
-                continue
-            if privacy_unit is not None and relation is not Neighbors.ADD_REMOVE:
-                continue
-            n_rows = _TYPICAL_ROWS if relation.table_size_is_public else None
-            for mean in means:
-                try:
-                    shape = MomentShape(features, n_rows=n_rows, mean=mean)
-                    mechanism.plan_for(shape, PrivacyRequest(budget, relation, privacy_unit))
-                except ValueError as error:
-                    refusal = error
-                else:
-                    result.append(AuditSetting(mechanism, budget, relation, mean, privacy_unit))
-    if not result:
-        raise refusal
-    return tuple(result)
 
 
 def _features_of(mechanism: Mechanism, n_features: int) -> int:
