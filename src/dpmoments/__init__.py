@@ -34,7 +34,7 @@ _NAMES: dict[str, str] = {
     "PrivacyBudget": "privacy.budget",
     "PrivacyUnit": "privacy.unit",
     "Product": "schema.derived",
-    "ReleaseWarning": "releases.release_warning",
+    "ReleaseWarning": "releases.disclosed",
     "Schema": "schema.schema",
     "TextFormat": "foundation.text_format",
     "UnsavedReleaseError": "spending.run",

@@ -20,13 +20,13 @@ from dpmoments.privacy.budget import PrivacyBudget as PrivacyBudget
 from dpmoments.privacy.unit import Neighbors as Neighbors
 from dpmoments.privacy.unit import PrivacyUnit as PrivacyUnit
 from dpmoments.releases.counts_release import CountsRelease as CountsRelease
+from dpmoments.releases.disclosed import ReleaseWarning as ReleaseWarning
 from dpmoments.releases.group_releases import GroupReleases as GroupReleases
 from dpmoments.releases.loading import load as load
 from dpmoments.releases.mean_release import MeanRelease as MeanRelease
 from dpmoments.releases.moment_release import MomentRelease as MomentRelease
 from dpmoments.releases.pooling import PooledRelease as PooledRelease
 from dpmoments.releases.pooling import pool as pool
-from dpmoments.releases.release_warning import ReleaseWarning as ReleaseWarning
 from dpmoments.reporting.report import report as report
 from dpmoments.schema.columns import Boolean as Boolean
 from dpmoments.schema.columns import Categorical as Categorical

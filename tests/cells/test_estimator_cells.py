@@ -18,7 +18,7 @@ import pytest
 
 import dpmoments as dpm
 from dpmoments.estimators import DPCovariance, DPRidge
-from dpmoments.releases.release_warning import MessageWarning
+from dpmoments.releases.disclosed import MessageWarning
 from support.said import refused
 
 RELEASE = sys.modules["dpmoments.spending.release"]  # the function hides the module of its name

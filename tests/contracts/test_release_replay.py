@@ -18,7 +18,7 @@ from dpmoments.messages.message import Message
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy import origin
 from dpmoments.privacy.filter import PrivacyFilter
-from dpmoments.releases.release_warning import MessageWarning
+from dpmoments.releases.disclosed import MessageWarning
 from support.said import codes
 
 N_ROWS = 100

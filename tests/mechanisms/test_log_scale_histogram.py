@@ -30,7 +30,7 @@ from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.distances import query_distance
 from dpmoments.privacy.unit import Neighbors
-from dpmoments.releases.release_warning import ReleaseWarning
+from dpmoments.releases.disclosed import ReleaseWarning
 from dpmoments.rows.rows import Rows
 from support.opened_filter import filter_that_pays
 from support.said import Said, codes, refused, warned

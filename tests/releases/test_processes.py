@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 import dpmoments as dpm
+from dpmoments.releases.disclosed import ReleaseWarning
 from dpmoments.releases.moment_release import MomentRelease
-from dpmoments.releases.release_warning import ReleaseWarning
 from dpmoments.spending.run import UnsavedReleaseError
 from support.releases_of_workers import KINDS, released, unsaved, warned
 

@@ -366,6 +366,7 @@ def test_texts_of_several_lines_are_literal_blocks(tmp_path: Path) -> None:
         (dict(curator_type="Company"), "is not a value of the registry: use one of"),
         (dict(name=7), "wrong-type"),
         (dict(authors="Ada"), "authors must be a list of names"),
+        (dict(owner="Ada"), "is not a field of a registry entry"),
     ],
 )
 def test_fields_that_cannot_be_are_refused(known: dict[str, Any], code: str) -> None:

@@ -22,7 +22,7 @@ from dpmoments.noise.entropy import insecure_generator
 from dpmoments.noise.models import AdditiveModel
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind
-from dpmoments.releases.release_warning import ReleaseWarning
+from dpmoments.releases.disclosed import ReleaseWarning
 from dpmoments.rows.rows import Rows
 from mechanisms.test_means import OPTIONS
 from support.said import codes, refused, warned

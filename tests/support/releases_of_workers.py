@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 
 import dpmoments as dpm
+from dpmoments.releases.disclosed import ReleaseWarning
 from dpmoments.releases.moment_release import MomentRelease
-from dpmoments.releases.release_warning import ReleaseWarning
 
 SCHEMA = dpm.Schema(
     dpm.Numeric("x", 0, 10, missing="drop"), dpm.Numeric("y", 0, 10), dpm.Categorical("g", ["a", "b"]), dpm.Boolean("f")

@@ -10,7 +10,7 @@ import pytest
 
 from dpmoments.foundation.errors import InputError
 from dpmoments.messages.message import Message
-from dpmoments.releases.release_warning import MessageWarning
+from dpmoments.releases.disclosed import MessageWarning
 
 __all__ = ["Said", "codes", "refused", "warned"]
 

@@ -25,10 +25,10 @@ from dpmoments.privacy.filter import PrivacyFilterError
 from dpmoments.privacy.receipt import Receipt
 from dpmoments.releases.counts_release import CountsRelease, rules_of_counts
 from dpmoments.releases.group_releases import GroupReleases
+from dpmoments.releases.loading import AnyRelease
 from dpmoments.releases.mean_release import MeanRelease
 from dpmoments.releases.moment_release import AvailableRelease, MomentRelease
 from dpmoments.releases.pooling import PooledRelease, pool
-from dpmoments.releases.release_warning import AnyRelease
 from dpmoments.repair.repair import Repair, exact_law
 from dpmoments.schema.constraints import every_row_has_levels
 

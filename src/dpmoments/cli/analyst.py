@@ -23,9 +23,9 @@ from dpmoments.foundation.table_files import write_table
 from dpmoments.messages.message import Message
 from dpmoments.releases.counts_release import CountsRelease
 from dpmoments.releases.group_releases import GroupReleases
+from dpmoments.releases.loading import AnyRelease
 from dpmoments.releases.mean_release import MeanRelease
 from dpmoments.releases.moment_release import MomentRelease
-from dpmoments.releases.release_warning import AnyRelease
 
 _DESCRIBED = ("n_rows", "feature_names", "mean", "mean_noise", "standard_deviation", "root_mean_square")
 

@@ -34,7 +34,7 @@ from dpmoments.mechanisms.counts import Counts
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, automatic_mean
 from dpmoments.messages.message import Message
 from dpmoments.releases.group_releases import GroupReleases
-from dpmoments.releases.release_warning import AnyRelease
+from dpmoments.releases.loading import AnyRelease
 from dpmoments.schema.constraints import schema_of_tables
 from dpmoments.schema.drafting import default_output
 from dpmoments.schema.schema import Schema

@@ -250,7 +250,7 @@ def _show_warning(
     line: str | None = None,
 ) -> None:
     """Print one line, without the source line that Python adds."""
-    from dpmoments.releases.release_warning import MessageWarning
+    from dpmoments.releases.disclosed import MessageWarning
 
     del category, filename, lineno, file, line
     text = message.message_data.text("shell") if isinstance(message, MessageWarning) else str(message)

@@ -19,7 +19,7 @@ from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.messages.message import Message
 from dpmoments.privacy.unit import Neighbors
-from dpmoments.releases.release_warning import ReleaseWarning
+from dpmoments.releases.disclosed import ReleaseWarning
 from dpmoments.schema.schema import Schema
 
 

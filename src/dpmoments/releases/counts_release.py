@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from dpmoments.analysis.answers import confidence_level, in_floating_point
-from dpmoments.analysis.cross_table import CountTable, best_margin
-from dpmoments.analysis.cross_table import CrossTable
+from dpmoments.analysis.cross_table import CountTable, CrossTable, best_margin
 from dpmoments.analysis.description import card
 from dpmoments.analysis.released import Release, dependent_rows
 from dpmoments.foundation.arrays import FloatArray, IntegerArray

@@ -9,8 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from dpmoments.analysis.description import card, describe
 from dpmoments.analysis.classifiers import NaiveBayes, naive_bayes
+from dpmoments.analysis.description import card, describe
 from dpmoments.foundation.documents import DocumentKind, check_output
 from dpmoments.foundation.errors import InputKeyError, InputValueError
 from dpmoments.foundation.values import require_kinds, require_known, shown

@@ -12,7 +12,9 @@ from dpmoments.releases.group_releases import GROUPS_FILE, GroupReleases
 from dpmoments.releases.mean_release import MEAN_RELEASE_FILE, MeanRelease
 from dpmoments.releases.moment_release import RELEASE_FILE, MomentRelease
 from dpmoments.releases.pooling import POOLED_FILE, PooledRelease
-from dpmoments.releases.release_warning import AnyRelease
+
+AnyRelease = MomentRelease | MeanRelease | CountsRelease | GroupReleases
+"""A release of any kind."""
 
 
 def load(path: str | Path) -> MomentRelease | Any:

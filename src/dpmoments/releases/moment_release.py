@@ -12,12 +12,11 @@ import numpy as np
 
 from dpmoments.analysis.answers import in_floating_point
 from dpmoments.analysis.available_cases import AvailableCases
-from dpmoments.analysis.components import pca
+from dpmoments.analysis.classifiers import lda
+from dpmoments.analysis.components import mahalanobis, pca
 from dpmoments.analysis.correlations import correlations, partial_correlation
 from dpmoments.analysis.cross_table import cross_table
 from dpmoments.analysis.description import describe, release_card
-from dpmoments.analysis.classifiers import lda
-from dpmoments.analysis.components import mahalanobis
 from dpmoments.analysis.graphical_model import graphical_lasso
 from dpmoments.analysis.group_means import group_means
 from dpmoments.analysis.group_tests import anova, t_test
@@ -43,43 +42,6 @@ from dpmoments.repair.repair import Repair, floored_count
 
 if TYPE_CHECKING:
     from dpmoments.plots.accessor import ReleasePlots
-
-# The numbers of a release's file: its noisy moments and the model of their noise, written, and read with every check.
-
-
-def _written_moments(release: Moments) -> dict[str, Any]:
-    """Return count, sum, Gram matrix, center and noise model as plain values for a file."""
-    noisy_sum, center = release.noisy_sum, release.center
-    return {
-        "noise": None if release.noise_model is None else release.noise_model.to_dict(),
-        "noisy_count": release.noisy_count,
-        "noisy_sum": None if noisy_sum is None else noisy_sum.tolist(),
-        "noisy_gram_upper_triangle": release.noisy_gram[np.triu_indices(len(release.noisy_gram))].tolist(),
-        "center": None if center is None else center.tolist(),
-    }
-
-
-def _read_moments(content: Mapping[str, Any], n_features: int) -> dict[str, Any]:
-    """Read count, sum, Gram matrix, center and noise model of a file, with every check."""
-    d = n_features
-    upper = finite_numbers(content["noisy_gram_upper_triangle"], d * (d + 1) // 2, "noisy_gram_upper_triangle")
-    gram = np.empty((d, d))
-    gram[np.triu_indices(d)] = upper
-    gram.T[np.triu_indices(d)] = upper
-    count, noisy_sum, center = content["noisy_count"], content["noisy_sum"], content["center"]
-    if count is not None and not is_finite_number(count):
-        raise InputValueError("noisy_count is not a finite number")
-    model = None if content["noise"] is None else NoiseModel.from_dict(content["noise"])
-    if model is not None and model.n_features != d:
-        raise InputValueError(f"the noise model is for {model.n_features} features and the schema has {d}")
-    return {
-        "noisy_count": None if count is None else float(count),
-        "noisy_sum": None if noisy_sum is None else finite_numbers(noisy_sum, d, "noisy_sum"),
-        "noisy_gram": gram,
-        "center": None if center is None else finite_numbers(center, d, "center"),
-        "noise_model": model,
-    }
-
 
 NOT_IN_MOMENTS = MappingProxyType(
     {
@@ -157,8 +119,13 @@ class MomentRelease(Moments, Disclosed):
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for a file, without loss of precision."""
+        total, center = self.noisy_sum, self.center
         return {
-            **_written_moments(self),
+            "noise": None if self.noise_model is None else self.noise_model.to_dict(),
+            "noisy_count": self.noisy_count,
+            "noisy_sum": None if total is None else total.tolist(),
+            "noisy_gram_upper_triangle": self.noisy_gram[np.triu_indices(len(self.noisy_gram))].tolist(),
+            "center": None if center is None else center.tolist(),
             **self._statements(),
             "details": to_plain(self.details),
             "repair": str(self.repair),
@@ -179,10 +146,27 @@ class MomentRelease(Moments, Disclosed):
         require_known(content, known, "it")
         require_kinds(content, details=dict)
         stated = cls._read_statements(content)
+
+        d = stated["schema"].n_features
+        gram = np.empty((d, d))
+        upper = finite_numbers(content["noisy_gram_upper_triangle"], d * (d + 1) // 2, "noisy_gram_upper_triangle")
+        gram[np.triu_indices(d)] = upper
+        gram.T[np.triu_indices(d)] = upper
+        count, noisy_sum, center = content["noisy_count"], content["noisy_sum"], content["center"]
+        if count is not None and not is_finite_number(count):
+            raise InputValueError("noisy_count is not a finite number")
+        model = None if content["noise"] is None else NoiseModel.from_dict(content["noise"])
+        if model is not None and model.n_features != d:
+            raise InputValueError(f"the noise model is for {model.n_features} features and the schema has {d}")
+
         reason = content["chosen_because"]
         release = cls(
-            **_read_moments(content, stated["schema"].n_features),
             **stated,
+            noisy_count=None if count is None else float(count),
+            noisy_sum=None if noisy_sum is None else finite_numbers(noisy_sum, d, "noisy_sum"),
+            noisy_gram=gram,
+            center=None if center is None else finite_numbers(center, d, "center"),
+            noise_model=model,
             details=plain_mapping(content, "details"),
             repair=Repair.of(content["repair"]),
             chosen_because=None if reason is None else Message.from_dict(reason, REASONS),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,14 +19,14 @@ from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.values import require_kinds, require_known
 from dpmoments.messages.message import Message
 from dpmoments.noise.models import PooledModel
-from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.origin import ReleaseOrigin
 from dpmoments.privacy.receipt import PooledReceipt
 from dpmoments.privacy.statement import ARITHMETICS, PrivacyStatement
 from dpmoments.releases.counts_release import CountsRelease
+from dpmoments.releases.disclosed import ReleaseWarning
 from dpmoments.releases.mean_release import MeanRelease
 from dpmoments.releases.moment_release import MomentRelease
-from dpmoments.releases.release_warning import ReleaseWarning
 from dpmoments.repair.repair import Repair
 
 if TYPE_CHECKING:
@@ -59,18 +59,12 @@ class PooledRelease(MomentRelease):
     @property
     def present(self) -> FloatArray | None:
         """Share of the rows that have a value, shape (d,); None if no value can be missing."""
-        shares = [part.present for part in self.parts]
-        if any(share is None for share in shares):
-            return None
-        return np.asarray(np.average(np.array(shares), axis=0, weights=[part.n_rows for part in self.parts]))
+        return _average(self.parts, [part.present for part in self.parts])
 
     @property
     def both_present(self) -> FloatArray | None:
         """Share of the rows that have two values, shape (d, d); None if no value can be missing."""
-        shares = [part.both_present for part in self.parts]
-        if any(share is None for share in shares):
-            return None
-        return np.asarray(np.average(np.array(shares), axis=0, weights=[part.n_rows for part in self.parts]))
+        return _average(self.parts, [part.both_present for part in self.parts])
 
     @property
     def drawn_parts(self) -> tuple[Moments, ...]:
@@ -103,6 +97,13 @@ class PooledRelease(MomentRelease):
 
     def __repr__(self) -> str:
         return super().__repr__().replace("(", f"({len(self.parts)} releases, ", 1)
+
+
+def _average(parts: Sequence[MomentRelease], shares: Sequence[FloatArray | None]) -> FloatArray | None:
+    """Return the shares of all rows; None if no value can be missing."""
+    if any(share is None for share in shares):
+        return None
+    return np.asarray(np.average(np.array(shares), axis=0, weights=[part.n_rows for part in parts]))
 
 
 def pool(releases: Iterable[MomentRelease], *, repair: Repair | str = "auto") -> PooledRelease:
@@ -178,7 +179,10 @@ def _pooled(releases: Iterable[MomentRelease], repair: Repair) -> PooledRelease:
     first = parts[0]
     center = _center_of_all(parts)
     carried = [_Carried.of(part, center) for part in parts]
-    model = _noise_model(parts, carried)
+    model = None
+    if all(part.noise is not None for part in parts):
+        shifts = [entry.shift for entry in carried]
+        model = PooledModel(n_features=len(shifts[0]), parts=tuple(zip(parts, shifts, strict=True)))
     names = {part.id: f"{index}:{part.origin.label}" for index, part in enumerate(parts, start=1)}
     privacy = _statement(parts, names)
     counts = [part.noisy_count for part in parts]
@@ -329,13 +333,6 @@ def _center_of_all(parts: tuple[MomentRelease, ...]) -> FloatArray | None:
     return np.asarray(np.average(np.array(centers), axis=0, weights=weights))
 
 
-def _noise_model(parts: tuple[MomentRelease, ...], carried: list[_Carried]) -> PooledModel | None:
-    if any(part.noise is None for part in parts):
-        return None
-    shifts = [entry.shift for entry in carried]
-    return PooledModel(n_features=len(shifts[0]), parts=tuple(zip(parts, shifts, strict=True)))
-
-
 def _statement(parts: tuple[MomentRelease, ...], names: Mapping[str, str]) -> PrivacyStatement:
     """Return the largest budget as a statement, and why it covers all tables together."""
     of_all = parts[0].schema.rules
@@ -361,10 +358,5 @@ def _statement(parts: tuple[MomentRelease, ...], names: Mapping[str, str]) -> Pr
 
 def _largest(budgets: list[PrivacyBudget]) -> PrivacyBudget:
     """Return the smallest budget of their kind that covers all of them."""
-    kind = budgets[0].kind
-    if kind is BudgetKind.ZCDP:
-        return PrivacyBudget.zcdp(max(budget.rho for budget in budgets))
-    epsilon = max(budget.epsilon for budget in budgets)
-    if kind is BudgetKind.PURE:
-        return PrivacyBudget.pure(epsilon)
-    return PrivacyBudget.approximate(epsilon, max(budget.delta for budget in budgets))
+    sizes = {name: max(getattr(budget, name) for budget in budgets) for name in ("epsilon", "delta", "rho")}
+    return PrivacyBudget(budgets[0].kind, **sizes)

@@ -408,6 +408,24 @@ def _describe_loss(budget: PrivacyBudget, profile: PrivacyProfile) -> tuple[str,
 
 
 _BLANK = "TO BE FILLED IN BY THE CURATOR"
+_QUESTIONS: Mapping[str, str | None] = {
+    "name": "the name of the data product",
+    "curator": "who publishes",
+    "curator_type": None,
+    "description": None,
+    "intended_use": "what the release is for",
+    "region": "whom the data describe, and which jurisdiction applies",
+    "sector": None,
+    "publication_date": "YYYY-MM-DD",
+    "data_domain": "which tables might have been; their columns are {columns}",
+    "release_type": None,
+    "data_source_type": None,
+    "tuning": "what was looked at or tuned beforehand, and whether its cost was counted",
+    "justification": "how budget, bounds and mechanism were chosen, and by whom",
+    "actors": "who may see the table or the release, and why they are trusted with it",
+    "url": None,
+}
+"""What only the curator knows, by field, with the question that a blank asks; a field with choices asks for one of them."""
 _CHOICES: Mapping[str, tuple[str, ...]] = {
     "curator_type": ("Government", "Industry", "Nonprofit"),
     "sector": ("Technology", "Healthcare", "Education", "Government", "Energy", "Finance"),
@@ -464,22 +482,8 @@ class RegistryEntry:
 def registry_entry(
     release: AuditedRelease,
     *,
-    name: str | None = None,
-    curator: str | None = None,
-    curator_type: str | None = None,
-    description: str | None = None,
-    intended_use: str | None = None,
-    region: str | None = None,
-    sector: str | None = None,
-    publication_date: str | None = None,
-    data_domain: str | None = None,
-    release_type: str | None = None,
-    data_source_type: str | None = None,
-    tuning: str | None = None,
-    justification: str | None = None,
-    actors: str | None = None,
-    url: str | None = None,
     authors: Sequence[str] = (),
+    **known: str,
 ) -> RegistryEntry:
     """Draft the entry of a release, with the facts that the release contains filled in.
 
@@ -514,59 +518,46 @@ def registry_entry(
             "this release was made with an insecure seed and is not private: release the table again without "
             "insecure_seed"
         )
-    given = {
-        "name": name,
-        "curator": curator,
-        "curator_type": curator_type,
-        "description": description,
-        "intended_use": intended_use,
-        "region": region,
-        "sector": sector,
-        "publication_date": publication_date,
-        "data_domain": data_domain,
-        "release_type": release_type,
-        "data_source_type": data_source_type,
-        "tuning": tuning,
-        "justification": justification,
-        "actors": actors,
-        "url": url,
-    }
-    known = {field: value for field, value in given.items() if value is not None}
+    known = {field: value for field, value in known.items() if value is not None}
     _check(known, authors)
+    columns = ", ".join(release.runs[0].schema.names)
 
-    def answer(field: str, question: str) -> str:
-        return known.get(field, f"{_BLANK}: {question}")
-
-    def chosen(field: str) -> str:
-        return answer(field, f"one of {', '.join(_CHOICES[field])}")
+    def answer(field: str) -> str:
+        question = _QUESTIONS[field] or f"one of {', '.join(_CHOICES[field])}"
+        return known.get(field, f"{_BLANK}: {question.format(columns=columns)}")
 
     privacy, points = release.privacy, release.privacy_profile.points
-    size = _number_of_units(release)
     title = known.get("name") or release.dataset or f"release {release.id[:8]}"
-    sizes = {} if size is None else {"number_of_privacy_units": size}
+    counts = [getattr(run, "noisy_count", None) for run in release.runs]
+    sizes = {}
+    if privacy.privacy_unit is None and None not in counts:
+        sizes["number_of_privacy_units"] = sum(max(1, round(float(count))) for count in counts if count is not None)
+    budget = privacy.budget
+    parameters = {"rho": budget.rho} if budget.kind is BudgetKind.ZCDP else {"epsilon": budget.epsilon}
+    if budget.delta:
+        parameters["delta"] = budget.delta
     profile = "; ".join(f"({no_less(point.epsilon, 4)}, {no_less(point.delta, 3)}) {point.mark}" for point in points)
-    columns = ", ".join(release.runs[0].schema.names)
     content = {
         "url_slug": re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-") or "release",
         "deployment": {
             "basic": {
-                "name": answer("name", "the name of the data product"),
+                "name": answer("name"),
                 "data_curators": [
                     {
-                        "data_curator_name": answer("curator", "who publishes"),
-                        "data_curator_type": chosen("curator_type"),
+                        "data_curator_name": answer("curator"),
+                        "data_curator_type": answer("curator_type"),
                     }
                 ],
                 "description": known.get("description", f"Count, mean and second moments of the columns {columns}."),
-                "intended_use": answer("intended_use", "what the release is for"),
+                "intended_use": answer("intended_use"),
                 "data_product_type": "Summary statistics",
-                "data_product_region": answer("region", "whom the data describe, and which jurisdiction applies"),
+                "data_product_region": answer("region"),
                 **({"data_product_sector": known["sector"]} if "sector" in known else {}),
-                "publication_date": answer("publication_date", "YYYY-MM-DD"),
+                "publication_date": answer("publication_date"),
             },
             "dp_variant": {
                 "variant_name": _VARIANTS[privacy.budget.kind],
-                "data_domain": answer("data_domain", f"which tables might have been; their columns are {columns}"),
+                "data_domain": answer("data_domain"),
                 "unprotected_quantities": _listed(unprotected_quantities(release)),
             },
             "privacy_loss": {
@@ -575,22 +566,22 @@ def registry_entry(
                 else f"All rows of one {privacy.privacy_unit.column}",
                 "privacy_unit_details": f"The unit is {protected_unit(release)}. {describe_neighbors(release)}",
                 **sizes,
-                "privacy_parameters": _parameters(release),
+                "privacy_parameters": parameters,
                 "privacy_parameters_details": f"Tightest known (ε, δ), each exact or a bound: {profile}.",
             },
             "deployment_model": {
                 "model_name": "Central",
                 "trust_assumptions": "The curator holds the table and is trusted with it; readers of the release are not.",
-                "actors": answer("actors", "who may see the table or the release, and why they are trusted with it"),
-                "release_type": chosen("release_type"),
-                "data_source_type": chosen("data_source_type"),
+                "actors": answer("actors"),
+                "release_type": answer("release_type"),
+                "data_source_type": answer("data_source_type"),
                 "access_type": "Non-interactive",
             },
             "implementation": {
                 "preprocessing_and_hyperparameter_tuning": _listed(
                     [
                         *map(str, privacy.rules),
-                        answer("tuning", "what was looked at or tuned beforehand, and whether its cost was counted"),
+                        answer("tuning"),
                     ]
                 ),
                 "mechanisms": _listed(
@@ -603,9 +594,9 @@ def registry_entry(
                 ),
                 "composition": describe_composition(release),
                 "post_processing": _listed([f"{text[0].upper()}{text[1:]}." for text in post_processing(release)]),
-                "justification": answer("justification", "how budget, bounds and mechanism were chosen, and by whom"),
+                "justification": answer("justification"),
                 "additional_information": _listed(
-                    [f"Release {release.id}.", *([f"Described at {url}."] if url else [])]
+                    [f"Release {release.id}.", *([f"Described at {known['url']}."] if known.get("url") else [])]
                 ),
             },
             "administrative": {
@@ -618,21 +609,6 @@ def registry_entry(
     return RegistryEntry(content)
 
 
-def _parameters(release: AuditedRelease) -> dict[str, float]:
-    budget = release.privacy.budget
-    if budget.kind is BudgetKind.ZCDP:
-        return {"rho": budget.rho}
-    return {"epsilon": budget.epsilon} | ({"delta": budget.delta} if budget.delta else {})
-
-
-def _number_of_units(release: AuditedRelease) -> int | None:
-    """Return the number of privacy units, exact or noisy; None if it is unknown."""
-    if release.privacy.privacy_unit is not None:
-        return None
-    counts = [getattr(run, "noisy_count", None) for run in release.runs]
-    return None if None in counts else sum(max(1, round(float(count))) for count in counts if count is not None)
-
-
 def _listed(texts: Sequence[str]) -> str:
     """Return the texts as a Markdown list."""
     return "\n".join(f"- {text}" for text in texts) + "\n"
@@ -640,6 +616,8 @@ def _listed(texts: Sequence[str]) -> str:
 
 def _check(known: Mapping[str, Any], authors: Sequence[str]) -> None:
     for field, value in known.items():
+        if field not in _QUESTIONS:
+            raise InputTypeError(f"{shown(field)} is not a field of a registry entry: use {', '.join(_QUESTIONS)}")
         if not isinstance(value, str):
             raise wrong_type(field, "text", value)
         if field in _CHOICES and value not in _CHOICES[field]:

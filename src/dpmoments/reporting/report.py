@@ -21,9 +21,9 @@ from dpmoments.planning.forecast_table import Forecast
 from dpmoments.privacy.profile import REFERENCE_DELTA
 from dpmoments.releases.counts_release import CountsRelease
 from dpmoments.releases.group_releases import GroupReleases
+from dpmoments.releases.loading import AnyRelease
 from dpmoments.releases.mean_release import MeanRelease
 from dpmoments.releases.moment_release import MomentRelease
-from dpmoments.releases.release_warning import AnyRelease
 from dpmoments.releases.statements import PyramidLevel, composition_so_far, describe_composition, protected_unit
 
 if TYPE_CHECKING:

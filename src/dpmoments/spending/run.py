@@ -43,8 +43,9 @@ from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.request import AskedPrivacy, PrivacyRequest, all_options
 from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
+from dpmoments.releases.disclosed import MessageWarning, ReleaseWarning
+from dpmoments.releases.loading import AnyRelease
 from dpmoments.releases.moment_release import MomentRelease, of_present_values
-from dpmoments.releases.release_warning import AnyRelease, MessageWarning, ReleaseWarning
 from dpmoments.repair.repair import Repair, few_rows_message
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.threads import blas_threads

@@ -37,7 +37,8 @@ from dpmoments.mechanisms.registry import MECHANISMS
 from dpmoments.messages.message import Message
 from dpmoments.planning.forecast_table import Forecast
 from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.releases.release_warning import AnyRelease, MessageWarning
+from dpmoments.releases.disclosed import MessageWarning
+from dpmoments.releases.loading import AnyRelease
 from dpmoments.schema.document import format_yaml, parse_yaml, read_text, read_yaml_nodes
 from dpmoments.schema.drafting import default_output
 from dpmoments.schema.entries import blank_entries, column_from_dict
