@@ -108,8 +108,8 @@ def charged_as(law: DrawLaw, other: DrawLaw) -> DrawLaw:
     """A planted fault: the noise of one law at the price of another."""
 
     class Faulty(type(law)):  # type: ignore[misc]
-        def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss:
-            return other._loss(sensitivity, unit, claim)
+        def _loss(self, sensitivity: Sensitivity, unit: LossUnit) -> Loss:
+            return other._loss(sensitivity, unit)
 
     return Faulty(**{field.name: getattr(law, field.name) for field in fields(law)})
 
@@ -277,15 +277,13 @@ def refuses_small_scales(law_class: type[DiscreteGaussian]) -> bool:
 
 def test_scales_too_small_to_compose_are_refused() -> None:
     class LooksAtTheDiagonalAlone(DiscreteGaussian):
-        def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss:
-            del claim
+        def _loss(self, sensitivity: Sensitivity, unit: LossUnit) -> Loss:
             if unit is LossUnit.GAUSSIAN_RHO and self.scale < MIN_COMPOSED_SCALE:
                 raise ValueError
             return Loss(unit, Fraction(sensitivity.value) ** 2 / Fraction(self.scale) ** 2 / 2)
 
     class LooksAtNothing(DiscreteGaussian):
-        def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss:
-            del claim
+        def _loss(self, sensitivity: Sensitivity, unit: LossUnit) -> Loss:
             return Loss(unit, Fraction(sensitivity.value) ** 2 / Fraction(self.scale) ** 2 / 2)
 
     assert refuses_small_scales(DiscreteGaussian)
@@ -553,9 +551,9 @@ def test_the_pairs_of_replace_one_have_twice_the_nuclear_distance() -> None:
     """A price that takes the largest eigenvalue of the move, 1, for its nuclear norm, 2, is found out."""
 
     class ForgetsOneOfTheTwoRows(MatrixLaplaceDraw):
-        def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss:
+        def _loss(self, sensitivity: Sensitivity, unit: LossUnit) -> Loss:
             halved = replace(sensitivity, value=sensitivity.value / 2.0)
-            return super()._loss(halved, unit, claim)
+            return super()._loss(halved, unit)
 
     assert matrix_laplace_is_paid_for(MatrixLaplaceDraw(0.6, 0), Neighbors.REPLACE_ONE)
     assert not matrix_laplace_is_paid_for(ForgetsOneOfTheTwoRows(0.6, 0), Neighbors.REPLACE_ONE)
@@ -641,8 +639,8 @@ def directions_are_paid_for(law: Directions, unit: LossUnit, neighbors: Neighbor
 class ForgetsTheSecondRow(Directions):
     """A planted fault: the price of add-remove under either relation."""
 
-    def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss:
-        return super()._loss(replace(sensitivity, neighbors=Neighbors.ADD_REMOVE), unit, claim)
+    def _loss(self, sensitivity: Sensitivity, unit: LossUnit) -> Loss:
+        return super()._loss(replace(sensitivity, neighbors=Neighbors.ADD_REMOVE), unit)
 
 
 class TakesTheLastForFree(Directions):
@@ -769,9 +767,8 @@ def trusting(law: DrawLaw) -> DrawLaw:
     """A planted fault: any claim is taken."""
 
     class Trusting(type(law)):  # type: ignore[misc]
-        def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss:
+        def _claimed_loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget) -> Loss:
             del sensitivity
-            assert claim is not None
             return Loss(unit, Fraction(claim.epsilon), Fraction(claim.delta))
 
     return Trusting(**asdict(law))
@@ -781,8 +778,8 @@ def with_row_of_one(law: DrawLaw) -> DrawLaw:
     """A planted fault: a row's square is taken as 1 in the units of the query, without the 1 + w² of a constant beside it."""
 
     class ForgetsTheConstant(type(law)):  # type: ignore[misc]
-        def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss:
-            return super()._loss(replace(sensitivity, value=sensitivity.units), unit, claim)
+        def _claimed_loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget) -> Loss:
+            return super()._claimed_loss(replace(sensitivity, value=sensitivity.units), unit, claim)
 
     return ForgetsTheConstant(**asdict(law))
 
@@ -791,8 +788,8 @@ def with_add_remove_curve(law: DrawLaw) -> DrawLaw:
     """A planted fault: the curve of add-remove under either relation."""
 
     class OneRowAlone(type(law)):  # type: ignore[misc]
-        def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss:
-            return super()._loss(replace(sensitivity, neighbors=Neighbors.ADD_REMOVE), unit, claim)
+        def _claimed_loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget) -> Loss:
+            return super()._claimed_loss(replace(sensitivity, neighbors=Neighbors.ADD_REMOVE), unit, claim)
 
     return OneRowAlone(**asdict(law))
 
@@ -988,7 +985,7 @@ ONE_OF_EACH: dict[str, tuple[DrawLaw, set[LossUnit]]] = {
 @pytest.mark.parametrize("name", ONE_OF_EACH)
 def test_prices_grow_with_what_a_row_moves(name: str) -> None:
     law, units = ONE_OF_EACH[name]
-    if law.claims:
+    if name in BY_CLAIM:
         return
     for unit in units - ({LossUnit.RHO} if LossUnit.EPSILON in units else set()):  # a pure loss is no power of its ρ
         one, four = (moves_by(law.norm, size, Neighbors.ADD_REMOVE) for size in (1.0, 4.0))
@@ -1029,7 +1026,7 @@ class UnevenGaussian(GaussianLaw):
     scales: tuple[float, ...] = ()
 
     name: ClassVar[str] = "uneven"
-    answers: ClassVar = DiscreteLaplace(1.0).answers
+    dimensions: ClassVar = (1, 2)
 
     def is_attained(self, sensitivity: Sensitivity, size: int) -> bool:
         del sensitivity, size
@@ -1106,16 +1103,14 @@ def test_what_queries_each_law_is_for() -> None:
     vectors = {"choice", "discrete-gaussian", "gaussian", "k-norm"}
     either, numbers = {"discrete-laplace"}, {"eigenvalue-bound"}
     for name, (law, _) in ONE_OF_EACH.items():
-        kind = (
-            "vector" if name in vectors else "either" if name in either else "number" if name in numbers else "matrix"
-        )
-        assert law.answers.name == kind.upper()
-        assert law.claims == (name in BY_CLAIM)
+        dimensions = {1} if name in vectors else {1, 2} if name in either else {0} if name in numbers else {2}
+        assert {number for number in range(4) if law.fits(number)} == dimensions
         assert law.on_lattice == (
             name
             in {"additive-wishart", "discrete-gaussian", "discrete-laplace", "isotropic", "k-norm", "matrix-laplace"}
         )
-    assert DiscreteGaussian(2.0, 2.0).answers.name == GaussianDraw(2.0, symmetric=True).answers.name == "MATRIX"
+    for law in (DiscreteGaussian(2.0, 2.0), GaussianDraw(2.0, symmetric=True)):
+        assert [number for number in range(4) if law.fits(number)] == [2]
 
 
 BY_CLAIM = ("additive-wishart", "raised-wishart-sampling", "wishart-sampling")

@@ -131,25 +131,25 @@ ORIGIN: dict[str, Any] = {
 @pytest.mark.parametrize(
     ("part", "changes", "code"),
     [
-        (None, {"id": "0" * 31}, "the id of a release is"),
-        (None, {"id": "G" * 32}, "the id of a release is"),
+        (None, {"id": "0" * 31}, "must be 32 hexadecimal digits"),
+        (None, {"id": "G" * 32}, "must be 32 hexadecimal digits"),
         (None, {"more": 1}, "has unknown entries"),
-        (None, {"query": "order"}, "the query of a release's origin must be a list of"),
-        (None, {"query": ["no such clause"]}, "the query of a release's origin must be a list of"),
+        (None, {"query": "order"}, "query must be a list"),
+        (None, {"query": ["no such clause"]}, "query[0] must be one of"),
         ("group", {"more": 1}, "has unknown entries"),
-        ("group", {"run": 7}, "the id of a release is"),
-        ("group", {"level": 1.5}, "the level of a group of rows must be a text, a whole"),
-        ("group", {"n_levels": 0}, "the number of groups must be a whole number, 1 or more"),
-        ("group", {"n_levels": True}, "the number of groups must be a whole number, 1 or more"),
-        ("group", {"n_levels": 2.0}, "the number of groups must be a whole number, 1 or more"),
+        ("group", {"run": 7}, "group.run must be a text"),
+        ("group", {"level": 1.5}, "level must be a text or a whole number"),
+        ("group", {"n_levels": 0}, "n_levels must be a whole number"),
+        ("group", {"n_levels": True}, "n_levels must be a whole number"),
+        ("group", {"n_levels": 2.0}, "n_levels must be a whole number"),
         ("ledger", {"more": 1}, "has unknown entries"),
-        ("ledger", {"ledger": "a" * 33}, "the id of a ledger is"),
-        ("ledger", {"ledger": None}, "the id of a ledger is"),
-        ("ledger", {"number": 0}, "the number of a ledger's entry must be a whole number, 1 or"),
-        ("ledger", {"number": True}, "the number of a ledger's entry must be a whole number, 1 or"),
-        ("ledger", {"number": 1.0}, "the number of a ledger's entry must be a whole number, 1 or"),
-        ("ledger", {"hash": "0" * 63}, "the hash of a ledger's entry is 64 hexadecimal digits"),
-        ("ledger", {"hash": 5}, "the hash of a ledger's entry is 64 hexadecimal digits"),
+        ("ledger", {"ledger": "a" * 33}, "ledger must be"),
+        ("ledger", {"ledger": None}, "origin.ledger.ledger must be a text"),
+        ("ledger", {"number": 0}, "number must be a whole number"),
+        ("ledger", {"number": True}, "number must be a whole number"),
+        ("ledger", {"number": 1.0}, "number must be a whole number"),
+        ("ledger", {"hash": "0" * 63}, "hash must be"),
+        ("ledger", {"hash": 5}, "hash must be"),
     ],
 )
 def test_an_origin_is_read_as_it_was_written_or_refused(part: str | None, changes: dict[str, Any], code: str) -> None:
@@ -158,4 +158,4 @@ def test_an_origin_is_read_as_it_was_written_or_refused(part: str | None, change
     assert ReleaseOrigin.from_dict(alone).to_dict() == alone
     forged = ORIGIN | changes if part is None else ORIGIN | {part: {**ORIGIN[part], **changes}}
     with refused(code, (ValueError, TypeError)):
-        ReleaseOrigin.from_dict(forged)
+        ReleaseOrigin.from_dict(forged, "origin")

@@ -116,9 +116,9 @@ class Release(ABC):
         schema = schema.with_indicators if "noisy_gram_upper_triangle" in content else schema
         _check_features(content["features"], features_entry(schema, mean=content.get("noisy_sum", ()) is not None))
         return {
-            "origin": ReleaseOrigin.from_dict(content["origin"]),
+            "origin": ReleaseOrigin.from_dict(content["origin"], "origin"),
             "schema": schema,
-            "privacy": PrivacyStatement.from_dict(content["privacy"]),
+            "privacy": PrivacyStatement.from_dict(content["privacy"], "privacy"),
             "receipt": Receipt.from_dict(content["receipt"]),
             "mechanism": content["mechanism"],
             "mechanism_options": plain_mapping(content, "mechanism_options"),

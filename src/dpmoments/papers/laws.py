@@ -23,7 +23,7 @@ from dpmoments.privacy.accounting import Loss, LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves.composed import PrivacyCurve, laplace_delta
 from dpmoments.privacy.distances import Norm, Sensitivity
-from dpmoments.privacy.laws import DrawLaw, GaussianLaw, QueryKind, attains, bounded_range_curve, pure_loss
+from dpmoments.privacy.laws import DrawLaw, GaussianLaw, attains, bounded_range_curve, pure_loss
 from dpmoments.privacy.unit import Neighbors
 
 _STEPS = 10
@@ -43,9 +43,8 @@ class GaussianDraw(GaussianLaw):
 
     name: ClassVar[str] = "gaussian"
 
-    @property
-    def answers(self) -> QueryKind:
-        return QueryKind.MATRIX if self.symmetric else QueryKind.VECTOR
+    def fits(self, n_dimensions: int) -> bool:
+        return n_dimensions == (2 if self.symmetric else 1)
 
     def is_attained(self, sensitivity: Sensitivity, size: int) -> bool:
         return (size == 1 or self.symmetric) and attains(sensitivity)
@@ -68,6 +67,7 @@ class Directions(DrawLaw):
 
     name: ClassVar[str] = "directions"
     norm: ClassVar[Norm] = Norm.ROW
+    dimensions: ClassVar[tuple[int, ...]] = (2,)
 
     @property
     def n_paid(self) -> int:
@@ -76,12 +76,7 @@ class Directions(DrawLaw):
             return 0
         return min(len(self.temperatures), self.n_features - 1) if self.projected else len(self.temperatures)
 
-    @property
-    def answers(self) -> QueryKind:
-        return QueryKind.MATRIX
-
-    def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss:
-        del claim
+    def _loss(self, sensitivity: Sensitivity, unit: LossUnit) -> Loss:
         widths = self._widths(sensitivity)
         if unit is LossUnit.RHO:
             return Loss(unit, sum((width**2 for width in widths), Fraction(0)) / 8)
@@ -106,10 +101,6 @@ class Directions(DrawLaw):
             vector = longer / length
         return np.repeat(vector[:, None], len(self.temperatures), axis=1)
 
-    def is_attained(self, sensitivity: Sensitivity, size: int) -> bool:
-        del sensitivity, size
-        return False
-
 
 # A plan that is run many times asks for the same point of a curve every time.
 @dataclass(frozen=True)
@@ -128,13 +119,9 @@ class EigenvalueBound(DrawLaw):
     delta_is_of_bound: ClassVar[bool] = True
     name: ClassVar[str] = "eigenvalue-bound"
     norm: ClassVar[Norm] = Norm.L1
+    dimensions: ClassVar[tuple[int, ...]] = (0,)
 
-    @property
-    def answers(self) -> QueryKind:
-        return QueryKind.NUMBER
-
-    def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss:
-        del claim
+    def _loss(self, sensitivity: Sensitivity, unit: LossUnit) -> Loss:
         if unit is not LossUnit.EPSILON_DELTA:
             raise self.refused(unit)
         # The quotient rounded down: at 700 its last place is 2⁻⁴³ of the failure. Two least floats for where those are coarse.
@@ -149,10 +136,6 @@ class EigenvalueBound(DrawLaw):
 
     def expected(self, query: Any) -> float:
         return max(0.0, float(query) - self.allowance)
-
-    def is_attained(self, sensitivity: Sensitivity, size: int) -> bool:
-        del sensitivity, size
-        return False
 
 
 # A plan that is run many times asks for the same point of a curve every time.
@@ -176,14 +159,13 @@ def _padded(query: Any, least: float, padding: float) -> FloatArray:
 class _ClaimedDraw(DrawLaw):
     """Draw of a symmetric matrix whose cost is a claimed (ε, δ), checked on its exact curve."""
 
-    claims: ClassVar[bool] = True
+    dimensions: ClassVar[tuple[int, ...]] = (2,)
 
-    @property
-    def answers(self) -> QueryKind:
-        return QueryKind.MATRIX
+    def _loss(self, sensitivity: Sensitivity, unit: LossUnit) -> Loss:  # noqa: ARG002 - it has no price without a claim
+        raise self.refused(unit)
 
-    def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss:
-        if unit is not LossUnit.EPSILON_DELTA or claim is None or claim.kind is not BudgetKind.APPROXIMATE:
+    def _claimed_loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget) -> Loss:
+        if unit is not LossUnit.EPSILON_DELTA or claim.kind is not BudgetKind.APPROXIMATE:
             raise self.refused(unit)
         (curve,) = self.curves(sensitivity)
         if not curve.delta(claim.epsilon) <= claim.delta:
@@ -275,7 +257,3 @@ class RaisedWishartSampling(_ClaimedDraw):
     def curves(self, sensitivity: Sensitivity) -> tuple[PrivacyCurve, ...]:
         degrees, ratio = self.degrees, (self.padding + self.raised) / sensitivity.value
         return _exact_curve(lambda epsilon: _raised_wishart_delta(epsilon, degrees, ratio))
-
-    def is_attained(self, sensitivity: Sensitivity, size: int) -> bool:
-        del sensitivity, size
-        return False

@@ -12,10 +12,11 @@ from enum import StrEnum
 from fractions import Fraction
 from functools import lru_cache
 from numbers import Real
-from typing import Any
+from typing import Annotated, Any
 
-from dpmoments.foundation.errors import InputTypeError, InputValueError, wrong_type
-from dpmoments.foundation.values import is_finite_number, no_less, require_known, rounded_down, rounded_up, shown
+from dpmoments.foundation.errors import InputValueError, wrong_type
+from dpmoments.foundation.records import ABSENT_IF_NONE, Record
+from dpmoments.foundation.values import no_less, rounded_down, rounded_up, shown
 from dpmoments.messages.message import Message
 
 MAX_LOSS = 1e100
@@ -48,7 +49,7 @@ def _positive(name: str, value: object) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class PrivacyBudget:
+class PrivacyBudget(Record):
     """Amount of privacy loss: pure ε, approximate (ε, δ) or ρ-zCDP.
 
     Make one with :meth:`pure`, :meth:`approximate`, :meth:`zcdp`, or with :meth:`of` from a user's arguments.
@@ -74,9 +75,9 @@ class PrivacyBudget:
     """
 
     kind: BudgetKind
-    epsilon: float = 0.0
-    delta: float = 0.0
-    rho: float = 0.0
+    epsilon: Annotated[float, ABSENT_IF_NONE] = 0.0
+    delta: Annotated[float, ABSENT_IF_NONE] = 0.0
+    rho: Annotated[float, ABSENT_IF_NONE] = 0.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kind", BudgetKind(self.kind))
@@ -223,25 +224,10 @@ class PrivacyBudget:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for a file."""
-        if self.kind is BudgetKind.ZCDP:
-            return {"kind": str(self.kind), "rho": self.rho}
-        return {"kind": str(self.kind), "epsilon": self.epsilon, "delta": self.delta}
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> PrivacyBudget:
-        """Return the inverse of :meth:`to_dict`.
-
-        Raise KeyError, TypeError or ValueError for invalid entries.
-        """
-        require_known(values, ("kind", "epsilon", "delta", "rho"), "a budget")
-        if values["kind"] not in tuple(BudgetKind):
-            raise InputValueError(
-                f"unknown kind of budget {shown(values['kind'])}: use one of {', '.join(map(str, [*BudgetKind]))}"
-            )
-        for entry, value in values.items():
-            if entry != "kind" and not is_finite_number(value):
-                raise InputTypeError(f"{entry} of a budget must be a finite number")
-        return cls(**values)
+        values = Record.to_dict(self)
+        for entry in ("epsilon", "delta") if self.kind is BudgetKind.ZCDP else ("rho",):
+            del values[entry]
+        return values
 
     def __add__(self, other: PrivacyBudget) -> PrivacyBudget:
         """Add losses of one kind (basic composition)."""

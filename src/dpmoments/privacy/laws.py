@@ -13,7 +13,6 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from enum import Enum
 from fractions import Fraction
 from functools import partial
 from typing import Any, ClassVar
@@ -32,15 +31,6 @@ from dpmoments.privacy.curves.zcdp import pure_to_zcdp
 from dpmoments.privacy.distances import Norm, Sensitivity
 
 
-class QueryKind(Enum):
-    """Kind of query that a draw adds noise to, or chooses from."""
-
-    NUMBER = "a number"
-    VECTOR = "a vector"
-    MATRIX = "a symmetric matrix"
-    EITHER = "a vector or a symmetric matrix"
-
-
 @dataclass(frozen=True)
 class DrawLaw(ABC):
     """Description of one draw: frozen, plain parameters, registered by name."""
@@ -48,11 +38,11 @@ class DrawLaw(ABC):
     name: ClassVar[str]
     norm: ClassVar[Norm]
     """Norm in which the query's sensitivity must be stated."""
+    dimensions: ClassVar[tuple[int, ...]] = (1,)
+    """Numbers of dimensions that its query may have: 0 a number, 1 a vector, 2 a symmetric matrix."""
 
     on_lattice: ClassVar[bool] = False
     """True if its noise is of integers, for integer queries only."""
-    claims: ClassVar[bool] = False
-    """True if its cost is a claim that is checked on an exact curve, instead of a formula."""
     is_gaussian: ClassVar[bool] = False
     """True if losses of its draws add up like those of normal noise, before becoming a curve."""
     delta_is_of_bound: ClassVar[bool] = False
@@ -71,12 +61,13 @@ class DrawLaw(ABC):
             raise InputValueError(
                 f"{self.name} noise needs a sensitivity in {self.norm}, got one in {sensitivity.norm}"
             )
-        if claim is not None and not self.claims:
-            raise InputValueError(f"a draw of {self.name} has a price of its own and takes no claim")
-        return self._loss(sensitivity, unit, claim)
+        return self._loss(sensitivity, unit) if claim is None else self._claimed_loss(sensitivity, unit, claim)
 
     @abstractmethod
-    def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss: ...
+    def _loss(self, sensitivity: Sensitivity, unit: LossUnit) -> Loss: ...
+
+    def _claimed_loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget) -> Loss:  # noqa: ARG002
+        raise InputValueError(f"a draw of {self.name} has a price of its own and takes no claim")
 
     @abstractmethod
     def curves(self, sensitivity: Sensitivity) -> tuple[PrivacyCurve, ...]:
@@ -101,20 +92,17 @@ class DrawLaw(ABC):
         """Return the mean or most likely answer to a query, for forecasts."""
         return np.asarray(query)
 
-    @abstractmethod
-    def is_attained(self, sensitivity: Sensitivity, size: int) -> bool:
-        """Return True if two neighboring tables attain all the loss of a draw of ``size`` numbers."""
+    def is_attained(self, sensitivity: Sensitivity, size: int) -> bool:  # noqa: ARG002 - for those that are
+        """Return True if two neighboring tables are known that attain all the loss of a draw of ``size`` numbers."""
+        return False
+
+    def fits(self, n_dimensions: int) -> bool:
+        """Return True if its query may have so many dimensions."""
+        return n_dimensions in self.dimensions
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         """Raise ValueError if its noise, and so its loss, is not for a query of that shape."""
-        vector, square = len(shape) == 1, len(shape) == 2 and shape[0] == shape[1]
-        fits = {
-            QueryKind.NUMBER: shape == (),
-            QueryKind.VECTOR: vector,
-            QueryKind.MATRIX: square,
-            QueryKind.EITHER: vector or square,
-        }
-        if not fits[self.answers] or 0 in shape:
+        if not self.fits(len(shape)) or len(set(shape)) > 1 or 0 in shape:
             raise InputValueError(f"a draw of {self.name} is not for a query of shape {shape}")
         for entry in fields(self):
             value = getattr(self, entry.name)
@@ -124,11 +112,6 @@ class DrawLaw(ABC):
                 raise InputValueError(
                     f"a draw of {self.name} with {len(value)} {entry.name} is not for a query of shape {shape}"
                 )
-
-    @property
-    @abstractmethod
-    def answers(self) -> QueryKind:
-        """Kind of query it is for."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for a file."""
@@ -206,8 +189,7 @@ class GaussianLaw(DrawLaw):
     is_gaussian: ClassVar[bool] = True
     norm: ClassVar[Norm] = Norm.L2
 
-    def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss:
-        del claim
+    def _loss(self, sensitivity: Sensitivity, unit: LossUnit) -> Loss:
         if unit not in (LossUnit.RHO, LossUnit.GAUSSIAN_RHO):
             raise self.refused(unit)
         if min(self.lattice_scales, default=math.inf) < unit.least_lattice_scale:
@@ -236,21 +218,20 @@ class DiscreteGaussian(GaussianLaw):
     on_lattice: ClassVar[bool] = True
     name: ClassVar[str] = "discrete-gaussian"
 
-    @property
-    def answers(self) -> QueryKind:
-        return QueryKind.VECTOR if self.off_diagonal_scale is None else QueryKind.MATRIX
+    def fits(self, n_dimensions: int) -> bool:
+        return n_dimensions == (1 if self.off_diagonal_scale is None else 2)
 
     @property
     def lattice_scales(self) -> tuple[float, ...]:
         return (self.scale,) if self.off_diagonal_scale is None else (self.scale, self.off_diagonal_scale)
 
-    def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss:
+    def _loss(self, sensitivity: Sensitivity, unit: LossUnit) -> Loss:
         if (
             self.off_diagonal_scale is not None
             and 2 * Fraction(self.off_diagonal_scale) ** 2 < Fraction(self.scale) ** 2
         ):
             raise InputValueError("noise off the diagonal must be at least 1/√2 of that on it")
-        return super()._loss(sensitivity, unit, claim)
+        return super()._loss(sensitivity, unit)
 
     def is_attained(self, sensitivity: Sensitivity, size: int) -> bool:
         # off the diagonal no more noise than the Frobenius norm asks for
@@ -270,8 +251,7 @@ class LatticeNormLaw(DrawLaw):
 
     on_lattice: ClassVar[bool] = True
 
-    def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss:
-        del claim
+    def _loss(self, sensitivity: Sensitivity, unit: LossUnit) -> Loss:
         return pure_loss(self, Fraction(sensitivity.value) / Fraction(self.scale), unit)
 
     def curves(self, sensitivity: Sensitivity) -> tuple[PrivacyCurve, ...]:
@@ -289,10 +269,7 @@ class DiscreteLaplace(LatticeNormLaw):
 
     name: ClassVar[str] = "discrete-laplace"
     norm: ClassVar[Norm] = Norm.L1
-
-    @property
-    def answers(self) -> QueryKind:
-        return QueryKind.EITHER
+    dimensions: ClassVar[tuple[int, ...]] = (1, 2)
 
     def is_attained(self, sensitivity: Sensitivity, size: int) -> bool:
         return size == 1 and attains(sensitivity)
@@ -316,10 +293,6 @@ class KNorm(LatticeNormLaw):
         if not all(is_whole(size) and size >= 1 for size in self.blocks):
             raise InputValueError(f"blocks of a {self.name} draw is out of range")
 
-    @property
-    def answers(self) -> QueryKind:
-        return QueryKind.VECTOR
-
     def check_shape(self, shape: tuple[int, ...]) -> None:
         super().check_shape(shape)
         if sum(self.blocks) > shape[0]:
@@ -329,10 +302,10 @@ class KNorm(LatticeNormLaw):
         if not least <= self.scale <= most:
             raise InputValueError(Message("not-between", parameter="scale", value=self.scale, least=least, most=most))
 
-    def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss:
+    def _loss(self, sensitivity: Sensitivity, unit: LossUnit) -> Loss:
         if sensitivity.blocks != self.blocks:  # a bound in the gauge of another body
             raise InputValueError(f"blocks of a {self.name} draw is out of range")
-        return super()._loss(sensitivity, unit, claim)
+        return super()._loss(sensitivity, unit)
 
     def is_attained(self, sensitivity: Sensitivity, size: int) -> bool:
         del size
@@ -353,13 +326,9 @@ class NormDraw(DrawLaw):
     bits: int
 
     on_lattice: ClassVar[bool] = True
+    dimensions: ClassVar[tuple[int, ...]] = (2,)
 
-    @property
-    def answers(self) -> QueryKind:
-        return QueryKind.MATRIX
-
-    def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss:
-        del claim
+    def _loss(self, sensitivity: Sensitivity, unit: LossUnit) -> Loss:
         return pure_loss(self, self._epsilon(sensitivity), unit)
 
     def _epsilon(self, sensitivity: Sensitivity) -> Fraction:
@@ -401,12 +370,7 @@ class Choice(DrawLaw):
     name: ClassVar[str] = "choice"
     norm: ClassVar[Norm] = Norm.SCORE
 
-    @property
-    def answers(self) -> QueryKind:
-        return QueryKind.VECTOR
-
-    def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss:
-        del claim
+    def _loss(self, sensitivity: Sensitivity, unit: LossUnit) -> Loss:
         width = self._width(sensitivity)
         return Loss(unit, width**2 / 8) if unit is LossUnit.RHO else pure_loss(self, width, unit)
 
@@ -418,10 +382,6 @@ class Choice(DrawLaw):
 
     def expected(self, query: Any) -> int:
         return int(np.argmax(query))
-
-    def is_attained(self, sensitivity: Sensitivity, size: int) -> bool:
-        del sensitivity, size
-        return False
 
 
 def bounded_range_curve(width: Fraction) -> PrivacyCurve:

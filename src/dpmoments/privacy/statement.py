@@ -5,12 +5,11 @@ Its budget and definition of privacy, and the basis of the proof.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated
 
-from dpmoments.foundation.errors import InputTypeError, InputValueError
-from dpmoments.foundation.values import require_kinds, require_known
+from dpmoments.foundation.errors import InputValueError
+from dpmoments.foundation.records import ABSENT_IF_NONE, ReadBy, Record, Rule
 from dpmoments.messages.codes import RULES
 from dpmoments.messages.message import Message, messages_of
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
@@ -20,10 +19,12 @@ ARITHMETICS = ("exact-lattice", "lattice-rounded", "idealized")
 """Bases of a proof, codes of messages, from the weakest assumption to the strongest."""
 _EXAMPLE_DELTA = 1e-6
 """δ of the example that a zCDP guarantee is translated to."""
+ArithmeticName = Annotated[str, Rule(f"one of {', '.join(ARITHMETICS)}", ARITHMETICS.__contains__)]
+Rules = Annotated[tuple[Message, ...], ReadBy(lambda values: messages_of(values, RULES, "rules"))]
 
 
 @dataclass(frozen=True, slots=True)
-class PrivacyStatement:
+class PrivacyStatement(Record):
     """Guarantee of a release.
 
     Attributes
@@ -45,11 +46,15 @@ class PrivacyStatement:
 
     budget: PrivacyBudget
     neighbors: Neighbors
-    arithmetic: str
+    arithmetic: ArithmeticName
     private: bool
-    rules: tuple[Message, ...]
+    rules: Rules
     version: str
-    privacy_unit: PrivacyUnit | None = None
+    privacy_unit: Annotated[PrivacyUnit | None, ABSENT_IF_NONE] = None
+
+    def __post_init__(self) -> None:
+        if self.privacy_unit is not None and self.neighbors is not Neighbors.ADD_REMOVE:
+            raise InputValueError("a privacy unit of several rows is stated under another relation than add_remove")
 
     @property
     def rows_per_unit(self) -> int:
@@ -102,44 +107,3 @@ class PrivacyStatement:
         if unit is None:
             return Message("unit-is-row", kind=kind)
         return Message("unit-is-rows", column=unit.column, max_rows=unit.max_rows, missing=unit.missing, kind=kind)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for a file."""
-        unit = {} if self.privacy_unit is None else {"privacy_unit": self.privacy_unit.to_dict()}
-        return {
-            "budget": self.budget.to_dict(),
-            "neighbors": str(self.neighbors),
-            "arithmetic": self.arithmetic,
-            "private": self.private,
-            "rules": [rule.to_dict() for rule in self.rules],
-            "version": self.version,
-            **unit,
-        }
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> PrivacyStatement:
-        """Return the inverse of :meth:`to_dict`.
-
-        Raises
-        ------
-        KeyError, TypeError, ValueError
-            If an entry is absent, unknown, or invalid.
-        """
-        require_known(values, (entry.name for entry in fields(cls)), "the privacy statement")
-        require_kinds(values, version=str)
-        if values["arithmetic"] not in ARITHMETICS:
-            raise InputValueError(f"unknown arithmetic '{values['arithmetic']}'")
-        if not isinstance(values["private"], bool):
-            raise InputTypeError("private must be true or false")
-        of_file, neighbors = values.get("privacy_unit"), Neighbors.of(values["neighbors"])
-        if of_file is not None and neighbors is not Neighbors.ADD_REMOVE:
-            raise InputValueError("a privacy unit of several rows is stated under another relation than add_remove")
-        return cls(
-            budget=PrivacyBudget.from_dict(values["budget"]),
-            neighbors=neighbors,
-            arithmetic=values["arithmetic"],
-            private=values["private"],
-            rules=messages_of(values["rules"], RULES, "rules"),
-            version=values["version"],
-            privacy_unit=None if of_file is None else PrivacyUnit.from_dict(of_file),
-        )

@@ -6,13 +6,14 @@ People with several rows, named by a column, and their contribution bound.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from dpmoments.foundation.checks import is_whole
 from dpmoments.foundation.errors import InputValueError, out_of_range, wrong_type
-from dpmoments.foundation.values import require_known, shown
+from dpmoments.foundation.records import Record
+from dpmoments.foundation.values import shown
 from dpmoments.messages.message import Message
 
 # Neighboring relations: the two tables that a guarantee makes hard to distinguish.
@@ -72,7 +73,7 @@ _MAX_ROWS = 2**31
 
 
 @dataclass(frozen=True, slots=True)
-class PrivacyUnit:
+class PrivacyUnit(Record):
     """All rows with one value of a column, protected together.
 
     At most ``max_rows`` of them are kept.
@@ -137,20 +138,6 @@ class PrivacyUnit:
         """Description of the unit, after "the protected unit is"."""
         counted = f"{self.max_rows:,} count at most" if self.max_rows > 1 else "one counts"
         return f"all rows with one value of {self.column}, of which {counted}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for a file."""
-        return {"column": self.column, "max_rows": self.max_rows, "missing": self.missing}
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> PrivacyUnit:
-        """Return the inverse of :meth:`to_dict`.
-
-        Raise KeyError, TypeError or ValueError for entries that do not fit.
-        """
-        known = [entry.name for entry in fields(cls)]
-        require_known(values, known, "a privacy unit")
-        return cls(**{name: values[name] for name in known})
 
     @classmethod
     def of_file(cls, value: object) -> PrivacyUnit | None:
