@@ -512,13 +512,13 @@ FORGED: dict[str, tuple[Edit, Said]] = {
     "a list": (lambda c: c["receipt"].update(protected_unit=["person_id", 3]),
             Said("is not a privacy unit: use 'row', or a column with a number")),
     "a surplus entry": (in_both("surplus", 1),
-            Said("has unknown entries", name="a privacy unit", names=("'surplus'",))),
+            Said("has unknown entries", names=("'surplus'",))),
     "no rows": (in_both("max_rows", 0), Said("must be between 1 and", value=0)),
-    "true": (in_both("max_rows", True), Said("wrong-type", expected="whole-number", parameter="max_rows")),
-    "half a row": (in_both("max_rows", 0.5), Said("wrong-type", expected="whole-number", parameter="max_rows")),
-    "a column of no text": (in_both("column", 5), Said("wrong-type", expected="text", got="int", parameter="column")),
+    "true": (in_both("max_rows", True), Said("privacy_unit.max_rows must be a whole number")),
+    "half a row": (in_both("max_rows", 0.5), Said("privacy_unit.max_rows must be a whole number")),
+    "a column of no text": (in_both("column", 5), Said("privacy_unit.column must be a text")),
     "an unknown rule": (
-        in_both("missing", "guess"), Said("out-of-range", expected="error-or-drop", parameter="missing", value="guess"),
+        in_both("missing", "guess"), Said("privacy_unit.missing must be one of error, drop"),
     ),
     "units under another relation": (
         lambda c: c["receipt"].update(neighbors="replace_one"), Said("the receipt is for units of several rows under another"),

@@ -24,6 +24,7 @@ from dpmoments.foundation import documents
 from dpmoments.foundation.values import from_plain, to_plain
 from dpmoments.messages.message import Message
 from dpmoments.noise.models import AdditiveModel
+from dpmoments.papers.laws import GaussianDraw
 from dpmoments.privacy import laws, sensitivity
 from dpmoments.privacy.accounting import LossUnit, allowance
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
@@ -116,7 +117,7 @@ def receipts(draw: st.DrawFn, statement: PrivacyStatement) -> Receipt:
             scale = moved.value / math.sqrt(2 * share)
             law: laws.DrawLaw = draw(
                 st.sampled_from(
-                    [laws.DiscreteGaussian(scale), laws.DiscreteGaussian(scale, scale), laws.GaussianDraw(scale, True)]
+                    [laws.DiscreteGaussian(scale), laws.DiscreteGaussian(scale, scale), GaussianDraw(scale, True)]
                 )
             )
         else:
@@ -367,7 +368,7 @@ EDITS: list[tuple[str, Callable[[Any, Any], None], Any, str]] = [
     ("other schema", put("schema", "columns", 1, "levels"), ["a"], "finite numbers"),
     ("budget of nothing", put("privacy", "budget"), None, "must be a mapping"),
     ("negative epsilon", put("privacy", "budget", "epsilon"), -1.0, "must be positive and finite (at most"),
-    ("epsilon of text", put("privacy", "budget", "epsilon"), "1", "of a budget must be a finite number"),
+    ("epsilon of text", put("privacy", "budget", "epsilon"), "1", "budget.epsilon must be a finite number"),
     ("unknown kind", put("privacy", "budget", "kind"), "magic", "privacy.budget.kind must be one of"),
     ("delta of 2", put("privacy", "budget", "delta"), 2.0, "a pure budget has delta = 0"),
     ("unknown neighbors", put("privacy", "neighbors"), "none", "privacy.neighbors must be one of"),
@@ -380,7 +381,7 @@ EDITS: list[tuple[str, Callable[[Any, Any], None], Any, str]] = [
     ("id of a few digits", put("origin", "id"), "abc", "must be 32 hexadecimal digits"),
     ("id of capitals", put("origin", "id"), "A" * 32, "must be 32 hexadecimal digits"),
     ("unknown entry of the origin", put("origin", "place"), "here", "has unknown entries"),
-    ("dataset of a number", put("origin", "dataset"), 7, "dataset must be a text that names the table, such as"),
+    ("dataset of a number", put("origin", "dataset"), 7, "origin.dataset must be a text"),
     ("dataset of blanks", put("origin", "dataset"), "  ", "printable characters: 'people-2026"),
     ("dataset that speaks to the terminal", put("origin", "dataset"), "\x1b[31m", "printable characters: 'people-2026"),
     ("dataset of great length", put("origin", "dataset"), "x" * 201, "printable characters: 'people-2026"),

@@ -173,7 +173,7 @@ FORGED_RECEIPTS: dict[str, tuple[Edit, Said]] = {
         receipt("allowance", lambda known: 2 * known),
         Said("the receipt's allowance does not equal its cost"),
     ),
-    "a cost of no kind": (receipt("cost", None), Said("must be a mapping", name="a budget")),
+    "a cost of no kind": (receipt("cost", None), Said("must be a mapping", name="receipt.cost")),
     "an unknown unit": (
         receipt("loss_unit", "magic"),
         Said("is not a valid LossUnit: losses are counted in", name="magic"),

@@ -74,7 +74,7 @@ class Draw:
             raise InputValueError(f"the parameters of a {name} draw are {known}, and the file has others")
         law = LAWS[name](**entries)
         sensitivity = sensitivity_from_dict(plain_mapping(values, "sensitivity"))
-        claim = None if values["claim"] is None else PrivacyBudget.from_dict(values["claim"])
+        claim = None if values["claim"] is None else PrivacyBudget.from_dict(values["claim"], "a draw's claim")
         loss = law.loss(sensitivity, unit, claim)
         for entry in ("loss", "delta"):
             if not is_finite_number(values[entry]):
@@ -209,7 +209,7 @@ class Receipt:
                 f"{', '.join(map(str, [*LossUnit]))}"
             )
         unit, neighbors = LossUnit(values["loss_unit"]), Neighbors.of(values["neighbors"])
-        cost = PrivacyBudget.from_dict(values["cost"])
+        cost = PrivacyBudget.from_dict(values["cost"], "receipt.cost")
         if privacy_unit is not None and neighbors is not Neighbors.ADD_REMOVE:
             raise InputValueError("the receipt is for units of several rows under another relation than add_remove")
         allowed, stated = allowance_for_rows(cost, unit, privacy_unit), values["allowance"]

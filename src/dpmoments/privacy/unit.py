@@ -149,7 +149,7 @@ class PrivacyUnit(Record):
             return None
         if not isinstance(value, Mapping):
             raise InputValueError(f"{shown(value)} is not a privacy unit: use 'row', or a column with a number of rows")
-        return cls.from_dict(value)
+        return cls.from_dict(value, "receipt.protected_unit")
 
 
 def require_unit(privacy_unit: object, columns: Collection[str], neighbors: Neighbors) -> None:
