@@ -6,6 +6,7 @@ A contrast c'β has the interval and the test of a coefficient after a change of
 
 from __future__ import annotations
 
+import ast
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -140,8 +141,8 @@ def bonferroni(level: float, adjust: Literal["bonferroni"] | None, comparisons: 
 
 # How restrictions are written.
 
-_NUMBER = re.compile(r"\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?")
-_WORD = re.compile(r"(?:\[[^\]]*\]|[^\s*/()=,+\[])+")
+_NUMBER = r"\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?"
+_WORD = r"(?:\[[^\]]*\]|[^\s*/()=,+\[])+"
 
 
 @dataclass(frozen=True, eq=False)
@@ -262,18 +263,17 @@ def _level_names(column: str, level: str) -> list[str]:
     return [f"{name}[{prefix}{level}]" for name in (column, f"C({column})") for prefix in ("", "T.")]
 
 
-def _next(tokens: Sequence[Any], signs: str) -> bool:
-    """Return True if the next token is one of these signs."""
-    return bool(tokens) and isinstance(tokens[0], str) and tokens[0] in signs
-
-
 class _Names:
     """Names of coefficients, and text that combines them."""
 
     def __init__(self, names: tuple[str, ...], aliases: dict[str, str | None], merged: tuple[str, ...]) -> None:
         self.names, self.aliases, self.merged = names, aliases, merged
         longest = sorted(aliases, key=len, reverse=True)
-        self._known = re.compile(rf"(?:{'|'.join(map(re.escape, longest))})(?![\w.:^\[])")
+        known = "|".join(map(re.escape, longest))
+        self._tokens = re.compile(
+            rf"`(?P<quoted>[^`]*)`|(?P<known>(?:{known})(?![\w.:^\[]))|(?P<number>{_NUMBER})|(?P<sign>[-+*/()=,\s])"
+            rf"|(?P<word>{_WORD}|.)"
+        )
 
     def weights(self, name: str) -> FloatArray:
         """Return the combination of a name, shape (k + 1,): coefficients, then a number."""
@@ -300,88 +300,51 @@ class _Names:
 
     def read(self, text: str) -> list[FloatArray]:
         """Return the restrictions of a text, each left side less its right side."""
-        tokens = self._tokens(text)
-        result: list[FloatArray] = []
-        while True:
-            sides = [self._sum(tokens, text)]
-            while _next(tokens, "="):
-                tokens.pop(0)
-                sides.append(self._sum(tokens, text))
-            if len(sides) == 1:
-                result += sides
-            result += [one - other for one, other in pairwise(sides)]
-            if not tokens:
-                return result
-            if not _next(tokens, ","):
-                raise self._unreadable(text)
-            tokens.pop(0)
-
-    def _tokens(self, text: str) -> list[Any]:
-        """Split text into signs and combinations."""
-        result: list[Any] = []
-        position = 0
-        while position < len(text):
-            rest = text[position:]
-            if rest[0].isspace():
-                position += 1
-            elif rest[0] == "`" and "`" in rest[1:]:
-                end = rest.index("`", 1)
-                result.append(self.weights(rest[1:end]))
-                position += end + 1
-            elif match := self._known.match(rest):
-                result.append(self.weights(match[0]))
-                position += len(match[0])
-            elif match := _NUMBER.match(rest):
-                result.append(np.append(np.zeros(len(self.names)), float(match[0])))
-                position += len(match[0])
-            elif rest[0] in "+-*/()=,":
-                result.append(rest[0])
-                position += 1
-            else:
-                word = _WORD.match(rest)
-                result.append(self.weights(rest[0] if word is None else word[0]))
-                position += 1 if word is None else len(word[0])
-        return result
-
-    def _sum(self, tokens: list[Any], text: str) -> FloatArray:
-        result = self._product(tokens, text)
-        while _next(tokens, "+-"):
-            sign = 1.0 if tokens.pop(0) == "+" else -1.0
-            result = result + sign * self._product(tokens, text)
-        return result
-
-    def _product(self, tokens: list[Any], text: str) -> FloatArray:
-        result = self._factor(tokens, text)
-        while _next(tokens, "*/"):
-            divides = tokens.pop(0) == "/"
-            other = self._factor(tokens, text)
-            if other[:-1].any() and not divides and not result[:-1].any():
-                result, other = other, result
-            if other[:-1].any() or (divides and other[-1] == 0.0):
-                raise self._unreadable(text)
-            result = result / other[-1] if divides else result * other[-1]
-        return result
-
-    def _factor(self, tokens: list[Any], text: str) -> FloatArray:
-        if not tokens:
-            raise self._unreadable(text)
-        token = tokens.pop(0)
-        if not isinstance(token, str):
-            return np.asarray(token)
-        if token in "+-":
-            return (1.0 if token == "+" else -1.0) * self._factor(tokens, text)
-        if token == "(":
-            inside = self._sum(tokens, text)
-            if _next(tokens, ")"):
-                tokens.pop(0)
-                return inside
-        raise self._unreadable(text)
-
-    def _unreadable(self, text: str) -> InputValueError:
-        return InputValueError(
+        unreadable = InputValueError(
             f"{shown(text)} is not a linear restriction: write it as 'age + 2*height = 1', names with other "
             "signs in backticks"
         )
+        combinations: list[FloatArray] = []
+
+        def numbered(token: re.Match[str]) -> str:
+            """Put a combination aside, and its number in the place of a name or a number."""
+            if token.lastgroup == "sign":
+                return token[0]
+            word = token[token.lastgroup or 0]
+            number = token.lastgroup == "number"
+            combinations.append(np.append(np.zeros(len(self.names)), float(word)) if number else self.weights(word))
+            return f" _{len(combinations) - 1} "
+
+        def value(node: ast.expr) -> FloatArray:
+            match node:
+                case ast.Name(id=name):
+                    return combinations[int(name.removeprefix("_"))]
+                case ast.UnaryOp(op=ast.UAdd(), operand=operand):
+                    return value(operand)
+                case ast.UnaryOp(op=ast.USub(), operand=operand):
+                    return -value(operand)
+                case ast.BinOp(left=left, op=ast.Add(), right=right):
+                    return value(left) + value(right)
+                case ast.BinOp(left=left, op=ast.Sub(), right=right):
+                    return value(left) - value(right)
+                case ast.BinOp(left=left, op=ast.Mult() | ast.Div() as sign, right=right):
+                    one, other = value(left), value(right)
+                    divides = isinstance(sign, ast.Div)
+                    if other[:-1].any() and not divides and not one[:-1].any():
+                        one, other = other, one
+                    if not other[:-1].any() and not (divides and other[-1] == 0.0):
+                        return np.asarray(one / other[-1] if divides else one * other[-1])
+            raise unreadable
+
+        result: list[FloatArray] = []
+        for restriction in self._tokens.sub(numbered, text).split(","):
+            try:
+                sides = [ast.parse(" ".join(side.split()), mode="eval").body for side in restriction.split("=")]
+            except (SyntaxError, RecursionError, MemoryError):
+                raise unreadable from None
+            values = list(map(value, sides))
+            result += values if len(values) == 1 else [one - other for one, other in pairwise(values)]
+        return result
 
 
 # Tests of contrasts, one by one.
