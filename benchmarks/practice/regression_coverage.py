@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from scipy.stats import binom
+from scipy.stats import binom, chi2
 from scipy.stats import t as student
 
 import dpmoments as dpm
@@ -210,7 +210,12 @@ def measured(setting: Setting) -> tuple[Setting, Outcome | None]:
         else:
             # an interval is the hull of the values that the test does not reject; two coefficients in turn
             tried = [(replication + step) % len(truth) for step in range(min(2, len(truth)))]
-            covered = np.array([equations.inverted_p_value(1 + place, truth[place]) >= 1 - LEVEL for place in tried])
+            start, least = np.append(-equations.solution, 1.0), []
+            for place in tried:
+                unit = float(equations.units_map[1 + place, 1 + place])
+                fixed = {1 + place: -truth[place] / unit, equations.n_regressors: 1.0}
+                least.append(equations.search.least(fixed, [start]).statistic)
+            covered = chi2.sf(least, 1) >= 1 - LEVEL
         variance = np.diag(equations.sampling_covariance)[1:]
         reach = student.ppf(0.5 + LEVEL / 2, equations.degrees_of_freedom) * np.sqrt(np.maximum(variance, 0.0))
         naive = np.abs(equations.coefficients[1:] - truth) <= reach

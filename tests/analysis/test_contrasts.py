@@ -15,6 +15,7 @@ from scipy.stats import t as student
 import dpmoments as dpm
 from dpmoments.analysis.contrasts import Restrictions
 from dpmoments.analysis.regression_results import FittedLine
+from support.coefficients import inverted_p_value
 from support.drawn_releases import drawn
 from support.said import Said, refused
 
@@ -303,7 +304,7 @@ def test_a_contrast_is_the_coefficient_of_mapped_regressors() -> None:
     for place, text in ((2, "b - a"), (1, "a")):
         limits = line.t_test(text).conf_int().iloc[0].to_numpy()
         for end in limits:
-            assert other.inverted_p_value(place, end / unit) == pytest.approx(0.05, rel=1e-3)
+            assert inverted_p_value(other, place, end / unit) == pytest.approx(0.05, rel=1e-3)
 
 
 def test_the_joint_test_of_all_slopes_is_that_of_the_fit() -> None:

@@ -45,6 +45,7 @@ from dpmoments.analysis import (
 )
 from dpmoments.analysis import cross_table as cross_tables
 from dpmoments.analysis.confidence import Estimate
+from support.coefficients import intervals_of, inverted_p_value
 from support.drawn_releases import drawn, planted, without_bisection
 
 Z = float(ndtri(0.975))
@@ -349,7 +350,7 @@ def answers_of_copied_rows() -> Replications:
                 of_interval(np.arctanh(each.lower[pairs]), np.arctanh(each.upper[pairs]), wanted)
                 for each, wanted in zip(related, (truth, partial), strict=True)
             ),
-            of_interval(*fit.equations.intervals(0.95).T, np.append(CONSTANT, SLOPES)),
+            of_interval(*intervals_of(fit.equations, 0.95).T, np.append(CONSTANT, SLOPES)),
             of_interval(spread[:, 0], spread[:, 1], largest),
         ]
         return np.array([np.sqrt(np.mean(each**2)) for each in z])
@@ -423,7 +424,7 @@ def coefficient_intervals() -> Replications:
     def one(rng: np.random.Generator) -> np.ndarray:
         equations = of_fit(rng, 1_000.0)
         assert equations.delta_method_valid
-        return of_interval(*equations.intervals(0.95).T, np.append(CONSTANT, SLOPES))
+        return of_interval(*intervals_of(equations, 0.95).T, np.append(CONSTANT, SLOPES))
 
     return replications(250, one)
 
@@ -484,7 +485,7 @@ def robust_intervals() -> Replications:
         equations = of_unequal(rng, 1_000, 100.0)
         assert equations.robust
         assert equations.delta_method_valid
-        return of_interval(*equations.intervals(0.95).T, np.array([1.0, 0.5, -0.7]))[1:]
+        return of_interval(*intervals_of(equations, 0.95).T, np.array([1.0, 0.5, -0.7]))[1:]
 
     return replications(350, one)
 
@@ -495,7 +496,7 @@ def robust_inverted_p_values() -> Replications:
     def one(rng: np.random.Generator) -> np.ndarray:
         equations = of_unequal(rng, 300, 40.0)
         assert not equations.delta_method_valid
-        return of_p_value(equations.inverted_p_value(1, 0.5))
+        return of_p_value(inverted_p_value(equations, 1, 0.5))
 
     return replications(300, one)
 
@@ -515,7 +516,7 @@ def inverted_p_values() -> Replications:
     def one(rng: np.random.Generator) -> np.ndarray:
         equations = of_fit(rng, 60.0)
         assert not equations.delta_method_valid
-        return of_p_value([equations.inverted_p_value(place, SLOPES[place - 1]) for place in (1, 5)])
+        return of_p_value([inverted_p_value(equations, place, SLOPES[place - 1]) for place in (1, 5)])
 
     return replications(120, one)
 
@@ -617,7 +618,7 @@ def pooled_answers() -> Replications:
         means = of_interval(*pooled.describe().conf_int().T, MEANS)
         fit = pooled.ols("y")
         assert fit.equations is not None
-        slopes = (fit.equations.coefficients[1:] - SLOPES) / fit.equations.standard_errors[1:]
+        slopes = (fit.equations.coefficients[1:] - SLOPES) / np.sqrt(np.diag(fit.cov_params()))[1:]
         return np.concatenate([means, slopes])
 
     return replications(125, one)
@@ -989,7 +990,7 @@ def least_squares() -> tuple[Any, Any]:
     equations = fit.equations
     assert equations is not None
     return (
-        [*fit.params, *fit.bse, *fit.pvalues, *equations.intervals(0.95).T.ravel(), fit.rsquared, fit.rsquared_adj],
+        [*fit.params, *fit.bse, *fit.pvalues, *intervals_of(equations, 0.95).T.ravel(), fit.rsquared, fit.rsquared_adj],
         [
             *(*solution, *errors, *p_values, *(solution - reach), *(solution + reach)),
             *(share, 1.0 - (1.0 - share) * (FEW - 1.0) / (FEW - 3.0)),
@@ -1156,8 +1157,8 @@ def p_at_the_ends() -> list[float]:
     """Of the inverted test: 1 − level at both ends of its interval."""
     equations = of_fit(np.random.default_rng(3), 60.0)
     assert not equations.delta_method_valid
-    limits = equations.intervals(0.9)
-    return [equations.inverted_p_value(place, end) for place in (0, 1, 5) for end in limits[place]]
+    limits = intervals_of(equations, 0.9)
+    return [inverted_p_value(equations, place, end) for place in (0, 1, 5) for end in limits[place]]
 
 
 def test_the_p_value_at_the_ends_of_an_interval_is_one_less_its_level() -> None:

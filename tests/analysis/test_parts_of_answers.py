@@ -83,6 +83,7 @@ from dpmoments.noise.models import MomentInterval
 from dpmoments.privacy import sensitivity
 from dpmoments.privacy.budget import BudgetKind
 from dpmoments.repair.spectral import SpectralNoise
+from support.coefficients import inverted_p_value
 from support.drawn_releases import drawn, template
 from support.noise_models import gaussian, laplace
 from support.said import Said, refused
@@ -461,13 +462,6 @@ def test_a_t_test_and_its_interval_agree(monkeypatch: pytest.MonkeyPatch) -> Non
         unclear = release.t_test(name, "flag")
         assert getattr(unclear, end) == 0.0 != unclear.lower + unclear.upper
         assert unclear.p_value == 0.05
-
-
-def test_errors_of_coefficients_are_roots_of_variances_that_rounding_left_of_nothing() -> None:
-    identified: Any = SimpleNamespace(identified=True)
-    assert NormalEquations._errors(identified, np.diag([-1e-18, 4.0])).tolist() == [0.0, 2.0]
-    unknown: Any = SimpleNamespace(identified=False)
-    assert np.isnan(NormalEquations._errors(unknown, np.eye(2))).all()
 
 
 def variance(**facts: Any) -> AnalysisOfVariance:
@@ -1846,7 +1840,7 @@ def test_beyond_all_bounds_is_refuted_no_more_than_at_infinity(monkeypatch: pyte
             below, above = (-made.search._end(0, limit, center, side) for side in (1.0, -1.0))
             assert (below, above) == pytest.approx(ends, rel=1e-4)
         monkeypatch.setattr(Search, "derivatives", right)
-        assert made.inverted_p_value(0, sign * 2.5) == pytest.approx(stats.chi2.sf(2.5**2 / 26.0, 1), rel=1e-3)
+        assert inverted_p_value(made, 0, sign * 2.5) == pytest.approx(stats.chi2.sf(2.5**2 / 26.0, 1), rel=1e-3)
         weak = replace(made, moments=moments * [[1.0, 0.0], [0.0, 1.0]] + [[0.0, sign * 1.0], [sign * 1.0, 0.0]])
         assert weak.estimates(0.95)[0].p_value == pytest.approx(stats.chi2.sf(1.0, 1), rel=1e-3)
 

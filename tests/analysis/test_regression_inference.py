@@ -25,6 +25,7 @@ from dpmoments.analysis.normal_equations import NormalEquations
 from dpmoments.analysis.regression_results import ExplainedVariance, FittedLine
 from dpmoments.analysis.robust_errors import known_ratio, robust_covariance
 from dpmoments.noise.terms import NoiseLaw
+from support.coefficients import intervals_of, inverted_p_value
 from support.drawn_releases import drawn
 from support.noise_models import gaussian
 from support.said import refused
@@ -462,11 +463,11 @@ def test_an_interval_is_where_the_inverted_test_does_not_reject() -> None:
     assert not fit.identified
     assert fit.equations is not None
     bounded = 0
-    for place, (lower, upper) in enumerate(fit.equations.intervals(0.8)):
+    for place, (lower, upper) in enumerate(intervals_of(fit.equations, 0.8)):
         for end in (lower, upper):
             if math.isfinite(end):
                 bounded += 1
-                assert fit.equations.inverted_p_value(place, end) == pytest.approx(0.2, abs=0.01)
+                assert inverted_p_value(fit.equations, place, end) == pytest.approx(0.2, abs=0.01)
     assert bounded >= 2
 
 

@@ -7,7 +7,6 @@ values come from different rows, so those of repaired moments would be impossibl
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,14 +63,6 @@ class Presence:
         d, indicators = len(groups), np.array([constant, *of_column.values()])
         values = places[:d] - stand_in[:d, None] * (constant - indicators[groups])
         return cls(np.array(groups), values, indicators)
-
-    def typical_map(self, means: FloatArray) -> FloatArray:
-        """Return the map of noise if no value is missing, shape (d + 1, m + 1)."""
-        # For features of these means. It gives the noise on moments about the center of the drawn features.
-        constant = self.indicators[0]
-        mapped = self.values + means[:, None] * (constant - self.indicators[self.groups])
-        mapped[:, 0] = 0.0  # the indicators' own mean is 0
-        return np.vstack([constant, mapped])
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,10 +185,9 @@ def _of_counts(
 
 def _variances(law: NoiseLaw, first: FloatArray, second: FloatArray) -> FloatArray:
     """Return the variances of the noise on firstᵀ M second, row by row."""
-    return np.array([_variance(law, one, other) for one, other in zip(first, second, strict=True)])
-
-
-def _variance(law: NoiseLaw, one: FloatArray, other: FloatArray) -> float:
-    used: Sequence[int] | IntegerArray = np.flatnonzero((one != 0.0) | (other != 0.0))
-    product = np.outer(one[used], other[used])
-    return float(law.variance(np.asarray(used), (product + product.T)[None] / 2.0)[0])
+    result = []
+    for one, other in zip(first, second, strict=True):
+        used = np.flatnonzero((one != 0.0) | (other != 0.0))
+        product = np.outer(one[used], other[used])
+        result.append(law.variance(used, (product + product.T)[None] / 2.0)[0])
+    return np.array(result)

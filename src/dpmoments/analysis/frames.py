@@ -35,7 +35,17 @@ def feature_values(schema: Schema, frame: Any, features: Sequence[int]) -> Float
         for factor in (column.factors if isinstance(column, DerivedColumn) else [column])
     }
     if isinstance(frame, np.ndarray):
-        return _of_array(schema, frame)
+        if not schema.is_coordinates:
+            raise InputTypeError(
+                "an array has no column names, and rows are read by name: pass a pandas, Polars or Arrow frame, or "
+                "a dict of columns"
+            )
+        if frame.ndim != 2 or frame.shape[1] != schema.n_features or frame.dtype.kind not in "biuf":
+            raise InputValueError(
+                f"an array of shape {frame.shape} is not one of rows of this release: its columns are the schema's "
+                f"{schema.n_features}, in order"
+            )
+        return np.asarray(frame, dtype=np.float64)
     columns = [column for column in schema.columns if column.name in named and not isinstance(column, DerivedColumn)]
     cells = _cells_by_name(frame, [column.name for column in columns])
     n_rows = len(next(iter(cells.values()))) if cells else 0
@@ -58,20 +68,6 @@ def named_values(schema: Schema, frame: Any, names: Sequence[str]) -> FloatArray
     # Like `feature_values`.
     indices = [schema.feature_names.index(name) for name in names]
     return feature_values(schema, frame, indices)[:, indices]
-
-
-def _of_array(schema: Schema, array: Any) -> FloatArray:
-    if not schema.is_coordinates:
-        raise InputTypeError(
-            "an array has no column names, and rows are read by name: pass a pandas, Polars or Arrow frame, or "
-            "a dict of columns"
-        )
-    if array.ndim != 2 or array.shape[1] != schema.n_features or array.dtype.kind not in "biuf":
-        raise InputValueError(
-            f"an array of shape {array.shape} is not one of rows of this release: its columns are the schema's "
-            f"{schema.n_features}, in order"
-        )
-    return np.asarray(array, dtype=np.float64)
 
 
 def _cells_by_name(frame: Any, names: Sequence[str]) -> dict[str, Any]:

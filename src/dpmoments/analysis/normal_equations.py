@@ -43,18 +43,6 @@ def _unknown_matrix(equations: NormalEquations) -> FloatArray:
     return np.full((equations.n_regressors,) * 2, np.nan)
 
 
-def _unknown_value(*_: object) -> float:
-    return math.nan
-
-
-def _solution(equations: NormalEquations) -> FloatArray:
-    return equations.solution
-
-
-def _unbounded(equations: NormalEquations, level: float) -> tuple[Estimate, ...]:
-    return (Estimate.not_estimable(level),) * equations.n_regressors
-
-
 @dataclass(frozen=True)
 class JointTest:
     """A test of several linear restrictions together.
@@ -83,14 +71,6 @@ class JointTest:
         if math.isinf(self.denominator):
             return f"χ²({self.numerator})"
         return f"F({self.numerator}, {self.denominator:,.0f})"
-
-
-def _no_test(_: NormalEquations, matrix: FloatArray, *__: object) -> JointTest:
-    return JointTest(math.nan, len(matrix), math.inf, math.nan, math.nan)
-
-
-def _unbounded_contrast(_: NormalEquations, __: FloatArray, level: float, *___: object) -> Estimate:
-    return Estimate.not_estimable(level)
 
 
 _DEPENDENT = 1e-9
@@ -379,8 +359,7 @@ class NormalEquations:
     @cached_property
     def solution(self) -> FloatArray:
         """β of the equations as they are, shape (k,)."""
-        result = np.linalg.lstsq(self.gram, self.moments[:-1, -1], rcond=None)[0]
-        return np.asarray(result, dtype=np.float64)
+        return np.asarray(np.linalg.lstsq(self.gram, self.moments[:-1, -1], rcond=None)[0], dtype=np.float64)
 
     @cached_property
     def delta_method_errors(self) -> FloatArray:
@@ -402,17 +381,13 @@ class NormalEquations:
         return max(self.n_rows / self.rows_per_unit - self.n_regressors, 1.0)
 
     @cached_property
+    @unless_beyond_floating_point(lambda equations: np.asarray(equations.solution))
     def estimate(self) -> FloatArray:
         """Estimate β̂: the β nearest to ``toward`` that the release does not refute."""
         # It is the solution if the delta method holds.
         if self.toward is None or self.delta_method_valid:
             return self.solution
-        return self._nearest()
-
-    @unless_beyond_floating_point(_solution)
-    def _nearest(self) -> FloatArray:
-        assert self.toward is not None
-        return -self.search.nearest(self.toward, _NOT_REFUTED)[:-1]
+        return np.asarray(-self.search.nearest(self.toward, _NOT_REFUTED)[:-1])
 
     @cached_property
     def beyond(self) -> FloatArray:
@@ -445,17 +420,6 @@ class NormalEquations:
         variance = self.residual_variance(self.beyond, self.rows_per_unit * self.degrees_of_freedom)
         return self._carried(variance * self.sampling_shape)
 
-    @cached_property
-    def privacy_errors(self) -> FloatArray:
-        """Standard deviations of the privacy noise on each coefficient."""
-        # NaN if the fit is not identified.
-        return self._errors(self.privacy_covariance)
-
-    @cached_property
-    def sampling_errors(self) -> FloatArray:
-        """Standard errors without privacy; NaN where the fit is not identified."""
-        return self._errors(self.sampling_covariance)
-
     def residual_deviation(self, level: float = 0.5) -> float:
         """Return an upper bound of the residual SD with confidence ``level``, in original units."""
         total = float(self.beyond @ self.moments @ self.beyond)
@@ -483,26 +447,17 @@ class NormalEquations:
         most = number(self.residual_deviation(0.975))
         return f" The residual standard deviation is {NOT_CLEAR_NOISE}, at most {most}: so is the sampling part."
 
-    @cached_property
-    def standard_errors(self) -> FloatArray:
-        """Both parts together, shape (k,); NaN where the fit is not identified."""
-        return np.asarray(np.hypot(self.privacy_errors, self.sampling_errors), dtype=np.float64)
-
     def estimates(self, level: float) -> tuple[Estimate, ...]:
         """Estimate each coefficient, in the table's units, with the confidence ``level``."""
         if level not in self._estimates:
-            self._estimates[level] = self._estimated(level)
+            self._estimates[level] = tuple(self.contrast(weights, level) for weights in np.eye(self.n_regressors))
         return self._estimates[level]
 
     @cached_property
     def _estimates(self) -> dict[float, tuple[Estimate, ...]]:
         return {}
 
-    @unless_beyond_floating_point(_unbounded)
-    def _estimated(self, level: float) -> tuple[Estimate, ...]:
-        return tuple(self.contrast(weights, level) for weights in np.eye(self.n_regressors))
-
-    @unless_beyond_floating_point(_unbounded_contrast)
+    @unless_beyond_floating_point(lambda _, weights, level, *__: Estimate.not_estimable(level))  # noqa: ARG005
     def contrast(self, weights: FloatArray, level: float, value: float = 0.0) -> Estimate:
         """Estimate c'β − v of the coefficients in original units; its p-value is of c'β = v."""
         # By the delta method where it is valid, else by test inversion, after a change of basis in which c'β is a
@@ -582,7 +537,7 @@ class NormalEquations:
         carried[:-1, :-1] = np.linalg.inv(basis).T
         return base.mapped(carried), basis, indices, units
 
-    @unless_beyond_floating_point(_no_test)
+    @unless_beyond_floating_point(lambda _, matrix, *__: JointTest(math.nan, len(matrix), math.inf, math.nan, math.nan))
     def joint_test(self, matrix: FloatArray, values: FloatArray) -> JointTest:
         """Test Rβ = r of the coefficients in original units."""
         # F with residual degrees of freedom where the delta method is valid; else the least test statistic over all β
@@ -625,30 +580,6 @@ class NormalEquations:
                 raise InputValueError("the restrictions contradict each other: no coefficients fulfill all of them")
         return matrix[kept], values[kept]
 
-    def intervals(self, level: float) -> FloatArray:
-        """Return confidence intervals in the table's units, shape (k, 2)."""
-        # They are infinite if the release does not bound them.
-        return np.array([(each.lower, each.upper) for each in self.estimates(level)])
-
-    @cached_property
-    def p_values(self) -> FloatArray:
-        """Two-sided p-values of "the coefficient is 0", shape (k,)."""
-        # NaN for those that are not estimable.
-        return np.array([each.p_value for each in self.estimates(0.95)])
-
-    @unless_beyond_floating_point(_unknown_value)
-    def inverted_p_value(self, index: int, value: float) -> float:
-        """Return the p-value of a coefficient's value in original units, by test inversion.
-
-        The fit need not be identified.
-
-        The intervals of a fit that is not identified are the values with p ≥ 1 − ``level``.
-        """
-        equations = self._equations_of(index)
-        fixed = {index: -value / float(self.units_map[index, index]), equations.n_regressors: 1.0}
-        starts = [np.append(-equations.solution, 1.0)]
-        return float(scipy.special.chdtrc(1, equations.search.least(fixed, starts).statistic))
-
     @cached_property
     def overall_test(self) -> JointTest:
         """Test of the hypothesis that all coefficients but the constant are 0; valid for every fit."""
@@ -660,16 +591,7 @@ class NormalEquations:
         """P-value of the hypothesis that all coefficients but the constant are 0."""
         return self.overall_test.p_value
 
-    def _equations_of(self, index: int) -> NormalEquations:
-        """Return equations in which a coefficient is an entry of β, up to its unit."""
-        return self.at_zero if index == 0 and self.at_zero is not None else self
-
     def _carried(self, of_equations: FloatArray) -> FloatArray:
         """Convert Cov(g) to Cov(β̂) in original units."""
         solved = self.units_map @ np.linalg.pinv(self.gram)
         return np.asarray(solved @ of_equations @ solved.T)
-
-    def _errors(self, covariance: FloatArray) -> FloatArray:
-        if not self.identified:
-            return np.full(len(covariance), np.nan)
-        return np.asarray(np.sqrt(np.maximum(np.diag(covariance), 0.0)), dtype=np.float64)

@@ -347,11 +347,6 @@ class PenalizedFit:
         a, basis = list(self.levels.indices), self.levels.basis
         return np.asarray(basis.T @ self.moment[np.ix_(a, a)] @ basis + 2.0 * self.alpha * np.eye(basis.shape[1]))
 
-    @property
-    def smallest(self) -> float:
-        """Smallest eigenvalue of the system."""
-        return float(np.linalg.eigvalsh(self.system)[0])
-
 
 def _fitted_line(
     release: Moments,
@@ -431,7 +426,12 @@ def _help(equations: NormalEquations | None, names: Sequence[str]) -> str:
     if equations.identified:
         return "More rows or a larger budget would show a weaker relation."
     fewer = "fewer features, or " if len(names) > 1 else ""
-    if lost := _features_lost_in_noise(equations, names):
+    moments, first = equations.moments, 1 if equations.with_constant else 0
+    spread = np.diag(moments)[first:-1].copy()
+    if first:
+        spread -= moments[0, 1:-1] ** 2 / moments[0, 0]
+    lost = [name for name, square in zip(names, spread, strict=True) if square < equations.noise_floor]
+    if 0 < len(lost) < len(names):
         words = ("vary", "them") if len(lost) > 1 else ("varies", "it")
         return f"Noise hides how much {', '.join(lost)} {words[0]}: leave {words[1]} out."
     least = equations.least_eigenvalue
@@ -439,16 +439,6 @@ def _help(equations: NormalEquations | None, names: Sequence[str]) -> str:
         return f"It takes {fewer}far more rows or a far larger budget."
     times = max(equations.noise_floor / least, 1.5)
     return f"It takes {fewer}at least {times:.1f} times the rows or the budget."
-
-
-def _features_lost_in_noise(equations: NormalEquations, names: Sequence[str]) -> list[str]:
-    """Return features not distinguishable from a constant, unless all are."""
-    moments, first = equations.moments, 1 if equations.with_constant else 0
-    spread = np.diag(moments)[first:-1].copy()
-    if first:
-        spread -= moments[0, 1:-1] ** 2 / moments[0, 0]
-    lost = [name for name, square in zip(names, spread, strict=True) if square < equations.noise_floor]
-    return lost if len(lost) < len(names) else []
 
 
 # The ridge parameter that a release itself asks for, from the law of its noise: ``docs/evidence/derivations/ridge-parameter.md``
@@ -502,7 +492,15 @@ def automatic_alpha(release: Moments, features: Sequence[int], target: int, *, i
     the repair assumed unknown.
     """
     spectrum, _ = _spectrum(release, list(features), target, intercept)
-    return _nearest_penalty(spectrum, _posterior_means(spectrum)) / 2.0
+    expected = _posterior_means(spectrum)
+    # 2α of least Σ (s + σ)(ŵ(α) − E[w])²; σ = √v is the error of a variance
+    s, deviation = spectrum.variances, math.sqrt(spectrum.noise_variance)
+    unit = deviation * math.sqrt(len(s))
+    least = max(_MIN_PENALTY * unit, _SINGULAR * max(1.0, float(s.sum())))
+    penalties = np.geomspace(least, max(_MAX_PENALTY * max(unit, float(s.max())), 2.0 * least), _PENALTIES)
+    fits = spectrum.solved / (s + penalties[:, None])
+    losses = ((s + deviation) * (fits - expected) ** 2).sum(axis=1)
+    return float(penalties[first_largest(-losses)]) / 2.0
 
 
 @in_floating_point
@@ -618,18 +616,6 @@ def _posterior_means(spectrum: _Spectrum) -> FloatArray:
     return np.asarray(weights @ means / weights.sum())
 
 
-def _nearest_penalty(spectrum: _Spectrum, expected: FloatArray) -> float:
-    """Return the 2α of least Σ (s + σ)(ŵ(α) − E[w])²; σ = √v is the error of a variance."""
-    s, deviation = spectrum.variances, math.sqrt(spectrum.noise_variance)
-    unit = deviation * math.sqrt(len(s))
-    singular = _SINGULAR * max(1.0, float(s.sum()))
-    least = max(_MIN_PENALTY * unit, singular)
-    penalties = np.geomspace(least, max(_MAX_PENALTY * max(unit, float(s.max())), 2.0 * least), _PENALTIES)
-    fits = spectrum.solved / (s + penalties[:, None])
-    losses = ((s + deviation) * (fits - expected) ** 2).sum(axis=1)
-    return float(penalties[first_largest(-losses)])
-
-
 # How far the privacy noise can have moved the coefficients of a ridge fit (``docs/evidence/derivations/ridge-error-bound.md``).
 
 _SHARES = (1.0, 0.9, 0.8, 0.65, 0.5, 0.35, 0.25, 0.15, 0.1, 0.05, 0.02, 0.01, 0.001, 0.0)
@@ -643,17 +629,12 @@ def _error_bound(release: Moments, fit: PenalizedFit, failure: float) -> tuple[f
     """Bound ‖ŵ − w‖ with failure probability ≤ ``failure``, w the fit on the table."""
     # Slopes of encoded rows. Relative to reference levels they are at most this times as long as the penalized coefficients.
     times = float(np.linalg.norm(fit.levels.relative @ fit.levels.basis, 2))
-    value, note = _error_bound_of_levels(release, fit, failure)
-    return None if value is None else times * value, note
-
-
-def _error_bound_of_levels(release: Moments, fit: PenalizedFit, failure: float) -> tuple[float | None, str]:
     if release.noisy_count is None:
         return None, "no number of rows was released"
     model = release.noise_model
     interval = None if model is None else model.interval(release, [*fit.levels.indices, fit.target], failure)
     if model is not None and interval is not None:
-        return _by_interval(release, fit, interval, _COVERAGE.get(model.condition, ""))
+        return times * _bound_by_interval(release, fit, interval), _COVERAGE.get(model.condition, "")
     if release.noise is None:
         return None, f"the noise distribution of {release.mechanism!r} is unknown"
     if release.noise.caveats:
@@ -662,11 +643,11 @@ def _error_bound_of_levels(release: Moments, fit: PenalizedFit, failure: float) 
         return None, ("about the zero of the table's units the noises of mean and Gram matrix mix; fit an intercept")
     length = float(np.linalg.norm(fit.levels.basis, 2))
     operator = length * _moment_error_bound(release, fit, failure)
-    curvature = max(2.0 * fit.alpha, fit.smallest - length * operator)
+    curvature = max(2.0 * fit.alpha, float(np.linalg.eigvalsh(fit.system)[0]) - length * operator)
     note = "Lemma 1 of Amin et al. 2019"
     if curvature <= 0:
-        return math.inf, note
-    return operator * math.sqrt(1.0 + float(fit.weights @ fit.weights)) / curvature, note
+        return times * math.inf, note
+    return times * (operator * math.sqrt(1.0 + float(fit.weights @ fit.weights)) / curvature), note
 
 
 def _moment_error_bound(release: Moments, fit: PenalizedFit, failure: float) -> float:
@@ -702,7 +683,7 @@ _COVERAGE = MappingProxyType(
 """Notes on the coverage of a bound from an interval, by the condition of the interval."""
 
 
-def _by_interval(release: Moments, fit: PenalizedFit, result: MomentInterval, note: str) -> tuple[float | None, str]:
+def _bound_by_interval(release: Moments, fit: PenalizedFit, result: MomentInterval) -> float:
     """Bound the error by the interval of the noise model, whatever repair was made."""
     if result.constant and not fit.intercept:
         # moments about the zero of the table's units, in units of the encoding's scale
@@ -713,8 +694,7 @@ def _by_interval(release: Moments, fit: PenalizedFit, result: MomentInterval, no
     result = result.mapped(fit.levels.map_of(result.constant))
     n_rows = float(release.n_rows)
     of_count = 0.0 if release.count_is_public else result.count_error
-    value = _coefficient_error_bound(result, fit.penalized, fit.alpha, n_rows, of_count)
-    return value, note
+    return _coefficient_error_bound(result, fit.penalized, fit.alpha, n_rows, of_count)
 
 
 def _coefficient_error_bound(

@@ -149,12 +149,14 @@ class Regressors:
             )
         constant = with_mean if intercept is None else intercept
         y = feature_index(release, target)
-        named = (
-            _default_features(release, y) if features is None else named_features(release, features, word="features")
-        )
+        related = _computed_with(release, y)
+        if features is None:
+            own = next(indices for _, indices in columns_with_indices(release) if y in indices)
+            named = [index for index in range(len(names)) if index not in {*own, *related}]
+        else:
+            named = named_features(release, features, word="features")
         if y in named:
             raise InputValueError(f"the target {shown(names[y])} is among the features: leave it out")
-        related = _computed_with(release, y)
         if computed := [names[index] for index in named if index in related]:
             raise InputValueError(
                 f"{shown(computed[0])} and the target {shown(names[y])} are computed one from the other: leave it out"
@@ -213,11 +215,9 @@ class PenalizedLevels:
 
         With ``sizes``, shape (d,), each is multiplied by the size of its feature.
         """
-        result = cls._of_equal_sizes(release, chosen)
-        return result if sizes is None else replace(result, basis=result.basis / sizes[list(result.indices), None])
-
-    @classmethod
-    def _of_equal_sizes(cls, release: Moments, chosen: Regressors) -> PenalizedLevels:
+        if sizes is not None:
+            result = cls.of(release, chosen)
+            return replace(result, basis=result.basis / sizes[list(result.indices), None])
         if not chosen.references:
             return cls.of_features(chosen.features)
         wide, scale = chosen.with_rare_levels.features, release.encoding.scale
@@ -242,12 +242,6 @@ class PenalizedLevels:
         """Return features of which each has its own coefficient, as it is."""
         k = len(features)
         return cls(features, np.eye(k), np.zeros(k), np.eye(k))
-
-
-def _default_features(release: Moments, target: int) -> list[int]:
-    own = next(indices for _, indices in columns_with_indices(release) if target in indices)
-    left_out = {*own, *_computed_with(release, target)}
-    return [index for index in range(len(release.feature_names)) if index not in left_out]
 
 
 def _computed_with(release: Moments, target: int) -> set[int]:
