@@ -9,10 +9,9 @@ from typing import Any
 import dpmoments
 from dpmoments.cli.arguments import budget_of, columns_of_table
 from dpmoments.cli.options import OBJECTS, SPLIT, TABLES, Option, options_of
-from dpmoments.cli.output import bad_option, print_json, print_lines, print_text
+from dpmoments.cli.output import bad_option, print_answer, print_json, print_lines, print_text
 from dpmoments.foundation.documents import KEEPS_A_FILE, check_output
 from dpmoments.messages.message import Message
-from dpmoments.planning.forecast_table import Forecast
 from dpmoments.privacy.budget import BudgetKind
 
 ASSUMED = "Assumptions about the table"
@@ -74,8 +73,8 @@ def _wanted_option(text: str) -> Option:
     },
     objects={
         **OBJECTS,
-        "typical_sd": (("typical_sd",), lambda given: _by_feature(given or [], "--typical-sd")),
-        "typical_mean": (("typical_mean",), lambda given: _by_feature(given or [], "--typical-mean")),
+        "typical_sd": (("typical_sd",), lambda given: _numbers_by_name(given, "--typical-sd")),
+        "typical_mean": (("typical_mean",), lambda given: _numbers_by_name(given, "--typical-mean")),
         "robust": (("robust",), lambda text: None if text is None else text.split(",")),
         "mechanism": (("mechanism",), lambda name: name),
     },
@@ -120,111 +119,110 @@ def forecast(
         --epsilon 1 --neighbors add_remove --html plan.html
     """
     questions = _given({"--means": means, "--table": table, "--regression": regression})
-    needs = _given({"--rows-needed": rows_needed, "--epsilon-needed": epsilon_needed, "--rho-needed": rho_needed})
+    wanted = {"--rows-needed": rows_needed, "--epsilon-needed": epsilon_needed, "--rho-needed": rho_needed}
     page = _given({"--html": html is not None})
-    for first, second in ((questions, [*page, *needs]), (page, [*_given({"--json": as_json}), *needs])):
+    for first, second in (
+        (questions, [*page, *_given(wanted)]),
+        (page, [*_given({"--json": as_json}), *_given(wanted)]),
+    ):
         if first and second:
             raise bad_option(", ".join([*first, *second]), Message("options-exclusive"))
     if overwrite and html is None:
         raise bad_option("--overwrite", Message("option-needs-option", option="--html"))
     if html is not None:
         check_output(html, overwrite=overwrite, taken=KEEPS_A_FILE)
-    budget, n_rows = budget_of(options["epsilon"], options["delta"], options["rho"]), options["n_rows"]
-    neighbors = options["neighbors"]
+    budget = budget_of(options["epsilon"], options["delta"], options["rho"])
     result = dpmoments.forecast(**options)
     if questions:
         tables, regressions = (
             [columns_of_table(text, options["schema"]) for text in given or []] for given in (table, regression)
         )
-        ways = result.ways(means=means, tables=tables, regressions=regressions)
-        if as_json:
-            print_json(ways.to_dict())
-        else:
-            print_lines(ways.summary())
+        print_answer(result.ways(means=means, tables=tables, regressions=regressions), as_json)
         return
     if html is not None:
         dpmoments.report(result, html, overwrite=overwrite)
         print_text(f"Wrote {html}: open it in a browser.")
         return
-    needed: dict[str, Any] = {}
-    if rows_needed:
-        needed["rows_needed"] = result.rows_needed(**_wanted(rows_needed, "--rows-needed"))
-    if epsilon_needed:
-        wanted = _wanted(epsilon_needed, "--epsilon-needed")
-        needed["epsilon_needed"] = result.epsilon_needed(**wanted)
-    if rho_needed:
-        needed["rho_needed"] = result.rho_needed(**_wanted(rho_needed, "--rho-needed"))
+    needed = {
+        option: getattr(result, option.removeprefix("--").replace("-", "_"))(**_wanted(given, option))
+        for option, given in wanted.items()
+        if given
+    }
     if as_json:
-        print_json(result.to_dict() | needed)
+        names = {option.removeprefix("--").replace("-", "_"): value for option, value in needed.items()}
+        print_json(result.to_dict() | names)
         return
-    if needed:
-        by = result.mechanism
-        lines = {
-            "rows_needed": f"{result.rows_text} needed with {budget}, {neighbors}, {by}",
-            "epsilon_needed": f"ε needed with {n_rows:,} {result.rows_text}{_beside(result)}, {neighbors}, {by}",
-            "rho_needed": f"ρ needed with {n_rows:,} {result.rows_text}, {neighbors}, {by}",
-        }
-        for name, value in needed.items():
-            print_text(f"{lines[name]}: {value:,}" if name == "rows_needed" else f"{lines[name]}: {value:.4g}")
-        return
-    print_lines(result.summary())
-
-
-def _beside(table: Forecast) -> str:
-    return f", δ = {table.budget.delta:g}" if table.budget.kind is BudgetKind.APPROXIMATE else ""
-
-
-_ACCURACIES = ("correlation", "coefficient", "mean", "sd", "share")
+    delta = f", δ = {result.budget.delta:g}" if result.budget.kind is BudgetKind.APPROXIMATE else ""
+    with_rows, by = f"{options['n_rows']:,} {result.rows_text}", f"{options['neighbors']}, {result.mechanism}"
+    for option, value in needed.items():
+        if option == "--rows-needed":
+            print_text(f"{result.rows_text} needed with {budget}, {by}: {value:,}")
+        elif option == "--epsilon-needed":
+            print_text(f"ε needed with {with_rows}{delta}, {by}: {value:.4g}")
+        else:
+            print_text(f"ρ needed with {with_rows}, {by}: {value:.4g}")
+    if not needed:
+        print_lines(result.summary())
 
 
 def _given(options: Mapping[str, object]) -> list[str]:
     return [name for name, value in options.items() if value]
 
 
-def _wanted(given: Sequence[str], option: str) -> dict[str, Any]:
-    """Parse wanted noise: ``correlation=0.02``, ``mean=0.5``, ``mean.age=0.5``."""
-    result: dict[str, Any] = {}
-    for text in given:
-        what, value = _assigned(text, option)
-        kind, dot, feature = what.partition(".")
-        if kind not in _ACCURACIES:
-            raise bad_option(
-                option, Message("not-one-of", parameter="NAME", value=kind, choices=[*_ACCURACIES, "mean.FEATURE"])
-            )
-        if not dot:
-            if kind in result:
-                raise bad_option(option, Message("value-twice", value=kind))
-            result[kind] = value
-        elif not isinstance(result.setdefault(kind, {}), dict) or feature in result[kind]:
-            raise bad_option(option, Message("value-twice", value=what))
-        else:
-            result[kind][feature] = value
-    return result
-
-
-def _assigned(text: str, option: str) -> tuple[str, float]:
-    """Parse NAME=NUMBER."""
-    name, separator, digits = text.rpartition("=")
-    try:
-        value = float(digits)
-    except ValueError:
-        separator = ""
-    if not (separator and name):
-        raise bad_option(option, Message("option-form", value=text, form="NAME=NUMBER"))
-    return name, value
-
-
-def _by_feature(given: Sequence[str], option: str) -> dict[str, float]:
+def _numbers_by_name(given: Sequence[str] | None, option: str) -> dict[str, float]:
+    """Parse NAME=NUMBER, each name once."""
     result: dict[str, float] = {}
-    for text in given:
-        name, value = _assigned(text, option)
+    for text in given or ():
+        name, separator, digits = text.rpartition("=")
+        try:
+            value = float(digits)
+        except ValueError:
+            separator = ""
+        if not (separator and name):
+            raise bad_option(option, Message("option-form", value=text, form="NAME=NUMBER"))
         if name in result:
             raise bad_option(option, Message("value-twice", value=name))
         result[name] = value
     return result
 
 
+_ACCURACIES = ("correlation", "coefficient", "mean", "sd", "share")
+
+
+def _wanted(given: Sequence[str], option: str) -> dict[str, Any]:
+    """Parse wanted noise: ``correlation=0.02``, ``mean=0.5``, ``mean.age=0.5``."""
+    result: dict[str, Any] = {}
+    for what, value in _numbers_by_name(given, option).items():
+        kind, dot, feature = what.partition(".")
+        if kind not in _ACCURACIES:
+            raise bad_option(
+                option, Message("not-one-of", parameter="NAME", value=kind, choices=[*_ACCURACIES, "mean.FEATURE"])
+            )
+        if dot and isinstance(result.setdefault(kind, {}), dict):
+            result[kind][feature] = value
+        elif kind in result:
+            raise bad_option(option, Message("value-twice", value=what))
+        else:
+            result[kind] = value
+    return result
+
+
 # What a release of a mean alone would be worth, before anything is spent: forecast-mean.
+
+
+def _deviations(given: list[str] | None) -> float | dict[str, float] | None:
+    """Parse one number for all features, or one per named feature; None if nothing was given."""
+    for text in given or ():
+        digits = text.rpartition("=")[2]
+        try:
+            value = float(digits)
+        except ValueError:
+            raise bad_option("--standard-deviation", Message("deviation-form", value=text)) from None
+        if digits == text:
+            if given == [text]:
+                return value
+            raise bad_option("--standard-deviation", Message("deviation-for-all", value=text))
+    return _numbers_by_name(given, "--standard-deviation") or None
 
 
 @options_of(
@@ -239,7 +237,7 @@ def _by_feature(given: Sequence[str], option: str) -> dict[str, float]:
             list[str],
         ),
     },
-    objects={**OBJECTS, "standard_deviation": (("standard_deviation",), lambda given: _deviations(given or []))},
+    objects={**OBJECTS, "standard_deviation": (("standard_deviation",), _deviations)},
 )
 def forecast_mean(options: dict[str, Any], as_json: bool = False) -> None:
     """Show the expected error of every mean-only estimator. Reads no data.
@@ -254,11 +252,7 @@ def forecast_mean(options: dict[str, Any], as_json: bool = False) -> None:
         --rho 0.5 --neighbors replace_one --standard-deviation age=15
     """
     budget_of(options["epsilon"], options["delta"], options["rho"])
-    table = dpmoments.forecast_mean(**options)
-    if as_json:
-        print_json(table.to_dict())
-        return
-    print_lines(table.summary())
+    print_answer(dpmoments.forecast_mean(**options), as_json)
 
 
 # What a release of tables alone would be worth: forecast-counts.
@@ -286,27 +280,4 @@ def forecast_counts(options: dict[str, Any], as_json: bool = False) -> None:
     """
     budget_of(options["epsilon"], options["delta"], options["rho"])
     options["by"] = [columns_of_table(text, options["schema"]) for text in options["by"]]
-    result = dpmoments.forecast_counts(**options)
-    if as_json:
-        print_json(result.to_dict())
-        return
-    print_lines(result.summary())
-
-
-def _deviations(given: list[str]) -> float | dict[str, float] | None:
-    """Parse one number for all features, or one per named feature; None if nothing was given."""
-    named: dict[str, float] = {}
-    for text in given:
-        name, separator, digits = text.rpartition("=")
-        try:
-            value = float(digits)
-        except ValueError:
-            raise bad_option("--standard-deviation", Message("deviation-form", value=text)) from None
-        if not separator:
-            if len(given) > 1:
-                raise bad_option("--standard-deviation", Message("deviation-for-all", value=text))
-            return value
-        if name in named:
-            raise bad_option("--standard-deviation", Message("value-twice", value=name))
-        named[name] = value
-    return named or None
+    print_answer(dpmoments.forecast_counts(**options), as_json)

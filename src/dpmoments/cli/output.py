@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
@@ -27,6 +27,9 @@ from rich.table import Table
 
 from dpmoments.foundation.errors import InputError, StatedError, line_of, visible
 from dpmoments.foundation.progress import log
+
+if TYPE_CHECKING:
+    from dpmoments.analysis.answers import Answer
 
 
 class OutputError(InputError, OSError):
@@ -141,6 +144,14 @@ def print_json(value: dict[str, Any]) -> None:
     """Print one JSON document; numbers keep every bit, and non-finite numbers become null."""
     with printing():
         print(json.dumps(_plain(value), indent=1, allow_nan=False))
+
+
+def print_answer(answer: Answer, as_json: bool) -> None:
+    """Print an answer as JSON, or as its text unchanged."""
+    if as_json:
+        print_json(answer.to_dict())
+    else:
+        print_lines(answer.summary())
 
 
 def complain(text: str) -> None:
