@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import singledispatch
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from dpmoments.analysis.answers import confidence_level
 from dpmoments.analysis.released import cautions
 from dpmoments.analysis.resolvability import ERROR_RATE, largest_resolved
+from dpmoments.audit.verification import checks
 from dpmoments.foundation.documents import KEEPS_A_FILE, check_output, write_text
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.values import no_less
@@ -24,12 +25,11 @@ from dpmoments.releases.group_releases import GroupReleases
 from dpmoments.releases.loading import AnyRelease
 from dpmoments.releases.mean_release import MeanRelease
 from dpmoments.releases.moment_release import MomentRelease
-from dpmoments.releases.statements import PyramidLevel, composition_so_far, describe_composition, protected_unit
+from dpmoments.releases.statements import composition_so_far, describe_composition, protected_unit
+from dpmoments.reporting.page import PageTable, Section, filled_in
+from dpmoments.reporting.planner import planner_page
+from dpmoments.reporting.sections import Comparisons, counts_sections, mean_sections, moment_sections
 
-if TYPE_CHECKING:
-    from dpmoments.reporting.page import PageTable, Section, Statement
-
-_Release = AnyRelease
 _MAX_GROUPS = 30
 """Maximum number of groups on one page."""
 
@@ -92,8 +92,7 @@ def report(
     True
     """
     check_output(path, overwrite=overwrite, taken=KEEPS_A_FILE)
-    page = _page(subject, _Asked(regressions, groups, level, summary))
-    write_text(page, path, overwrite=overwrite)
+    write_text(_page(subject, _Asked(regressions, groups, level, summary)), path, overwrite=overwrite)
 
 
 @dataclass(frozen=True)
@@ -104,6 +103,16 @@ class _Asked:
     groups: Sequence[tuple[str, str]] = ()
     level: float = 0.95
     summary: bool = False
+
+    def __post_init__(self) -> None:
+        confidence_level(self.level)
+        if isinstance(self.regressions, str) or not all(isinstance(formula, str) for formula in self.regressions):
+            raise InputTypeError("regressions is a list of R formulas: regressions=['income ~ age + C(sex)']")
+        pairs = [pair for pair in self.groups if isinstance(pair, tuple | list) and len(pair) == 2]
+        if len(pairs) < len(self.groups) or not all(isinstance(name, str) for pair in pairs for name in pair):
+            raise InputTypeError(
+                "groups is a list of pairs, a column of levels and a feature: groups=[('sex', 'hours-per-week')]"
+            )
 
     def __bool__(self) -> bool:
         return bool(self.regressions or self.groups)
@@ -121,31 +130,22 @@ def _page(subject: object, _: _Asked) -> str:
 def _(forecast: Forecast, asked: _Asked) -> str:
     if asked or asked.summary:
         raise InputValueError("a forecast has no data: regressions, groups and summary are for the report of a release")
-    from dpmoments.reporting.planner import planner_page
-
     return planner_page(forecast)
 
 
 @_page.register
 def _(release: MomentRelease, asked: _Asked) -> str:
-    asked = _checked(asked)
-    pooled = f", {len(release.runs)} releases pooled" if len(release.runs) > 1 else ""
     return _page_of_release(
         release,
         ("Rows", release.describe().rows_text),
         _chapters([("", "", release)], asked),
         tuple(message.text() for message in cautions(release)),
         summary=asked.summary,
-        pooled=pooled,
-        limits=_limits_of_moments(release),
     )
 
 
 @_page.register
 def _(release: MeanRelease | CountsRelease, asked: _Asked) -> str:
-    from dpmoments.reporting.sections import counts_sections, mean_sections
-
-    asked = _checked(asked)
     if isinstance(release, MeanRelease):
         refusal, sections = Message("report-of-mean"), mean_sections(release, asked.level)
     else:
@@ -163,21 +163,19 @@ def _(release: MeanRelease | CountsRelease, asked: _Asked) -> str:
 
 @_page.register
 def _(release: GroupReleases, asked: _Asked) -> str:
-    asked, by = _checked(asked), release.by.name
+    by = release.by.name
     if len(release) > _MAX_GROUPS:
         raise InputValueError(
             f"the release has {len(release)} groups by {by}, but a page holds at most {_MAX_GROUPS}: write the "
             "report of one, groups['level'], or save each in its own file"
         )
+    groups = [(f"{by} = {name}", f"group-{index}-", one) for index, (name, one) in enumerate(release.items(), 1)]
     return _page_of_release(
         release,
         ("Groups", f"{len(release)}, by {by}: one release each"),
-        _chapters(
-            [(f"{by} = {name}", f"group-{index}-", one) for index, (name, one) in enumerate(release.items(), 1)], asked
-        ),
+        _chapters(groups, asked),
         tuple(message.within(f"{by}={name}").text() for name, one in release.items() for message in cautions(one)),
         summary=asked.summary,
-        limits=_limits_of_moments(release.releases[0]),
     )
 
 
@@ -186,8 +184,6 @@ def _chapters(
 ) -> list[tuple[str, tuple[Section, ...]]]:
     """Return the chapters of releases, each with a heading and the prefix of its anchors."""
     # Verdicts are by one correction over all tables of the page: at most 5 % chance that any of its findings is false.
-    from dpmoments.reporting.sections import Comparisons, moment_sections
-
     answers = [Comparisons.of(release, asked.regressions, asked.groups, asked.level) for _, _, release in releases]
     cutoff = largest_resolved(np.concatenate([each.p_values for each in answers]))
     return [
@@ -197,26 +193,24 @@ def _chapters(
 
 
 def _page_of_release(
-    release: _Release,
+    release: AnyRelease,
     size: tuple[str, str],
     chapters: Sequence[tuple[str, tuple[Section, ...]]],
     warned: tuple[str, ...],
     *,
     summary: bool,
-    pooled: str = "",
-    limits: tuple[str, ...] = (),
 ) -> str:
     """Return the page on a release; each chapter has a heading and sections."""
-    from dpmoments.reporting.page import PageTable, filled_in
-
     first, privacy = release.runs[0], release.privacy
     power = release.privacy_curve.attacker_power(_FALSE_ALARMS)
     features, columns = len(first.feature_names), len(first.schema.columns)
     named = ", ".join(dict.fromkeys(run.mechanism for run in release.runs))
+    pooled = isinstance(release, MomentRelease) and len(release.runs) > 1
     findings = _Findings.of(chapters)
     return filled_in(
         "report.html",
-        summary=_Summary.of(chapters, findings) if summary else None,
+        summary=summary,
+        summary_sections=_summary_sections(chapters, findings) if summary else (),
         title=f"{'Summary of' if summary else 'Report on'} a {'private ' if privacy.private else ''}release"
         + ("" if release.dataset is None else f" of {release.dataset}"),
         release=release,
@@ -227,7 +221,7 @@ def _page_of_release(
             ("Columns", f"{columns}, as {features} features" if features != columns else f"{features}"),
             ("Protected", "one row" if privacy.privacy_unit is None else privacy.privacy_unit.description),
             ("Budget", f"{privacy.budget}, {privacy.neighbors}"),
-            ("Mechanism", f"{named}{pooled}"),
+            ("Mechanism", f"{named}, {len(release.runs)} releases pooled" if pooled else named),
             ("Release", release.id),
         ],
         guarantee_in_short=_guarantee_in_short(release, power),
@@ -241,25 +235,9 @@ def _page_of_release(
         ),
         on_a_unit=release.receipt.on_a_unit_text or "",
         chapters=chapters,
-        limits=_describe_limits(release, limits),
+        limits=_describe_limits(release),
         appendix=_appendix(release),
     )
-
-
-def _checked(asked: _Asked) -> _Asked:
-    regressions, groups = asked.regressions, asked.groups
-    level = confidence_level(asked.level)
-    if isinstance(regressions, str) or not all(isinstance(formula, str) for formula in regressions):
-        raise InputTypeError("regressions is a list of R formulas: regressions=['income ~ age + C(sex)']")
-    if isinstance(groups, str) or not all(map(_is_pair_of_names, groups)):
-        raise InputTypeError(
-            "groups is a list of pairs, a column of levels and a feature: groups=[('sex', 'hours-per-week')]"
-        )
-    return _Asked(regressions, groups, level, asked.summary)
-
-
-def _is_pair_of_names(pair: Any) -> bool:
-    return isinstance(pair, tuple | list) and len(pair) == 2 and all(isinstance(name, str) for name in pair)
 
 
 # The head of a page: what is clear over all its tables together, and what is not.
@@ -285,7 +263,11 @@ class _Findings:
         certain = sum(statement.clear for _, statement in every)
         # requested analyses first, then the clearest of each section in turn
         queues = [
-            [f"{prefix}{each.text}" for each in sorted(part.statements, key=_by_strength) if each.clear]
+            [
+                f"{prefix}{each.text}"
+                for each in sorted(part.statements, key=lambda statement: -statement.strength)
+                if each.clear
+            ]
             for prefix, part in reversed(parts)
         ]
         turns = [queue[turn] for turn in range(_MAX_FINDINGS) for queue in queues if turn < len(queue)]
@@ -303,24 +285,15 @@ class _Findings:
 _MAX_SUMMARY_ROWS = 12
 
 
-@dataclass(frozen=True)
-class _Summary:
-    """First and requested sections of a page of one chapter; none of a page of several."""
-
-    sections: tuple[Section, ...]
-
-    @classmethod
-    def of(cls, chapters: Sequence[tuple[str, tuple[Section, ...]]], findings: _Findings | None) -> _Summary:
-        """Return the sections with their first tables, shortened."""
-        told = " ".join(findings.stated) if findings is not None else ""
-        [(_, sections)] = chapters if len(chapters) == 1 else [("", ())]
-        shown = (part for index, part in enumerate(sections) if part.requested or (index == 0 and part.tables))
-        return cls(
-            tuple(
-                replace(part, picture=None, tables=tuple(_first_rows(table, told) for table in part.tables[:1]))
-                for part in shown
-            )
-        )
+def _summary_sections(chapters: Sequence[tuple[str, tuple[Section, ...]]], findings: _Findings | None) -> list[Section]:
+    """Return the first and the requested sections of a page of one chapter, with their first tables, shortened."""
+    told = " ".join(findings.stated) if findings is not None else ""
+    sections = chapters[0][1] if len(chapters) == 1 else ()
+    return [
+        replace(part, picture=None, tables=tuple(_first_rows(table, told) for table in part.tables[:1]))
+        for index, part in enumerate(sections)
+        if part.requested or (index == 0 and part.tables)
+    ]
 
 
 def _first_rows(table: PageTable, told: str) -> PageTable:
@@ -332,11 +305,7 @@ def _first_rows(table: PageTable, told: str) -> PageTable:
     return replace(table, rows=rows, caption=f"{len(rows)} of {len(table.rows):,} rows. {table.caption}")
 
 
-def _by_strength(statement: Statement) -> float:
-    return -statement.strength
-
-
-def _guarantee_in_short(release: _Release, power: float) -> str:
+def _guarantee_in_short(release: AnyRelease, power: float) -> str:
     """Describe the guarantee in one sentence."""
     privacy = release.privacy
     if not privacy.private:
@@ -363,7 +332,7 @@ _CERTAIN = 0.9995
 """Share above which success counts as certain."""
 
 
-def _describe_promise(release: _Release, power: float) -> tuple[str, ...]:
+def _describe_promise(release: AnyRelease, power: float) -> tuple[str, ...]:
     """Describe the guarantee; ``power`` bounds the success of a test with 5 % false alarms."""
     privacy = release.privacy
     if not privacy.private:
@@ -403,7 +372,7 @@ def _describe_promise(release: _Release, power: float) -> tuple[str, ...]:
     return everything, attacker, composition_so_far(release)
 
 
-def _describe_limits(release: _Release, more: tuple[str, ...]) -> tuple[str, ...]:
+def _describe_limits(release: AnyRelease) -> list[str]:
     """Describe what a reader should not conclude from the page."""
     treated = (
         "Rows were dropped, and missing values handled, by the rules of the schema before anything was counted: the counts "
@@ -422,97 +391,72 @@ def _describe_limits(release: _Release, more: tuple[str, ...]) -> tuple[str, ...
         "“Not clear” does not mean “no effect”: this release cannot show the sign, if there is one. Most of the error "
         "is privacy noise in “(noise)”, and chance in the choice of rows in “(too few rows)”.",
     ]
-    said += more
+    if isinstance(release, MomentRelease | GroupReleases):
+        rows = "rows" if release.privacy.rows_per_unit == 1 else "privacy units"
+        said += [
+            "“± noise” is the privacy noise (1 SD). An interval includes it and the sampling error of independent "
+            f"{rows}, but no errors in the data.",
+            f"Means, correlations and components are shown after the repair {str(release.runs[0].repair)!r}, which "
+            "corrects impossible values; noise and intervals are stated for the unrepaired numbers.",
+            "Standard errors of regressions assume equal residual variances, unless the schema has the products of "
+            "the columns.",
+            "Even without noise, about 1 in 20 of the 95 % intervals misses the true value.",
+        ]
     said.append(
         "Anyone can check from the file that the receipt adds up; only the curator can vouch that the noise was "
         "drawn as it states."
     )
-    return tuple(said)
-
-
-def _limits_of_moments(release: MomentRelease) -> tuple[str, ...]:
-    return (
-        "“± noise” is the privacy noise (1 SD). An interval includes it and the sampling error of independent "
-        f"{'rows' if release.privacy.rows_per_unit == 1 else 'privacy units'}, but no errors in the data.",
-        f"Means, correlations and components are shown after the repair {str(release.runs[0].repair)!r}, which "
-        "corrects impossible values; noise and intervals are stated for the unrepaired numbers.",
-        "Standard errors of regressions assume equal residual variances, unless the schema has the products of the columns.",
-        "Even without noise, about 1 in 20 of the 95 % intervals misses the true value.",
-    )
+    return said
 
 
 # The appendix of a report: what an auditor asks for, and what can be checked of the file.
 
 
-@dataclass(frozen=True)
-class _Appendix:
-    """Content of the appendix for auditors."""
-
-    levels: tuple[PyramidLevel, ...]
-    chosen: tuple[str, ...]
-    composition: str
-    at_reference: str
-    profile: PageTable
-    checks: PageTable
-    schema: PageTable
-    runs: PageTable
-
-
-def _appendix(release: _Release) -> _Appendix:
-    from dpmoments.audit.verification import checks
-    from dpmoments.reporting.page import PageTable
-
+def _appendix(release: AnyRelease) -> dict[str, Any]:
     statement = release.auditor_statement()
     head, *points = statement.profile.table()
     least = statement.profile.epsilon_at_reference
-    schema = release.runs[0].schema
-    return _Appendix(
-        levels=statement.levels,
-        chosen=tuple(
-            f"Why this mechanism: {reason.text()}"
-            for reason in dict.fromkeys(getattr(run, "chosen_because", None) for run in release.runs)
-            if reason is not None
-        ),
-        composition=describe_composition(release),
-        at_reference=f"At δ = {REFERENCE_DELTA:g} the smallest known ε is {no_less(least, 4)}."
-        if least is not None
-        else "",
-        profile=PageTable.of(
+    reasons = dict.fromkeys(getattr(run, "chosen_because", None) for run in release.runs)
+    outcomes = {None: "undecided", True: "holds", False: "FAILED"}
+    return {
+        "levels": statement.levels,
+        "chosen": [f"Why this mechanism: {reason.text()}" for reason in reasons if reason is not None],
+        "composition": describe_composition(release),
+        "at_reference": ""
+        if least is None
+        else f"At δ = {REFERENCE_DELTA:g} the smallest known ε is {no_less(least, 4)}.",
+        "profile": PageTable.of(
             "Tightest known privacy profile", [(head[0], head[1], "exact or bound", head[3]), *points]
         ),
-        checks=PageTable.of(
+        "checks": PageTable.of(
             "Consistency checks of the file",
             [
                 ("check", "outcome", "detail"),
-                *((check.what, _outcome(check.passed), check.detail) for check in checks(release)),
+                *((check.what, outcomes[check.passed], check.detail) for check in checks(release)),
             ],
         ),
-        schema=PageTable.of(
+        "schema": PageTable.of(
             "Columns and their public values",
             [
                 ("column", "kind", "public values", "missing values", "description"),
                 *(
                     (column.name, column.kind, column.public_values_text, column.missing, column.description or "")
-                    for column in schema.columns
+                    for column in release.runs[0].schema.columns
                 ),
             ],
         ),
-        runs=PageTable.of(
+        "runs": PageTable.of(
             "How it was made",
-            [("run", "mechanism", "options", "settled by its plan"), *map(_run, enumerate(release.runs, 1))],
+            [
+                ("run", "mechanism", "options", "settled by its plan"),
+                *(
+                    (str(index), run.mechanism, _listed(run.mechanism_options), _listed(getattr(run, "details", {})))
+                    for index, run in enumerate(release.runs, 1)
+                ),
+            ],
         ),
-    )
+    }
 
 
-def _run(numbered: tuple[int, Any]) -> tuple[str, ...]:
-    index, run = numbered
-    details = getattr(run, "details", {})
-    return str(index), run.mechanism, _listed(run.mechanism_options), _listed(details)
-
-
-def _listed(options: Any) -> str:
+def _listed(options: Mapping[str, object]) -> str:
     return "; ".join(f"{key} = {value}" for key, value in options.items()) or "none"
-
-
-def _outcome(passed: bool | None) -> str:
-    return "undecided" if passed is None else "holds" if passed else "FAILED"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -27,7 +27,7 @@ from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.values import shown
 from dpmoments.plots.components import draw_spectrum
-from dpmoments.plots.intervals import draw_coefficients, draw_groups
+from dpmoments.plots.intervals import deviations_of, draw_coefficients, draw_groups
 from dpmoments.plots.matrices import draw_correlations
 from dpmoments.releases.counts_release import CountsRelease
 from dpmoments.releases.mean_release import MeanRelease
@@ -115,7 +115,7 @@ def moment_sections(
     release: MomentRelease, prefix: str, answers: Comparisons, regressions: Sequence[str]
 ) -> tuple[Section, ...]:
     """Return the sections of one release; ``prefix`` precedes its anchors and picture names."""
-    result = list(_numbers(release, prefix))
+    result = [_numbers(release, prefix)]
     if release.noisy_count is None:
         return tuple(result)
     correlations = answers.correlations
@@ -124,7 +124,11 @@ def moment_sections(
     elif answers.refusal:
         refusal = f"This part cannot be shown: {answers.refusal}"
         result.append(Section("Correlations", f"{prefix}correlations", refusal=refusal))
-    result.append(_unless_refused("Spectrum", f"{prefix}spectrum", lambda: _spectrum(release, prefix)))
+    try:
+        result.append(_spectrum(release, prefix))
+    except ValueError as refused:
+        refusal = f"This part cannot be shown: {refused}"
+        result.append(Section("Spectrum", f"{prefix}spectrum", refusal=refusal))
     for index, (formula, fit) in enumerate(zip(regressions, answers.fits, strict=True), 1):
         result.append(_regression(release, formula, fit, f"{prefix}regression-{index}"))
     for index, means in enumerate(answers.means, 1):
@@ -132,15 +136,7 @@ def moment_sections(
     return tuple(result)
 
 
-def _unless_refused(title: str, anchor: str, make: Callable[[], Section]) -> Section:
-    """Make a section that nobody requested, or one with the reason why it cannot be made."""
-    try:
-        return make()
-    except ValueError as refusal:
-        return Section(title, anchor, refusal=f"This part cannot be shown: {refusal}")
-
-
-def _numbers(release: MomentRelease, prefix: str) -> Iterator[Section]:
+def _numbers(release: MomentRelease, prefix: str) -> Section:
     result = release.describe()
     lead = [f"Rows: {result.rows_text}. {_kept(result)}"]
     if release.noisy_count is None:
@@ -150,7 +146,7 @@ def _numbers(release: MomentRelease, prefix: str) -> Iterator[Section]:
     tables = [table_of("Features, in original units", result)]
     if release.noisy_count is None:
         tables = [_sums_of_squares(release)]
-    yield Section(
+    return Section(
         "What was released, and how noisy it is",
         f"{prefix}released",
         lead=tuple(filter(None, lead)),
@@ -328,11 +324,7 @@ def _describe_components(answer: PrincipalComponents) -> str:
 
 
 def _regression(release: MomentRelease, formula: str, fit: FittedLine, anchor: str) -> Section:
-    described = release.describe()
-    spread = described.root_mean_square if described.standard_deviation is None else described.standard_deviation
-    assert spread is not None
-    of_feature = dict(zip(described.feature_names, spread.tolist(), strict=True))
-    deviations = np.array([of_feature[name] for name in fit.features])
+    head, *rows = fit.table()
     shown = min(len(fit.features), _MAX_COEFFICIENTS)
     return Section(
         f"Regression: {formula}",
@@ -342,13 +334,14 @@ def _regression(release: MomentRelease, formula: str, fit: FittedLine, anchor: s
             f"{anchor}-picture",
             8.0,
             min(max(2.8, 2.0 + 0.3 * shown), 11.0),
-            lambda ax: draw_coefficients(replace(fit, warning=""), deviations, _MAX_COEFFICIENTS, ax),
+            lambda ax: draw_coefficients(replace(fit, warning=""), deviations_of(release, fit), _MAX_COEFFICIENTS, ax),
             title=f"Coefficients of the regression of {fit.target}, each per standard deviation of its feature, with intervals",
             description=_describe_coefficients(fit),
         ),
         tables=(
             PageTable.of(
-                f"Coefficients of {formula}, in units of the target per unit of the feature", _headed(fit.table())
+                f"Coefficients of {formula}, in units of the target per unit of the feature",
+                [("feature", *head[1:-1], "verdict"), *rows],
             ),
         ),
         remarks=tuple(line for line in fit.remarks if line and line != fit.warning),
@@ -368,18 +361,24 @@ def _coefficient_statements(release: MomentRelease, fit: FittedLine) -> tuple[St
         if not verdict or not each.estimable:
             continue
         error, reference = each.standard_error, fit.references.get(name.rpartition("=")[0])
-        ends = sorted(end if each.value >= 0.0 else -end for end in (each.lower, each.upper))
-        size, low, high = (rounded(value, error) for value in (abs(each.value), *ends))
         how = "higher" if each.value >= 0.0 else "lower"
         about = f"per unit of {name}"
         if reference is not None:
             about = f"for {name} than for {reference}"
         elif name in two_values:
             about = f"if {name} is true"
-        text = f"{fit.target} is {how} by {size} {about}{held} ({fit.level:.0%} interval {low} to {high})."
+        size, interval = _size_and_interval(each.value, each.lower, each.upper, error, fit.level)
+        text = f"{fit.target} is {how} by {size} {about}{held} ({interval})."
         strength = abs(each.value) / error if error > 0.0 else np.inf
         result.append(Statement(text, strength, verdict not in UNCLEAR))
     return tuple(result)
+
+
+def _size_and_interval(value: float, lower: float, upper: float, error: float, level: float) -> tuple[str, str]:
+    """Return the absolute value, and its interval in words, both rounded by the error."""
+    ends = sorted(end if value >= 0.0 else -end for end in (lower, upper))
+    low, high = (rounded(end, error) for end in ends)
+    return rounded(abs(value), error), f"{level:.0%} interval {low} to {high}"
 
 
 def _unclear_of(what: str, verdicts: Iterable[str]) -> tuple[str, ...]:
@@ -387,12 +386,6 @@ def _unclear_of(what: str, verdicts: Iterable[str]) -> tuple[str, ...]:
     said = [word for word in verdicts if word]
     reasons = [f"{said.count(word):,} {word}" for word in UNCLEAR if word in said]
     return (f"Of {len(said):,} {what}, {' and '.join(reasons)}.",) if reasons else ()
-
-
-def _headed(rows: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
-    """Add a heading to every column."""
-    head, *body = rows
-    return [("feature", *head[1:-1], "verdict"), *map(tuple, body)]
 
 
 def _describe_coefficients(fit: FittedLine) -> str:
@@ -440,13 +433,12 @@ def _difference_statements(answer: GroupMeans) -> tuple[Statement, ...]:
     errors = np.hypot(differences.privacy_noise[0], differences.sampling_noise[0])
     for index, (one, other) in enumerate(differences.pairs):
         value, error = float(differences.difference[0, index]), float(errors[index])
-        ends = [float(end[0, index]) * (1 if value >= 0.0 else -1) for end in (differences.lower, differences.upper)]
-        low, high = (rounded(end, error) for end in sorted(ends))
-        higher, lower = (one, other) if value >= 0.0 else (other, one)
+        lower, upper = float(differences.lower[0, index]), float(differences.upper[0, index])
+        size, interval = _size_and_interval(value, lower, upper, error, differences.level)
+        higher, other = (one, other) if value >= 0.0 else (other, one)
         result.append(
             Statement(
-                f"Mean of {feature}: {higher} is higher than {lower} by {rounded(abs(value), error)} "
-                f"({differences.level:.0%} interval {low} to {high}).",
+                f"Mean of {feature}: {higher} is higher than {other} by {size} ({interval}).",
                 abs(value) / error if error > 0.0 else np.inf,
                 differences.verdict[0][index] not in UNCLEAR,
             )
@@ -504,10 +496,9 @@ def counts_sections(release: CountsRelease, level: float) -> tuple[Section, ...]
     shown: set[str] = set()
     sections = []
     for index, table in enumerate((table.at_level(level) for table in release.tables), start=1):
+        # each column once, where its counts have the least noise
         best = [name for name in table.by if release.table(name).standard_error == table.margin(name).standard_error]
-        margins = [
-            name for name in best if name not in shown
-        ]  # each column once, where its counts have the least noise
+        margins = [name for name in best if name not in shown]
         shown |= set(margins)
         sections.append(_counts_section(index, table, margins))
     return tuple(sections)
@@ -523,7 +514,9 @@ def _counts_section(index: int, table: CountTable, margins: Sequence[str]) -> Se
     ]
     if len(table.by) > 1:
         tables += [PageTable.of(f"Margin: {name}", table.margin(name).table()) for name in margins]
-    tested = [table.cross_table(one, other, level=table.level) for one, other in _pairs(table)]
+    sizes = dict(zip(table.by, map(len, table.levels), strict=True))
+    pairs = [pair for pair in combinations(table.by, 2) if sizes[pair[0]] * sizes[pair[1]] <= MAX_TESTED]
+    tested = [table.cross_table(one, other, level=table.level) for one, other in pairs]
     return Section(
         f"Counts by {', '.join(table.by)}",
         f"counts-{index}",
@@ -535,12 +528,6 @@ def _counts_section(index: int, table: CountTable, margins: Sequence[str]) -> Se
             *(f"{each.by} and {each.other}: {each.test_text}." for each in tested),
         ),
     )
-
-
-def _pairs(table: CountTable) -> list[tuple[str, str]]:
-    """Return the pairs of columns whose independence can be tested."""
-    sizes = dict(zip(table.by, map(len, table.levels), strict=True))
-    return [(one, other) for one, other in combinations(table.by, 2) if sizes[one] * sizes[other] <= MAX_TESTED]
 
 
 def _lost(release: MeanRelease) -> list[int]:
