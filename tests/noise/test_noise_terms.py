@@ -30,7 +30,7 @@ from dpmoments.noise.cells import (
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.noise.matrices import isotropic, matrix_laplace, symmetric_gaussian
 from dpmoments.noise.models import AdditiveModel, CenteredLevelsModel, LastStepModel, NoiseModel, PooledModel
-from dpmoments.noise.terms import NoiseLaw, NoiseTerm
+from dpmoments.noise.terms import NoiseLaw, NoiseTerm, ScaleTerm
 from dpmoments.papers.models import InverseNormalModel, ReleasedBasisModel, ScaledWishartModel, WishartModel
 from dpmoments.repair.spectral import SpectralNoise
 from references.plain_rotated_noise import RotatedNoise, plain_law
@@ -832,3 +832,76 @@ def test_variances_of_all_cells_are_those_of_one_after_another() -> None:
             weights[i, j, j, i] += 0.5
         expected = np.diag(term.covariance(np.arange(7), weights.reshape(49, 7, 7))).reshape(7, 7)
         np.testing.assert_allclose(term.cell_variances(np.arange(7)), expected, rtol=1e-9)
+
+
+# Columns of unknown scale.
+
+
+@pytest.fixture
+def scaled() -> tuple[ScaleTerm, np.ndarray]:
+    """A term about another center, and its matrices H, N = Σ u_j H_j, shape (D, D + 1, D + 1)."""
+    rng = np.random.default_rng(3)
+    covariance = np.cov(rng.normal(size=(30, D)).T)
+    below = np.vstack([np.zeros(D), np.eye(D)]), np.vstack([np.zeros(D), covariance])
+    shifted = np.eye(D + 1)
+    shifted[1:, 0] = rng.normal(size=D)
+    carry = np.vstack([shifted[0], rng.normal(size=(D, D + 1))])
+    term = ScaleTerm(rng.uniform(0.1, 2.0, D), *below).carried(shifted).carried(carry)
+    products = np.einsum("ij,kj->jik", carry @ shifted @ below[0], carry @ shifted @ below[1])
+    return term, (products + products.transpose(0, 2, 1)) / 2.0
+
+
+def test_columns_of_unknown_scale_answer_functionals(scaled: tuple[ScaleTerm, np.ndarray]) -> None:
+    term, basis = scaled
+    rng = np.random.default_rng(4)
+    indices = np.array([0, 1, 3])
+    weights = rng.normal(size=(5, 3, 3))
+    weights += weights.transpose(0, 2, 1)
+    of_basis = np.einsum("pik,jik->pj", weights, basis[:, indices[:, None], indices])
+    covariance = of_basis * term.variances @ of_basis.T
+    np.testing.assert_allclose(term.covariance(indices, weights), covariance, rtol=1e-12)
+    np.testing.assert_allclose(term.variance(np.tile(indices, (5, 1)), weights), np.diag(covariance), rtol=1e-12)
+    cells = np.einsum("jik,jik,j->ik", basis, basis, term.variances)
+    np.testing.assert_allclose(term.cell_variances(np.arange(D + 1)), cells, rtol=1e-12)
+    np.testing.assert_allclose(term.energy(indices), cells[np.ix_(indices, indices)].sum(), rtol=1e-12)
+    trace = np.trace(basis[:, indices[:, None], indices], axis1=1, axis2=2)
+    np.testing.assert_allclose(term.trace_variance(indices), trace**2 @ term.variances, rtol=1e-12)
+
+
+def test_columns_of_unknown_scale_answer_products(scaled: tuple[ScaleTerm, np.ndarray]) -> None:
+    term, basis = scaled
+    rng = np.random.default_rng(5)
+    first, second = rng.normal(size=(2, D + 1))
+    covariance = np.einsum("ji,jk,j->ik", basis @ first, basis @ first, term.variances)
+    np.testing.assert_allclose(term.covariance_of_product(first), covariance, rtol=1e-12)
+    np.testing.assert_allclose(
+        term.covariance_of_product(first, [2, 0]), covariance[np.ix_([2, 0], [2, 0])], rtol=1e-12
+    )
+    step = 1e-6
+    moved = [
+        (term.covariance_of_product(first + d) - term.covariance_of_product(first - d)) @ second / (2.0 * step)
+        for d in step * np.eye(D + 1)
+    ]
+    np.testing.assert_allclose(term.mixed_derivative(second, first), np.array(moved).T, rtol=1e-6, atol=1e-8)
+    square = np.einsum("i,jik,k->j", first, basis, first) - np.einsum("i,jii->j", second, basis)
+    expected = square**2 @ term.variances
+    np.testing.assert_allclose(term.variance_of_squares(first[None], second[None]), [expected], rtol=1e-12)
+
+
+def test_bounds_of_columns_of_unknown_scale_hold(scaled: tuple[ScaleTerm, np.ndarray]) -> None:
+    term, basis = scaled
+    draws = np.einsum("sj,jik->sik", np.random.default_rng(6).normal(size=(2000, D)) * np.sqrt(term.variances), basis)
+    indices = np.arange(1, D + 1)
+    norms = np.linalg.norm(draws[:, 1:, 1:], 2, axis=(1, 2))
+    lengths = np.linalg.norm(draws[:, 0, 1:], axis=1)
+    assert (norms > term.gram_bound(0.05, indices)).mean() <= 0.05
+    assert (lengths > term.sum_bound(0.05, indices)).mean() <= 0.05
+
+
+def test_clipping_of_whole_rows_leaves_correlations() -> None:
+    covariance = np.cov(np.random.default_rng(7).normal(size=(30, D)).T)
+    below = np.vstack([np.zeros(D), np.eye(D)]), np.vstack([np.zeros(D), covariance])
+    term = ScaleTerm(np.ones(D), *below)
+    deviations = np.sqrt(np.diag(covariance))
+    of_pair = np.array([[-covariance[0, 1] / deviations[0] ** 2, 1.0], [1.0, -covariance[0, 1] / deviations[1] ** 2]])
+    assert term.variance(np.array([[1, 2]]), of_pair[None]) == pytest.approx(0.0, abs=1e-14)

@@ -529,7 +529,10 @@ def _errors_of_pairs(release: Moments, chosen: IntegerArray) -> tuple[LocalMomen
     first, second = np.tril_indices(len(chosen), -1)
     i, j = chosen[first], chosen[second]
     of_opposites = opposite[i] == j
-    noise = np.zeros(len(variances.values)) if moments.law is None else variances.noise(moments)
+    noise = np.zeros(len(variances.values))
+    if moments.law is not None:
+        # what clipping hides only adds to a variance, which is known to be above 0 without it
+        noise = variances.noise(replace(moments, law=release.drawn_noise))
     known = (variances.values > KNOWN_VARIANCE * noise) & (variances.values > 0.0)
     usable = known[i] & known[j]
     safe = np.where(known, variances.values, 1.0)

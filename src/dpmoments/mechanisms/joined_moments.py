@@ -22,11 +22,11 @@ from dpmoments.noise.models import StandardizedModel
 
 LEAST_COUNT = 10.0
 """Least number of rows that noisy sums are divided by."""
-_SPREAD_OF_MEANS = 0.4
+_SPREAD_OF_MEANS = 0.8
 """Bias of a mean, in the shift of a column that has its share of the clipped excess."""
-_SPREAD_OF_SHARES = 0.4
+_SPREAD_OF_SHARES = 0.8
 """SD of a column's share of the clipped excess, in roots of what it has of all variances."""
-_NOISE_OF_EXCESS = 0.1
+_NOISE_OF_EXCESS = 0.06
 """Part of the noise of the excess that may be rows: most cells far out hold none."""
 _MOST_STRETCH = 4.0
 """Most factor by which what clipping hides may lengthen a column."""
@@ -93,7 +93,8 @@ def joined_moments(
             )
             stretch[:m], unknown[:m], shift = clipped
         first, second = rough.mean_variance / unit**2, of_mean[:m]
-        trust = first / (first + second)
+        biased = second + shift**2  # by clipping, which the rough means are free of
+        trust = first / (first + biased)
         ones = np.array([of.ones[feature] for feature in singles])
         by_rough = (rough.mean * ones - lattice.center) * lattice.scale
         mean[:m] = trust * mean[:m] + (1.0 - trust) * by_rough

@@ -37,7 +37,7 @@ from dpmoments.noise.cells import (
     WishartCells,
 )
 from dpmoments.noise.extreme_eigenvalues import normal_norm_quantile
-from dpmoments.noise.terms import NoiseLaw, NoiseTerm
+from dpmoments.noise.terms import NoiseLaw, NoiseTerm, ScaleTerm
 
 _CLIPPED_IN_LAST_STEP = "clipped-in-last-step"
 """Caveat: the distribution is for the rows as the last step clipped them.
@@ -268,7 +268,7 @@ class WithOwnCount(NoiseModel):
         return self.count_scale * math.sqrt(2.0 * math.log(2.0 / failure)) + 0.5
 
     def _with_count(
-        self, terms: Sequence[NoiseTerm], caveats: Sequence[str], shift: FloatArray | None = None
+        self, terms: Sequence[NoiseTerm | ScaleTerm], caveats: Sequence[str], shift: FloatArray | None = None
     ) -> NoiseLaw:
         """Return the distribution of these terms and the count's noise."""
         # ``shift`` is the row part of the constant.
@@ -541,6 +541,10 @@ class CenteredLevelsModel(AdditiveModel):
         return super().shift_loss(shift[1:, 1:], shift[0, 1:], count_shift)
 
 
+_OF_ONE_COLUMN = 0.15
+"""Share of the variance of what clipping hides of a column that other columns have no part in."""
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class StandardizedModel(NoiseModel):
     """Isotropic noise in coordinates of one size, carried back, means and count of two draws.
@@ -606,13 +610,30 @@ class StandardizedModel(NoiseModel):
         of_rough = NoiseTerm(LaplaceCells() if self.rate else GaussianCells(), plain)
         if not self.clipping.any():
             return NoiseLaw((*terms, of_rough))
-        hidden = np.zeros((d + 1, d + 1))
-        hidden[1:, 1:] = symmetric_cells(d, 1.0)
-        lengths = np.diag(np.sqrt(np.append(0.0, self.clipping)))
-        return NoiseLaw((*terms, of_rough, NoiseTerm(GaussianCells(), hidden, lengths)))
+        return NoiseLaw((*terms, of_rough, self._of_one_column(1.0)))
 
-    def law(self, released: ReleasedMoments | None = None) -> NoiseLaw:  # noqa: ARG002 - it is the same for all
-        return self.fixed_law
+    def _of_one_column(self, share: float) -> NoiseTerm:
+        """Return the term of what clipping hides of one column alone, a share of its variances."""
+        d = self.n_features
+        hidden = np.zeros((d + 1, d + 1))
+        hidden[1:, 1:] = symmetric_cells(d, share)
+        return NoiseTerm(GaussianCells(), hidden, np.diag(np.sqrt(np.append(0.0, self.clipping))))
+
+    def law(self, released: ReleasedMoments | None = None) -> NoiseLaw:
+        total = None if released is None else released.noisy_sum
+        if released is None or total is None or not released.noisy_count or not self.clipping.any():
+            return self.fixed_law
+        # rows that are shortened as a whole lose of all their columns alike, and correlations stay
+        gram = np.asarray(released.noisy_gram - np.outer(total, total) / released.noisy_count)
+        own = np.maximum(gram.diagonal(), self.clipping)
+        spread = np.where(own > 0.0, self.clipping / np.where(own > 0.0, own, 1.0), 0.0)
+        of_rows = ScaleTerm(
+            (1.0 - _OF_ONE_COLUMN) * spread**2,
+            np.vstack([np.zeros(self.n_features), np.eye(self.n_features)]),
+            np.vstack([np.zeros(self.n_features), gram]),
+        )
+        drawn = self.drawn_law
+        return replace(drawn, terms=(*drawn.terms, self._of_one_column(_OF_ONE_COLUMN), of_rows))
 
 
 class NoisyPart(Protocol):

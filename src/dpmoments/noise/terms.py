@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
@@ -533,12 +533,114 @@ def _of_products(variances: FloatArray, first: FloatArray, second: FloatArray, r
 
 
 @dataclass(frozen=True, eq=False)
+class ScaleTerm:
+    """Noise N = ½(L U Rᵀ + R U Lᵀ), U = diag(u), u normal of mean 0 and independent: columns of a matrix R of unknown scale.
+
+    With L = I and R a covariance, the covariance is known but for the lengths of its columns: N_ij = R_ij (u_i + u_j)/2. To first
+    order no correlation has this noise.
+
+    Attributes
+    ----------
+    variances : ndarray of shape (m,)
+        Of u.
+    left, right : ndarray of shape (n, m)
+        L and R.
+    """
+
+    variances: FloatArray
+    left: FloatArray
+    right: FloatArray
+    family: CellFamily = field(default_factory=GaussianCells)
+
+    def __post_init__(self) -> None:
+        for array in (self.variances, self.left, self.right):
+            check_finite("noise", array)
+
+    @property
+    def size(self) -> int:
+        """n, rows and columns of N."""
+        return len(self.left)
+
+    # Each of these is the method of a term of cells (``NoiseTerm``): tr(A N) is Σ q_j u_j, q = diag(Lᵀ A R).
+
+    def variance(self, indices: IntegerArray, weights: FloatArray) -> FloatArray:
+        """Return Var(Σ A_ij N_ij) of P functionals, shape (P,)."""
+        step = max(1, _MAX_ENTRIES // (indices.shape[1] * len(self.variances)))
+        result = np.empty(len(weights))
+        for start in range(0, len(weights), step):
+            part = slice(start, start + step)
+            images = weights[part] @ self.right[indices[part]]
+            result[part] = (self.left[indices[part]] * images).sum(axis=1) ** 2 @ self.variances
+        return result
+
+    def variance_of_squares(self, vectors: FloatArray, subtracted: FloatArray) -> FloatArray:
+        """Return Var(aᵀN a − Σ s_f N_ff) of P vectors a and s, shape (P,)."""
+        images = (vectors @ self.left) * (vectors @ self.right) - subtracted @ (self.left * self.right)
+        return np.asarray(images**2 @ self.variances)
+
+    def covariance(self, indices: IntegerArray, weights: FloatArray) -> FloatArray:
+        """Return the covariance of P functionals on the same indices, shape (P, P)."""
+        images = (self.left[indices] * (weights @ self.right[indices])).sum(axis=1)
+        return np.asarray(images * self.variances @ images.T)
+
+    def covariance_of_product(
+        self, vector: FloatArray, chosen: Sequence[int] | IntegerArray | None = None
+    ) -> FloatArray:
+        """Return Cov(N b), or its block of some entries."""
+        images = self._of_product(vector)
+        images = images if chosen is None else images[np.asarray(chosen)]
+        return np.asarray(images * self.variances @ images.T)
+
+    def _of_product(self, vector: FloatArray) -> FloatArray:
+        """Return F, N b = F u, shape (n, m)."""
+        return (self.left * (vector @ self.right) + self.right * (vector @ self.left)) / 2.0
+
+    def mixed_derivative(self, left: FloatArray, right: FloatArray) -> FloatArray:
+        """Return ∂(Cov(N b) u)/∂b for u = ``left`` and b = ``right``, shape (n, n)."""
+        of_right, of_left = self._of_product(right), self._of_product(left)
+        both = (self.left * (self.variances * (left @ of_right) / 2.0)) @ self.right.T
+        return np.asarray(both + both.T + of_right * self.variances @ of_left.T)
+
+    def cell_variances(self, indices: IntegerArray) -> FloatArray:
+        """Return variances of the cells of N of some indices, shape (k, k)."""
+        left, right = self.left[indices], self.right[indices]
+        alone = left**2 * self.variances @ (right**2).T
+        products = left * right
+        return np.asarray((alone + alone.T + 2.0 * products * self.variances @ products.T) / 4.0)
+
+    def energy(self, indices: IntegerArray) -> float:
+        """Return E‖N‖_F² of a block."""
+        return float(self.cell_variances(indices).sum())
+
+    def trace_variance(self, indices: IntegerArray) -> float:
+        """Return Var(tr N) of a block."""
+        return float((self.left[indices] * self.right[indices]).sum(axis=0) ** 2 @ self.variances)
+
+    def carried(self, matrix: FloatArray) -> ScaleTerm:
+        """Return the term of T N Tᵀ."""
+        return replace(self, left=matrix @ self.left, right=matrix @ self.right)
+
+    def gram_bound(self, failure: float, indices: IntegerArray) -> float:
+        """Bound the spectral norm of a block of N except with probability ≤ ``failure``."""
+        deviations = np.sqrt(self.variances)
+        reach = _two_sided(self.family, failure / len(deviations))
+        lengths = np.linalg.norm(self.left[indices] * deviations, 2), np.linalg.norm(self.right[indices], 2)
+        return float(reach * lengths[0] * lengths[1])
+
+    def sum_bound(self, failure: float, indices: IntegerArray) -> float:
+        """Bound the length of the noise on some entries of the sum of rows."""
+        start = np.zeros(self.size)
+        start[0] = 1.0
+        return math.sqrt(float(np.trace(self.covariance_of_product(start, indices))) / failure)
+
+
+@dataclass(frozen=True, eq=False)
 class NoiseLaw:
     """Noise N on Σ z zᵀ, z = (1, x − center), of mean 0: a sum of independent terms.
 
     Attributes
     ----------
-    terms : tuple of NoiseTerm
+    terms : tuple of NoiseTerm or ScaleTerm
         At least one, all of one size.
     caveats : tuple of str
         Codes of conditions, sorted; empty for none.
@@ -560,7 +662,7 @@ class NoiseLaw:
     (2.0, [[2.0, 2.25, 2.0], [2.25, 5.062, 2.25], [2.0, 2.25, 4.0]])
     """
 
-    terms: tuple[NoiseTerm, ...]
+    terms: tuple[NoiseTerm | ScaleTerm, ...]
     caveats: tuple[str, ...] = ()
     rounding: Rounding | None = None
 
@@ -594,7 +696,7 @@ class NoiseLaw:
         return self.terms[0].size - 1
 
     @property
-    def _parts(self) -> tuple[NoiseTerm | Rounding, ...]:
+    def _parts(self) -> tuple[NoiseTerm | ScaleTerm | Rounding, ...]:
         return self.terms if self.rounding is None else (*self.terms, self.rounding)
 
     # Linear functionals -----------------------------------------------------------------------------------------------------
@@ -822,11 +924,16 @@ class NoiseLaw:
         return np.arange(self.n_features + 1) if indices is None else np.asarray(indices, dtype=np.int64)
 
 
-def _merged(terms: Iterable[NoiseTerm]) -> list[NoiseTerm]:
+def _merged(terms: Iterable[NoiseTerm | ScaleTerm]) -> list[NoiseTerm | ScaleTerm]:
     """Merge normal terms without a matrix into one: their variances add up."""
     every = list(terms)
     plain = [
-        term for term in every if isinstance(term.family, GaussianCells) and term.matrix is None and term.exact is None
+        term
+        for term in every
+        if isinstance(term, NoiseTerm)
+        and isinstance(term.family, GaussianCells)
+        and term.matrix is None
+        and term.exact is None
     ]
     if len(plain) < 2:
         return every
