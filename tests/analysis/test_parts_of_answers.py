@@ -1794,7 +1794,6 @@ def test_errors_of_coefficients_are_of_noise_and_of_residuals_of_one_variance(co
     assert made.degrees_of_freedom == degrees
     square = beyond @ moments @ beyond
     np.testing.assert_allclose(made.sampling_covariance, 4.0 * square / (2.0 * degrees) * 2.0 * inverse)
-    np.testing.assert_allclose(made.standard_errors, np.hypot(made.privacy_errors, made.sampling_errors))
     own = (np.triu(np.outer(beyond, beyond) * (2.0 - np.eye(k + 1))) ** 2 * stated_noise(k + 1, constant)).sum()
     assert made.residual_noise(beyond) == pytest.approx(math.sqrt(own))
     assert made.residual_deviation() == pytest.approx(2.0 * math.sqrt(square / (2.0 * degrees)))
