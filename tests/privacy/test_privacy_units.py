@@ -233,7 +233,7 @@ ADDITIVE = [
 
 @pytest.mark.parametrize("case", ADDITIVE, ids=lambda case: case.id)
 def test_additive_noise_for_units_of_three_is_three_times_that_for_rows(case: Case) -> None:
-    for_rows, for_units = case.plan(), plan_of(case).of_row
+    for_rows, for_units = case.plan(), plan_of(case).inner
     for error in ("expected_error", "expected_count_error"):
         one, three = getattr(for_rows, error), getattr(for_units, error)
         assert three == pytest.approx(3 * one, rel=1e-9) if one is not None else three is None
@@ -260,7 +260,7 @@ def test_the_filter_refuses_a_run_that_spends_on_a_row_what_is_for_a_unit() -> N
             UnitsPlan.of(full, cost, UNIT)
         honest = dpm.mechanisms.Auto().plan_for(MomentShape(2), PrivacyRequest(cost, ADD_REMOVE, UNIT))
         plan = UnitsPlan.of(honest, cost, UNIT)
-        object.__setattr__(plan, "of_row", full)
+        object.__setattr__(plan, "inner", full)
         rows = Rows.of(long_table(2), dpm.Schema.unit_ball(2), privacy_unit=UNIT, threads=1)
         with refused("draw-over-budget", PrivacyFilterError):
             plan.run(rows, PrivacyFilter(plan, insecure_generator(0)))

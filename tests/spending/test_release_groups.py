@@ -338,11 +338,11 @@ def test_the_sizes_of_groups_that_leak_are_found(monkeypatch: pytest.MonkeyPatch
 
     def empty_left_out(self: GroupsPlan, rows: Rows, privacy_filter: PrivacyFilter) -> Any:
         found = {}
-        for level in self.levels:
+        for level in levels_of(self.by):
             group = rows.where("region", level)
             if group.count():
-                found[level] = self.of_group.run(group, privacy_filter.for_group(f"region={level}"))
-        return {level: found.get(level, found["north"]) for level in self.levels}
+                found[level] = self.inner.run(group, privacy_filter.for_group(f"region={level}"))
+        return {level: found.get(level, found["north"]) for level in levels_of(self.by)}
 
     for planted in (told_exactly, empty_left_out):
         with monkeypatch.context() as patch:

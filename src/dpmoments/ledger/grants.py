@@ -193,7 +193,13 @@ class Grant:
         if mu is not None:
             if epsilon is not None or rho is not None or delta != 0:
                 raise InputValueError("give only one of epsilon (with or without delta), rho and mu")
-            kind, limits = GrantKind.GAUSSIAN, {"mu_squared": as_written(_positive_mu(mu)) ** 2}
+            if isinstance(mu, bool) or not isinstance(mu, Real):
+                raise wrong_type("mu", "number", mu)
+            if not 0 < float(mu) <= _MAX_MU:
+                raise InputValueError(
+                    f"mu={shown(float(mu))} is not a privacy budget: mu must be positive and finite (at most {_MAX_MU:g})"
+                )
+            kind, limits = GrantKind.GAUSSIAN, {"mu_squared": as_written(mu) ** 2}
         elif epsilon is None and rho is None:
             raise InputValueError("give one of epsilon (with or without delta), rho and mu; none was given")
         else:
@@ -277,17 +283,6 @@ def require_dataset(dataset: object) -> str:
     check_dataset(dataset)
     assert isinstance(dataset, str)
     return dataset
-
-
-def _positive_mu(mu: object) -> float:
-    if isinstance(mu, bool) or not isinstance(mu, Real):
-        raise wrong_type("mu", "number", mu)
-    number = float(mu)
-    if not 0 < number <= _MAX_MU:
-        raise InputValueError(
-            f"mu={shown(number)} is not a privacy budget: mu must be positive and finite (at most {_MAX_MU:g})"
-        )
-    return number
 
 
 def _share(delta: float, rule: Composition) -> float:

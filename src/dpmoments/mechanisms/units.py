@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.mechanisms.base import CalibratedPlan, spent_by_units
@@ -25,57 +25,62 @@ Noisy = TypeVar("Noisy")
 
 
 @dataclass(frozen=True)
-class UnitsPlan(CalibratedPlan[Noisy]):
+class OuterPlan(CalibratedPlan[Noisy]):
+    """Plan whose run is that of ``inner``, on chosen rows."""
+
+    inner: CalibratedPlan[Any]
+
+    @classmethod
+    def around(cls, inner: CalibratedPlan[Any], cost: PrivacyBudget, **own: Any) -> Self:
+        """Make the plan of this cost."""
+        because = inner.chosen_because
+        return cls(inner.mechanism, inner.shape, inner.neighbors, cost, inner=inner, chosen_because=because, **own)
+
+    @property
+    def loss_unit(self) -> LossUnit:
+        return self.inner.loss_unit
+
+    @property
+    def unspent_reason(self) -> str | None:
+        return self.inner.unspent_reason
+
+    @property
+    def details(self) -> Mapping[str, Any]:
+        return self.inner.details
+
+
+@dataclass(frozen=True)
+class UnitsPlan(OuterPlan[Noisy]):
     """Plan for units that contribute at most ``max_rows`` rows; ``cost`` is for a unit.
 
-    ``of_row`` is the plan for rows.
+    ``inner`` is the plan for rows.
     """
 
-    of_row: CalibratedPlan[Noisy]
     unit: PrivacyUnit
 
     def __post_init__(self) -> None:
         if self.neighbors is not Neighbors.ADD_REMOVE:
             raise InputValueError("privacy units need add_remove: under replace_one the number of kept rows is private")
-        if not budget_for_rows(self.cost, self.of_row.loss_unit, self.unit).covers(self.of_row.cost):
+        if not budget_for_rows(self.cost, self.inner.loss_unit, self.unit).covers(self.inner.cost):
             raise InputValueError("the plan for rows costs more than a row's part of the cost for units")
 
     @classmethod
     def of(cls, plan: CalibratedPlan[Noisy], budget: PrivacyBudget, unit: PrivacyUnit) -> UnitsPlan[Noisy]:
         """Return the plan for units."""
         # From the plan for rows that `plan_for` made with this budget.
-        return cls(
-            plan.mechanism,
-            plan.shape,
-            plan.neighbors,
-            spent_by_units(plan.cost, budget),
-            of_row=plan,
-            unit=unit,
-            chosen_because=plan.chosen_because,
-        )
+        return UnitsPlan.around(plan, spent_by_units(plan.cost, budget), unit=unit)
 
     @property
     def privacy_unit(self) -> PrivacyUnit:
         return self.unit
 
     @property
-    def loss_unit(self) -> LossUnit:
-        return self.of_row.loss_unit
-
-    @property
     def passes(self) -> int | None:
-        return None if self.of_row.passes is None else ROUNDS + self.of_row.passes
-
-    @property
-    def unspent_reason(self) -> str | None:
-        return self.of_row.unspent_reason
-
-    @property
-    def details(self) -> Mapping[str, Any]:
-        return self.of_row.details
+        return None if self.inner.passes is None else ROUNDS + self.inner.passes
 
     def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> Noisy:
         """Choose the kept rows by a key drawn for this run, and run the plan for rows on them."""
         if rows.privacy_unit != self.unit:
             raise InputValueError("the rows were opened for another privacy unit than the plan's, or for none")
-        return self.of_row.run(rows.bounded(privacy_filter.selection_key()), privacy_filter)
+        noisy: Noisy = self.inner.run(rows.bounded(privacy_filter.selection_key()), privacy_filter)
+        return noisy

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Unpack, cast
 
 from dpmoments.foundation.errors import InputValueError
-from dpmoments.mechanisms.base import CalibratedPlan, Mechanism, Plan
+from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.counts import Counts, shape_of
 from dpmoments.mechanisms.means.base import MeanMechanism
 from dpmoments.mechanisms.registry import automatic_mean, make_mean_mechanism, make_mechanism
 from dpmoments.mechanisms.shape import RunResult
+from dpmoments.mechanisms.units import OuterPlan
 from dpmoments.messages.message import Message
-from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.origin import group_label
 from dpmoments.privacy.request import takes_request
@@ -54,7 +54,7 @@ from dpmoments.spending.run import (
 
 
 @dataclass(frozen=True)
-class GroupsPlan(CalibratedPlan[Mapping[Level, RunResult]]):
+class GroupsPlan(OuterPlan[Mapping[Level, RunResult]]):
     """Plan that runs one plan on the rows of every level of a column.
 
     One filter serves the whole run. It adds up the draws of each group separately and compares the largest sum with the cost:
@@ -62,7 +62,6 @@ class GroupsPlan(CalibratedPlan[Mapping[Level, RunResult]]):
     ``docs/evidence/derivations/composition.md``).
     """
 
-    of_group: Plan
     by: Categorical | Boolean
 
     def __post_init__(self) -> None:
@@ -72,32 +71,7 @@ class GroupsPlan(CalibratedPlan[Mapping[Level, RunResult]]):
     @classmethod
     def of(cls, plan: Plan, by: Categorical | Boolean) -> GroupsPlan:
         """Make the plan for all groups from that for one."""
-        return cls(
-            plan.mechanism,
-            plan.shape,
-            plan.neighbors,
-            plan.cost,
-            of_group=plan,
-            by=by,
-            chosen_because=plan.chosen_because,
-        )
-
-    @property
-    def levels(self) -> tuple[Level, ...]:
-        """Levels of the column, in the schema's order."""
-        return levels_of(self.by)
-
-    @property
-    def loss_unit(self) -> LossUnit:
-        return self.of_group.loss_unit
-
-    @property
-    def unspent_reason(self) -> str | None:
-        return self.of_group.unspent_reason
-
-    @property
-    def details(self) -> Mapping[str, Any]:
-        return self.of_group.details
+        return cls.around(plan, plan.cost, by=by)
 
     def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> Mapping[Level, RunResult]:
         """Run the plan on every group in turn."""
@@ -108,8 +82,8 @@ class GroupsPlan(CalibratedPlan[Mapping[Level, RunResult]]):
         if any(column.missing == "error" for column in rows.schema.table_columns):
             rows.count()
         return {
-            level: self.of_group.run(rows.where(name, level), privacy_filter.for_group(group_label(name, level)))
-            for level in self.levels
+            level: self.inner.run(rows.where(name, level), privacy_filter.for_group(group_label(name, level)))
+            for level in levels_of(self.by)
         }
 
 
