@@ -23,7 +23,7 @@ import pytest
 import dpmoments as dpm
 from dpmoments.analysis import group_means, resolvability
 from dpmoments.noise.cells import GaussianCells, LaplaceCells, MatrixLaplaceCells
-from dpmoments.noise.terms import NoiseLaw, NoiseTerm
+from dpmoments.noise.terms import NoiseLaw, NoiseTerm, ScaleTerm
 
 __all__ = ["drawn", "drawn_noise", "nudged", "planted", "template", "without_bisection"]
 
@@ -53,8 +53,11 @@ def drawn_noise(law: NoiseLaw, rng: np.random.Generator) -> np.ndarray:
     return np.asarray(sum(_drawn_term(term, rng) for term in law.terms))
 
 
-def _drawn_term(term: NoiseTerm, rng: np.random.Generator) -> np.ndarray:
+def _drawn_term(term: NoiseTerm | ScaleTerm, rng: np.random.Generator) -> np.ndarray:
     m = len(term.variances)
+    if isinstance(term, ScaleTerm):
+        half = term.left * (rng.standard_normal(m) * np.sqrt(term.variances) / 2.0) @ term.right.T
+        return np.asarray(half + half.T)
     if isinstance(term.family, MatrixLaplaceCells):
         product = rng.standard_normal((m + 1, m)).T @ rng.standard_normal((m + 1, m))
         cells = (product + product.T) / np.sqrt((m + 1) * (2.0 + 2.0 * np.eye(m)))
