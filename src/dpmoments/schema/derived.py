@@ -177,7 +177,18 @@ class DerivedColumn:
                     f"{shown(stated)}: the schema has no column '{name}': a derived feature is made of columns of the "
                     "table, which are in the schema themselves (not of other derived features)"
                 )
-            factors.append(_bounded(by_name[name], stated))
+            column = by_name[name]
+            if isinstance(column, Coordinate):
+                raise InputValueError(
+                    f"{shown(stated)}: column '{column.name}' is a coordinate without bounds, so nothing can be "
+                    "computed from it: describe the column as Numeric, with bounds"
+                )
+            if isinstance(column, Numeric) and column.scale is not None:
+                raise InputValueError(
+                    f"{shown(stated)}: column '{column.name}' has a scale in place of bounds, so that nothing bounds "
+                    "what is computed from it: give the column bounds, or leave the derived feature out"
+                )
+            factors.append(column)
         kinds = [type(factor) for factor in factors]
         if isinstance(stated, Power) and kinds not in ([Numeric], [Date]):
             why = "its-own-power" if kinds == [Boolean] else "levels-not-numbers"
@@ -196,17 +207,14 @@ class DerivedColumn:
                 "leave the product out"
             )
         made = cls(stated, tuple(factors))
-        made._check_bounds()
-        return made
-
-    def _check_bounds(self) -> None:
-        corners = [abs(corner) for corner in self._exact_corners([factor.bounds for factor in self.factors])]
-        if max(corners) > MAX_BOUND or self.bounds[1] - self.bounds[0] < 1.0 / MAX_BOUND:
+        corners = made._exact_corners([factor.bounds for factor in factors])
+        if max(map(abs, corners)) > MAX_BOUND or made.bounds[1] - made.bounds[0] < 1.0 / MAX_BOUND:
             raise InputValueError(
-                f"{shown(self.stated)}: given the bounds of {listed([*self.stated.factors])}, its values exceed "
+                f"{shown(stated)}: given the bounds of {listed([*stated.factors])}, its values exceed "
                 f"{MAX_BOUND:g}, or are within {1.0 / MAX_BOUND:g} of each other: use units of measurement in which "
                 "the columns are nearer to 1"
             )
+        return made
 
     @property
     def name(self) -> str:
@@ -354,30 +362,15 @@ class MissingIndicator(DerivedColumn):
 
     stated: Absence  # type: ignore[assignment]
 
-    @property
-    def is_flag(self) -> bool:
-        """False: its shares follow no constraint of Boolean columns."""
-        return False
-
-    @property
-    def levels(self) -> None:
-        """None: one feature."""
-        return None
+    is_flag: ClassVar[bool] = False  # its shares follow no constraint of Boolean columns
+    levels: ClassVar[None] = None
+    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    typical_within_bounds: ClassVar[None] = None
 
     @property
     def feature_names(self) -> tuple[str, ...]:
         """Own name."""
         return (self.name,)
-
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """0 and 1."""
-        return 0.0, 1.0
-
-    @property
-    def typical_within_bounds(self) -> None:
-        """None: nothing is known of the share of missing values."""
-        return None
 
     def values(self, cells: Sequence[FloatArray]) -> FloatArray:
         """Return 1 for NaN, else 0, shape (n, 1)."""
@@ -502,20 +495,6 @@ def derived_values(schema: HasColumns, values: FloatArray, *, within_bounds: boo
                 [filled[:, indices[name]] for name in column.stated.factors]
             )
     return filled
-
-
-def _bounded(column: Column, stated: Power | Product) -> Numeric | Date | Boolean | Categorical:
-    if isinstance(column, Coordinate):
-        raise InputValueError(
-            f"{shown(stated)}: column '{column.name}' is a coordinate without bounds, so nothing can be "
-            "computed from it: describe the column as Numeric, with bounds"
-        )
-    if isinstance(column, Numeric) and column.scale is not None:
-        raise InputValueError(
-            f"{shown(stated)}: column '{column.name}' has a scale in place of bounds, so that nothing bounds "
-            "what is computed from it: give the column bounds, or leave the derived feature out"
-        )
-    return column
 
 
 def _at_most(exact: Fraction) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from os import PathLike
@@ -143,9 +143,9 @@ def _header_of_file(path: Path, pattern: str | Path, text_format: TextFormat | N
     if text_format is not None and ending not in CSV_DELIMITERS:
         raise InputValueError(f"a text format was given for {path}, which is not a text file: leave it out")
     if ending in PARQUET_ENDINGS:
-        columns = _declared(path, partial(pq.read_schema, path), "parquet-file")
+        columns = _of_arrow(_readable(path, partial(pq.read_schema, path), "parquet-file"))
     elif ending in FEATHER_ENDINGS:
-        columns = _declared(path, partial(_ipc_schema, path), "feather-file")
+        columns = _of_arrow(_readable(path, partial(_ipc_schema, path), "feather-file"))
     elif ending in EXCEL_ENDINGS:
         columns = [HeaderColumn(name) for name in _readable(path, partial(sheet_names, path), "workbook")]
     elif ending in STATISTICS_ENDINGS:
@@ -178,7 +178,7 @@ def _frame_header(data: Any) -> Header:
         return Header.of(columns, "the query")
     library = type(data).__module__.split(".")[0]
     if library == "pyarrow" and isinstance(getattr(data, "schema", None), pa.Schema):
-        return Header.of([HeaderColumn(field.name, field.type) for field in data.schema], "the table")
+        return Header.of(_of_arrow(data.schema), "the table")
     if library == "pandas" and hasattr(data, "dtypes") and hasattr(data, "columns"):
         pairs = zip(data.columns, data.dtypes, strict=True)
         return Header.of([_of_pandas(name, dtype) for name, dtype in pairs], "the frame")
@@ -189,6 +189,10 @@ def _frame_header(data: Any) -> Header:
         f"cannot draft a schema of {type(data).__name__}: pass a pandas, Polars or Arrow frame, a path or "
         "glob of Parquet, Feather or CSV files, an Arrow dataset, or a DuckDB relation"
     )
+
+
+def _of_arrow(schema: Any) -> list[HeaderColumn]:
+    return [HeaderColumn(field.name, field.type) for field in schema]
 
 
 def _of_pandas(name: object, dtype: Any) -> HeaderColumn:
@@ -203,10 +207,13 @@ def _of_pandas(name: object, dtype: Any) -> HeaderColumn:
     if (arrow := getattr(dtype, "pyarrow_dtype", None)) is not None:
         return HeaderColumn(text, arrow)
     plain = type(dtype).__name__
-    known = {"CategoricalDtype": pa.string(), "StringDtype": pa.string(), "DatetimeTZDtype": pa.timestamp("ns", "UTC")}
-    words = {"CategoricalDtype": "category", "StringDtype": "string", "DatetimeTZDtype": "datetime with a zone"}
+    known = {
+        "CategoricalDtype": (pa.string(), "category"),
+        "StringDtype": (pa.string(), "string"),
+        "DatetimeTZDtype": (pa.timestamp("ns", "UTC"), "datetime with a zone"),
+    }
     if plain in known:
-        return HeaderColumn(text, known[plain], words[plain])
+        return HeaderColumn(text, *known[plain])
     numpy_dtype = getattr(dtype, "numpy_dtype", None)
     if isinstance(numpy_dtype, np.dtype) and numpy_dtype.kind in "biuf":
         return HeaderColumn(text, pa.from_numpy_dtype(numpy_dtype), str(numpy_dtype))
@@ -232,24 +239,15 @@ def _of_narwhals(name: str, dtype: Any) -> HeaderColumn:
     return HeaderColumn(name, kind, words)
 
 
-def _declared(path: Path, read: Any, what: str) -> list[HeaderColumn]:
-    try:
-        schema = read()
-    except PermissionError:
-        raise InputPermissionError(f"{path} cannot be read: permission denied") from None
-    except (pa.ArrowException, OSError, ValueError):
-        raise InputValueError(Message("file-unreadable", path=path, expected=what)) from None
-    return [HeaderColumn(field.name, field.type) for field in schema]
-
-
-def _readable(path: Path, read: Any, what: str) -> Any:
+def _readable(path: Path, read: Callable[[], Any], what: str) -> Any:
+    """Return what a library reads of a file; its errors may quote the file, and are replaced."""
     try:
         return read()
     except InputError:
         raise
     except PermissionError:
         raise InputPermissionError(f"{path} cannot be read: permission denied") from None
-    except Exception:  # of the library that reads it, in words that may quote the file
+    except Exception:
         raise InputValueError(Message("file-unreadable", path=path, expected=what)) from None
 
 
