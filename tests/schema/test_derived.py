@@ -231,9 +231,6 @@ def test_rows_stay_in_the_ball_where_factors_have_typical_ranges(made: tuple[Sch
     if weights is not None:
         np.testing.assert_allclose((weights**2).sum(), len(schema.columns))
         assert (weights**2 >= 0.5 - 1e-12).all()
-        about_means = column_weights(schema.columns, mean=True)  # what the center is for
-        widths = np.repeat(about_means, [len(column.feature_names) for column in schema.columns])
-        assert (np.abs(schema.typical_center) * schema.row_norm <= widths * (1.0 + 1e-12)).all()
 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
@@ -703,8 +700,6 @@ def test_typical_ranges_of_factors_are_passed_on() -> None:
     assert power.typical_within_bounds == (400.0, 5625.0)
     assert product.typical_within_bounds == block.typical_within_bounds == (0.0, 75.0)
     assert Schema(HOURS, dpm.Power("hours", 2)).derived_columns[0].typical_within_bounds is None
-    center = schema.encoding(mean=True).decode_mean(schema.typical_center)
-    np.testing.assert_allclose(center, [47.5, 0.5, 0.0, 0.0, 3012.5, 37.5, 0.0, 0.0])
 
 
 @pytest.mark.parametrize("mean", [True, False])

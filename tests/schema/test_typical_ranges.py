@@ -269,17 +269,6 @@ def test_guesses_that_are_off_within_the_doubt_tell_no_columns_apart() -> None:
     assert any(np.ptp(weights(3.0 * DOUBT)) > 0.1 for _ in range(20))
 
 
-def test_the_typical_center_is_the_row_in_the_middle_of_the_ranges() -> None:
-    middle = pa.table({"age": [47.5], "income": [45_000.0], "score": [0.0], "region": ["north"], "member": [False]})
-    row = encode_columns({name: middle[name] for name in SCHEMA.names}, SCHEMA, mean=True)[0]
-    center = SCHEMA.typical_center
-    np.testing.assert_allclose(center[:3], row[:3], rtol=1e-14)
-    assert center[0] < 0.0 < 1.0 + center[1]
-    np.testing.assert_array_equal(center[3:], 0.0)
-    np.testing.assert_array_equal(WITHOUT.typical_center, np.zeros(7))
-    assert float(np.linalg.norm(center)) < 1.0
-
-
 # ---------------------------------------------------------------- back to the table's units
 
 

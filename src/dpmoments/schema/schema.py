@@ -44,7 +44,7 @@ from dpmoments.schema.drafting import SchemaDraft, draft
 from dpmoments.schema.encoding import Encoding, checked_row_norm, lattice_weights
 from dpmoments.schema.entries import ENTRIES, blank_entries, column_from_dict
 from dpmoments.schema.numeric import Numeric
-from dpmoments.schema.typical import RoughScale, check_typical_ranges, column_weight, column_weights, typical_center
+from dpmoments.schema.typical import RoughScale, check_typical_ranges, column_weight, column_weights
 
 _FORMAT = "dpmoments-schema"
 _FORMAT_VERSION = 1
@@ -426,18 +426,6 @@ class Schema:
             if array is not None:
                 array.setflags(write=False)
         return Encoding(offset, unit, 1.0 if self.row_norm is None else self.row_norm, weights)
-
-    @property
-    def typical_center(self) -> npt.NDArray[np.float64]:
-        """Middle of the typical ranges as an encoded row, shape (d,).
-
-        0 (the middle of the bounds) for other columns.
-
-        A public guess of the mean of the encoded rows, if a mean is released; privacy never depends on it.
-        """
-        center = typical_center(self.columns)
-        self.encoding(mean=True).scale_into_ball(center[np.newaxis, :])
-        return center
 
     @property
     def feature_bounds(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:

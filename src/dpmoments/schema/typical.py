@@ -15,7 +15,6 @@ from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.values import shown
 from dpmoments.schema.columns import Boolean, Categorical, Coordinate
-from dpmoments.schema.dates import Date
 from dpmoments.schema.derived import DerivedColumn, MissingIndicator, SchemaColumn, stated_columns
 from dpmoments.schema.numeric import Numeric
 
@@ -105,7 +104,8 @@ def _typical_shares(columns: Sequence[SchemaColumn], mean: bool) -> list[float] 
     """Return the squared weights by typical ranges; their sum is the number of columns."""
     if not any(isinstance(column, Numeric) and column.typical is not None for column in columns):
         return None
-    asked = [asked_share(column, mean=mean) for column in columns]
+    # a = √(k/V), the share that a column requests before `DOUBT`
+    asked = [math.sqrt(len(column.feature_names) / _mean_square(column, mean)) for column in columns]
     n_columns, ends = len(columns), sorted([value / DOUBT for value in asked] + [value * DOUBT for value in asked])
     agreed = math.sqrt(
         ends[n_columns - 1] * ends[n_columns]
@@ -114,25 +114,6 @@ def _typical_shares(columns: Sequence[SchemaColumn], mean: bool) -> list[float] 
     kept = [min(max(value, agreed / MAX), agreed * MAX) for value in kept]
     total = math.fsum(kept)
     return [(1.0 - TRUST) + TRUST * n_columns * (value / total) for value in kept]
-
-
-def asked_share(column: SchemaColumn, *, mean: bool) -> float:
-    """Compute a = √(k/V), the share that a column requests before ``DOUBT``."""
-    return math.sqrt(len(column.feature_names) / _mean_square(column, mean))
-
-
-def typical_center(columns: Sequence[SchemaColumn]) -> FloatArray:
-    """Return the middle of the typical ranges in units of the bounds, shape (d,)."""
-    # 0 without a range and for levels.
-    center: list[float] = []
-    for column in columns:
-        within = column.typical_within_bounds if isinstance(column, Numeric | Date | DerivedColumn) else None
-        if within is not None and not (isinstance(column, DerivedColumn) and column.levels is not None):
-            middle = within[0] + (within[1] - within[0]) / 2.0
-            center.append((middle - float(column.offset(mean=True)[0])) / float(column.unit_length(mean=True)[0]))
-        else:
-            center += [0.0] * len(column.feature_names)
-    return np.array(center)
 
 
 def _mean_square(column: SchemaColumn, mean: bool) -> float:
