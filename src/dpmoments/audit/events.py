@@ -157,11 +157,6 @@ def _probability_above(successes: npt.ArrayLike, trials: int, failure: float) ->
     return np.where(count > 0, scipy.special.betaincinv(np.maximum(count, 1.0), trials - count + 1.0, failure), 0.0)
 
 
-def _probability_below(successes: npt.ArrayLike, trials: int, failure: float) -> FloatArray:
-    """Return Clopper–Pearson upper bounds on probabilities."""
-    return 1.0 - _probability_above(trials - np.asarray(successes), trials, failure)
-
-
 def epsilon_lower_bound(
     hits: npt.ArrayLike, other_hits: npt.ArrayLike, trials: int, delta: float, failure: float
 ) -> FloatArray:
@@ -177,7 +172,7 @@ def epsilon_lower_bound(
     0.919
     """
     p = _probability_above(hits, trials, failure / 2.0) - delta
-    q = _probability_below(other_hits, trials, failure / 2.0)
+    q = 1.0 - _probability_above(trials - np.asarray(other_hits), trials, failure / 2.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(p > q, np.log(np.maximum(p, 0.0) / q), 0.0)
 
@@ -338,20 +333,15 @@ def repeated_units(
     rows = RepeatedUnits.of(frame, schema, threads=1, privacy_unit=privacy_unit)
     assert isinstance(rows, RepeatedUnits)
     plain = RepeatedRows(rows.schema, rows.neighbors, rows.source, 1, privacy_unit=privacy_unit, passes=rows.passes)
+    # The counted rows do not depend on the key if no unit has unequal rows of which some are left out.
+    rows_of = (table[np.array(units, dtype=object) == unit] for unit in set(units))
+    selected_alike = all(len(own) <= privacy_unit.max_rows or bool((own == own[0]).all()) for own in rows_of)
     selections = []
-    for key in range(
-        1 if _selected_alike(table, np.array(units, dtype=object), privacy_unit.max_rows) else _SELECTIONS
-    ):
+    for key in range(1 if selected_alike else _SELECTIONS):
         result = plain.bounded((key, key))
         assert isinstance(result, RepeatedRows)
         selections.append(replace(result, remembered={}))
     return replace(rows, selections=tuple(selections))
-
-
-def _selected_alike(table: FloatArray, units: npt.NDArray[Any], max_rows: int) -> bool:
-    """Return True if no unit has unequal rows of which some are left out."""
-    rows_of = (table[units == unit] for unit in set(units.tolist()))
-    return all(len(rows) <= max_rows or bool((rows == rows[0]).all()) for rows in rows_of)
 
 
 def run_repeatedly(

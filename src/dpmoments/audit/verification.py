@@ -69,50 +69,39 @@ def checks(release: AnyRelease) -> tuple[Check, ...]:
         For groups: those of each, after its name.
     """
     if isinstance(release, PooledRelease):
-        return _checks_of_pooled(release)
+        parts = [(f"{index}. {part.origin.label}", part) for index, part in enumerate(release.parts, start=1)]
+        of_moments = (_finite, _symmetric, _no_negative_eigenvalue, _count, _as_pooled_anew)
+        return (*_checks_of_each(parts), *(_made(check, release) for check in of_moments))
     if isinstance(release, GroupReleases):
-        by, of_groups = release.by.name, {level: checks(group) for level, group in release.items()}
-        result = [
-            replace(check, what=f"{by} = {level}: {check.what}") for level, made in of_groups.items() for check in made
-        ]
-        return (*result, _parallel(release))
+        groups = [(f"{release.by.name} = {level}", group) for level, group in release.items()]
+        *_, (_, _, allowed, spent) = release.receipt.lines()
+        parallel = Check(
+            "receipts of all groups add up to the stated budget",
+            release.receipt.total.within(release.receipt.allowance),
+            f"{spent} {allowed} for the group that spent most: a row is in one of the {len(release)} groups at most",
+        )
+        return (*_checks_of_each(groups), parallel)
     if isinstance(release, MeanRelease):
         of_mean = (_finite_mean, _count_of_mean, _rules, _receipt, _estimator)
         return tuple(_made(check, release) for check in of_mean)
     if isinstance(release, CountsRelease):
         of_counts = (_possible_counts, _public_total, _rules, _receipt, _counted_as_planned)
         return tuple(_made(check, release) for check in of_counts)
-    of_moments = (_finite, _symmetric, _no_negative_eigenvalue)
+    of_values = (_finite, _symmetric, _no_negative_eigenvalue)
     of_drawn = (_count, _within_reach, _receipt, _noise_as_calibrated)
     drawn = release.drawn if isinstance(release, AvailableRelease) else release
-    return (*(_made(check, release) for check in of_moments), *(_made(check, drawn) for check in of_drawn))
+    return (*(_made(check, release) for check in of_values), *(_made(check, drawn) for check in of_drawn))
 
 
-def _checks_of_pooled(pooled: PooledRelease) -> tuple[Check, ...]:
-    """Check every release in it, and that they pool to it."""
-    result = []
-    for index, part in enumerate(pooled.parts, start=1):
-        result += [replace(check, what=f"{index}. {part.origin.label}: {check.what}") for check in checks(part)]
-    own = [_made(check, pooled) for check in (_finite, _symmetric, _no_negative_eigenvalue, _count)]
-    return (*result, *own, _made(_as_pooled_anew, pooled))
+def _checks_of_each(parts: Iterable[tuple[str, AnyRelease]]) -> list[Check]:
+    return [replace(check, what=f"{name}: {check.what}") for name, part in parts for check in checks(part)]
 
 
 def _as_pooled_anew(pooled: MomentRelease) -> Check:
     assert isinstance(pooled, PooledRelease)
-    what, anew = "sum of its releases", pool(pooled.parts, repair=pooled.repair)
-    passed = anew.to_dict() == pooled.to_dict() and MomentRelease.to_dict(anew) == MomentRelease.to_dict(pooled)
+    what, again = "sum of its releases", pool(pooled.parts, repair=pooled.repair)
+    passed = again.to_dict() == pooled.to_dict() and MomentRelease.to_dict(again) == MomentRelease.to_dict(pooled)
     return Check(what, passed, f"{len(pooled.parts)} releases of disjoint tables, pooled again")
-
-
-def _parallel(groups: GroupReleases) -> Check:
-    """Check that the group with the largest loss keeps the budget."""
-    *_, (_, _, allowed, spent) = groups.receipt.lines()
-    words = f"{spent} {allowed} for the group that spent most: a row is in one of the {len(groups)} groups at most"
-    return Check(
-        "receipts of all groups add up to the stated budget",
-        groups.receipt.total.within(groups.receipt.allowance),
-        words,
-    )
 
 
 def _made(check: Callable[[OneRelease], Check], release: OneRelease) -> Check:
@@ -306,7 +295,13 @@ def _within_reach(release: MomentRelease) -> Check:
 def _noise_as_calibrated(release: MomentRelease) -> Check:
     """Check that the recorded noise is what the mechanism calibrates to the stated budget."""
     what = "noise as the stated budget calls for"
-    return _calibrated(release, what, MECHANISMS, make_mechanism, _shapes(release), _agrees)
+    # The file does not state if an add-remove count was public.
+    counts = {None if release.noisy_count is None else release.n_rows}
+    if not release.privacy.neighbors.count_is_public(release.schema.drops_rows):
+        counts.add(None)
+    with_mean = release.noisy_sum is not None
+    shapes = [MomentShape.of(release.schema, mean=with_mean, n_rows=count) for count in counts]
+    return _calibrated(release, what, MECHANISMS, make_mechanism, shapes, _agrees)
 
 
 def _estimator(release: MeanRelease) -> Check:
@@ -347,15 +342,6 @@ def _calibrated(
     if same_version:
         return Check(what, False, f"{stated}: recalibration gives another result")
     return Check(what, None, f"{stated}: recalibration gives another result; {other_version}")
-
-
-def _shapes(release: MomentRelease) -> list[MomentShape]:
-    """List possible shapes of the plan."""
-    # The file does not state if an add-remove count was public.
-    counts = {None if release.noisy_count is None else release.n_rows}
-    if not release.privacy.neighbors.count_is_public(release.schema.drops_rows):
-        counts.add(None)
-    return [MomentShape.of(release.schema, mean=release.noisy_sum is not None, n_rows=count) for count in counts]
 
 
 def _run_again(plan: Plan, release: MomentRelease) -> bool:

@@ -217,7 +217,6 @@ def _of_numbers(
 ) -> Iterator[Verdict]:
     outside = facts.below + facts.above
     if outside and not isinstance(column, Coordinate):
-        rough = isinstance(column, Numeric) and column.rough is not None
         held = "dates" if isinstance(column, Date) else "numbers"
         sides = [
             f"{_of(cells, n_numbers, f'{held} of {name}')} are {where}"
@@ -228,27 +227,21 @@ def _of_numbers(
         if outside >= _MAX * n_numbers:
             words += ": is the column in other units, or not the column that the schema describes?"
             yield Verdict(Seriousness.COLUMN_LOST, outside / n_numbers, words)
-        elif rough:
+        elif column.rough is not None:
             words += ": values are not clipped, but the column's mean must not be there"
             yield Verdict(Seriousness.REMARK, outside / n_numbers, words)
         else:
-            words += f", and are clipped to it{_codes(facts)}"
+            words += ", and are clipped to it"
+            if codes := ", ".join(facts.codes):
+                question = "are these codes" if len(facts.codes) > 1 else "is this a code"
+                words += (
+                    f". Nearly all of them are {codes}: {question} for a missing value in the codebook? Then state "
+                    f"missing_values: [{codes}] in the schema"
+                )
             yield Verdict(Seriousness.PARTLY_LOST, outside / n_numbers, words)
     if facts.between:
         words = f"{_of(facts.between, n_numbers, f'numbers of {name}')} are between 0 and 1: they count as fractions"
         yield _graded(facts.between, n_numbers, words)
-
-
-def _codes(facts: ColumnFacts) -> str:
-    """Ask whether repeated numbers outside the bounds are codes."""
-    if not facts.codes:
-        return ""
-    codes = ", ".join(facts.codes)
-    question = "are these codes" if len(facts.codes) > 1 else "is this a code"
-    return (
-        f". Nearly all of them are {codes}: {question} for a missing value in the codebook? Then state missing_values: [{codes}] "
-        "in the schema"
-    )
 
 
 def _spelling_advice(values: Sequence[FoundValue]) -> str:
@@ -377,7 +370,7 @@ def _fate(rule: str, column: object) -> str:
 def _edge(column: Numeric | Date | Boolean, side: str) -> str:
     if isinstance(column, Date):
         return f"after its upper bound {column.upper}" if side == "above" else f"before its lower bound {column.lower}"
-    if isinstance(column, Numeric) and column.rough is not None:
+    if column.rough is not None:
         _, _, center, radius = column.rough
         return f"more than the radius {radius:g} {side} the center {center:g}"
     lower, upper = column.bounds
@@ -407,17 +400,15 @@ def row_lines(facts: TableFacts) -> Iterator[str]:
         )
         yield f"Rows that one rule drops and no other: {alone}"
     if facts.unit is not None:
-        yield _unit_line(facts.unit)
+        name, counts = shown_as(facts.unit.privacy_unit.column, quoted=False), facts.unit.counts
+        with_rows = (
+            f"{name} has {counts.units:,} {'value' if counts.units == 1 else 'values'} in rows that no rule drops"
+        )
+        yield f"{with_rows}; {counts.units_over:,} of them with {facts.unit.rule_text}"
     for name, rows in facts.derived.items():
         if rows:
             within = _of(rows, facts.rows, "rows")
             yield f"{shown_as(name, quoted=False)} uses a cell that was clipped, filled in or unknown in {within}"
-
-
-def _unit_line(facts: UnitFacts) -> str:
-    name = shown_as(facts.privacy_unit.column, quoted=False)
-    shown = f"{name} has {facts.counts.units:,} {'value' if facts.counts.units == 1 else 'values'} in rows that no rule drops"
-    return f"{shown}; {facts.counts.units_over:,} of them with {facts.rule_text}"
 
 
 def column_lines(facts: TableFacts, findings: Sequence[Verdict]) -> Iterator[str]:

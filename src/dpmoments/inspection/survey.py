@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 
@@ -139,7 +139,8 @@ class Survey(Summary[TableFacts, TableFacts]):
                 lower, upper = _expected(column)
                 outside = _count_numbers(of_column, read, missing, lower, upper)
                 held[column.name] = pa.array(read.values)
-                if _is_filled(column) and read.kind is None:
+                is_bounded = column.rough is None and not isinstance(column, Coordinate)
+                if is_bounded and column.missing in ("center", "fill") and read.kind is None:
                     filled.append((of_column, missing | read.unreadable, np.clip(read.values, lower, upper)))
             rows.apply_rule(of_column, column.name, column.missing, read, missing)
             if isinstance(column, Categorical) and column.other == "drop":
@@ -183,12 +184,13 @@ class Survey(Summary[TableFacts, TableFacts]):
 
         lenient = self.lenient_schema
         if lenient is not None:
-            columns = {
-                column.name: _level_texts(column, held[column.name])
-                if isinstance(column, Categorical)
-                else held[column.name]
-                for column in self.schema.table_columns
-            }
+            columns = dict(held)
+            for column in self.schema.table_columns:
+                if isinstance(column, Categorical):  # its codes as levels again, null if missing
+                    texts = pa.array([*map(str, column.levels), NO_LEVEL], pa.large_string())
+                    codes = held[column.name]
+                    indices = np.where(codes >= 0, codes, len(column.levels))
+                    columns[column.name] = texts.take(pa.array(indices, mask=codes == MISSING))
             encoded: FloatArray = encode_columns(columns, lenient, mean=self.mean)
             facts.shortened += int(np.count_nonzero(whole & _shortened(encoded)))
         return dropped
@@ -231,23 +233,10 @@ def _count_filled(facts: ColumnFacts, filled: BoolArray, present: FloatArray) ->
     facts.steps += int(steps.astype(np.int64).sum())
 
 
-def _level_texts(column: Categorical, codes: Any) -> Any:
-    """Return levels as text, null if missing."""
-    texts = pa.array([*map(str, column.levels), NO_LEVEL], pa.large_string())
-    indices = np.where(codes >= 0, codes, len(column.levels))
-    return texts.take(pa.array(indices, mask=codes == MISSING))
-
-
 def _counted_numbers(values: FloatArray) -> dict[CellValue, int]:
     """Count numbers by their text."""
     numbers, times = np.unique(values, return_counts=True)
     return {written_value(number): count for number, count in zip(numbers.tolist(), times.tolist(), strict=True)}
-
-
-def _is_filled(column: Numeric | Date | Boolean | Coordinate) -> TypeGuard[Numeric | Date | Boolean]:
-    """Restrict to columns in which a public value within bounds replaces a missing one."""
-    bounded = not (isinstance(column, Coordinate) or (isinstance(column, Numeric) and column.rough is not None))
-    return bounded and column.missing in ("center", "fill")
 
 
 def _lenient(column: SchemaColumn) -> SchemaColumn:
@@ -267,12 +256,10 @@ def _lenient(column: SchemaColumn) -> SchemaColumn:
 
 def _expected(column: Numeric | Date | Boolean | Coordinate) -> tuple[float, float]:
     """Return the expected range: the bounds, or the range of the mean with a scale range."""
-    if isinstance(column, Coordinate):
-        return -np.inf, np.inf
-    if isinstance(column, Numeric) and column.rough is not None:
-        _, _, center, radius = column.rough
-        return center - radius, center + radius
-    return column.bounds
+    if column.rough is None:
+        return column.bounds
+    _, _, center, radius = column.rough
+    return center - radius, center + radius
 
 
 def _shortened(block: FloatArray) -> BoolArray:
@@ -293,7 +280,7 @@ def survey_table(
     """Check a table in one pass, file by file; rows read before a failure are counted."""
     survey = Survey(source.schema, source.mean, source.privacy_unit)
     if isinstance(source, EngineSource):
-        facts: TableFacts = source.mapped(_survey_of_partition, survey.merge, survey.start(), on_block)
+        facts: TableFacts = source.mapped(partial(survey_table, threads=1), survey.merge, survey.start(), on_block)
         return facts
     of_files = survey.start()
 
@@ -306,10 +293,6 @@ def survey_table(
     parts = _parts(source, note_ragged_line, of_files.failures, on_block)
     result = summarize_in_threads(survey, parts, block, threads)
     return survey.merge(result, of_files)
-
-
-def _survey_of_partition(source: LocalSource[Any]) -> TableFacts:
-    return survey_table(source, threads=1)
 
 
 def survey_units(

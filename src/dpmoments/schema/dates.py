@@ -60,10 +60,11 @@ def date_pattern(date_format: str | None) -> str:
     """
     if date_format is None:
         return _ISO_PATTERN
-    parts = re.findall(r"%.|[^%]+|%$", date_format, re.S)
+    parts = re.findall(r"%.|\s+|[^%\s]+|%$", date_format, re.S)
     if unknown := [part for part in parts if part.startswith("%") and part not in _DIRECTIVES]:
         raise InputValueError(f"format={shown(date_format)} has {shown(unknown[0])}: known are {' '.join(_DIRECTIVES)}")
-    pattern = "".join(_DIRECTIVES.get(part) or _literal(part) for part in parts)
+    # As in Python, a space matches one or more spaces.
+    pattern = "".join(r"\s+" if part.isspace() else _DIRECTIVES.get(part, re.escape(part)) for part in parts)
     groups = re.findall(r"\(\?P<(\w+)>", pattern)
     if len(set(groups)) < len(groups):
         raise InputValueError(f"format={shown(date_format)} has a directive twice")
@@ -73,12 +74,6 @@ def date_pattern(date_format: str | None) -> str:
             f"format={shown(date_format)} must have one year (%Y or %y), one month (%m, %b or %B) and a day (%d)"
         )
     return f"^{pattern}$"
-
-
-def _literal(text: str) -> str:
-    """Return the pattern of text between directives."""
-    # As in Python, a space matches one or more spaces.
-    return "".join(r"\s+" if part.isspace() else re.escape(part) for part in re.findall(r"\s+|\S+", text))
 
 
 DateUnit = Literal["seconds", "minutes", "hours", "days", "weeks", "months", "years"]
