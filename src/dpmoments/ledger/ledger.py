@@ -372,7 +372,7 @@ class Ledger:
 
     @contextmanager
     def _writing(self) -> Iterator[tuple[Accounts, Callable[[Action, str, Mapping[str, Any]], HistoryEntry]]]:
-        """Open a transaction under the file's lock, so that checks see the same state as what appends an entry."""
+        """Open a transaction under the file's lock: checks and the written entry see one state."""
         with self._lock:
             try:
                 with self._file.opened(writing=True) as connection:

@@ -260,7 +260,7 @@ class ConfiguredMechanism(ABC, Generic[PlanType]):
 
 
 def spent_by_units(row_cost: PrivacyBudget, budget: PrivacyBudget) -> PrivacyBudget:
-    """Return what a run spends of a budget for privacy units: pure ε if its plan for rows spends no δ."""
+    """Return what a run spends of a budget for units: pure ε if its rows spend no δ."""
     pure = row_cost.kind is BudgetKind.PURE and budget.kind is BudgetKind.APPROXIMATE
     return PrivacyBudget.pure(budget.epsilon) if pure else budget
 

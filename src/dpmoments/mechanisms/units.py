@@ -26,7 +26,7 @@ Noisy = TypeVar("Noisy")
 
 @dataclass(frozen=True)
 class OuterPlan(CalibratedPlan[Noisy]):
-    """Plan whose run is that of ``inner``, on chosen rows."""
+    """Plan that runs another, ``inner``, on chosen rows."""
 
     inner: CalibratedPlan[Any]
 

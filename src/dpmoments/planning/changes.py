@@ -69,7 +69,7 @@ def changes(setting: ReleasePlan) -> tuple[Change, ...]:
 
 
 def _offered(setting: ReleasePlan) -> Iterator[tuple[str, str, ReleasePlan | None]]:
-    """Yield the kind of each change, its description, and the changed plan (None if there is none)."""
+    """Yield kind, description and changed plan of each change; no plan if it cannot be made."""
     typical, schema, budget, n_rows = setting.typical, setting.typical.schema, setting.budget, setting.n_rows
     columns = schema.table_columns
 

@@ -45,7 +45,7 @@ def plot_forecast(
     n_features: int = MAX_FEATURES,
     ax: Axes | None = None,
 ) -> Axes:
-    """Plot the noise of a forecast: of the noisiest features, or on a typical correlation at other budgets."""
+    """Plot the noise on the noisiest features, or on a typical correlation by budget."""
     if against == "columns":
         return _plot_columns(noise, f"{title}: {setting.mechanism.name}", n_features, ax)
     if against == "budget":
@@ -158,7 +158,7 @@ def _plot_against_budget(setting: ReleasePlan, title: str, ax: Axes | None) -> A
 
 
 def _known(setting: ReleasePlan, one_column: bool) -> tuple[float, bool]:
-    """Return the noise on a typical correlation (or the largest on a mean), and whether it hides that."""
+    """Return the noise on a typical correlation or mean, and True if it hides that."""
     if (noise := setting.known_noise) is None:
         return math.nan, False
     if one_column:

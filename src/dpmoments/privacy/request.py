@@ -1,4 +1,4 @@
-"""Requests: the options that functions share, written once, and the guarantee that they ask for."""
+"""Options that functions share, written once, and the guarantee that they request."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class AskedPrivacy(TypedDict, total=False):
     rho: float | None
     """Budget in zero-concentrated differential privacy, instead of ``epsilon``."""
     neighbors: Neighbors | str
-    """What is hidden: one row's presence, or one row's values."""
+    """Neighboring relation: one row's presence is hidden, or one row's values."""
     privacy_unit: PrivacyUnit | None
     """Privacy unit, if one person may have several rows."""
 
@@ -63,7 +63,7 @@ def all_options(asked: Mapping[str, Any], known: type) -> dict[str, Any]:
         if name not in names:
             close = closest(name, names)
             meant = f": did you mean {close['close']!r}?" if close else ""
-            raise InputTypeError(f"there is no option {shown(name)}{meant}")
+            raise InputTypeError(f"unknown option {shown(name)}{meant}")
     return {name: asked.get(name, DEFAULTS.get(name)) for name in names}
 
 

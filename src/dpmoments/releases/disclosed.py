@@ -1,4 +1,4 @@
-"""What every release tells: warnings to the curator, and its guarantee to auditors and registries."""
+"""Warnings of a release to the curator, and its guarantee for auditors and registries."""
 
 from __future__ import annotations
 

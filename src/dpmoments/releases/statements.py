@@ -425,7 +425,10 @@ _QUESTIONS: Mapping[str, str | None] = {
     "actors": "who may see the table or the release, and why they are trusted with it",
     "url": None,
 }
-"""What only the curator knows, by field, with the question that a blank asks; a field with choices asks for one of them."""
+"""Fields that only the curator knows, with the question of a blank.
+
+A field with choices asks for one of them.
+"""
 _CHOICES: Mapping[str, tuple[str, ...]] = {
     "curator_type": ("Government", "Industry", "Nonprofit"),
     "sector": ("Technology", "Healthcare", "Education", "Government", "Energy", "Finance"),

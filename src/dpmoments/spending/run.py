@@ -74,22 +74,22 @@ _LITTLE_KNOWN = 0.1
 
 
 class Asked(AskedPrivacy, total=False):
-    """Options of every function that makes a release, as :func:`dpmoments.release` documents them."""
+    """Options of every function that makes a release: see :func:`dpmoments.release`."""
 
     output: str | Path | None
-    """Where to save the release; checked before anything is spent."""
+    """Path to save the release to; checked before anything is spent."""
     dataset: str | None
     """Name of the dataset, stored in the release."""
     text_format: TextFormat | None
     """Format of CSV files, if it is unusual."""
     ledger: Ledger | str | Path | None
-    """Where the cost is charged."""
+    """Ledger that the cost is charged to."""
     threads: int | None
     """Threads of a pass and of linear algebra."""
     progress: bool | Callable[[float | None], None]
     """True for a bar on standard error; or what gets the fraction done."""
     insecure_seed: int | None
-    """For tests: repeats the noise, and marks the release as not private."""
+    """Seed for tests, which repeats the noise and marks the release as not private."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,7 +268,7 @@ def spend(
     planned_schema: Schema | None = None,
     run_of: Callable[[PlanType], CalibratedPlan[Any]] | None = None,
 ) -> Reservation[PlanType]:
-    """Open the table, plan, check the output, reserve the cost, and run: only this spends budget.
+    """Open the table, plan, check the output, reserve, and run: only this spends budget.
 
     ``planned_schema`` has the features of the plan if they are not those of ``schema``; ``run_of`` makes the plan to run from
     that for rows, by default the same plan or that for privacy units.
