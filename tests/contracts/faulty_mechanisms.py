@@ -26,7 +26,7 @@ from dpmoments.mechanisms.additive import (
 from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.shape import MomentShape, RunResult
 from dpmoments.papers.laws import Directions
-from dpmoments.papers.mechanisms.iterative_eigenvectors import IterativeEigenvectors, IterativeEigenvectorsPlan
+from dpmoments.papers.mechanisms.eigenvectors import IterativeEigenvectors, IterativeEigenvectorsPlan
 from dpmoments.papers.sampling import wishart
 from dpmoments.papers.sphere import envelope_parameter, sample_bingham
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget

@@ -116,7 +116,7 @@ def test_nothing_of_papers_is_loaded_before_it_is_asked_for() -> None:
     )
     before, after = ({name for name in line.split() if name.startswith("dpmoments.papers")} for line in lines(program))
     assert before == set()
-    assert "dpmoments.papers.mechanisms.johnson_lindenstrauss" in after
+    assert "dpmoments.papers.mechanisms.wishart_sampling" in after
 
 
 def test_what_waits_is_there() -> None:

@@ -16,10 +16,8 @@ from dpmoments.mechanisms import (
     Isotropic,
     MatrixLaplace,
     coinpress,
-    coordinatewise,
     lattice_noise,
     log_scale_histogram,
-    unbounded_column,
 )
 from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.means import variance_aware as variance_aware_module
@@ -28,12 +26,9 @@ from dpmoments.mechanisms.shape import MomentShape, RunResult
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.papers.mechanisms import (
     additive_wishart,
-    iterative_eigenvectors,
-    kapralov_talwar,
-    karwa_vadhan,
-    padded_gram,
-    spectral,
-    symmetric_quantiles,
+    coordinatewise,
+    eigenvectors,
+    wishart_sampling,
 )
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilterError
@@ -74,17 +69,17 @@ def a_histogram_not_paid_for(patch: Patch) -> None:
 
 
 def a_loss_spent_twice(patch: Patch) -> None:
-    honest = iterative_eigenvectors.IterativeEigenvectorsPlan._noisy_eigenvalues
+    honest = eigenvectors.IterativeEigenvectorsPlan._noisy_eigenvalues
 
     def twice(self: Any, *arguments: Any) -> Any:
         honest(self, *arguments)
         return honest(self, *arguments)
 
-    patch.setattr(iterative_eigenvectors.IterativeEigenvectorsPlan, "_noisy_eigenvalues", twice)
+    patch.setattr(eigenvectors.IterativeEigenvectorsPlan, "_noisy_eigenvalues", twice)
 
 
 def a_quantile_that_spends_both_shares(patch: Patch) -> None:
-    honest = symmetric_quantiles.private_quantile
+    honest = coordinatewise.private_quantile
 
     def greedy(rows: Any, privacy_filter: Any, loss: PrivacyBudget, **options: Any) -> float:
         double = (
@@ -92,7 +87,7 @@ def a_quantile_that_spends_both_shares(patch: Patch) -> None:
         )
         return honest(rows, privacy_filter, double, **options)
 
-    patch.setattr(symmetric_quantiles, "private_quantile", greedy)
+    patch.setattr(coordinatewise, "private_quantile", greedy)
 
 
 def zoom_levels_not_split(patch: Patch) -> None:
@@ -100,13 +95,13 @@ def zoom_levels_not_split(patch: Patch) -> None:
         def split(self, *shares: float) -> tuple[PrivacyBudget, ...]:
             return (self,) * len(shares)
 
-    honest = karwa_vadhan.KarwaVadhanPlan._locate
+    honest = coordinatewise.KarwaVadhanPlan._locate
 
     def locate(self: Any, *arguments: Any) -> float:
         unsplit = Unsplit(self.location_loss.kind, **{k: getattr(self.location_loss, k) for k in ("rho",)})
         return honest(replace(self, location_loss=unsplit), *arguments)
 
-    patch.setattr(karwa_vadhan.KarwaVadhanPlan, "_locate", locate)
+    patch.setattr(coordinatewise.KarwaVadhanPlan, "_locate", locate)
 
 
 def additive_wishart_without_the_appended_constant(patch: Patch) -> None:
@@ -115,49 +110,48 @@ def additive_wishart_without_the_appended_constant(patch: Patch) -> None:
 
     def calibrate(self: Any, *arguments: Any) -> Any:
         plan = honest(self, *arguments)
-        return replace(plan, scale=plan.scale / (1.0 + plan.augmentation**2))
+        return replace(plan, noise=replace(plan.noise, scale=plan.noise.scale / (1.0 + plan.augmentation**2)))
 
     patch.setattr(additive_wishart.AdditiveWishart, "calibrate", calibrate)
 
 
 def padding_without_the_appended_constant(patch: Patch) -> None:
-    honest = padded_gram.PaddedGram.calibrate
+    honest = wishart_sampling.PaddedGram.calibrate
 
     def calibrate(self: Any, *arguments: Any) -> Any:
         plan = honest(self, *arguments)
         return replace(plan, padding=plan.padding / (1.0 + plan.augmentation**2))
 
-    patch.setattr(padded_gram.PaddedGram, "calibrate", calibrate)
+    patch.setattr(wishart_sampling.PaddedGram, "calibrate", calibrate)
 
 
 def less_raised_than_relied_upon(patch: Patch) -> None:
-    honest = padded_gram.RaisedWishartSampling
+    honest = wishart_sampling.RaisedWishartSampling
     patch.setattr(
-        padded_gram,
+        wishart_sampling,
         "RaisedWishartSampling",
         lambda degrees, padding, raised, inverse: honest(degrees, padding, 0.9 * raised, inverse),
     )
 
 
 def an_eigenvalue_bound_without_its_allowance(patch: Patch) -> None:
-    honest = padded_gram.EigenvalueBound
-    patch.setattr(padded_gram, "EigenvalueBound", lambda scale, allowance: honest(scale, 0.9 * allowance))
+    honest = wishart_sampling.EigenvalueBound
+    patch.setattr(wishart_sampling, "EigenvalueBound", lambda scale, allowance: honest(scale, 0.9 * allowance))
 
 
 def a_floor_that_was_not_drawn(patch: Patch) -> None:
-    honest = padded_gram.PaddedGramPlan._adapt
-    patch.setattr(padded_gram.PaddedGramPlan, "_adapt", lambda self, bound: honest(self, bound + 1.0))
+    honest = wishart_sampling.PaddedGramPlan._adapt
+    patch.setattr(wishart_sampling.PaddedGramPlan, "_adapt", lambda self, bound: honest(self, bound + 1.0))
 
 
 def directions_too_hot(patch: Patch) -> None:
-    honest = spectral.temperature
-    for module in (iterative_eigenvectors, kapralov_talwar):
-        patch.setattr(module, "temperature", lambda *arguments: 2.0 * honest(*arguments))
+    honest = eigenvectors.temperature
+    patch.setattr(eigenvectors, "temperature", lambda *arguments: 2.0 * honest(*arguments))
 
 
 def choices_too_sharp(patch: Patch) -> None:
     honest = math.sqrt
-    patch.setattr("dpmoments.mechanisms.coordinatewise.math.sqrt", lambda value: 1.5 * honest(value))
+    patch.setattr("dpmoments.mechanisms.log_scale_histogram.math.sqrt", lambda value: 1.5 * honest(value))
 
 
 def a_clipped_mean_of_the_wrong_neighbor(patch: Patch) -> None:
@@ -215,13 +209,13 @@ def a_remainder_counted_before_the_clip(patch: Patch) -> None:
 
 
 def levels_of_a_search_at_twenty_times_their_share(patch: Patch) -> None:
-    honest = unbounded_column._at_most
+    honest = log_scale_histogram._at_most
 
     def at_most(whole: PrivacyBudget, needed: float, share: float) -> PrivacyBudget:
         part = honest(whole, needed, share)
         return PrivacyBudget.pure(20.0 * part.epsilon)
 
-    patch.setattr(unbounded_column, "_at_most", at_most)
+    patch.setattr(log_scale_histogram, "_at_most", at_most)
 
 
 def of_means(name: str, **options: Any) -> Any:
@@ -361,9 +355,9 @@ def test_no_noise_is_a_last_place_too_small() -> None:
                 )
                 assert spent <= exact <= spent * widest
             sides = 1 if relation is ADD_REMOVE else 2
-            heat = Fraction(spectral.temperature(PrivacyBudget.pure(amount), relation, "tight"))
+            heat = Fraction(eigenvectors.temperature(PrivacyBudget.pure(amount), relation, "tight"))
             assert sides * heat <= exact <= sides * heat * widest
-            heat = Fraction(spectral.temperature(PrivacyBudget.zcdp(amount), relation, "tight"))
+            heat = Fraction(eigenvectors.temperature(PrivacyBudget.zcdp(amount), relation, "tight"))
             assert (sides * heat) ** 2 / 8 <= exact <= (sides * heat) ** 2 / 8 * widest
         moved = float(rng.uniform(0.5, 3.0))
         needed = Fraction(moved) / Fraction(lattice_noise.noise_scale_for(PrivacyBudget.pure(amount), moved))
@@ -373,15 +367,15 @@ def test_no_noise_is_a_last_place_too_small() -> None:
         off_diagonal = 2 * Fraction(lattice_noise.off_diagonal(amount)) ** 2
         assert exact**2 <= off_diagonal <= exact**2 * widest
         noting: Any = Noting()
-        coordinatewise.choose(np.zeros(3), rank_score(ADD_REMOVE), PrivacyBudget.pure(amount), noting, "place")
+        log_scale_histogram.choose(np.zeros(3), rank_score(ADD_REMOVE), PrivacyBudget.pure(amount), noting, "place")
         assert Fraction(noting.law.epsilon) <= exact <= Fraction(noting.law.epsilon) * widest
-        coordinatewise.choose(np.zeros(3), rank_score(ADD_REMOVE), PrivacyBudget.zcdp(amount), noting, "place")
+        log_scale_histogram.choose(np.zeros(3), rank_score(ADD_REMOVE), PrivacyBudget.zcdp(amount), noting, "place")
         assert Fraction(noting.law.epsilon) ** 2 / 8 <= exact <= Fraction(noting.law.epsilon) ** 2 / 8 * widest
 
 
 def test_eigenvalues_on_a_lattice_are_paid_for_to_the_last_place() -> None:
     for d in range(1, 120):
         for relation in Neighbors:
-            by_l2 = spectral._eigenvalue_sensitivity(relation, d, 3, pure=False).rounding
+            by_l2 = eigenvectors._eigenvalue_sensitivity(relation, d, 3, pure=False).rounding
             assert d <= (Fraction(by_l2) * 64) ** 2 <= d * (1 + Fraction(1, 2**50))
-            assert spectral._eigenvalue_sensitivity(relation, d, 3, pure=True).rounding == d / 64
+            assert eigenvectors._eigenvalue_sensitivity(relation, d, 3, pure=True).rounding == d / 64

@@ -25,8 +25,7 @@ from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.shape import RunResult
 from dpmoments.messages.message import Message
 from dpmoments.noise.entropy import insecure_generator
-from dpmoments.papers.mechanisms.johnson_lindenstrauss import JohnsonLindenstrauss
-from dpmoments.papers.mechanisms.padded_gram import PaddedGramPlan
+from dpmoments.papers.mechanisms.wishart_sampling import JohnsonLindenstrauss, PaddedGramPlan
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.sensitivity import gram_frobenius
 from dpmoments.privacy.unit import Neighbors

@@ -14,11 +14,8 @@ import dpmoments as dpm
 from contracts.cases import run_plan
 from dpmoments.audit.replay import Recorder, Replayer
 from dpmoments.mechanisms import LogScaleHistogram
-from dpmoments.mechanisms.log_scale_histogram import _AUGMENTATION
-from dpmoments.mechanisms.means import LogScaleHistogramMean
-from dpmoments.mechanisms.row_norm_histogram import FALSE_TAIL
-from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.mechanisms.unbounded_column import (
+from dpmoments.mechanisms.log_scale_histogram import (
+    _AUGMENTATION,
     _MAX_EXPONENT,
     _UPPER_QUARTILE,
     OctaveHistogram,
@@ -26,6 +23,9 @@ from dpmoments.mechanisms.unbounded_column import (
     _private_center,
     pure_if_less_noise,
 )
+from dpmoments.mechanisms.means import LogScaleHistogramMean
+from dpmoments.mechanisms.row_norm_histogram import FALSE_TAIL
+from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.distances import query_distance

@@ -171,6 +171,6 @@ def test_last_bits_of_a_direction_tell_no_tables_apart(monkeypatch: pytest.Monke
     assert zero <= allowed * lone + 0.02
     # planted fault: the draw with all its bits, released as it came
     monkeypatch.setattr("dpmoments.papers.sampling.without_low_bits", lambda values: values)
-    monkeypatch.setattr("dpmoments.papers.mechanisms.iterative_eigenvectors._orthonormal", lambda vectors: vectors)
+    monkeypatch.setattr("dpmoments.papers.mechanisms.eigenvectors._orthonormal", lambda vectors: vectors)
     lone, zero = share_above_one([1.0, 0.0]), share_above_one([0.0, 0.0])
     assert max(lone, zero) > allowed * min(lone, zero) + 0.02

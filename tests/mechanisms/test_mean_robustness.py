@@ -14,8 +14,7 @@ import dpmoments as dpm
 from dpmoments.mechanisms.means.base import NoisyMean
 from dpmoments.mechanisms.means.variance_aware import norm_quantile, shrunk_move
 from dpmoments.mechanisms.registry import make_mean_mechanism
-from dpmoments.mechanisms.reliability import noise_margin, spread_about_mean
-from dpmoments.mechanisms.row_norm_histogram import NormHistogram, norm_edges
+from dpmoments.mechanisms.row_norm_histogram import NormHistogram, noise_margin, norm_edges, spread_about_mean
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.budget import PrivacyBudget

@@ -13,13 +13,18 @@ from scipy import stats
 
 import dpmoments as dpm
 from contracts.cases import run_plan
-from dpmoments.mechanisms.coordinatewise import choose, clamped_mean, zoom
+from dpmoments.mechanisms.log_scale_histogram import choose, clamped_mean
 from dpmoments.mechanisms.means.base import NoisyMean, noisy_clipped_sums
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, make_mean_mechanism
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.noise.entropy import insecure_generator, secure_generator
-from dpmoments.papers.mechanisms.karwa_vadhan import _MAX_EXPONENT, _MIN_EXPONENT, private_scale
-from dpmoments.papers.mechanisms.symmetric_quantiles import private_quantile
+from dpmoments.papers.mechanisms.coordinatewise import (
+    _MAX_EXPONENT,
+    _MIN_EXPONENT,
+    private_quantile,
+    private_scale,
+    zoom,
+)
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
@@ -273,7 +278,7 @@ def test_private_scale_of_normal_values_is_within_its_factor(loss: PrivacyBudget
 
 def test_private_scale_has_the_law_of_its_bins(monkeypatch: pytest.MonkeyPatch) -> None:
     """About a median that is given: every bin against the definition, distances beyond the bins counted in the outermost."""
-    monkeypatch.setattr("dpmoments.papers.mechanisms.karwa_vadhan.private_quantile", lambda *_, **__: 0.1)
+    monkeypatch.setattr("dpmoments.papers.mechanisms.coordinatewise.private_quantile", lambda *_, **__: 0.1)
     distances = np.r_[[0.0, 1e-30], [0.3] * 3, [0.6] * 2, [1.5] * 4, [20.0] * 3]
     column = 0.1 + distances * np.resize([1.0, -1.0], len(distances))
     edges = np.exp2(np.arange(_MIN_EXPONENT, _MAX_EXPONENT + 1.0))

@@ -8,17 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmoments.mechanisms import coordinatewise
-from dpmoments.mechanisms.means import coinpress, variance_aware
+from dpmoments.mechanisms.means import variance_aware
 from dpmoments.mechanisms.means import variance_aware as far_rows_module
 from dpmoments.mechanisms.means.base import ClippedSums
-from dpmoments.mechanisms.means.coinpress import CoinPressMean
 from dpmoments.mechanisms.means.variance_aware import search_warnings
 from dpmoments.mechanisms.registry import make_mean_mechanism
-from dpmoments.mechanisms.reliability import noise_margin
-from dpmoments.mechanisms.row_norm_histogram import NormHistogram
+from dpmoments.mechanisms.row_norm_histogram import NormHistogram, noise_margin
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.noise.entropy import insecure_generator
+from dpmoments.papers.mechanisms import coinpress_mean, coordinatewise
+from dpmoments.papers.mechanisms.coinpress_mean import CoinPressMean
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.rows.rows import Rows
@@ -61,14 +60,14 @@ def test_tails_as_heavy_as_the_factor_says_are_not_heavier(monkeypatch: pytest.M
         shells.append(coinpress_shell_radius(*arguments))
         return shells[-1]
 
-    coinpress_shell_radius = coinpress.normal_norm_radius
-    monkeypatch.setattr(coinpress, "normal_norm_radius", shell_radius)
+    coinpress_shell_radius = coinpress_mean.normal_norm_radius
+    monkeypatch.setattr(coinpress_mean, "normal_norm_radius", shell_radius)
     widened = recorded("coinpress", table, ZCDP, **options)[0].diagnostics["steps"][-1]["radius"]
     planned = recorded("coinpress", table, ZCDP, **options, clip="gaussian")[0].diagnostics["steps"][-1]["radius"]
     assert widened > planned
     at_the_factor = factor_of(widened, shells[1])  # the second shell: that of the histogram
     for factor, radius in ((at_the_factor, planned), (below(at_the_factor), widened)):
-        monkeypatch.setattr(coinpress, "_HEAVIER", factor)
+        monkeypatch.setattr(coinpress_mean, "_HEAVIER", factor)
         assert recorded("coinpress", table, ZCDP, **options)[0].diagnostics["steps"][-1]["radius"] == radius
 
 

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from contracts.cases import run_plan
-from dpmoments.mechanisms.means import coinpress
-from dpmoments.mechanisms.means.coinpress import CoinPressMean
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, make_mean_mechanism
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.noise.entropy import insecure_generator
-from dpmoments.papers.mechanisms.symmetric_quantiles import SymmetricQuantilesPlan
+from dpmoments.papers.mechanisms import coinpress_mean
+from dpmoments.papers.mechanisms.coinpress_mean import CoinPressMean
+from dpmoments.papers.mechanisms.coordinatewise import SymmetricQuantilesPlan
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.rows.rows import Rows
 from dpmoments.schema.schema import Schema
@@ -245,8 +245,8 @@ def test_the_papers_splits_are_tried_with_up_to_sixty_steps(monkeypatch: pytest.
         tried.append(shares)
         return scheduled(*arguments, shares=shares, **options)
 
-    scheduled = coinpress.mean_schedule
-    monkeypatch.setattr(coinpress, "mean_schedule", mean_schedule)
+    scheduled = coinpress_mean.mean_schedule
+    monkeypatch.setattr(coinpress_mean, "mean_schedule", mean_schedule)
     CoinPressMean(radius=1.0, scale=1.0, constants="paper").plan(unbounded(2), ZCDP, "replace_one")
     assert [len(split) for [split] in tried] == list(range(1, 61))
     assert tried[0] == [(1.0,)]

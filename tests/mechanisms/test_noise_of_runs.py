@@ -31,7 +31,7 @@ from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.noise.models import AdditiveModel
 from dpmoments.noise.terms import NoiseLaw
-from dpmoments.papers.mechanisms.spectral import projected_cells, subtracted_cells
+from dpmoments.papers.mechanisms.eigenvectors import projected_cells, subtracted_cells
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.origin import ReleaseOrigin

@@ -10,15 +10,20 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpmoments.mechanisms.coordinatewise import beyond_radius, coordinate_warnings
-from dpmoments.mechanisms.means import coinpress
-from dpmoments.mechanisms.means.coinpress import CoinPressMean, last_step_warnings
 from dpmoments.mechanisms.means.variance_aware import norm_quantile, shrunk_move
-from dpmoments.mechanisms.reliability import clipped_norm, marked_names, noise_margin, spread_about_mean
-from dpmoments.mechanisms.row_norm_histogram import NormHistogram
+from dpmoments.mechanisms.row_norm_histogram import (
+    NormHistogram,
+    clipped_norm,
+    marked_names,
+    noise_margin,
+    spread_about_mean,
+)
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.messages.message import Message
 from dpmoments.noise.entropy import insecure_generator
+from dpmoments.papers.mechanisms import coinpress_mean
+from dpmoments.papers.mechanisms.coinpress_mean import CoinPressMean, last_step_warnings
+from dpmoments.papers.mechanisms.coordinatewise import beyond_radius, coordinate_warnings
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.rows.rows import Rows
@@ -160,13 +165,13 @@ def test_the_spread_of_a_coinpress_mean_is_that_of_the_rows_seen(monkeypatch: py
         asked.append((moved, ball, entry, noise, spread, *(seen or ())))
         return []
 
-    monkeypatch.setattr(coinpress, "last_step_warnings", said)
+    monkeypatch.setattr(coinpress_mean, "last_step_warnings", said)
     rows = Rows.of(np.random.default_rng(0).normal(size=(2000, 4)), Schema.unbounded(4), neighbors="replace_one")
     for norm in (None, 1.9):
         plan = CoinPressMean(radius=10.0, scale=1.0).plan(
             MomentShape(4, n_rows=2000, row_norm=None), PrivacyBudget.zcdp(0.5), "replace_one"
         )
-        monkeypatch.setattr(coinpress, "clipped_norm", lambda *_, found=norm: found)
+        monkeypatch.setattr(coinpress_mean, "clipped_norm", lambda *_, found=norm: found)
         found = plan.run(rows, PrivacyFilter(plan, insecure_generator(0)))
         moved, ball, entry, noise, spread, seen, outside = asked[-1]
         step = found.diagnostics["steps"][-1]

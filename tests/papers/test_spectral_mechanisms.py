@@ -11,7 +11,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import dpmoments as dpm
-import dpmoments.papers.mechanisms.iterative_eigenvectors as iterative_module
+import dpmoments.papers.mechanisms.eigenvectors as iterative_module
 import dpmoments.privacy.sampling as sampling
 from contracts.cases import run_plan
 from dpmoments.audit.replay import Recorder
@@ -20,7 +20,7 @@ from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.papers.datasets import amin_synthetic
 from dpmoments.papers.laws import Directions
-from dpmoments.papers.mechanisms.spectral import temperature
+from dpmoments.papers.mechanisms.eigenvectors import temperature
 from dpmoments.papers.sphere import sample_bingham
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter, PrivacyFilterError

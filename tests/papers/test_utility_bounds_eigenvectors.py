@@ -29,7 +29,7 @@ from dpmoments.papers.bounds import (
     released_eigenvector_error,
     weighted_shortfall,
 )
-from dpmoments.papers.mechanisms.iterative_eigenvectors import IterativeEigenvectors, IterativeEigenvectorsPlan
+from dpmoments.papers.mechanisms.eigenvectors import IterativeEigenvectors, IterativeEigenvectorsPlan
 from dpmoments.papers.sphere import sample_orthonormal_frame
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import dpmoments as dpm
 from contracts.cases import CASES, Case, run_plan
-from dpmoments.mechanisms.coordinatewise import CoordinateValue
+from dpmoments.mechanisms.log_scale_histogram import CoordinateValue
 from dpmoments.mechanisms.row_norm_histogram import TransformedNorm
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.rows import kernel

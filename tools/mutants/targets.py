@@ -212,14 +212,6 @@ TESTS = {
         "inverse_gaussian",
         "contract",
     ),
-    "papers/mechanisms/inverse_wishart": (
-        "inverse_wishart",
-        "contract",
-    ),
-    "papers/mechanisms/johnson_lindenstrauss": (
-        "johnson_lindenstrauss",
-        "contract",
-    ),
     "mechanisms/log_scale_histogram": (
         "log_scale_histogram",
         "contract",
@@ -227,15 +219,6 @@ TESTS = {
     ),
     "papers/mechanisms/private_preconditioning": (
         "private_preconditioning",
-        "contract",
-    ),
-    "papers/mechanisms/iterative_eigenvectors": (
-        "spectral_mechanisms",
-        "utility_bounds_eigenvectors",
-        "contract",
-    ),
-    "papers/mechanisms/kapralov_talwar": (
-        "spectral_mechanisms",
         "contract",
     ),
     "mechanisms/coinpress": (
@@ -249,6 +232,16 @@ TESTS = {
         "low_bits",
         "overspending",
         "contract",
+    ),
+    "papers/mechanisms/wishart_sampling": (
+        "johnson_lindenstrauss",
+        "inverse_wishart",
+        "contract",
+    ),
+    "papers/mechanisms/eigenvectors": (
+        "spectral_mechanisms",
+        "contract",
+        "utility_bounds_eigenvectors",
     ),
     "mechanisms/coinpress_": (
         "coinpress_rules",
@@ -287,16 +280,10 @@ TESTS = {
         "norm_histogram",
         "coinpress_reference",
         "coinpress_robustness",
-    ),
-    "mechanisms/unbounded_column": ("log_scale_histogram",),
-    "papers/mechanisms/padded_gram": (
-        "johnson_lindenstrauss",
-        "inverse_wishart",
-        "contract",
-    ),
-    "papers/mechanisms/spectral": (
-        "spectral_mechanisms",
-        "contract",
+        "reliability",
+        "means_boundaries",
+        "means_replayed",
+        "mean_robustness",
     ),
     "mechanisms/means/": (
         "means_replayed",
@@ -306,24 +293,18 @@ TESTS = {
         "mean_noise",
         "means",
     ),
-    "mechanisms/means/coinpress": (
+    "papers/mechanisms/coinpress_mean": (
         "means_replayed",
         "reliability",
         "means_boundaries",
         "means_refusals",
         "mean_robustness",
     ),
-    "mechanisms/coordinatewise": (
+    "papers/mechanisms/coordinatewise": (
         "reliability",
         "means_boundaries",
         "means_replayed",
         "means",
-    ),
-    "mechanisms/reliability": (
-        "reliability",
-        "means_boundaries",
-        "means_replayed",
-        "mean_robustness",
     ),
     "cells/units": ("unit_selection",),
     "cells/reading": (

@@ -24,7 +24,7 @@ from dpmoments.datasets import Dataset
 from dpmoments.mechanisms.base import Plan
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.papers.datasets import standardized_unit_rows
-from dpmoments.papers.mechanisms.iterative_eigenvectors import IterativeEigenvectors, IterativeEigenvectorsPlan
+from dpmoments.papers.mechanisms.eigenvectors import IterativeEigenvectors, IterativeEigenvectorsPlan
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.unit import Neighbors

@@ -19,7 +19,7 @@ import dpmoments as dpm
 from benchmarks.pages import EVIDENCE, write_page
 from dpmoments import mechanisms
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.papers.mechanisms.padded_gram import paper_padding
+from dpmoments.papers.mechanisms.wishart_sampling import paper_padding
 from dpmoments.privacy.curves import (
     additive_wishart_degrees,
     additive_wishart_delta,

@@ -13,8 +13,7 @@ from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.one_variable import brent_root
 from dpmoments.mechanisms.base import Plan
 from dpmoments.noise.models import NoiseModel
-from dpmoments.papers.mechanisms.iterative_eigenvectors import IterativeEigenvectorsPlan
-from dpmoments.papers.mechanisms.spectral import temperature
+from dpmoments.papers.mechanisms.eigenvectors import IterativeEigenvectorsPlan, temperature
 from dpmoments.papers.sphere import envelope_parameter
 from dpmoments.privacy.curves import gaussian_epsilon, zcdp_epsilon
 from dpmoments.privacy.distances import query_distance

@@ -8,9 +8,9 @@ from dpmoments.mechanisms.coinpress import CoinPress as CoinPress
 from dpmoments.mechanisms.log_scale_histogram import LogScaleHistogram as LogScaleHistogram
 from dpmoments.mechanisms.standardized import Standardized as Standardized
 from dpmoments.papers.mechanisms.additive_wishart import AdditiveWishart as AdditiveWishart
+from dpmoments.papers.mechanisms.eigenvectors import IterativeEigenvectors as IterativeEigenvectors
+from dpmoments.papers.mechanisms.eigenvectors import KapralovTalwar as KapralovTalwar
 from dpmoments.papers.mechanisms.inverse_gaussian import InverseGaussian as InverseGaussian
-from dpmoments.papers.mechanisms.inverse_wishart import InverseWishart as InverseWishart
-from dpmoments.papers.mechanisms.iterative_eigenvectors import IterativeEigenvectors as IterativeEigenvectors
-from dpmoments.papers.mechanisms.johnson_lindenstrauss import JohnsonLindenstrauss as JohnsonLindenstrauss
-from dpmoments.papers.mechanisms.kapralov_talwar import KapralovTalwar as KapralovTalwar
 from dpmoments.papers.mechanisms.private_preconditioning import PrivatePreconditioning as PrivatePreconditioning
+from dpmoments.papers.mechanisms.wishart_sampling import InverseWishart as InverseWishart
+from dpmoments.papers.mechanisms.wishart_sampling import JohnsonLindenstrauss as JohnsonLindenstrauss

@@ -15,11 +15,11 @@ MOMENTS: Mapping[str, str] = {
     "coinpress": "dpmoments.mechanisms.coinpress:CoinPress",
     "gaussian": "dpmoments.mechanisms.additive:Gaussian",
     "inverse-gaussian": "dpmoments.papers.mechanisms.inverse_gaussian:InverseGaussian",
-    "inverse-wishart": "dpmoments.papers.mechanisms.inverse_wishart:InverseWishart",
+    "inverse-wishart": "dpmoments.papers.mechanisms.wishart_sampling:InverseWishart",
     "isotropic": "dpmoments.mechanisms.additive:Isotropic",
-    "iterative-eigenvectors": "dpmoments.papers.mechanisms.iterative_eigenvectors:IterativeEigenvectors",
-    "johnson-lindenstrauss": "dpmoments.papers.mechanisms.johnson_lindenstrauss:JohnsonLindenstrauss",
-    "kapralov-talwar": "dpmoments.papers.mechanisms.kapralov_talwar:KapralovTalwar",
+    "iterative-eigenvectors": "dpmoments.papers.mechanisms.eigenvectors:IterativeEigenvectors",
+    "johnson-lindenstrauss": "dpmoments.papers.mechanisms.wishart_sampling:JohnsonLindenstrauss",
+    "kapralov-talwar": "dpmoments.papers.mechanisms.eigenvectors:KapralovTalwar",
     "laplace": "dpmoments.mechanisms.additive:Laplace",
     "log-scale-histogram": "dpmoments.mechanisms.log_scale_histogram:LogScaleHistogram",
     "matrix-laplace": "dpmoments.mechanisms.additive:MatrixLaplace",
@@ -30,11 +30,11 @@ MOMENTS: Mapping[str, str] = {
 
 MEANS: Mapping[str, str] = {
     "bounded-sums": "dpmoments.mechanisms.means.bounded_sums:BoundedSums",
-    "coinpress": "dpmoments.mechanisms.means.coinpress:CoinPressMean",
-    "karwa-vadhan": "dpmoments.papers.mechanisms.karwa_vadhan:KarwaVadhan",
+    "coinpress": "dpmoments.papers.mechanisms.coinpress_mean:CoinPressMean",
+    "karwa-vadhan": "dpmoments.papers.mechanisms.coordinatewise:KarwaVadhan",
     "log-scale-histogram": "dpmoments.mechanisms.log_scale_histogram:LogScaleHistogramMean",
-    "naive": "dpmoments.papers.mechanisms.naive:Naive",
-    "symq": "dpmoments.papers.mechanisms.symmetric_quantiles:SymmetricQuantiles",
+    "naive": "dpmoments.papers.mechanisms.coordinatewise:Naive",
+    "symq": "dpmoments.papers.mechanisms.coordinatewise:SymmetricQuantiles",
     "variance-aware": "dpmoments.mechanisms.means.variance_aware:VarianceAware",
 }
 """Mechanisms of means by registry name, sorted."""

@@ -1,47 +1,46 @@
 """Moments of one unbounded column, and the mean of several, one after another.
 
-The scale by a log-scale histogram, then noisy clipped moments.
+A private median, a log-scale histogram of the distances from it, then noisy clipped moments. Both searches cover all of a stated
+range of floating point, in bins that grow with the distance from 0 or from the center. So no draw needs a δ to leave empty bins
+out, and none depends on the order of rows (``docs/evidence/derivations/log_scale_histogram.md``).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
+import scipy
 
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.mechanisms.additive import choose_bits
 from dpmoments.mechanisms.base import ZCDP_LOSS_UNITS, Mechanism, Plan
-from dpmoments.mechanisms.coordinatewise import clamped_mean
-from dpmoments.mechanisms.lattice_noise import noise_deviation, noise_scale_for, with_noise
+from dpmoments.mechanisms.lattice_noise import noise_deviation, noise_scale_for, split_for_count, with_noise
 from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean, NormalRows
-from dpmoments.mechanisms.reliability import marked_names
+from dpmoments.mechanisms.row_norm_histogram import FALSE_TAIL, NormHistogram, marked_names, noise_margin
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape, RunResult
-from dpmoments.mechanisms.unbounded_column import (
-    CLIP_SHARE,
-    HISTOGRAM_SHARE,
-    LARGE_TAIL,
-    ClippedColumn,
-    LocatedColumn,
-    column_losses,
-    column_warnings,
-    normal_clip,
-    pure_if_less_noise,
-    share_of,
-)
-from dpmoments.messages.message import Message
+from dpmoments.messages.message import Message, Query
 from dpmoments.noise.models import MeanModel
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.filter import PrivacyFilter
+from dpmoments.privacy.laws import Choice
 from dpmoments.privacy.sensitivity import (
+    count,
+    count_l1,
     gram_entrywise_l1,
     gram_frobenius,
+    histogram_l1,
+    histogram_l2,
+    median_score,
     row_sum_l1,
     row_sum_l2,
     sum_and_square_l1,
@@ -49,6 +48,456 @@ from dpmoments.privacy.sensitivity import (
 )
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
+
+
+def total_sensitivity(neighbors: Neighbors, loss: PrivacyBudget) -> Sensitivity:
+    """Return the sensitivity of the sum of one coordinate in [−1, 1], for the noise of ``loss``."""
+    return row_sum_l1(neighbors, 1) if loss.kind is BudgetKind.PURE else row_sum_l2(neighbors)
+
+
+def clamped_mean(
+    rows: Rows,
+    privacy_filter: PrivacyFilter,
+    loss: PrivacyBudget,
+    *,
+    feature: int,
+    center: float,
+    half_width: float,
+    n_rows: float,
+) -> float:
+    """Return the noisy mean of one coordinate clamped about ``center``.
+
+    Values are clamped to [center − half_width, center + half_width].
+
+    **Privacy.** ``loss`` under replace-one. The integer sum moves by at most twice the half width; its noise is discrete
+    Gaussian for a zCDP loss, discrete Laplace for a pure one. It is divided by ``n_rows``, public or noisy.
+    """
+    linear, offset = np.zeros((1, rows.n_features)), np.zeros(rows.n_features)
+    linear[0, feature], offset[feature] = 1.0, center
+    pure, sensitivity = loss.kind is BudgetKind.PURE, total_sensitivity(rows.neighbors, loss)
+    scale = noise_scale_for(loss, sensitivity.value)
+    bits = choose_bits(scale)
+    total = rows.moments(offset, linear, half_width, bits=bits).sum
+    what = Message("coordinate-mean", feature=feature + 1)
+    noisy = with_noise(privacy_filter, what, total, sensitivity, scale, bits=bits, pure=pure)
+    return center + float(noisy[0]) * half_width / n_rows
+
+
+def choose(
+    scores: npt.NDArray[Any], sensitivity: Sensitivity, loss: PrivacyBudget, privacy_filter: PrivacyFilter, what: Query
+) -> int:
+    """Choose an index with probability ∝ exp(ε·score/(2Δ)) (exponential mechanism).
+
+    Δ is the sensitivity of the scores.
+
+    **Privacy.** ε-DP, with bounded range ε, hence ε²/8-zCDP (Cesar & Rogers 2021): a zCDP loss ρ allows ε = √(8ρ).
+    """
+    # Two units in the last place down: the square root and the quotient may round up.
+    law = Choice(math.nextafter(math.nextafter(choice_epsilon(loss) / sensitivity.value, 0.0), 0.0))
+    return int(privacy_filter.draw(what, law, scores, sensitivity))
+
+
+def choice_epsilon(loss: PrivacyBudget) -> float:
+    """Return the ε of an exponential mechanism that costs ``loss``."""
+    return loss.epsilon if loss.kind is BudgetKind.PURE else math.sqrt(8.0 * loss.rho)
+
+
+@dataclass(frozen=True, slots=True)
+class CoordinateValue:
+    """Row statistic: one coordinate."""
+
+    feature: int
+
+    def __call__(self, block: FloatArray) -> FloatArray:
+        """Return one column of a batch, shape (m, d) → (m,)."""
+        return block[:, self.feature]
+
+
+@dataclass(frozen=True, slots=True)
+class DistanceFrom:
+    """Row statistic |x − center| of one coordinate x; inf if it overflows floating point."""
+
+    feature: int
+    center: float
+
+    def __call__(self, block: FloatArray) -> FloatArray:
+        """Return the distances in one column of a batch, shape (m, d) → (m,)."""
+        with np.errstate(over="ignore"):
+            return np.asarray(np.abs(block[:, self.feature] - self.center))
+
+
+_MAX_EXPONENT = 200
+"""Exponent of the range of values, 2^±200, about 10^±60.
+
+Smaller ones count as 0, larger ones as the largest.
+"""
+_CELLS_PER_OCTAVE = 64
+_CELLS = 2**16
+"""Max number of bins of a level of the search after the first."""
+_MAX_LEVELS = 6
+"""Max number of levels: bins are then as fine as floating point, for any rows."""
+_MIN_CELLS = 8
+_RANK_ERROR, _MAX_RANK_ERROR = 0.125, 0.4
+"""Distance from the median at which a level may end, as a fraction of rows.
+
+The target, and the max that is useful.
+"""
+_CERTAIN = 3.0
+"""Exponent by which the bins nearer than that outweigh all others together."""
+_CONCENTRATED = 0.65
+"""Fraction of the rows above which a bin and its two neighbors are divided further."""
+_COUNT_ERROR = 0.03
+"""Planned noise on that fraction; a third of the rows is ten times as much."""
+_MAX_COUNT_NOISE = 2.0**40
+"""Max noise of a count: more would save next to nothing, and soon exceed what can be drawn."""
+
+Shares = Mapping[BudgetKind, float]
+_LEVEL_SHARE: Shares = MappingProxyType({BudgetKind.PURE: 0.08, BudgetKind.ZCDP: 0.04})
+_LEVEL_COUNT_SHARE: Shares = MappingProxyType({BudgetKind.PURE: 0.02, BudgetKind.ZCDP: 0.01})
+"""Max shares of a column's budget for a level of the search, and for its count.
+
+The count decides on another level.
+"""
+
+_NEAR = 2
+"""Octaves around the fullest bin whose noisy counts are used even if they are within noise.
+
+On either side.
+"""
+_UPPER_QUARTILE = 1.1503493803760079
+"""Upper quartile of the absolute value of a standard normal variable."""
+_MIN_BEYOND, _MAX_BEYOND = 0.5, 0.1
+"""Min rows, and max fraction of rows, that a clip leaves outside if they are normal."""
+_PLACES = np.exp2((np.arange(8.0) + 1.0) / 8.0)
+"""Assumed positions of a bin's rows relative to its lower edge, up to the upper one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Center:
+    """Private median."""
+
+    value: float
+    settled: bool  # true if the search ended with rows no longer in few bins, or bins as fine as floating point
+    certain: bool  # true if every level could afford to find a bin near the median, by public numbers only
+
+
+def share_of(whole: PrivacyBudget, share: float) -> PrivacyBudget:
+    """Return a share of a budget in ε or ρ, rounded down."""
+    part: PrivacyBudget = whole.split(share, 1.0 - share)[0]
+    return part
+
+
+def _private_center(
+    rows: Rows, privacy_filter: PrivacyFilter, whole: PrivacyBudget, *, feature: int, n_rows: float
+) -> Center:
+    """Return a value near the median of one column."""
+    # To within its spread or floating-point resolution.
+    edges, certain, value = _float_line(), True, 0.0
+    sensitivity = median_score(rows.neighbors)
+    for level in range(1, _MAX_LEVELS + 1):
+        # Of m cells, those more than r rows from the median have weight m·e^(−εr/Δ) in all.
+        exponent = sensitivity.value * (math.log(len(edges)) + _CERTAIN) / n_rows
+        loss = _choice_loss(whole, exponent / _RANK_ERROR)
+        certain = certain and choice_epsilon(loss) >= exponent / _MAX_RANK_ERROR
+        histogram = rows.histogram(CoordinateValue(feature), edges)
+        ranks = histogram.below + np.concatenate([[0], np.cumsum(histogram.counts)])
+        if level == 1:  # values beyond count at the ends: else all cells would be alike where most lie there
+            ranks[0], ranks[-1] = 0, histogram.total
+        before, after = 2 * ranks[:-1] - histogram.total, histogram.total - 2 * ranks[1:]
+        what = Message("median", feature=feature + 1, level=level)
+        chosen = choose(-np.maximum(np.maximum(before, after), 0), sensitivity, loss, privacy_filter, what)
+        value = float(edges[chosen] + edges[chosen + 1]) / 2.0
+        lower, upper = float(edges[max(chosen - 1, 0)]), float(edges[min(chosen + 2, len(edges) - 1)])
+        finest = 2.0 * float(np.spacing(max(abs(lower), abs(upper))))
+        cells = min(_CELLS, int((upper - lower) / finest))
+        if cells < _MIN_CELLS or float(edges[chosen]) < 0.0 < float(edges[chosen + 1]):
+            return Center(value, True, certain)
+        beyond = _noisy_number_beyond(
+            rows,
+            privacy_filter,
+            _count_loss(whole, _COUNT_ERROR * n_rows),
+            Message("rows-far-from-median", feature=feature + 1, level=level),
+            feature=feature,
+            center=value,
+            least=math.nextafter(max(upper - value, value - lower), math.inf),
+        )
+        if beyond > (1.0 - _CONCENTRATED) * n_rows:
+            return Center(value, True, certain)
+        edges = np.linspace(lower, upper, cells + 1)
+    return Center(value, False, certain)
+
+
+@lru_cache(maxsize=1)
+def _float_line() -> FloatArray:
+    """Return the edges of the first level: 64 bins per octave for either sign, one bin about 0."""
+    octaves = np.exp2(np.arange(-_MAX_EXPONENT, _MAX_EXPONENT, dtype=np.float64))
+    within = 1.0 + np.arange(_CELLS_PER_OCTAVE) / _CELLS_PER_OCTAVE
+    positive = np.append(np.outer(octaves, within).ravel(), 2.0**_MAX_EXPONENT)
+    edges: FloatArray = np.concatenate([-positive[::-1], positive])
+    edges.setflags(write=False)
+    return edges
+
+
+def _choice_loss(whole: PrivacyBudget, epsilon: float) -> PrivacyBudget:
+    """Return the cost of a choice with this ε, at most its share."""
+    needed = epsilon if whole.kind is BudgetKind.PURE else epsilon**2 / 8.0
+    return _at_most(whole, needed, _LEVEL_SHARE[whole.kind])
+
+
+def _count_loss(whole: PrivacyBudget, deviation: float) -> PrivacyBudget:
+    """Return the cost of a count with noise of this SD, at most its share."""
+    # The SD is _MAX_COUNT_NOISE at most.
+    deviation = min(deviation, _MAX_COUNT_NOISE)
+    needed = math.sqrt(2.0) / deviation if whole.kind is BudgetKind.PURE else 0.5 / deviation**2
+    return _at_most(whole, needed, _LEVEL_COUNT_SHARE[whole.kind])
+
+
+def _at_most(whole: PrivacyBudget, needed: float, share: float) -> PrivacyBudget:
+    available = whole.epsilon if whole.kind is BudgetKind.PURE else whole.rho
+    return share_of(whole, min(share, needed / available))
+
+
+def _noisy_number_beyond(
+    rows: Rows,
+    privacy_filter: PrivacyFilter,
+    loss: PrivacyBudget,
+    what: Query,
+    *,
+    feature: int,
+    center: float,
+    least: float,
+) -> float:
+    """Return the noisy number of rows with |x − center| ≥ ``least``; costs ``loss``."""
+    # x is one column; noise is discrete.
+    exact = rows.histogram(DistanceFrom(feature, center), [least, math.inf])
+    pure = loss.kind is BudgetKind.PURE
+    sensitivity = count_l1(rows.neighbors) if pure else count(rows.neighbors)
+    scale = noise_scale_for(loss, sensitivity.value)
+    query = [int(exact.counts.sum()) + exact.above]
+    return float(with_noise(privacy_filter, what, query, sensitivity, scale, bits=0, pure=pure)[0])
+
+
+def normal_clip(noise: float, n_rows: float) -> float:
+    """Return the clip, in SDs of normal rows, that as many rows exceed as the noise counts."""
+    beyond = min(max(noise, _MIN_BEYOND), _MAX_BEYOND * n_rows)
+    return -float(scipy.special.ndtri(beyond / (2.0 * n_rows)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OctaveHistogram(NormHistogram):
+    """Noisy counts of the distances |x − c| of one column in octaves [2^i, 2^(i+1)).
+
+    Also of smaller and of larger ones.
+    """
+
+    @property
+    def fullest(self) -> int:
+        """Index of the bin with the largest noisy count."""
+        return int(np.argmax(self.counts))
+
+    @property
+    def scale(self) -> float:
+        """2^i of the fullest bin: for normal rows 0.47σ to 0.93σ (lecture 18, section 1.2)."""
+        return float(self.edges[max(self.fullest - 1, 0)])
+
+    @property
+    def stands_out(self) -> bool:
+        """True if the fullest bin holds more than noise."""
+        return float(self.counts[self.fullest]) > self.least_seen
+
+    @property
+    def believed(self) -> FloatArray:
+        """Noisy counts above the noise or near the fullest bin, shape (m + 1,)."""
+        result = self.occupied
+        near = slice(max(self.fullest - _NEAR, 0), self.fullest + _NEAR + 1)
+        result[near] = np.maximum(self.counts[near], 0.0)
+        return result
+
+    def upper_quartile(self, n_rows: float) -> float:
+        """Return the distance that a quarter of the rows exceed, by interpolation within a bin."""
+        wanted, believed = 0.25 * n_rows, self.believed
+        for index in range(len(believed) - 1, -1, -1):
+            here = float(believed[index])
+            if here > 0.0 and here >= wanted:
+                upper = float(self.edges[min(index, len(self.edges) - 1)])
+                lower = float(self.edges[index - 1]) if index > 0 else upper
+                return upper - (upper - lower) * max(wanted, 0.0) / here
+            wanted -= here
+        return float(self.edges[min(self.fullest, len(self.edges) - 1)])
+
+    def clip_radius(self, power: int, noise: float, n_rows: float) -> float:
+        """Return the radius at which to clip the distances |w| for Σ|w|^p, p = ``power``.
+
+        It balances noise against bias.
+
+        At the best radius as many rows lie beyond it as the noise counts: r^p·noise grows by ``noise``, the noise SD of Σ|w|^p
+        at radius 1, and the part cut off falls by the rows beyond, per unit of r^p. For normal rows that is a quantile, with σ
+        from the upper quartile. It is larger if rows above the noise make noise and bias together smaller there.
+        """
+        of_normal = self.upper_quartile(n_rows) / _UPPER_QUARTILE * normal_clip(noise, n_rows)
+        return max(of_normal, self._seen_radius(power, noise), float(self.edges[0]))
+
+    def _seen_radius(self, power: int, noise: float) -> float:
+        """Return the radius of least noise and bias for the rows above the noise."""
+        occupied = self.occupied
+        present = np.flatnonzero(occupied)
+        if len(present) == 0:
+            return 0.0
+        farthest = float(self.edges[min(int(present[-1]), len(self.edges) - 1)])
+        lower = np.concatenate([self.edges[:1] / 2.0, self.edges])[present] / farthest
+        indices = np.minimum(np.outer(lower, _PLACES), 1.0) ** power
+        radii = np.exp2(-np.arange(4.0 * len(self.edges)) / 4.0) ** power
+        bias = np.maximum(indices[None] - radii[:, None, None], 0.0).mean(axis=2) @ occupied[present]
+        best = float(radii[int(np.argmin(np.hypot(noise * radii, bias)))])
+        return farthest * math.pow(best, 1.0 / power)
+
+
+def _log_scale_histogram(
+    rows: Rows, privacy_filter: PrivacyFilter, loss: PrivacyBudget, *, feature: int, center: float
+) -> OctaveHistogram:
+    """Count |x − center| in all octaves up to 2^200."""
+    # From 2^−200, or from 8 units in the last place of the center.
+    least = max(-_MAX_EXPONENT, math.frexp(center)[1] - 50) if center else -_MAX_EXPONENT
+    edges = np.exp2(np.arange(least, _MAX_EXPONENT + 1, dtype=np.float64))
+    exact = rows.histogram(DistanceFrom(feature, center), edges)
+    pure = loss.kind is BudgetKind.PURE
+    sensitivity = histogram_l1(rows.neighbors) if pure else histogram_l2(rows.neighbors)
+    scale = noise_scale_for(loss, sensitivity.value)
+    query = np.concatenate([[exact.below], exact.counts, [exact.above]])
+    what = Message("log-scale-histogram", feature=feature + 1)
+    counts = with_noise(privacy_filter, what, query, sensitivity, scale, bits=0, pure=pure)
+    return OctaveHistogram(edges, counts, noise_deviation(scale, pure=pure), FALSE_TAIL, pure)
+
+
+# One column without bounds, from search to clip: the shares of its budget, what was found, and what speaks against it.
+
+_COUNT_SHARE: Shares = MappingProxyType({BudgetKind.PURE: 0.05, BudgetKind.ZCDP: 0.02})
+"""Budget share of the number of rows, if it is private."""
+HISTOGRAM_SHARE: Shares = MappingProxyType({BudgetKind.PURE: 0.15, BudgetKind.ZCDP: 0.1})
+"""Share of a column's budget for the log-scale histogram."""
+CLIP_SHARE: Shares = MappingProxyType({BudgetKind.PURE: 0.04, BudgetKind.ZCDP: 0.02})
+"""Share of the then remaining budget for the number of clipped rows."""
+_MIN_LEFT = 0.1
+"""Lower bound on the share of a column's budget that its sums have in any run."""
+_MIN_CLIPPED = 0.01
+"""Fraction of clipped rows above which a warning is given."""
+LARGE_TAIL = 0.1
+"""Fraction of rows in an unseen tail above which a warning is given."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocatedColumn:
+    """Center of a column, and the histogram of distances from it."""
+
+    feature: int
+    center: Center
+    histogram: OctaveHistogram
+    n_rows: float
+
+    @classmethod
+    def find(
+        cls,
+        rows: Rows,
+        privacy_filter: PrivacyFilter,
+        whole: PrivacyBudget,
+        *,
+        feature: int,
+        n_rows: float,
+        about_zero: bool = False,
+    ) -> LocatedColumn:
+        """Search for the center, unless it is 0, and count the distances from it."""
+        # It uses a part of `whole`.
+        center = Center(0.0, settled=True, certain=True)
+        if not about_zero:
+            center = _private_center(rows, privacy_filter, whole, feature=feature, n_rows=n_rows)
+        loss = share_of(whole, HISTOGRAM_SHARE[whole.kind])
+        histogram = _log_scale_histogram(rows, privacy_filter, loss, feature=feature, center=center.value)
+        return cls(feature, center, histogram, n_rows)
+
+    def clipped(self, rows: Rows, privacy_filter: PrivacyFilter, loss: PrivacyBudget, radius: float) -> ClippedColumn:
+        """Add a noisy count of the rows beyond ``radius``, which costs ``loss``."""
+        beyond = _noisy_number_beyond(
+            rows,
+            privacy_filter,
+            loss,
+            Message("clipped-rows-of-feature", feature=self.feature + 1),
+            feature=self.feature,
+            center=self.center.value,
+            least=math.nextafter(radius, math.inf),
+        )
+        pure = loss.kind is BudgetKind.PURE
+        deviation = noise_deviation(noise_scale_for(loss, 1.0), pure=pure) / self.n_rows
+        share = beyond / self.n_rows
+        shows = share > _MIN_CLIPPED + noise_margin(deviation, rows.n_features, pure=pure)
+        return ClippedColumn(self, radius, min(max(share, 0.0), 1.0), shows)
+
+
+@dataclass(frozen=True, slots=True)
+class ClippedColumn:
+    """Column and its clip.
+
+    ``clipping_shows`` is True if the noisy ``share_clipped`` is above _MIN_CLIPPED by more than noise.
+    """
+
+    located: LocatedColumn
+    radius: float
+    share_clipped: float
+    clipping_shows: bool
+
+    @property
+    def share_unseen(self) -> float:
+        """Fraction of rows in a tail that the histogram may miss."""
+        return min(1.0, self.located.histogram.least_seen / self.located.n_rows)
+
+    @property
+    def is_constant(self) -> bool:
+        """True if most rows are within the histogram's resolution of the center."""
+        return self.located.histogram.fullest == 0
+
+
+def pure_if_less_noise(budget: PrivacyBudget, drawable_budget: PrivacyBudget, n_columns: int) -> PrivacyBudget:
+    """Return pure ε for (ε, δ) if its Laplace noise is less than normal noise."""
+    # The normal noise is of `drawable_budget`. It is less for few columns.
+    if budget.kind is not BudgetKind.APPROXIMATE:
+        return budget
+    pure = PrivacyBudget.pure(budget.epsilon)
+    of_pure, of_zcdp = (whole.split(*[1.0] * n_columns)[0] for whole in (pure, drawable_budget))
+    less = noise_deviation(noise_scale_for(of_pure, 1.0), pure=True) < noise_scale_for(of_zcdp, 1.0)
+    return pure if less else budget
+
+
+def column_losses(
+    whole: PrivacyBudget, n_columns: int, *, private_count: bool
+) -> tuple[PrivacyBudget | None, PrivacyBudget]:
+    """Return the budgets of the number of rows, if that is private, and of each column."""
+    for_count = None
+    if private_count:
+        for_count, whole = split_for_count(whole, _COUNT_SHARE[whole.kind])
+    of_column, *_ = whole.split(*[1.0] * n_columns)
+    # The sensitivity of a column's sums is 2 at most.
+    choose_bits(noise_scale_for(share_of(of_column, _MIN_LEFT), 2.0))
+    return for_count, of_column
+
+
+def column_warnings(names: Sequence[str], columns: Sequence[ClippedColumn]) -> list[Message]:
+    """Return the warnings on moments of clipped columns."""
+    result = []
+    lost = [not (one.located.center.certain and one.located.histogram.stands_out) for one in columns]
+    if any(lost):
+        result.append(Message("location-lost", names=marked_names(names, lost)))
+    unsettled = [not one.located.center.settled for one in columns]
+    if any(unsettled):
+        result.append(Message("search-unsettled", names=marked_names(names, unsettled)))
+    clipped = [one.clipping_shows for one in columns]
+    if any(clipped):
+        largest = max(one.share_clipped for one in columns if one.clipping_shows)
+        result.append(Message("values-clipped", share=largest, names=marked_names(names, clipped)))
+    unseen = [one.share_unseen > LARGE_TAIL for one in columns]
+    if any(unseen):
+        largest = max(one.share_unseen for one in columns)
+        result.append(Message("values-unseen", share=largest, names=marked_names(names, unseen)))
+    return result
+
 
 _MAX_NOISE_PER_SPREAD = 0.5
 """Noise over the upper quartile of the distances above which noise dominates a mean.

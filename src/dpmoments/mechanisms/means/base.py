@@ -6,7 +6,7 @@ Frozen options, a plan made without data, then one run.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -17,7 +17,6 @@ from dpmoments.foundation.errors import InputValueError, out_of_range
 from dpmoments.foundation.values import shown
 from dpmoments.mechanisms.additive import choose_bits
 from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, CalibratedPlan, ConfiguredMechanism
-from dpmoments.mechanisms.coordinatewise import ClampedMean
 from dpmoments.mechanisms.lattice_noise import split_for_count, with_gaussian_noise
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.messages.message import Message
@@ -200,21 +199,6 @@ def noisy_clipped_sums(
 
 
 # Noise distribution of a mean, from its last step and the count: noisy values and public numbers only.
-
-
-def noise_of_coordinates(
-    clamped: Sequence[ClampedMean], centers: Sequence[float], count_error: float | None, n_rows: float, *, pure: bool
-) -> MeanModel:
-    """Return the noise of coordinates' means, each clamped about its center."""
-    # `pure` if Laplace.
-    moved = np.array([one.mean for one in clamped]) - np.array(centers)
-    return MeanModel(
-        "laplace" if pure else "gaussian",
-        np.array([one.noise_scale for one in clamped]),
-        np.abs(moved) * ((count_error or 0.0) / n_rows),
-        clipped=max((one.share_clamped for one in clamped if one.clamping_shows), default=0.0),
-        bias_suspected=any(one.clamping_shows for one in clamped),
-    )
 
 
 def noise_of_last_step(

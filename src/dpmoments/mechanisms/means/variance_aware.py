@@ -23,15 +23,17 @@ from dpmoments.mechanisms.means.base import (
     noisy_clipped_sums,
 )
 from dpmoments.mechanisms.noisy_step import count_first, first_count_error, left_after_count, require_workable_budget
-from dpmoments.mechanisms.reliability import (
+from dpmoments.mechanisms.row_norm_histogram import (
     MAX_CLIPPED,
     MAX_SEEN,
     NOISE_DECIDES,
+    NormHistogram,
     clipped_norm,
     noise_margin,
+    noisy_norm_histogram,
+    norm_edges,
     spread_about_mean,
 )
-from dpmoments.mechanisms.row_norm_histogram import NormHistogram, noisy_norm_histogram, norm_edges
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape
 from dpmoments.messages.message import Message
 from dpmoments.privacy.budget import PrivacyBudget

@@ -13,7 +13,7 @@ from dpmoments.foundation.errors import InputValueError, out_of_range
 from dpmoments.mechanisms.additive import Gaussian, GaussianNoise, Laplace, Noise
 from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.papers.mechanisms.iterative_eigenvectors import IterativeEigenvectors
+from dpmoments.papers.mechanisms.eigenvectors import IterativeEigenvectors
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.unit import Neighbors
 

@@ -1,6 +1,4 @@
-"""Parts shared by the mechanisms that draw around the padded Gram matrix.
-
-Source: Sheffet 2015, sections 3 and 5.
+"""Draws around the padded Gram matrix (Sheffet 2015, sections 3 and 5).
 
 A row x is augmented to z = (w, x) as in ``additive.py``. Σ z zᵀ + ψI is the scale matrix of a Wishart or an inverse Wishart
 distribution with ν degrees of freedom; the release is a draw rescaled to have that mean. The exact privacy curve gives the
@@ -25,6 +23,7 @@ from dpmoments.mechanisms.additive import augmented_dimension, augmented_gram, c
 from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.lattice_noise import noise_scale_for
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape, RunResult
+from dpmoments.messages.message import Message
 from dpmoments.papers.curves import (
     raised_wishart_degrees,
     raised_wishart_delta,
@@ -321,3 +320,136 @@ def _default_degrees(
     choices = [fewest, *(1 << power for power in range(1, MAX_DEGREES.bit_length()) if 1 << power > fewest)]
     errors = [mean_square_error(degrees) for degrees in choices]
     return next(d for d, error in zip(choices, errors, strict=True) if error <= _TOLERATED_EXCESS * min(errors))
+
+
+@dataclass(frozen=True)
+class JohnsonLindenstrauss(PaddedGram):
+    """Release (RA′)ᵀ(RA′)/r.
+
+    A′ is the table with w·I appended, and R an r-row matrix of standard normals.
+
+    That is one draw from Wishart(G + w²I, r)/r, so no projection is formed. With ``subtract_padding=False`` the output is
+    always positive definite, and every regression on it is a ridge regression on a sketch of the table.
+
+    **Privacy.** (ε, δ)-DP. w² is found by inverting the exact privacy curve of the mechanism, under add-remove or replace-one
+    (``docs/evidence/derivations/johnson_lindenstrauss.md``); it is 5 to 12 times smaller than by the paper's bound. Normals are
+    drawn in floating point (``idealized``).
+
+    The error depends on the data: its mean square is ((tr Σ)² + ‖Σ‖_F²)/r with Σ = G + w²I, exact for a spectrum that a
+    forecast assumes. w² grows like √r. With the padding subtracted, many degrees of freedom are better than few; in the limit
+    the error is symmetric Gaussian noise with the same guarantee.
+
+    Parameters
+    ----------
+    degrees_of_freedom : int, optional
+        r, the number of rows of the projection, at least the dimension of the matrix; the adaptive variant may use more.
+        Default: the smallest r whose mean square error is within 5 % of the minimum, in the worst case over tables with the
+        public number of rows (a million if it is private).
+    adaptive : bool
+        Algorithm 2 instead of 1: half of the budget finds a lower bound on the table's own smallest eigenvalue. If the bound is
+        large enough nothing is padded, and r is as large as the bound allows; otherwise only the difference is padded. The
+        diagnostics of the result state the bound, r and w²; the cost covers them.
+    subtract_padding : bool
+        Subtract w²I again, so that the release is unbiased (and may have negative eigenvalues). False keeps the ridge.
+    calibration : {"exact", "paper"}
+        ``"paper"``: w² = (4B²/ε)(√(2r ln(4/δ)) + 2 ln(4/δ)), Theorem 3.1.
+    smallest_eigenvalue : float, optional
+        A lower bound m on the smallest eigenvalue of the matrix drawn around, publicly known without the table, in unit-ball
+        units: of Σ x xᵀ, or with count and mean of Σ z zᵀ, z = (w, x), w the plan's ``augmentation``. r is then the largest
+        that needs no padding, if that is enough for the matrix; if more is required, only the difference to m is padded. **The
+        caller asserts m, and accuracy rests on it; privacy does not**: eigenvalues below it are raised, and the bound on the
+        privacy curve holds for every table (it needs 5 to 12 % more than padding by the exact curve, more under ``replace_one``
+        with few degrees of freedom). If m is false the release is biased, short directions appear longer, and no diagnostic
+        shows it. Not with ``adaptive``.
+
+    Examples
+    --------
+    >>> from dpmoments.mechanisms.base import MomentShape
+    >>> from dpmoments.privacy.budget import PrivacyBudget
+    >>> shape, budget = MomentShape(10, mean=False), PrivacyBudget.approximate(1.0, 1e-6)
+    >>> round(JohnsonLindenstrauss(50).plan(shape, budget, "add_remove").padding, 2)
+    26.86
+    >>> round(JohnsonLindenstrauss(50, calibration="paper").plan(shape, budget, "add_remove").padding, 1)
+    277.6
+    >>> plan = JohnsonLindenstrauss(50, smallest_eigenvalue=40.0).plan(shape, budget, "add_remove")
+    >>> plan.padding, round(plan.raised, 2)
+    (0.0, 29.86)
+    """
+
+    inverse: ClassVar[bool] = False
+    fewest_beyond_dimension: ClassVar[int] = 0
+    summary: ClassVar[str] = (
+        "random projection of the table with a ridge appended; positive definite before the subtraction"
+    )
+    source: ClassVar[str] = "Sheffet 2015, Algorithms 1 and 2; exact calibration"
+
+
+@dataclass(frozen=True)
+class InverseWishart(PaddedGram):
+    """Release one inverse Wishart draw, times ν − D − 1.
+
+    Its scale matrix is G + ψI, and it has ν degrees of freedom.
+
+    D is the dimension of the matrix; the factor makes the mean G + ψI. With ν = n + ν₀ it is a draw from the posterior of the
+    covariance of normal rows of mean zero under the prior Wishart⁻¹(ψI, ν₀).
+
+    **Privacy.** (ε, δ)-DP. The inverse of the draw is a Wishart matrix whose scale is (G + ψI)⁻¹; so the privacy curve is that
+    of ``johnson-lindenstrauss`` with ν for r and ψ for w² (``docs/evidence/derivations/inverse_wishart.md``). ν must not depend
+    on private data: ``prior_degrees`` therefore needs a public number of rows.
+
+    Parameters
+    ----------
+    degrees_of_freedom : int, optional
+        ν, at least D + 4 (so that the draw has a variance); a minimum with ``adaptive``. Default: as for
+        ``johnson-lindenstrauss``.
+    adaptive : bool
+        Algorithm 5: half of the budget finds a lower bound on the smallest eigenvalue, as in Algorithm 2.
+    subtract_padding : bool
+        Subtract ψI. False keeps it, and the release positive definite.
+    calibration : {"exact", "paper"}
+        ``"paper"``: the bound of Theorem 3.1 with ν for r.
+    smallest_eigenvalue : float, optional
+        A lower bound m on the smallest eigenvalue of the matrix drawn around, publicly known without the table, in unit-ball
+        units: of Σ x xᵀ, or with count and mean of Σ z zᵀ, z = (w, x), w the plan's ``augmentation``. ν is then the largest
+        that needs no padding, if that is enough for the matrix; if more is required, only the difference to m is padded. **The
+        caller asserts m, and accuracy rests on it; privacy does not**: eigenvalues below it are raised, and the bound on the
+        privacy curve holds for every table (it needs 5 to 12 % more than padding by the exact curve, more under ``replace_one``
+        with few degrees of freedom). If m is false the release is biased, short directions appear longer, and no diagnostic
+        shows it. Not with ``adaptive``.
+    prior_degrees : int, optional
+        ν₀: use ν = n + ν₀, the posterior. Under replace-one only.
+
+    Examples
+    --------
+    >>> shape, budget = MomentShape(10, n_rows=990, mean=False), PrivacyBudget.approximate(1.0, 1e-6)
+    >>> plan = InverseWishart(prior_degrees=10).plan(shape, budget, "replace_one")
+    >>> plan.degrees, round(plan.padding, 2)
+    (1000, 133.66)
+    """
+
+    prior_degrees: int | None = None
+
+    inverse: ClassVar[bool] = True
+    fewest_beyond_dimension: ClassVar[int] = 4
+    summary: ClassVar[str] = "one draw from an inverse-Wishart posterior; positive definite before the subtraction"
+    source: ClassVar[str] = "Sheffet 2015, Algorithms 4 and 5; exact calibration"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.prior_degrees is not None and self.degrees_of_freedom is not None:
+            raise InputValueError("give degrees_of_freedom or prior_degrees, not both: they set the same number")
+        if self.prior_degrees is not None and self.prior_degrees < 0:
+            raise InputValueError(f"prior_degrees={shown(self.prior_degrees)} must not be negative")
+
+    @property
+    def degrees_are_free(self) -> bool:
+        return super().degrees_are_free and self.prior_degrees is None
+
+    def chosen_degrees(
+        self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors, dimension: int, unit: float
+    ) -> int:
+        if self.prior_degrees is None:
+            return super().chosen_degrees(shape, budget, neighbors, dimension, unit)
+        if not shape.count_is_public(neighbors) or shape.n_rows is None:
+            raise InputValueError(Message("prior-needs-public-rows"))
+        return min(shape.n_rows + self.prior_degrees, MAX_DEGREES)
