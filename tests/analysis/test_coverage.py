@@ -582,7 +582,7 @@ NEW = np.array([[4.0, 1.0, 0.0, 0.0, 0.0], [6.0, 2.0, 1.5, 0.5, -1.0]])
 
 def predicted(rng: np.random.Generator) -> Any:
     equations, rows = of_fit(rng, 1_000.0), np.column_stack([np.ones(2), NEW])
-    return contrasts.Predictions.of(rows, equations, rows @ equations.coefficients, 0.95)
+    return contrasts.Predictions(rows, equations, rows @ equations.coefficients, 0.95)
 
 
 def predictions_of_the_line() -> Replications:

@@ -1472,7 +1472,7 @@ def lines(valid: bool, **facts: Any) -> Any:
 
 def test_predictions_have_intervals_of_the_line_and_of_new_rows() -> None:
     rows = np.array([[1.0, 0.0], [1.0, 10.0], [0.0, 10.0]])
-    made = contrasts.Predictions.of(rows, lines(True), rows @ [10.0, 2.0], 0.9)
+    made = contrasts.Predictions(rows, lines(True), rows @ [10.0, 2.0], 0.9)
     errors, t = np.sqrt([4.0, 4.0 + 9.0, 9.0]), stats.t.ppf(0.95, 50)
     np.testing.assert_allclose(made.se_mean, errors)
     middle = np.array([10.0, 30.0, 20.0])
@@ -1490,26 +1490,26 @@ def test_predictions_have_intervals_of_the_line_and_of_new_rows() -> None:
     assert first[3] == f"[{middle[0] - t * 2:.1f}, {middle[0] + t * 2:.1f}]"
     assert made.remarks == ("", "")
     for size, shown, more in ((20, 20, ""), (21, 20, "… 1 more rows")):
-        many = contrasts.Predictions.of(np.ones((size, 2)), lines(True), np.ones(size), 0.9)
+        many = contrasts.Predictions(np.ones((size, 2)), lines(True), np.ones(size), 0.9)
         assert len(many.table()) == shown + 1
         assert many.remarks[0] == more
 
 
 def test_predictions_by_test_inversion_are_contrasts_about_the_prediction() -> None:
     rows = np.array([[1.0, 1.0], [0.0, 0.0], [NAN, 1.0]])
-    made = contrasts.Predictions.of(rows, lines(False), np.array([12.0, 0.0, NAN]), 0.9)
+    made = contrasts.Predictions(rows, lines(False), np.array([12.0, 0.0, NAN]), 0.9)
     np.testing.assert_allclose(made.limits(), [[12.0 - 1.9, 12.0 + 2.9], [0.0, 0.0], [NAN, NAN]])
     np.testing.assert_allclose(made.se_mean, [0.5, 0.0, NAN])
     open_ended = lines(False, contrast=lambda *given: Estimate.not_estimable(given[1]))
-    lost = contrasts.Predictions.of(rows[:1], open_ended, np.array([12.0]), 0.9)
+    lost = contrasts.Predictions(rows[:1], open_ended, np.array([12.0]), 0.9)
     assert lost.table()[1][1:4] == ("–", "–", "[−∞, ∞]")
     assert lost.remarks[1].startswith("–: the release does not bound")
     assert lost.columns()["mean"] == [None]
     most = contrasts.MAX_INVERTED_ROWS
-    contrasts.Predictions.of(np.zeros((most, 2)), lines(False), np.zeros(most), 0.9)
-    contrasts.Predictions.of(np.zeros((most + 1, 2)), lines(True), np.zeros(most + 1), 0.9)
+    contrasts.Predictions(np.zeros((most, 2)), lines(False), np.zeros(most), 0.9)
+    contrasts.Predictions(np.zeros((most + 1, 2)), lines(True), np.zeros(most + 1), 0.9)
     with refused("too-many-predictions", rows=most + 1):
-        contrasts.Predictions.of(np.zeros((most + 1, 2)), lines(False), np.zeros(most + 1), 0.9)
+        contrasts.Predictions(np.zeros((most + 1, 2)), lines(False), np.zeros(most + 1), 0.9)
 
 
 def test_noise_without_a_law_grows_with_the_rows_of_a_unit() -> None:

@@ -241,9 +241,11 @@ def _aliases(names: Sequence[str], schema: Schema | None, references: Sequence[s
 def _written(column: Any) -> list[tuple[str, list[str]]]:
     """Return the features of a column with the ways to write each."""
     if isinstance(column, Categorical):
+        names = (column.name, f"C({column.name})")
         return [
-            (feature, [feature, *_level_names(column.name, feature.removeprefix(f"{column.name}="))])
+            (feature, [feature, *(f"{name}[{prefix}{level}]" for name in names for prefix in ("", "T."))])
             for feature in column.feature_names
+            for level in [feature.removeprefix(f"{column.name}=")]
         ]
     if not isinstance(column, DerivedColumn):
         return [(feature, [feature]) for feature in column.feature_names]
@@ -257,10 +259,6 @@ def _written(column: Any) -> list[tuple[str, list[str]]]:
         for one, names in first
         for other, others in second
     ]
-
-
-def _level_names(column: str, level: str) -> list[str]:
-    return [f"{name}[{prefix}{level}]" for name in (column, f"C({column})") for prefix in ("", "T.")]
 
 
 class _Names:
@@ -570,18 +568,9 @@ class Predictions(Answer):
 
     facts = ("level", "**: *")
 
-    @classmethod
-    def of(cls, rows: FloatArray, equations: NormalEquations, prediction: FloatArray, level: float) -> Predictions:
-        """Predict for rows.
-
-        Raises
-        ------
-        ValueError
-            If intervals need test inversion and there are more than 1,000 rows.
-        """
-        if not equations.delta_method_valid and len(rows) > MAX_INVERTED_ROWS:
-            raise InputValueError(Message("too-many-predictions", rows=len(rows), most=MAX_INVERTED_ROWS))
-        return cls(rows, equations, prediction, level)
+    def __post_init__(self) -> None:
+        if not self.equations.delta_method_valid and len(self.rows) > MAX_INVERTED_ROWS:
+            raise InputValueError(Message("too-many-predictions", rows=len(self.rows), most=MAX_INVERTED_ROWS))
 
     @property
     def se_mean(self) -> FloatArray:

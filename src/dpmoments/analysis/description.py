@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -106,26 +106,10 @@ class Description(Answer):
     def part(self, features: Sequence[int]) -> Description:
         """Return the description of some features, in their order."""
         chosen = list(features)
-        arrays = (
-            "mean",
-            "mean_noise",
-            "mean_count_covariance",
-            "sampling_variance",
-            "standard_deviation",
-            "standard_deviation_noise",
-            "root_mean_square",
-            "noisy_mean",
-            "share_is_unclear",
-            "deviation_below",
-        )
-        every = ((name, getattr(self, name)) for name in arrays)
-        parts: dict[str, Any] = {name: None if values is None else values[chosen] for name, values in every}
-        return replace(
-            self,
-            feature_names=tuple(self.feature_names[index] for index in chosen),
-            bounds=(self.bounds[0][chosen], self.bounds[1][chosen]),
-            **parts,
-        )
+        every = ((each.name, getattr(self, each.name)) for each in fields(self))
+        parts: dict[str, Any] = {name: values[chosen] for name, values in every if isinstance(values, np.ndarray)}
+        names = tuple(self.feature_names[index] for index in chosen)
+        return replace(self, feature_names=names, bounds=(self.bounds[0][chosen], self.bounds[1][chosen]), **parts)
 
     def __getitem__(self, names: str | Sequence[str]) -> Description:
         """Return the description of one feature or of several, by name."""
@@ -222,7 +206,7 @@ class Description(Answer):
         noise = self.standard_deviation_noise
         return [
             Column("feature", self.feature_names, "feature", label=True),
-            Column("mean", self.mean, "mean", self._as_dates(self._mean_cells(means), means, self.mean_is_noise)),
+            Column("mean", self.mean, "mean", self._mean_cells(means)),
             Column("mean_noise", self.mean_noise, "± noise", self._with_units(self.mean_noise)),
             Column("mean_is_noise", self.mean_is_noise),
             Column(
@@ -250,20 +234,17 @@ class Description(Answer):
         ]
 
     def _mean_cells(self, means: FloatArray) -> list[str]:
-        below = np.array(self._below)
         cells = _describe_values(means, self.mean_noise, self.mean_is_noise)
-        ends = rounded_cells(below, self.mean_noise)
-        return [f"below {end}" if most > 0.0 else cell for cell, end, most in zip(cells, ends, below, strict=True)]
-
-    def _as_dates(self, cells: list[str], means: FloatArray, left: Sequence[bool] = ()) -> list[str]:
-        """Return cells of means with dates in place of numbers, but for those ``left`` as they are."""
-        result = []
-        for index, (name, cell) in enumerate(zip(self.feature_names, cells, strict=True)):
-            number, kept = float(means[index]), index < len(left) and left[index]
-            if name in self.dates and not kept and math.isfinite(number):
-                cell = np.datetime_as_string(self.dates[name].datetimes(np.array([number])), unit="auto")[0]
-            result.append(str(cell))
-        return result
+        ends = rounded_cells(np.array(self._below), self.mean_noise)
+        for index, (name, most, hidden) in enumerate(
+            zip(self.feature_names, self._below, self.mean_is_noise, strict=True)
+        ):
+            if name in self.dates and not hidden and math.isfinite(means[index]):
+                date = self.dates[name].datetimes(means[index : index + 1])
+                cells[index] = str(np.datetime_as_string(date, unit="auto")[0])
+            elif most > 0.0:
+                cells[index] = f"below {ends[index]}"
+        return cells
 
     def _with_units(self, values: FloatArray, cells: list[str] | None = None) -> list[str]:
         """Return cells of durations with the unit of the column; by default rounded to two digits."""

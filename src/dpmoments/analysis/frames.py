@@ -71,6 +71,10 @@ def named_values(schema: Schema, frame: Any, names: Sequence[str]) -> FloatArray
 
 
 def _cells_by_name(frame: Any, names: Sequence[str]) -> dict[str, Any]:
+    refusal = InputTypeError(
+        "rows are read from a pandas, Polars or Arrow frame, or from a dict of columns, not from "
+        f"{type(frame).__name__}"
+    )
     if isinstance(frame, Mapping):
         if scalar := [name for name in names if name in frame and _is_one_value(frame[name])]:
             raise InputTypeError(
@@ -78,10 +82,7 @@ def _cells_by_name(frame: Any, names: Sequence[str]) -> dict[str, Any]:
             )
         frame = ColumnTable({name: declared_column(frame[name], name) for name in names if name in frame})
     elif not isinstance(frame, ColumnTable) and not hasattr(frame, "columns") and not isinstance(frame, pa.RecordBatch):
-        raise InputTypeError(
-            "rows are read from a pandas, Polars or Arrow frame, or from a dict of columns, not from "
-            f"{type(frame).__name__}"
-        )
+        raise refusal
     if isinstance(frame, pa.RecordBatch):
         frame = pa.Table.from_batches([frame])
     present = [str(name) for name in getattr(frame, "column_names", getattr(frame, "columns", ()))]
@@ -99,10 +100,7 @@ def _cells_by_name(frame: Any, names: Sequence[str]) -> dict[str, Any]:
         native = native.loc[:, list(names)]  # narwhals refuses repeated names, wanted or not
     read = nw.from_native(native, pass_through=True)
     if not isinstance(read, nw.DataFrame):
-        raise InputTypeError(
-            "rows are read from a pandas, Polars or Arrow frame, or from a dict of columns, not from "
-            f"{type(frame).__name__}"
-        )
+        raise refusal
     return {name: series_cells(read[name], name) for name in names}
 
 

@@ -465,14 +465,6 @@ class Standardized:
         result = np.einsum("pi,ij,pj->p", self.directions, self.noisy, self.directions)
         return np.asarray(varies & (result > self.edge))
 
-    @property
-    def precision(self) -> FloatArray:
-        """Pseudo-inverse of the covariance on the directions that stand out, shape (k, k)."""
-        # In the table's units.
-        kept = self.stands_out
-        scaled = self.directions[kept] / self.scale
-        return np.asarray((scaled.T / self.eigenvalues[kept]) @ scaled)
-
 
 def precision(release: Moments) -> tuple[FloatArray, int]:
     """Return Σ⁺ on the directions above the noise floor, and the number of other directions.
@@ -493,8 +485,11 @@ def precision(release: Moments) -> tuple[FloatArray, int]:
     if not (np.diag(release.covariance) > 0.0).any():
         return result, d
     standardized = Standardized.of(release, range(d), by_deviation=False)
-    result[np.ix_(standardized.features, standardized.features)] = standardized.precision
-    return result, d - int(standardized.stands_out.sum())
+    kept = standardized.stands_out
+    scaled = standardized.directions[kept] / standardized.scale  # in the table's units
+    block = np.ix_(standardized.features, standardized.features)
+    result[block] = (scaled.T / standardized.eigenvalues[kept]) @ scaled
+    return result, d - int(kept.sum())
 
 
 def without_redundant_levels(release: Moments, columns: Sequence[str] | None) -> list[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 
@@ -16,7 +16,6 @@ from dpmoments.analysis.answers import (
     confidence_level,
     format_level,
     in_floating_point,
-    intervals,
     rounded_cells,
 )
 from dpmoments.analysis.confidence import deviations_for, fieller_interval
@@ -100,8 +99,8 @@ class GroupDifferences(Answer):
             Column("group", [one for one, _ in pairs], label=True),
             Column("other", [other for _, other in pairs], label=True),
             Column(head="difference of means", cells=[f"{one} − {other}" for one, other in pairs]),
-            Column("difference", self.difference.ravel(), "estimate", rounded_cells(self.difference, errors)),
-            Column("lower", self.lower.ravel(), format_level(self.level), intervals(self.lower, self.upper, errors)),
+            Column("difference", self.difference.ravel(), "estimate", errors=errors),
+            Column("lower", self.lower.ravel(), format_level(self.level), errors=errors, upper=self.upper),
             Column("upper", self.upper.ravel()),
             Column("p_value", self.p_value.ravel()),
             Column("verdict", [word for words in self.verdict for word in words], "verdict"),
@@ -121,58 +120,46 @@ def _ratio_intervals(
     return low, high
 
 
-@dataclass(frozen=True, eq=False)
-class _Differences:
-    """Differences of the means of one feature, for every pair of groups."""
+def _differences(sums: GroupSums, bounds: tuple[float, float], level: float) -> tuple[FloatArray, ...]:
+    """Return ends, noise, sampling error and p-value of the difference of every pair of groups."""
+    # It combines the intervals of two means and the correlation of their noise (Zou & Donner 2008).
+    one, other = np.array(list(combinations(range(len(sums.counts)), 2)), dtype=np.intp).reshape(-1, 2).T
+    privacy, sampling = sums.covariance_of_means, sums.sampling_variances
+    of_mean = np.diag(privacy)
+    total = of_mean + sampling
+    parts = (
+        np.maximum(of_mean[one] + of_mean[other] - 2.0 * privacy[one, other], 0.0),
+        sampling[one] + sampling[other],
+    )
+    noise = sums.moments.law
+    if noise is None:
+        unknown = np.full(len(one), np.nan)
+        return unknown, unknown, unknown, np.sqrt(parts[1]) * sums.unit, unknown
+    product = np.sqrt(total[one] * total[other])
+    shared = np.divide(privacy[one, other], product, out=np.zeros_like(product), where=product > 0.0).clip(-1.0, 1.0)
+    middle = sums.location + sums.unit * sums.sums / sums.safe_counts
+    share = np.divide(of_mean, total, out=np.zeros_like(total), where=total > 0.0)
 
-    lower: FloatArray
-    upper: FloatArray
-    privacy_noise: FloatArray
-    sampling_noise: FloatArray
-    p_value: FloatArray
-
-    @classmethod
-    def of(cls, sums: GroupSums, bounds: tuple[float, float], level: float) -> _Differences:
-        """Combine the intervals of two means and the correlation of their noise (Zou & Donner 2008)."""
-        one, other = np.array(list(combinations(range(len(sums.counts)), 2)), dtype=np.intp).reshape(-1, 2).T
-        privacy, sampling = sums.covariance_of_means, sums.sampling_variances
-        of_mean = np.diag(privacy)
-        total = of_mean + sampling
-        parts = (
-            np.maximum(of_mean[one] + of_mean[other] - 2.0 * privacy[one, other], 0.0),
-            sampling[one] + sampling[other],
+    def at(first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the intervals for these half-widths of the two means."""
+        ends = [_ratio_intervals(sums, group, half, bounds) for group, half in ((one, first), (other, second))]
+        (low, high), (low_other, high_other) = ends
+        a, b = np.clip(middle[one], low, high), np.clip(middle[other], low_other, high_other)
+        return (
+            a - b - _combined(a - low, high_other - b, shared),
+            a - b + _combined(high - a, b - low_other, shared),
         )
-        noise = sums.moments.law
-        if noise is None:
-            unknown = np.full(len(one), np.nan)
-            return cls(unknown, unknown, unknown, np.sqrt(parts[1]) * sums.unit, unknown)
-        product = np.sqrt(total[one] * total[other])
-        shared = np.divide(privacy[one, other], product, out=np.zeros_like(product), where=product > 0.0).clip(
-            -1.0, 1.0
-        )
-        middle = sums.location + sums.unit * sums.sums / sums.safe_counts
-        share = np.divide(of_mean, total, out=np.zeros_like(total), where=total > 0.0)
 
-        def at(first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray]:
-            """Return the intervals for these half-widths of the two means."""
-            ends = [_ratio_intervals(sums, group, half, bounds) for group, half in ((one, first), (other, second))]
-            (low, high), (low_other, high_other) = ends
-            a, b = np.clip(middle[one], low, high), np.clip(middle[other], low_other, high_other)
-            return (
-                a - b - _combined(a - low, high_other - b, shared),
-                a - b + _combined(high - a, b - low_other, shared),
-            )
+    half_width = half_widths(noise)
 
-        half_width = half_widths(noise)
+    def excludes_zero(z: FloatArray) -> BoolArray:
+        lower, upper = at(half_width(z, share[one]), half_width(z, share[other]))
+        return (lower > 0.0) | (upper < 0.0)
 
-        def excludes_zero(z: FloatArray) -> BoolArray:
-            lower, upper = at(half_width(z, share[one]), half_width(z, share[other]))
-            return (lower > 0.0) | (upper < 0.0)
-
-        half = deviations_for(level, noise, of_mean, sampling)
-        lower, upper = at(half[one], half[other])
-        deviations = [np.sqrt(part) * sums.unit for part in parts]
-        return cls(lower, upper, deviations[0], deviations[1], p_by_inversion(excludes_zero, one.shape))
+    half = deviations_for(level, noise, of_mean, sampling)
+    lower, upper = at(half[one], half[other])
+    deviations = [np.sqrt(part) * sums.unit for part in parts]
+    return lower, upper, *deviations, p_by_inversion(excludes_zero, one.shape)
 
 
 def _combined(first: FloatArray, second: FloatArray, correlation: FloatArray) -> FloatArray:
@@ -252,7 +239,7 @@ class GroupMeans(Answer):
         lost = self.lost.tolist() * m
 
         errors = np.hypot(self.privacy_noise, self.sampling_noise)
-        spans = intervals(self.lower, self.upper, np.where(np.isfinite(errors), errors, self.upper - self.lower))
+        widths = np.where(np.isfinite(errors), errors, self.upper - self.lower)
 
         def unless_lost(values: FloatArray, errors: FloatArray, word: str) -> list[str]:
             return [word if gone else cell for cell, gone in zip(rounded_cells(values, errors), lost, strict=True)]
@@ -267,7 +254,7 @@ class GroupMeans(Answer):
                 Column(f"{part}_noise", values.ravel(), f"± {part}", unless_lost(values, values, "–"))
                 for part, values in (("privacy", self.privacy_noise), ("sampling", self.sampling_noise))
             ),
-            Column("lower", self.lower.ravel(), format_level(self.level), spans),
+            Column("lower", self.lower.ravel(), format_level(self.level), errors=widths, upper=self.upper),
             Column("upper", self.upper.ravel()),
             Column("lost", lost),
         ]
@@ -364,11 +351,10 @@ def group_means(release: Moments, by: str, of: Sequence[str] | None = None, *, l
             row[:] = np.where(noisy, row, np.clip(each.means, *limits)) if each.some_missing else row
     lost = _lost(of_rows, count_noise, law, level)
     mean = result if law is None else np.clip(result, lower, upper)
-    differences = [_Differences.of(each, limits, level) for each, limits in zip(sums, bounds, strict=True)]
+    differences = [_differences(each, limits, level) for each, limits in zip(sums, bounds, strict=True)]
     of_pairs = np.array([[a - b for a, b in combinations(row, 2)] for row in mean.tolist()]).reshape(len(mean), -1)
     low_pairs, high_pairs, privacy_pairs, sampling_pairs, p_pairs = (
-        np.array([getattr(each, field.name) for each in differences]).reshape(of_pairs.shape)
-        for field in fields(_Differences)
+        np.array(part).reshape(of_pairs.shape) for part in zip(*differences, strict=True)
     )
     either = np.array([a or b for a, b in combinations(lost.tolist(), 2)], dtype=bool)
     of_pairs = of_pairs if law is None else np.clip(of_pairs, low_pairs, high_pairs)
@@ -428,7 +414,7 @@ def _intervals(
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Return the interval and both parts of its SD for every group, in original units."""
     k = len(sums.counts)
-    privacy, sampling = np.sqrt(sums.privacy_variances), np.sqrt(sums.sampling_variances)
+    privacy, sampling = np.sqrt(np.diag(sums.covariance_of_means)), np.sqrt(sums.sampling_variances)
     if sums.moments.law is None:
         unknown = np.full(k, np.nan)
         return unknown, unknown, unknown, sampling * sums.unit

@@ -60,7 +60,7 @@ class Levels:
         """Select groups by full name or by level."""
         if isinstance(names, str):
             raise InputTypeError("groups are a list of names, not one string")
-        full = [self._full(name) for name in map(str, names)]
+        full = [name if name in self.names else f"{self.column}={name}" for name in map(str, names)]
         if unknown := [name for name in full if name not in self.names]:
             facts = {"names": [name.removeprefix(f"{self.column}=") for name in unknown], "levels": self.names}
             raise InputValueError(
@@ -70,9 +70,6 @@ class Levels:
             raise InputValueError("a level is named twice")
         indices = [index for index, name in enumerate(self.names) if name in full]
         return Levels(self.column, tuple(self.names[index] for index in indices), self.features, self.weights[indices])
-
-    def _full(self, name: str) -> str:
-        return name if name in self.names else f"{self.column}={name}"
 
     def row_counts(self, release: Moments) -> IntegerArray:
         """Return the rows of each group near the repaired ones, shape (k,)."""
@@ -154,7 +151,9 @@ class GroupSums:
         counts, sums = released[:k], released[k:]
         covariance = moments.covariance(indices, weights)
         total, total_noise = _total_variance(release, feature)
-        means = _shrunk_means(sums, counts, total)
+        # for variances, means are shrunk to the range that the total variance allows
+        most = np.sqrt(total * np.maximum(counts.sum(), 1.0) / np.maximum(counts, 1.0))
+        means = np.clip(sums / np.maximum(counts, 1.0), -most, most)
         # what the noise alone makes groups differ by is not between them
         by_noise = np.diag(np.nan_to_num(covariance, nan=0.0))[k:] / np.maximum(counts, 1.0)
         between = max(0.0, float(np.sum(np.maximum(counts, 0.0) * means**2) - by_noise.sum())) / moments.n_rows
@@ -195,11 +194,6 @@ class GroupSums:
         return self.location + self.unit * self.sums / self.safe_counts
 
     @property
-    def privacy_variances(self) -> FloatArray:
-        """Noise variances of the group means Σy/count, to first order, shape (k,)."""
-        return np.diag(self.covariance_of_means)
-
-    @property
     def safe_counts(self) -> FloatArray:
         """The counts, 1 at least."""
         return np.maximum(self.counts, 1.0)
@@ -234,14 +228,6 @@ def _total_variance(release: Moments, feature: int) -> tuple[float, float]:
     if result <= _OWN_VARIANCE * np.nan_to_num(noise, nan=0.0):
         return max(0.0, float(release.unit_ball_covariance[feature, feature])), noise / moments.n_rows
     return result / moments.n_rows, noise / moments.n_rows
-
-
-def _shrunk_means(sums: FloatArray, counts: FloatArray, variance: float) -> FloatArray:
-    """Shrink group means to the range that the total variance allows."""
-    # For use in variances only.
-    safe = np.maximum(counts, 1.0)
-    most = np.sqrt(variance * np.maximum(counts.sum(), 1.0) / safe)
-    return np.clip(sums / safe, -most, most)
 
 
 def _put_own(

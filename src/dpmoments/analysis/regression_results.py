@@ -681,7 +681,7 @@ class FittedLine(Answer):
         equations = self._tested()
         values = named_values(self.schema, frame, self.features)
         rows = np.column_stack([np.ones(len(values)), values]) if self.with_intercept else values
-        return Predictions.of(rows, equations, self.predict(frame), level)
+        return Predictions(rows, equations, self.predict(frame), level)
 
     @property
     def params(self) -> pd.Series[float]:
