@@ -27,6 +27,7 @@ from fractions import Fraction
 from typing import Any
 
 from dpmoments.foundation.errors import BudgetExceededError, InputTypeError, InputValueError, LedgerError, message_of
+from dpmoments.foundation.records import Record
 from dpmoments.foundation.values import require_kinds, require_known, shown
 from dpmoments.ledger.grants import (
     MAX_GAUSSIAN_RELEASES,
@@ -416,22 +417,24 @@ def _why_not_counted(grant: Grant, sums: Sums) -> str:
     return "no-delta" if sums.unknown[0] else "no-rho"
 
 
-_RESERVE_ENTRIES = {"release", "mechanism", "cost", "loss_unit", "neighbors", "unit", "losses"}
 _AGREEMENT = 1e-9
 """Relative tolerance when losses are recomputed; they are added up as recorded."""
 
 
 @dataclass(frozen=True)
-class _Reservation:
-    """Budget reserved for one release, or one run of groups; ``reserve`` until it ends."""
+class Reservation(Record):
+    """Cost reserved for one release, or one run of groups, as its entry holds it."""
 
-    dataset: str
     release: str
+    mechanism: str
     cost: PrivacyBudget
+    loss_unit: LossUnit
     neighbors: Neighbors
     unit: str
     losses: Losses
-    state: Action = Action.RESERVE
+
+    def __post_init__(self) -> None:
+        check_unit(self.unit)
 
 
 _FIXED = ("kind", "neighbors", "unit", "composition")
@@ -541,7 +544,9 @@ class Accounts:
         self.number = 0
         self.link = hashlib.sha256(f"dpmoments ledger {ledger}".encode()).hexdigest()  # before the first entry
         self.by_dataset: dict[str, Account] = {}
-        self.reservations: dict[int, _Reservation] = {}
+        # by the number of their entry: reservations, and how they ended
+        self.reservations: dict[int, Reservation] = {}
+        self.ended: dict[int, Action] = {}
         self.history: list[HistoryEntry] = []
 
     @property
@@ -589,27 +594,21 @@ class Accounts:
         self.history.append(entry)
 
     def _reserved(self, entry: HistoryEntry) -> Account:
-        content = entry.content
-        require_known(content, _RESERVE_ENTRIES, "a reservation")
-        require_kinds(content, release=str, mechanism=str, cost=dict, losses=dict)
-        check_unit(content["unit"])
-        account = self.account(entry.dataset)
-        neighbors, unit = Neighbors.of(content["neighbors"]), content["unit"]
-        account.require_for(neighbors, unit)
-        cost, losses = PrivacyBudget.from_dict(content["cost"]), Losses.from_dict(content["losses"])
-        account = account.with_charge(cost, losses)
-        self.reservations[entry.number] = _Reservation(entry.dataset, content["release"], cost, neighbors, unit, losses)
+        reservation, account = Reservation.from_dict(entry.content, "a reservation"), self.account(entry.dataset)
+        account.require_for(reservation.neighbors, reservation.unit)
+        account = account.with_charge(reservation.cost, reservation.losses)
+        self.reservations[entry.number] = reservation
         return account
 
     def _ended(self, entry: HistoryEntry) -> Account:
         require_known(entry.content, ("reservation",), f"a {entry.action}")
         number = entry.content["reservation"]
         held, account = self.reservations.get(number), self.account(entry.dataset)
-        if held is None or held.dataset != entry.dataset:
+        if held is None or self.history[number - 1].dataset != entry.dataset:
             raise LedgerError(Message("entry-without-reservation", entry=number, dataset=entry.dataset))
-        if held.state is not Action.RESERVE:
-            raise LedgerError(Message("entry-ended", entry=number, state=str(held.state)))
-        self.reservations[number] = replace(held, state=entry.action)
+        if number in self.ended:
+            raise LedgerError(Message("entry-ended", entry=number, state=str(self.ended[number])))
+        self.ended[number] = entry.action
         account = replace(account, n_open=account.n_open - 1)
         if entry.action is Action.COMMIT:
             return replace(account, n_released=account.n_released + 1)
@@ -628,8 +627,8 @@ class Accounts:
                     if not _nearly(content["limits"], anew.to_dict()["limits"]):
                         result.append(f"the limits of entry {entry.number} do not follow from its grant")
             if entry.action is Action.RESERVE:
-                cost, unit = PrivacyBudget.from_dict(content["cost"]), LossUnit(content["loss_unit"])
-                losses = losses_of(cost, unit, Neighbors.of(content["neighbors"]), grants[entry.dataset].neighbors)
+                held = self.reservations[entry.number]
+                losses = losses_of(held.cost, held.loss_unit, held.neighbors, grants[entry.dataset].neighbors)
                 if not _nearly(content["losses"], losses.to_dict()):
                     result.append(f"the losses of entry {entry.number} do not follow from its cost")
         return result

@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 
 from dpmoments.foundation.errors import InputValueError, LedgerError
 from dpmoments.foundation.values import check_text, shown
-from dpmoments.ledger.accounts import Account, Accounts, Action, HistoryEntry, losses_of
+from dpmoments.ledger.accounts import Account, Accounts, Action, HistoryEntry, Reservation, losses_of
 from dpmoments.ledger.grants import Amount, Composition, Grant, check_unit, require_dataset, unit_name
 from dpmoments.messages.message import Message
 from dpmoments.privacy.accounting import LossUnit
@@ -63,9 +63,9 @@ def _check_release(accounts: Accounts, release: Any) -> LedgerCheck:
     if entry is None:
         fault = "it was not charged to a ledger"
     elif not (fault := _fault_of_entry(accounts, entry)):
-        if held is None or (held.release, held.dataset) != (run, origin.dataset):
+        if held is None or (held.release, accounts.history[entry.number - 1].dataset) != (run, origin.dataset):
             fault = f"entry {entry.number} belongs to another release"
-        elif held.state is Action.REFUND:
+        elif accounts.ended.get(entry.number) is Action.REFUND:
             fault = f"its reservation, entry {entry.number}, was refunded"
         elif held.cost != privacy.budget:
             fault = f"entry {entry.number} has another cost, {held.cost}"
@@ -74,7 +74,7 @@ def _check_release(accounts: Accounts, release: Any) -> LedgerCheck:
     what = f"{origin.label}, {origin.id[:8]}…"
     if fault or held is None or entry is None:
         return LedgerCheck(what, False, fault)
-    state = "committed" if held.state is Action.COMMIT else "reserved, never committed: it counts as spent"
+    state = "committed" if entry.number in accounts.ended else "reserved, never committed: it counts as spent"
     return LedgerCheck(what, True, f"{held.cost} in entry {entry.number}, {state}")
 
 
@@ -583,16 +583,8 @@ class Ledger:
             account = accounts.account(name)
             account.require_for(relation, unit)
             losses = losses_of(cost, counted, relation, account.grant.neighbors)
-            content = {
-                "release": release,
-                "mechanism": mechanism,
-                "cost": cost.to_dict(),
-                "loss_unit": str(counted),
-                "neighbors": str(relation),
-                "unit": unit,
-                "losses": losses.to_dict(),
-            }
-            entry = append(Action.RESERVE, name, content).of(accounts.ledger)
+            reserved = Reservation(release, mechanism, cost, counted, relation, unit, losses)
+            entry = append(Action.RESERVE, name, reserved.to_dict()).of(accounts.ledger)
         self._reserved[entry] = _Process.current
         return entry
 
