@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from pathlib import Path
 from shlex import quote
@@ -42,12 +42,8 @@ def analyses(release_class: type = dpmoments.MomentRelease) -> dict[str, Analysi
     }
 
 
-def _described_counts(released: dpmoments.CountsRelease, columns: Sequence[str] = ()) -> Answer:
-    return released.describe(*columns)
-
-
 _OF_COUNTS: Mapping[Analysis, Callable[..., Answer]] = {
-    dpmoments.MomentRelease.describe: _described_counts,
+    dpmoments.MomentRelease.describe: lambda released, columns=(): released.describe(*columns),
     dpmoments.MomentRelease.cross_table: dpmoments.CountsRelease.cross_table,
 }
 """Analyses that contingency tables have too."""

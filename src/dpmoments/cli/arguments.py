@@ -168,15 +168,11 @@ def _key_and_value(option: str) -> tuple[str, str, Any]:
     key, separator, text = option.partition("=")
     if not separator:
         raise bad_option("--option", Message("option-form", value=option, form="key=value"))
-    return "--option", key, _option_value(text)
-
-
-def _option_value(text: str) -> Any:
     try:
         value = json.loads(text)
     except ValueError:
-        return text
-    return tuple(value) if isinstance(value, list) else value
+        return "--option", key, text
+    return "--option", key, tuple(value) if isinstance(value, list) else value
 
 
 def privacy_unit_of(column: str | None, max_rows: int | None, missing: str = "error") -> PrivacyUnit | None:

@@ -16,7 +16,7 @@ from dpmoments.analysis.description import describe
 from dpmoments.analysis.functionals import FeatureVariances, LocalMoments, describe_law, indicator_mask, shows_shares
 from dpmoments.analysis.released import Moments, chosen_features, columns_of
 from dpmoments.analysis.resolvability import NOT_ESTIMABLE
-from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
+from dpmoments.foundation.arrays import BoolArray, FloatArray
 from dpmoments.plots.canvas import (
     DIVERGING,
     FAINT,
@@ -323,25 +323,17 @@ def _covariance_noise(release: Moments, chosen: Sequence[int]) -> FloatArray:
     weights[:, 1, 2] = weights[:, 2, 1] = 0.5
     # about the mean the sums are 0, and so is what noise on them does
     weights[:, 0, 0] = -moments.moments[i + 1, j + 1] / moments.n_rows
-    _read_off_shares(release, moments, weights, i, j)
+    if shows_shares(release):  # of two levels of a column: −p_i p_j has the noise of p_j s_i + p_i s_j
+        columns, by_shares = np.array(columns_of(release, range(len(moments.location)))), indicator_mask(release)
+        same = (columns[i] == columns[j]) & by_shares[i] & by_shares[j]
+        shares = np.clip(moments.location, 0.0, 1.0) / moments.unit
+        weights[same] = 0.0
+        for index, other in ((1, j), (2, i)):
+            weights[same, 0, index] = weights[same, index, 0] = -shares[other[same]] / 2.0
     variances = moments.variances(np.stack([np.zeros(len(i), dtype=int), i + 1, j + 1], axis=1), weights)
     result = np.diag(FeatureVariances.of(release, moments, as_shown=True).noise_per_row(moments)[indices])
     result[first, second] = result[second, first] = np.sqrt(variances) / moments.n_rows
     return np.asarray(result * np.outer(unit, unit))
-
-
-def _read_off_shares(
-    release: Moments, moments: LocalMoments, weights: FloatArray, i: IntegerArray, j: IntegerArray
-) -> None:
-    """Set the weights of two levels of a column: −p_i p_j has the noise of p_j s_i + p_i s_j."""
-    if not shows_shares(release):
-        return
-    columns, by_shares = np.array(columns_of(release, range(len(moments.location)))), indicator_mask(release)
-    same = (columns[i] == columns[j]) & by_shares[i] & by_shares[j]
-    shares = np.clip(moments.location, 0.0, 1.0) / moments.unit
-    weights[same] = 0.0
-    for index, other in ((1, j), (2, i)):
-        weights[same, 0, index] = weights[same, index, 0] = -shares[other[same]] / 2.0
 
 
 # The picture of covariances.

@@ -100,7 +100,7 @@ def _steps_of(release: Release) -> _Steps:
 
 
 def _recorded(release: Release, steps: list[Any]) -> _Steps:
-    d, encoding = len(release.feature_names), release.schema.encoding(mean=_has_center(steps))
+    d, encoding = len(release.feature_names), release.schema.encoding(mean=bool(steps) and "center" in steps[0])
     if not 0 < len(steps) <= _MAX_STEPS:
         raise ValueError
     of_mean = "mean_radius" in steps[0]
@@ -123,10 +123,6 @@ def _recorded(release: Release, steps: list[Any]) -> _Steps:
         "noise on the mean" if of_mean else "standard deviations that noise hides",
         (*map(str, range(1, len(steps))), f"{len(steps)} (last)"),
     )
-
-
-def _has_center(steps: list[Any]) -> bool:
-    return bool(steps) and "center" in steps[0]
 
 
 def _positive(value: object) -> float:

@@ -13,7 +13,6 @@ from xml.etree import ElementTree
 
 from markupsafe import Markup
 
-from dpmoments.analysis.answers import Answer
 from dpmoments.analysis.group_means import LOST
 from dpmoments.analysis.resolvability import UNCLEAR
 from dpmoments.foundation.errors import visible
@@ -92,12 +91,11 @@ class PageTable:
     @property
     def number_columns(self) -> tuple[bool, ...]:
         """True for columns of numbers, or of "noise" in place of numbers."""
+        columns = [[row[index] for row in self.rows] for index in range(len(self.head))]
         return tuple(
-            bool(column)
-            and any(cell.is_number for cell in column)
-            and all(cell.is_number or cell.is_noise for cell in column)
-            for column in zip(*self.rows, strict=True)
-        ) or (False,) * len(self.head)
+            any(cell.is_number for cell in column) and all(cell.is_number or cell.is_noise for cell in column)
+            for column in columns
+        )
 
     @property
     def lost(self) -> tuple[bool, ...]:
@@ -110,9 +108,14 @@ class PageTable:
         if rows[0][-1] == _VERDICT:
             rows = [(row[0], row[-1], *row[1:-1]) for row in rows]
         head, *body = rows
-        return cls(
-            caption, tuple(head), tuple(tuple(_cell(index, text) for index, text in enumerate(row)) for row in body)
+        cells = (
+            tuple(
+                Cell(text, index > 0 and text in _DECIDED_BY_NOISE, index > 0 and _NUMBER.fullmatch(text) is not None)
+                for index, text in enumerate(row)
+            )
+            for row in body
         )
+        return cls(caption, tuple(head), tuple(cells))
 
 
 @dataclass(frozen=True)
@@ -155,17 +158,6 @@ class Section:
     statements: tuple[Statement, ...] = ()
     unresolved: tuple[str, ...] = ()
     requested: bool = False
-
-
-def table_of(caption: str, answer: Answer, most: int | None = None) -> PageTable:
-    """Make the table of an answer, with its first ``most`` rows."""
-    rows = answer.table()
-    return PageTable.of(caption, rows if most is None else rows[: most + 1])
-
-
-def _cell(index: int, text: str) -> Cell:
-    decided = index > 0 and text in _DECIDED_BY_NOISE
-    return Cell(text, decided, index > 0 and _NUMBER.fullmatch(text) is not None)
 
 
 # Drawings inside a page: a figure as an _SVG element that a screen reader reads out and no browser has to fetch.

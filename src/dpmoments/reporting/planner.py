@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from itertools import product
 
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.messages.message import Message
@@ -21,17 +22,6 @@ _MAX_TABLES = 150
 """Number of features above which only the requested forecast has a table."""
 
 
-@dataclass(frozen=True)
-class _Block:
-    """One forecast of the page, for the budget and row count at these indices."""
-
-    budget: int
-    rows: int
-    title: str
-    words: str
-    table: PageTable | None
-
-
 def planner_page(forecast: Forecast) -> str:
     """Return the page of a forecast, as text."""
     # It shows `dpmoments.forecast` for the budget and row count of the forecast and for smaller and larger ones. A
@@ -42,11 +32,15 @@ def planner_page(forecast: Forecast) -> str:
     factors = _FACTORS if len(plan.typical.columns) <= _MANY_FEATURES else _FEW_FACTORS
     budgets = [size for size in (plan.size_of_budget * factor for factor in factors) if size <= MAX_LOSS]
     rows = sorted({max(1, round(plan.n_rows * factor)) for factor in factors})
-    blocks = [
-        _block(replace(plan.with_budget(size), n_rows=n_rows), budgets.index(size), rows.index(n_rows), forecast)
-        for size in budgets
-        for n_rows in rows
-    ]
+    blocks = []
+    for (budget, size), (row, n_rows) in product(enumerate(budgets), enumerate(rows)):
+        block = replace(plan.with_budget(size), n_rows=n_rows)
+        noise, table = block.known_noise, None
+        as_asked = n_rows == forecast.n_rows and block.budget == forecast.budget
+        if noise is not None and (len(plan.typical.columns) <= _MAX_TABLES or as_asked):
+            table = PageTable.of("What describe() would show, if the table is as assumed", column_table(noise))
+        title = f"{_budget_text(plan, size)}, {n_rows:,} {forecast.rows_text}"
+        blocks.append({"budget": budget, "rows": row, "title": title, "words": _words(noise), "table": table})
     unit = "one row" if forecast.privacy_unit is None else forecast.privacy_unit.description
     by_default = ", which a release takes by default" if forecast.mechanism == "auto" else ""
     return filled_in(
@@ -82,16 +76,6 @@ def budgets_table(forecast: Forecast) -> PageTable | None:
 def _budget_text(plan: ReleasePlan, size: float) -> str:
     delta = f", δ = {plan.budget.delta:g}" if plan.budget.kind is BudgetKind.APPROXIMATE else ""
     return f"{plan.symbol} = {size:.4g}{delta}"
-
-
-def _block(plan: ReleasePlan, budget: int, rows: int, forecast: Forecast) -> _Block:
-    title = f"{_budget_text(plan, plan.size_of_budget)}, {plan.n_rows:,} {forecast.rows_text}"
-    noise = plan.known_noise
-    as_asked = plan.n_rows == forecast.n_rows and plan.budget == forecast.budget
-    if noise is None or (len(plan.typical.columns) > _MAX_TABLES and not as_asked):
-        return _Block(budget, rows, title, _words(noise), None)
-    table = PageTable.of("What describe() would show, if the table is as assumed", column_table(noise))
-    return _Block(budget, rows, title, _words(noise), table)
 
 
 def _words(noise: ForecastNoise | None) -> str:

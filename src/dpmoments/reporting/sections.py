@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 
 from dpmoments.analysis.answers import number, rounded
-from dpmoments.analysis.components import SCALINGS, PrincipalComponents
+from dpmoments.analysis.components import SCALINGS
 from dpmoments.analysis.correlations import Correlations
 from dpmoments.analysis.cross_table import MAX_TESTED, CountTable
 from dpmoments.analysis.description import Description
@@ -32,7 +32,7 @@ from dpmoments.plots.matrices import draw_correlations
 from dpmoments.releases.counts_release import CountsRelease
 from dpmoments.releases.mean_release import MeanRelease
 from dpmoments.releases.moment_release import MomentRelease
-from dpmoments.reporting.page import NOISE, PageTable, Section, Statement, drawn, table_of
+from dpmoments.reporting.page import NOISE, PageTable, Section, Statement, drawn
 from dpmoments.schema.columns import Boolean
 
 _SHOWN_PAIRS = 60
@@ -143,7 +143,7 @@ def _numbers(release: MomentRelease, prefix: str) -> Section:
         lead = [f"Rows: {result.rows_text}.", _NOT_RELEASED]
     elif release.noisy_sum is None:
         lead.append(_NO_MEAN)
-    tables = [table_of("Features, in original units", result)]
+    tables = [PageTable.of("Features, in original units", result.table())]
     if release.noisy_count is None:
         tables = [_sums_of_squares(release)]
     return Section(
@@ -194,7 +194,9 @@ def _correlations(release: MomentRelease, prefix: str, result: Correlations) -> 
     size = len(result.feature_names)
     side = 0.62 * size if size <= 12 else 0.24 * size
     width, height = min(max(side + 2.8, 5.2), 9.6), min(max(side + 2.2, 4.6), 9.2)
-    title = f"Heat map: {result.heading[0]}"
+    title, rows = f"Heat map: {result.heading[0]}", result.table()
+    clear = [f"{row[0]}: {row[1]}, {row[5]}" for row in rows[1:] if row[5] in ("positive", "negative")][:_NAMED_PAIRS]
+    clearest = f"Clearest pairs: {'; '.join(clear)}." if clear else "No pair is clear."
     statements = _pair_statements(result)
     hidden = max(len(result._shown) - _SHOWN_PAIRS, 0)
     caption = f"The {_SHOWN_PAIRS} clearest pairs" if hidden else "All pairs"
@@ -209,9 +211,9 @@ def _correlations(release: MomentRelease, prefix: str, result: Correlations) -> 
             height,
             lambda ax: draw_correlations(replace(result, warning=""), ax),
             title=title,
-            description=_describe_pairs(result),
+            description=f"A square cell for every two of {size} features. {clearest} The table below has the numbers",
         ),
-        tables=(table_of(f"{caption}: each with its noise, interval and sign", result, _SHOWN_PAIRS),),
+        tables=(PageTable.of(f"{caption}: each with its noise, interval and sign", rows[: _SHOWN_PAIRS + 1]),),
         remarks=tuple(filter(None, [more, "" if result.noise_known else describe_law(None)])),
         warning=result.warning,
         statements=statements,
@@ -263,19 +265,6 @@ def _unresolved_pairs(release: MomentRelease, answer: Correlations, compared: in
     )
 
 
-def _describe_pairs(answer: Correlations) -> str:
-    """Describe the clearest pairs, for readers who do not see the picture."""
-    named = [
-        f"{pair}: {value}, {verdict}"
-        for pair, value, _, _, _, verdict in answer.table()[1:]
-        if verdict in ("positive", "negative")
-    ][:_NAMED_PAIRS]
-    most = f"Clearest pairs: {'; '.join(named)}." if named else "No pair is clear."
-    return (
-        f"A square cell for every two of {len(answer.feature_names)} features. {most} The table below has the numbers"
-    )
-
-
 def _spectrum(release: MomentRelease, prefix: str) -> Section:
     result = release.pca(scaling="bounds")
     certain, k = int((~result.is_noise).sum()), len(result.explained_variance)
@@ -285,6 +274,11 @@ def _spectrum(release: MomentRelease, prefix: str) -> Section:
     )
     head, *rows = result.table()
     caption = "The components" if k <= _SHOWN_COMPONENTS else f"The first {_SHOWN_COMPONENTS} of {k} components"
+    shares = [
+        f"component {index}: {share:.0%} of the variance"
+        for index, (share, noise) in enumerate(zip(result.explained_variance_ratio, result.is_noise, strict=True), 1)
+        if not noise
+    ][:_NAMED_PAIRS]
     about = "principal components" if result.centered else "principal directions of the second moment about zero"
     return Section(
         "Spectrum against the noise floor",
@@ -301,7 +295,9 @@ def _spectrum(release: MomentRelease, prefix: str) -> Section:
             4.6,
             lambda ax: draw_spectrum(replace(result, warning=""), ax),
             title=f"Variances of the components, and the noise floor: {said}",
-            description=_describe_components(result),
+            description=f"{'; '.join(shares)}. The table below has the numbers"
+            if shares
+            else "No component is above the floor",
         ),
         tables=(
             PageTable.of(
@@ -312,15 +308,6 @@ def _spectrum(release: MomentRelease, prefix: str) -> Section:
         remarks=tuple(line for line in result.remarks if line not in ("", result.warning)),
         warning=result.warning,
     )
-
-
-def _describe_components(answer: PrincipalComponents) -> str:
-    shares = [
-        f"component {index}: {share:.0%} of the variance"
-        for index, (share, noise) in enumerate(zip(answer.explained_variance_ratio, answer.is_noise, strict=True), 1)
-        if not noise
-    ][:_NAMED_PAIRS]
-    return f"{'; '.join(shares)}. The table below has the numbers" if shares else "No component is above the floor"
 
 
 def _regression(release: MomentRelease, formula: str, fit: FittedLine, anchor: str) -> Section:
@@ -400,8 +387,9 @@ def _describe_coefficients(fit: FittedLine) -> str:
 
 def _group_means(answer: GroupMeans, anchor: str) -> Section:
     [feature] = answer.features
-    differences = answer.differences
-    tables = [table_of(f"Mean of {feature} by {answer.by}", answer)]
+    differences, rows = answer.differences, answer.table()
+    said = [f"{row[1]}: {row[4]}, {row[7]}" for row in rows[1:]]
+    tables = [PageTable.of(f"Mean of {feature} by {answer.by}", rows)]
     if differences.pairs:
         caption = f"Differences of the means of {feature} by {answer.by}, pair by pair"
         tables.append(PageTable.of(caption, [row[1:] for row in differences.table()]))
@@ -414,7 +402,7 @@ def _group_means(answer: GroupMeans, anchor: str) -> Section:
             min(max(2.8, 2.0 + 0.3 * len(answer.groups)), 11.0),
             lambda ax: draw_groups(replace(answer, warning=""), ax),
             title=f"Mean of {feature} by {answer.by}, with intervals",
-            description=_describe_groups(answer),
+            description="; ".join(said[:12]) + ("; and others" if len(said) > 12 else ""),
         ),
         tables=tuple(tables),
         remarks=tuple(line for line in answer.remarks if line not in ("", answer.warning) and "\n" not in line),
@@ -444,12 +432,6 @@ def _difference_statements(answer: GroupMeans) -> tuple[Statement, ...]:
             )
         )
     return tuple(result)
-
-
-def _describe_groups(answer: GroupMeans) -> str:
-    said = [f"{row[1]}: {row[4]}, {row[7]}" for row in answer.table()[1:]]
-    rest = "; and others" if len(said) > 12 else ""
-    return f"{'; '.join(said[:12])}{rest}"
 
 
 def _sentence(words: str) -> str:
