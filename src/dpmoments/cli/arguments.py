@@ -59,7 +59,6 @@ def column_and_feature(text: str, schema: Schema) -> tuple[str, str]:
 
 
 def budget_of(epsilon: float | None, delta: float, rho: float | None) -> PrivacyBudget:
-    """Return the budget that the options request."""
     try:
         return PrivacyBudget.of(epsilon=epsilon, delta=delta, rho=rho)
     except ValueError as error:

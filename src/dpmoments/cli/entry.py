@@ -98,7 +98,6 @@ class _Commands(typer.core.TyperGroup):
 
 
 def load_command(arguments: Sequence[str]) -> None:
-    """Load the command that arguments name, if any."""
     names = {name for commands in _COMMANDS.values() for name in commands}
     for name in [word for word in arguments if word in names][:1]:
         _loaded(name)
@@ -211,7 +210,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _flushed() -> bool:
-    """Flush standard output; return True on success."""
     # A reader that closed early (``| head``) is not an error.
     try:
         with printing():

@@ -340,7 +340,6 @@ def _described(parameter: inspect.Parameter, own: Mapping[str, Option]) -> inspe
 
 
 def _with_signature(command: Callable[..., None], shown: Sequence[inspect.Parameter]) -> Callable[..., None]:
-    """Return a command with the signature and annotations that typer reads."""
     command.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
     command.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
     return command

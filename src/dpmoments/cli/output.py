@@ -155,7 +155,6 @@ def print_answer(answer: Answer, as_json: bool) -> None:
 
 
 def complain(text: str) -> None:
-    """Print to standard error."""
     _console(stderr=True).print(visible(text), soft_wrap=True)
 
 
@@ -249,7 +248,6 @@ def what_number_to_write(message: str, options: Sequence[str], arguments: Sequen
 
 
 def _given(options: Sequence[str], arguments: Sequence[str]) -> list[str]:
-    """Return the values of an option, as written."""
     apart = [value for flag, value in pairwise(arguments) if flag in options]
     return apart + [text.partition("=")[2] for text in arguments if text.partition("=")[0] in options and "=" in text]
 
@@ -271,7 +269,6 @@ class StoppedError(InputError):
 
 
 def explain(error: Exception) -> str:
-    """Return a one-line description of an error."""
     # A message is shown only if it cannot quote a value: raised by this library (whose messages contain no private
     # values), or by the operating system refusing a file. Any other error, such as one inside a reader or an array
     # library, is described by its type and location only. Every description says whether anything was spent.
@@ -303,7 +300,6 @@ def _message(error: Exception) -> str:
 
 
 def _refusal(error: OSError) -> str:
-    """Format a refusal by the operating system."""
     # Text from a library's error may quote anything and is hidden.
     assert error.errno is not None
     words = os.strerror(error.errno)

@@ -59,7 +59,6 @@ class StandIns:
         return self._of[letter]
 
     def restored(self, text: str) -> str:
-        """Replace stand-ins by their letters."""
         return text.translate({ord(other): letter for letter, other in self._of.items()})
 
 
@@ -198,7 +197,6 @@ SECONDARY = "#595959"
 
 
 def axes_of(ax: Axes | None, width: float, height: float) -> Axes:
-    """Return the given axes, or those of a new figure of this size in inches."""
     from matplotlib.axes import Axes
 
     if ax is None:
@@ -316,13 +314,11 @@ def entitle(ax: Axes, title: str, *meaning: str, grow: bool) -> None:
 
 
 def require_mean(release: Moments, what: str) -> None:
-    """Raise ValueError unless a mean was released."""
     if release.noisy_sum is None:
         require_count(release, what)
         raise InputValueError(Message("plot-needs-mean", what=what))
 
 
 def require_count(release: Moments, what: str) -> None:
-    """Raise ValueError unless a number of rows was released or is public."""
     if release.noisy_count is None:
         raise InputValueError(Message("plot-needs-count", what=what))

@@ -46,8 +46,6 @@ _INCHES_A_LINE = 0.3
 
 @dataclass(frozen=True)
 class _IntervalLine:
-    """One line of the plot."""
-
     name: str
     value: float
     lower: float
@@ -57,7 +55,6 @@ class _IntervalLine:
 
     @property
     def ends(self) -> list[float]:
-        """Finite ones of the value and the interval's ends."""
         return [end for end in (self.value, self.lower, self.upper) if np.isfinite(end)]
 
 
@@ -158,7 +155,6 @@ def draw_coefficients(
     *,
     sort: Literal["fit", "size", "p"] = "fit",
 ) -> Axes:
-    """Plot the coefficients of a fit."""
     # They are multiplied by `deviations` (the features' standard deviations), if given, so that one axis fits all; the
     # `n_coefficients` with the smallest p-values are shown.
     per = np.ones(len(fit.features)) if deviations is None else np.nan_to_num(deviations, nan=0.0)
@@ -211,7 +207,6 @@ def _times(number: float, deviation: float) -> float:
 
 
 def _title_and_marks(fit: FittedLine, lines: Sequence[_IntervalLine]) -> list[str]:
-    """Return the title, and the meaning of the marks."""
     if fit.equations is None:
         title = f"{fit.method} regression of {label(fit.target)}: noise unknown"
         return [title, "hollow: noise distribution unknown, so coefficients have no intervals", fit.warning]

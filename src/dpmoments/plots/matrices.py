@@ -107,7 +107,6 @@ def draw_matrix(
 def with_color_bar(
     ax: Axes, image: AxesImage, words: str, *, noise: float = float("nan"), ticks: Sequence[float] = ()
 ) -> None:
-    """Add a color bar, with the range of the noise marked."""
     figure = ax.get_figure(root=True)
     assert figure is not None
     bar = figure.colorbar(image, ax=ax, shrink=0.75, pad=0.02, aspect=28)
@@ -345,7 +344,6 @@ _MIN_SHARE = 1e-4
 
 
 def draw_covariances(release: Moments, columns: Sequence[str] | None, level: float, ax: Axes | None = None) -> Axes:
-    """Plot released covariances, each column relative to half its range."""
     from matplotlib.colors import SymLogNorm
 
     chosen = chosen_features(release, columns)

@@ -49,7 +49,6 @@ class _Region:
 
     @property
     def half_widths(self) -> FloatArray:
-        """Half-width along each feature, shape (d,)."""
         return np.sqrt(np.diag(self.shape))
 
     @classmethod
@@ -69,8 +68,6 @@ class _Region:
 
 @dataclass(frozen=True, eq=False)
 class _Steps:
-    """Regions of a run, one per step."""
-
     regions: tuple[_Region, ...]
     what: str
     of_noise: str
@@ -242,7 +239,6 @@ def _draw_outlines(ax: Axes, outlines: Sequence[FloatArray], steps: _Steps, *, n
 
 
 def _zoom(ax: Axes, outlines: Sequence[FloatArray], steps: _Steps) -> Axes:
-    """Add an inset of the last region."""
     left, right = ax.get_xlim()
     ax.set_xlim(left, right + 0.75 * (right - left))
     inside = ax.inset_axes((0.6, 0.3, 0.38, 0.42))

@@ -23,7 +23,6 @@ _MAX_TABLES = 150
 
 
 def planner_page(forecast: Forecast) -> str:
-    """Return the page of a forecast, as text."""
     # It shows `dpmoments.forecast` for the budget and row count of the forecast and for smaller and larger ones. A
     # reader chooses among them; the page has no script, no network access and no data.
     if forecast.setting is None:

@@ -200,7 +200,6 @@ def _page_of_release(
     *,
     summary: bool,
 ) -> str:
-    """Return the page on a release; each chapter has a heading and sections."""
     first, privacy = release.runs[0], release.privacy
     power = release.privacy_curve.attacker_power(_FALSE_ALARMS)
     features, columns = len(first.feature_names), len(first.schema.columns)
@@ -247,8 +246,6 @@ _MAX_FINDINGS = 5
 
 @dataclass(frozen=True)
 class _Findings:
-    """Findings of a page, and what could not be resolved."""
-
     about: str
     stated: tuple[str, ...]
     unresolved: tuple[str, ...]
@@ -306,7 +303,6 @@ def _first_rows(table: PageTable, told: str) -> PageTable:
 
 
 def _guarantee_in_short(release: AnyRelease, power: float) -> str:
-    """Describe the guarantee in one sentence."""
     privacy = release.privacy
     if not privacy.private:
         return "This release protects nobody, since its noise can be computed and subtracted."

@@ -93,7 +93,6 @@ class Comparisons:
 
     @property
     def p_values(self) -> FloatArray:
-        """The p-values of every comparison."""
         parts = [np.zeros(0), *(fit.p_values for fit in self.fits)]
         parts += [answer.differences.p_value.ravel() for answer in self.means]
         if self.correlations is not None:
@@ -222,7 +221,6 @@ def _correlations(release: MomentRelease, prefix: str, result: Correlations) -> 
 
 
 def _pair_statements(answer: Correlations) -> tuple[Statement, ...]:
-    """Return a statement on each pair that is compared."""
     if answer.p_value is None:
         return ()
     errors, result = np.hypot(answer.privacy_noise, answer.sampling_noise), []

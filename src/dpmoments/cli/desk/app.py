@@ -71,7 +71,6 @@ class _Guard:
         self._app, self._hosts, self._cookie = app, hosts, cookie
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Process a request."""
         begun = False
 
         async def guarded(message: Message) -> None:
@@ -126,7 +125,6 @@ class Desk:
         self.address = f"http://127.0.0.1:{port}/open?token={self._token}"
 
     def app(self) -> ASGIApp:
-        """Return the application."""
         script = Path(__file__).parent / "templates" / "desk.js"
         routes = [
             Route("/", lambda _: RedirectResponse("/columns" if self.journey.table else "/table", 303)),

@@ -83,15 +83,12 @@ class Job:
 
     @property
     def running(self) -> bool:
-        """True until the call ends."""
         return self._thread.is_alive()
 
     def stop(self) -> None:
-        """Stop the call at its next sign of progress, as the keyboard stops a command."""
         self._stopping.set()
 
     def wait(self) -> None:
-        """Finish the call."""
         self._thread.join()
 
     def _report(self, fraction: float | None) -> None:
@@ -172,7 +169,6 @@ class Journey:
 
     @property
     def ledger_path(self) -> Path:
-        """Path of the ledger."""
         return self.file(self.stated["ledger"], ".db")
 
     @property
@@ -190,14 +186,8 @@ class Journey:
     @property
     def state(self) -> str:
         """Digest of everything stated; a form that was made for another state is refused."""
-        stated = [
-            getattr(self.table, "url", ""),
-            self.table,
-            self.marks,
-            self.document,
-            self.stated,
-            self.table and self._file_text(),
-        ]
+        written = self.table and self._file_text()
+        stated = [getattr(self.table, "url", ""), self.table, self.marks, self.document, self.stated, written]
         return hmac.digest(self._key, json.dumps(stated, default=str).encode(), "sha256").hex()
 
     # Steps: each takes the texts of its form, and calls the library.
@@ -278,7 +268,6 @@ class Journey:
         return tuple(name for name in self._names if name not in known)
 
     def take_unit(self, form: Form) -> None:
-        """Store the privacy unit and the relation."""
         self._take("unit", form)
         _ = self.unit, self.neighbors
 
@@ -301,7 +290,6 @@ class Journey:
         return self.stated["neighbors"]
 
     def budget(self, prefix: str = "") -> dict[str, Any]:
-        """Return the stated budget as arguments."""
         return _budget({name: self.stated[prefix + name] for name in ("epsilon", "delta", "rho")})
 
     def forecast(self, form: Form) -> Forecast:
@@ -321,7 +309,6 @@ class Journey:
 
     @property
     def mechanism(self) -> str:
-        """Name of the mechanism of a release."""
         return self.stated["mechanism"] or "auto"
 
     def plan(self, form: Form) -> None:
@@ -347,12 +334,9 @@ class Journey:
         if form.get("then") != "grant":
             return
         unit = "row" if self.unit is None else self.unit.column
-        options = self.budget("granted_") | self._why()
+        options = self.budget("granted_") | {name: self.stated[name] or None for name in ("reason", "by")}
         ledger = dpmoments.Ledger(self.ledger_path)
         ledger.grant(self.stated["dataset"], neighbors=self.neighbors, unit=unit, **options)
-
-    def _why(self) -> dict[str, Any]:
-        return {name: self.stated[name] for name in ("reason", "by") if self.stated[name]}
 
     @property
     def account(self) -> Account | None:
@@ -363,7 +347,6 @@ class Journey:
 
     @property
     def spends(self) -> PrivacyBudget:
-        """Budget of a release."""
         return PrivacyBudget.of(**self.budget())
 
     @property
@@ -399,7 +382,6 @@ class Journey:
         return self.job
 
     def stop(self, _: Form) -> None:
-        """Stop the reading of the table."""
         if self.job is not None:
             self.job.stop()
 
@@ -428,7 +410,6 @@ class Journey:
         return dpmoments.load(path), self.file(f"{path.stem}.html", ".html")
 
     def report(self, form: Form) -> None:
-        """Write the page of a release."""
         dpmoments.report(*self.opened(form.get("file", "")))
 
     def ledger_of(self, released: AnyRelease) -> Path | None:
@@ -467,7 +448,8 @@ class Journey:
                 yield _command("forecast", *schema, *numbers, "--neighbors", self.neighbors, *rows)
             case "budget":
                 amount = [*_options(self.budget("granted_")), "--neighbors", self.neighbors, *rows[:2]]
-                yield _command("ledger", "grant", ledger, self.stated["dataset"], *amount, *_options(self._why()))
+                why = _options({name: self.stated[name] for name in ("reason", "by")})
+                yield _command("ledger", "grant", ledger, self.stated["dataset"], *amount, *why)
                 yield _command("ledger", "show", ledger)
             case "release":
                 spent = [*_options(self.budget()), "--neighbors", self.neighbors, *rows, *absent]
@@ -491,7 +473,6 @@ def _options(given: Mapping[str, Any]) -> list[str]:
 
 
 def _budget(form: Form) -> dict[str, Any]:
-    """Return the budget of a form as arguments; blank texts are not passed."""
     given = {name: _number(form[name]) for name in ("epsilon", "delta", "rho") if form.get(name, "").strip()}
     PrivacyBudget.of(**given)
     return given
