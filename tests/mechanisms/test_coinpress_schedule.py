@@ -13,17 +13,14 @@ from scipy import integrate, stats
 
 from dpmoments.mechanisms.coinpress_schedule import (
     Schedule,
-    clip_shrinkage,
     fewest_steps,
-    mean_clip,
-    mean_schedule,
     moment_clip_square,
     normal_norm_radius,
     normal_norm_square,
     paper_shares,
-    shell_quantile,
     spread_schedule,
 )
+from dpmoments.papers.mechanisms.coinpress_mean import clip_shrinkage, mean_clip, mean_schedule, shell_quantile
 from references.reference_coinpress import candidate_splits, clip_square, fewest, predicted
 
 

@@ -178,6 +178,10 @@ class AdditivePlan(Plan):
         return CenteredLevelsModel(center=self.levels.center, block_sizes=self.levels.block_sizes, **entries)
 
     @property
+    def passes(self) -> int:
+        return 1
+
+    @property
     def expected_error(self) -> float:
         return self.model.frobenius_error
 

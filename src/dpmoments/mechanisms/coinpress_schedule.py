@@ -14,15 +14,14 @@ from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 import scipy
 
-from dpmoments.foundation.checks import check_one_of, check_probability
+from dpmoments.foundation.checks import check_one_of
 from dpmoments.foundation.errors import InputValueError, out_of_range
 from dpmoments.foundation.one_variable import brent_root
 from dpmoments.foundation.values import shown
 
-_MAX_STEPS = 60
+MAX_STEPS = 60
 _SLACK = 0.003
 """Tolerated excess of the predicted error over the best, for a schedule with fewer steps."""
 _MAX = 1e150
@@ -99,41 +98,6 @@ def _root_above(slope: Callable[[float], float], least: float, most: float) -> f
     return most if slope(most) <= 0.0 else brent_root(slope, least, most)
 
 
-def shell_quantile(shell: float, n_features: int) -> float:
-    """Return z ≥ 0 with P(Z > z) = P(χ_d > shell), Z standard normal; 0 if P(χ_d > shell) > ½."""
-    return max(0.0, -float(scipy.special.ndtri(max(float(scipy.special.chdtrc(n_features, shell * shell)), 1e-300))))
-
-
-def mean_clip(radius: float, shell: float, quantile: float) -> float:
-    """Return the clipping radius about a center up to ``radius`` from the mean.
-
-    min(√(r² + 2zr + C²), r + C).
-
-    C is ``shell`` and z = ``quantile`` from :func:`shell_quantile`: ‖δ + x‖² = r² + 2⟨δ, x⟩ + ‖x‖², with ⟨δ, x⟩ ~ N(0, r²) for
-    a normal row x. The released code of CoinPress has z = 3.
-    """
-    return min(math.sqrt(radius * radius + 2.0 * quantile * radius + shell * shell), radius + shell)
-
-
-def clip_shrinkage(radius: float, n_features: int) -> float:
-    """Return κ for clipping to ``radius``.
-
-    Normal rows with mean a small δ from the center have mean (1 − κ)δ after clipping.
-
-    κ = E[1{‖z‖ > C}(1 − (1 − 1/d)C/‖z‖)] is one minus the derivative of the clipped mean with respect to δ.
-    """
-    d, square = n_features, radius * radius
-    tail = float(scipy.special.chdtrc(d, square))
-    if d == 1:
-        return tail
-    inverse = (
-        math.exp(scipy.special.gammaln((d - 1) / 2.0) - scipy.special.gammaln(d / 2.0))
-        / math.sqrt(2.0)
-        * float(scipy.special.chdtrc(d - 1, square))
-    )
-    return max(0.0, tail - (1.0 - 1.0 / d) * radius * inverse)
-
-
 def paper_shares(n_steps: int) -> tuple[float, ...]:
     """Return ¾ of the budget for the last step, and the rest equally."""
     # Biswas et al. 2020, section 3; their theorems have ½.
@@ -169,7 +133,7 @@ def spread_schedule(
     def geometric(ratio: float) -> Iterator[list[float]]:
         before, after = spread, 1.0 + ratio * spread
         spent: list[float] = []
-        while len(spent) < _MAX_STEPS - 1:
+        while len(spent) < MAX_STEPS - 1:
             drop = after - 1.0 - ridge * before
             if drop <= 0.0:
                 return
@@ -181,68 +145,10 @@ def spread_schedule(
             if after - 1.0 < 1e-9:
                 return
 
-    return _best_schedule(_candidates(shares, geometric, n_steps), spread, after, error)
+    return best_schedule(candidate_splits(shares, geometric, n_steps), spread, after, error)
 
 
-def mean_schedule(
-    radius: float,
-    rho: float,
-    *,
-    n_features: int,
-    n_rows: float,
-    sensitivity: float,
-    spherical: Callable[[float], float],
-    ball_factor: float,
-    shrinkage: float,
-    last_spherical: Callable[[float], float] | None = None,
-    shares: Sequence[Sequence[float]] | None = None,
-    n_steps: int | None = None,
-) -> Schedule:
-    """Return the steps for a mean in a ball of the given radius, rows of unit covariance.
-
-    A step of budget ρ_s at clipping radius C = spherical(r) has noise σ = sensitivity·C/(n√(2ρ_s)) and leaves a ball of radius
-    ball_factor·√(1/n + σ²) (Biswas et al. 2020, Figure 2, with the clip that is applied). ``sensitivity`` is for Σw at
-    radius 1, ``ball_factor`` a quantile of the norm of a standard normal vector, ``shrinkage`` κ of :func:`clip_shrinkage` in
-    the last step, whose bias is κ times its center's distance from the mean. ``shares``, ``n_steps``: see
-    :func:`spread_schedule`.
-    """
-    unit = sensitivity / (n_rows * math.sqrt(2.0))
-
-    def after(scale: float, share: float) -> float:
-        deviation = unit * spherical(scale) / math.sqrt(share * rho)
-        return ball_factor * math.hypot(math.sqrt(1.0 / n_rows), deviation)
-
-    def error(scale: float, share: float, steps: int) -> float:
-        deviation = unit * (last_spherical or spherical)(scale) / math.sqrt(share * rho)
-        # The ball's radius is a quantile of the center's distance to the mean; the bias depends on its root mean square.
-        distance = scale if steps == 1 else scale * math.sqrt(n_features) / ball_factor
-        spread = math.sqrt(n_features) * math.hypot(math.sqrt(1.0 / n_rows), deviation)
-        return math.hypot(spread, shrinkage * distance)
-
-    def geometric(ratio: float) -> Iterator[list[float]]:
-        current = radius
-        spent: list[float] = []
-        while len(spent) < _MAX_STEPS - 1:
-            room = (ratio * current / ball_factor) ** 2 - 1.0 / n_rows
-            if room <= 0.0:
-                return
-            spent.append((unit * spherical(current)) ** 2 / room / rho)
-            if sum(spent) >= 1.0:
-                return
-            yield [*spent, 1.0 - sum(spent)]
-            current *= ratio
-
-    return _best_schedule(_candidates(shares, geometric, n_steps), radius, after, error)
-
-
-def predicted_bias(predicted_error: float, unit: float, rho: float, n_features: int, n_rows: float) -> float:
-    """Return the clipping part of :func:`mean_schedule`'s error."""
-    # `unit` is the last mean's sensitivity, `rho` its budget.
-    rest = predicted_error**2 - n_features * (1.0 / n_rows + unit * unit / (2.0 * rho))
-    return math.sqrt(max(rest, 0.0))
-
-
-def _candidates(
+def candidate_splits(
     given: Sequence[Sequence[float]] | None, geometric: Callable[[float], Iterator[list[float]]], n_steps: int | None
 ) -> Sequence[Sequence[float]]:
     """Return the splits to compare: ``given``, or one step and all searched ones."""
@@ -256,7 +162,7 @@ def _candidates(
     return [split for split in splits if len(split) == n_steps] or [paper_shares(n_steps)]
 
 
-def _best_schedule(
+def best_schedule(
     splits: Sequence[Sequence[float]],
     first: float,
     after: Callable[[float, float], float],
@@ -338,7 +244,7 @@ class CoinPressOptions:
         name = self.split or ("experiments" if self.constants == "paper" else None)
         if name is None:
             return None
-        lengths = range(1, _MAX_STEPS + 1) if self.steps is None else [self.steps]
+        lengths = range(1, MAX_STEPS + 1) if self.steps is None else [self.steps]
         return [last_step_shares(n_steps, _LAST_SHARE[name]) for n_steps in lengths]
 
     def step_failures(self, n_steps: int) -> tuple[float, float]:
@@ -408,49 +314,6 @@ def normal_second_moment_error(n_rows: float, n_features: int, failure: float) -
     return 2.0 * error + error**2
 
 
-def normal_smallest_eigenvalue(covariance: npt.ArrayLike, n_rows: int, *, failure: float = 1e-9) -> float:
-    r"""Return a lower bound on the smallest eigenvalue of the Gram matrix of normal rows.
-
-    It holds with probability 1 − β.
-
-    :math:`\lambda_{\min}(\Sigma) (\sqrt{n - 1} - \sqrt d - \sqrt{2 \ln(1/\beta)})_+^2`, for any mean of the rows. It serves as
-    ``smallest_eigenvalue`` of the mechanisms ``johnson-lindenstrauss`` and ``inverse-wishart``, whose guarantee does not rest
-    on it: rows of another distribution cost accuracy, not privacy.
-
-    Parameters
-    ----------
-    covariance : array of shape (d, d)
-        Σ, in the units of the Gram matrix (encoded units, for a mechanism).
-    failure : float
-        β.
-
-    Returns
-    -------
-    float
-        0 for too few rows.
-
-    Notes
-    -----
-    Centered rows have the Gram matrix Σ^{1/2}WΣ^{1/2}, W ~ Wishart(I, n − 1), and their mean adds to it. The smallest singular
-    value of an m × d matrix of standard normals is at least √m − √d − t, except with probability at most e^{−t²/2} (Davidson &
-    Szarek 2001). Sheffet (2015), Corollary B.2, second part, has the case of mean 0.
-
-    Examples
-    --------
-    >>> round(normal_smallest_eigenvalue([[0.04, 0.01], [0.01, 0.09]], 10_000), 1)
-    323.3
-    """
-    matrix = np.asarray(covariance, dtype=np.float64)
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not np.allclose(matrix, matrix.T, rtol=1e-9):
-        raise InputValueError(f"covariance must be a symmetric matrix, got shape {matrix.shape}")
-    least = float(np.linalg.eigvalsh(matrix)[0])
-    if least < 0.0:
-        raise InputValueError("covariance must be positive semi-definite: it has a negative eigenvalue")
-    check_probability("failure", failure)
-    root = math.sqrt(max(n_rows - 1, 0)) - math.sqrt(len(matrix)) - math.sqrt(-2.0 * math.log(failure))
-    return least * max(root, 0.0) ** 2
-
-
 # Clips, ridges and balls of CoinPress by its theory, which hold except with a stated probability (section 2; loose).
 
 
@@ -465,14 +328,6 @@ class ClipSquares:
     failure: float = 0.0  # probability that the noise of a step leaves more; 0 if none is stated
 
 
-@dataclass(frozen=True, slots=True)
-class BallClips:
-    """Clipping radii γ of a mean's early and last steps; γ also bounds a step's error, in SDs."""
-
-    early: float
-    last: float
-
-
 def covariance_theory(n_features: int, n_rows: float, early: float, last: float) -> ClipSquares:
     """Return clips for steps that may fail with probability ``early``, the last with ``last``."""
     # A third of `early` is for each failure: a row is clipped, the sampling error exceeds η, the noise exceeds ν. The
@@ -485,13 +340,6 @@ def covariance_theory(n_features: int, n_rows: float, early: float, last: float)
         ridge=normal_second_moment_error(n_rows, n_features, each),
         failure=each,
     )
-
-
-def mean_theory(n_features: int, n_rows: float, early: float, last: float) -> BallClips:
-    """Return γ = √(d + 2√(d ln(n/β_s)) + 2 ln(n/β_s)) of both kinds of steps."""
-    # Source: Biswas et al. 2020, Figure 2, MVM, step 1.
-    squares = [normal_norm_square(n_features, failure / n_rows) for failure in (early, last)]
-    return BallClips(*map(math.sqrt, squares))
 
 
 def last_step_shares(n_steps: int, last: float) -> tuple[float, ...]:

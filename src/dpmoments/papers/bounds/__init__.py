@@ -5,7 +5,6 @@ Error bounds, and the rows needed for an error.
 Arguments are public numbers or released values. Each file holds one family of theorems.
 """
 
-from dpmoments.mechanisms.coinpress_schedule import normal_smallest_eigenvalue as normal_smallest_eigenvalue
 from dpmoments.papers.bounds.eigenvectors import cap_measure as cap_measure
 from dpmoments.papers.bounds.eigenvectors import direction_failure as direction_failure
 from dpmoments.papers.bounds.eigenvectors import direction_shortfall as direction_shortfall
@@ -29,6 +28,7 @@ from dpmoments.papers.bounds.normal_rows import coinpress_mean_theorem as coinpr
 from dpmoments.papers.bounds.normal_rows import empirical_covariance_error as empirical_covariance_error
 from dpmoments.papers.bounds.normal_rows import noisy_second_moment_error as noisy_second_moment_error
 from dpmoments.papers.bounds.normal_rows import noisy_second_moment_rows_needed as noisy_second_moment_rows_needed
+from dpmoments.papers.bounds.normal_rows import normal_smallest_eigenvalue as normal_smallest_eigenvalue
 from dpmoments.papers.bounds.normal_rows import preconditioned_covariance_error as preconditioned_covariance_error
 from dpmoments.papers.bounds.normal_rows import (
     preconditioned_covariance_rows_needed as preconditioned_covariance_rows_needed,

@@ -6,7 +6,7 @@ Source: Biswas, Dong, Kamath & Ullman 2020, Figure 2.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar
@@ -17,17 +17,15 @@ import scipy
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.mechanisms.coinpress_schedule import (
+    MAX_STEPS,
     STAND_IN_ROWS,
     CoinPressOptions,
     Schedule,
-    clip_shrinkage,
+    best_schedule,
+    candidate_splits,
     fewest_steps,
-    mean_clip,
-    mean_schedule,
-    mean_theory,
     normal_norm_radius,
-    predicted_bias,
-    shell_quantile,
+    normal_norm_square,
 )
 from dpmoments.mechanisms.means.base import (
     MeanMechanism,
@@ -357,3 +355,114 @@ def last_step_warnings(
     if noise > NOISE_DECIDES * spread:
         result.append(Message("mean-lost"))
     return result
+
+
+# Its schedule, from public numbers only (``docs/evidence/derivations/coinpress.md``).
+
+
+def shell_quantile(shell: float, n_features: int) -> float:
+    """Return z ≥ 0 with P(Z > z) = P(χ_d > shell), Z standard normal; 0 if P(χ_d > shell) > ½."""
+    return max(0.0, -float(scipy.special.ndtri(max(float(scipy.special.chdtrc(n_features, shell * shell)), 1e-300))))
+
+
+def mean_clip(radius: float, shell: float, quantile: float) -> float:
+    """Return the clipping radius about a center up to ``radius`` from the mean.
+
+    min(√(r² + 2zr + C²), r + C).
+
+    C is ``shell`` and z = ``quantile`` from :func:`shell_quantile`: ‖δ + x‖² = r² + 2⟨δ, x⟩ + ‖x‖², with ⟨δ, x⟩ ~ N(0, r²) for
+    a normal row x. The released code of CoinPress has z = 3.
+    """
+    return min(math.sqrt(radius * radius + 2.0 * quantile * radius + shell * shell), radius + shell)
+
+
+def clip_shrinkage(radius: float, n_features: int) -> float:
+    """Return κ for clipping to ``radius``.
+
+    Normal rows with mean a small δ from the center have mean (1 − κ)δ after clipping.
+
+    κ = E[1{‖z‖ > C}(1 − (1 − 1/d)C/‖z‖)] is one minus the derivative of the clipped mean with respect to δ.
+    """
+    d, square = n_features, radius * radius
+    tail = float(scipy.special.chdtrc(d, square))
+    if d == 1:
+        return tail
+    inverse = (
+        math.exp(scipy.special.gammaln((d - 1) / 2.0) - scipy.special.gammaln(d / 2.0))
+        / math.sqrt(2.0)
+        * float(scipy.special.chdtrc(d - 1, square))
+    )
+    return max(0.0, tail - (1.0 - 1.0 / d) * radius * inverse)
+
+
+def mean_schedule(
+    radius: float,
+    rho: float,
+    *,
+    n_features: int,
+    n_rows: float,
+    sensitivity: float,
+    spherical: Callable[[float], float],
+    ball_factor: float,
+    shrinkage: float,
+    last_spherical: Callable[[float], float] | None = None,
+    shares: Sequence[Sequence[float]] | None = None,
+    n_steps: int | None = None,
+) -> Schedule:
+    """Return the steps for a mean in a ball of the given radius, rows of unit covariance.
+
+    A step of budget ρ_s at clipping radius C = spherical(r) has noise σ = sensitivity·C/(n√(2ρ_s)) and leaves a ball of radius
+    ball_factor·√(1/n + σ²) (Biswas et al. 2020, Figure 2, with the clip that is applied). ``sensitivity`` is for Σw at
+    radius 1, ``ball_factor`` a quantile of the norm of a standard normal vector, ``shrinkage`` κ of :func:`clip_shrinkage` in
+    the last step, whose bias is κ times its center's distance from the mean. ``shares``, ``n_steps``: see
+    :func:`spread_schedule`.
+    """
+    unit = sensitivity / (n_rows * math.sqrt(2.0))
+
+    def after(scale: float, share: float) -> float:
+        deviation = unit * spherical(scale) / math.sqrt(share * rho)
+        return ball_factor * math.hypot(math.sqrt(1.0 / n_rows), deviation)
+
+    def error(scale: float, share: float, steps: int) -> float:
+        deviation = unit * (last_spherical or spherical)(scale) / math.sqrt(share * rho)
+        # The ball's radius is a quantile of the center's distance to the mean; the bias depends on its root mean square.
+        distance = scale if steps == 1 else scale * math.sqrt(n_features) / ball_factor
+        spread = math.sqrt(n_features) * math.hypot(math.sqrt(1.0 / n_rows), deviation)
+        return math.hypot(spread, shrinkage * distance)
+
+    def geometric(ratio: float) -> Iterator[list[float]]:
+        current = radius
+        spent: list[float] = []
+        while len(spent) < MAX_STEPS - 1:
+            room = (ratio * current / ball_factor) ** 2 - 1.0 / n_rows
+            if room <= 0.0:
+                return
+            spent.append((unit * spherical(current)) ** 2 / room / rho)
+            if sum(spent) >= 1.0:
+                return
+            yield [*spent, 1.0 - sum(spent)]
+            current *= ratio
+
+    return best_schedule(candidate_splits(shares, geometric, n_steps), radius, after, error)
+
+
+def predicted_bias(predicted_error: float, unit: float, rho: float, n_features: int, n_rows: float) -> float:
+    """Return the clipping part of :func:`mean_schedule`'s error."""
+    # `unit` is the last mean's sensitivity, `rho` its budget.
+    rest = predicted_error**2 - n_features * (1.0 / n_rows + unit * unit / (2.0 * rho))
+    return math.sqrt(max(rest, 0.0))
+
+
+@dataclass(frozen=True, slots=True)
+class BallClips:
+    """Clipping radii γ of a mean's early and last steps; γ also bounds a step's error, in SDs."""
+
+    early: float
+    last: float
+
+
+def mean_theory(n_features: int, n_rows: float, early: float, last: float) -> BallClips:
+    """Return γ = √(d + 2√(d ln(n/β_s)) + 2 ln(n/β_s)) of both kinds of steps."""
+    # Source: Biswas et al. 2020, Figure 2, MVM, step 1.
+    squares = [normal_norm_square(n_features, failure / n_rows) for failure in (early, last)]
+    return BallClips(*map(math.sqrt, squares))
