@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
+from functools import partial
 from io import StringIO
 from itertools import pairwise
 from pathlib import Path
@@ -44,8 +45,9 @@ from dpmoments.rows.sources.dask import (
     partition_outcome,
     sealed,
 )
-from dpmoments.rows.sources.engine import Failure, JobOutcome, PartitionJob, PassProgress, Reading, Seal, _Summarized
+from dpmoments.rows.sources.engine import Failure, JobOutcome, PartitionJob, PassProgress, Seal, summarized
 from dpmoments.rows.sources.opening import open_source
+from dpmoments.rows.sources.source import Reading
 from support.said import Said, refused
 from support.table_forms import EXPECTED, N_ROWS, REGIONS, SCHEMA, TABLE, csv_text, decimals, make_table
 from support.watched_files import WatchedFile, watched
@@ -165,7 +167,7 @@ def test_frames_of_files_give_the_bits_of_their_rows(tmp_path: Path) -> None:
 @pytest.mark.parametrize("order", [(2, 5), (5, 2)])
 def test_of_two_failures_that_of_the_lower_partition_is_told(order: tuple[int, int]) -> None:
     count = RowCount("drop", keep_dropped=True)
-    job = PartitionJob(Reading(SCHEMA, True), _Summarized(count), count.merge, fingerprinted=False)
+    job = PartitionJob(Reading(SCHEMA, True), partial(summarized, count), count.merge, fingerprinted=False)
     first, second = (JobOutcome(frozenset({n}), None, failure=Failure(ValueError, f"of {n}")) for n in order)
     found = job.joined(first, second).failure
     assert found is not None
@@ -625,7 +627,7 @@ def test_a_result_that_came_back_twice_or_not_at_all_is_never_merged() -> None:
     """What no scheduler should do: each partition's number vouches for its result."""
     source = open_source(dd.from_pandas(FRAME, npartitions=3), SCHEMA, True)
     summary = RowCount(missing="drop", keep_dropped=True)
-    job = PartitionJob(Reading(SCHEMA, True), _Summarized(summary), summary.merge, fingerprinted=True)
+    job = PartitionJob(Reading(SCHEMA, True), partial(summarized, summary), summary.merge, fingerprinted=True)
     outcomes = [job.outcome(FRAME.iloc[start : start + 100], start // 100) for start in range(0, N_ROWS, 100)]
     whole = job.merged(outcomes)
     assert (whole.result, whole.failure, whole.partitions) == (N_ROWS, None, {0, 1, 2, 3})
@@ -972,7 +974,7 @@ def test_no_task_needs_another_that_holds_rows(tmp_path: Path) -> None:
         "files after a filter": read[read.x > 0.5],
     }
     for name, data in whole.items():
-        cut = open_dask(data, schema, True, None).cut()
+        cut = open_dask(data, Reading(schema, True)).cut()
         assert (len(cut.stored), {task.inputs for task in cut.partitions}) == (0, {()}), name
     stored = {
         "more partitions": frame[frame.x >= 0].repartition(npartitions=9),
@@ -981,11 +983,11 @@ def test_no_task_needs_another_that_holds_rows(tmp_path: Path) -> None:
         "shuffle": frame.shuffle("level"),
     }
     for name, data in stored.items():
-        assert open_dask(data, schema, True, None).cut().stored, name
+        assert open_dask(data, Reading(schema, True)).cut().stored, name
     array = da.from_array(table[["x", "y"]].to_numpy(float), chunks=(33, 1))
     numbers = dpm.Schema(*schema.columns[:2])
-    assert not open_dask(array, numbers, True, None).cut().stored
-    assert open_dask((array * 1.0).rechunk((10, 1)), numbers, True, None).cut().stored
+    assert not open_dask(array, Reading(numbers, True)).cut().stored
+    assert open_dask((array * 1.0).rechunk((10, 1)), Reading(numbers, True)).cut().stored
 
 
 STORING: dict[str, Any] = {

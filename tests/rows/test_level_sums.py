@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import pickle
 from collections.abc import Iterator
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -24,10 +25,11 @@ from dpmoments.rows.lattice import Lattice
 from dpmoments.rows.level_sums import LevelLayout, _longest_row, _scaled_limbs, counting_levels
 from dpmoments.rows.moments import ExactMoments
 from dpmoments.rows.rows import Rows
-from dpmoments.rows.sources.engine import PartitionJob, Reading, _Summarized
+from dpmoments.rows.sources.engine import PartitionJob, summarized
 from dpmoments.rows.sources.local import LocalSource
 from dpmoments.rows.sources.memory import FrameSource
 from dpmoments.rows.sources.opening import open_source
+from dpmoments.rows.sources.source import Reading
 from dpmoments.rows.threads import summarize_in_threads
 from dpmoments.schema import Schema
 from support.examples import examples
@@ -116,7 +118,7 @@ def test_counted_levels_give_the_bits_of_the_dense_pass(
     summary = MomentSummary(schema.n_features, bits, radius, missing="drop", keep_dropped=keep)
     with pytest.MonkeyPatch.context() as patched:
         free_counting(patched)
-        assert counting_levels(summary, schema, source.layout) is not None, (
+        assert counting_levels(summary, schema, source.reading.layout) is not None, (
             "the default row norm lets levels be counted"
         )
         found = source.summarize(summary, threads=2)
@@ -234,7 +236,7 @@ def test_workers_of_engines_count_levels(expected: ExactMoments, monkeypatch: py
     """What a worker of Dask or Spark does, sent there and back."""
     monkeypatch.setattr(LocalSource, "encode", None)
     summary = MomentSummary(WIDE.n_features, missing="drop")
-    job = PartitionJob(Reading(WIDE, True), _Summarized(summary), summary.merge, True)
+    job = PartitionJob(Reading(WIDE, True), partial(summarized, summary), summary.merge, True)
     sent = pickle.loads(pickle.dumps(job))
     outcomes = [pickle.loads(pickle.dumps(sent.outcome(part, place))) for place, part in enumerate(jobs())]
     assert job.merged(outcomes).result == expected
@@ -298,7 +300,7 @@ def test_no_product_of_counts_overflows() -> None:
     table = make_table(50)
     source = source_of(table, WIDE)
     summary = MomentSummary(WIDE.n_features, missing="drop")
-    counting = counting_levels(summary, WIDE, source.layout)
+    counting = counting_levels(summary, WIDE, source.reading.layout)
     assert counting is not None
     sums = summarize_in_threads(counting, source.parts(), source.encode_levels, 1)  # type: ignore[arg-type]
     once, total, doublings = dense(source, summary), sums, 32
@@ -334,5 +336,5 @@ def test_a_group_is_judged_by_its_own_schema(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("dpmoments.rows.sources.local.counting_levels", watched)
     group = Rows.of(TABLE, WIDE).where("region", REGIONS[0])
     group.moments()
-    assert judged == [group.source.encoded_schema]  # type: ignore[attr-defined]
+    assert judged == [group.source.reading.encoded_schema]  # type: ignore[attr-defined]
     assert "region" not in judged[0].names

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -35,48 +35,28 @@ from dpmoments.rows.rounding import RowMap, RowRounder
 from dpmoments.rows.summary import Adapted, Missing, Summary, checked_block
 from dpmoments.rows.threads import require_exact_products, single_threaded_blas, summarize_in_threads
 
-Running = TypeVar("Running")
-Result = TypeVar("Result")
-
 
 @dataclass(frozen=True, eq=False)
-class MovedNumbers(Summary[Running, Result]):
-    """Summary of rows with chosen features about a center, scaled, and clipped to a ball."""
+class MovedNumbers:
+    """Map of rows whose chosen features are taken about a center, scaled, and clipped to a ball.
 
-    summary: Summary[Running, Result]  # of rows on the lattice of spacing 2^−bits
+    Each row depends on that row only.
+
+    >>> moved = MovedNumbers((1, 2), np.array([0.5, 0.0]), 8, 4, "drop")
+    >>> moved(np.array([[0.25, 0.5, 0.25], [0.25, 0.5, -1.0], [0.25, np.nan, 0.0]]))
+    array([[ 0.25  ,  0.    ,  0.25  ],
+           [ 0.25  ,  0.    , -0.4375],
+           [ 0.25  ,     nan,     nan]])
+    """
+
     features: tuple[int, ...]
     center: FloatArray  # (number of features,), their center, from public numbers and noisy answers
     limit: int  # radius of the ball, in units of 2^−bits
-    bits: int
+    bits: int  # of the lattice on which the rows are summed
     missing: Missing  # rule for rows with a missing value, which the summary applies
     scale: FloatArray | None = None  # (number of features,), factors, as public as the center; None: 1
 
-    @property
-    def rows_per_task(self) -> int:
-        return self.summary.rows_per_task
-
-    def start(self) -> Running:
-        return self.summary.start()
-
-    def add(self, running: Running, block: npt.NDArray[Any]) -> None:
-        self.summary.add(running, self.moved(block))
-
-    def finish(self, running: Running) -> Result:
-        return self.summary.finish(running)
-
-    def merge(self, first: Result, second: Result) -> Result:
-        return self.summary.merge(first, second)
-
-    def moved(self, block: npt.NDArray[Any]) -> FloatArray:
-        """Return a copy of the rows; each depends on that row only.
-
-        >>> from dpmoments.rows.kernel import MomentSummary
-        >>> moved = MovedNumbers(MomentSummary(3, bits=4), (1, 2), np.array([0.5, 0.0]), 8, 4, "drop")
-        >>> moved.moved(np.array([[0.25, 0.5, 0.25], [0.25, 0.5, -1.0], [0.25, np.nan, 0.0]]))
-        array([[ 0.25  ,  0.    ,  0.25  ],
-               [ 0.25  ,  0.    , -0.4375],
-               [ 0.25  ,     nan,     nan]])
-        """
+    def __call__(self, block: npt.NDArray[Any]) -> FloatArray:
         rows: FloatArray = np.array(block, dtype=np.float64, order="C")
         chosen = list(self.features)
         missing = ~np.isfinite(rows[:, chosen])

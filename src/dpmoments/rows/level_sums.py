@@ -28,7 +28,7 @@ from dpmoments.foundation.errors import InputValueError
 from dpmoments.rows.kernel import MomentSummary, MovedNumbers, RunningMoments
 from dpmoments.rows.lattice import Lattice
 from dpmoments.rows.moments import LIMB_BITS, ExactMoments, add_limbs, split_limbs
-from dpmoments.rows.summary import Adapted, Summary
+from dpmoments.rows.summary import Adapted, Prepared, Summary
 from dpmoments.schema.columns import Categorical, Coordinate
 from dpmoments.schema.derived import columns_with_slices
 from dpmoments.schema.encoding import Encoding
@@ -263,7 +263,7 @@ _MAX_ROWS = 1 << 38
 
 
 def _longest_row(
-    schema: Schema, layout: LevelLayout, lattice: Lattice, moved: MovedNumbers[Any, Any] | None = None
+    schema: Schema, layout: LevelLayout, lattice: Lattice, moved: MovedNumbers | None = None
 ) -> int | None:
     """Return the max Σz² of an encoded row on a lattice, over all possible values.
 
@@ -291,8 +291,9 @@ def _longest_row(
 def counting_levels(summary: Summary[Any, Any], schema: Schema, layout: LevelLayout) -> LevelSumsSummary | None:
     """Return a level-counting summary with the same result, from public arguments."""
     # None if impossible or slower.
-    moved = summary if isinstance(summary, MovedNumbers) else None
-    moments = summary if moved is None else moved.summary
+    prepare = summary.prepare if isinstance(summary, Prepared) else None
+    moved = prepare if isinstance(prepare, MovedNumbers) else None
+    moments = summary.summary if isinstance(summary, Prepared) and moved is not None else summary
     if not isinstance(moments, MomentSummary) or moments.center is not None or moments.linear is not None:
         return None
     lattice = moments.row_map.lattice
@@ -344,7 +345,7 @@ class LevelSumsSummary(Summary["RunningLevelSums", LevelSums]):
 
     layout: LevelLayout
     moments: MomentSummary
-    moved: MovedNumbers[Any, Any] | None = None  # what becomes of numbers before they are summed
+    moved: MovedNumbers | None = None  # what becomes of numbers before they are summed
 
     @property
     def takes_levels(self) -> bool:
@@ -361,12 +362,12 @@ class LevelSumsSummary(Summary["RunningLevelSums", LevelSums]):
         return replace(self.moments, n_features=m, missing="drop", keep_dropped=False) if m else None
 
     @cached_property
-    def numbers_moved(self) -> MovedNumbers[Any, Any] | None:
-        """Summary :attr:`moved` for a batch of numbers only."""
-        if self.moved is None or self.numbers_alone is None:
+    def numbers_moved(self) -> MovedNumbers | None:
+        """Map :attr:`moved` for a batch of numbers only."""
+        if self.moved is None:
             return None
         features = np.searchsorted(self.layout.numbers, self.moved.features)
-        return replace(self.moved, summary=self.numbers_alone, features=tuple(features.tolist()))
+        return replace(self.moved, features=tuple(features.tolist()))
 
     @cached_property
     def packs(self) -> tuple[tuple[int, ...], ...]:
@@ -434,7 +435,7 @@ class RunningLevelSums:
         self._count += len(block)
         self._dropped += len(block) - len(kept)
         if summary.numbers_moved is not None:
-            kept = replace(kept, numbers=summary.numbers_moved.moved(kept.numbers))
+            kept = replace(kept, numbers=summary.numbers_moved(kept.numbers))
         if summary.numbers_alone is not None and self._numbers is not None:
             summary.numbers_alone.add(self._numbers, kept.numbers)
         levels = [self._levels(kept, pack) for pack in summary.packs]

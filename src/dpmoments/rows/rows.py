@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -29,69 +30,15 @@ from dpmoments.rows.marginal_sums import LengthSummary, MarginalSummary, Margina
 from dpmoments.rows.moments import ExactMoments
 from dpmoments.rows.sources.opening import open_source
 from dpmoments.rows.sources.source import Source
-from dpmoments.rows.summary import Adapted, Missing, Summary
+from dpmoments.rows.summary import Missing, Prepared, Summary
 from dpmoments.rows.threads import stated_threads, summarize_in_threads
-from dpmoments.rows.units import ROUNDS, Tallied, UnitSelection, UnitSource, require_same_table, selection_of_units
+from dpmoments.rows.units import ROUNDS, Tallied, UnitSelection, require_same_table, selection_of_units
 from dpmoments.schema.constraints import Level
 from dpmoments.schema.encoding import may_be_shortened
 from dpmoments.schema.schema import Schema, require_schema
 
 Running = TypeVar("Running")
 Result = TypeVar("Result")
-
-
-def _summarize_selected(
-    source: UnitSource,
-    summary: Summary[Running, Result],
-    selection: UnitSelection,
-    *,
-    threads: int | None = None,
-    on_block: Callable[[int], None] | None = None,
-) -> Result:
-    """Summarize the selected rows in one pass over the data."""
-    sent = replace(selection, repeated=selection.repeated[:0])  # wherever the source is, which needs no more
-    tallied = Tallied(_SelectedRows(summary, sent), selection.key)
-    result, tally = source.summarize_units(tallied, threads=threads, on_block=on_block)
-    require_same_table(selection.fingerprint, tally)
-    repeated = np.array_split(selection.repeated, len(selection.repeated) // summary.rows_per_task + 1)
-    return summary.merge(result, summarize_in_threads(summary, repeated, lambda block: block, 1))
-
-
-@dataclass(frozen=True)
-class _SelectedRows(Adapted[Running, Result]):
-    """Summary of the rows of :class:`UnitBlock` that a selection keeps."""
-
-    selection: UnitSelection
-
-    def add(self, running: Running, block: Any) -> None:
-        self.summary.add(running, self.selection.kept(block))
-
-
-# Rows moved into the unit ball before anything else is asked of them, where the schema alone does not keep them there.
-
-
-@dataclass(frozen=True)
-class _InUnitBall(Summary[Running, Result]):
-    """Summary of rows that are scaled into the unit ball before a center is subtracted."""
-
-    summary: Summary[Running, Result]
-    missing: Missing = "error"
-
-    @property
-    def rows_per_task(self) -> int:
-        return self.summary.rows_per_task
-
-    def start(self) -> Running:
-        return self.summary.start()
-
-    def add(self, running: Running, block: npt.NDArray[Any]) -> None:
-        self.summary.add(running, _rows_in_unit_ball(block, self.missing))
-
-    def finish(self, running: Running) -> Result:
-        return self.summary.finish(running)
-
-    def merge(self, first: Result, second: Result) -> Result:
-        return self.summary.merge(first, second)
 
 
 def _rows_in_unit_ball(block: npt.NDArray[Any], missing: Missing) -> FloatArray:
@@ -233,11 +180,21 @@ class Rows:
             raise InputValueError(
                 "the rows of units are not bounded yet: call rows.bounded(key), as a plan for units does"
             )
-        asked = _InUnitBall(summary, self.source.missing) if self.shortened else summary
+        asked = summary
+        if self.shortened:
+            asked = Prepared(summary, partial(_rows_in_unit_ball, missing=self.source.missing))
         with self._passing():
             if self.selection is None:
                 return self.source.summarize(asked, threads=self.threads, on_block=self.on_block)
-            return _summarize_selected(self.source, asked, self.selection, threads=self.threads, on_block=self.on_block)
+            return self._summarize_selected(asked, self.selection)
+
+    def _summarize_selected(self, summary: Summary[Running, Result], selection: UnitSelection) -> Result:
+        sent = replace(selection, repeated=selection.repeated[:0])  # wherever the source is, which needs no more
+        tallied = Tallied(Prepared(summary, sent.kept), selection.key)
+        result, tally = self.source.summarize_units(tallied, threads=self.threads, on_block=self.on_block)
+        require_same_table(selection.fingerprint, tally)
+        repeated = np.array_split(selection.repeated, len(selection.repeated) // summary.rows_per_task + 1)
+        return summary.merge(result, summarize_in_threads(summary, repeated, lambda block: block, 1))
 
     def _passing(self, n_passes: int = 1) -> AbstractContextManager[None]:
         return nullcontext() if self.on_pass is None else self.on_pass(self.source.pass_length, n_passes)
@@ -349,7 +306,8 @@ class Rows:
                 MomentSummary(self.n_features, bits, center=center, missing=missing, scale=scale, limit=limit)
             )
         summary = MomentSummary(self.n_features, bits, missing=missing)
-        return self.summarize(MovedNumbers(summary, chosen, np.asarray(center), limit, bits, missing, scale))
+        moved = MovedNumbers(chosen, np.asarray(center), limit, bits, missing, scale)
+        return self.summarize(Prepared(summary, moved))
 
     def marginal_sums(
         self, features: Sequence[int], center: FloatArray, scale: FloatArray, *, bits: int

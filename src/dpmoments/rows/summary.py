@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar
 
@@ -65,7 +66,7 @@ class Summary(ABC, Generic[Running, Result]):
 
 @dataclass(frozen=True)
 class Adapted(Summary[Running, Result]):
-    """Adapter of a summary to another kind of batch, which ``add`` converts."""
+    """Summary of another kind of batch, which ``add`` converts; sums are those of ``summary``."""
 
     summary: Summary[Running, Result]
 
@@ -81,6 +82,16 @@ class Adapted(Summary[Running, Result]):
 
     def merge(self, first: Result, second: Result) -> Result:
         return self.summary.merge(first, second)
+
+
+@dataclass(frozen=True)
+class Prepared(Adapted[Running, Result]):
+    """Summary of batches that ``prepare`` changes first, each row by itself."""
+
+    prepare: Callable[[Any], Any]
+
+    def add(self, running: Running, block: Any) -> None:
+        self.summary.add(running, self.prepare(block))
 
 
 # What a block may hold, and what becomes of cells that are not finite numbers.

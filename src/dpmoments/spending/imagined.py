@@ -101,7 +101,8 @@ def imagined_release(
 
     ``block`` are the encoded rows of ``schema.with_indicators``; ``budget`` is for a privacy unit.
     """
-    rows = Rows(schema.with_indicators, plan.neighbors, RepeatedRows(block, n_rows), threads=1)
+    source: Any = RepeatedRows(block, n_rows)  # which answers as a source does
+    rows = Rows(schema.with_indicators, plan.neighbors, source, threads=1)
     paid = plan if unit is None else UnitsPlan.of(plan, budget, unit)
     privacy_filter = ExpectedAnswers.open(paid, insecure_seed=0)
     result = plan.run(rows, privacy_filter)

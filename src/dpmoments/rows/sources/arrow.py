@@ -7,31 +7,34 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, Self
+from urllib.parse import unquote
 
+import numpy as np
+
+from dpmoments.cells.text_numbers import column_format, text_flags, text_numbers
 from dpmoments.foundation.errors import InputTypeError
 from dpmoments.foundation.table_files import open_ipc
 from dpmoments.foundation.table_libraries import pa, pq
 from dpmoments.messages.message import Message
-from dpmoments.rows.sources.local import (
-    LocalSource,
+from dpmoments.rows.sources.guesses import (
     differing_types,
-    folder_keys,
     guessed_formats,
-    key_cells,
     require_keys_of_text,
     require_no_guess_of_duckdb,
     require_no_skipped_nan,
 )
+from dpmoments.rows.sources.local import LocalSource
 from dpmoments.rows.sources.memory import require_columns
 from dpmoments.rows.sources.source import DAMAGED_FILE, FAILED_QUERY, read_quietly
-from dpmoments.schema.columns import Categorical
+from dpmoments.schema.columns import Boolean, Categorical, Column
+from dpmoments.schema.dates import Date
 
 _ROWS_PER_BATCH = 65_536
 _PARQUET_BUFFER_BYTES = 1 << 20
@@ -53,7 +56,7 @@ class ArrowSource(LocalSource["pa.RecordBatch"]):
 
     def without_rows(self, schema: Any) -> pa.RecordBatch:
         """Return the columns of a table without its rows."""
-        fields = [schema.field(name) for name in self.names if name in schema.names]
+        fields = [schema.field(name) for name in self.reading.names if name in schema.names]
         return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in fields], schema=pa.schema(fields))
 
     def written_cells(self, part: pa.RecordBatch, name: str) -> Any:
@@ -61,11 +64,44 @@ class ArrowSource(LocalSource["pa.RecordBatch"]):
 
     def sliced(self, batches: Any, where: str | Path, why: Message = DAMAGED_FILE) -> Iterator[pa.RecordBatch]:
         """Iterate over record batches, cut to at most the encoding batch size."""
-        step = self.largest_part
+        step = self.reading.largest_part
         following = partial(next, iter(batches), None)
         while (batch := read_quietly(following, where, why)) is not None:
             for start in range(0, batch.num_rows, step):
                 yield batch.slice(start, step)
+
+
+# Cells that the names of folders hold, as in ``year=2020/region=north/part.parquet`` (hive partitioning).
+
+_NOTHING = ("", "__HIVE_DEFAULT_PARTITION__")
+
+
+def folder_keys(path: Path, folder: Path | None) -> dict[str, str | None]:
+    """Return the column values in the folder names between a file and ``folder``.
+
+    None means null.
+
+    >>> folder_keys(Path("data/year=2020/region=a%20b/part.parquet"), Path("data"))
+    {'year': '2020', 'region': 'a b'}
+    """
+    if folder is None or not path.is_relative_to(folder):
+        return {}
+    pairs = [part.partition("=") for part in path.relative_to(folder).parts[:-1] if "=" in part]
+    return {unquote(name): None if text in _NOTHING else unquote(text) for name, _, text in pairs}
+
+
+def key_cells(text: str | None, column: Column | None, n_rows: int) -> Any:
+    """Return a constant Arrow column of a type that the schema column accepts."""
+    # It is text without a schema column.
+    if text is None:
+        return pa.nulls(n_rows)
+    if column is None or isinstance(column, Categorical | Date):
+        return pa.repeat(pa.scalar(text), n_rows)
+    read = text_flags if isinstance(column, Boolean) else text_numbers
+    value = read(pa.array([text]), column_format(column)).values[0]
+    if isinstance(column, Boolean):  # whose codes are read: 0 and 1 are none
+        return pa.array([None if np.isnan(value) else bool(value)] * n_rows, pa.bool_())
+    return pa.array(np.full(n_rows, value))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -101,25 +137,32 @@ class FileSource(ArrowSource):
 
     def require_names(self, path: Path, names: Sequence[object]) -> None:
         """Raise unless ``names`` contains every column that is read."""
-        require_columns(names, self.names, str(path))
+        require_columns(names, self.reading.names, str(path))
 
     def parts(self) -> Iterator[pa.RecordBatch]:
         for path in self.paths:
             keys = folder_keys(path, self.folder)
-            if not any(name in keys for name in self.names):
-                yield from self.batches(path, self.names)
+            if not any(name in keys for name in self.reading.names):
+                yield from self.batches(path, self.reading.names)
                 continue
             own = self.names_in(path)
-            names = [name for name in self.names if name in own]
-            added = [name for name in self.names if name not in own]
-            columns = self.schema.columns_by_source
+            names = [name for name in self.reading.names if name in own]
+            added = [name for name in self.reading.names if name not in own]
+            columns = self.reading.schema.columns_by_source
             for batch in self.batches(path, names or own[:1]):  # of which the number of rows alone is wanted
                 cells = [key_cells(keys[name], columns.get(name), batch.num_rows) for name in added]
                 whole = [*(batch.column(name) for name in names), *cells]
                 yield pa.RecordBatch.from_arrays(whole, [*names, *added], metadata=batch.schema.metadata)
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({len(self.paths)} files)"
+
+@dataclass(frozen=True, eq=False, repr=False)
+class BatchSource(ArrowSource):
+    """Rows of record batches that come once, such as those of a partition."""
+
+    batches: Iterable[pa.RecordBatch]
+
+    def parts(self) -> Iterator[pa.RecordBatch]:
+        return self.sliced(self.batches, "a partition of the frame", why=FAILED_QUERY)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -169,7 +212,7 @@ class ParquetSource(FileSource):
         held = read_quietly(footer.schema.to_arrow_schema, path)
         levels = [
             name
-            for name, column in self.schema.columns_by_source.items()
+            for name, column in self.reading.schema.columns_by_source.items()
             if isinstance(column, Categorical) and name in names and pa.types.is_string(held.field(name).type)
         ]
         # Buffered reads keep a column chunk's pages out of memory until they are wanted.
@@ -185,7 +228,7 @@ class ParquetSource(FileSource):
         )
         yield self.without_rows(held)
         with read_quietly(open_file, path) as file:
-            size = min(_ROWS_PER_BATCH, self.largest_part)
+            size = min(_ROWS_PER_BATCH, self.reading.largest_part)
             batches = file.iter_batches(size, row_groups=self.row_groups, columns=list(names), use_threads=False)
             yield from self.sliced(batches, path)
 
@@ -207,7 +250,7 @@ class RelationSource(ArrowSource):
 
     def __post_init__(self) -> None:
         names = read_quietly(lambda: list(self.relation.columns), "the relation", FAILED_QUERY)
-        require_columns(names, self.names, "the relation")
+        require_columns(names, self.reading.names, "the relation")
         with self._every_row_read():
             require_no_guess_of_duckdb(self._plan())
 
@@ -242,14 +285,11 @@ class RelationSource(ArrowSource):
         return str(read_quietly(self.relation.explain, "the relation", FAILED_QUERY))
 
     def _open(self) -> Any:
-        quoted = ", ".join('"' + name.replace('"', '""') + '"' for name in self.names)
+        quoted = ", ".join('"' + name.replace('"', '""') + '"' for name in self.reading.names)
         projected = self.relation.project(quoted)
         if hasattr(projected, "to_arrow_reader"):
             return projected.to_arrow_reader(_ROWS_PER_BATCH)
         return projected.fetch_record_batch(_ROWS_PER_BATCH)  # before DuckDB 1.4
-
-    def __repr__(self) -> str:
-        return "RelationSource()"  # a relation's own repr prints rows
 
 
 def _first_row(answer: Any) -> Any:
@@ -263,7 +303,7 @@ class DatasetSource(ArrowSource):
     dataset: Any
 
     def __post_init__(self) -> None:
-        require_columns(list(self.dataset.schema.names), self.names, "the dataset")
+        require_columns(list(self.dataset.schema.names), self.reading.names, "the dataset")
         if formats := guessed_formats(self.dataset):
             raise InputTypeError(
                 f"the dataset is of {' and '.join(formats)} files, whose types Arrow guesses from the first cells, "
@@ -271,14 +311,14 @@ class DatasetSource(ArrowSource):
                 "or Feather files"
             )
         require_no_skipped_nan(self.dataset)
-        require_keys_of_text(self.dataset, self.names, self.schema.columns_by_source)
-        if problem := read_quietly(partial(differing_types, self.dataset, self.names), "the dataset"):
+        require_keys_of_text(self.dataset, self.reading.names, self.reading.schema.columns_by_source)
+        if problem := read_quietly(partial(differing_types, self.dataset, self.reading.names), "the dataset"):
             raise InputTypeError(problem)
 
     def parts(self) -> Iterator[pa.RecordBatch]:
         scan = partial(
             self.dataset.to_batches,
-            columns=list(self.names),
+            columns=list(self.reading.names),
             batch_size=_ROWS_PER_BATCH,
             batch_readahead=2,
             fragment_readahead=1,
@@ -286,9 +326,6 @@ class DatasetSource(ArrowSource):
         )
         yield self.without_rows(self.dataset.schema)
         yield from self.sliced(read_quietly(scan, "the dataset"), "the dataset")
-
-    def __repr__(self) -> str:
-        return "DatasetSource()"
 
 
 def with_bytes_read(batches: Iterator[pa.RecordBatch], position: Callable[[], int]) -> Iterator[pa.RecordBatch]:

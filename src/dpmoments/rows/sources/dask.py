@@ -20,7 +20,6 @@ from dpmoments.foundation.errors import InputTypeError
 from dpmoments.foundation.table_libraries import nw, pa
 from dpmoments.messages.message import Message
 from dpmoments.messages.wording import listed
-from dpmoments.privacy.unit import PrivacyUnit
 from dpmoments.rows.sources.arrow import FileSource
 from dpmoments.rows.sources.engine import (
     FAN_IN,
@@ -30,18 +29,16 @@ from dpmoments.rows.sources.engine import (
     JobOutcome,
     PartitionJob,
     PassProgress,
-    Reading,
     Seal,
     require_installed,
 )
-from dpmoments.rows.sources.local import columns_of_skipped_nan
-from dpmoments.rows.sources.memory import ArraySource, require_columns
-from dpmoments.rows.sources.source import FAILED_QUERY, read_quietly
+from dpmoments.rows.sources.guesses import columns_of_skipped_nan
+from dpmoments.rows.sources.memory import ArraySource, FrameSource, require_columns
+from dpmoments.rows.sources.source import FAILED_QUERY, Reading, read_quietly
 from dpmoments.rows.summary import Missing
 from dpmoments.rows.threads import single_threaded_blas
 from dpmoments.schema.columns import Categorical
 from dpmoments.schema.numeric import Numeric
-from dpmoments.schema.schema import Schema
 
 _OF_COLUMNS = ("ArrowStringConversion", "Projection")
 """Plan steps that leave rows and values unchanged: storage of text, and selection of columns."""
@@ -448,7 +445,7 @@ class _DaskFrameSource(DaskSource):
     def __post_init__(self) -> None:
         require_columns(list(self.frame.columns), self.reading.names, self.where)
         empty = read_quietly(lambda: self.frame._meta[list(self.reading.names)], self.where, FAILED_QUERY)
-        self.reading.opened(empty).require_types(nw.from_native(empty))
+        FrameSource(self.reading, nw.from_native(empty)).require_types(nw.from_native(empty))
 
     def require_read_row_by_row(self) -> None:
         """Raise TypeError unless the plan shows declared types and stores no row between tasks."""
@@ -501,7 +498,7 @@ class _DaskArraySource(DaskSource):
         """The table without rows: a check that refuses an array refuses this one."""
         array = self.array
         shape = (0, *(int(size) if size == size else 0 for size in array.shape[1:])) if array.ndim else ()
-        return ArraySource(self.reading.schema, self.reading.mean, np.empty(shape, array.dtype))
+        return ArraySource(self.reading, np.empty(shape, array.dtype))
 
     @property
     def where(self) -> str:
@@ -537,17 +534,16 @@ class _DaskFilesSource(FilePieces, DaskSource):
         return CutGraph([PartitionTask.of_value(piece) for piece in self.pieces])
 
 
-def open_dask(data: Any, schema: Schema, mean: bool, privacy_unit: PrivacyUnit | None) -> DaskSource:
+def open_dask(data: Any, reading: Reading) -> DaskSource:
     """Return the source of a Dask collection."""
-    reading = Reading(schema, mean, privacy_unit)
     if hasattr(data, "to_delayed") and hasattr(data, "columns") and getattr(data, "ndim", 0) == 2:
         source = _DaskFrameSource(reading, data)
         source.require_read_row_by_row()
         return source
     if hasattr(data, "rechunk") and hasattr(data, "map_blocks"):
-        if privacy_unit is not None:
+        if reading.privacy_unit is not None:
             raise InputTypeError(
-                f"an array has no column '{privacy_unit.column}' in addition to the schema's: pass a Dask "
+                f"an array has no column '{reading.privacy_unit.column}' in addition to the schema's: pass a Dask "
                 "DataFrame, or files"
             )
         return _DaskArraySource(replace(reading, array_type=np.dtype(data.dtype)), data)
@@ -556,15 +552,10 @@ def open_dask(data: Any, schema: Schema, mean: bool, privacy_unit: PrivacyUnit |
     )
 
 
-def _of_files(files: FileSource) -> _DaskFilesSource:
-    reading = Reading(files.schema, files.mean, files.privacy_unit)
-    return _DaskFilesSource(reading, tuple(files.pieces()), files.n_rows)
-
-
 def open_files_on_dask(files: FileSource) -> DaskSource:
     """Return the source of files that Dask's workers read."""
     require_installed("dask")
-    return _of_files(files)
+    return _DaskFilesSource(files.reading, tuple(files.pieces()), files.n_rows)
 
 
 def _scheduler() -> tuple[Any, bool]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import zlib
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -15,7 +15,7 @@ from datetime import date
 from functools import partial
 from importlib.util import find_spec
 from numbers import Number
-from typing import Any, NoReturn, Self, TypeVar
+from typing import Any, NoReturn, TypeVar
 from uuid import UUID
 
 import numpy as np
@@ -35,14 +35,12 @@ from dpmoments.foundation.errors import (
 from dpmoments.foundation.table_libraries import nw, pa, pc
 from dpmoments.foundation.values import shown
 from dpmoments.messages.message import Message
-from dpmoments.privacy.unit import PrivacyUnit
-from dpmoments.rows.encode import Restriction
+from dpmoments.rows.sources.arrow import BatchSource
 from dpmoments.rows.sources.local import LocalSource
 from dpmoments.rows.sources.memory import ArraySource, FrameSource
-from dpmoments.rows.sources.source import FAILED_QUERY, read_quietly
-from dpmoments.rows.summary import BlockMemory, Missing, Summary
+from dpmoments.rows.sources.source import FAILED_QUERY, Reading, Source, read_quietly
+from dpmoments.rows.summary import BlockMemory, Summary
 from dpmoments.rows.units import HashArray, mixed, unit_hashes
-from dpmoments.schema.schema import Schema
 
 # A number for the rows of a table that does not depend on their order: two passes over one table give the same.
 
@@ -144,40 +142,19 @@ def _looked_up(words: HashArray, cells: Any) -> HashArray:
 # What a worker of an engine does with one partition of a table, and how what workers return is merged.
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Reading:
-    """Parameters for reading each partition.
-
-    The attributes of :class:`~dpmoments.rows.sources.local.LocalSource`.
-    """
-
-    schema: Schema
-    mean: bool
-    privacy_unit: PrivacyUnit | None = None
-    restriction: Restriction | None = None
-    array_type: np.dtype[Any] | None = None
-    """Common array type of all blocks, if the table is an array."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Columns that are read, by their names in the table."""
-        names = self.schema.names_in_table
-        return names if self.privacy_unit is None else (*names, self.privacy_unit.column)
-
-    def opened(self, partition: Any) -> LocalSource[Any]:
-        """Return a source of a partition's rows."""
-        # A frame, an array, or a source that locates its rows.
-        if isinstance(partition, np.ndarray):
-            if partition.dtype != self.array_type:
-                raise InputTypeError(
-                    "a block of the array is not of the type that the array says it is: use astype on the array"
-                )
-            return ArraySource(self.schema, self.mean, partition, restriction=self.restriction)
-        if isinstance(partition, LocalSource):
-            source: LocalSource[Any] = partition
-        else:
-            source = FrameSource(self.schema, self.mean, nw.from_native(partition), privacy_unit=self.privacy_unit)
-        return replace(source, restriction=self.restriction)
+def opened_partition(reading: Reading, partition: Any) -> LocalSource[Any]:
+    """Return a source of a partition's rows: a frame, an array, record batches, or a source that locates its rows."""
+    if isinstance(partition, LocalSource):
+        return replace(partition, reading=reading)
+    if isinstance(partition, Iterator):
+        return BatchSource(reading, partition)
+    if not isinstance(partition, np.ndarray):
+        return FrameSource(reading, nw.from_native(partition))
+    if partition.dtype != reading.array_type:
+        raise InputTypeError(
+            "a block of the array is not of the type that the array says it is: use astype on the array"
+        )
+    return ArraySource(reading, partition)
 
 
 @dataclass(frozen=True)
@@ -239,8 +216,8 @@ class PartitionJob:
     def outcome(self, partition: Any, number: int) -> JobOutcome:
         fingerprint = Fingerprint()
         try:
-            source = self.reading.opened(partition)
-            result = self.work(FingerprintedSource.of(source, fingerprint) if self.fingerprinted else source)
+            source = opened_partition(self.reading, partition)
+            result = self.work(FingerprintedSource(self.reading, source, fingerprint) if self.fingerprinted else source)
         except Exception as error:
             return JobOutcome(frozenset([number]), None, failure=Failure.of(error))
         return JobOutcome(frozenset([number]), result, fingerprint.value)
@@ -266,24 +243,9 @@ class PartitionJob:
         return JobOutcome(partitions, self.merge(first.result, second.result), fingerprint)
 
 
-@dataclass(frozen=True)
-class _Summarized:
-    """Pass of a summary over one partition."""
-
-    summary: Summary[Any, Any]
-
-    def __call__(self, source: LocalSource[Any]) -> Any:
-        return source.summarize(self.summary, threads=1)
-
-
-@dataclass(frozen=True)
-class _SummarizedUnits:
-    """Pass of a summary over one partition, in batches that name each row's unit."""
-
-    summary: Summary[Any, Any]
-
-    def __call__(self, source: LocalSource[Any]) -> Any:
-        return source.summarize_units(self.summary, threads=1)
+def summarized(summary: Summary[Any, Any], source: LocalSource[Any], *, of_units: bool = False) -> Any:
+    """Pass of a summary over one partition, in batches that name each row's unit if ``of_units``."""
+    return (source.summarize_units if of_units else source.summarize)(summary, threads=1)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -301,13 +263,8 @@ class _Piece:
 class FingerprintedSource(LocalSource[_Piece]):
     """Source whose pieces are added to a fingerprint as they are read."""
 
-    source: LocalSource[Any] = field(kw_only=True)
-    fingerprint: Fingerprint = field(kw_only=True)
-
-    @classmethod
-    def of(cls, source: LocalSource[Any], fingerprint: Fingerprint) -> FingerprintedSource:
-        options: dict[str, Any] = dict(restriction=source.restriction, privacy_unit=source.privacy_unit)
-        return cls(source.schema, source.mean, source=source, fingerprint=fingerprint, **options)
+    source: LocalSource[Any]
+    fingerprint: Fingerprint
 
     def parts(self) -> Iterator[_Piece]:
         return self._read(self.source.parts())
@@ -328,7 +285,7 @@ class FingerprintedSource(LocalSource[_Piece]):
         return self.source.written_cells(part.part, name)
 
     def encode(self, part: _Piece, memory: BlockMemory | None = None) -> npt.NDArray[Any]:
-        if isinstance(self.source, ArraySource) and self.source.raw and self.restriction is None:
+        if isinstance(self.source, ArraySource) and self.source.raw and self.reading.restriction is None:
             return self.source.encode(part.part, memory)
         return super().encode(part, memory)
 
@@ -354,7 +311,7 @@ class FirstPass:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class EngineSource(ABC):
+class EngineSource(Source):
     """Table in partitions that an engine's processes read.
 
     A task reads a partition, encodes it and sums it in one thread, as a local pass does; only a finished result leaves
@@ -363,7 +320,6 @@ class EngineSource(ABC):
     changes nothing.
     """
 
-    reading: Reading
     first_pass: FirstPass = field(default_factory=FirstPass, kw_only=True)
 
     @property
@@ -382,37 +338,9 @@ class EngineSource(ABC):
         # Return the outcome and their number, or None without partitions.
 
     @property
-    def schema(self) -> Schema:
-        return self.reading.schema
-
-    @property
-    def mean(self) -> bool:
-        """True if rows are encoded about the midpoints of their bounds."""
-        return self.reading.mean
-
-    @property
-    def privacy_unit(self) -> PrivacyUnit | None:
-        """Privacy unit, if units may have several rows."""
-        return self.reading.privacy_unit
-
-    @property
-    def n_rows(self) -> int | None:
-        """Number of rows if known without a pass."""
-        return None
-
-    @property
     def pass_length(self) -> int:
         """100: progress is in hundredths of the tasks."""
         return _HUNDREDTHS
-
-    @property
-    def missing(self) -> Missing:
-        """Rule for non-finite values of an encoded batch."""
-        return "drop"
-
-    def restricted(self, restriction: Restriction) -> Self:
-        """Return the table limited to some rows."""
-        return replace(self, reading=replace(self.reading, restriction=restriction))
 
     def summarize(
         self,
@@ -421,18 +349,17 @@ class EngineSource(ABC):
         threads: int | None = None,
         on_block: Callable[[int], None] | None = None,
     ) -> Result:
-        """Map a summary over the partitions and merge; the engine decides how many run at a time."""
-        del threads
+        del threads  # the engine decides how many partitions it reads at a time
         nothing = summary.finish(summary.start())
-        result: Result = self.mapped(_Summarized(summary), summary.merge, nothing, on_block)
+        result: Result = self.mapped(partial(summarized, summary), summary.merge, nothing, on_block)
         return result
 
     def summarize_units(
         self, summary: Summary[Any, Any], *, threads: int | None = None, on_block: Callable[[int], None] | None = None
     ) -> Any:
-        """Summarize like :meth:`summarize`, in batches that name each row's unit."""
         del threads
-        return self.mapped(_SummarizedUnits(summary), summary.merge, summary.finish(summary.start()), on_block)
+        nothing = summary.finish(summary.start())
+        return self.mapped(partial(summarized, summary, of_units=True), summary.merge, nothing, on_block)
 
     def mapped(
         self, work: Work, merge: Callable[[Any, Any], Any], nothing: Any, on_block: Callable[[int], None] | None = None
@@ -465,9 +392,6 @@ class EngineSource(ABC):
                 "each time (from random numbers, a sample, or data that change). Write it to Parquet files once, "
                 "and pass those"
             )
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}()"
 
 
 @dataclass(frozen=True, eq=False, repr=False)

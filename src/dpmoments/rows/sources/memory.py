@@ -18,7 +18,8 @@ from dpmoments.foundation.table_libraries import nw
 from dpmoments.messages.message import Message
 from dpmoments.messages.wording import listed
 from dpmoments.rows.kernel import NumberBlock
-from dpmoments.rows.sources.local import LocalSource, require_no_guess_of_polars
+from dpmoments.rows.sources.guesses import require_no_guess_of_polars
+from dpmoments.rows.sources.local import LocalSource
 from dpmoments.rows.sources.source import FAILED_QUERY, read_quietly
 from dpmoments.rows.summary import BlockMemory, Missing, Summary
 from dpmoments.schema.columns import Boolean, Coordinate
@@ -36,7 +37,7 @@ class ArraySource(LocalSource[npt.NDArray[Any]]):
     array: npt.NDArray[Any]
 
     def __post_init__(self) -> None:
-        array, n_columns = self.array, len(self.schema.names)
+        array, n_columns = self.array, len(self.reading.schema.names)
         if isinstance(array, np.ma.MaskedArray):
             raise InputTypeError(
                 "a masked array's mask would be lost: fill it, array.filled(np.nan), and choose each column's "
@@ -71,16 +72,16 @@ class ArraySource(LocalSource[npt.NDArray[Any]]):
         return (
             self.array.dtype.kind in "iuf"
             and self.array.dtype.itemsize <= 8
-            and self.schema.is_coordinates
-            and self.schema.row_norm in (None, 1.0)
-            and len({column.missing for column in self.schema.table_columns}) == 1
+            and self.reading.schema.is_coordinates
+            and self.reading.schema.row_norm in (None, 1.0)
+            and len({column.missing for column in self.reading.schema.table_columns}) == 1
         )
 
     @property
     def missing(self) -> Missing:
         if not self.raw:
             return "drop"
-        column = self.schema.table_columns[0]
+        column = self.reading.schema.table_columns[0]
         assert isinstance(column, Coordinate), "only coordinates reach the kernel unencoded"
         return column.missing
 
@@ -112,21 +113,18 @@ class ArraySource(LocalSource[npt.NDArray[Any]]):
     @property
     def _reads_as_it_is(self) -> bool:
         """True if converting the array to float64 is all that reading does."""
-        plain = self.array.dtype.kind in "iuf" and self.array.dtype.itemsize <= 8 and self.restriction is None
+        plain = self.array.dtype.kind in "iuf" and self.array.dtype.itemsize <= 8 and self.reading.restriction is None
         return plain and all(
             isinstance(column, Coordinate)
             or (isinstance(column, Numeric) and not column.missing_values)
             or (
                 isinstance(column, Boolean) and not (column.missing_values or column.true_values or column.false_values)
             )
-            for column in self.schema.table_columns
+            for column in self.reading.schema.table_columns
         )
 
     def written_cells(self, part: npt.NDArray[Any], name: str) -> Any:
-        return array_cells(part[:, self.names.index(name)])
-
-    def __repr__(self) -> str:
-        return f"ArraySource({self.array.shape[1]} columns)"
+        return array_cells(part[:, self.reading.names.index(name)])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -136,7 +134,7 @@ class ColumnSource(LocalSource[range]):
     table: ColumnTable
 
     def __post_init__(self) -> None:
-        require_columns(list(self.table.columns), self.names, "the table")
+        require_columns(list(self.table.columns), self.reading.names, "the table")
 
     @property
     def n_rows(self) -> int:
@@ -151,9 +149,6 @@ class ColumnSource(LocalSource[range]):
     def written_cells(self, part: range, name: str) -> Any:
         return self.table.cells(name, slice(part.start, part.stop))
 
-    def __repr__(self) -> str:
-        return f"ColumnSource({len(self.table.columns)} columns)"
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FrameSource(LocalSource["nw.DataFrame[Any]"]):
@@ -163,13 +158,13 @@ class FrameSource(LocalSource["nw.DataFrame[Any]"]):
 
     def __post_init__(self) -> None:
         index = getattr(getattr(self.frame.to_native(), "index", None), "names", ())
-        lost = [name for name in self.names if name in list(index) and name not in self.frame.columns]
+        lost = [name for name in self.reading.names if name in list(index) and name not in self.frame.columns]
         if lost:
             raise InputValueError(
                 f"the frame has no column {listed([*lost])}: that is its index, which is not read; pass "
                 "frame.reset_index()"
             )
-        require_columns(self.frame.columns, self.names, "the frame")
+        require_columns(self.frame.columns, self.reading.names, "the frame")
 
     @property
     def n_rows(self) -> int:
@@ -184,9 +179,6 @@ class FrameSource(LocalSource["nw.DataFrame[Any]"]):
     def written_cells(self, part: nw.DataFrame[Any], name: str) -> Any:
         return series_cells(part[name], name)
 
-    def __repr__(self) -> str:
-        return f"FrameSource({self.frame.implementation}, {len(self.frame.columns)} columns)"
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LazySource(LocalSource["nw.DataFrame[Any]"]):
@@ -199,12 +191,12 @@ class LazySource(LocalSource["nw.DataFrame[Any]"]):
 
     def __post_init__(self) -> None:
         names = read_quietly(self.frame.collect_schema, "the lazy frame", FAILED_QUERY).names()
-        require_columns(names, self.names, "the lazy frame")
+        require_columns(names, self.reading.names, "the lazy frame")
         plan = read_quietly(lambda: self.frame.explain(optimized=False), "the lazy frame", FAILED_QUERY)
         require_no_guess_of_polars(plan, names)
 
     def parts(self) -> Iterator[nw.DataFrame[Any]]:
-        query = self.frame.select(*self.names)
+        query = self.frame.select(*self.reading.names)
         yield from self._eager(read_quietly(query.collect, "the lazy frame", FAILED_QUERY)).parts()
 
     def written_cells(self, part: nw.DataFrame[Any], name: str) -> Any:
@@ -212,10 +204,7 @@ class LazySource(LocalSource["nw.DataFrame[Any]"]):
 
     def _eager(self, frame: Any) -> FrameSource:
         frame = nw.from_native(frame, pass_through=True)
-        return FrameSource(self.schema, self.mean, frame, privacy_unit=self.privacy_unit)
-
-    def __repr__(self) -> str:
-        return "LazySource()"
+        return FrameSource(self.reading, frame)
 
 
 def require_columns(held: Sequence[object], wanted: Sequence[str], where: str) -> None:
@@ -241,4 +230,4 @@ def _letters_and_digits(name: str) -> str:
 def _rows_per_part(source: ArraySource | ColumnSource | FrameSource) -> int:
     """Return the rows encoded at a time."""
     # An eighth of a small table, so that all threads have work.
-    return min(source.largest_part, max(_MIN_ROWS_PER_PART, source.n_rows // 8))
+    return min(source.reading.largest_part, max(_MIN_ROWS_PER_PART, source.n_rows // 8))

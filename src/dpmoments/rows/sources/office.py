@@ -87,11 +87,11 @@ class ExcelSource(_ColumnsOfFile):
     def read_parts(self, path: Path) -> Iterator[ColumnPart]:
         rows = sheet_rows(path)
         header = next(rows, [])
-        indices = {name: header.index(name) for name in self.names}
+        indices = {name: header.index(name) for name in self.reading.names}
         held: list[list[Any]] = []
         for row in rows:
             held.append([row[index] for index in indices.values()])
-            if len(held) == self.largest_part:
+            if len(held) == self.reading.largest_part:
                 yield _part_of_rows(held, list(indices))
                 held = []
         if held:
@@ -116,11 +116,13 @@ class StatisticsSource(_ColumnsOfFile):
         return [column.name for column in declared]
 
     def read_parts(self, path: Path) -> Iterator[ColumnPart]:
-        ending, step = file_ending(path), self.largest_part
+        ending, step = file_ending(path), self.reading.largest_part
         declared = {column.name: column for column in statistics_columns(path, ending)}
-        wanted = self.schema.columns_by_source
-        for batch in statistics_batches(path, ending, self.names, _ROWS_PER_READ):
-            columns = {name: _cells(batch[name], declared[name], wanted.get(name), ending) for name in self.names}
+        wanted = self.reading.schema.columns_by_source
+        for batch in statistics_batches(path, ending, self.reading.names, _ROWS_PER_READ):
+            columns = {
+                name: _cells(batch[name], declared[name], wanted.get(name), ending) for name in self.reading.names
+            }
             size = len(next(iter(columns.values())))
             for start in range(0, max(size, 1), step):
                 part = {name: cells[start : start + step] for name, cells in columns.items()}
@@ -200,7 +202,7 @@ class SeveralSource(FileSource):
         return next(source for source in self.sources if path in source.paths).batches(path, names)
 
     def _current(self) -> list[FileSource]:
-        return [replace(source, restriction=self.restriction) for source in self.sources]
+        return [replace(source, reading=self.reading) for source in self.sources]
 
     @property
     def n_rows(self) -> int | None:
@@ -247,11 +249,11 @@ class DatabaseSource(LocalSource[ColumnPart]):
     first_pass: list[int]
 
     def __post_init__(self) -> None:
-        require_columns(self.session.names, self.names, _WHERE)
+        require_columns(self.session.names, self.reading.names, _WHERE)
 
     def parts(self) -> Iterator[ColumnPart]:
         fingerprint = Fingerprint()
-        following = partial(next, self.session.batches(self.names, self.largest_part), None)
+        following = partial(next, self.session.batches(self.reading.names, self.reading.largest_part), None)
         while (columns := read_quietly(following, _WHERE, FAILED_QUERY)) is not None:
             fingerprint.add(columns)
             yield ColumnPart(columns, len(next(iter(columns.values()))))
@@ -265,6 +267,3 @@ class DatabaseSource(LocalSource[ColumnPart]):
 
     def written_cells(self, part: ColumnPart, name: str) -> Any:
         return part.columns[name]
-
-    def __repr__(self) -> str:
-        return "DatabaseSource()"

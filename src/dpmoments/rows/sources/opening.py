@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ from dpmoments.rows.sources.engine import EngineSource
 from dpmoments.rows.sources.local import LocalSource
 from dpmoments.rows.sources.memory import ArraySource, ColumnSource, FrameSource, LazySource, require_columns
 from dpmoments.rows.sources.office import DatabaseSource, ExcelSource, SeveralSource, StatisticsSource
+from dpmoments.rows.sources.source import Reading
 from dpmoments.rows.sources.spark import is_of_spark, open_files_on_spark, open_spark
 from dpmoments.rows.sources.text import CsvSource
 from dpmoments.schema.schema import Schema
@@ -45,6 +46,12 @@ _KINDS = {
     "statistics": STATISTICS_ENDINGS,
 }
 """Endings of the files that one source reads."""
+_SOURCES: Mapping[str, type[FileSource]] = {
+    "parquet": ParquetSource,
+    "feather": FeatherSource,
+    "excel": ExcelSource,
+    "statistics": StatisticsSource,
+}
 
 
 def open_source(
@@ -63,24 +70,25 @@ def open_source(
     """
     if text_format is not None and not isinstance(text_format, TextFormat):
         raise wrong_type("text_format", "text-format", text_format)
+    reading = Reading(schema, mean, privacy_unit)
     if isinstance(data, str | PathLike):
-        return _file_source(data if isinstance(data, str) else Path(data), schema, mean, privacy_unit, text_format)
+        return _file_source(data if isinstance(data, str) else Path(data), reading, text_format)
     if isinstance(data, EngineFiles):
         open_files = open_files_on_dask if data.engine == "dask" else open_files_on_spark
-        return open_files(_file_source(data.path, schema, mean, privacy_unit, text_format))
+        return open_files(_file_source(data.path, reading, text_format))
     if text_format is not None:
         raise InputTypeError(f"text_format applies to text files, but the table is {type(data).__name__}: leave it out")
     if isinstance(data, DatabaseQuery):
-        return DatabaseSource(schema, mean, data.opened(), [], privacy_unit=privacy_unit)
+        return DatabaseSource(reading, data.opened(), [])
     if isinstance(data, np.ndarray):
         if privacy_unit is not None:
             raise InputTypeError(
                 f"an array has no column '{privacy_unit.column}' in addition to the schema's: pass a pandas, Polars "
                 "or Arrow frame, or files"
             )
-        return ArraySource(schema, mean, data)
+        return ArraySource(reading, data)
     if isinstance(data, ColumnTable):
-        return ColumnSource(schema, mean, data, privacy_unit=privacy_unit)
+        return ColumnSource(reading, data)
     if isinstance(data, pa.RecordBatch):
         data = pa.Table.from_batches([data])
     if isinstance(data, pa.RecordBatchReader):
@@ -89,29 +97,28 @@ def open_source(
             "files, a DuckDB relation, or reader.read_all()"
         )
     if is_of_dask(data):
-        return open_dask(data, schema, mean, privacy_unit)
+        return open_dask(data, reading)
     if is_of_spark(data):
-        return open_spark(data, schema, mean, privacy_unit)
+        return open_spark(data, reading)
     library = type(data).__module__.split(".")[0]
     if library in ("duckdb", "_duckdb") and hasattr(data, "project"):
-        return RelationSource(schema, mean, data, privacy_unit=privacy_unit)
+        return RelationSource(reading, data)
     if library == "pyarrow" and hasattr(data, "to_batches") and hasattr(data, "scanner"):
-        return DatasetSource(schema, mean, data, privacy_unit=privacy_unit)
+        return DatasetSource(reading, data)
     if library == "scipy" and hasattr(data, "toarray"):
         raise InputTypeError("sparse matrices are not supported: pass a dense array or a frame")
     if library == "polars" and hasattr(data, "collect_schema") and hasattr(data, "collect"):
-        return LazySource(schema, mean, data, privacy_unit=privacy_unit)
-    names = schema.names_in_table if privacy_unit is None else (*schema.names_in_table, privacy_unit.column)
+        return LazySource(reading, data)
     # narwhals refuses a frame with repeated names, wanted or not, in a message that lists them.
     if isinstance(data, pa.Table):
-        require_columns(data.column_names, names, "the table")
-        data = data.select(list(names))
+        require_columns(data.column_names, reading.names, "the table")
+        data = data.select(list(reading.names))
     if library == "pandas" and getattr(getattr(data, "columns", None), "has_duplicates", False):
-        require_columns(list(data.columns), names, "the frame")
-        data = data.loc[:, list(names)]
+        require_columns(list(data.columns), reading.names, "the frame")
+        data = data.loc[:, list(reading.names)]
     frame = nw.from_native(data, pass_through=True)
     if isinstance(frame, nw.DataFrame):
-        return FrameSource(schema, mean, frame, privacy_unit=privacy_unit)
+        return FrameSource(reading, frame)
     raise InputTypeError(
         f"cannot read a table from {type(data).__name__}: pass a NumPy array, a pandas, Polars or Arrow "
         "frame, a path or glob of Parquet, Feather or CSV files, an Arrow dataset, a DuckDB relation, or a "
@@ -119,62 +126,34 @@ def open_source(
     )
 
 
-def _file_source(
-    pattern: str | Path,
-    schema: Schema,
-    mean: bool,
-    privacy_unit: PrivacyUnit | None = None,
-    text_format: TextFormat | None = None,
-) -> FileSource:
+def _file_source(pattern: str | Path, reading: Reading, text_format: TextFormat | None) -> FileSource:
     """Return the source of the named files by their endings."""
     paths, folder = tuple(expand_paths(pattern)), fixed_folder(pattern)
     kinds = sorted({_kind_of(path) for path in paths})
-    if len(kinds) > 1 and "" not in kinds:
-        of_kind = (tuple(path for path in paths if _kind_of(path) == kind) for kind in kinds)
-        several = tuple(
-            _source_of_files(pattern, part, folder, schema, mean, privacy_unit, text_format if kind == "text" else None)
-            for kind, part in zip(kinds, of_kind, strict=True)
+    if "" in kinds:
+        endings = sorted({file_ending(path) for path in paths})
+        raise InputValueError(Message("unknown-file-ending", path=str(pattern), endings=endings))
+    if text_format is not None and "text" not in kinds:
+        endings = sorted({file_ending(path) for path in paths})
+        raise InputValueError(
+            f"a text format was given for {', '.join(endings)} files, which state their own format: leave it out"
         )
-        return SeveralSource(schema, mean, paths, folder, sources=several, privacy_unit=privacy_unit)
-    return _source_of_files(pattern, paths, folder, schema, mean, privacy_unit, text_format)
+    sources: list[FileSource] = []
+    for kind in kinds:
+        of_kind = tuple(path for path in paths if _kind_of(path) == kind)
+        if kind == "text":
+            written = text_format or reading.schema.text_format or TextFormat()
+            sources.append(CsvSource(reading, of_kind, folder, written))
+        else:
+            with_keys = kind in ("parquet", "feather")
+            sources.append(_SOURCES[kind](reading, of_kind, folder if with_keys else None))
+    return sources[0] if len(sources) == 1 else SeveralSource(reading, paths, folder, sources=tuple(sources))
 
 
 def _kind_of(path: Path) -> str:
     """Return the kind of a file; "" if its ending is unknown."""
     ending = file_ending(path)
     return next((kind for kind, endings in _KINDS.items() if ending in endings), "")
-
-
-def _source_of_files(
-    pattern: str | Path,
-    paths: tuple[Path, ...],
-    folder: Path | None,
-    schema: Schema,
-    mean: bool,
-    privacy_unit: PrivacyUnit | None,
-    text_format: TextFormat | None,
-) -> FileSource:
-    """Return the source of files of one kind."""
-    endings = {file_ending(path) for path in paths}
-    if len(endings) == 1 and endings <= set(CSV_DELIMITERS):
-        written = text_format or schema.text_format or TextFormat()
-        return CsvSource(schema, mean, paths, folder, written, privacy_unit=privacy_unit)
-    if text_format is not None and endings <= {
-        ending for kind, of in _KINDS.items() if kind != "text" for ending in of
-    }:
-        raise InputValueError(
-            f"a text format was given for {', '.join(map(str, sorted(endings)))} files, which state their own "
-            "format: leave it out"
-        )
-    if endings <= set(PARQUET_ENDINGS):
-        return ParquetSource(schema, mean, paths, folder, privacy_unit=privacy_unit)
-    if endings <= set(FEATHER_ENDINGS):
-        return FeatherSource(schema, mean, paths, folder, privacy_unit=privacy_unit)
-    if endings <= set(EXCEL_ENDINGS):
-        return ExcelSource(schema, mean, paths, privacy_unit=privacy_unit)
-    if endings <= set(STATISTICS_ENDINGS):
-        return StatisticsSource(schema, mean, paths, privacy_unit=privacy_unit)
-    raise InputValueError(Message("unknown-file-ending", path=str(pattern), endings=sorted(endings)))
 
 
 def columns_of_array(data: Any, schema: Schema, names: Sequence[str]) -> Any:

