@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import csv
 
-from dpmoments.datasets import _adult_schema, _airfoil_schema
+from dpmoments.datasets import _schema
 from dpmoments.schema import Numeric
 
 PUBLISHED = {
@@ -40,7 +40,7 @@ def read_adult(content: bytes) -> pa.Table:
     """Parse adult.data or adult.test; the latter begins with a comment and has "." after its labels."""
     lines = re.sub(rb"[ \t]*,[ \t]*", b",", content)
     lines = re.sub(rb"(?m)^\|.*\n", b"", lines)
-    schema = _adult_schema()
+    schema = _schema("adult")
     names = list(schema.names)
     types = {column.name: pa.int64() if isinstance(column, Numeric) else pa.string() for column in schema.table_columns}
     table = csv.read_csv(
@@ -55,7 +55,7 @@ def read_adult(content: bytes) -> pa.Table:
 
 def read_airfoil(content: bytes) -> pa.Table:
     """Parse airfoil_self_noise.dat: numbers between tabs, no header."""
-    names = list(_airfoil_schema().names)
+    names = list(_schema("airfoil").names)
     return csv.read_csv(
         pa.BufferReader(content),
         read_options=csv.ReadOptions(column_names=names),

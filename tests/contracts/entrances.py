@@ -874,18 +874,13 @@ SPARK: dict[str, Entrance] = {
     "spark parquet, with a step": Entrance(
         lambda rows, folder: _spark_parquet(rows, folder).filter("unread != ''").repartition(3), unit=True
     ),
-    "spark csv with a schema": Entrance(_spark_csv, like="csv text", own_reader=True),
-    "spark json with a schema": Entrance(_spark_json, own_reader=True, holds=lambda row: _json_line(row)),
     "spark files, parquet": Entrance(_engine_files(_parquet_files, "spark")),
     "spark files, csv": Entrance(_engine_files(_csv_files, "spark"), like="csv text"),
     "spark files, feather": Entrance(_engine_files(_file(FILES["feather"]), "spark")),
 }
 """Tables that the workers of Spark read, on the active session."""
 
-WORKERS_SOURCES = {
-    "FingerprintedSource": "dask from_pandas, typed",
-    "_BatchSource": "spark createDataFrame with a schema",
-}
+WORKERS_SOURCES = {"BatchSource": "spark createDataFrame with a schema"}
 """Sources that only workers of an engine open, and an entrance that makes them."""
 
 
@@ -1066,6 +1061,8 @@ REFUSED: dict[str, Entrance] = {
         lambda rows, folder: _spark_inferred(rows, folder).union(_spark_inferred(rows, _emptied(folder)))
     ),
     "spark csv, inferred, checkpointed": _refused(lambda rows, folder: _spark_inferred(rows, folder).localCheckpoint()),
+    "spark csv with a schema": _refused(_spark_csv),
+    "spark json with a schema": _refused(_spark_json),
     "spark json": _refused(lambda rows, folder: _spark().read.json(_json_files(rows, folder))),
     "spark folders": _refused(_spark_folders),
     "spark grouped": _refused(lambda rows, folder: _spark_parquet(rows, folder).groupBy("code")),

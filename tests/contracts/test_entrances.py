@@ -762,12 +762,12 @@ def test_every_source_and_branch_is_in_the_list(tmp_path: Path) -> None:
     of_spark_alone = {name for name in concrete(EngineSource) if name.lstrip("_").startswith("Spark")}
     assert concrete(LocalSource) | concrete(EngineSource) == {*found, *WORKERS_SOURCES, *of_spark_alone} - {None}
     lines = Path(opening.__file__).read_text().splitlines()
-    for function in (opening.open_source, opening._file_source, opening._source_of_files):
+    for function in (opening.open_source, opening._file_source):
         code = function.__code__
         missed = {
             line for _, _, line in code.co_lines() if line not in reached and line not in (None, code.co_firstlineno)
         }
-        assert {lines[line - 1].strip() for line in missed} <= {"return open_spark(data, schema, mean, privacy_unit)"}
+        assert {lines[line - 1].strip() for line in missed} <= {"return open_spark(data, reading)"}
 
 
 @on_spark

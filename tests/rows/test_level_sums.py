@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpmoments as dpm
-from dpmoments.datasets import _adult_schema, _wine_schema
+from dpmoments.datasets import _schema
 from dpmoments.rows import level_sums
 from dpmoments.rows.encode import encode_columns
 from dpmoments.rows.kernel import MomentSummary
@@ -196,9 +196,9 @@ def test_the_choice_is_the_schemas() -> None:
         return counting_levels(summary, schema, LevelLayout.of(schema, mean=True)) is not None
 
     wide = [dpm.Categorical(f"c{i}", range(1000 if i == 0 else 50)) for i in range(4)]
-    assert counted(_adult_schema())
+    assert counted(_schema("adult"))
     assert counted(Schema(*wide))
-    assert not counted(_wine_schema(cultivar=True))  # 13 numbers and 3 levels: the product of 16 columns is less work
+    assert not counted(_schema("wine"))  # 13 numbers and 3 levels: the product of 16 columns is less work
     assert not counted(Schema(*(dpm.Numeric(f"x{i}", 0, 1) for i in range(50))))
 
 
@@ -236,7 +236,9 @@ def test_workers_of_engines_count_levels(expected: ExactMoments, monkeypatch: py
     """What a worker of Dask or Spark does, sent there and back."""
     monkeypatch.setattr(LocalSource, "encode", None)
     summary = MomentSummary(WIDE.n_features, missing="drop")
-    job = PartitionJob(Reading(WIDE, True), partial(summarized, summary), summary.merge, True)
+    job = PartitionJob(
+        Reading(WIDE, True), partial(summarized, summary), summary.merge, summary.finish(summary.start()), True
+    )
     sent = pickle.loads(pickle.dumps(job))
     outcomes = [pickle.loads(pickle.dumps(sent.outcome(part, place))) for place, part in enumerate(jobs())]
     assert job.merged(outcomes).result == expected

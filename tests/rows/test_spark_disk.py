@@ -62,7 +62,8 @@ def written(folder, table, starts):
 
 def merged_by_workers(self, job, progress):  # the planted fault: results as they are
     pieces = self.session.sparkContext.parallelize(list(enumerate(self.pieces)), len(self.pieces))
-    return pieces.map(lambda numbered: job.outcome(numbered[1], numbered[0])).treeReduce(job.joined, 2), len(self.pieces)
+    outcomes = pieces.map(lambda numbered: job.outcome(numbered[1], numbered[0]))
+    return outcomes.treeReduce(lambda *both: job.merged(both), 2), len(self.pieces)
 
 
 def watch(spark, n_files, names, of_units, planted):

@@ -198,7 +198,7 @@ def level_codes(cells: Any, column: Categorical) -> CodeArray:
         codes[missing.to_numpy(zero_copy_only=False).astype(bool)] = MISSING
         return codes
 
-    return _gather(cells, read, MISSING)
+    return gather(cells, read, MISSING)
 
 
 def _known_texts(column: Categorical, *, integers: bool) -> dict[str, int]:
@@ -248,9 +248,8 @@ def _whole_number_texts(chunk: Any) -> Any:
     return pc.if_else(pa.array(whole), texts, pa.scalar(None, pa.large_string()))
 
 
-def _gather(cells: Any, read: Callable[[Any], npt.NDArray[Any]], null: float) -> npt.NDArray[Any]:
-    """Apply ``read`` to the plain arrays of ``cells``."""
-    # Of a dictionary array, only to its dictionary.
+def gather(cells: Any, read: Callable[[Any], npt.NDArray[Any]], null: Any) -> npt.NDArray[Any]:
+    """Apply ``read`` to the plain arrays of ``cells``; of a dictionary array, to its dictionary only."""
     parts = []
     for part in cells.chunks or [pa.array([], cells.type)] if isinstance(cells, pa.ChunkedArray) else [cells]:
         chunk = pc.run_end_decode(part) if pa.types.is_run_end_encoded(part.type) else part
@@ -277,11 +276,11 @@ def _gather_pairs(
         masks.append(np.zeros(len(values), dtype=bool) if marked is None else marked)
         return values
 
-    result = _gather(cells, values_of, np.nan)
+    result = gather(cells, values_of, np.nan)
     if not any(mask.any() for mask in masks):
         return result, None
     parts = iter(masks)  # by chunk, in the same order
-    marked = _gather(cells, lambda _: next(parts), False)
+    marked = gather(cells, lambda _: next(parts), False)
     return result, marked if marked.any() else None
 
 

@@ -31,10 +31,10 @@ from uuid import UUID
 import numpy as np
 
 from dpmoments.cells.objects import is_missing, read_objects
+from dpmoments.cells.reading import gather
 from dpmoments.foundation.arrays import BoolArray
 from dpmoments.foundation.errors import InputTypeError
 from dpmoments.foundation.table_libraries import pa, pc
-from dpmoments.messages.message import Message
 
 _NO_UNIT = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "none", "n/a", "#N/A", "-NaN", "-nan", "<NA>", "NaT")
 """Null markers. Rows of many people would otherwise be one unit, and none of them protected."""
@@ -80,7 +80,10 @@ def _chunk_ids(chunk: Any, column: str) -> Any:
     if pa.types.is_integer(kind):
         return _as_bytes(chunk.cast(pa.large_string()))
     if pa.types.is_floating(kind):
-        return _ids_of_floats(chunk)
+        values = chunk.cast(pa.float64()).to_numpy(zero_copy_only=False)
+        missing = np.isnan(values) | ~_whole_or_missing(chunk)
+        integers = pa.array(np.where(missing, 0.0, values).astype(np.int64)).cast(pa.large_string())
+        return _as_bytes(_null_where(integers, pa.array(missing)))
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         return _as_bytes(_plain_texts(chunk.cast(pa.large_string())))
     if (
@@ -91,13 +94,10 @@ def _chunk_ids(chunk: Any, column: str) -> Any:
     ):
         result = chunk.cast(pa.large_binary())
         return _null_where(result, pc.equal(pc.binary_length(result), 0))
-    if pa.types.is_boolean(kind) or pa.types.is_nested(kind):
-        content = "truth-values" if pa.types.is_boolean(kind) else "nested-values"
-        raise InputTypeError(Message("not-a-unit-column", column=column, content=content))
-    name = re.split(r"[\[(<]", str(kind))[0]
+    held = "nested values" if pa.types.is_nested(kind) else re.split(r"[\[(<]", str(kind))[0]
     raise InputTypeError(
-        f"column '{column}' identifies privacy units and holds {name}: it must hold integers, whole "
-        "numbers, text, bytes or UUIDs. Convert it to text first"
+        f"column '{column}' identifies privacy units and holds {'true and false' if held == 'bool' else held}: it must "
+        "hold integers, whole numbers, text, bytes or UUIDs. Convert it to text first"
     )
 
 
@@ -110,34 +110,17 @@ def _plain_texts(texts: Any) -> Any:
     return texts
 
 
-def _ids_of_floats(chunk: Any) -> Any:
-    values = chunk.cast(pa.float64()).to_numpy(zero_copy_only=False)
-    missing = np.isnan(values) | ~_whole_or_missing(chunk)
-    integers = np.where(missing, 0.0, values).astype(np.int64)
-    return _as_bytes(_null_where(pa.array(integers).cast(pa.large_string()), pa.array(missing)))
-
-
 def nameless_cells(cells: Any) -> BoolArray:
-    """Mark values that name no unit and are not missing, shape (n,)."""
-    # Values are of a type that `unit_ids` accepts.
+    """Mark values that name no unit and are not missing, shape (n,); of a type that :func:`unit_ids` accepts."""
     if isinstance(cells, np.ndarray):
-        return np.array(
-            [result == _UNREADABLE for result in read_objects(cells, _object_id, _UNREADABLE)], dtype=np.bool_
-        )
-    chunks = cells.chunks if isinstance(cells, pa.ChunkedArray) else [cells]
-    return np.concatenate([np.zeros(0, dtype=bool), *map(_nameless, chunks)])
+        ids = read_objects(cells, _object_id, _UNREADABLE)
+        return np.array([found == _UNREADABLE for found in ids], dtype=np.bool_)
 
+    def nameless(chunk: Any) -> BoolArray:
+        return ~_whole_or_missing(chunk) if pa.types.is_floating(chunk.type) else np.zeros(len(chunk), dtype=bool)
 
-def _nameless(chunk: Any) -> BoolArray:
-    if pa.types.is_run_end_encoded(chunk.type):
-        chunk = pc.run_end_decode(chunk)
-    if pa.types.is_dictionary(chunk.type):
-        of_values = np.append(_nameless(chunk.dictionary), False)
-        indices = pc.fill_null(pc.cast(chunk.indices, pa.int64()), len(of_values) - 1)
-        return np.asarray(of_values[indices.to_numpy(zero_copy_only=False)])
-    if not pa.types.is_floating(chunk.type):
-        return np.zeros(len(chunk), dtype=bool)
-    return ~_whole_or_missing(chunk)
+    marked: BoolArray = gather(cells, nameless, False)
+    return marked
 
 
 def _whole_or_missing(chunk: Any) -> BoolArray:

@@ -14,98 +14,11 @@ import numpy as np
 
 from dpmoments.foundation.checks import check_one_of
 from dpmoments.foundation.table_libraries import pa, pq
-from dpmoments.schema.columns import Boolean, Categorical
-from dpmoments.schema.numeric import Numeric
 from dpmoments.schema.schema import Schema
 
 __all__ = ["adult", "airfoil", "wine"]
 
-# Public schemas of the tables: bounds and levels from codebooks, physics and survey design, not from rows.
-
-# Levels in the order of the codebook, adult.names.
-_WORKCLASS = (
-    "Private", "Self-emp-not-inc", "Self-emp-inc", "Federal-gov", "Local-gov", "State-gov", "Without-pay",
-    "Never-worked",
-)  # fmt: skip
-_EDUCATION = (
-    "Bachelors", "Some-college", "11th", "HS-grad", "Prof-school", "Assoc-acdm", "Assoc-voc", "9th",
-    "7th-8th", "12th", "Masters", "1st-4th", "10th", "Doctorate", "5th-6th", "Preschool",
-)  # fmt: skip
-_MARITAL_STATUS = (
-    "Married-civ-spouse", "Divorced", "Never-married", "Separated", "Widowed", "Married-spouse-absent",
-    "Married-AF-spouse",
-)  # fmt: skip
-_OCCUPATION = (
-    "Tech-support", "Craft-repair", "Other-service", "Sales", "Exec-managerial", "Prof-specialty",
-    "Handlers-cleaners", "Machine-op-inspct", "Adm-clerical", "Farming-fishing", "Transport-moving",
-    "Priv-house-serv", "Protective-serv", "Armed-Forces",
-)  # fmt: skip
-_RELATIONSHIP = ("Wife", "Own-child", "Husband", "Not-in-family", "Other-relative", "Unmarried")
-_RACE = ("White", "Asian-Pac-Islander", "Amer-Indian-Eskimo", "Other", "Black")
-_SEX = ("Female", "Male")
-_NATIVE_COUNTRY = (
-    "United-States", "Cambodia", "England", "Puerto-Rico", "Canada", "Germany", "Outlying-US(Guam-USVI-etc)",
-    "India", "Japan", "Greece", "South", "China", "Cuba", "Iran", "Honduras", "Philippines", "Italy",
-    "Poland", "Jamaica", "Vietnam", "Mexico", "Portugal", "Ireland", "France", "Dominican-Republic", "Laos",
-    "Ecuador", "Taiwan", "Haiti", "Columbia", "Hungary", "Guatemala", "Nicaragua", "Scotland", "Thailand",
-    "Yugoslavia", "El-Salvador", "Trinadad&Tobago", "Peru", "Hong", "Holand-Netherlands",
-)  # fmt: skip
-
-
-def _adult_schema() -> Schema:
-    """Return the schema of Adult: 14 columns and the target ``income``."""
-    return Schema(
-        Numeric("age", 17, 90),
-        Categorical("workclass", _WORKCLASS, missing="zero"),
-        Numeric("fnlwgt", 0, 2_000_000),
-        Categorical("education", _EDUCATION),
-        Numeric("education-num", 1, 16),
-        Categorical("marital-status", _MARITAL_STATUS),
-        Categorical("occupation", _OCCUPATION, missing="zero"),
-        Categorical("relationship", _RELATIONSHIP),
-        Categorical("race", _RACE),
-        Categorical("sex", _SEX),
-        Numeric("capital-gain", 0, 99_999),
-        Numeric("capital-loss", 0, 5_000),
-        Numeric("hours-per-week", 1, 99),
-        Categorical("native-country", _NATIVE_COUNTRY, missing="zero"),
-        Boolean("income"),
-    )
-
-
-def _airfoil_schema() -> Schema:
-    """Return the schema of Airfoil, from the description of the wind-tunnel tests."""
-    return Schema(
-        Numeric("frequency", 100, 20_000),
-        Numeric("angle_of_attack", 0, 30),
-        Numeric("chord_length", 0, 0.61),
-        Numeric("free_stream_velocity", 0, 80),
-        Numeric("suction_side_displacement_thickness", 0, 0.1),
-        Numeric("sound_pressure_level", 80, 160),
-    )
-
-
-def _wine_schema(*, cultivar: bool) -> Schema:
-    """Return the schema of Wine: round bounds for table wines in the assays' units."""
-    # Cultivars as numbers.
-    return Schema(
-        Numeric("alcohol", 8, 18),
-        Numeric("malic_acid", 0, 10),
-        Numeric("ash", 0, 5),
-        Numeric("alcalinity_of_ash", 0, 40),
-        Numeric("magnesium", 0, 200),
-        Numeric("total_phenols", 0, 5),
-        Numeric("flavanoids", 0, 6),
-        Numeric("nonflavanoid_phenols", 0, 1),
-        Numeric("proanthocyanins", 0, 5),
-        Numeric("color_intensity", 0, 20),
-        Numeric("hue", 0, 2),
-        Numeric("od280/od315_of_diluted_wines", 0, 5),
-        Numeric("proline", 0, 2_000),
-        *([Categorical("cultivar", ("1", "2", "3"))] if cultivar else []),
-    )
-
-
+_DATA = resources.files("dpmoments.datasets") / "data"
 _N_ADULT_TRAIN = 32_561
 """Number of rows from adult.data, which come first; the others are from adult.test."""
 
@@ -165,7 +78,9 @@ def wine(*, cultivar: bool = False) -> Dataset:
 
     bunch = load_wine()
     columns = {name: np.ascontiguousarray(bunch.data[:, i]) for i, name in enumerate(bunch.feature_names)}
-    schema = _wine_schema(cultivar=cultivar)
+    schema = _schema("wine")
+    if not cultivar:
+        schema = Schema(*schema.columns[:-1])
     if cultivar:
         columns["cultivar"] = np.array([str(level) for level in bunch.target + 1])
     return Dataset(
@@ -196,7 +111,7 @@ def airfoil() -> Dataset:
     >>> airfoil().frame.shape
     (1503, 6)
     """
-    schema = _airfoil_schema()
+    schema = _schema("airfoil")
     return Dataset(
         name="airfoil",
         frame=_bundled("airfoil", schema),
@@ -250,7 +165,7 @@ def adult(subset: Literal["train", "test", "all"] = "all", complete: bool = True
     """
     rows = {"train": slice(0, _N_ADULT_TRAIN), "test": slice(_N_ADULT_TRAIN, None), "all": slice(None)}
     check_one_of("subset", subset, rows)
-    schema = _adult_schema()
+    schema = _schema("adult")
     frame = _bundled("adult", schema)[rows[subset]]
     return Dataset(
         name=f"adult-{subset}" if complete else f"adult-{subset}-with-missing",
@@ -263,7 +178,13 @@ def adult(subset: Literal["train", "test", "all"] = "all", complete: bool = True
     )
 
 
+def _schema(name: str) -> Schema:
+    """Return the schema bundled as `name`: bounds and levels from codebooks, physics and survey design, not from rows."""
+    with resources.as_file(_DATA / f"{name}.yaml") as path:
+        return Schema.load(path)
+
+
 def _bundled(name: str, schema: Schema) -> pa.Table:
     """Return the columns of `schema` of the Parquet file bundled as `name`."""
-    content = resources.files("dpmoments.datasets").joinpath("data", f"{name}.parquet").read_bytes()
+    content = (_DATA / f"{name}.parquet").read_bytes()
     return pq.read_table(pa.BufferReader(content), columns=list(schema.names))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 __all__ = ["nw", "pa", "pa_csv", "pc", "pq"]
@@ -18,50 +19,19 @@ __all__ = ["nw", "pa", "pa_csv", "pc", "pq"]
 class LazyModule:
     """Proxy of a module that is imported when an attribute is first used."""
 
-    def __init__(self, load: Callable[[], Any]) -> None:
-        self._load = load
+    def __init__(self, name: str) -> None:
+        self._name = name
 
     @cached_property
     def _module(self) -> Any:
-        return self._load()
+        return import_module(self._name)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._module, name)
 
-    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        """Return how to rebuild the proxy."""
-        # Engines pickle it with the functions that they send to workers.
-        return LazyModule, (self._load,)
-
-
-def _narwhals() -> Any:
-    import narwhals
-
-    return narwhals
-
-
-def _pyarrow() -> Any:
-    import pyarrow
-
-    return pyarrow
-
-
-def _compute() -> Any:
-    import pyarrow.compute
-
-    return pyarrow.compute
-
-
-def _csv() -> Any:
-    import pyarrow.csv
-
-    return pyarrow.csv
-
-
-def _parquet() -> Any:
-    import pyarrow.parquet
-
-    return pyarrow.parquet
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[str]]:
+        """Return how to rebuild the proxy, which engines send to workers with functions that use it."""
+        return LazyModule, (self._name,)
 
 
 if TYPE_CHECKING:
@@ -71,8 +41,8 @@ if TYPE_CHECKING:
     import pyarrow.csv as pa_csv
     import pyarrow.parquet as pq
 else:
-    nw = LazyModule(_narwhals)
-    pa = LazyModule(_pyarrow)
-    pc = LazyModule(_compute)
-    pa_csv = LazyModule(_csv)
-    pq = LazyModule(_parquet)
+    nw = LazyModule("narwhals")
+    pa = LazyModule("pyarrow")
+    pc = LazyModule("pyarrow.compute")
+    pa_csv = LazyModule("pyarrow.csv")
+    pq = LazyModule("pyarrow.parquet")

@@ -46,7 +46,6 @@ PHRASES: Mapping[str, str] = MappingProxyType(
         "nested-values": "nested values",
         "none-given": "none was given",
         "not-both": "not both",
-        "truth-values": "true and false",
         # Files and databases
         "parquet-file": "a Parquet file",
         "feather-file": "an Arrow IPC (Feather V2) file",

@@ -42,22 +42,7 @@ TABLE_REFUSALS: Mapping[str, str] = MappingProxyType(
             "column '{column}' has type {type} in the table and a {kind} column needs numbers: convert it, or "
             "describe it as Categorical{advice:message?}"
         ),
-        "not-a-unit-column": (
-            "column '{column}' identifies privacy units and holds {content:phrase}: it must hold integers, whole numbers, "
-            "text, bytes or UUIDs. Convert it to text first"
-        ),
         # Tables
-        "dask-shuffle-on-disk": (
-            'the Dask frame\'s plan has a {step}, which writes rows to a disk: use shuffle_method="tasks", or '
-            'write the prepared table to Parquet files and pass dpmoments.EngineFiles(path, engine="dask")'
-        ),
-        "dask-cluster-spills": (
-            "{table} cannot be read on this cluster: {reason:message}, so that workers keep rows between tasks and may "
-            "write them to their disks. Write the prepared table to Parquet files and pass "
-            'dpmoments.EngineFiles(path, engine="dask"); or use threads, dask.config.set(scheduler="threads"); '
-            "or start every worker with distributed.worker.memory.target and distributed.worker.memory.spill set "
-            "to false"
-        ),
         "table-without-columns": (
             "{table} has no column {names:listed} among its {columns}{hint:message?}: rename the column in the table or, if "
             "every file has the other name, state it in the schema, as the column's source (names are not listed, because "
@@ -72,7 +57,6 @@ TABLE_REFUSALS: Mapping[str, str] = MappingProxyType(
             "a partition cannot be read: stopped by {kind}{where:message?}; the message is withheld, because it may quote the "
             "table"
         ),
-        "partition-twice": "the engine returned a partition's result twice: the sums would be wrong",
         # The desk
         "desk-changed-elsewhere": (
             "something was changed in another window, or in the schema file, after this page was shown. Nothing was done: check "
@@ -120,8 +104,6 @@ TABLE_REFUSALS: Mapping[str, str] = MappingProxyType(
         "lacks-columns": "lacks {names:listed}",
         "has-other-columns": "has {names:listed}, which the schema lacks",
         "other-order": "has them in another order",
-        "partitions-share-rows": "several of its partitions contain the same rows",
-        "plan-has-steps": "its plan has the steps {steps:all}",
         "comma-ends-entry": " (in braces a comma ends an entry: write 1000, not 1,000)",
         "blank-entries": "{column} has no {names:and no}",
         "blank-bounds": "{column} has no bounds ({names:all})",

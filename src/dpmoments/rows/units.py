@@ -76,8 +76,7 @@ def _candidate_hashes(rows: FloatArray, of_units: HashArray, key: int) -> HashAr
 
 
 def _copy_hashes(hashes: HashArray, copies: npt.NDArray[np.int64]) -> HashArray:
-    """Hash each copy of equal rows, ``_HASH_BITS`` bits, shape (n,)."""
-    # From the row's hash and the copy number.
+    """Hash each copy of equal rows, ``_HASH_BITS`` bits, shape (n,), from the row's hash and the copy's number."""
     return mixed((hashes << np.uint64(_HASH_BITS)) + _ODD * copies.astype(np.uint64)) >> np.uint64(64 - _HASH_BITS)
 
 
@@ -278,7 +277,8 @@ class UnitSelection:
             within = index[waiting] < len(self.of_units)
             waiting = waiting[within]
             waiting = waiting[self.of_units[index[waiting]] == hashes[waiting]]
-            same = _equal(self.ids.take(pa.array(index[waiting])), block.ids.take(pa.array(waiting)))
+            equal = pc.equal(self.ids.take(pa.array(index[waiting])), block.ids.take(pa.array(waiting)))
+            same = equal.to_numpy(zero_copy_only=False).astype(bool)
             over, unit = np.append(over, waiting[same]), np.append(unit, index[waiting[same]])
             waiting = waiting[~same]
             index[waiting] += 1
@@ -312,16 +312,16 @@ def selection_of_units(
         collected, tally = source.summarize_units(candidates, threads=threads, on_block=reported)
         require_same_table(fingerprint, tally)
         result.append(_ranked(collected, privacy_unit.max_rows, n_features, key))
-    ids = pa.concat_arrays([pa.array([], pa.large_binary()), *(one.ids for one in result)])
-    of_units = np.concatenate([one.of_units for one in result])
+    names, hashes, thresholds, repeated = zip(*result, strict=True)
+    ids, of_units = pa.concat_arrays([pa.array([], pa.large_binary()), *names]), np.concatenate(hashes)
     order = np.argsort(of_units, kind="stable")
     return UnitSelection(
         privacy_unit,
         key,
         ids.take(pa.array(order)),
         of_units[order],
-        np.concatenate([one.thresholds for one in result])[order],
-        np.concatenate([one.repeated for one in result]),
+        np.concatenate(thresholds)[order],
+        np.concatenate(repeated),
         fingerprint,
     )
 
@@ -338,18 +338,13 @@ def _bucket_shares(counts: _CountArray, limit: int, most_rows: int) -> Iterator[
         yield wanted
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class _Ranked:
-    """Unordered parts of a :class:`UnitSelection` for some units."""
+def _ranked(
+    collected: tuple[UnitBlock, ...], k: int, n_features: int, key: SelectionKey
+) -> tuple[Any, HashArray, HashArray, FloatArray]:
+    """Return unordered parts of a :class:`UnitSelection`: the units over their limit among some candidates.
 
-    ids: Any
-    of_units: HashArray
-    thresholds: HashArray
-    repeated: FloatArray
-
-
-def _ranked(collected: tuple[UnitBlock, ...], k: int, n_features: int, key: SelectionKey) -> _Ranked:
-    """Return the units over their limit among the collected candidates, with their thresholds."""
+    They are the units, their hashes and thresholds, and the selected rows of units with equal rows.
+    """
     nothing = UnitBlock(pa.array([], pa.large_binary()), np.zeros((0, n_features)))
     ids = pa.concat_arrays([block.ids for block in (nothing, *collected)])
     units = ids.dictionary_encode()  # exact: bytes are compared
@@ -371,7 +366,7 @@ def _ranked(collected: tuple[UnitBlock, ...], k: int, n_features: int, key: Sele
     thresholds[repeats] = 0
     of_repeats = repeats[codes]
     repeated = _cut_with_copies(rows[order[of_repeats]], codes[of_repeats], hashes[of_repeats], k)
-    return _Ranked(names, of_units, thresholds, repeated)
+    return names, of_units, thresholds, repeated
 
 
 def _cut_with_copies(rows: FloatArray, codes: npt.NDArray[np.int64], hashes: HashArray, k: int) -> FloatArray:
@@ -398,11 +393,6 @@ def _cut_with_copies(rows: FloatArray, codes: npt.NDArray[np.int64], hashes: Has
 def _ranking(codes: npt.NDArray[np.int64], hashes: HashArray) -> HashArray:
     """Return numbers that sort by unit and then by hash."""
     return (codes.astype(np.uint64) << np.uint64(_HASH_BITS)) | hashes
-
-
-def _equal(first: Any, second: Any) -> BoolArray:
-    equal: BoolArray = pc.equal(first, second).to_numpy(zero_copy_only=False).astype(bool)
-    return equal
 
 
 class _PartOfAPass:
@@ -448,15 +438,10 @@ def counts_of_units(
     reported = None if on_block is None else _PartOfAPass(on_block, len(shares))
     for wanted in shares:
         collected = source.summarize_units(_Candidates(_KEY, wanted), threads=threads, on_block=reported)
-        of_units = _rows_of_units(collected)
+        ids = pa.concat_arrays([pa.array([], pa.large_binary()), *(block.ids for block in collected)])
+        distinct = ids.dictionary_encode()  # exact: bytes are compared
+        of_units = np.bincount(distinct.indices.to_numpy(zero_copy_only=False), minlength=len(distinct.dictionary))
         units += len(of_units)
         over = np.append(over, of_units[of_units > max_rows])
     rows_of_over = int(over.sum())
     return UnitCounts(units, int(buckets.sum()), len(over), rows_of_over, rows_of_over - max_rows * len(over))
-
-
-def _rows_of_units(collected: tuple[UnitBlock, ...]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Return the number of candidates of each collected unit, unordered."""
-    ids = pa.concat_arrays([pa.array([], pa.large_binary()), *(block.ids for block in collected)])
-    units = ids.dictionary_encode()  # exact: bytes are compared
-    return np.bincount(units.indices.to_numpy(zero_copy_only=False), minlength=len(units.dictionary)).astype(np.int64)

@@ -10,15 +10,15 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
+from graphlib import TopologicalSorter
 from itertools import chain
-from typing import Any
+from typing import Any, ClassVar
 from uuid import uuid4
 
 import numpy as np
 
 from dpmoments.foundation.errors import InputTypeError
 from dpmoments.foundation.table_libraries import nw, pa
-from dpmoments.messages.message import Message
 from dpmoments.messages.wording import listed
 from dpmoments.rows.sources.arrow import FileSource
 from dpmoments.rows.sources.engine import (
@@ -197,33 +197,8 @@ def _has_long_levels(column: Categorical) -> bool:
     return False
 
 
-def require_array_in_memory(graph: Mapping[Any, Any]) -> None:
-    """Raise TypeError unless a graph starts only from NumPy arrays in memory."""
-    for node in graph.values():
-        if not node.dependencies and not isinstance(getattr(node, "value", None), np.ndarray):
-            raise InputTypeError(
-                "the Dask array holds Python objects and is not made of a NumPy array in memory: their types may "
-                "be guessed in each block: use astype(float), or pass Parquet files"
-            )
-
-
-def storing_steps(expression: Any) -> list[str]:
-    """Return the kinds of steps that combine parts of several partitions."""
-    # They store rows between tasks.
-    from dask.dataframe.dask_expr._expr import Blockwise
-
-    return sorted(
-        {
-            _kind(node)
-            for node in _plan_nodes(expression)
-            if not isinstance(node, Blockwise) and _kind(node) not in _KEEPING_PARTITIONS
-        }
-    )
-
-
 def columns_of_memory(expression: Any) -> Any:
-    """Return the plan of a pandas table's columns without Dask's conversion to text."""
-    # None for other plans.
+    """Return the plan of a pandas table's columns without Dask's conversion to text; None for other plans."""
     if _kind(expression) in _IN_MEMORY and "pyarrow_strings_enabled" in expression._parameters:
         return expression.substitute_parameters({"pyarrow_strings_enabled": False})
     if _kind(expression) not in _OF_COLUMNS:
@@ -234,10 +209,7 @@ def columns_of_memory(expression: Any) -> Any:
     return expression.substitute_parameters({"frame": frame})
 
 
-def require_no_disk(expression: Any) -> None:
-    """Raise TypeError if a step of a lowered plan writes rows to disk."""
-    if steps := sorted({_kind(node) for node in _plan_nodes(expression)} & set(_ON_DISK)):
-        raise InputTypeError(Message("dask-shuffle-on-disk", step=steps[0]))
+# One task for each partition of a Dask collection: it reads the partition, works on it, and returns sealed bytes.
 
 
 def graph_of_nodes(collection: Any) -> dict[Any, Any]:
@@ -248,49 +220,6 @@ def graph_of_nodes(collection: Any) -> dict[Any, Any]:
     return graph
 
 
-def require_no_transfer(graph: Mapping[Any, Any]) -> None:
-    """Raise TypeError if a task of an array's graph passes blocks through files."""
-    for node in graph.values():
-        if str(getattr(getattr(node, "func", None), "__module__", "")).startswith(_TRANSFER):
-            raise InputTypeError(
-                'the Dask array is rechunked by files of workers (p2p): use rechunk(..., method="tasks"), or pass '
-                "Parquet files"
-            )
-
-
-# One task for each partition of a Dask collection: it reads the partition, works on it, and returns sealed bytes.
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class PartitionTask:
-    """Dask steps that make one partition, as one task.
-
-    ``steps`` are in order of dependence, ``inputs`` are keys of other tasks' results, and ``output`` is the partition's
-    key.
-    """
-
-    output: Hashable
-    steps: Sequence[Any]
-    inputs: Sequence[Hashable] = ()
-
-    @classmethod
-    def of_value(cls, value: Any) -> PartitionTask:
-        """Return the task of a partition that is a value."""
-        from dask._task_spec import DataNode
-
-        return cls("partition", (DataNode("partition", value),))
-
-    def run(self, given: Sequence[Any]) -> Any:
-        values = dict(zip(self.inputs, given, strict=True))
-        last_use = {key: index for index, step in enumerate(self.steps) for key in step.dependencies}
-        for index, step in enumerate(self.steps):
-            values[step.key] = step(values)
-            for key in step.dependencies:
-                if last_use[key] == index and key != self.output:
-                    values.pop(key)
-        return values[self.output]
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class CutGraph:
     """Dask graph cut into one task per partition.
@@ -298,15 +227,20 @@ class CutGraph:
     ``stored`` steps are shared and kept between tasks.
     """
 
-    partitions: Sequence[PartitionTask]
+    partitions: Sequence[Any]
     stored: Mapping[Hashable, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, graph: Mapping[Hashable, Any], outputs: Sequence[Hashable]) -> CutGraph:
         """Split a graph whose ``outputs`` are the partitions' keys."""
-        from dask._task_spec import DataNode
+        from dask._task_spec import Alias, DataNode, Task
 
-        in_order = _in_order(graph, outputs)
+        in_order = list(TopologicalSorter({key: node.dependencies for key, node in graph.items()}).static_order())
+        if any(key not in graph for key in in_order):
+            raise InputTypeError(
+                "the Dask array is kept on a cluster, whose workers may write it to their disks: pass the array "
+                "before persist(), or Parquet files"
+            )
         needed_by: dict[Hashable, set[int]] = {key: set() for key in in_order}
         for number, output in enumerate(outputs):
             needed_by[output].add(number)
@@ -316,38 +250,17 @@ class CutGraph:
                 needed_by[needed] |= set(sorted(needed_by[key])[:2])
         values = {key for key in in_order if type(graph[key]) is DataNode}  # these are in the graph, and no results
         stored = {key for key in in_order if len(needed_by[key]) > 1 and key not in values}
+        stored |= {needed for key in stored for needed in graph[key].dependencies}
         own: list[list[Hashable]] = [[] for _ in outputs]
         for key in in_order:
             if len(needed_by[key]) == 1:
                 own[min(needed_by[key])].append(key)
-        partitions = [_task(graph, output, keys, values) for output, keys in zip(outputs, own, strict=True)]
-        stored |= {needed for key in stored for needed in graph[key].dependencies}
+        partitions = []
+        for output, keys in zip(outputs, own, strict=True):
+            needed = {output}.union(*(graph[key].dependencies for key in keys)) - set(keys)
+            steps = [graph[key] for key in (*(needed & values), *keys)]
+            partitions.append(Task.fuse(*steps) if steps else Alias("partition", output))
         return cls(partitions, {key: graph[key] for key in in_order if key in stored})
-
-
-def _task(graph: Mapping[Hashable, Any], output: Hashable, own: list[Hashable], values: set[Hashable]) -> PartitionTask:
-    needed = {output}.union(*(graph[key].dependencies for key in own)) - set(own)
-    copied, inputs = sorted(needed & values, key=str), sorted(needed - values, key=str)
-    return PartitionTask(output, tuple(graph[key] for key in (*copied, *own)), tuple(inputs))
-
-
-def _in_order(graph: Mapping[Hashable, Any], outputs: Sequence[Hashable]) -> list[Hashable]:
-    """Return the keys that the outputs need, in order of dependence."""
-    result: dict[Hashable, None] = {}
-    waiting: list[tuple[Hashable, bool]] = [(key, False) for key in reversed(outputs)]
-    while waiting:
-        key, complete = waiting.pop()
-        if complete:
-            result[key] = None
-        elif key not in result:
-            if key not in graph:
-                raise InputTypeError(
-                    "the Dask array is kept on a cluster, whose workers may write it to their disks: pass the array "
-                    "before persist(), or Parquet files"
-                )
-            waiting.append((key, True))
-            waiting += [(needed, False) for needed in graph[key].dependencies]
-    return list(result)
 
 
 def sealed(seal: Seal | None, value: Any) -> Any:
@@ -375,12 +288,17 @@ def opened_job(seal: Seal | None, value: Any) -> PartitionJob:
     return job
 
 
-def partition_outcome(seal: Seal | None, task: PartitionTask, number: int, job: Any, *given: Any) -> Any:
+def inputs_of(task: Any) -> list[Hashable]:
+    """Return the keys of the stored results that a task needs, in one order."""
+    return sorted(task.dependencies, key=str)
+
+
+def partition_outcome(seal: Seal | None, task: Any, number: int, job: Any, *given: Any) -> Any:
     """Read a partition and work on it."""
     # Errors are results, so that no worker logs what they quote.
     work = opened_job(seal, job)
     try:
-        partition = task.run(given)
+        partition = task(dict(zip(inputs_of(task), given, strict=True)))
     except Exception as error:
         return sealed(seal, JobOutcome(frozenset([number]), None, failure=Failure.of(error)))
     return sealed(seal, work.outcome(partition, number))
@@ -403,7 +321,7 @@ class DaskSource(EngineSource):
         """Return the tasks of its partitions."""
         raise NotImplementedError
 
-    def outcome(self, job: PartitionJob, progress: PassProgress) -> tuple[JobOutcome, int] | None:
+    def outcome(self, job: PartitionJob, progress: PassProgress) -> tuple[JobOutcome, int]:
         import dask
         from dask.delayed import Delayed
         from dask.highlevelgraph import HighLevelGraph
@@ -411,9 +329,9 @@ class DaskSource(EngineSource):
         client, in_memory = _scheduler()
         cut = self.cut()
         if cut.stored:
-            _require_kept_in_memory(self.where, Message("partitions-share-rows"))
+            _require_kept_in_memory(self.where, "several of its partitions contain the same rows")
         if not cut.partitions:
-            return None
+            return job.merged([]), 0
         seal = None if in_memory else Seal()
         # One task for what all of them share, which may be large; names are random, so that no pass is taken for another.
         shared = dask.delayed(sealed(seal, job), pure=False, traverse=False)
@@ -421,7 +339,7 @@ class DaskSource(EngineSource):
         graph = HighLevelGraph.from_collections(name, dict(cut.stored))
         leaves = [
             dask.delayed(partial(partition_outcome, seal, task, number), pure=False, traverse=False)(
-                shared, *(Delayed(key, graph, layer=name) for key in task.inputs)
+                shared, *(Delayed(key, graph, layer=name) for key in inputs_of(task))
             )
             for number, task in enumerate(cut.partitions)
         ]
@@ -442,6 +360,8 @@ class _DaskFrameSource(DaskSource):
 
     frame: Any
 
+    where: ClassVar[str] = "the Dask frame"
+
     def __post_init__(self) -> None:
         require_columns(list(self.frame.columns), self.reading.names, self.where)
         empty = read_quietly(lambda: self.frame._meta[list(self.reading.names)], self.where, FAILED_QUERY)
@@ -449,19 +369,15 @@ class _DaskFrameSource(DaskSource):
 
     def require_read_row_by_row(self) -> None:
         """Raise TypeError unless the plan shows declared types and stores no row between tasks."""
+        from dask.dataframe.dask_expr._expr import Blockwise
+
         plan = self.frame.expr
         simplified = read_quietly(lambda: self._selected.expr.simplify(), self.where, FAILED_QUERY)
         require_stated_types(plan, simplified, self.reading)
-        if steps := storing_steps(plan):
-            _require_kept_in_memory(self.where, Message("plan-has-steps", steps=[*steps]))
-
-    @property
-    def where(self) -> str:
-        return "the Dask frame"
-
-    @property
-    def fingerprinted(self) -> bool:
-        return True
+        # Steps that combine parts of several partitions store rows between tasks.
+        nodes = (node for node in _plan_nodes(plan) if not isinstance(node, Blockwise))
+        if steps := sorted({kind for node in nodes if (kind := _kind(node)) not in _KEEPING_PARTITIONS}):
+            _require_kept_in_memory(self.where, f"its plan has the steps {', '.join(steps)}")
 
     @property
     def _selected(self) -> Any:
@@ -478,7 +394,12 @@ class _DaskFrameSource(DaskSource):
         # A shuffle of no stated method would write to a disk.
         with dask.config.set({"dataframe.shuffle.method": "tasks"}):
             plan = self._selected.optimize()
-            require_no_disk(plan.expr)
+            if steps := sorted({_kind(node) for node in _plan_nodes(plan.expr)} & set(_ON_DISK)):
+                raise InputTypeError(
+                    f'the Dask frame\'s plan has a {steps[0]}, which writes rows to a disk: use shuffle_method="tasks", '
+                    "or write the prepared table to Parquet files and pass "
+                    'dpmoments.EngineFiles(path, engine="dask")'
+                )
             return CutGraph.of(graph_of_nodes(plan), plan.__dask_keys__())
 
 
@@ -488,10 +409,17 @@ class _DaskArraySource(DaskSource):
 
     array: Any
 
+    where: ClassVar[str] = "the Dask array"
+
     def __post_init__(self) -> None:
         _ = self._empty
         if self.array.dtype.kind not in "biuf":
-            require_array_in_memory(graph_of_nodes(self.array))
+            for node in graph_of_nodes(self.array).values():
+                if not node.dependencies and not isinstance(getattr(node, "value", None), np.ndarray):
+                    raise InputTypeError(
+                        "the Dask array holds Python objects and is not made of a NumPy array in memory: their types "
+                        "may be guessed in each block: use astype(float), or pass Parquet files"
+                    )
 
     @property
     def _empty(self) -> ArraySource:
@@ -499,14 +427,6 @@ class _DaskArraySource(DaskSource):
         array = self.array
         shape = (0, *(int(size) if size == size else 0 for size in array.shape[1:])) if array.ndim else ()
         return ArraySource(self.reading, np.empty(shape, array.dtype))
-
-    @property
-    def where(self) -> str:
-        return "the Dask array"
-
-    @property
-    def fingerprinted(self) -> bool:
-        return True
 
     @property
     def n_rows(self) -> int | None:
@@ -522,7 +442,12 @@ class _DaskArraySource(DaskSource):
 
         (plan,) = dask.optimize(self.array.rechunk({1: -1}, method="tasks"))
         graph = graph_of_nodes(plan)
-        require_no_transfer(graph)
+        for node in graph.values():
+            if str(getattr(getattr(node, "func", None), "__module__", "")).startswith(_TRANSFER):
+                raise InputTypeError(
+                    'the Dask array is rechunked by files of workers (p2p): use rechunk(..., method="tasks"), or pass '
+                    "Parquet files"
+                )
         return CutGraph.of(graph, [key for keys in plan.__dask_keys__() for key in keys])
 
 
@@ -531,7 +456,9 @@ class _DaskFilesSource(FilePieces, DaskSource):
     """Rows of files, in pieces that Dask's workers read as this process would."""
 
     def cut(self) -> CutGraph:
-        return CutGraph([PartitionTask.of_value(piece) for piece in self.pieces])
+        from dask._task_spec import DataNode
+
+        return CutGraph([DataNode("partition", piece) for piece in self.pieces])
 
 
 def open_dask(data: Any, reading: Reading) -> DaskSource:
@@ -569,16 +496,18 @@ def _scheduler() -> tuple[Any, bool]:
     return (client if hasattr(client, "compute") else None), any(run is known for known in named_schedulers.values())
 
 
-def _require_kept_in_memory(where: str, why: Message) -> None:
+def _require_kept_in_memory(where: str, why: str) -> None:
     """Raise TypeError if the scheduler may write results to disk."""
     client, in_memory = _scheduler()
-    if not in_memory and (client is None or not _never_spills(client)):
-        raise InputTypeError(Message("dask-cluster-spills", table=where, reason=why))
-
-
-def _never_spills(client: Any) -> bool:
-    result = client.run(_keeps_results_in_memory)
-    return bool(result) and all(value is True for value in result.values())
+    kept = {} if in_memory or client is None else client.run(_keeps_results_in_memory)
+    if in_memory or (kept and all(value is True for value in kept.values())):
+        return
+    raise InputTypeError(
+        f"{where} cannot be read on this cluster: {why}, so that workers keep rows between tasks and may write them to "
+        'their disks. Write the prepared table to Parquet files and pass dpmoments.EngineFiles(path, engine="dask"); or '
+        'use threads, dask.config.set(scheduler="threads"); or start every worker with '
+        "distributed.worker.memory.target and distributed.worker.memory.spill set to false"
+    )
 
 
 def _keeps_results_in_memory(dask_worker: Any) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Generic, Self, TypeVar, cast
 
@@ -19,6 +19,7 @@ from dpmoments.rows.encode import (
     encode_numbers,
     read_numbers,
 )
+from dpmoments.rows.fingerprint import Fingerprint
 from dpmoments.rows.kernel import NumberBlock
 from dpmoments.rows.level_sums import CodedBlock, OfEncodedRows, counting_levels
 from dpmoments.rows.sources.source import Source
@@ -33,7 +34,9 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LocalSource(Source, Generic[Part]):
-    """Table that this process reads itself, repeatedly."""
+    """Table that this process reads itself, repeatedly; a ``fingerprint`` gets the rows of a pass."""
+
+    fingerprint: Fingerprint | None = field(default=None, kw_only=True)
 
     @abstractmethod
     def parts(self) -> Iterator[Part]:
@@ -50,6 +53,8 @@ class LocalSource(Source, Generic[Part]):
     def measured(self, parts: Iterator[Part]) -> Iterator[tuple[Part, int]]:
         """Iterate over parts with their share of :attr:`pass_length`."""
         for part in parts:
+            if self.fingerprint is not None:
+                self.fingerprint.add(self.cells(part))
             yield part, len(part)  # type: ignore[arg-type]
 
     @abstractmethod

@@ -12,7 +12,7 @@ import numpy as np
 
 from dpmoments.cells.objects import objects_of
 from dpmoments.foundation.databases import DatabaseSession
-from dpmoments.foundation.errors import InputTypeError, InputValueError
+from dpmoments.foundation.errors import InputTypeError
 from dpmoments.foundation.table_files import (
     StatisticsColumn,
     file_ending,
@@ -24,8 +24,8 @@ from dpmoments.foundation.table_files import (
 from dpmoments.foundation.table_libraries import pa
 from dpmoments.foundation.text_format import TextFormat
 from dpmoments.foundation.values import shown
+from dpmoments.rows.fingerprint import Fingerprint, FirstPass
 from dpmoments.rows.sources.arrow import FileSource
-from dpmoments.rows.sources.engine import Fingerprint
 from dpmoments.rows.sources.local import LocalSource
 from dpmoments.rows.sources.memory import require_columns
 from dpmoments.rows.sources.source import FAILED_QUERY, read_quietly
@@ -246,7 +246,7 @@ class DatabaseSource(LocalSource[ColumnPart]):
     """
 
     session: DatabaseSession
-    first_pass: list[int]
+    first_pass: FirstPass
 
     def __post_init__(self) -> None:
         require_columns(self.session.names, self.reading.names, _WHERE)
@@ -257,13 +257,7 @@ class DatabaseSource(LocalSource[ColumnPart]):
         while (columns := read_quietly(following, _WHERE, FAILED_QUERY)) is not None:
             fingerprint.add(columns)
             yield ColumnPart(columns, len(next(iter(columns.values()))))
-        if self.first_pass and self.first_pass[0] != fingerprint.value:
-            raise InputValueError(
-                f"{_WHERE} returned different rows in this pass than in the one before: they are recomputed each "
-                "time (from random numbers, a sample, or data that change). Write it to Parquet files once, and "
-                "pass those"
-            )
-        self.first_pass[:] = [fingerprint.value]
+        self.first_pass.require_same(fingerprint.value, _WHERE)
 
     def written_cells(self, part: ColumnPart, name: str) -> Any:
         return part.columns[name]

@@ -27,6 +27,7 @@ from dpmoments.foundation.table_libraries import nw, pa
 from dpmoments.foundation.text_format import TextFormat
 from dpmoments.messages.message import Message
 from dpmoments.privacy.unit import PrivacyUnit
+from dpmoments.rows.fingerprint import FirstPass
 from dpmoments.rows.sources.arrow import DatasetSource, FeatherSource, FileSource, ParquetSource, RelationSource
 from dpmoments.rows.sources.dask import is_of_dask, open_dask, open_files_on_dask
 from dpmoments.rows.sources.engine import EngineSource
@@ -79,7 +80,7 @@ def open_source(
     if text_format is not None:
         raise InputTypeError(f"text_format applies to text files, but the table is {type(data).__name__}: leave it out")
     if isinstance(data, DatabaseQuery):
-        return DatabaseSource(reading, data.opened(), [])
+        return DatabaseSource(reading, data.opened(), FirstPass())
     if isinstance(data, np.ndarray):
         if privacy_unit is not None:
             raise InputTypeError(

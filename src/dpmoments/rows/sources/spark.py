@@ -16,7 +16,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 from uuid import uuid4
 
 from dpmoments.foundation.errors import InputTypeError, InputValueError
@@ -220,7 +220,6 @@ _SKIPPED_IN_CACHE = re.compile(r"PushedFilters: \[[^\]]|InMemoryTableScan \[[^\]
 """Filters of a scan whose result is in a cache."""
 _PLANNING = threading.Lock()
 """Settings are a session's: no other pass is planned meanwhile."""
-_NESTED = ("struct", "array", "map", "variant")
 
 
 def is_of_spark(data: Any) -> bool:
@@ -259,22 +258,21 @@ class SparkSource(EngineSource):
         """Max number of tasks, and so of results, of a pass."""
         return max(_MIN_MAX_TASKS, 4 * int(self.session.sparkContext.defaultParallelism))
 
-    def outcome(self, job: PartitionJob, progress: PassProgress) -> tuple[JobOutcome, int] | None:
+    def outcome(self, job: PartitionJob, progress: PassProgress) -> tuple[JobOutcome, int]:
         seal = Seal()
         jobs = _Jobs(self.session)
 
-        def merged() -> tuple[JobOutcome, int] | None:
+        def merged() -> tuple[JobOutcome, int]:
             results, n_partitions = self.results(job, seal)
-            total: JobOutcome | None = None
+            total = job.merged([])
             for sealed in jobs.results(results, _size_of_first_job(self.reading.schema.n_features)):
-                outcome: JobOutcome = _serializer().loads(seal.opened(sealed))
-                total = outcome if total is None else job.joined(total, outcome)
+                total = job.merged([total, _serializer().loads(seal.opened(sealed))])
                 if total.failure is not None:
                     break
-            return None if total is None else (total, n_partitions)
+            return total, n_partitions
 
         with _unquoted():
-            result: tuple[JobOutcome, int] | None = jobs.watched(merged, progress)
+            result: tuple[JobOutcome, int] = jobs.watched(merged, progress)
         return result
 
 
@@ -284,13 +282,7 @@ class _SparkFrameSource(SparkSource):
 
     frame: Any
 
-    @property
-    def where(self) -> str:
-        return "the Spark frame"
-
-    @property
-    def fingerprinted(self) -> bool:
-        return True
+    where: ClassVar[str] = "the Spark frame"
 
     def results(self, job: PartitionJob, seal: Seal) -> tuple[Any, int]:
         # An event log would hold it; a frame is refused where there is one.
@@ -331,12 +323,6 @@ def open_spark(data: Any, reading: Reading) -> SparkSource:
     if not (hasattr(data, "mapInArrow") and hasattr(data, "_jdf")):
         raise InputTypeError(f"cannot read a table from Spark's {type(data).__name__}: pass a DataFrame of Spark SQL")
     require_columns(data.columns, reading.names, "the Spark frame")
-    for column in data.schema.fields:
-        if column.name in reading.names and column.dataType.typeName() in _NESTED:
-            raise InputTypeError(
-                f"column '{column.name}' of the Spark frame is of the nested type {column.dataType.typeName()}: "
-                "select its fields as separate columns"
-            )
     if data.isStreaming:
         raise InputTypeError("a streaming frame of Spark has no end: pass a finite table")
     plan = read_quietly(lambda: data._jdf.queryExecution().analyzed(), "the Spark frame", FAILED_QUERY)
@@ -403,14 +389,11 @@ def _bytes_of_row(row: Any) -> bytes:
 
 def _outcome_of_pieces(sealed_job: bytes, pieces: Iterable[tuple[bytes, int, LocalSource[Any]]]) -> Iterator[bytes]:
     """Run a job on pieces of files, on a worker; yield their sealed outcome."""
-    total: JobOutcome | None = None
-    for key, number, piece in pieces:
-        if total is None:
-            seal = Seal(key)
-            job = _opened_job(sealed_job, seal)
-        outcome = job.outcome(piece, number)
-        total = outcome if total is None else job.joined(total, outcome)
-    if total is not None:
+    numbered = list(pieces)
+    if numbered:
+        seal = Seal(numbered[0][0])
+        job = _opened_job(sealed_job, seal)
+        total = job.merged(job.outcome(piece, number) for _, number, piece in numbered)
         yield seal.sealed(_serializer().dumps(total))
 
 
