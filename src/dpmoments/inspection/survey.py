@@ -59,7 +59,7 @@ class SurveyPart:
     def of(cls, source: LocalSource[Any], part: Any) -> SurveyPart:
         """Return the columns of a part; a column that cannot be read does not affect the others."""
         cells: dict[str, Any] = {}
-        for name, own in source.names_read.items():
+        for name, own in source.reading.names_read.items():
             try:
                 cells[own] = source.written_cells(part, name)
             except TypeError:
@@ -278,7 +278,7 @@ def survey_table(
     on_block: Callable[[int], None] | None = None,
 ) -> TableFacts:
     """Check a table in one pass, file by file; rows read before a failure are counted."""
-    survey = Survey(source.schema, source.mean, source.privacy_unit)
+    survey = Survey(source.reading.schema, source.reading.mean, source.reading.privacy_unit)
     if isinstance(source, EngineSource):
         facts: TableFacts = source.mapped(partial(survey_table, threads=1), survey.merge, survey.start(), on_block)
         return facts
@@ -307,7 +307,7 @@ def survey_units(
 
     :func:`survey_table` reports files that cannot be read to their end.
     """
-    unit = source.privacy_unit
+    unit = source.reading.privacy_unit
     assert unit is not None, "the table was opened for rows"
     return counts_of_units(_SurveyedUnits(source), unit.max_rows, threads=threads, on_block=on_block)
 
@@ -324,7 +324,7 @@ class _SurveyedUnits:
         if isinstance(self.source, EngineSource):
             nothing = summary.finish(summary.start())
             return self.source.mapped(partial(_units_of_partition, summary), summary.merge, nothing, on_block)
-        survey = Survey(self.source.schema, self.source.mean, self.source.privacy_unit)
+        survey = Survey(self.source.reading.schema, self.source.reading.mean, self.source.reading.privacy_unit)
         parts = _parts(self.source, lambda: None, [], on_block)
 
         def block(pair: tuple[LocalSource[Any], Any]) -> Any:
