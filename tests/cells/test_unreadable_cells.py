@@ -547,11 +547,7 @@ def test_a_line_of_too_many_cells_is_not_told_by_its_bytes(tmp_path: Path, capfd
     "header",
     [b"c,d\n", b"\n\nc,d\n", b"\xef\xbb\xbfc,d\r\n", b'"c","d\nd"\r', b'\xef\xbb\xbf"c","d\n""d"\n', b"c,d\r\n\r\n"],
 )
-@pytest.mark.parametrize("size", [3, 1 << 13])
-def test_names_are_those_of_the_first_line(
-    header: bytes, size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(text, "_BYTES_AT_A_TIME", size)
+def test_names_are_those_of_the_first_line(header: bytes, tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     for rows in (b"", b"1,2\n1,x\n", b'"1",2\n"1","\n"'):
         path.write_bytes(header + rows)

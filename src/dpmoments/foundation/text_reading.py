@@ -50,8 +50,6 @@ class LineLengths:
         marks = b"".join(re.escape(mark) for mark in (b"\r", b"\n", self._delimiter, self._quote))
         self._marks = re.compile(b"[" + marks + b"]")
         self._place = self._line = self._cell = 0  # where we are, and where the line and its cell began
-        self.first_end: int | None = None
-        """End of the first non-empty line; None before that."""
         self._closed = -1  # after the last quote that closed a cell, which opens it again where it stands there
         self._quoted = False
 
@@ -70,8 +68,6 @@ class LineLengths:
                 self._cell = index + 1
                 if result != self._delimiter:
                     self._end_line(index)
-                    if self.first_end is None and index > self._line:
-                        self.first_end = index
                     self._line = index + 1
         self._place += len(block)
         self._end_line(self._place)

@@ -33,7 +33,7 @@ from dpmoments.foundation.text_format import TextFormat
 from dpmoments.foundation.text_reading import LineLengths, first_line, names_in, open_utf8, other_delimiter
 from dpmoments.messages.message import Message
 from dpmoments.rows.sources.arrow import StreamedFileSource, folder_keys, with_bytes_read
-from dpmoments.rows.sources.source import DAMAGED_FILE, LONG_LINE, UNCONVERTED, ReadAgain, read_quietly
+from dpmoments.rows.sources.source import LONG_LINE, UNCONVERTED, ReadAgain, read_quietly
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate
 from dpmoments.schema.dates import Date
 from dpmoments.schema.numeric import Numeric
@@ -42,12 +42,9 @@ _CSV_BLOCK_BYTES = 4 << 20
 """Size of a block (half for few columns, four times for long lines); 32 are read ahead."""
 _FEW_COLUMNS = 256
 _HEADER_BYTES = 1 << 20
-_BYTES_AT_A_TIME = 1 << 13
-"""Step of the search for the end of the header."""
 _AS_TEXT, _LONG_LINES = "as text", "long lines"
 """Ways to read a file again."""
 _USUAL = TextFormat()
-_NO_TEXT = Message("damaged-or-not-text")
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,42 +66,17 @@ class CsvSource(StreamedFileSource):
         return self.text_format
 
     def names_in(self, path: Path) -> list[str]:
-        # Of the first line alone: what is wrong with others is no fault of the header.
-        header = read_quietly(partial(self._header, path), path, _NO_TEXT)
-        with self._reader(path, why=_NO_TEXT, header=header) as reader:
-            return read_quietly(lambda: list(reader.names), path, _NO_TEXT)  # of which some may not be text
+        return names_in(first_line(path, self.text_format), self._delimiter(path), self.text_format)
 
-    def _header(self, path: Path) -> bytes:
-        """Return the first non-empty line, and those before it."""
-        held, lines = b"", self._lines(path)
-        stream = open_utf8(path, self.text_format)
-        try:
-            while lines.first_end is None and (block := bytes(stream.read(_BYTES_AT_A_TIME))):
-                held += block
-                lines.add(block)
-        finally:
-            stream.close()
-        return (held if lines.first_end is None else held[: lines.first_end]) + b"\n"
-
-    def _lines(self, path: Path) -> LineLengths:
-        return LineLengths(self._delimiter(path), self.text_format.quote, 2 * _CSV_BLOCK_BYTES)
-
-    def __post_init__(self) -> None:
-        for path in self.paths:
-            self._require_delimiter(path)
-        super().__post_init__()
-
-    def _require_delimiter(self, path: Path) -> None:
-        """Raise with advice if another delimiter would give the schema's names."""
-        # It is called before records fail to parse.
-        line, delimiter = first_line(path, self.text_format), self._delimiter(path)
-        named = names_in(line, delimiter, self.text_format)
+    def require_names(self, path: Path, names: Sequence[object]) -> None:
+        """Raise unless ``names`` contains every column; with advice if another delimiter would give them."""
         wanted = set(self.reading.names) - set(folder_keys(path, self.folder))
-        if wanted <= set(named):
-            return
-        advice = other_delimiter(line, delimiter, self.text_format, lambda header: wanted <= set(header))
-        if advice is not None:
-            raise InputValueError(Message("text-without-columns", path=path, advice=advice))
+        if not wanted <= set(names):
+            line = first_line(path, self.text_format)
+            advice = other_delimiter(line, self._delimiter(path), self.text_format, wanted.issubset)
+            if advice is not None:
+                raise InputValueError(Message("text-without-columns", path=path, advice=advice))
+        super().require_names(path, names)
 
     def batches(self, path: Path, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Iterate over the named columns of a file, which it has."""
@@ -231,21 +203,17 @@ class CsvSource(StreamedFileSource):
         path: Path,
         convert: Any = None,
         *,
-        why: Message = DAMAGED_FILE,
         n_columns: int = 0,
         ragged: Any = None,
         raw: Any = None,
         mended: Callable[[str], str | None] | None = None,
         long_lines: bool = False,
-        header: bytes | None = None,
     ) -> Iterator[Any]:
-        """Open Arrow's reader of a file, or of its header only."""
-        # It reads no further once the context ends.
-        open_stream: Callable[[], Any] = partial(_with_line_end, path, self.text_format, raw)
-        if header is not None:
-            open_stream = partial(pa.BufferReader, header)
-        lengths = self._lines(path) if long_lines else None
-        stream = _WholeLineEnds(read_quietly(open_stream, path, why), raw, lengths)
+        """Open Arrow's reader of a file, which reads no further once the context ends."""
+        open_stream = partial(_with_line_end, path, self.text_format, raw)
+        quote = self.text_format.quote
+        lengths = LineLengths(self._delimiter(path), quote, 2 * _CSV_BLOCK_BYTES) if long_lines else None
+        stream = _WholeLineEnds(read_quietly(open_stream, path), raw, lengths)
         # Cells may hold line breaks, in quotes. In a file of one column an empty line is an empty cell.
         parse = pa_csv.ParseOptions(
             delimiter=self._delimiter(path),
@@ -255,9 +223,7 @@ class CsvSource(StreamedFileSource):
             invalid_row_handler=ragged,
         )
         block_size = _CSV_BLOCK_BYTES // (2 if n_columns <= _FEW_COLUMNS else 1)
-        if header is not None:
-            block_size = len(header) + 1
-        elif long_lines:
+        if long_lines:
             block_size = 4 * _CSV_BLOCK_BYTES
         open_reader = partial(
             pa_csv.open_csv,
@@ -267,7 +233,7 @@ class CsvSource(StreamedFileSource):
             convert_options=convert,
         )
         try:
-            with read_quietly(open_reader, path, why, mended=mended) as reader:
+            with read_quietly(open_reader, path, mended=mended) as reader:
                 yield _Batches(reader, stream.positions)
         finally:
             stream.end()
@@ -278,10 +244,6 @@ class _Batches:
 
     def __init__(self, reader: Any, positions: Sequence[int]) -> None:
         self._reader, self._positions, self._n_batches = reader, positions, 0
-
-    @property
-    def names(self) -> list[object]:
-        return list(self._reader.schema.names)
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         for batch in self._reader:
