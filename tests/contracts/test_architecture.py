@@ -99,6 +99,7 @@ LOADS_BY_NAME = {
     *("dpmoments", "dpmoments.cli.entry", "dpmoments.mechanisms.entries", "dpmoments.repair.repair"),
     *(
         "dpmoments.foundation.loaded_classes",
+        "dpmoments.foundation.table_libraries",
         "dpmoments.noise",
         "dpmoments.privacy.curves",
         "dpmoments.privacy.sampling",

@@ -572,7 +572,7 @@ def test_truncated_and_damaged_text(refused: Callable[..., str], tmp_path: Path)
     ragged = text_file(tmp_path / "ragged.csv", f"age,region\n1,north\n{PAY}\n{NAME},1,2,3\n")
     assert "one of its lines has a different number of fields than the first" in refused(ragged)
     long = text_file(tmp_path / "long.csv", "age,region,note\n1,north," + NAME * 1_000_000 + "\n")
-    assert "one of its lines is longer than 8 megabytes" in refused(long)
+    assert "one of its lines is longer than 8,388,608 bytes" in refused(long)
     latin = tmp_path / "latin.csv"
     latin.write_bytes(f"age,region\n{NAME} M\xfcller,north\n".encode("latin-1"))
     assert f"column 'age' {UNREADABLE}" in refused(latin)

@@ -6,6 +6,7 @@ the check does not recognize is refused.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -317,9 +318,9 @@ def is_of_dask(data: Any) -> bool:
 class DaskSource(EngineSource):
     """Table whose partitions are Dask tasks."""
 
+    @abstractmethod
     def cut(self) -> CutGraph:
         """Return the tasks of its partitions."""
-        raise NotImplementedError
 
     def outcome(self, job: PartitionJob, progress: PassProgress) -> tuple[JobOutcome, int]:
         import dask

@@ -10,6 +10,7 @@ import re
 import sys
 import threading
 import zlib
+from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -249,9 +250,9 @@ class SparkSource(EngineSource):
 
     session: Any
 
+    @abstractmethod
     def results(self, job: PartitionJob, seal: Seal) -> tuple[Any, int]:
         """Return an RDD of one sealed :class:`JobOutcome` per partition, and their number."""
-        raise NotImplementedError
 
     @property
     def max_tasks(self) -> int:

@@ -66,7 +66,10 @@ class CsvSource(StreamedFileSource):
         return self.text_format
 
     def names_in(self, path: Path) -> list[str]:
-        return names_in(first_line(path, self.text_format), self._delimiter(path), self.text_format)
+        line = first_line(path, self.text_format)
+        if not line.strip():
+            raise InputValueError(f"{path} cannot be read: it has no header line")
+        return names_in(line, self._delimiter(path), self.text_format)
 
     def require_names(self, path: Path, names: Sequence[object]) -> None:
         """Raise unless ``names`` contains every column; with advice if another delimiter would give them."""
