@@ -317,11 +317,6 @@ class MeanForecastRow:
     arithmetic: str | None = None  # arithmetic of the guarantee
     refusal: str | None = None  # reason why the estimator cannot run
 
-    @property
-    def error_shown(self) -> str:
-        """Text of ``error``, marked with ~ if it is assumed."""
-        return "–" if self.error is None else f"{_ASSUMED if self.assumes_rows else ''}{self.error:.3g}"
-
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for a file."""
         return {entry.name: plain(getattr(self, entry.name)) for entry in fields(self)}
@@ -378,9 +373,10 @@ class MeanForecast(Answer):
 
     def _columns(self) -> list[Column]:
         ran = [row for row in self.rows if row.refusal is None]
+        errors = ["–" if row.error is None else f"{_ASSUMED if row.assumes_rows else ''}{row.error:.3g}" for row in ran]
         return [
             Column("mechanism", [row.mechanism for row in ran], "mechanism", label=True),
-            Column("error", [row.error for row in ran], "error", [row.error_shown for row in ran]),
+            Column("error", [row.error for row in ran], "error", errors),
             Column("arithmetic", [row.arithmetic for row in ran], "arithmetic"),
         ]
 
@@ -544,15 +540,14 @@ def _assumed_deviations(
     if not isinstance(given, Mapping):
         return np.full(len(names), positive("standard_deviation", given))
     if unknown := sorted(set(given) - set(names)):
-        raise InputValueError(f"standard_deviation names {listed([*unknown])}: the features are {_listed(names)}")
+        raise InputValueError(
+            f"standard_deviation names {listed([*unknown])}: the features are {', '.join(map(repr, names))}"
+        )
     if result is None and (absent := [name for name in names if name not in given]):
-        raise InputValueError(f"standard_deviation leaves out {_listed(absent)}: give scale, for those, or all of them")
+        left_out = ", ".join(map(repr, absent))
+        raise InputValueError(f"standard_deviation leaves out {left_out}: give scale, for those, or all of them")
     values = np.ones(len(names)) if result is None else result.copy()
     for index, name in enumerate(names):
         if name in given:
             values[index] = positive(f"standard_deviation of {name!r}", given[name])
     return values
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(map(repr, names))

@@ -123,13 +123,6 @@ def column_table(noise: ForecastNoise) -> list[tuple[str, ...]]:
     return lines
 
 
-def _marked(deviation: float, is_noise: bool) -> str:
-    """Format a noise SD, marked if it hides what it is on."""
-    if not math.isfinite(deviation):
-        return _NOISE
-    return f"{deviation:.2g}{f' ({_NOISE})' if is_noise else ''}"
-
-
 def _seen_from(smallest: float) -> str:
     """Format the smallest correlation, – for a feature that is compared with no other."""
     return "–" if math.isnan(smallest) else "none" if math.isinf(smallest) else f"{smallest:.2g}"
@@ -137,7 +130,10 @@ def _seen_from(smallest: float) -> str:
 
 def correlation_text(noise: ForecastNoise) -> str:
     """Format the noise on a typical correlation, marked as noise if it hides one."""
-    return _marked(noise.typical_correlation(), noise.typical_correlation_is_noise)
+    deviation, hidden = noise.typical_correlation(), noise.typical_correlation_is_noise
+    if not math.isfinite(deviation):
+        return _NOISE
+    return f"{deviation:.2g} ({_NOISE})" if hidden else f"{deviation:.2g}"
 
 
 def coefficient_text(noise: ForecastNoise) -> str:

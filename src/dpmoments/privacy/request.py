@@ -80,7 +80,7 @@ def takes_request(asked: type, *, others: str | None = None) -> Callable[[Functi
     further = [] if others is None else [inspect.Parameter(others, inspect.Parameter.VAR_KEYWORD, annotation=Any)]
 
     def with_options(function: Function) -> Function:
-        signature = inspect.signature(function)
+        signature = inspect.signature(function, eval_str=True)
         own = [entry for entry in signature.parameters.values() if entry.kind is not entry.VAR_KEYWORD]
         parameters = [
             *(entry for entry in own if entry.default is entry.empty),

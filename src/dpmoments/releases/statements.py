@@ -94,16 +94,14 @@ def describe_neighbors(release: AuditedRelease) -> str:
 
 def describe_runs(release: AuditedRelease) -> tuple[str, ...]:
     """Describe the mechanisms with their options, and the noise draws."""
-    runs = Counter(_describe_run(run.mechanism, run.mechanism_options) for run in release.runs)
+    runs: Counter[str] = Counter()
+    for run in release.runs:
+        options = ", ".join(f"{key}={value}" for key, value in run.mechanism_options.items())
+        runs[f"{run.mechanism} ({options})" if options else run.mechanism] += 1
     lines = [f"Mechanism: {words}{'' if times == 1 else f', {times} times'}." for words, times in runs.items()]
     laws = Counter(draw.law.name for draw in release.receipt.draws)
     drawn = ", ".join(f"{times} {name}" for name, times in laws.items())
     return (*lines, f"Draws of noise on the receipt: {drawn or 'none'}.")
-
-
-def _describe_run(mechanism: str, options: Mapping[str, Any]) -> str:
-    shown = ", ".join(f"{key}={value}" for key, value in options.items())
-    return f"{mechanism} ({shown})" if shown else mechanism
 
 
 def describe_composition(release: AuditedRelease) -> str:
