@@ -39,7 +39,7 @@ from dpmoments.privacy.unit import Neighbors
 from dpmoments.releases.moment_release import MomentRelease
 from dpmoments.repair.repair import Repair
 from dpmoments.rows.rows import Rows
-from dpmoments.spending.run import moment_release
+from dpmoments.spending.release import moment_release
 from references.plain_rotated_noise import RotatedNoise
 from support.opened_filter import Unchecked
 

@@ -27,7 +27,7 @@ from dpmoments.rows.rows import Rows
 from dpmoments.rows.summary import Missing, Summary
 from dpmoments.rows.threads import summarize_in_threads
 from dpmoments.schema.schema import Schema
-from dpmoments.spending.run import moment_release
+from dpmoments.spending.release import moment_release
 
 Running = TypeVar("Running")
 Result = TypeVar("Result")

@@ -1,13 +1,15 @@
-"""Releases of a table: moments, moments of groups, means, and contingency tables."""
+"""Releases of a table: moments, means, moments of groups, and contingency tables."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Unpack, cast
+from typing import Any, TypeVar, Unpack, cast
 
+from dpmoments.foundation import __version__
 from dpmoments.foundation.errors import InputValueError
-from dpmoments.mechanisms.base import Mechanism, Plan
+from dpmoments.mechanisms.base import CalibratedPlan, Mechanism, Plan
 from dpmoments.mechanisms.counts import Counts, shape_of
 from dpmoments.mechanisms.means.base import MeanMechanism
 from dpmoments.mechanisms.registry import automatic_mean, make_mean_mechanism, make_mechanism
@@ -15,14 +17,16 @@ from dpmoments.mechanisms.shape import RunResult
 from dpmoments.mechanisms.units import OuterPlan
 from dpmoments.messages.message import Message
 from dpmoments.privacy.filter import PrivacyFilter
-from dpmoments.privacy.origin import group_label
+from dpmoments.privacy.origin import ReleaseOrigin, group_label
+from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.request import takes_request
+from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.releases.counts_release import CountsRelease, rules_of_counts
 from dpmoments.releases.group_releases import GroupReleases
 from dpmoments.releases.mean_release import MeanRelease
-from dpmoments.releases.moment_release import MomentRelease
-from dpmoments.repair.repair import Repair
+from dpmoments.releases.moment_release import MomentRelease, of_present_values
+from dpmoments.repair.repair import Repair, few_rows_message
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.sources.opening import columns_of_array
 from dpmoments.schema.columns import Boolean, Categorical
@@ -42,13 +46,318 @@ from dpmoments.spending.run import (
     Request,
     cost_spent,
     keep,
-    moment_release,
     nothing_spent,
-    privacy_statement,
     spend,
-    warnings_of_count,
-    within_table,
 )
+
+Count = TypeVar("Count", float, float | None)
+
+_SHARE_LEFT_OUT = 0.02
+_NOISE_DEVIATIONS = 4.0
+"""Warn if more rows are dropped than this fraction of the table plus this many noise SDs."""
+_LITTLE_KNOWN = 0.1
+"""Warn if the noise on the number of kept rows exceeds this fraction of it."""
+
+
+@takes_request(Asked)
+def release(
+    data: Any,
+    schema: Schema,
+    *,
+    mechanism: Mechanism | str = "auto",
+    mean: bool = True,
+    repair: Repair | str = "auto",
+    n_rows: int | None = None,
+    **asked: Unpack[Asked],
+) -> MomentRelease:
+    """Release a table's count, mean and second moment once, under differential privacy.
+
+    Parameters
+    ----------
+    data : array, frame, path or relation
+        A NumPy array (its columns are the schema's, in order, without derived features), a pandas, Polars or Arrow frame, a
+        path, glob or folder of Parquet, Feather or CSV files, an Arrow dataset, a DuckDB relation or
+        :class:`dpmoments.DatabaseQuery` (all streamed in batches); a Dask DataFrame or array, a Spark DataFrame, or
+        :class:`dpmoments.EngineFiles` (``docs/scale.md``). Never modified.
+    schema : Schema
+        Public bounds (or scale ranges) and categories.
+    epsilon, delta : float
+        Privacy budget: pure ε, or (ε, δ) with 0 < δ < 1.
+    rho : float
+        Budget in zero-concentrated differential privacy, instead of ``epsilon``.
+    neighbors : {"add_remove", "replace_one"}
+        What is hidden: one row's presence (the table size is private), or one row's values (it is public). The number of kept
+        rows is private under both if rules of the schema drop rows.
+    mechanism : str or Mechanism
+        A registry name (``dpmoments mechanisms`` lists them) or a configured mechanism.
+    mean : bool
+        If False, only the second moment is released: rows are encoded without centering, and under ``add_remove`` no count is
+        released. (If ``replace_one`` leaves a count private, it gets a tenth of ε or a twentieth of ρ.)
+    repair : str
+        Post-processing of the noisy moments: ``auto``, ``structured``, ``spectral``, ``none``, ``clip``, ``shift``,
+        ``noise-shift``, ``shrink`` or ``rotation-invariant``.
+    n_rows : int, optional
+        The number of rows, if it is public. Under ``replace_one`` it is counted if not given. Under ``add_remove`` give it only
+        if it is known from another source than the table; dropped rows do not count.
+    output : path, optional
+        Where to save the release; checked before anything is spent.
+    dataset : str, optional
+        Name of the dataset, such as ``"people-2026"``, stored in the release. Releases of the same dataset cannot be pooled.
+    privacy_unit : PrivacyUnit, optional
+        Privacy unit if one person may have several rows: ``PrivacyUnit("person_id", max_rows=5)``. The guarantee then covers
+        all rows of a person together, and noise is about ``max_rows`` times that for rows. Only under ``add_remove``.
+    text_format : TextFormat, optional
+        Format of CSV files, if it is unusual: delimiter, encoding, decimal mark, ….
+    ledger : Ledger or path, optional
+        Where the cost is charged: reserved on disk before a row is read, and refused beyond the grant of ``dataset``
+        (:class:`dpmoments.Ledger`).
+    threads : int, optional
+        Threads of a pass and of linear algebra; default: the environment variable ``DPMOMENTS_THREADS``, else the usable cores.
+        The result does not depend on it. An engine has its own.
+    progress : bool or callable
+        True for a bar on standard error, with the remaining time of a pass; a callable gets the fraction done, in hundredths,
+        in every pass over the data (sometimes None, if the length of the first pass is unknown).
+    insecure_seed : int, optional
+        For tests: repeats the noise, and marks the release as not private.
+
+    Returns
+    -------
+    MomentRelease
+
+    Raises
+    ------
+    ValueError, TypeError, OSError
+        Before any row is read: if budget, schema, mechanism or output cannot work. While rows are read: for a damaged file, or
+        a value whose rule is ``"error"``. Nothing is spent in either case, unless a note on the error says that noise was drawn
+        before it (a table that changed between two passes).
+    BudgetExceededError, LedgerError
+        Before any row is read: if the ledger does not allow the release, or cannot be used.
+    UnsavedReleaseError
+        If the file cannot be written after all; its attribute ``release`` holds the release.
+
+    Warns
+    -----
+    ReleaseWarning
+        If the mechanism found, privately, that the schema does not fit the table, or that the table has too few rows for the
+        budget. Shown after the release is saved.
+
+    Notes
+    -----
+    **Privacy.** The release as a whole satisfies the stated budget for the stated neighbors, if no ``insecure_seed`` is given
+    and the schema does not depend on the table. The privacy unit is one row, or all rows with one value of the privacy unit's
+    column; ``release.privacy.describe()`` states it in full. The order is: schema checked, output checked, plan made, budget
+    reserved (if there is a ledger), rows read, noise drawn, release written, budget committed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> table = np.random.default_rng(0).uniform(-0.5, 0.5, (1000, 3))
+    >>> released = release(table, Schema.unit_ball(3), epsilon=1.0, insecure_seed=0)
+    >>> released.covariance.shape, released.privacy.private
+    ((3, 3), False)
+    """
+    request = Request.of(schema, asked)
+    chosen, repair = make_mechanism(mechanism), Repair.of(repair)
+    spent = spend(data, schema.with_indicators, chosen, request, mean=mean, n_rows=n_rows)
+    with cost_spent(spent.rows):
+        released = moment_release(
+            spent.plan,
+            spent.result,
+            spent.receipt,
+            spent.rows.schema,
+            repair=repair,
+            origin=spent.origin,
+            private=request.private,
+            n_rows=n_rows,
+            table_size=spent.public_rows,
+        )
+        keep(released, spent)
+    return released
+
+
+# What the result of a run becomes.
+
+
+def moment_release(
+    plan: Plan,
+    noisy: RunResult,
+    receipt: Receipt,
+    schema: Schema,
+    *,
+    repair: Repair,
+    origin: ReleaseOrigin,
+    private: bool,
+    n_rows: int | None = None,
+    table_size: int | None = None,
+) -> MomentRelease:
+    """Build the release from the result of a run."""
+    # `private` is True if the noise came from the operating system, `n_rows` a public number of rows that does not come
+    # from the table, and `table_size` the public table size, including dropped rows.
+    if noisy.count is None and not plan.neighbors.table_size_is_public:
+        noisy = replace(noisy, count=n_rows)
+    in_coordinates = noisy.model is not None and noisy.model.in_coordinates
+    of_run = getattr(noisy.model, "count_variance", None) if in_coordinates else None
+    error = plan.expected_count_error if of_run is None else math.sqrt(of_run)
+    count, diagnostics = within_table(plan, noisy.count, noisy.diagnostics, table_size, error)
+    release = MomentRelease(
+        schema=schema,
+        privacy=privacy_statement(plan, schema, receipt, private=private, rules=(*noisy.rules, *origin.rules)),
+        receipt=receipt,
+        noise_model=noisy.model,
+        mechanism=plan.mechanism.name,
+        mechanism_options=plan.mechanism.options,
+        details=plan.details,
+        repair=repair,
+        noisy_count=count,
+        noisy_sum=noisy.sum,
+        noisy_gram=noisy.gram,
+        center=noisy.center,
+        chosen_because=plan.chosen_because,
+        diagnostics=diagnostics,
+        origin=origin,
+    )
+    few_rows = None if plan.neighbors.table_size_is_public else few_rows_message(count, release.noise)
+    if few_rows is not None:
+        warned = {**diagnostics, "warnings": (*diagnostics.get("warnings", ()), few_rows)}
+        release = replace(release, diagnostics=warned)
+    return of_present_values(release)
+
+
+def privacy_statement(
+    plan: CalibratedPlan[Any], schema: Schema, receipt: Receipt, *, private: bool, rules: tuple[Message, ...] = ()
+) -> PrivacyStatement:
+    """Return the guarantee of a release; ``rules`` adds what the run did to rows."""
+    return PrivacyStatement(
+        budget=receipt.cost,
+        neighbors=plan.neighbors,
+        arithmetic=str(plan.arithmetic),
+        private=private,
+        rules=(*schema.rules, *rules),
+        version=__version__,
+        privacy_unit=receipt.privacy_unit,
+    )
+
+
+def within_table(
+    plan: CalibratedPlan[Any],
+    noisy_count: Count,
+    diagnostics: Mapping[str, Any],
+    table_size: int | None,
+    error: float | None,
+) -> tuple[Count, Mapping[str, Any]]:
+    """Limit the noisy count to the public table size, and add warnings."""
+    # They are for many dropped rows, and for a row count with large noise, of SD `error`.
+    if noisy_count is None or table_size is None or plan.count_is_public or not plan.neighbors.table_size_is_public:
+        return noisy_count, diagnostics
+    said: tuple[Message, ...] = warnings_of_count(noisy_count, error, table_size)
+    if said:
+        diagnostics = {**diagnostics, "warnings": (*diagnostics.get("warnings", ()), *said)}
+    return min(noisy_count, float(table_size)), diagnostics
+
+
+def warnings_of_count(noisy_count: float, error: float | None, table_size: int) -> tuple[Message, ...]:
+    """Return warnings of many dropped rows, and of a row count with large noise."""
+    # `error` is the noise SD of the count, None if unknown.
+    allowed = _SHARE_LEFT_OUT * table_size + _NOISE_DEVIATIONS * error if error is not None else 0.5 * table_size
+    result: list[Message] = []
+    if table_size - noisy_count > allowed:
+        share = min(1.0 - noisy_count / table_size, 1.0)
+        result.append(Message("rows-dropped", share=share, rows=table_size))
+    if error is not None and error > _LITTLE_KNOWN * max(noisy_count, 1.0):
+        result.append(Message("row-count-uncertain", noise=error, rows=max(noisy_count, 1.0)))
+    return tuple(result)
+
+
+@takes_request(Asked, others="options")
+def release_mean(
+    data: Any,
+    schema: Schema,
+    *,
+    mechanism: MeanMechanism | str = "auto",
+    **asked: Any,
+) -> MeanRelease:
+    """Release the mean of a table, with or without bounds on its rows.
+
+    Parameters
+    ----------
+    data, schema
+        As for :func:`dpmoments.release`; ``Schema.unbounded(d)`` for rows without bounds.
+    epsilon, delta, rho : float
+        Budget, as for :func:`dpmoments.release`.
+    neighbors : {"add_remove", "replace_one"}
+        As for :func:`dpmoments.release`. ``naive``, ``karwa-vadhan`` and ``symq`` divide by a public number of rows and need
+        ``"replace_one"``.
+    mechanism : str or MeanMechanism
+        ``"auto"``: ``"bounded-sums"`` if the schema has bounds, else ``"variance-aware"``, or ``"log-scale-histogram"`` under
+        pure ε. By name also ``"coinpress"``, ``"naive"``, ``"karwa-vadhan"``, ``"symq"``.
+    output : path, optional
+        Where to save the release; checked before anything is spent.
+    dataset, privacy_unit, text_format, ledger, threads, progress, insecure_seed
+        As for :func:`dpmoments.release`.
+    **options
+        Options of the named mechanism: ``radius``, ``scale``, ….
+
+    Returns
+    -------
+    MeanRelease
+
+    Raises
+    ------
+    ValueError, TypeError
+        Before any row is read, if budget, schema, options or output cannot work.
+    BudgetExceededError, LedgerError
+        As for :func:`dpmoments.release`.
+    UnsavedReleaseError
+        If the file cannot be written after all; its attribute ``release`` holds the release.
+
+    Warns
+    -----
+    ReleaseWarning
+        If the estimator found, privately, that its bounds do not fit the table. Shown after the release is saved.
+
+    Notes
+    -----
+    **Privacy.** The release satisfies the stated budget for the stated neighbors. The privacy unit is one row, or all rows with
+    one value of the privacy unit's column.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> table = np.random.default_rng(0).normal([1e5, -3.0], [100.0, 0.1], (5000, 2))
+    >>> released = release_mean(table, Schema.unbounded(2), rho=0.5, insecure_seed=0)
+    >>> bool(abs(released.mean[0] - 1e5) < 10), bool(abs(released.mean[1] + 3.0) < 0.1)
+    (True, True)
+    """
+    options = {name: asked.pop(name) for name in [*asked] if name not in Asked.__optional_keys__}
+    request = Request.of(schema, cast(Asked, asked))
+    require_no_available(schema)
+    chosen = (
+        automatic_mean(schema, request.budget, **options)
+        if mechanism == "auto"
+        else make_mean_mechanism(mechanism, **options)
+    )
+    spent = spend(data, schema, chosen, request)
+    with cost_spent(spent.rows):
+        noisy = spent.result
+        error = spent.plan.expected_count_error
+        count, diagnostics = within_table(spent.plan, noisy.count, noisy.diagnostics, spent.public_rows, error)
+        released = MeanRelease(
+            schema=spent.rows.schema,
+            privacy=privacy_statement(
+                spent.plan, schema, spent.receipt, private=request.private, rules=spent.origin.rules
+            ),
+            receipt=spent.receipt,
+            mechanism=chosen.name,
+            mechanism_options=chosen.options,
+            noisy_mean=noisy.mean,
+            noisy_count=count,
+            diagnostics=diagnostics,
+            noise=noisy.noise,
+            origin=spent.origin,
+        )
+        keep(released, spent)
+    return released
+
 
 # One plan run on each of several disjoint groups of rows, by parallel composition.
 
@@ -298,212 +607,5 @@ def release_counts(
             known = min(released.tables, key=lambda table: table.total_error)
             said = warnings_of_count(float(known.noisy_counts.sum()), known.total_error, public_rows)
             released = replace(released, diagnostics={"warnings": said})
-        keep(released, spent)
-    return released
-
-
-@takes_request(Asked, others="options")
-def release_mean(
-    data: Any,
-    schema: Schema,
-    *,
-    mechanism: MeanMechanism | str = "auto",
-    **asked: Any,
-) -> MeanRelease:
-    """Release the mean of a table, with or without bounds on its rows.
-
-    Parameters
-    ----------
-    data, schema
-        As for :func:`dpmoments.release`; ``Schema.unbounded(d)`` for rows without bounds.
-    epsilon, delta, rho : float
-        Budget, as for :func:`dpmoments.release`.
-    neighbors : {"add_remove", "replace_one"}
-        As for :func:`dpmoments.release`. ``naive``, ``karwa-vadhan`` and ``symq`` divide by a public number of rows and need
-        ``"replace_one"``.
-    mechanism : str or MeanMechanism
-        ``"auto"``: ``"bounded-sums"`` if the schema has bounds, else ``"variance-aware"``, or ``"log-scale-histogram"`` under
-        pure ε. By name also ``"coinpress"``, ``"naive"``, ``"karwa-vadhan"``, ``"symq"``.
-    output : path, optional
-        Where to save the release; checked before anything is spent.
-    dataset, privacy_unit, text_format, ledger, threads, progress, insecure_seed
-        As for :func:`dpmoments.release`.
-    **options
-        Options of the named mechanism: ``radius``, ``scale``, ….
-
-    Returns
-    -------
-    MeanRelease
-
-    Raises
-    ------
-    ValueError, TypeError
-        Before any row is read, if budget, schema, options or output cannot work.
-    BudgetExceededError, LedgerError
-        As for :func:`dpmoments.release`.
-    UnsavedReleaseError
-        If the file cannot be written after all; its attribute ``release`` holds the release.
-
-    Warns
-    -----
-    ReleaseWarning
-        If the estimator found, privately, that its bounds do not fit the table. Shown after the release is saved.
-
-    Notes
-    -----
-    **Privacy.** The release satisfies the stated budget for the stated neighbors. The privacy unit is one row, or all rows with
-    one value of the privacy unit's column.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> table = np.random.default_rng(0).normal([1e5, -3.0], [100.0, 0.1], (5000, 2))
-    >>> released = release_mean(table, Schema.unbounded(2), rho=0.5, insecure_seed=0)
-    >>> bool(abs(released.mean[0] - 1e5) < 10), bool(abs(released.mean[1] + 3.0) < 0.1)
-    (True, True)
-    """
-    options = {name: asked.pop(name) for name in [*asked] if name not in Asked.__optional_keys__}
-    request = Request.of(schema, cast(Asked, asked))
-    require_no_available(schema)
-    chosen = (
-        automatic_mean(schema, request.budget, **options)
-        if mechanism == "auto"
-        else make_mean_mechanism(mechanism, **options)
-    )
-    spent = spend(data, schema, chosen, request)
-    with cost_spent(spent.rows):
-        noisy = spent.result
-        error = spent.plan.expected_count_error
-        count, diagnostics = within_table(spent.plan, noisy.count, noisy.diagnostics, spent.public_rows, error)
-        released = MeanRelease(
-            schema=spent.rows.schema,
-            privacy=privacy_statement(
-                spent.plan, schema, spent.receipt, private=request.private, rules=spent.origin.rules
-            ),
-            receipt=spent.receipt,
-            mechanism=chosen.name,
-            mechanism_options=chosen.options,
-            noisy_mean=noisy.mean,
-            noisy_count=count,
-            diagnostics=diagnostics,
-            noise=noisy.noise,
-            origin=spent.origin,
-        )
-        keep(released, spent)
-    return released
-
-
-@takes_request(Asked)
-def release(
-    data: Any,
-    schema: Schema,
-    *,
-    mechanism: Mechanism | str = "auto",
-    mean: bool = True,
-    repair: Repair | str = "auto",
-    n_rows: int | None = None,
-    **asked: Unpack[Asked],
-) -> MomentRelease:
-    """Release a table's count, mean and second moment once, under differential privacy.
-
-    Parameters
-    ----------
-    data : array, frame, path or relation
-        A NumPy array (its columns are the schema's, in order, without derived features), a pandas, Polars or Arrow frame, a
-        path, glob or folder of Parquet, Feather or CSV files, an Arrow dataset, a DuckDB relation or
-        :class:`dpmoments.DatabaseQuery` (all streamed in batches); a Dask DataFrame or array, a Spark DataFrame, or
-        :class:`dpmoments.EngineFiles` (``docs/scale.md``). Never modified.
-    schema : Schema
-        Public bounds (or scale ranges) and categories.
-    epsilon, delta : float
-        Privacy budget: pure ε, or (ε, δ) with 0 < δ < 1.
-    rho : float
-        Budget in zero-concentrated differential privacy, instead of ``epsilon``.
-    neighbors : {"add_remove", "replace_one"}
-        What is hidden: one row's presence (the table size is private), or one row's values (it is public). The number of kept
-        rows is private under both if rules of the schema drop rows.
-    mechanism : str or Mechanism
-        A registry name (``dpmoments mechanisms`` lists them) or a configured mechanism.
-    mean : bool
-        If False, only the second moment is released: rows are encoded without centering, and under ``add_remove`` no count is
-        released. (If ``replace_one`` leaves a count private, it gets a tenth of ε or a twentieth of ρ.)
-    repair : str
-        Post-processing of the noisy moments: ``auto``, ``structured``, ``spectral``, ``none``, ``clip``, ``shift``,
-        ``noise-shift``, ``shrink`` or ``rotation-invariant``.
-    n_rows : int, optional
-        The number of rows, if it is public. Under ``replace_one`` it is counted if not given. Under ``add_remove`` give it only
-        if it is known from another source than the table; dropped rows do not count.
-    output : path, optional
-        Where to save the release; checked before anything is spent.
-    dataset : str, optional
-        Name of the dataset, such as ``"people-2026"``, stored in the release. Releases of the same dataset cannot be pooled.
-    privacy_unit : PrivacyUnit, optional
-        Privacy unit if one person may have several rows: ``PrivacyUnit("person_id", max_rows=5)``. The guarantee then covers
-        all rows of a person together, and noise is about ``max_rows`` times that for rows. Only under ``add_remove``.
-    text_format : TextFormat, optional
-        Format of CSV files, if it is unusual: delimiter, encoding, decimal mark, ….
-    ledger : Ledger or path, optional
-        Where the cost is charged: reserved on disk before a row is read, and refused beyond the grant of ``dataset``
-        (:class:`dpmoments.Ledger`).
-    threads : int, optional
-        Threads of a pass and of linear algebra; default: the environment variable ``DPMOMENTS_THREADS``, else the usable cores.
-        The result does not depend on it. An engine has its own.
-    progress : bool or callable
-        True for a bar on standard error, with the remaining time of a pass; a callable gets the fraction done, in hundredths,
-        in every pass over the data (sometimes None, if the length of the first pass is unknown).
-    insecure_seed : int, optional
-        For tests: repeats the noise, and marks the release as not private.
-
-    Returns
-    -------
-    MomentRelease
-
-    Raises
-    ------
-    ValueError, TypeError, OSError
-        Before any row is read: if budget, schema, mechanism or output cannot work. While rows are read: for a damaged file, or
-        a value whose rule is ``"error"``. Nothing is spent in either case, unless a note on the error says that noise was drawn
-        before it (a table that changed between two passes).
-    BudgetExceededError, LedgerError
-        Before any row is read: if the ledger does not allow the release, or cannot be used.
-    UnsavedReleaseError
-        If the file cannot be written after all; its attribute ``release`` holds the release.
-
-    Warns
-    -----
-    ReleaseWarning
-        If the mechanism found, privately, that the schema does not fit the table, or that the table has too few rows for the
-        budget. Shown after the release is saved.
-
-    Notes
-    -----
-    **Privacy.** The release as a whole satisfies the stated budget for the stated neighbors, if no ``insecure_seed`` is given
-    and the schema does not depend on the table. The privacy unit is one row, or all rows with one value of the privacy unit's
-    column; ``release.privacy.describe()`` states it in full. The order is: schema checked, output checked, plan made, budget
-    reserved (if there is a ledger), rows read, noise drawn, release written, budget committed.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> table = np.random.default_rng(0).uniform(-0.5, 0.5, (1000, 3))
-    >>> released = release(table, Schema.unit_ball(3), epsilon=1.0, insecure_seed=0)
-    >>> released.covariance.shape, released.privacy.private
-    ((3, 3), False)
-    """
-    request = Request.of(schema, asked)
-    chosen, repair = make_mechanism(mechanism), Repair.of(repair)
-    spent = spend(data, schema.with_indicators, chosen, request, mean=mean, n_rows=n_rows)
-    with cost_spent(spent.rows):
-        released = moment_release(
-            spent.plan,
-            spent.result,
-            spent.receipt,
-            spent.rows.schema,
-            repair=repair,
-            origin=spent.origin,
-            private=request.private,
-            n_rows=n_rows,
-            table_size=spent.public_rows,
-        )
         keep(released, spent)
     return released

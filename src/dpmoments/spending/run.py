@@ -1,11 +1,10 @@
-"""Steps that all release functions share, from the check of arguments to the guarantee."""
+"""What all release functions share: the checked request, the run that it leads to, and its end."""
 
 from __future__ import annotations
 
-import math
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -13,7 +12,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from dpmoments.foundation import __version__
 from dpmoments.foundation.checks import is_whole
 from dpmoments.foundation.databases import DatabaseQuery
 from dpmoments.foundation.documents import check_output
@@ -31,8 +29,8 @@ from dpmoments.foundation.text_format import TextFormat
 from dpmoments.foundation.values import shown
 from dpmoments.ledger import Ledger
 from dpmoments.ledger.grants import ROW, require_dataset, unit_name
-from dpmoments.mechanisms.base import CalibratedPlan, ConfiguredMechanism, Plan
-from dpmoments.mechanisms.shape import MomentShape, RunResult
+from dpmoments.mechanisms.base import CalibratedPlan, ConfiguredMechanism
+from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.mechanisms.units import UnitsPlan
 from dpmoments.messages.message import Message
 from dpmoments.messages.wording import closest
@@ -41,33 +39,24 @@ from dpmoments.privacy.filter import PrivacyFilter, PrivacyFilterError
 from dpmoments.privacy.origin import LedgerEntry, ReleaseOrigin, check_dataset
 from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.request import AskedPrivacy, PrivacyRequest, all_options
-from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.releases.disclosed import MessageWarning, ReleaseWarning
 from dpmoments.releases.loading import AnyRelease
-from dpmoments.releases.moment_release import MomentRelease, of_present_values
-from dpmoments.repair.repair import Repair, few_rows_message
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.threads import blas_threads
 from dpmoments.schema.schema import Schema, require_schema
 
 PlanType = TypeVar("PlanType", bound=CalibratedPlan[Any])
-Count = TypeVar("Count", float, float | None)
 
 NOTHING_SPENT = "nothing was spent"
 COST_SPENT = "noise was drawn before this: the whole cost counts as spent"
 NOTES = (NOTHING_SPENT, COST_SPENT)
 """Notes on errors that stop a release, which may occur before or after the first noise draw."""
-_SHARE_LEFT_OUT = 0.02
-_NOISE_DEVIATIONS = 4.0
-"""Warn if more rows are dropped than this fraction of the table plus this many noise SDs."""
 _LARGE_DELTA = 1e-3
 """Warn of a larger δ if the row count is private.
 
 It allows publishing rows of a small table.
 """
-_LITTLE_KNOWN = 0.1
-"""Warn if the noise on the number of kept rows exceeds this fraction of it."""
 
 
 # What a caller asks for.
@@ -378,101 +367,11 @@ def _note(error: BaseException, note: str) -> None:
         error.add_note(note)
 
 
-def moment_release(
-    plan: Plan,
-    noisy: RunResult,
-    receipt: Receipt,
-    schema: Schema,
-    *,
-    repair: Repair,
-    origin: ReleaseOrigin,
-    private: bool,
-    n_rows: int | None = None,
-    table_size: int | None = None,
-) -> MomentRelease:
-    """Build the release from the result of a run."""
-    # `private` is True if the noise came from the operating system, `n_rows` a public number of rows that does not come
-    # from the table, and `table_size` the public table size, including dropped rows.
-    if noisy.count is None and not plan.neighbors.table_size_is_public:
-        noisy = replace(noisy, count=n_rows)
-    in_coordinates = noisy.model is not None and noisy.model.in_coordinates
-    of_run = getattr(noisy.model, "count_variance", None) if in_coordinates else None
-    error = plan.expected_count_error if of_run is None else math.sqrt(of_run)
-    count, diagnostics = within_table(plan, noisy.count, noisy.diagnostics, table_size, error)
-    release = MomentRelease(
-        schema=schema,
-        privacy=privacy_statement(plan, schema, receipt, private=private, rules=(*noisy.rules, *origin.rules)),
-        receipt=receipt,
-        noise_model=noisy.model,
-        mechanism=plan.mechanism.name,
-        mechanism_options=plan.mechanism.options,
-        details=plan.details,
-        repair=repair,
-        noisy_count=count,
-        noisy_sum=noisy.sum,
-        noisy_gram=noisy.gram,
-        center=noisy.center,
-        chosen_because=plan.chosen_because,
-        diagnostics=diagnostics,
-        origin=origin,
-    )
-    few_rows = None if plan.neighbors.table_size_is_public else few_rows_message(count, release.noise)
-    if few_rows is not None:
-        warned = {**diagnostics, "warnings": (*diagnostics.get("warnings", ()), few_rows)}
-        release = replace(release, diagnostics=warned)
-    return of_present_values(release)
-
-
 def require_whole_numbers(**values: object) -> None:
     """Raise TypeError unless every value is a whole number or None."""
     for name, value in values.items():
         if value is not None and not is_whole(value):
             raise wrong_type(name, "whole-number", value)
-
-
-def privacy_statement(
-    plan: CalibratedPlan[Any], schema: Schema, receipt: Receipt, *, private: bool, rules: tuple[Message, ...] = ()
-) -> PrivacyStatement:
-    """Return the guarantee of a release; ``rules`` adds what the run did to rows."""
-    return PrivacyStatement(
-        budget=receipt.cost,
-        neighbors=plan.neighbors,
-        arithmetic=str(plan.arithmetic),
-        private=private,
-        rules=(*schema.rules, *rules),
-        version=__version__,
-        privacy_unit=receipt.privacy_unit,
-    )
-
-
-def within_table(
-    plan: CalibratedPlan[Any],
-    noisy_count: Count,
-    diagnostics: Mapping[str, Any],
-    table_size: int | None,
-    error: float | None,
-) -> tuple[Count, Mapping[str, Any]]:
-    """Limit the noisy count to the public table size, and add warnings."""
-    # They are for many dropped rows, and for a row count with large noise, of SD `error`.
-    if noisy_count is None or table_size is None or plan.count_is_public or not plan.neighbors.table_size_is_public:
-        return noisy_count, diagnostics
-    said: tuple[Message, ...] = warnings_of_count(noisy_count, error, table_size)
-    if said:
-        diagnostics = {**diagnostics, "warnings": (*diagnostics.get("warnings", ()), *said)}
-    return min(noisy_count, float(table_size)), diagnostics
-
-
-def warnings_of_count(noisy_count: float, error: float | None, table_size: int) -> tuple[Message, ...]:
-    """Return warnings of many dropped rows, and of a row count with large noise."""
-    # `error` is the noise SD of the count, None if unknown.
-    allowed = _SHARE_LEFT_OUT * table_size + _NOISE_DEVIATIONS * error if error is not None else 0.5 * table_size
-    result: list[Message] = []
-    if table_size - noisy_count > allowed:
-        share = min(1.0 - noisy_count / table_size, 1.0)
-        result.append(Message("rows-dropped", share=share, rows=table_size))
-    if error is not None and error > _LITTLE_KNOWN * max(noisy_count, 1.0):
-        result.append(Message("row-count-uncertain", noise=error, rows=max(noisy_count, 1.0)))
-    return tuple(result)
 
 
 def _warn_of_large_delta(plan: CalibratedPlan[Any], public_rows: int | None) -> None:
