@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -91,7 +92,7 @@ def test_a_release_tells_nothing_of_a_row_dropped_in_one_neighbor_alone(
 
     monkeypatch.setattr(PrivacyFilter, "open", staticmethod(opened))
     monkeypatch.setattr(
-        origin, "_random_id", lambda: "0" * 32
+        origin, "secrets", SimpleNamespace(token_hex=lambda _: "0" * 32)
     )  # the one thing in a release that is random and no answer
     told = []
     for cell in PAIRS[column]:

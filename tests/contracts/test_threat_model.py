@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -190,7 +191,8 @@ def filters_that(make: Callable[[Any], PrivacyFilter], monkeypatch: pytest.Monke
 
     with monkeypatch.context() as patch:
         patch.setattr(PrivacyFilter, "open", open_one)
-        patch.setattr(origin, "_random_id", lambda: "0" * 32)  # the one thing in a release that is random and no answer
+        # the one thing in a release that is random and no answer
+        patch.setattr(origin, "secrets", SimpleNamespace(token_hex=lambda _: "0" * 32))
         yield opened
 
 

@@ -7,6 +7,7 @@ import math
 import warnings
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -301,7 +302,7 @@ def departures(
     told: list[Any] = []
     with monkeypatch.context() as patch:
         patch.setattr(PrivacyFilter, "open", staticmethod(opened))
-        patch.setattr(origin, "_random_id", lambda: "0" * 32)
+        patch.setattr(origin, "secrets", SimpleNamespace(token_hex=lambda _: "0" * 32))
         for one in tables:
             steps: list[float | None] = []
             with warnings.catch_warnings(record=True) as caught:
