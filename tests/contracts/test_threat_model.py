@@ -293,7 +293,7 @@ def test_a_command_that_tells_the_number_of_rows_is_found(stage: Stage, monkeypa
     with monkeypatch.context() as patch:
         patch.setattr(Rows, "moments_of_moved", counting)
         patch.setattr(
-            sys.modules["dpmoments.spending.run"],
+            sys.modules["dpmoments.spending.release"],
             "within_table",
             lambda _plan, count, diagnostics, *_: (count, {**diagnostics, "rows": counted[-1]}),
         )
