@@ -1364,7 +1364,7 @@ def test_the_sampling_variance_of_a_level_and_a_number(share: float, r: float) -
 
 def test_rounding_makes_no_negative_variance_of_a_correlation() -> None:
     one, zero = np.ones(1), np.zeros(1)
-    errors = correlations._Errors(zero, zero, one, zero, None, None, None, 1.0, None, zero, zero, one, one)  # type: ignore[arg-type]
+    errors = correlations._Errors(zero, zero, one, zero, None, None, None, None, one, one)  # type: ignore[arg-type]
     assert errors.privacy(np.array([0.5])) == 0.0
 
 

@@ -1150,15 +1150,14 @@ def errors(
     of_share = np.array([False, False])
     variances: Any = SimpleNamespace(of_share=of_share, share=np.array([0.5, 0.5]))
     given = [np.array([each]) for each in (r, *privacy)]
+    joint_gaps = np.array([[0.0, joint], [joint, 0.0]])
+    moments: Any = SimpleNamespace(independent_rows=rows, law=NORMAL, gaps=np.array([gaps, 0.0]), joint_gaps=joint_gaps)
     return pairs._Errors(
         *given,
         variances,
         i=np.array([0]),
         j=np.array([1]),
-        independent_rows=rows,
-        noise=NORMAL,
-        gaps=np.array([gaps]),
-        joint_gaps=np.array([joint]),
+        moments=moments,
         times=np.array([times]),
         of_normal_rows=np.array([True]),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -196,8 +197,49 @@ class CoefficientErrors:
         return np.asarray(self.moments.rows_per_unit * self.moments.n_rows * result)
 
 
+class Classifier(Answer):
+    """A classifier of rows, which are read by column name; a class of prior 0 is never predicted."""
+
+    by: str
+    classes: tuple[Any, ...]
+    priors: FloatArray
+    feature_names: tuple[str, ...]
+    schema: Schema
+
+    @abstractmethod
+    def _scores(self, rows: FloatArray) -> FloatArray:
+        """Return the scores of rows, shape (m, k), of which those of classes of prior 0 do not count."""
+
+    def decision_function(self, frame: Any) -> FloatArray:
+        """Return scores of a frame's rows, read by column name, shape (m, k).
+
+        NaN if a value is missing.
+
+        Raises
+        ------
+        TypeError
+            If ``frame`` is not a frame.
+        ValueError
+            If a column is absent, or holds undeclared levels.
+        """
+        rows = named_values(self.schema, frame, self.feature_names)
+        scores = np.where(self.priors > 0.0, self._scores(rows), -math.inf)
+        scores[np.isnan(rows).any(axis=1)] = np.nan
+        return scores
+
+    def predict(self, frame: Any) -> Any:
+        """Predict the most likely class of each row of a frame, shape (m,).
+
+        Raises
+        ------
+        ValueError
+            As :meth:`decision_function` does, and if a value is missing.
+        """
+        return most_likely(self.classes, self.decision_function(frame))
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class LinearDiscriminant(Answer):
+class LinearDiscriminant(Classifier):
     """A linear discriminant as in scikit-learn, one score per class.
 
     Attributes
@@ -275,35 +317,8 @@ class LinearDiscriminant(Answer):
         features = self.errors.indices[-len(self.feature_names) :] - 1
         return np.asarray(self.errors.moments.unit[features])
 
-    def decision_function(self, frame: Any) -> FloatArray:
-        """Return scores of a frame's rows, read by column name, shape (m, k).
-
-        NaN if a value is missing.
-
-        Raises
-        ------
-        TypeError
-            If ``frame`` is not a frame.
-        ValueError
-            If a column is absent, or holds undeclared levels.
-        """
-        rows = named_values(self.schema, frame, self.feature_names)
-        scores = rows @ self.coef.T
-        possible = self.priors > 0.0
-        scores[:, possible] += self.intercept[possible]
-        scores[:, ~possible] = -math.inf
-        scores[np.isnan(rows).any(axis=1)] = np.nan
-        return np.asarray(scores)
-
-    def predict(self, frame: Any) -> Any:
-        """Predict the most likely class of each row of a frame, shape (m,).
-
-        Raises
-        ------
-        ValueError
-            As :meth:`decision_function` does, and if a value is missing.
-        """
-        return most_likely(self.classes, self.decision_function(frame))
+    def _scores(self, rows: FloatArray) -> FloatArray:
+        return np.asarray(rows @ self.coef.T + np.where(self.priors > 0.0, self.intercept, 0.0))
 
     @property
     def axes(self) -> FloatArray:
@@ -361,18 +376,13 @@ class LinearDiscriminant(Answer):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        return (
-            describe_lost_classes(self.class_names, self.priors),
-            describe_law(None) if math.isnan(self.p_value) else self._about_errors,
-            self.warning,
-        )
-
-    @property
-    def _about_errors(self) -> str:
-        if self.errors is None:
-            return "Noise is too large within the groups for errors of the coefficients. Use fewer columns."
         shrunk = f"; of coefficients with a shrinkage of {number(self.shrinkage)}" if self.shrinkage > 0.0 else ""
-        return f"±: standard error of noise and sampling together, for normal rows within the groups{shrunk}."
+        about = f"±: standard error of noise and sampling together, for normal rows within the groups{shrunk}."
+        if self.errors is None:
+            about = "Noise is too large within the groups for errors of the coefficients. Use fewer columns."
+        if math.isnan(self.p_value):
+            about = describe_law(None)
+        return describe_lost_classes(self.class_names, self.priors), about, self.warning
 
     def _columns(self) -> list[Column]:
         errors, names = self.standard_errors, self.feature_names
@@ -457,6 +467,7 @@ def lda(
     if release.noisy_sum is None:
         raise InputValueError(Message("needs-mean", analysis="discriminant"))
     levels = Levels.of(release, by)
+    column = next(column for column in release.schema.columns if column.name == by)
     chosen = without_redundant_levels(release, columns)
     if columns is None:
         chosen = [feature for feature in chosen if feature not in levels.features]
@@ -500,7 +511,7 @@ def lda(
     p_value = math.nan if release.noise is None else min(1.0, len(p_values) * min(p_values))
     return LinearDiscriminant(
         by=by,
-        classes=_classes(release, by),
+        classes=column.levels if isinstance(column, Categorical) else (False, True),
         class_names=levels.names,
         priors=priors,
         feature_names=tuple(release.feature_names[feature] for feature in features),
@@ -521,11 +532,6 @@ def require_shrinkage(shrinkage: float | str) -> None:
     """Raise ValueError unless it is "auto", or a number from 0."""
     if shrinkage != "auto" and not (isinstance(shrinkage, int | float) and math.isfinite(shrinkage) and shrinkage >= 0):
         raise out_of_range("shrinkage", shrinkage, "auto-or-not-negative")
-
-
-def _classes(release: Moments, by: str) -> tuple[Any, ...]:
-    column = next(column for column in release.schema.columns if column.name == by)
-    return column.levels if isinstance(column, Categorical) else (False, True)
 
 
 def _priors(release: Moments, levels: Levels, sums: GroupSums) -> FloatArray:
@@ -557,8 +563,8 @@ _LOST_COUNT = 2.0
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class NaiveBayes(Answer):
-    """A naive Bayes classifier as in scikit-learn.
+class NaiveBayes(Classifier):
+    """A naive Bayes classifier as in scikit-learn, with scores ln(prior · density).
 
     Numbers are normal in each class; Booleans and levels have shares.
 
@@ -600,19 +606,7 @@ class NaiveBayes(Answer):
 
     facts = ("by", "classes", "priors", "feature_names", "means", "variances", "warning")
 
-    def decision_function(self, frame: Any) -> FloatArray:
-        """Return ln(prior · density) of a frame's rows, read by column name, shape (m, k).
-
-        NaN if a value is missing.
-
-        Raises
-        ------
-        TypeError
-            If ``frame`` is not a frame.
-        ValueError
-            If a column is absent, or holds undeclared levels.
-        """
-        rows = named_values(self.schema, frame, self.feature_names)
+    def _scores(self, rows: FloatArray) -> FloatArray:
         numbers, levels, flags = ~self.is_share, self.is_level, self.is_share & ~self.is_level
         scores = np.full((len(rows), len(self.classes)), -math.inf)
         for index in np.flatnonzero(self.priors > 0.0):
@@ -621,7 +615,6 @@ class NaiveBayes(Answer):
             shares = rows[:, levels] @ np.log(mean[levels])
             true = rows[:, flags] @ np.log(mean[flags]) + (1.0 - rows[:, flags]) @ np.log1p(-mean[flags])
             scores[:, index] = math.log(self.priors[index]) - 0.5 * away.sum(axis=1) + shares + true
-        scores[np.isnan(rows).any(axis=1)] = np.nan
         return scores
 
     def predict_proba(self, frame: Any) -> FloatArray:
@@ -629,16 +622,6 @@ class NaiveBayes(Answer):
         scores = self.decision_function(frame)
         result: FloatArray = scipy.special.softmax(scores, axis=1)
         return result
-
-    def predict(self, frame: Any) -> Any:
-        """Predict the most likely class of each row of a frame, shape (m,).
-
-        Raises
-        ------
-        ValueError
-            As :meth:`decision_function` does, and if a value is missing.
-        """
-        return most_likely(self.classes, self.decision_function(frame))
 
     @property
     def heading(self) -> tuple[str, ...]:

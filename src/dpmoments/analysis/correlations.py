@@ -37,7 +37,6 @@ from dpmoments.analysis.robust_errors import PairProducts, known_ratio
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray, largest_first
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.messages.message import Message
-from dpmoments.noise.terms import NoiseLaw
 
 # How correlations vary from sample to sample, by what kind of features they are of.
 
@@ -93,12 +92,7 @@ class _Errors:
     variances: FeatureVariances
     i: IntegerArray
     j: IntegerArray
-    independent_rows: float
-    noise: NoiseLaw | None
-    gaps: FloatArray
-    """Sum of the odds of a missing value in the two features, shape (P,)."""
-    joint_gaps: FloatArray
-    """The second-order part of the gaps of a pair, shape (P,)."""
+    moments: LocalMoments
     times: FloatArray
     """Factor on the sampling variance of normal rows, by products; 1 without them, shape (P,)."""
     of_normal_rows: BoolArray
@@ -127,23 +121,8 @@ class _Errors:
             moments.variances(indices, weights) for weights in (product, scale, product + scale)
         )
         shared = (both - of_product - of_scale) / 2.0
-        gaps, joint = moments.gaps[i] + moments.gaps[j], moments.joint_gaps[i, j]
         assumed = ~(variances.of_share[i] & variances.of_share[j])
-        return cls(
-            r,
-            of_product,
-            shared,
-            of_scale,
-            variances,
-            i,
-            j,
-            moments.independent_rows,
-            moments.law,
-            gaps,
-            joint,
-            np.ones(len(i)),
-            assumed,
-        )
+        return cls(r, of_product, shared, of_scale, variances, i, j, moments, np.ones(len(i)), assumed)
 
     def privacy(self, rho: FloatArray) -> FloatArray:
         """Return the variance of privacy noise if the population's correlation is ``rho``."""
@@ -153,11 +132,14 @@ class _Errors:
         """Return variances of noise and sampling error at the population's correlation ``rho``."""
         complete = self.times * _sampling_variances(rho, self.variances, self.i, self.j)
         # docs/evidence/derivations/missing-values.md, section 5
-        missing = self.gaps * (1.0 - rho**2 / 2.0) + self.joint_gaps * (1.0 + rho**2)
-        return self.privacy(rho), (complete + np.maximum(missing, 0.0)) / self.independent_rows
+        moments, i, j = self.moments, self.i, self.j
+        missing = (moments.gaps[i] + moments.gaps[j]) * (1.0 - rho**2 / 2.0)
+        missing = missing + moments.joint_gaps[i, j] * (1.0 + rho**2)
+        return self.privacy(rho), (complete + np.maximum(missing, 0.0)) / moments.independent_rows
 
-    def with_products(self, release: Moments, moments: LocalMoments, usable: BoolArray, safe: FloatArray) -> _Errors:
+    def with_products(self, release: Moments, usable: BoolArray, safe: FloatArray) -> _Errors:
         """Return the errors with the sampling variances that released products give."""
+        moments = self.moments
         asked = np.flatnonzero(usable & self.of_normal_rows)
         pairs, deviations = np.column_stack([self.i[asked], self.j[asked]]), np.sqrt(safe / moments.n_rows)
         found = PairProducts.of(release, pairs, moments.location, deviations)
@@ -175,7 +157,7 @@ class _Errors:
     @cached_property
     def _inside(self) -> FloatArray:
         """Correlations no nearer to ±1 than their standard error, or 1/n."""
-        return _inside(self.r, np.maximum(np.sqrt(sum(self.parts(self.r))), 1.0 / self.independent_rows))
+        return _inside(self.r, np.maximum(np.sqrt(sum(self.parts(self.r))), 1.0 / self.moments.independent_rows))
 
     @cached_property
     def _on_scale(self) -> FloatArray:
@@ -196,7 +178,8 @@ class _Errors:
         def beyond(rho: FloatArray) -> FloatArray:
             """Return |r − ρ| − h·(standard error): positive where ρ is refuted."""
             privacy, sampling = self._between(rho)
-            return np.abs(r - rho) - deviations_for(level, self.noise, privacy, sampling) * np.sqrt(privacy + sampling)
+            half = deviations_for(level, self.moments.law, privacy, sampling)
+            return np.abs(r - rho) - half * np.sqrt(privacy + sampling)
 
         r = self.r
         at_zero, ends = beyond(np.zeros_like(r)), []
@@ -215,7 +198,7 @@ class _Errors:
         privacy, sampling = np.stack([self._between(each) for each in rho], axis=1)
         error, apart = np.sqrt(privacy + sampling), np.abs(self.r - rho)
         far = np.divide(apart, error, out=np.where(apart > 0.0, np.inf, 0.0), where=error > 0.0)
-        return np.asarray(p_values(far, privacy, sampling, self.noise).max(axis=0))
+        return np.asarray(p_values(far, privacy, sampling, self.moments.law).max(axis=0))
 
 
 def _crossing(f: Callable[[FloatArray], FloatArray], inner: FloatArray, outer: FloatArray) -> FloatArray:
@@ -496,21 +479,32 @@ def correlations(release: Moments, columns: Sequence[str] | None = None, *, leve
         comparable[uneven] = comparable[:, uneven] = False
         names = ", ".join(release.feature_names[feature] for feature in chosen[uneven].tolist())
         left_out = _UNEVEN.format(names=names)
-    return Correlations(
-        feature_names=tuple(release.feature_names[index] for index in chosen),
+    return _answer(
+        release,
+        chosen.tolist(),
+        level,
         correlation=_symmetric(result, size, 1.0),
         privacy_noise=_symmetric(np.sqrt(privacy), size, 0.0),
         sampling_noise=_symmetric(np.sqrt(sampling), size, 0.0),
         lower=_symmetric(lower, size, 1.0),
         upper=_symmetric(upper, size, 1.0),
-        level=level,
-        noise_known=moments.law is not None,
         normal_rows=bool((errors.of_normal_rows & usable & comparable[first, second]).any()),
         p_value=_symmetric(p_value, size, 0.0),
         comparable=comparable,
-        columns_of_features=columns_of(release, chosen.tolist()),
         left_out=left_out,
+    )
+
+
+def _answer(release: Moments, features: Sequence[int], level: float, **parts: Any) -> Correlations:
+    """Return the answer of these features; ``parts`` are the other fields."""
+    stated = {"comparable": unrelated(release, features), **parts}
+    return Correlations(
+        feature_names=tuple(release.feature_names[feature] for feature in features),
+        columns_of_features=columns_of(release, features),
+        level=level,
+        noise_known=release.noise is not None,
         warning=cautions_by_code(release),
+        **stated,
     )
 
 
@@ -540,7 +534,7 @@ def _errors_of_pairs(release: Moments, chosen: IntegerArray) -> tuple[LocalMomen
     raw = np.where(usable, moments.moments[i + 1, j + 1] / root, 0.0)
     bounded = np.clip(np.where(of_opposites, -1.0, raw), -1.0, 1.0)
     errors = _Errors.of(bounded, moments, variances, i, j, safe, of_opposites)
-    return moments, errors.with_products(release, moments, usable, safe), usable, of_opposites
+    return moments, errors.with_products(release, usable, safe), usable, of_opposites
 
 
 def _symmetric(values: FloatArray, size: int, diagonal: float) -> FloatArray:
@@ -624,21 +618,18 @@ def partial_correlation(release: Moments, columns: Sequence[str] | None = None, 
         result = np.where(estimable(lower, upper, -1.0, 1.0), np.clip(result, lower, upper), np.nan)
     for values, diagonal in ((result, 1.0), (lower, 1.0), (upper, 1.0), (privacy, 0.0), (sampling, 0.0)):
         np.fill_diagonal(values, diagonal)
-    return Correlations(
-        feature_names=tuple(release.feature_names[feature] for feature in features),
+    return _answer(
+        release,
+        features.tolist(),
+        level,
         correlation=result,
         privacy_noise=np.sqrt(privacy),
         sampling_noise=np.sqrt(sampling),
         lower=lower,
         upper=upper,
-        level=level,
         partial=True,
-        noise_known=law is not None,
         normal_rows=True,
         p_value=p_value,
-        comparable=unrelated(release, features.tolist()),
-        columns_of_features=columns_of(release, features.tolist()),
-        warning=cautions_by_code(release),
     )
 
 
@@ -662,23 +653,9 @@ def _noise_leaves_inverse(standardized: Standardized, smallest: float) -> bool:
 def _not_identified(release: Moments, features: Sequence[int], level: float) -> Correlations:
     shape = (len(features),) * 2
     unknown = np.full(shape, np.nan)
-    known = release.noise is not None
-    return Correlations(
-        feature_names=tuple(release.feature_names[feature] for feature in features),
-        correlation=unknown,
-        privacy_noise=unknown,
-        sampling_noise=unknown,
-        lower=np.full(shape, -1.0) if known else unknown,
-        upper=np.full(shape, 1.0) if known else unknown,
-        level=level,
-        partial=True,
-        identified=False,
-        p_value=unknown,
-        comparable=unrelated(release, features),
-        noise_known=known,
-        columns_of_features=columns_of(release, features),
-        warning=cautions_by_code(release),
-    )
+    ends = (unknown, unknown) if release.noise is None else (np.full(shape, -1.0), np.full(shape, 1.0))
+    parts = dict.fromkeys(("correlation", "privacy_noise", "sampling_noise", "p_value"), unknown)
+    return _answer(release, features, level, partial=True, identified=False, lower=ends[0], upper=ends[1], **parts)
 
 
 def _privacy_variances(standardized: Standardized, scaled: FloatArray, correlation: FloatArray) -> FloatArray:
