@@ -272,7 +272,13 @@ class Answer:
 
     def _repr_html_(self) -> str:
         """Return the answer for notebooks; every text is escaped."""
-        above, below = ("".join(map(_html_line, filter(None, said))) for said in (self.heading, self.remarks))
+
+        def line(said: str) -> str:
+            # lines that are aligned with spaces are a second table
+            tags = ('<pre style="overflow-x:auto">', "</pre>") if "\n" in said else ("<p>", "</p>")
+            return html.escape(said).join(tags)
+
+        above, below = ("".join(map(line, filter(None, said))) for said in (self.heading, self.remarks))
         return f"<div>{above}{html_table(self.table())}{below}</div>"
 
 
@@ -299,12 +305,6 @@ def plain(value: Any, *, finite: bool = False) -> Any:
     if isinstance(value, float) and (not math.isfinite(value) if finite else math.isnan(value)):
         return None
     return value
-
-
-def _html_line(said: str) -> str:
-    if "\n" in said:  # aligned with spaces, like a second table
-        return f'<pre style="overflow-x:auto">{html.escape(said)}</pre>'
-    return f"<p>{html.escape(said)}</p>"
 
 
 def unless_beyond_floating_point(

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import scipy
 
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.noise.terms import Cell
+from dpmoments.noise.cells import CountNoise
+from dpmoments.noise.terms import NoiseLaw
 
 
 def error_rate(level: float) -> float:
@@ -88,14 +88,9 @@ class Estimate:
         return math.hypot(self.privacy, self.sampling)
 
 
-class Quantiles(Protocol):
-    """Noise distribution as intervals need it."""
-
-    def quantile(self, level: float, *, of: Cell) -> float:
-        """Return the quantile of a noisy entry at ``level``, in its SDs."""
-
-
-def deviations_for(level: float, law: Quantiles | None, privacy: FloatArray, sampling: FloatArray) -> FloatArray:
+def deviations_for(
+    level: float, law: NoiseLaw | CountNoise | None, privacy: FloatArray, sampling: FloatArray
+) -> FloatArray:
     """Return half the width of a two-sided interval, in SDs of noise and sampling together."""
     # The normal quantile z if sampling dominates, the quantile q of the noise distribution if one noisy entry does;
     # between them z + (q − z)·share², share the noise's fraction of the variance, as excess kurtosis adds up. Arguments
@@ -145,7 +140,7 @@ _NEGLIGIBLE = 1e-10
 
 
 def score_test(
-    scores: FloatArray, privacy: FloatArray, sampling: FloatArray, degrees: int, law: Quantiles | None
+    scores: FloatArray, privacy: FloatArray, sampling: FloatArray, degrees: int, law: NoiseLaw | CountNoise | None
 ) -> tuple[float, int, float]:
     """Compute Sᵀ(V + W)⁺S for normal scores S."""
     # Under the null hypothesis they have mean 0 and covariance V + W (`privacy` and `sampling`). Every direction is

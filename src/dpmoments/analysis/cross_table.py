@@ -15,7 +15,7 @@ import numpy as np
 import scipy
 
 from dpmoments.analysis.answers import Answer, Column, confidence_level, format_level, in_floating_point, rounded
-from dpmoments.analysis.confidence import Quantiles, format_probability, score_test
+from dpmoments.analysis.confidence import format_probability, score_test
 from dpmoments.analysis.functionals import LocalMoments, bilinear, describe_law
 from dpmoments.analysis.group_sums import Levels, PresentRows, whole_counts
 from dpmoments.analysis.released import Moments, cautions_by_code
@@ -237,7 +237,7 @@ def counts_below(
 
 
 def independence_test(
-    joint: FloatArray, privacy: FloatArray, rows: float, law: Quantiles | None
+    joint: FloatArray, privacy: FloatArray, rows: float, law: NoiseLaw | CountNoise | None
 ) -> tuple[float, int, float]:
     """Return χ² of the score test of independence, its degrees of freedom and its p-value."""
     # `joint` are noisy counts without bias, shape (k, l); `privacy` is the covariance of their noise, shape (kl, kl).

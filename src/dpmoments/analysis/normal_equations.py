@@ -141,7 +141,7 @@ class NormalEquations:
         elif release.noisy_sum is not None:
             design_map[:, 0] = shift[indices]
         whole = moments_with_constant(release)
-        gaps = joint_gaps = None
+        gaps = joint_gaps = zero_map = None
         if release.present is not None:
             used = [*chosen.features, chosen.target]
             lead = 1 if chosen.intercept else 0
@@ -150,36 +150,25 @@ class NormalEquations:
         moments = design_map @ whole @ design_map.T
         moments = (moments + moments.T) / 2.0
         n_rows = float(whole[0, 0])
-        if not chosen.intercept:
-            return cls(
-                moments,
-                n_rows,
-                False,
-                noise,
-                design_map,
-                units=slopes,
-                target_unit=unit,
-                products=products,
-                rows_per_unit=release.privacy.rows_per_unit,
-                gaps=gaps,
-                joint_gaps=joint_gaps,
-            )
-        units = np.zeros((k + 1, k + 1))
-        units[0, 0] = unit
-        units[0, 1:] = -unit * shift[features]
-        units[1:, 1:] = slopes
-        about_zero = np.eye(k + 2)
-        about_zero[1:, 0] = shift[indices]
+        units, offset = slopes, 0.0
+        if chosen.intercept:
+            units = np.zeros((k + 1, k + 1))
+            units[0, 0] = unit
+            units[0, 1:] = -unit * shift[features]
+            units[1:, 1:] = slopes
+            offset = unit * float(shift[chosen.target])
+            zero_map = np.eye(k + 2)
+            zero_map[1:, 0] = shift[indices]
         return cls(
             moments,
             n_rows,
-            True,
+            chosen.intercept,
             noise,
             design_map,
             units=units,
-            offset=unit * float(shift[chosen.target]),
+            offset=offset,
             target_unit=unit,
-            zero_map=about_zero,
+            zero_map=zero_map,
             products=products,
             rows_per_unit=release.privacy.rows_per_unit,
             gaps=gaps,

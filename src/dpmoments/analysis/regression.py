@@ -247,8 +247,16 @@ def lasso(
     chosen = Regressors.chosen(release, target, features, intercept, reference)
     equations = NormalEquations.of(release, chosen)
     penalty = stated_penalty(alpha)
+    if penalty is None and equations is None:
+        penalty = automatic_alpha(release, chosen.features, chosen.target, intercept=chosen.intercept)
     if penalty is None:
-        penalty = _universal_threshold(release, chosen, equations)
+        assert equations is not None
+        first = int(chosen.intercept)
+        without_features = np.append(np.zeros(equations.n_regressors), 1.0)
+        if chosen.intercept:
+            without_features[0] = -float(equations.moments[0, -1] / equations.moments[0, 0])
+        largest = float(np.diag(equations.error_covariance(without_features))[first:].max())
+        penalty = math.sqrt(2.0 * math.log(2.0 * (equations.n_regressors - first)) * largest) / equations.n_rows
     moment = regressed_moment(release, intercept=chosen.intercept)
     a = list(chosen.features)
     _, _, path = lars_path_gram(
@@ -267,19 +275,6 @@ def lasso(
 
 _LEFT_BY_ROUNDING = 1e-10
 """Share of the largest slope up to which one is 0, but for rounding."""
-
-
-def _universal_threshold(release: Moments, chosen: Regressors, equations: NormalEquations | None) -> float:
-    if equations is None:
-        return automatic_alpha(release, chosen.features, chosen.target, intercept=chosen.intercept)
-    without_features = np.zeros(equations.n_regressors + 1)
-    without_features[-1] = 1.0
-    if chosen.intercept:
-        without_features[0] = -float(equations.moments[0, -1] / equations.moments[0, 0])
-    first = 1 if chosen.intercept else 0
-    largest = float(np.diag(equations.error_covariance(without_features))[first:].max())
-    k = equations.n_regressors - first
-    return math.sqrt(2.0 * math.log(2.0 * k) * largest) / equations.n_rows
 
 
 # What they share: the penalized system, and the answer that is made of slopes.

@@ -180,7 +180,16 @@ def synthetic_rows(
         about["warning"] = _NOT_PRIVATE
     if format == "arrow":
         return table.replace_schema_metadata({"dpmoments": json.dumps(about)})
-    return _as_pandas(table, about)
+    try:
+        import pandas as pd
+    except ImportError:
+        raise InputModuleNotFoundError(
+            "pandas is not installed: install it, or use format='arrow' for a pyarrow.Table"
+        ) from None
+    # integers of which some are absent stay integers
+    frame = table.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get)
+    frame.attrs.update(about)
+    return frame
 
 
 def _check(release: Moments, n_rows: object, seed: object, format: object) -> None:
@@ -314,33 +323,15 @@ def _cells(block: _Block, rows: FloatArray) -> Any:
     values, column = rows[:, block.indices], block.column
     if isinstance(column, Categorical):
         kind = pa.int64() if isinstance(column.levels[0], int) else pa.string()
-        levels = [*column.levels, None if column.missing == "zero" else _no_level(column)]
+        # a row without a level has a value outside the levels, where a missing value is an error or drops its row
+        outside: str | int | None = None
+        if column.missing != "zero":
+            outside = max(map(int, column.levels)) + 1 if isinstance(column.levels[0], int) else "other"
+            while isinstance(outside, str) and outside in column.levels:
+                outside = f"{outside}_"
+        levels = [*column.levels, outside]
         codes = np.where(values.any(axis=1), values.argmax(axis=1), len(column.levels))
         return pa.array([levels[code] for code in codes.tolist()], kind)
     if isinstance(column, Date):
         return pa.array(column.datetimes(values[:, 0]))
     return pa.array(values[:, 0] > 0.5) if isinstance(column, Boolean) else pa.array(values[:, 0])
-
-
-def _no_level(column: Categorical) -> str | int:
-    """Return a value outside the levels."""
-    # For columns in which a missing value is an error or drops its row.
-    if isinstance(column.levels[0], int):
-        return max(int(level) for level in column.levels) + 1
-    other = "other"
-    while other in column.levels:
-        other = f"{other}_"
-    return other
-
-
-def _as_pandas(table: Any, about: dict[str, Any]) -> Any:
-    try:
-        import pandas as pd
-    except ImportError:
-        raise InputModuleNotFoundError(
-            "pandas is not installed: install it, or use format='arrow' for a pyarrow.Table"
-        ) from None
-    # integers of which some are absent stay integers
-    frame = table.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get)
-    frame.attrs.update(about)
-    return frame
