@@ -1,4 +1,7 @@
-"""Commands of the analyses, derived from their signatures, type hints and docstrings."""
+"""Commands of those who hold a release: the analyses, derived from their signatures, and show, report, pool, ….
+
+They cost no privacy.
+"""
 
 from __future__ import annotations
 
@@ -9,20 +12,39 @@ from pathlib import Path
 from shlex import quote
 from typing import Any, get_type_hints
 
+import typer
 from rich.markup import escape
 
 import dpmoments
 from dpmoments.analysis.answers import Answer, aligned
+from dpmoments.analysis.description import Description
+from dpmoments.cli.arguments import column_and_feature
 from dpmoments.cli.options import (
+    Option,
     describe_parameters,
     documented_option,
     options_of,
+    with_options,
     without_marks,
 )
-from dpmoments.cli.output import print_json, print_lines, print_text
+from dpmoments.cli.output import bad_option, complain, print_json, print_lines, print_table, print_text
+from dpmoments.foundation.documents import check_output
 from dpmoments.foundation.errors import InputValueError
-from dpmoments.foundation.table_files import CSV_DELIMITERS, FEATHER_ENDINGS, PARQUET_ENDINGS, file_ending, open_ipc
+from dpmoments.foundation.table_files import (
+    CSV_DELIMITERS,
+    FEATHER_ENDINGS,
+    PARQUET_ENDINGS,
+    file_ending,
+    open_ipc,
+    write_table,
+)
 from dpmoments.foundation.values import shown
+from dpmoments.messages.message import Message
+from dpmoments.releases.counts_release import CountsRelease
+from dpmoments.releases.group_releases import GroupReleases
+from dpmoments.releases.loading import AnyRelease
+from dpmoments.releases.mean_release import MeanRelease
+from dpmoments.releases.moment_release import MomentRelease
 
 Analysis = Callable[..., Answer]
 
@@ -134,3 +156,311 @@ def _as_declared(value: Any) -> Any:
     if isinstance(value, list):
         return [_as_declared(entry) for entry in value]
     return str(value) if isinstance(value, StrEnum) else value
+
+
+# Commands in addition to the analyses: show, verify, groups, pool, synthetic, report.
+
+_DESCRIBED = ("n_rows", "feature_names", "mean", "mean_noise", "standard_deviation", "root_mean_square")
+
+
+@with_options(
+    for_audit=Option("Show an auditor's statement instead, after NIST SP 800-226.", flags=("--audit",)),
+    ledger=Option("Ledger that was charged, for --audit: adds the total loss of all its releases."),
+)
+def show(file: Path, as_json: bool = False, for_audit: bool = False, ledger: Path | None = None) -> None:
+    """Show a release: its guarantee, the privacy loss of each noise draw, and its results.
+
+    Values are in original units. Mean-only releases are shown, as well.
+
+    Examples:
+
+      dpmoments show people.json
+      dpmoments show --audit people.json
+    """
+    if ledger is not None and not for_audit:
+        raise bad_option("--ledger", Message("option-needs-option", option="--audit"))
+    released = dpmoments.load(file)
+    if for_audit:
+        statement = released.auditor_statement(ledger=ledger)
+        if as_json:
+            print_json(statement.to_dict())
+        else:
+            print_text(statement.describe())
+        return
+    if as_json:
+        print_json(_as_dict(released))
+        return
+    print_text(released.privacy.describe())
+    print_text(f"Release {released.id}{'' if released.dataset is None else f' of {released.dataset}'}.")
+    print_text()
+    print_text("Receipt: each query and its privacy loss; then the total, and the stated budget.")
+    print_table(("noised", "law", "sensitivity", "loss"), released.receipt.lines())
+    if (on_a_unit := released.receipt.on_a_unit_text) is not None:
+        print_text(on_a_unit, indent=2)
+    print_text()
+    if isinstance(released, CountsRelease):
+        print_text("Contingency tables only: no mean or second moment was released.")
+        print_text()
+        _show_schema(released)
+        for table in released.tables:
+            print_lines(table.summary())
+            print_text()
+    elif isinstance(released, GroupReleases):
+        by, rows = released.by.name, [(str(level), one.describe().rows_text) for level, one in released.items()]
+        print_text(_mechanism(released.releases[0]))
+        print_text()
+        _show_schema(released.releases[0])
+        print_table((by, "rows"), rows)
+        print_text("'dpmoments groups' writes each of them to its own file.")
+    else:
+        _show_numbers(released)
+    for message in released.warnings:
+        print_text()
+        print_text(f"Warning: {message.text()}")
+
+
+def _show_numbers(released: MomentRelease | MeanRelease) -> None:
+    """Print mechanism, number of rows, schema and the table of features."""
+    if isinstance(released, MeanRelease):
+        answer: Description | MeanRelease = released
+        print_text("Mean only: no second moment was released, so analyses do not work on it.")
+        print_text(_mechanism(released))
+        rows = f"{released.n_rows:,} ({'public, exact' if released.count_is_public else 'noisy'})"
+    else:
+        answer = described = released.describe()
+        rows = described.rows_text
+        print_text(f"{_mechanism(released)}; repair: {released.repair}")
+        if released.chosen_because is not None:
+            print_text(f"Chosen: {released.chosen_because.text()}")
+    print_text(f"rows: {rows}")
+    print_text()
+    _show_schema(released)
+    head, *features = answer.table()
+    print_table(head, map(tuple, features), numbers=head[1:])
+    if answer.noise_text:
+        print_text(answer.noise_text)
+
+
+def _mechanism(released: MomentRelease | MeanRelease) -> str:
+    options = ", ".join(f"{key}={value}" for key, value in released.mechanism_options.items())
+    return f"mechanism: {released.mechanism}{f' ({options})' if options else ''}"
+
+
+def _show_schema(released: MomentRelease | MeanRelease | CountsRelease) -> None:
+    print_table(
+        ("column", "kind", "public values", "missing"),
+        ((column.name, column.kind, column.public_values_text, column.missing) for column in released.schema.columns),
+    )
+    for column in released.schema.columns:
+        if column.description is not None:
+            print_text(f"{column.name}: {column.description}")
+    print_text()
+
+
+@with_options(into=Option("An existing folder; no file in it is overwritten."))
+def groups(file: Path, into: Path) -> None:
+    """Write each group of a grouped release to its own file.
+
+    Every command accepts these files. The groups cost no privacy beyond what was
+    spent on all of them together.
+
+    Example:
+
+      dpmoments groups regions.json --into regions
+    """
+    released = dpmoments.load(file)
+    if not isinstance(released, GroupReleases):
+        raise InputValueError(
+            f"{file} holds one release, and this command takes a release for each level of a column. "
+            "'dpmoments release --by COLUMN' releases every level of a column."
+        )
+    if not into.is_dir():
+        raise InputValueError(f"{into} is not a folder: make it first")
+    released.save(into)
+    print_text(f"Wrote {len(released)} releases into the folder {into}")
+
+
+@options_of(
+    dpmoments.pool,
+    leave_out=("releases",),
+    own={
+        "files": Option("Releases of tables that have no row in common.", metavar="FILE...", argument=True),
+        "output": Option("Where to write the pooled release; never overwritten.", flags=("--output", "-o")),
+    },
+)
+def pool(options: dict[str, Any], files: list[Path], output: Path) -> None:
+    """Combine releases of several tables that have no row in common.
+
+    Adds counts, sums, second moments and noise variances. The tables must have the
+    same schema. It costs no privacy: the budget is the largest of those spent,
+    since each row is in one table.
+
+    Example:
+
+      dpmoments pool north.json south.json --output all.json
+    """
+    check_output(output)
+    released = [dpmoments.load(file) for file in files]
+    for file, one in zip(files, released, strict=True):
+        if isinstance(one, GroupReleases):
+            raise InputValueError(
+                f"{file} holds several releases, and this command takes one. "
+                f"'dpmoments groups {quote(str(file))} --into FOLDER' writes each to its own file."
+            )
+    pooled = dpmoments.pool(released, **options)
+    pooled.save(output)
+    print_text(f"Wrote {output}: {len(pooled.parts)} releases pooled.")
+    print_text()
+    print_text(pooled.privacy.describe())
+
+
+@with_options(
+    n_rows=Option("How many rows.", least=1, flags=("--n-rows", "-n")),
+    output=Option("Where to write them, as .csv or .parquet; never overwritten.", flags=("--output", "-o")),
+    seed=Option("Seed of the synthetic rows; not secret.", least=0),
+    raw_text=Option(
+        "In CSV, write levels such as =A1 unchanged: a spreadsheet may run them as formulas.", flags=("--raw-text",)
+    ),
+)
+def synthetic(file: Path, n_rows: int, output: Path, seed: int = 0, raw_text: bool = False) -> None:
+    """Draw synthetic rows that have the moments of a release.
+
+    They have the schema's types, levels and bounds. No row is a person's, and
+    everything that the release does not contain is invented: tails, skewness,
+    dependence beyond correlation. It costs no privacy.
+
+    Example:
+
+      dpmoments synthetic people.json -n 1000 -o rows.csv
+    """
+    check_output(output)
+    released = moments_in(file, "synthetic")
+    escaped = write_table(released.synthetic(n_rows, seed, format="arrow"), output, raw_text=raw_text)
+    if not released.privacy.private:
+        complain("Warning: NOT PRIVATE: the release was made with an insecure seed, and its rows protect nobody.")
+    print_text(f"Wrote {output}: {n_rows:,} synthetic rows of {len(released.schema.columns)} columns.")
+    if escaped:
+        print_text(
+            "Text that a spreadsheet would run as a formula has an apostrophe before it, and is then not a "
+            "level of the schema. To read the rows with the schema, write Parquet, or use --raw-text."
+        )
+
+
+@with_options()
+def verify(file: Path) -> None:
+    """Check that a release is complete and consistent. Exit code 1 if not.
+
+    The checksum detects accidents and careless edits; it is not a signature. The
+    receipt is summed again from the file, which shows that the file is consistent.
+    It does not prove that the noise was drawn.
+
+    Example:
+
+      dpmoments verify people.json
+    """
+    from dpmoments.audit.verification import checks
+
+    released = dpmoments.load(file)
+    print_text("ok        a complete release of a known version, unchanged (checksum)")
+    outcomes = checks(released)
+    for check in outcomes:
+        mark = {None: "unknown   ", True: "ok        ", False: "FAILED    "}[check.passed]
+        print_text(f"{mark}{check.what}: {check.detail}")
+    if not released.privacy.private:
+        complain("Warning: NOT PRIVATE: this release was made with an insecure seed and protects nobody.")
+    failed = [check for check in outcomes if check.passed is False]
+    if failed:
+        complain(f"dpmoments: {file} is inconsistent: {'; '.join(check.what for check in failed)}")
+        raise typer.Exit(1)
+
+
+def _as_dict(released: AnyRelease) -> dict[str, Any]:
+    """Return what ``show --json`` prints, arrays among it."""
+    privacy = released.privacy.to_dict() | {"description": released.privacy.describe()}
+    if isinstance(released, GroupReleases):
+        return {
+            "by": released.by.to_dict(),
+            "privacy": privacy,
+            "receipt": released.receipt.to_dict(),
+            "groups": [_as_dict(release) for release in released.releases],
+        }
+    shown: dict[str, Any] = {
+        "origin": released.origin.to_dict(),
+        "privacy": privacy,
+        "receipt": released.receipt.to_dict(),
+        "mechanism": released.mechanism,
+        "mechanism_options": dict(released.mechanism_options),
+    }
+    warnings = [message.to_dict() | {"description": message.text()} for message in released.warnings]
+    schema = released.schema.to_dict()
+    if isinstance(released, CountsRelease):
+        return shown | {
+            "warnings": warnings,
+            "schema": schema,
+            "tables": [table.to_dict() for table in released.tables],
+        }
+    if isinstance(released, MeanRelease):
+        return shown | {
+            "warnings": warnings,
+            "schema": schema,
+            "n_rows": released.n_rows,
+            "feature_names": list(released.feature_names),
+            "mean": released.mean,
+            "mean_noise": released.standard_errors,
+            "noise": None if released.noise is None else released.noise.to_dict(),
+        }
+    described = released.describe().to_dict()
+    return shown | {
+        "repair": str(released.repair),
+        "warnings": warnings,
+        "noise": None if released.noise_model is None else released.noise_model.to_dict(),
+        "schema": schema,
+        **{name: described[name] for name in _DESCRIBED if name in described},
+        "covariance": None if released.noisy_sum is None else released.covariance,
+        "second_moment": None if released.noisy_count is None else released.second_moment,
+        "gram": released.gram,
+    }
+
+
+@options_of(
+    dpmoments.report,
+    leave_out=("subject",),
+    own={
+        "path": Option("Where to write the page, as .html.", flags=("--output", "-o")),
+        "regressions": Option(
+            "An R formula: 'income ~ age + C(sex)', names with special characters in `backticks`. May be repeated.",
+            metavar="FORMULA",
+        ),
+        "groups": Option(
+            "Means of a feature by the levels of a column: sex:hours-per-week. May be repeated.",
+            metavar="COLUMN:OF",
+            kind=list[str],
+            flags=("--groups",),
+        ),
+        "summary": Option(
+            "Only guarantee, findings, first and requested tables, limits: one or two printed pages.",
+            flags=("--summary",),
+        ),
+    },
+    objects={},
+)
+def report(options: dict[str, Any], file: Path) -> None:
+    """Write a page about a release: its guarantee, its results, and what is noise.
+
+    The page is one file without network access or scripts, for a browser or a
+    printer. For a grouped release it has a section per group. It costs no privacy.
+
+    Example:
+
+      dpmoments report people.json -o report.html \\
+        --regression "income ~ age + C(sex)" --groups sex:income
+    """
+    released = dpmoments.load(file)
+    schema = released.runs[0].schema
+    options["groups"] = [column_and_feature(text, schema) for text in options["groups"]]
+    dpmoments.report(released, **options)
+    if not released.privacy.private:
+        complain(
+            "Warning: NOT PRIVATE: the release was made with an insecure seed and protects nobody; its page says so."
+        )
+    print_text(f"Wrote {options['path']}: open it in a browser.")

@@ -79,7 +79,7 @@ _HOMES = {
     "forecasts": ("forecast", "forecast-mean", "forecast-counts"),
     "mechanisms": ("mechanisms", "audit"),
     "ledger": ("ledger",),
-    "analyst": ("show", "report", "groups", "pool", "synthetic", "verify"),
+    "analyses": ("show", "report", "groups", "pool", "synthetic", "verify"),
 }
 """Modules of this package with their commands; all others are analyses."""
 
@@ -106,10 +106,9 @@ def load_command(arguments: Sequence[str]) -> None:
 @cache
 def _loaded(name: str) -> Any:
     """Return the parser's object of a command, imported."""
-    home = next((module for module, names in _HOMES.items() if name in names), "analyses")
-    module, attribute = import_module(f"dpmoments.cli.{home}"), name.replace("-", "_")
-    derived = home == "analyses"
-    function = module.command_of(name, module.analyses()[attribute]) if derived else getattr(module, attribute)
+    home = next((module for module, names in _HOMES.items() if name in names), None)
+    module, attribute = import_module(f"dpmoments.cli.{home or 'analyses'}"), name.replace("-", "_")
+    function = getattr(module, attribute) if home else module.command_of(name, module.analyses()[attribute])
     if isinstance(function, typer.Typer):
         return typer.main.get_command(function)
     made = typer.Typer(add_completion=False, rich_markup_mode="rich")

@@ -24,7 +24,7 @@ from dpmoments.plots.canvas import (
     legend_below,
     literal_text,
 )
-from dpmoments.plots.matrices import NumberedCells, draw_matrix, matrix_axes, with_color_bar
+from dpmoments.plots.matrices import draw_matrix, matrix_axes, with_color_bar
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -50,10 +50,7 @@ def draw_components(answer: PrincipalComponents, n_features: int = 25, ax: Axes 
         rows=[answer.feature_names[index] for index in chosen],
         columns=[str(index) for index in range(1, k + 1)],
         is_noise=np.broadcast_to(is_noise, loadings.shape) | (not known),
-        cells=NumberedCells(
-            [[f"{round(value, 2) + 0.0:+.2f}" for value in line] for line in loadings.tolist()],
-            [[""] * k] * len(chosen),
-        ),
+        texts=[[f"{round(value, 2) + 0.0:+.2f}" for value in line] for line in loadings.tolist()],
     )
     words = [
         "noise" if noise else f"{share:.0%}"

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -50,14 +49,6 @@ _MAX_HATCHED = 400
 _MIN_TEXT, _LEADING = 6.5, 1.1
 
 
-@dataclass(frozen=True)
-class NumberedCells:
-    """Texts of cells: a number, and its noise below it."""
-
-    values: Sequence[Sequence[str]]
-    noise: Sequence[Sequence[str]]
-
-
 def matrix_axes(ax: Axes | None, n_rows: int, n_columns: int) -> Axes:
     """Return axes for this many rows and columns of cells, with room for labels."""
     wide, high = (min(max(_INCHES_A_FEATURE * size, 1.0), _MAX - 2.8) for size in (n_columns, n_rows))
@@ -75,12 +66,12 @@ def draw_matrix(
     columns: Sequence[str],
     is_noise: BoolArray,
     groups: Sequence[str] = (),
-    cells: NumberedCells | None = None,
+    texts: Sequence[Sequence[str]] = (),
     left_out: BoolArray | None = None,
 ) -> AxesImage:
     """Draw the cells, their marks and labels, and lines between columns of the table."""
     # Cells of `values` that are NaN are crossed out, those in `is_noise` hatched. `groups` is the table's column of
-    # each row, if rows and columns are the same features. `cells` are written only if they are few. Cells of `left_out`
+    # each row, if rows and columns are the same features. `texts` of cells are written only if they are few. Cells of `left_out`
     # stay empty.
     from matplotlib import colormaps
 
@@ -96,9 +87,8 @@ def draw_matrix(
     image = ax.imshow(shown, cmap=colors, norm=norm, interpolation="nearest", aspect="auto")
     _hatched(ax, lost, HATCH, "noise decides", "#555555" if few else "#b5b5b5")
     _hatched(ax, ~np.isfinite(values) & drawn, "xxxx", "no number", "#555555" if few else "#8c8c8c")
-    numbered = cells is not None and max(values.shape) <= _MAX_NUMBERED
-    if cells is not None and numbered:
-        _write(ax, values, norm, cells, is_noise, drawn)
+    if texts and max(values.shape) <= _MAX_NUMBERED:
+        _write(ax, values, norm, texts, is_noise, drawn)
     _separate(ax, groups)
     _name(ax, rows, columns, groups)
     return image
@@ -168,7 +158,7 @@ def _draw_as_one(ax: Axes, where: BoolArray, hatch: str, gid: str, color: str) -
 
 
 def _write(
-    ax: Axes, values: FloatArray, norm: Normalize, cells: NumberedCells, is_noise: BoolArray, drawn: BoolArray
+    ax: Axes, values: FloatArray, norm: Normalize, texts: Sequence[Sequence[str]], is_noise: BoolArray, drawn: BoolArray
 ) -> None:
     from matplotlib import colormaps
 
@@ -176,11 +166,10 @@ def _write(
     for row, column in np.argwhere(drawn).tolist():
         on_paper = is_noise[row, column] or not np.isfinite(values[row, column])
         paper = {"facecolor": "white", "alpha": 0.75, "edgecolor": "none", "boxstyle": "round,pad=0.1"}
-        below = cells.noise[row][column]
         ax.text(
             column,
             row,
-            cells.values[row][column] + (f"\n{below}" if below else ""),
+            texts[row][column],
             ha="center",
             va="center",
             fontsize=SMALL_TEXT - 0.5,
@@ -260,7 +249,9 @@ def draw_correlations(answer: Correlations, ax: Axes | None = None, *, triangle:
         columns=answer.feature_names,
         is_noise=_unclear(verdict),
         groups=answer.columns_of_features,
-        cells=NumberedCells(_numbers(answer.correlation), _numbers(half, "±")),
+        texts=_numbers_and_noise(
+            answer.correlation, np.where(off, half, np.nan), lambda value: f"{round(value, 2) + 0.0:.2f}", "–"
+        ),
         left_out=np.triu(np.ones((size, size), dtype=bool)) if triangle else None,
     )
     reported = half[np.isfinite(answer.privacy_noise) & off]  # where a variance is lost the interval is all of [-1, 1]
@@ -295,15 +286,16 @@ def _unclear(verdict: np.ndarray[tuple[int, ...], np.dtype[np.object_]]) -> Bool
     return np.asarray((verdict != "positive") & (verdict != "negative") & (verdict != ""))
 
 
-def _numbers(values: FloatArray, sign: str = "") -> list[list[str]]:
-    return [
-        ["" if row == column and sign else _two(value, sign) for column, value in enumerate(line)]
-        for row, line in enumerate(values.tolist())
-    ]
+def _numbers_and_noise(
+    values: FloatArray, noise: FloatArray, form: Callable[[float], str], absent: str = ""
+) -> list[list[str]]:
+    """Return the texts of cells: a number, or ``absent`` for NaN, and its noise below it, if it is known."""
 
+    def text(value: float, error: float) -> str:
+        shown = form(value) if np.isfinite(value) else absent
+        return f"{shown}\n±{form(error)}" if np.isfinite(error) else shown
 
-def _two(value: float, sign: str) -> str:
-    return f"{sign}{round(value, 2) + 0.0:.2f}" if np.isfinite(value) else ("" if sign else "–")
+    return [list(map(text, *lines)) for lines in zip(values.tolist(), noise.tolist(), strict=True)]
 
 
 # The noise on released covariances, to first order.
@@ -366,9 +358,8 @@ def draw_covariances(release: Moments, columns: Sequence[str] | None, level: flo
         columns=names,
         is_noise=lost,
         groups=columns_of(release, chosen),
-        cells=NumberedCells(
-            _numbers_of_covariance(np.where(np.abs(values) < _ROUNDING * noise, 0.0, values)),
-            _numbers_of_covariance(noise, "±"),
+        texts=_numbers_and_noise(
+            np.where(np.abs(values) < _ROUNDING * noise, 0.0, values), noise, lambda value: f"{value:.3g}"
         ),
     )
     with_color_bar(
@@ -413,7 +404,3 @@ def _ticks(linear: float, largest: float) -> list[float]:
     powers = list(range(math.ceil(math.log10(2.0 * linear)), math.floor(math.log10(largest)) + 1))
     above = [10.0**power for power in powers[:: -max(1, math.ceil(len(powers) / 4))]][::-1]
     return [*(-tick for tick in reversed(above)), 0.0, *above]
-
-
-def _numbers_of_covariance(values: FloatArray, sign: str = "") -> list[list[str]]:
-    return [[f"{sign}{value:.3g}" if np.isfinite(value) else "" for value in line] for line in values.tolist()]

@@ -27,7 +27,7 @@ from dpmoments.cli.output import explain
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.messages.message import Message as Said
 from dpmoments.reporting.page import PageTable, filled_in
-from dpmoments.reporting.planner import budgets_table
+from dpmoments.reporting.report import budgets_table
 
 _MAX_BODY = 4_000_000
 """Maximum length of a form, in bytes."""
