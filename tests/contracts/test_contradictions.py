@@ -127,7 +127,12 @@ def test_many_groups_counts_forecasts_and_pictures_do_not_contradict_themselves(
         (forecasted, forecast_table.Forecast.columns, "typical.means.tolist()", "(-typical.means).tolist()"),
         (drawn_alike, intervals._draw, "[low, high], [row, row]", "[low, 0.9 * high], [row, row]"),
         (drawn_alike, intervals._draw, "ax.plot(line.value, row", "ax.plot(1.01 * line.value, row"),
-        (drawn_alike, matrices.draw_correlations, "_numbers(answer.correlation)", "_numbers(-answer.correlation)"),
+        (
+            drawn_alike,
+            matrices.draw_correlations,
+            "answer.correlation, np.where(off, half",
+            "-answer.correlation, np.where(off, half",
+        ),
     ],
     ids=lambda value: value if isinstance(value, str) else None,
 )

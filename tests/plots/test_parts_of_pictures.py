@@ -24,7 +24,7 @@ from dpmoments.plots.accessor import MeanPlots, ReleasePlots
 from dpmoments.plots.canvas import StandIns, captioned, entitle, fonts_of_reader, label, room_for_labels, sized
 from dpmoments.plots.components import draw_components
 from dpmoments.plots.intervals import _draw_intervals, _IntervalLine, _limits, _privacy_part, _times
-from dpmoments.plots.matrices import NumberedCells, draw_matrix, with_color_bar
+from dpmoments.plots.matrices import draw_matrix, with_color_bar
 from support.pictured_releases import release_of
 from support.said import refused
 
@@ -386,8 +386,8 @@ def test_more_than_400_hatched_cells_are_one_shape_of_runs(size: int) -> None:
 
 
 def test_numbers_stand_in_few_cells_and_on_paper_where_noise_is() -> None:
-    cells = NumberedCells([["1", "2"], ["3", "4"]], [["±5", ""], ["±6", "±7"]])
-    ax, _ = matrix([[1.0, -1.0], [0.0, NAN]], [[False, False], [True, False]], cells=cells)
+    cells = [["1\n±5", "2"], ["3\n±6", "4\n±7"]]
+    ax, _ = matrix([[1.0, -1.0], [0.0, NAN]], [[False, False], [True, False]], texts=cells)
     texts = {(round(text.get_position()[1]), round(text.get_position()[0])): text for text in ax.texts}
     assert {at: text.get_text() for at, text in texts.items()} == {
         (0, 0): "1\n±5", (0, 1): "2", (1, 0): "3\n±6", (1, 1): "4\n±7",
@@ -397,7 +397,7 @@ def test_numbers_stand_in_few_cells_and_on_paper_where_noise_is() -> None:
     assert texts[0, 0].get_color() == "white"
     for size, shown in ((12, True), (13, False)):
         texts_of = [["x"] * size] * size
-        ax, _ = matrix(np.zeros((size, size)), cells=NumberedCells(texts_of, texts_of))
+        ax, _ = matrix(np.zeros((size, size)), texts=texts_of)
         assert bool(ax.texts) == shown
 
 
@@ -451,9 +451,9 @@ def test_ticks_are_a_few_powers_of_ten_above_the_linear_range(
 
 
 def test_numbers_of_cells() -> None:
-    assert matrices._numbers(np.array([[1.0, -0.001], [NAN, 0.126]])) == [["1.00", "0.00"], ["–", "0.13"]]
-    assert matrices._numbers(np.array([[1.0, 0.5], [NAN, 0.1]]), "±") == [["", "±0.50"], ["", ""]]
-    assert matrices._numbers_of_covariance(np.array([[1234.5, NAN, 0.0]]), "±") == [["±1.23e+03", "", "±0"]]
+    values, noise = np.array([[1.0, -0.001], [NAN, 0.126]]), np.array([[NAN, 0.5], [0.1, NAN]])
+    found = matrices._numbers_and_noise(values, noise, lambda value: f"{value:.1f}", "–")
+    assert found == [["1.0", "-0.0\n±0.5"], ["–\n±0.1", "0.1"]]
     verdicts = np.array([["", "positive", "noise"], ["negative", "", "x"]], dtype=object)
     np.testing.assert_array_equal(matrices._unclear(verdicts), [[False, False, True], [False, False, True]])
 

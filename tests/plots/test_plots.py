@@ -27,7 +27,7 @@ import dpmoments as dpm
 from dpmoments.analysis.group_means import LOST
 from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE, NOT_CLEAR_ROWS, NOT_ESTIMABLE, UNCLEAR
 from dpmoments.plots.components import draw_components, draw_spectrum
-from dpmoments.plots.matrices import NumberedCells, draw_matrix
+from dpmoments.plots.matrices import draw_matrix
 
 PICTURES: dict[str, Callable[[Any, Axes | None], Axes]] = {
     "correlation": lambda plot, ax: plot.correlation(ax=ax),
@@ -334,10 +334,10 @@ def test_numbers_in_cells_and_names_of_steps_are_told_from_what_is_behind_them()
     """A checker of contrast cannot look into a picture: 4.5 is what it would ask for."""
     values = np.linspace(-1.0, 1.0, 121).reshape(11, 11)
     ax, names = Figure().subplots(), [f"x{place}" for place in range(11)]
-    texts = [["1"] * 11] * 11
+    texts = [["1\n1"] * 11] * 11
     draw_matrix(
         ax, values, mpl.colors.Normalize(-1.0, 1.0), rows=names, columns=names,
-        is_noise=np.zeros((11, 11), dtype=bool), cells=NumberedCells(texts, texts),
+        is_noise=np.zeros((11, 11), dtype=bool), texts=texts,
     )  # fmt: skip
     image = ax.images[0]
     assert len(ax.texts) == 121
