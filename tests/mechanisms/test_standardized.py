@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -264,3 +265,17 @@ def test_stated_errors_cover_what_a_ball_takes_from_heavy_tails(table: int) -> N
     assert covered(rows, low, high, lambda release: release.noise) >= 0.93
     # planted fault: the noise alone, without what clipping hides
     assert covered(rows, low, high, drawn_law) < 0.8
+
+
+@pytest.mark.parametrize("n_rows", [1, 2, 5, 50])
+def test_without_noise_a_release_is_the_table_of_few_rows(n_rows: int) -> None:
+    rng = np.random.default_rng(n_rows)
+    table = pd.DataFrame(
+        {"x": rng.uniform(0, 10, n_rows), "b": rng.random(n_rows) < 0.4, "g": rng.choice(["u", "v", "w"], n_rows)}
+    )
+    schema = dpm.Schema(dpm.Numeric("x", 0, 10), dpm.Boolean("b"), dpm.Categorical("g", ["u", "v", "w"]))
+    exact = np.column_stack([table["x"], table["b"], *(table["g"] == level for level in "uvw")]).astype(float)
+    release = dpm.release(table, schema, epsilon=1e8, insecure_seed=0)
+    assert release.noisy_count == pytest.approx(n_rows, abs=1e-4)
+    np.testing.assert_allclose(release.mean, exact.mean(axis=0), atol=1e-4)
+    np.testing.assert_allclose(release.covariance, np.cov(exact.T, bias=True), atol=1e-3)

@@ -20,8 +20,8 @@ from dpmoments.mechanisms.row_coordinates import LatticeCoordinates
 from dpmoments.mechanisms.shape import RunResult
 from dpmoments.noise.models import StandardizedModel
 
-LEAST_COUNT = 10.0
-"""Least number of rows that noisy sums are divided by."""
+_LEAST_COUNTS = 1.0, 10.0
+"""Least number of rows that noisy sums are divided by: three noise SDs of the count, between these."""
 _SPREAD_OF_MEANS = 0.8
 """Bias of a mean, in the shift of a column that has its share of the clipped excess."""
 _SPREAD_OF_SHARES = 0.8
@@ -30,6 +30,12 @@ _NOISE_OF_EXCESS = 0.06
 """Part of the noise of the excess that may be rows: most cells far out hold none."""
 _MOST_STRETCH = 4.0
 """Most factor by which what clipping hides may lengthen a column."""
+
+
+def divisor(count: float, noise: float) -> float:
+    """Return what sums are divided by, given the noise SD of the count."""
+    least, most = _LEAST_COUNTS
+    return max(count, min(max(3.0 * noise, least), most))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,6 +50,11 @@ class RoughMoments:
     deviation: FloatArray  # (singles,), posterior
     variance: FloatArray  # (singles,), noisy; NaN where the schema states a typical range
     variance_noise: FloatArray  # (singles,), its noise SD
+
+    @property
+    def divisor(self) -> float:
+        """What sums are divided by."""
+        return divisor(self.count, math.sqrt(self.count_variance))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,7 +90,8 @@ def joined_moments(
     elif rough is not None:
         trust = count_variance / (count_variance + rough.count_variance)
         count, count_variance = trust * rough.count + (1.0 - trust) * count, trust * rough.count_variance
-    n = max(count, LEAST_COUNT, math.sqrt(count_variance))  # products of means are as large as 1/n
+    noise_of_count = math.sqrt(count_variance)
+    n = max(divisor(count, noise_of_count), noise_of_count)  # products of means are as large as 1/n
     mean = last.matrix[0, 1:] / (w * n)
     covariance = last.matrix[1:, 1:] / n - np.outer(mean, mean)
     of_mean = np.full(len(mean), last.variance / 2.0 / (w * n) ** 2)
@@ -93,8 +105,7 @@ def joined_moments(
             )
             stretch[:m], unknown[:m], shift = clipped
         first, second = rough.mean_variance / unit**2, of_mean[:m]
-        biased = second + shift**2  # by clipping, which the rough means are free of
-        trust = first / (first + biased)
+        trust = first / (first + second)
         ones = np.array([of.ones[feature] for feature in singles])
         by_rough = (rough.mean * ones - lattice.center) * lattice.scale
         mean[:m] = trust * mean[:m] + (1.0 - trust) * by_rough

@@ -41,6 +41,7 @@ class RowCoordinates:
     n_features: int
     singles: tuple[int, ...]  # features that are numbers or Booleans
     is_number: tuple[bool, ...]  # of each single; a Boolean is −1 or 1
+    of_two_values: tuple[bool, ...]  # of each single: true for a Boolean without a fill, which may be a fraction
     typical: tuple[
         tuple[float, float] | None, ...
     ]  # of each single: center and SD that the schema states, column units
@@ -58,7 +59,7 @@ class RowCoordinates:
         if schema.row_norm is None or unbounded or may_be_shortened(columns, schema.row_norm):
             return None
         encoding = schema.encoding(mean=True)
-        singles, is_number, blocks = list[int](), list[bool](), list[LevelBlock]()
+        singles, is_number, of_two_values, blocks = list[int](), list[bool](), list[bool](), list[LevelBlock]()
         lengths, typical = list[float](), list[tuple[float, float] | None]()
         ones = np.ones((1, schema.n_features))
         for column, features in schema.columns_with_slices:
@@ -72,6 +73,8 @@ class RowCoordinates:
             singles += range(features.start, features.stop)
             is_flag = isinstance(column, Boolean) or (isinstance(column, DerivedColumn) and column.is_flag)
             is_number += [not is_flag] * (features.stop - features.start)
+            without_fill = isinstance(column, Boolean) and column.missing in ("drop", "error")
+            of_two_values += [without_fill] * (features.stop - features.start)
             stated = column.typical_within_bounds if isinstance(column, Numeric | Date) else None
             of_column = None
             if stated is not None:
@@ -88,6 +91,7 @@ class RowCoordinates:
             schema.n_features,
             tuple(singles),
             tuple(is_number),
+            tuple(of_two_values),
             tuple(typical),
             tuple(blocks),
             tuple(ones[0].tolist()),
@@ -99,7 +103,16 @@ class RowCoordinates:
         """Return the coordinates of rows of numbers in the unit ball, for plans without a schema."""
         every = tuple(range(n_features))
         ones = (1.0,) * n_features
-        return cls(n_features, every, (True,) * n_features, (None,) * n_features, (), ones, ones)
+        return cls(
+            n_features,
+            singles=every,
+            is_number=(True,) * n_features,
+            of_two_values=(False,) * n_features,
+            typical=(None,) * n_features,
+            blocks=(),
+            ones=ones,
+            lengths=ones,
+        )
 
     @property
     def n_coordinates(self) -> int:

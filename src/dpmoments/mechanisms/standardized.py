@@ -14,7 +14,7 @@ from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.values import is_finite_number
 from dpmoments.mechanisms.additive import COARSEST_BITS, choose_bits
 from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Mechanism, Plan
-from dpmoments.mechanisms.joined_moments import LEAST_COUNT, Ball, LastDraw, RoughMoments, joined_moments
+from dpmoments.mechanisms.joined_moments import Ball, LastDraw, RoughMoments, divisor, joined_moments
 from dpmoments.mechanisms.lattice_noise import (
     noise_deviation,
     noise_scale_for,
@@ -216,7 +216,8 @@ class StandardizedPlan(Plan):
         )
         answers.append(noisy)
         of_count = noise
-        n = max(float(noisy[0]) if counted else float(sums.count), LEAST_COUNT)
+        count = float(noisy[0]) if counted else float(sums.count)
+        n = divisor(count, noise if counted else 0.0)
         totals, squares = noisy[counted : counted + len(ones)], noisy[counted + len(ones) :]
         mean = np.clip(totals / n, -1.0, 1.0)
         variance = np.clip(1.0 - mean**2, max(_FLOOR_OF_BOOLEANS * noise / n, _LEAST_VARIANCE), 1.0)
@@ -224,12 +225,15 @@ class StandardizedPlan(Plan):
         of_square = np.full(len(ones), noise / n / per_square)
         raw = self._mean_squares(squares, n) - mean[squared] ** 2
         variance[squared] = posterior_variance(raw, of_square[squared], np.ones(len(raw)))
-        plain, of_plain = np.full(len(ones), np.nan), np.full(len(ones), np.nan)  # a Boolean may hold fractions
+        plain, of_plain = np.full(len(ones), np.nan), np.full(len(ones), np.nan)
         # of the mean square, of the mean, and of the count that both are divided by
         by_count = counted * (mean[squared] ** 2 - raw + self._mean_squares(np.zeros(len(raw)), n))
         of_plain[squared] = noise / n * np.sqrt(1.0 / per_square**2 + 4.0 * mean[squared] ** 2 + by_count**2)
         plain[squared] = raw
         mean_variance = (noise / n) ** 2 * (1.0 + mean**2 if counted else np.ones(len(ones)))
+        two_values = np.array(coordinates.of_two_values)
+        plain[two_values] = 1.0 - mean[two_values] ** 2
+        of_plain[two_values] = 2.0 * np.abs(mean[two_values]) * np.sqrt(mean_variance[two_values])
         center, reach, spent = mean.copy(), np.ones(len(ones)), 0.0
         for index, stated in enumerate(coordinates.typical):
             if stated is not None:
@@ -255,7 +259,7 @@ class StandardizedPlan(Plan):
             center[chosen] = np.clip(center[chosen] + shift * reach[chosen], -1.0, 1.0)
             variance[chosen] = posterior_variance(raw, of_square[chosen], np.ones(len(chosen))) * reach[chosen] ** 2
         count_variance = of_count**2 if counted else 0.0
-        rough = RoughMoments(n, count_variance, mean, mean_variance, center, np.sqrt(variance), plain, of_plain)
+        rough = RoughMoments(count, count_variance, mean, mean_variance, center, np.sqrt(variance), plain, of_plain)
         return rough, spent
 
     def _noisy_sums(
@@ -310,7 +314,7 @@ class StandardizedPlan(Plan):
         coordinates = self.coordinates
         number, s = np.array(coordinates.is_number), rough.deviation
         levels, k = math.fsum(coordinates.level_squares), coordinates.n_coordinates + 1
-        noise = self.noise_of_gram(2.0 * (1.0 + _CONSTANT) * (len(s) + levels), left) / rough.count
+        noise = self.noise_of_gram(2.0 * (1.0 + _CONSTANT) * (len(s) + levels), left) / rough.divisor
         usual, turn, most = _HEDGE
         hedge = np.where(number, usual * min(max(turn / noise, 1.0), most), _HEDGE_OF_BOOLEANS)
         excess_of_scale = s ** (-2.0 * hedge) / self.lengths**2  # λ: E z² of a single is 1/λ
@@ -338,11 +342,11 @@ class StandardizedPlan(Plan):
             weight = (
                 heavy
                 / math.sqrt(len(s))
-                * min(max((at * rough.count / of_noise) ** self.share_of_singles, 1.0), largest)
+                * min(max((at * rough.divisor / of_noise) ** self.share_of_singles, 1.0), largest)
             )
             return float((of_noise * k) ** 2 + (weight * max(excess[index], 0.0)) ** 2)
 
-        clips = self.mechanism.clip and held.sum() >= _SEEN * rough.count
+        clips = self.mechanism.clip and held.sum() >= _SEEN * rough.divisor
         best = min(range(2, len(candidates)), key=loss) if clips else len(candidates) - 1
         square = float(candidates[best])
         hidden = np.maximum(middles - square, 0.0) * (edges >= square)
