@@ -20,15 +20,14 @@ from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.noise.cells import (
     GaussianCells,
     LaplaceCells,
-    WishartCells,
     _gamma_difference_log_tail,
     cantelli_quantile,
     gamma_difference_quantile,
-    gamma_quantile,
 )
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.noise.models import AdditiveModel, NoiseModel
 from dpmoments.noise.terms import NoiseLaw
+from dpmoments.papers.cells import WishartCells, gamma_quantile
 from dpmoments.papers.mechanisms.comparisons import EntrywiseGaussian
 from dpmoments.privacy.budget import PrivacyBudget
 from support.noise_models import additive, gaussian, laplace

@@ -8,7 +8,6 @@ import math
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -24,13 +23,13 @@ from dpmoments.noise.cells import (
     IsotropicCells,
     LaplaceCells,
     MatrixLaplaceCells,
-    WishartCells,
     sum_quantile,
 )
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.noise.matrices import isotropic, matrix_laplace, symmetric_gaussian
 from dpmoments.noise.models import AdditiveModel, CenteredLevelsModel, LastStepModel, NoiseModel, PooledModel
 from dpmoments.noise.terms import NoiseLaw, NoiseTerm, ScaleTerm
+from dpmoments.papers.cells import WishartCells
 from dpmoments.papers.models import InverseNormalModel, ReleasedBasisModel, ScaledWishartModel, WishartModel
 from dpmoments.repair.spectral import SpectralNoise
 from references.plain_rotated_noise import RotatedNoise, plain_law
@@ -169,8 +168,7 @@ SHIFTS = ((0.0, 0.0, 0.0, 0.0), (0.5, 0.0, -0.2, 1.0))
 @pytest.mark.parametrize("name", [name for name in ADDITIVE if ADDITIVE[name].count_variance is not None])
 def test_pooled_laws_are_those_of_carried_parts(name: str) -> None:
     site, rng = ADDITIVE[name], np.random.default_rng(2)
-    part = SimpleNamespace(noise_model=site, noise=site.law())
-    law = PooledModel(n_features=D, parts=tuple((part, np.array(shift)) for shift in SHIFTS)).law()
+    law = PooledModel(n_features=D, parts=tuple((site, site.law(), np.array(shift)) for shift in SHIFTS)).law()
     same_answers(law, Sum(tuple(plain_of(site, shift) for shift in SHIFTS)), rng)
     few_indices_are_as_good_as_all(law, rng)
 

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import dpmoments.papers.cells as papers_cells
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.noise import discrete, extreme_eigenvalues
 from dpmoments.noise.cells import (
@@ -23,19 +24,14 @@ from dpmoments.noise.cells import (
     IsotropicCells,
     LaplaceCells,
     MatrixLaplaceCells,
-    WishartCells,
     cantelli_quantile,
     gamma_difference_quantile,
-    gamma_quantile,
     sum_quantile,
 )
-from dpmoments.noise.extreme_eigenvalues import (
-    normal_norm_quantile,
-    wishart_eigenvalue_range,
-    wishart_frobenius_quantile,
-)
+from dpmoments.noise.extreme_eigenvalues import normal_norm_quantile
 from dpmoments.noise.models import AdditiveModel, CenteredLevelsModel, LastStepModel, MeanModel, PooledModel
 from dpmoments.noise.terms import NoiseLaw, NoiseTerm
+from dpmoments.papers.cells import WishartCells, gamma_quantile, wishart_eigenvalue_range, wishart_frobenius_quantile
 from dpmoments.papers.models import InverseNormalModel, ScaledWishartModel, WishartModel
 from support.noise_models import additive, gaussian, laplace
 from support.said import refused
@@ -294,15 +290,15 @@ def test_simulated_quantiles_are_order_statistics(failure: float, size: int, deg
         values = np.linalg.eigvalsh(matrices)
         return values[:, 0], values[:, -1], np.linalg.norm(matrices - degrees * np.eye(size), axis=(1, 2))
 
-    draws, beyond = extreme_eigenvalues._draws(size, failure / 2)
-    lowest, highest, _ = extremes(*extreme_eigenvalues._wishart_draws(size, degrees, draws))
+    draws, beyond = extreme_eigenvalues.n_draws(size, failure / 2)
+    lowest, highest, _ = extremes(*papers_cells._wishart_draws(size, degrees, draws))
     expected = np.sort(lowest)[beyond], np.sort(highest)[-1 - beyond]
     assert wishart_eigenvalue_range(size, degrees, failure) == pytest.approx(expected, rel=1e-9)
-    draws, beyond = extreme_eigenvalues._draws(size, failure)
-    *_, distances = extremes(*extreme_eigenvalues._wishart_draws(size, degrees, draws))
+    draws, beyond = extreme_eigenvalues.n_draws(size, failure)
+    *_, distances = extremes(*papers_cells._wishart_draws(size, degrees, draws))
     found = wishart_frobenius_quantile(size, degrees, failure)
     assert found == pytest.approx(np.sort(distances)[-1 - beyond], rel=1e-9)
-    generator = np.random.default_rng([extreme_eigenvalues._SEED, size])
+    generator = np.random.default_rng([extreme_eigenvalues.SEED, size])
     main = generator.standard_normal((size, draws))
     beside = generator.chisquare(size - 1.0 - np.arange(size - 1), (draws, size - 1)).T / 2.0
     lowest, highest, _ = extremes(main, beside)
@@ -326,15 +322,15 @@ def test_one_row_has_exact_quantiles() -> None:
 
 
 def test_simulated_tails_keep_a_margin() -> None:
-    draws, beyond = extreme_eigenvalues._draws(3, 0.1)
+    draws, beyond = extreme_eigenvalues.n_draws(3, 0.1)
     assert (draws, beyond) == (20_000, math.floor(2000 - 5 * sqrt(2000)))
-    assert extreme_eigenvalues._draws(30, 0.1)[0] == 6666
-    assert extreme_eigenvalues._draws(100, 0.1) == (4000, 300)
-    assert extreme_eigenvalues._draws(401, 0.1)[1] == 0
-    assert extreme_eigenvalues._draws(400, 0.1)[1] == 300
+    assert extreme_eigenvalues.n_draws(30, 0.1)[0] == 6666
+    assert extreme_eigenvalues.n_draws(100, 0.1) == (4000, 300)
+    assert extreme_eigenvalues.n_draws(401, 0.1)[1] == 0
+    assert extreme_eigenvalues.n_draws(400, 0.1)[1] == 300
     # 20 beyond: 58.7 expected of 20,000
-    assert extreme_eigenvalues._draws(3, 0.00290)[1] == 0
-    assert extreme_eigenvalues._draws(3, 0.00298)[1] == 20
+    assert extreme_eigenvalues.n_draws(3, 0.00290)[1] == 0
+    assert extreme_eigenvalues.n_draws(3, 0.00298)[1] == 20
 
 
 def test_pivots_count_eigenvalues() -> None:
@@ -345,8 +341,10 @@ def test_pivots_count_eigenvalues() -> None:
             np.diag(m) + np.diag(np.sqrt(b), 1) + np.diag(np.sqrt(b), -1) for m, b in zip(main.T, beside.T, strict=True)
         ]
         values = np.array([np.linalg.eigvalsh(matrix) for matrix in matrices])
-        np.testing.assert_array_equal(extreme_eigenvalues._all_below(main, beside, value), (values < value).all(axis=1))
-        np.testing.assert_array_equal(extreme_eigenvalues._all_above(main, beside, value), (values > value).all(axis=1))
+        np.testing.assert_array_equal(extreme_eigenvalues.all_below(main, beside, value), (values < value).all(axis=1))
+        np.testing.assert_array_equal(
+            extreme_eigenvalues.all_below(-main, beside, -value), (values > value).all(axis=1)
+        )
 
 
 # --- losses -------------------------------------------------------------------------------------------------------------------
@@ -430,8 +428,6 @@ BLOCKS = CenteredLevelsModel(
 def test_errors_of_models_are_those_of_their_cells() -> None:
     model = gaussian(3, 2.0, 1.5, 4.0, 9.0)
     assert model.frobenius_error == pytest.approx(sqrt(3 * 2.0 + 6 * 1.5))
-    assert model.sum_error == pytest.approx(sqrt(12.0))
-    assert gaussian(3, 2.0, 1.5, None, None).sum_error is None
     projection = np.eye(5)
     projection[:2, :2] -= 1 / 2
     projection[2:, 2:] -= 1 / 3
@@ -449,7 +445,6 @@ def test_errors_of_models_are_those_of_their_cells() -> None:
             variance = {0: 4.0 if i == 0 else 3.0}.get(j, 2.0 if i == j else 1.0)
             squares += variance * (whole @ unit @ whole.T) ** 2
     assert BLOCKS.frobenius_error == pytest.approx(sqrt(squares[1:, 1:].sum()))
-    assert BLOCKS.sum_error == pytest.approx(sqrt(squares[0, 1:].sum()))
 
 
 def test_the_last_block_ends_with_the_features() -> None:
@@ -498,13 +493,12 @@ def test_scaled_wishart_cells_are_those_of_normal_rows() -> None:
 
 
 def test_parts_of_a_pool_have_a_law_and_a_shift_of_as_many_features() -> None:
-    def part(d: int, known: bool = True) -> Any:
+    def part(d: int, shift: np.ndarray) -> Any:
         model = gaussian(d, 2.0, 1.0, 4.0, 9.0)
-        return SimpleNamespace(noise_model=model if known else None, noise=model.law() if known else None)
+        return model, model.law(), shift
 
-    whole = PooledModel(n_features=3, parts=((part(3), np.zeros(3)), (part(3), np.ones(3))))
-    assert whole.law().n_features == 3
-    for parts in ((), ((part(3), np.zeros(2)),), ((part(4), np.zeros(3)),), ((part(3, known=False), np.zeros(3)),)):
+    assert PooledModel(n_features=3, parts=(part(3, np.zeros(3)), part(3, np.ones(3)))).law().n_features == 3
+    for parts in ((), (part(3, np.zeros(2)),), (part(4, np.zeros(3)),)):
         with refused("noise-model-entry", entry="parts"):
             PooledModel(n_features=3, parts=parts)
 

@@ -304,7 +304,7 @@ def test_the_first_draw_is_the_same_on_every_table() -> None:
 @pytest.mark.parametrize("neighbors", list(Neighbors))
 def test_an_exact_gaussian_profile_is_attained_by_explicit_neighbors(neighbors: Neighbors) -> None:
     """The shift of the exact integers between two tables, over the scale that was drawn."""
-    case = next(c for c in CASES if c.id == f"gaussian(variance=isotropic)-approximate-{neighbors}-gram")
+    case = next(c for c in CASES if c.id == f"gaussian()-approximate-{neighbors}-gram")
     name, receipt = receipt_of(case)
     (draw,) = receipt.draws
     assert isinstance(draw.law, DiscreteGaussian)
@@ -324,8 +324,8 @@ def test_an_exact_gaussian_profile_is_attained_by_explicit_neighbors(neighbors: 
 
 def test_noise_that_no_neighbors_are_known_to_attain_is_a_bound() -> None:
     for name in (
-        "gaussian(variance=entrywise)-approximate-add_remove-mean",
-        "laplace(calibration=tight)-pure-add_remove-mean",
+        "entrywise-gaussian()-approximate-add_remove-mean",
+        "laplace()-pure-add_remove-mean",
     ):
         mechanism, receipt = receipt_of(next(case for case in CASES if case.id == name))
         assert not any(point.exact for point in RunCurve.of(receipt, mechanism).profile.points if point.delta > 1e-5)
@@ -349,7 +349,7 @@ def test_a_sensitivity_is_attained_but_for_a_millionth_of_rounding(rounding: flo
 
 def test_a_normal_draw_that_leaves_something_is_no_exact_profile() -> None:
     """Of a run whose later draws depend on results: what it left may have been spent by any other draw."""
-    whole = receipt_of(next(c for c in CASES if c.id == "gaussian(variance=isotropic)-approximate-add_remove-gram"))[1]
+    whole = receipt_of(next(c for c in CASES if c.id == "gaussian()-approximate-add_remove-gram"))[1]
     more = replace(whole, cost=PrivacyBudget.of(epsilon=1.1 * whole.cost.epsilon, delta=whole.cost.delta))
     (draw,) = whole.draws
     assert 0.5 * more.allowance.amount < draw.loss.amount < 0.9 * more.allowance.amount
@@ -511,9 +511,7 @@ def test_the_worst_of_several_tables_counts() -> None:
 def test_units_of_several_rows_lose_what_their_rows_lose_together(gaussian: bool) -> None:
     """Against exact curves of a count that a unit of three rows moves by three."""
     if gaussian:
-        of_row = receipt_of(
-            next(c for c in CASES if c.id == "gaussian(variance=isotropic)-approximate-add_remove-gram")
-        )[1]
+        of_row = receipt_of(next(c for c in CASES if c.id == "gaussian()-approximate-add_remove-gram"))[1]
         law, moved = of_row.draws[0].law, of_row.draws[0].sensitivity.value
         assert isinstance(law, DiscreteGaussian)
         truth, cost = partial(gaussian_delta, sensitivity=3.0 * moved, noise_scale=law.scale), (40.0, 1e-6)

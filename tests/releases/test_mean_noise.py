@@ -256,7 +256,7 @@ def test_the_law_comes_back_from_a_file(release: dpm.MeanRelease, tmp_path: Path
 @pytest.mark.parametrize(
     ("entry", "value", "cause"),
     [
-        ("law", "normal", "use 'gaussian'"),
+        ("law", "normal", "noise.law must be one of gaussian"),
         ("law", None, "must be"),
         ("deviations", [1.0], "finite numbers"),
         ("deviations", [1.0, -1.0], "noise-model-entry"),

@@ -453,8 +453,8 @@ SHIFTS = ((0.6, -0.4, 0.0), (-0.5, 0.2, 0.9))
 
 
 def model_of(models: tuple[AdditiveModel, ...], shifts: tuple[tuple[float, ...], ...]) -> PooledModel:
-    parts = [SimpleNamespace(noise_model=model, noise=model.law()) for model in models]
-    return PooledModel(n_features=models[0].n_features, parts=tuple(zip(parts, map(np.array, shifts), strict=True)))
+    parts = [(model, model.law(), np.array(shift)) for model, shift in zip(models, shifts, strict=True)]
+    return PooledModel(n_features=models[0].n_features, parts=tuple(parts))
 
 
 def draws(model: AdditiveModel, n_draws: int, rng: np.random.Generator) -> np.ndarray:
@@ -559,10 +559,9 @@ def test_the_noise_of_pooled_releases_is_the_law_they_state() -> None:
 
 
 def test_a_part_without_a_law_for_its_features_is_refused() -> None:
-    part = SimpleNamespace(noise_model=GAUSSIAN, noise=GAUSSIAN.law())
-    for wrong, shift in ((part, np.zeros(1)), (SimpleNamespace(noise_model=None, noise=None), np.zeros(3))):
+    for law, shift in ((GAUSSIAN.law(), np.zeros(1)), (gaussian(2, 2.0, 1.0, 4.0, 9.0).law(), np.zeros(3))):
         with refused("noise-model-entry", entry="parts"):
-            PooledModel(n_features=3, parts=((wrong, shift),))
+            PooledModel(n_features=3, parts=((GAUSSIAN, law, shift),))
     with refused("noise-model-entry", expected="not-empty"):
         PooledModel(n_features=3, parts=())
 

@@ -15,12 +15,13 @@ from scipy.optimize import isotonic_regression
 
 import dpmoments as dpm
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.noise.cells import MatrixLaplaceCells, WishartCells
+from dpmoments.noise.cells import MatrixLaplaceCells
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.noise.matrices import matrix_laplace, symmetric_gaussian
 from dpmoments.noise.models import AdditiveModel
 from dpmoments.noise.terms import NoiseLaw
 from dpmoments.papers import datasets as papers_datasets
+from dpmoments.papers.cells import WishartCells
 from dpmoments.papers.repairs import shrink
 from dpmoments.papers.sampling import wishart
 from dpmoments.privacy.budget import PrivacyBudget

@@ -10,11 +10,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from dpmoments.foundation.databases import CLAUSES
 from dpmoments.messages.codes import CODES, PART, QUERIES, REASONS, RULES, WARNINGS
-from dpmoments.noise.models import _MEAN_LAWS, _NOISE_MODELS
+from dpmoments.noise.models import _NOISE_MODELS, MeanLaw
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.laws import LAWS
 from dpmoments.privacy.sensitivity import SENSITIVITIES
@@ -313,7 +313,7 @@ def definitions() -> Node:
         ),
         "mean_noise": record(
             {
-                "law": one_of(_MEAN_LAWS),
+                "law": one_of(get_args(MeanLaw)),
                 "deviations": typed("array", "Noise SD of each mean, encoded units.", items=NUMBER),
                 "count_deviations": typed("array", "Noise SD from the noisy row count.", items=NUMBER),
                 "clipped": typed(["number", "null"], "Fraction of clipped rows, if it is known."),

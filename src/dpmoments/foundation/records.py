@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal, Self, Union, get_args, get_origin, g
 import numpy as np
 
 from dpmoments.foundation.errors import InputTypeError, InputValueError
-from dpmoments.foundation.values import is_finite_number, require_known
+from dpmoments.foundation.values import finite_numbers, is_finite_number, require_known
 
 _TYPES: Mapping[Any, tuple[str, Callable[[object], bool]]] = {
     bool: ("true or false", lambda value: isinstance(value, bool)),
@@ -128,6 +128,8 @@ def _read(kind: Any, value: Any, path: str) -> Any:
         if not any(_TYPES[each][1](value) for each in kinds):
             raise InputTypeError(f"{path} must be {' or '.join(_TYPES[each][0] for each in kinds)}")
         return value
+    if get_origin(kind) is np.ndarray:
+        return finite_numbers(value, len(value) if isinstance(value, list) else 0, path)
     if get_origin(kind) is tuple:
         if not isinstance(value, list):
             raise InputTypeError(f"{path} must be a list")

@@ -121,64 +121,18 @@ def cantelli_quantile(level: float) -> float:
     return math.sqrt(level / (1.0 - level)) if level >= 0.5 else -math.sqrt((1.0 - level) / level)
 
 
-# Quantiles of a gamma variable and of the difference of two: the cells of noise made of Wisharts.
+# Quantiles of the difference of two gamma variables: the cells of noise made of Wisharts.
 
-_MIN_SHAPE = 0.5
+MIN_SHAPE = 0.5
 """Smallest gamma shape, that of one squared normal.
 
 Below it Cantelli's (wider) inequality is used.
-"""
-_MAX_LIBRARY_SHAPE = 1e4
-"""Largest shape for SciPy's incomplete gamma.
-
-Its lower tail fails far above (12 % of 5·10⁻¹⁰ at 2²⁵).
-"""
-_MAX_SHAPE = 1e12
-"""Shape from which a gamma variable counts as normal.
-
-Six SDs out they differ by 10⁻⁵ of one.
 """
 _MAX_DIFFERENCE_SHAPE = 1e8
 """Shape from which a difference of two counts as normal.
 
 Its fourth cumulant is 3/a of the squared variance.
 """
-_REACH = 60.0
-"""SDs integrated beyond a quantile.
-
-From a shape of 10⁴ on no distribution has tails that reach further.
-"""
-
-
-def gamma_quantile(level: float, shape: float) -> float:
-    """Return the quantile of (G − a)/√a, G a Gamma(a) variable.
-
-    Below a = ``shape`` = 1/2 the bound of Cantelli's inequality.
-
-    At large shapes it is the root of the integrated tail, between bounds that hold except with probability e^{−x} (Laurent &
-    Massart 2000): −√(2x) below and √(2x) + x/√a above.
-    """
-    if shape < _MIN_SHAPE:
-        return cantelli_quantile(level)
-    if shape > _MAX_SHAPE:
-        return float(scipy.special.ndtri(level))
-    lower, root_shape = level < 0.5, math.sqrt(shape)
-    if shape <= _MAX_LIBRARY_SHAPE:
-        value = scipy.special.gammaincinv(shape, level) if lower else scipy.special.gammainccinv(shape, 1.0 - level)
-        return (float(value) - shape) / root_shape
-
-    def log_density(deviations: FloatArray) -> FloatArray:
-        return log_gamma_density(shape + root_shape * deviations, shape) + math.log(root_shape)
-
-    def log_tail(deviations: float) -> float:
-        if lower:
-            return log_integral(log_density, max(deviations - _REACH, -root_shape), deviations)
-        return log_integral(log_density, deviations, deviations + _REACH)
-
-    log_probability = math.log(min(level, 1.0 - level))
-    furthest = math.sqrt(-2.0 * log_probability)
-    ends = (-furthest, 1.0) if lower else (-1.0, furthest - log_probability / root_shape)
-    return _root(lambda deviations: log_tail(deviations) - log_probability, *ends)
 
 
 def gamma_difference_quantile(level: float, shape: float) -> float:
@@ -189,7 +143,7 @@ def gamma_difference_quantile(level: float, shape: float) -> float:
     The distribution is symmetric; its upper quantile is the root of :func:`_gamma_difference_log_tail`, bracketed by Chernoff's
     inequality at half the largest exponent: P(G − G′ > x) ≤ e^{−x/2}(4/3)^a.
     """
-    if shape < _MIN_SHAPE:
+    if shape < MIN_SHAPE:
         return cantelli_quantile(level)
     if shape > _MAX_DIFFERENCE_SHAPE:
         return float(scipy.special.ndtri(level))
@@ -197,7 +151,7 @@ def gamma_difference_quantile(level: float, shape: float) -> float:
         return 0.0
     deviation, log_probability = math.sqrt(2.0 * shape), math.log(min(level, 1.0 - level))
     furthest = 2.0 * (shape * math.log(4.0 / 3.0) - log_probability) / deviation
-    root = _root(lambda x: _gamma_difference_log_tail(x * deviation, shape) - log_probability, 0.0, furthest)
+    root = root_of(lambda x: _gamma_difference_log_tail(x * deviation, shape) - log_probability, 0.0, furthest)
     return math.copysign(root, level - 0.5)
 
 
@@ -217,8 +171,8 @@ def _gamma_difference_log_tail(x: float, shape: float) -> float:
     return log_integral(log_integrand, lowest, highest)
 
 
-def _root(excess: Callable[[float], float], low: float, high: float) -> float:
-
+def root_of(excess: Callable[[float], float], low: float, high: float) -> float:
+    """Return the root of an excess to 13 digits."""
     return brent_root(excess, low, high, xtol=1e-13, rtol=1e-13)
 
 
@@ -239,6 +193,13 @@ class CellFamily(ABC):
     rotation_invariant: ClassVar[bool] = True
     skewed: ClassVar[bool] = False
     """True if a diagonal cell reaches further from 0 on one side than on the other."""
+    of_matrices: ClassVar[bool] = False
+    """True for the noise of a whole matrix, whose cells depend on a rate."""
+
+    @classmethod
+    def at_rate(cls, square: float) -> CellFamily:  # noqa: ARG003 - for families of matrices
+        """Return the family for the variance of a diagonal cell times the squared rate."""
+        return cls()
 
     @abstractmethod
     def quantile(self, level: float, *, diagonal: bool) -> float:
@@ -268,7 +229,7 @@ class CellFamily(ABC):
         return 0.0, 0.0
 
 
-def _largest_diagonal(cells: FloatArray) -> float:
+def largest_diagonal(cells: FloatArray) -> float:
     """Return the smallest v for which variance v on and v/2 off the diagonal covers ``cells``."""
     doubled = 2.0 * cells
     np.fill_diagonal(doubled, np.diag(cells))
@@ -296,7 +257,7 @@ class GaussianCells(CellFamily):
 
     def norm_bound(self, cells: FloatArray, failure: float, size: int) -> float:
         reach = math.sqrt(2.0 * size) + math.sqrt(2.0 * math.log(2.0 / failure))
-        return math.sqrt(_largest_diagonal(cells)) * reach
+        return math.sqrt(largest_diagonal(cells)) * reach
 
     def vector_bound(self, covariance: FloatArray, failure: float) -> float:
         largest = float(np.linalg.norm(covariance, 2)) if covariance.any() else 0.0
@@ -360,7 +321,7 @@ class KNormCells(CellFamily):
             return 0.0
         tail, shapes = 2.0 * min(level, 1.0 - level), np.arange(1.0, len(self._weights) + 1.0)
         furthest = float(scipy.special.gammainccinv(self.dimension + 1.0, tail))
-        reached = _root(lambda x: float(self._weights @ scipy.special.gammaincc(shapes, x)) - tail, 0.0, furthest)
+        reached = root_of(lambda x: float(self._weights @ scipy.special.gammaincc(shapes, x)) - tail, 0.0, furthest)
         return math.copysign(reached / math.sqrt(self.variance), level - 0.5)
 
     def half_width(self, level: float, count_ratio: float) -> float:
@@ -413,7 +374,7 @@ def _gamma_bound(failure: float, shape: float) -> float:
     return shape + math.sqrt(2.0 * shape * x) + x
 
 
-def _mixture_bound(covariance: FloatArray, failure: float, shape: float) -> float:
+def mixture_bound(covariance: FloatArray, failure: float, shape: float) -> float:
     """Bound the length of √(Y/a)·Z, Y ~ Gamma(a) and Z normal of this covariance."""
     # So are the cells of one row off the diagonal, if the matrix is made of normal rows: given the column that they
     # share, they are normal, and Y is its squared length.
@@ -422,7 +383,7 @@ def _mixture_bound(covariance: FloatArray, failure: float, shape: float) -> floa
     return min(math.sqrt(_gamma_bound(failure / 2.0, shape) / shape) * of_normal, chebyshev)
 
 
-def _difference_log_moment(s: ComplexArray, shape: float) -> ComplexArray:
+def difference_log_moment(s: ComplexArray, shape: float) -> ComplexArray:
     return np.asarray(-shape * np.log1p(-s * s / (2.0 * shape)))
 
 
@@ -440,18 +401,23 @@ class IsotropicCells(CellFamily):
     shape: float
 
     name: ClassVar[str] = "isotropic"
+    of_matrices: ClassVar[bool] = True
+
+    @classmethod
+    def at_rate(cls, square: float) -> CellFamily:
+        return cls(square / 2.0)
 
     def quantile(self, level: float, *, diagonal: bool) -> float:  # noqa: ARG002 - the same on all cells
         return gamma_difference_quantile(level, self.shape)
 
     def log_moment(self, s: ComplexArray, *, diagonal: bool) -> ComplexArray:  # noqa: ARG002
-        return _difference_log_moment(s, self.shape)
+        return difference_log_moment(s, self.shape)
 
     def pole(self, *, diagonal: bool) -> float:  # noqa: ARG002
         return math.sqrt(2.0 * self.shape)
 
     def norm_bound(self, cells: FloatArray, failure: float, size: int) -> float:
-        deviation = math.sqrt(_largest_diagonal(cells))
+        deviation = math.sqrt(largest_diagonal(cells))
         of_normal = math.sqrt(2.0 * size) + math.sqrt(2.0 * math.log(4.0 / failure))
         by_mixture = deviation * math.sqrt(_gamma_bound(failure / 2.0, self.shape) / self.shape) * of_normal
         rate_times_deviation = math.sqrt(2.0 * self.shape)
@@ -459,7 +425,7 @@ class IsotropicCells(CellFamily):
         return min(by_mixture, by_length)
 
     def vector_bound(self, covariance: FloatArray, failure: float) -> float:
-        return _mixture_bound(covariance, failure, self.shape)
+        return mixture_bound(covariance, failure, self.shape)
 
 
 @dataclass(frozen=True)
@@ -475,25 +441,30 @@ class MatrixLaplaceCells(CellFamily):
     degrees: float
 
     name: ClassVar[str] = "matrix-laplace"
+    of_matrices: ClassVar[bool] = True
+
+    @classmethod
+    def at_rate(cls, square: float) -> CellFamily:
+        return cls(square)
 
     def quantile(self, level: float, *, diagonal: bool) -> float:
         return gamma_difference_quantile(level, self._shape(diagonal))
 
     def log_moment(self, s: ComplexArray, *, diagonal: bool) -> ComplexArray:
-        return _difference_log_moment(s, self._shape(diagonal))
+        return difference_log_moment(s, self._shape(diagonal))
 
     def pole(self, *, diagonal: bool) -> float:
         return math.sqrt(2.0 * self._shape(diagonal))
 
     def norm_bound(self, cells: FloatArray, failure: float, size: int) -> float:
         root = math.sqrt(self.degrees)
-        unit = math.sqrt(_largest_diagonal(cells)) / root  # 1/c
+        unit = math.sqrt(largest_diagonal(cells)) / root  # 1/c
         largest = (root + math.sqrt(size) + math.sqrt(2.0 * math.log(2.0 / failure))) ** 2 * unit / 2.0
         reach = math.sqrt(size) + math.sqrt(2.0 * math.log(4.0 / failure))
         return min(largest, 2.0 * root * reach * unit) if reach < root else largest
 
     def vector_bound(self, covariance: FloatArray, failure: float) -> float:
-        return _mixture_bound(covariance, failure, self.degrees)
+        return mixture_bound(covariance, failure, self.degrees)
 
     def skews(self, size: int, diagonal_variance: float) -> tuple[float, float]:
         skew = size * math.sqrt(diagonal_variance / self.degrees) / 2.0
@@ -501,46 +472,6 @@ class MatrixLaplaceCells(CellFamily):
 
     def _shape(self, diagonal: bool) -> float:
         return self.degrees / 2.0 if diagonal else self.degrees
-
-
-@dataclass(frozen=True)
-class WishartCells(CellFamily):
-    """Wishart less its mean, C ∝ UᵀU − kI, U standard normal of k = ``degrees`` rows.
-
-    Cells: (χ²_k − k) on the diagonal, the difference of two Gamma(k/2) off it. Norm: the singular values of U.
-    """
-
-    degrees: float
-
-    name: ClassVar[str] = "wishart"
-    skewed: ClassVar[bool] = True
-
-    def quantile(self, level: float, *, diagonal: bool) -> float:
-        shape = self.degrees / 2.0
-        return gamma_quantile(level, shape) if diagonal else gamma_difference_quantile(level, shape)
-
-    def log_moment(self, s: ComplexArray, *, diagonal: bool) -> ComplexArray:
-        shape = self.degrees / 2.0
-        if not diagonal:
-            return _difference_log_moment(s, shape)
-        root = math.sqrt(shape)
-        return np.asarray(-shape * np.log1p(-s / root) - s * root)
-
-    def pole(self, *, diagonal: bool) -> float:
-        return math.sqrt(self.degrees / 2.0) if diagonal else math.sqrt(self.degrees)
-
-    def norm_bound(self, cells: FloatArray, failure: float, size: int) -> float:
-        root = math.sqrt(self.degrees)
-        unit = math.sqrt(2.0 * _largest_diagonal(cells)) / root  # 1/c
-        reach = math.sqrt(size) + math.sqrt(2.0 * math.log(2.0 / failure))
-        above, below = (root + reach) ** 2 - self.degrees, self.degrees - max(root - reach, 0.0) ** 2
-        return max(above, below) * unit / 2.0
-
-    def vector_bound(self, covariance: FloatArray, failure: float) -> float:
-        return _mixture_bound(covariance, failure, self.degrees / 2.0)
-
-    def skews(self, size: int, diagonal_variance: float) -> tuple[float, float]:
-        return size * math.sqrt(2.0 * diagonal_variance / self.degrees) / 2.0, 0.0
 
 
 @lru_cache(maxsize=1024)

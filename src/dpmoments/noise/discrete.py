@@ -259,7 +259,8 @@ def discrete_gaussian(scale: float, size: int, generator: np.random.Generator) -
         if scale >= MIN_SCALE:
             return gaussian_draws(scale, size)
         domain, metrics, measurements = _opendp()
-        return _draw(measurements.make_gaussian(domain, metrics.l2_distance(T="i64"), scale=scale), size)
+        noise = measurements.make_gaussian(domain, metrics.l2_distance(T="i64"), scale=scale)
+        return np.array(noise([0] * size), dtype=np.int64)
     return np.rint(scale * generator.standard_normal(size)).astype(np.int64)
 
 
@@ -275,13 +276,10 @@ def discrete_laplace(scale: float, size: int, generator: np.random.Generator) ->
         if scale >= MIN_SCALE:
             return laplace_draws(scale, size)
         domain, metrics, measurements = _opendp()
-        return _draw(measurements.make_laplace(domain, metrics.l1_distance(T="i64"), scale=scale), size)
+        noise = measurements.make_laplace(domain, metrics.l1_distance(T="i64"), scale=scale)
+        return np.array(noise([0] * size), dtype=np.int64)
     success = -math.expm1(-1.0 / scale)
     return generator.geometric(success, size) - generator.geometric(success, size)
-
-
-def _draw(measurement: object, size: int) -> npt.NDArray[np.int64]:
-    return np.array(measurement([0] * size), dtype=np.int64)  # type: ignore[operator]
 
 
 def _opendp() -> tuple[Any, Any, Any]:
@@ -331,23 +329,18 @@ def _size_of_body(scale: float, singles: int, blocks: Sequence[int], words: Word
     """Draw an integer t with weight N(t)·e^{−t/scale}."""
     # A sum of D + 1 geometric draws has weight binom(t + D, D)·e^{−t/scale}. N(t)·Π m! ≤ 2^D·(t + D)!/t!, and equal in the limit.
     size = singles + sum(blocks)
+
+    def geometric(n: int) -> IntegerArray:
+        draws = laplace_draws(scale, n, words)
+        return draws[draws >= 0]
+
     while True:
-        proposed = sum(_geometric_draws(scale, size + 1, words).tolist())
+        proposed = sum(_first(size + 1, geometric).tolist())
         points = (2 * proposed + 1) ** singles
         for dimension in blocks:
             points *= sum(_points_by_nonzeros(dimension, proposed)) * math.factorial(dimension)
         if _below(points, math.perm(proposed + size, size) << size, words):
             return int(proposed)
-
-
-def _geometric_draws(scale: float, size: int, words: WordSource) -> IntegerArray:
-    """Draw integers k ≥ 0 with probability ∝ exp(−k/scale)."""
-
-    def candidates(n: int) -> IntegerArray:
-        draws = laplace_draws(scale, n, words)
-        return draws[draws >= 0]
-
-    return _first(size, candidates)
 
 
 def _points_by_nonzeros(dimension: int, size: int) -> list[int]:

@@ -1,4 +1,4 @@
-"""Bounds on the extreme eigenvalues of Wishart and symmetric normal matrices.
+"""Bound on the extreme eigenvalues of symmetric normal matrices; those of Wishart matrices are in ``papers/cells.py``.
 
 They are quantiles, and hold up to a stated probability.
 
@@ -18,9 +18,9 @@ import numpy as np
 import scipy
 
 from dpmoments.foundation.arrays import BoolArray, FloatArray
-from dpmoments.foundation.checks import check_at_least, check_between, check_probability
+from dpmoments.foundation.checks import check_at_least, check_probability
 
-_SEED = 20_150_701
+SEED = 20_150_701
 _MAX_DRAWS = 20_000
 _MAX_ENTRIES = 200_000
 """Max number of simulated matrices times their rows, but at least ``_MIN_DRAWS`` matrices."""
@@ -41,34 +41,6 @@ _BISECTIONS = 40
 
 
 @lru_cache(maxsize=256)
-def wishart_eigenvalue_range(size: int, degrees: float, failure: float) -> tuple[float, float]:
-    """Return an interval with all eigenvalues of a Wishart matrix of scale I.
-
-    It fails with probability ``failure`` at most.
-
-    Each end has half the failure probability. In closed form (√ν − √m − t)₊² and (√ν + √m + t)², t = √(2 ln(2/failure)), m =
-    ``size`` and ν = ``degrees`` ≥ m (Davidson & Szarek 2001, Theorem II.13). Both ends are exact quantiles of χ²_ν for m = 1.
-    """
-    check_at_least("size", size)
-    check_between("degrees", degrees, size, math.inf)
-    check_probability("failure", failure)
-    side = failure / 2.0
-    if size == 1:
-        return float(scipy.special.chdtri(degrees, 1.0 - side)), float(scipy.special.chdtri(degrees, side))
-    reach = math.sqrt(size) + math.sqrt(2.0 * math.log(1.0 / side))
-    low, high = max(math.sqrt(degrees) - reach, 0.0) ** 2, (math.sqrt(degrees) + reach) ** 2
-    draws, beyond = _draws(size, side)
-    if not beyond:
-        return low, high
-    main, beside = _wishart_draws(size, degrees, draws)
-    with np.errstate(all="ignore"):
-        # a value that too few fall short of, or pass
-        smallest = _least(lambda x: _outside(_all_above(main, beside, x)) > beyond, low, degrees)
-        largest = _least(lambda x: _outside(_all_below(main, beside, x)) <= beyond, degrees / 2.0, high)
-    return max(low, smallest[0]), min(high, largest[1])
-
-
-@lru_cache(maxsize=256)
 def normal_norm_quantile(size: int, failure: float) -> float:
     """Bound the spectral norm of a symmetric normal matrix, except with probability ``failure``."""
     # Variances are 1 on and ½ off the diagonal. In closed form √(2m) + √(2 ln(2/failure)), m = `size` (Gaussian
@@ -78,47 +50,20 @@ def normal_norm_quantile(size: int, failure: float) -> float:
     if size == 1:
         return -float(scipy.special.ndtri(failure / 2.0))
     bound = math.sqrt(2.0 * size) + math.sqrt(2.0 * math.log(2.0 / failure))
-    draws, beyond = _draws(size, failure)
+    draws, beyond = n_draws(size, failure)
     if not beyond:
         return bound
     with np.errstate(all="ignore"):
-        generator = np.random.default_rng([_SEED, size])
+        generator = np.random.default_rng([SEED, size])
         main = generator.standard_normal((size, draws))
         beside = generator.chisquare(size - 1.0 - np.arange(size - 1), (draws, size - 1)).T / 2.0
-        within = _least(
-            lambda x: _outside(_all_below(main, beside, x) & _all_below(-main, beside, x)) <= beyond, 0.0, bound
+        within = least_value(
+            lambda x: outside(all_below(main, beside, x) & all_below(-main, beside, x)) <= beyond, 0.0, bound
         )
     return min(bound, within[1])
 
 
-@lru_cache(maxsize=256)
-def wishart_frobenius_quantile(size: int, degrees: float, failure: float) -> float:
-    """Bound ‖W − νI‖_F, W a Wishart matrix of scale I, except with probability ``failure``."""
-    # With too few draws, √m times the larger distance of an end of `wishart_eigenvalue_range` from ν.
-    low, high = wishart_eigenvalue_range(size, degrees, failure)
-    bound = math.sqrt(size) * max(high - degrees, degrees - low)
-    draws, beyond = _draws(size, failure)
-    if size == 1 or not beyond:
-        return bound
-    main, beside = _wishart_draws(size, degrees, draws)
-    norms = np.sqrt(np.square(main - degrees).sum(axis=0) + 2.0 * beside.sum(axis=0))
-    return min(bound, float(np.partition(norms, draws - 1 - beyond)[draws - 1 - beyond]))
-
-
-def _wishart_draws(size: int, degrees: float, draws: int) -> tuple[FloatArray, FloatArray]:
-    """Return diagonals and squared off-diagonals of tridiagonal matrices, one per column."""
-    # They have the eigenvalues of Wishart matrices.
-    generator = np.random.default_rng([_SEED, size])
-    steps = np.arange(size)
-    diagonal = generator.chisquare(degrees - steps, (draws, size)).T
-    below = generator.chisquare(size - 1.0 - steps[:-1], (draws, size - 1)).T
-    # L Lᵀ of a lower bidiagonal L
-    main = diagonal.copy()
-    main[1:] += below
-    return main, diagonal[:-1] * below
-
-
-def _draws(size: int, tail: float) -> tuple[int, int]:
+def n_draws(size: int, tail: float) -> tuple[int, int]:
     """Return the number of matrices to simulate, and how many may be beyond a quantile."""
     # 0 if too few would.
     draws = max(_MIN_DRAWS, min(_MAX_DRAWS, _MAX_ENTRIES // size))
@@ -127,7 +72,7 @@ def _draws(size: int, tail: float) -> tuple[int, int]:
     return draws, math.floor(left) if left >= _MIN_BEYOND and size <= _MAX_SIZE else 0
 
 
-def _least(holds: Callable[[float], bool], low: float, high: float) -> tuple[float, float]:
+def least_value(holds: Callable[[float], bool], low: float, high: float) -> tuple[float, float]:
     """Return the ends of a short interval in which a condition begins to hold."""
     for _ in range(_BISECTIONS):
         middle = (low + high) / 2.0
@@ -138,7 +83,7 @@ def _least(holds: Callable[[float], bool], low: float, high: float) -> tuple[flo
     return low, high
 
 
-def _all_below(main: FloatArray, beside: FloatArray, value: float) -> BoolArray:
+def all_below(main: FloatArray, beside: FloatArray, value: float) -> BoolArray:
     """Return True for tridiagonal matrices with all eigenvalues below ``value``."""
     # Every pivot of T − value·I is negative.
     pivot = main[0] - value
@@ -149,11 +94,6 @@ def _all_below(main: FloatArray, beside: FloatArray, value: float) -> BoolArray:
     return below
 
 
-def _outside(within: BoolArray) -> int:
+def outside(within: BoolArray) -> int:
     """Count the draws that are not within."""
     return len(within) - int(np.count_nonzero(within))
-
-
-def _all_above(main: FloatArray, beside: FloatArray, value: float) -> BoolArray:
-    """Return True for tridiagonal matrices with all eigenvalues above ``value``."""
-    return _all_below(-main, beside, -value)

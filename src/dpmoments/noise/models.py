@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Protocol, get_args
 
 import numpy as np
 import scipy
@@ -25,16 +25,15 @@ from dpmoments.foundation.checks import (
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.loaded_classes import LoadedClasses
 from dpmoments.foundation.one_variable import brent_root
-from dpmoments.foundation.values import finite_numbers, require_kinds, require_known
+from dpmoments.foundation.records import ABSENT_IF_NONE, Record
+from dpmoments.foundation.values import finite_numbers, require_known
 from dpmoments.messages.message import Message
 from dpmoments.noise.cells import (
     CellFamily,
     GaussianCells,
-    IsotropicCells,
     KNormCells,
     LaplaceCells,
     MatrixLaplaceCells,
-    WishartCells,
 )
 from dpmoments.noise.extreme_eigenvalues import normal_norm_quantile
 from dpmoments.noise.terms import NoiseLaw, NoiseTerm, ScaleTerm
@@ -224,7 +223,9 @@ class NoiseModel(ABC):
     def read(cls, name: str, given: dict[str, Any]) -> NoiseModel:
         """Return the model of this name from the other entries of its file."""
         known = [entry.name for entry in fields(cls)]
-        _require_exactly(given, known, name)
+        require_known(given, known, name)
+        if absent := [key for key in known if key not in given]:
+            raise InputValueError(f"{name} has no {', '.join(absent)}")
         d = given["n_features"]
         for key, dimensions in cls.arrays.items():
             if given[key] is None:
@@ -232,12 +233,6 @@ class NoiseModel(ABC):
             check_at_least("n_features", d)
             given[key] = finite_numbers(given[key], d**dimensions, key).reshape((d,) * dimensions)
         return cls(**given)
-
-
-def _require_exactly(given: Mapping[str, Any], known: Sequence[str], name: str) -> None:
-    require_known(given, known, name)
-    if absent := [key for key in known if key not in given]:
-        raise InputValueError(f"{name} has no {', '.join(map(str, absent))}")
 
 
 def require_entry(holds: Any, entry: str, expected: str) -> None:
@@ -281,17 +276,16 @@ class WithOwnCount(NoiseModel):
         return replace(law, terms=(*law.terms, NoiseTerm(family, np.array([[variance]]), column)))
 
 
-_FAMILIES: Mapping[str, Callable[[float], CellFamily] | CellFamily] = {
-    "gaussian": GaussianCells(),
-    "laplace": LaplaceCells(),
-    "isotropic": lambda square: IsotropicCells(square / 2.0),
-    "matrix-laplace": MatrixLaplaceCells,
-    "wishart": lambda square: WishartCells(2.0 * square),
-}
-"""Families of cells.
-
-Those of a whole matrix are given by the variance of a diagonal cell times the squared rate.
-"""
+_FAMILIES: Mapping[str, type[CellFamily]] = LoadedClasses(
+    {
+        "gaussian": "dpmoments.noise.cells:GaussianCells",
+        "laplace": "dpmoments.noise.cells:LaplaceCells",
+        "isotropic": "dpmoments.noise.cells:IsotropicCells",
+        "matrix-laplace": "dpmoments.noise.cells:MatrixLaplaceCells",
+        "wishart": "dpmoments.papers.cells:WishartCells",
+    }
+)
+"""Families of cells."""
 
 
 _CENTERED_FAMILIES = ("gaussian", "matrix-laplace", "isotropic")
@@ -338,7 +332,7 @@ class AdditiveModel(WithOwnCount):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_one_of("family", self.family, _FAMILIES)
-        if isinstance(_FAMILIES[self.family], CellFamily):
+        if not _FAMILIES[self.family].of_matrices:
             require_entry(self.rate is None, "rate", "unset")
             return
         require_entry(self.rate is not None, "rate", "positive")
@@ -354,11 +348,8 @@ class AdditiveModel(WithOwnCount):
     @property
     def cells(self) -> CellFamily:
         """Family of its cells."""
-        family = _FAMILIES[self.family]
-        if isinstance(family, CellFamily):
-            return family
-        square = self.diagonal_variance * float(self.rate or 0.0) ** 2
-        return family(square) if square > 0.0 else GaussianCells()
+        family, square = _FAMILIES[self.family], self.diagonal_variance * float(self.rate or 0.0) ** 2
+        return family.at_rate(square) if square > 0.0 or not family.of_matrices else GaussianCells()
 
     @property
     def frobenius_error(self) -> float:
@@ -370,11 +361,6 @@ class AdditiveModel(WithOwnCount):
     def noisy_dimension(self) -> int:
         """Number of coordinates in which noise is added to the rows' moments."""
         return self.n_features
-
-    @property
-    def sum_error(self) -> float | None:
-        """RMS norm of the noise on the sum of rows."""
-        return None if self.sum_variance is None else math.sqrt(self.n_features * self.sum_variance)
 
     @property
     def fixed_law(self) -> NoiseLaw:
@@ -521,10 +507,6 @@ class CenteredLevelsModel(AdditiveModel):
         return math.sqrt(self.fixed_law.energy)
 
     @property
-    def sum_error(self) -> float:
-        return math.sqrt(float(self.fixed_law.sum_variances.sum()))
-
-    @property
     def fixed_law(self) -> NoiseLaw:
         return super().fixed_law.carried(self.map_to_zero)
 
@@ -636,52 +618,39 @@ class StandardizedModel(NoiseModel):
         return replace(drawn, terms=(*drawn.terms, self._of_one_column(_OF_ONE_COLUMN), of_rows))
 
 
-class NoisyPart(Protocol):
-    """One of several pooled releases."""
-
-    @property
-    def noise_model(self) -> NoiseModel | None:
-        """Model of its noise."""
-
-    @property
-    def noise(self) -> NoiseLaw | None:
-        """Distribution of its noise."""
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PooledModel(NoiseModel):
     """Sum of the independent noise of releases, each carried to one center.
 
-    No file names it: a file of a pooled release holds the releases, each with its model. ``parts`` are pairs of a release with
-    a known noise distribution and cᵢ − c, shape (d,).
+    No file names it: a file of a pooled release holds the releases, each with its model. ``parts`` are, for each release, its
+    model, its noise distribution, and cᵢ − c, shape (d,).
     """
 
-    parts: tuple[tuple[NoisyPart, FloatArray], ...]
+    parts: tuple[tuple[NoiseModel | None, NoiseLaw, FloatArray], ...]
 
     name: ClassVar[str] = "pooled"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         require_entry(self.parts, "parts", "not-empty")
-        for part, shift in self.parts:
-            fits = part.noise is not None and part.noise.n_features == self.n_features
-            require_entry(fits and shift.shape == (self.n_features,), "parts", "known-for-parts")
+        for _, law, shift in self.parts:
+            fits = law.n_features == self.n_features and shift.shape == (self.n_features,)
+            require_entry(fits, "parts", "known-for-parts")
             shift.setflags(write=False)
 
     @property
     def fixed_law(self) -> NoiseLaw | None:
-        laws = [None if part.noise_model is None else part.noise_model.fixed_law for part, _ in self.parts]
-        return None if None in laws else self.law()
+        fixed = all(model is not None and model.fixed_law is not None for model, *_ in self.parts)
+        return self.law() if fixed else None
 
     def law(self, released: ReleasedMoments | None = None) -> NoiseLaw:  # noqa: ARG002 - the parts know what they released
-        first, *rest = (part.noise.about(shift) for part, shift in self.parts if part.noise is not None)
-        for law in rest:
-            first = first + law
-        return first
+        first, *rest = (law.about(shift) for _, law, shift in self.parts)
+        return sum(rest, first)
 
     def to_dict(self) -> dict[str, Any]:
-        models = [(part.noise_model, shift) for part, shift in self.parts]
-        parts = [{"model": model.to_dict() if model else None, "shift": shift.tolist()} for model, shift in models]
+        parts = [
+            {"model": model.to_dict() if model else None, "shift": shift.tolist()} for model, _, shift in self.parts
+        ]
         return {"name": self.name, "n_features": self.n_features, "parts": parts}
 
 
@@ -777,7 +746,7 @@ _NOISE_MODELS: Mapping[str, type[NoiseModel]] = LoadedClasses(
 
 # The law of the noise on a mean released alone, coordinate by coordinate.
 
-_MEAN_LAWS = ("gaussian", "k-norm", "laplace")
+MeanLaw = Literal["gaussian", "k-norm", "laplace"]
 _ALIKE = 1e-6
 """Relative difference of Laplace scales below which they count as equal.
 
@@ -788,7 +757,7 @@ _STANDARD_LAPLACE = math.sqrt(0.5)
 
 
 @dataclass(frozen=True, eq=False)
-class MeanModel:
+class MeanModel(Record):
     """Noise of a mean-only release in a file, coordinate by coordinate, in encoded units.
 
     A sum with noise SD s is divided by the number of rows n. If n is noisy, with SD s_n, the mean of the clipped rows, ``m``
@@ -798,7 +767,7 @@ class MeanModel:
     **Only noise is included**, neither the bias of clipping nor the sampling error.
     """
 
-    law: str
+    law: MeanLaw
     deviations: FloatArray  # (d,), s/n
     count_deviations: FloatArray  # (d,): |m|·s_n/n; 0 if the number of rows is public
     # noisy fraction of the rows that the last step clipped, 0 if it is within noise (of coordinates clipped separately,
@@ -807,11 +776,11 @@ class MeanModel:
     # true if, by the noisy evidence of the run, clipping may have moved the mean by more than the noise
     bias_suspected: bool = False
     # of K-norm noise: the coordinates of the draw, and for each mean the size of its block, 1 for a coordinate of the box
-    dimension: int | None = None
-    block_sizes: tuple[int, ...] | None = None
+    dimension: Annotated[int | None, ABSENT_IF_NONE] = None
+    block_sizes: Annotated[tuple[int, ...] | None, ABSENT_IF_NONE] = None
 
     def __post_init__(self) -> None:
-        check_one_of("law", self.law, _MEAN_LAWS)
+        check_one_of("law", self.law, get_args(MeanLaw))
         sizes, dimension = self.block_sizes, self.dimension
         require_entry(
             (sizes is None) == (dimension is None) == (self.law != "k-norm"), "block_sizes", "one-per-coordinate"
@@ -849,29 +818,6 @@ class MeanModel:
         pairs = zip(larger.tolist(), smaller.tolist(), strict=True)
         widths: FloatArray = larger * np.array([_laplace_half_width(level, *pair) for pair in pairs])
         return widths
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for a file; no bit is lost."""
-        return {
-            "law": self.law,
-            "deviations": self.deviations.tolist(),
-            "count_deviations": self.count_deviations.tolist(),
-            "clipped": self.clipped,
-            "bias_suspected": self.bias_suspected,
-        } | ({} if self.block_sizes is None else {"dimension": self.dimension, "block_sizes": [*self.block_sizes]})
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any], n_features: int) -> MeanModel:
-        """Return the inverse of :meth:`to_dict`."""
-        require_known(content, cls.__dataclass_fields__, "noise")
-        require_kinds(content, law=str, bias_suspected=bool)
-        deviations, of_count = (
-            finite_numbers(content[name], n_features, name) for name in ("deviations", "count_deviations")
-        )
-        sizes = content.get("block_sizes")
-        require_entry(sizes is None or isinstance(sizes, list), "block_sizes", "one-per-coordinate")
-        of_draw = content.get("dimension"), None if sizes is None else tuple(sizes)
-        return cls(content["law"], deviations, of_count, content["clipped"], content["bias_suspected"], *of_draw)
 
 
 def _laplace_half_width(level: float, larger: float, smaller: float) -> float:

@@ -11,8 +11,8 @@ import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray, bordered
 from dpmoments.foundation.checks import check_between, check_positive
-from dpmoments.noise.cells import CellFamily, GaussianCells, LaplaceCells, WishartCells
-from dpmoments.noise.extreme_eigenvalues import normal_norm_quantile, wishart_eigenvalue_range
+from dpmoments.noise.cells import CellFamily, GaussianCells, LaplaceCells
+from dpmoments.noise.extreme_eigenvalues import normal_norm_quantile
 from dpmoments.noise.models import (
     MomentInterval,
     NoiseModel,
@@ -22,6 +22,7 @@ from dpmoments.noise.models import (
     symmetric_cells,
 )
 from dpmoments.noise.terms import NoiseLaw, NoiseTerm
+from dpmoments.papers.cells import WishartCells, wishart_eigenvalue_range
 
 _LINEARIZED = "linearized"
 """Caveat: the noise distribution is linearized about the release.

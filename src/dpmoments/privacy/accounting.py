@@ -6,6 +6,7 @@ Proofs: ``docs/evidence/derivations/composition.md``, ``docs/evidence/derivation
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
@@ -82,17 +83,20 @@ class Loss:
     @property
     def as_budget(self) -> PrivacyBudget:
         """Budget that a run can divide among its draws: never more than the loss."""
-        amount = rounded_down(self.amount)
-        if self.unit is LossUnit.EPSILON:
-            return PrivacyBudget.pure(amount)
-        if self.unit is LossUnit.EPSILON_DELTA:
-            return PrivacyBudget.approximate(amount, rounded_down(self.delta))
-        return PrivacyBudget.zcdp(amount)
+        amount, delta = rounded_down(self.amount), rounded_down(self.delta)
+        if self.unit in (LossUnit.RHO, LossUnit.GAUSSIAN_RHO):
+            return PrivacyBudget.zcdp(amount)
+        return PrivacyBudget.pure(amount) if self.unit is LossUnit.EPSILON else PrivacyBudget.approximate(amount, delta)
 
     @classmethod
     def none(cls, unit: LossUnit) -> Loss:
         """Return no loss."""
         return cls(unit, Fraction(0))
+
+    @classmethod
+    def total(cls, losses: Iterable[Loss], unit: LossUnit) -> Loss:
+        """Return the sum of losses, each in this unit."""
+        return sum(losses, cls.none(unit))
 
 
 @lru_cache(maxsize=256)

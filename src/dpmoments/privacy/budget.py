@@ -6,8 +6,7 @@ They can be checked, compared, split and added.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
 from functools import lru_cache
@@ -150,12 +149,8 @@ class PrivacyBudget(Record):
         """
         if not weights or not all(math.isfinite(weight) and weight > 0 for weight in weights):
             raise InputValueError(f"weights {shown(weights)} must be positive numbers")
-        if self.kind is BudgetKind.ZCDP:
-            return tuple(PrivacyBudget.zcdp(rho) for rho in _parts(self.rho, weights))
-        if self.kind is BudgetKind.PURE:
-            return tuple(PrivacyBudget.pure(epsilon) for epsilon in _parts(self.epsilon, weights))
-        pairs = zip(_parts(self.epsilon, weights), _parts(self.delta, weights), strict=True)
-        return tuple(PrivacyBudget.approximate(epsilon, delta) for epsilon, delta in pairs)
+        parts = {name: _parts(amount, weights) for name, amount in self.facts.items() if amount}
+        return tuple(replace(self, **dict(zip(parts, part, strict=True))) for part in zip(*parts.values(), strict=True))
 
     def covers(self, cost: PrivacyBudget) -> bool:
         """Return True if spending ``cost`` stays within this budget.
@@ -218,16 +213,12 @@ class PrivacyBudget(Record):
     @property
     def facts(self) -> dict[str, Any]:
         """Amounts by name, for a message."""
-        stated = self.to_dict()
-        del stated["kind"]
-        return stated
+        names = ("rho",) if self.kind is BudgetKind.ZCDP else ("epsilon", "delta")
+        return {name: getattr(self, name) for name in names}
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for a file."""
-        values = Record.to_dict(self)
-        for entry in ("epsilon", "delta") if self.kind is BudgetKind.ZCDP else ("rho",):
-            del values[entry]
-        return values
+        return {"kind": str(self.kind)} | self.facts
 
     def __add__(self, other: PrivacyBudget) -> PrivacyBudget:
         """Add losses of one kind (basic composition)."""
@@ -238,18 +229,12 @@ class PrivacyBudget(Record):
             raise InputValueError(
                 f"a {self.kind} and a {other.kind} budget do not add up: convert one (see dpmoments.privacy.curves)"
             )
-        if self.kind is BudgetKind.ZCDP:
-            return PrivacyBudget.zcdp(_add_up([self.rho, other.rho]))
-        epsilon = _add_up([self.epsilon, other.epsilon])
-        delta = _add_up([self.delta, other.delta])
-        return PrivacyBudget.of(epsilon=epsilon, delta=delta)
+        ours, theirs = self.facts, other.facts
+        return PrivacyBudget.of(**{name: rounded_up(Fraction(ours[name]) + Fraction(theirs[name])) for name in ours})
 
     def __repr__(self) -> str:
-        if self.kind is BudgetKind.ZCDP:
-            return f"PrivacyBudget.zcdp(rho={self.rho!r})"
-        if self.kind is BudgetKind.PURE:
-            return f"PrivacyBudget.pure(epsilon={self.epsilon!r})"
-        return f"PrivacyBudget.approximate(epsilon={self.epsilon!r}, delta={self.delta!r})"
+        amounts = ", ".join(f"{name}={amount!r}" for name, amount in self.facts.items() if amount)
+        return f"PrivacyBudget.{self.kind}({amounts})"
 
     def __str__(self) -> str:
         if self.kind is BudgetKind.ZCDP:
@@ -263,8 +248,3 @@ class PrivacyBudget(Record):
 def _parts(whole: float, weights: tuple[float, ...]) -> tuple[float, ...]:
     total = sum(Fraction(weight) for weight in weights)
     return tuple(rounded_down(Fraction(whole) * Fraction(weight) / total) for weight in weights)
-
-
-def _add_up(losses: Sequence[float]) -> float:
-    """Return the sum of privacy losses, rounded up."""
-    return rounded_up(sum((Fraction(loss) for loss in losses), Fraction(0)))

@@ -89,7 +89,7 @@ def _proven_bounds(receipt: Receipt, draws: Sequence[Draw], settled: bool) -> tu
     """Return all proven bounds for the draws that two neighbors touch."""
     bounds = [Bound("the stated budget", partial(_stated_delta, receipt.cost))]
     unit, allowed, one_row = receipt.unit, receipt.allowance, receipt.rows_per_unit == 1
-    spent = sum((draw.loss for draw in draws), Loss.none(unit)) if settled else allowed
+    spent = Loss.total((draw.loss for draw in draws), unit) if settled else allowed
     lost = loss_for_units(spent, receipt.rows_per_unit)
     if lost is None or lost.amount == 0:
         return tuple(bounds)
@@ -105,7 +105,8 @@ def _proven_bounds(receipt: Receipt, draws: Sequence[Draw], settled: bool) -> tu
     bounds.append(Bound(any_draws, partial(_approximate_delta, rounded_up(spent.amount), rounded_up(spent.delta))))
     # The first draw is settled by the plan alone, where no draw of another group came before it.
     known = tuple(draws) if settled else tuple(draws[:1]) if draws and draws[0] is receipt.draws[0] else ()
-    result = _composition_bound(known, Loss.none(unit) if settled else _less(allowed, known))
+    left = Loss.none(unit) if settled else allowed - Loss.total((draw.loss for draw in known), unit)
+    result = _composition_bound(known, left)
     return tuple(bounds) if result is None else (*bounds, result)
 
 
@@ -125,11 +126,6 @@ def _approximate_delta(loss: float, delta: float, epsilon: float) -> float:
     # Randomized response, except with probability ``delta``.
     pure = randomized_response_delta(epsilon, loss)
     return delta if pure == 0.0 else min(delta + (1.0 - delta) * pure + 2.0**-50, 1.0)
-
-
-def _less(allowed: Loss, draws: Sequence[Draw]) -> Loss:
-    spent = sum((draw.loss for draw in draws), Loss.none(allowed.unit))
-    return allowed - spent
 
 
 def _composition_bound(draws: Sequence[Draw], left: Loss) -> Bound | None:
@@ -182,8 +178,9 @@ def _concentrated_bounds(spent: Loss, draws: Sequence[Draw], settled: bool) -> l
     others = [draw for draw in draws if draw not in normal]
     if not normal or any(not draw.law.curves(draw.sensitivity) for draw in others):
         return bounds
-    loss = sum((draw.loss for draw in normal), Loss.none(spent.unit))
-    gaussian = _gaussian_bound(loss, normal, _least_scale(normal), sum(draw.size for draw in normal))
+    loss = Loss.total((draw.loss for draw in normal), spent.unit)
+    least_scale = min((scale for draw in normal for scale in draw.law.lattice_scales), default=MIN_COMPOSED_SCALE)
+    gaussian = _gaussian_bound(loss, normal, least_scale, sum(draw.size for draw in normal))
     if not others:
         return [*bounds, gaussian]
     reach = _reach(gaussian.delta)
@@ -193,12 +190,6 @@ def _concentrated_bounds(spent: Loss, draws: Sequence[Draw], settled: bool) -> l
         names = " and ".join(dict.fromkeys(draw.law.name for draw in draws))
         bounds.append(Bound(f"the composition of {names} draws", together.delta))
     return bounds
-
-
-def _least_scale(draws: Sequence[Draw]) -> float:
-    """Return the smallest scale of the discrete Gaussian draws, in lattice units; inf for none."""
-    scales = [scale for draw in draws for scale in draw.law.lattice_scales]
-    return min(scales, default=MIN_COMPOSED_SCALE)
 
 
 def _gaussian_bound(loss: Loss, draws: Sequence[Draw], least_scale: float, n_coordinates: int) -> Bound:
@@ -228,16 +219,12 @@ def _mu_of(loss: Loss) -> float:
 
 def _mu_of_run(receipt: Receipt, settled: bool) -> float | None:
     """Return μ of a run whose draws are all Gaussian, for any results; None for other runs."""
-    if receipt.unit is LossUnit.GAUSSIAN_RHO:
-        return _mu_of(_for_units(receipt.total if settled else receipt.allowance, receipt))
-    gaussian = all(draw.law.is_gaussian for draw in receipt.draws)
-    return _mu_of(_for_units(receipt.total, receipt)) if settled and gaussian and receipt.unit is LossUnit.RHO else None
-
-
-def _for_units(loss: Loss, receipt: Receipt) -> Loss:
-    lost = loss_for_units(loss, receipt.rows_per_unit)
+    gaussian = settled and receipt.unit is LossUnit.RHO and all(draw.law.is_gaussian for draw in receipt.draws)
+    if not gaussian and receipt.unit is not LossUnit.GAUSSIAN_RHO:
+        return None
+    lost = loss_for_units(receipt.total if settled else receipt.allowance, receipt.rows_per_unit)
     assert lost is not None, "ρ is known for units"
-    return lost
+    return _mu_of(lost)
 
 
 def _reach(delta: Callable[[float], float]) -> float:

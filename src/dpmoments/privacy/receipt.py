@@ -69,26 +69,23 @@ class Draw:
         name = entries.pop("name")
         if not isinstance(name, str) or name not in LAWS:
             raise InputValueError(f"unknown noise distribution '{name}': use one of {', '.join(map(str, [*LAWS]))}")
-        if set(entries) != {entry.name for entry in fields(LAWS[name])}:
-            known = ", ".join(entry.name for entry in fields(LAWS[name]))
-            raise InputValueError(f"the parameters of a {name} draw are {known}, and the file has others")
+        known = [entry.name for entry in fields(LAWS[name])]
+        if set(entries) != set(known):
+            raise InputValueError(f"the parameters of a {name} draw are {', '.join(known)}, and the file has others")
         law = LAWS[name](**entries)
         sensitivity = sensitivity_from_dict(plain_mapping(values, "sensitivity"))
         claim = None if values["claim"] is None else PrivacyBudget.from_dict(values["claim"], "a draw's claim")
         loss = law.loss(sensitivity, unit, claim)
-        for entry in ("loss", "delta"):
+        query, group, size = shown(what.text("short")), values["group"], values["size"]
+        for entry, number in {"loss": loss.amount, "delta": loss.delta}.items():
             if not is_finite_number(values[entry]):
-                raise InputTypeError(f"the {entry} of {shown(what.text('short'))} must be a finite number")
-        stated = {"loss": rounded_up(loss.amount), "delta": rounded_up(loss.delta)}
-        if any(values[entry] != number for entry, number in stated.items()):
-            raise InputValueError(
-                f"the loss of {shown(what.text('short'))} is not the loss of its distribution at its sensitivity"
-            )
-        group, size = values["group"], values["size"]
+                raise InputTypeError(f"the {entry} of {query} must be a finite number")
+            if values[entry] != rounded_up(number):
+                raise InputValueError(f"the loss of {query} is not the loss of its distribution at its sensitivity")
         if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-            raise InputValueError(f"the size of {shown(what.text('short'))} must be a whole number, 1 or more")
+            raise InputValueError(f"the size of {query} must be a whole number, 1 or more")
         if group is not None and not isinstance(group, str):
-            raise InputTypeError(f"the group of {shown(what.text('short'))} must be a text")
+            raise InputTypeError(f"the group of {query} must be a text")
         return cls(what, law, sensitivity, loss, size, claim, group)
 
 

@@ -151,18 +151,13 @@ def _round_to_lattice(
     if not float(np.abs(scaled).max()) < 2.0**52:
         raise InputArithmeticError("a noise draw left the lattice: nothing was released; run again")
     rounded = np.rint(scaled).astype(np.int64)
-    uniform_bits = math.frexp(_lattice_scale(noise_scale, bits))[1] - 1 - _DITHER_SHARE
+    uniform_bits = math.frexp(math.ldexp(noise_scale, 2 * bits))[1] - 1 - _DITHER_SHARE
     if uniform_bits < 1:
         return rounded
     size = len(rounded)
     half = 1 << (uniform_bits - 1)
     dither = generator.integers(-half, half, size * (size + 1) // 2, dtype=np.int64)
     return rounded + _symmetric_from_triangle(dither[:size], dither[size:])
-
-
-def _lattice_scale(noise_scale: float, bits: int) -> float:
-    """Return a noise scale in units of 2^(−2·bits); exact, as a power of two."""
-    return math.ldexp(noise_scale, 2 * bits)
 
 
 def without_low_bits(values: FloatArray, *, down: bool = False) -> FloatArray:

@@ -48,10 +48,8 @@ def gram_frobenius(
         value = square  # one dimension has no orthogonal pair; with w the general bound is safe there, not attained
     else:
         value = _up(math.sqrt(2.0) * square)
-    shorter = _if_shorter(row_square)
-    return _made(
-        "gram_frobenius", neighbors, Norm.L2, value, n_features=n_features, augmentation=augmentation, **shorter
-    )
+    arguments = {"n_features": n_features, "augmentation": augmentation, **_if_shorter(row_square)}
+    return _made("gram_frobenius", neighbors, Norm.L2, value, **arguments)
 
 
 def sum_and_gram_frobenius(neighbors: Neighbors, n_features: int, augmentation: float) -> Sensitivity:
@@ -78,10 +76,8 @@ def gram_nuclear(
     value = square if neighbors is Neighbors.ADD_REMOVE else 2.0 * square
     if n_features == 1 and augmentation == 0:
         value = square
-    shorter = _if_shorter(row_square)
-    return _made(
-        "gram_nuclear", neighbors, Norm.NUCLEAR, value, n_features=n_features, augmentation=augmentation, **shorter
-    )
+    arguments = {"n_features": n_features, "augmentation": augmentation, **_if_shorter(row_square)}
+    return _made("gram_nuclear", neighbors, Norm.NUCLEAR, value, **arguments)
 
 
 def gram_entrywise_l1(neighbors: Neighbors, n_features: int, augmentation: float = 0.0) -> Sensitivity:

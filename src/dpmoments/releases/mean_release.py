@@ -223,11 +223,14 @@ class MeanRelease(Release, Disclosed):
         d, noise = stated["schema"].n_features, content["noise"]
         if not is_finite_number(content["noisy_count"]):
             raise InputValueError("noisy_count is not a finite number")
+        model = None if noise is None else MeanModel.from_dict(noise, "noise")
+        if model is not None and len(model.deviations) != d:
+            raise InputValueError(f"noise.deviations must hold {d} finite numbers")
         return cls(
             **stated,
             noisy_mean=finite_numbers(content["noisy_mean"], d, "noisy_mean"),
             noisy_count=float(content["noisy_count"]),
-            noise=None if noise is None else MeanModel.from_dict(noise, d),
+            noise=model,
         )
 
     def __repr__(self) -> str:

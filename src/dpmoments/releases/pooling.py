@@ -179,10 +179,12 @@ def _pooled(releases: Iterable[MomentRelease], repair: Repair) -> PooledRelease:
     first = parts[0]
     center = _center_of_all(parts)
     carried = [_Carried.of(part, center) for part in parts]
-    model = None
-    if all(part.noise is not None for part in parts):
-        shifts = [entry.shift for entry in carried]
-        model = PooledModel(n_features=len(shifts[0]), parts=tuple(zip(parts, shifts, strict=True)))
+    noise = [
+        (part.noise_model, part.noise, entry.shift)
+        for part, entry in zip(parts, carried, strict=True)
+        if part.noise is not None
+    ]
+    model = PooledModel(n_features=first.schema.n_features, parts=tuple(noise)) if len(noise) == len(parts) else None
     names = {part.id: f"{index}:{part.origin.label}" for index, part in enumerate(parts, start=1)}
     privacy = _statement(parts, names)
     counts = [part.noisy_count for part in parts]

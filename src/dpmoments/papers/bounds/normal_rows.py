@@ -26,12 +26,9 @@ from dpmoments.mechanisms.coinpress_schedule import (
     normal_norm_square,
     normal_second_moment_error,
 )
-from dpmoments.noise.extreme_eigenvalues import (
-    normal_norm_quantile,
-    wishart_eigenvalue_range,
-    wishart_frobenius_quantile,
-)
+from dpmoments.noise.extreme_eigenvalues import normal_norm_quantile
 from dpmoments.papers.bounds.arguments import checked, least_rows
+from dpmoments.papers.cells import wishart_eigenvalue_range, wishart_frobenius_quantile
 from dpmoments.privacy.sensitivity import gram_frobenius, row_sum_l2
 from dpmoments.privacy.unit import Neighbors
 
