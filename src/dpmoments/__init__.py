@@ -7,7 +7,6 @@ from importlib import import_module
 from typing import Any
 
 from dpmoments.foundation import __version__ as __version__
-from dpmoments.foundation.errors import InputError
 
 _MODULES = {name: name for name in ("datasets", "mechanisms", "noise", "privacy", "rows")}
 _PAPERS = {"metrics": "papers.metrics", "utility_bounds": "papers.bounds"}
@@ -68,11 +67,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__, *_PAPERS})
-
-
-def _message(code: str, **facts: Any) -> Any:
-    """Return the message of an error."""
-    return import_module("dpmoments.messages.message").Message(code, **facts)
-
-
-InputError.make_message = _message

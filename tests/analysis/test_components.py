@@ -90,7 +90,7 @@ def test_impossible_numbers_of_components(k: object) -> None:
 
 
 def test_unknown_scaling() -> None:
-    with refused("not-one-of", parameter="scaling"):
+    with refused(": use '", parameter="scaling"):
         released().pca(2, scaling="log")
 
 

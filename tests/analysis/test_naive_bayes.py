@@ -110,9 +110,9 @@ def test_missing_values_and_mistakes() -> None:
     assert np.isnan(found.predict_proba(gap)[1]).all()
     with refused("rows with a missing value have no prediction: fill the"):
         found.predict(gap)
-    with refused("unknown-feature", close="size"):
+    with refused("Unknown feature", close="size"):
         groups(epsilon=1.0).naive_bayes(["sizes"])
-    with refused("unknown-feature"):
+    with refused("Unknown feature"):
         groups(epsilon=1.0).naive_bayes(["size:flag"])
-    with refused("needs-mean"):
+    with refused("made of deviations from the mean"):
         groups(epsilon=1.0, mean=False).naive_bayes()

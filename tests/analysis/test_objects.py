@@ -93,17 +93,16 @@ def test_correlations_of_some_features_are_a_part_of_those_of_all() -> None:
 def test_a_close_name_is_suggested(ask: object) -> None:
     with pytest.raises((ValueError, KeyError)) as caught:
         ask()  # type: ignore[operator]
-    error = caught.value
-    assert isinstance(error, InputError)
-    assert error.facts["close"] == "income"
+    assert isinstance(caught.value, InputError)
+    assert "Did you mean 'income'?" in str(caught.value)
 
 
 def test_a_close_level_or_grouping_column_is_suggested() -> None:
-    with refused("unknown-grouping-column", name="regoin", close="region"):
+    with refused("is not a column of the schema", name="regoin", close="region"):
         RELEASE.group_means("regoin")
-    with refused("unknown-grouping-column", name="smokr", close="smoker"):
+    with refused("is not a column of the schema", name="smokr", close="smoker"):
         RELEASE.cross_table("region", "smokr")
-    with refused("unknown-level", column="region", names=("soth",), close="region=south"):
+    with refused("has no level", column="region", names=("soth",), close="region=south"):
         RELEASE.t_test("age", "region", groups=["north", "soth"])
 
 
@@ -117,15 +116,15 @@ def test_nothing_is_suggested_that_is_not_close() -> None:
 @pytest.mark.parametrize(
     ("name", "code"),
     [
-        ("median", "no-quantiles"),
-        ("quantile", "no-quantiles"),
-        ("logit", "no-logistic-regression"),
-        ("glm", "no-logistic-regression"),
-        ("hist", "no-distribution"),
-        ("corr", "other-name"),
-        ("undo", "no-undo"),
-        ("filter", "no-choice-of-rows"),
-        ("groupby", "no-groups-afterwards"),
+        ("median", "quantiles need the order of the values, and a"),
+        ("quantile", "quantiles need the order of the values, and a"),
+        ("logit", "a logistic or other generalized linear model needs"),
+        ("glm", "a logistic or other generalized linear model needs"),
+        ("hist", "it holds count, mean and covariance, and no"),
+        ("corr", "correlations() has correlations, covariance_frame()"),
+        ("undo", "what was drawn counts as spent even if its file is"),
+        ("filter", "rows cannot be chosen after a release;"),
+        ("groupby", "group_means(by), anova(target, by) and"),
     ],
 )
 def test_what_moments_cannot_give_is_refused_with_an_alternative(name: str, code: str) -> None:
@@ -143,9 +142,9 @@ def test_other_attributes_are_refused_as_always() -> None:
 @pytest.mark.parametrize(
     ("argument", "code"),
     [
-        ("weights", "weights-not-applied"),
-        ("cov_type", "robust-errors-of-ols"),
-        ("method", "correlations-are-pearsons"),
+        ("weights", "takes no weights="),
+        ("cov_type", "takes no cov_type="),
+        ("method", "takes no method="),
     ],
 )
 @pytest.mark.parametrize("name", ["describe", "correlations", "pca"])

@@ -618,7 +618,7 @@ def test_analyses_refuse_arguments_of_other_libraries_by_name() -> None:
         lambda **more: graphical_model.graphical_lasso(release, **more),
         lambda **more: classifiers.naive_bayes("g", {"a": release, "b": release}, ["y"], **more),
     ):
-        with refused("weights-not-applied", TypeError):
+        with refused("takes no weights=", TypeError):
             ask(weights=1.0)
 
 
@@ -1338,7 +1338,7 @@ def test_restrictions_are_also_arrays_mappings_and_lists() -> None:
         ("age/0", "is not a linear restriction: write it as 'age + 2*height ="),
         ("(age", "is not a linear restriction: write it as 'age + 2*height ="),
         ("age sex=f", "is not a linear restriction: write it as 'age + 2*height ="),
-        ("height", "unknown-coefficient"),
+        ("height", "is not a coefficient of this fit"),
         ("2 = 2", "a restriction has no coefficient of the fit (that of a"),
         ([1.0, 2.0], "is not one of restrictions: it has a column for each of the"),
         ([0.0, math.inf, 0.0, 0.0], "the coefficients and values of restrictions are finite"),
@@ -1358,7 +1358,7 @@ def test_restrictions_are_also_arrays_mappings_and_lists() -> None:
         ("age + (sx)", "sx"),
         ("`#a`", "#a"),
     ):
-        with refused("unknown-coefficient", name=name):
+        with refused("is not a coefficient of this fit", name=name):
             Restrictions.of(text, NAMES)
     for row, words in (
         ([0, 1, 0, -1], "age - sex=f"),
@@ -1507,7 +1507,7 @@ def test_predictions_by_test_inversion_are_contrasts_about_the_prediction() -> N
     most = contrasts.MAX_INVERTED_ROWS
     contrasts.Predictions(np.zeros((most, 2)), lines(False), np.zeros(most), 0.9)
     contrasts.Predictions(np.zeros((most + 1, 2)), lines(True), np.zeros(most + 1), 0.9)
-    with refused("too-many-predictions", rows=most + 1):
+    with refused("are predicted with intervals at once", rows=most + 1):
         contrasts.Predictions(np.zeros((most + 1, 2)), lines(False), np.zeros(most + 1), 0.9)
 
 
@@ -1685,11 +1685,11 @@ def test_parts_of_a_fit_leave_its_constant_out() -> None:
     assert math.isnan(unknown.fvalue)
     assert line(equations=None, n_rows=2).df_resid == 1.0
     assert np.isnan(unknown.lower).all() or np.isinf(unknown.lower).all()
-    with refused("no-standard-errors-as-noted", note="a note"):
+    with refused("no standard errors", note="a note"):
         unknown.cov_params()
-    with refused("no-standard-errors"):
+    with refused("no standard errors: the noise distribution is"):
         line(equations=None, error_bound_note="").cov_params()
-    with refused("penalized-errors", method="ridge"):
+    with refused("fit has no standard errors", method="ridge"):
         line(method="ridge").conf_int()
     with refused("noise is too large for a covariance matrix of the"):
         without(made, delta_method_valid=False).cov_params()
@@ -1699,7 +1699,7 @@ def test_parts_of_a_fit_leave_its_constant_out() -> None:
         lambda: made.t_test("a", weights=1.0),  # type: ignore[call-arg]
         lambda: made.get_prediction({"a": [1.0], "b": [1.0]}, weights=1.0),  # type: ignore[call-arg]
     ):
-        with refused("weights-not-applied", TypeError):
+        with refused("takes no weights=", TypeError):
             ask()
 
 
@@ -2017,11 +2017,11 @@ def test_frames_are_read_by_name_and_arrays_by_place() -> None:
         frames.named_values(schema, {"kind": "a"}, ["kind=a"])
     with refused("rows are read from a pandas, Polars or Arrow frame, or from", TypeError, got="list"):
         frames.named_values(schema, [[1.0]], ["x"])
-    with refused("frame-without-columns", names=("x",), hint=Said("names-alike", names=("X ",))):
+    with refused("the names must be the release's", names=("x",), hint=Said("; it has ", names=("X ",))):
         frames.named_values(schema, pd.DataFrame({"X ": [1.0]}), ["x"])
-    with refused("frame-without-columns", names=("x",)) as caught:
+    with refused("the names must be the release's", names=("x",)) as caught:
         frames.named_values(schema, {"y": [1.0]}, ["x"])
-    assert "hint" not in caught.value.facts
+    assert "it has" not in str(caught.value)
     doubled = pd.DataFrame([[1.0, 2.0]], columns=["x", "x"])
     with refused("the frame has more than one column named", names=("x",)):
         frames.named_values(schema, doubled, ["x"])

@@ -240,7 +240,7 @@ def test_what_the_release_lacks_is_refused() -> None:
     rows = rows_far_out()
     without_mean = release_of(rows, epsilon=1.0, mean=False, neighbors="replace_one", insecure_seed=0)
     assert automatic_alpha(without_mean, [0], 3, intercept=False) > 0.0
-    with refused("without-mean"):
+    with refused("no mean was released"):
         automatic_alpha(without_mean, [0], 3, intercept=True)
-    with refused("no-count"):
+    with refused("no count was released: under add_remove the number"):
         automatic_alpha(release_of(rows, epsilon=1.0, mean=False, insecure_seed=0), [0], 3, intercept=False)

@@ -637,7 +637,7 @@ def test_what_cannot_be_audited_says_so() -> None:
         audit_plan([dpm.mechanisms.InverseGaussian()])
     with refused("no pair of tables to audit"):
         audit("laplace", PURE, ADD_REMOVE, insecure_generator(0), pairs=[])
-    with refused("out-of-range", parameter="level"):
+    with refused("must be", parameter="level"):
         audit("laplace", PURE, ADD_REMOVE, insecure_generator(0), level=1.0)
     with refused("an audit needs at least 20 pilot and 20 final draws, and"):
         AuditEffort(pilot=3)

@@ -145,7 +145,7 @@ def test_a_block_is_a_plain_array_of_real_numbers() -> None:
             (
                 "a block must not be a masked array: fill masked cells with",
                 "a block must hold integers, float32 or float64, got dtype",
-                "wrong-type",
+                "must be",
             ),
             TypeError,
         ):
@@ -158,7 +158,13 @@ def test_a_block_is_a_plain_array_of_real_numbers() -> None:
 def test_text_is_no_number_and_a_large_integer_is_the_nearest() -> None:
     schema = Schema(dpm.Numeric("x", 0.0, 1e19, missing="drop"))
     for cells in (pa.array(["1.5", "2"]), pa.array([b"1"]), pa.array([0, 1], pa.timestamp("s"))):
-        with refused(("column needs numbers: describe it as Date, with dates for", "not-a-number-type"), TypeError):
+        with refused(
+            (
+                "column needs numbers: describe it as Date, with dates for",
+                "column needs numbers: convert it, or describe it as",
+            ),
+            TypeError,
+        ):
             Rows.of(pa.table({"x": cells}), schema).moments()
     large = [2**53 + 1, 2**63 - 1, 12]
     exact = Rows.of(pa.table({"x": pa.array(large)}), schema).moments()

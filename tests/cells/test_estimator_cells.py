@@ -130,11 +130,10 @@ def test_what_ends_before_a_run_gives_the_fit_back(tmp_path: Path) -> None:
 
 
 def test_a_draw_that_the_filter_refuses_counts_as_spent(monkeypatch: pytest.MonkeyPatch) -> None:
-    from dpmoments.messages.message import Message
     from dpmoments.privacy.filter import PrivacyFilter, PrivacyFilterError
 
     def refused(self: Any, *_: Any, **__: Any) -> Any:
-        self._refuse(Message("draw-invalid", query="count", reason=Message("run-ended")))
+        self._refuse("'count' is not paid for.")
 
     model = DPCovariance(bounds=(0, 1), epsilon=1.0, mechanism="laplace")
     monkeypatch.setattr(PrivacyFilter, "_draw", refused)

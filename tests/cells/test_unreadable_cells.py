@@ -268,11 +268,11 @@ def test_other_types_are_refused_whatever_their_cells(form: str) -> None:
             code = (
                 "in the table and a categorical column needs text or"
                 if isinstance(column, dpm.Categorical)
-                else "not-a-number-type"
+                else "column needs numbers: convert it, or describe it as"
             )
             if form in ("sparse", "complex"):
                 code = "of the frame does not hold plain numbers or text: convert"
-            elif (form, code) == ("durations", "not-a-number-type"):
+            elif (form, code) == ("durations", "column needs numbers: convert it, or describe it as"):
                 code = "column needs numbers: describe it as Date, with dates for"
             with refused(code, TypeError, column="c"):
                 Rows.of(part, Schema(column)).moments()
@@ -461,7 +461,7 @@ def test_a_line_is_refused_by_its_own_length_alone(
         path.write_bytes(head + b"".join(lines) + line + b"\n" + after)
         schema = Schema(dpm.Numeric("c", 0, 1))
         if length > 2 * BLOCK:
-            with refused("table-unreadable"):
+            with refused(" cannot be read: "):
                 Rows.of(path, schema).count()
         else:
             assert Rows.of(path, schema).count() == len(lines) + 1 + after.count(b"\n")
@@ -538,7 +538,7 @@ def test_a_line_of_too_many_cells_is_not_told_by_its_bytes(tmp_path: Path, capfd
     """Arrow's reader would print the error that these bytes are not UTF-8, with one of them, past all of our own words."""
     path = tmp_path / "t.csv"
     path.write_bytes(b"c,d\n1,2\n\xb1x,2,3\n")
-    with refused("table-unreadable"):
+    with refused(" cannot be read: "):
         count(path, dpm.Numeric("c", 0, 1, missing="drop"))
     assert capfd.readouterr() == ("", "")
 
@@ -577,7 +577,7 @@ def test_a_file_is_read_again_for_both_reasons_and_counts_every_line_once(
     path.write_bytes(b"c,d\n" + b"".join(ragged))
     facts = dpm.preflight(path, schema).private_facts()
     assert (facts["lines_with_more_or_fewer_cells"], facts["rows"]) == (3, 2_102)
-    with refused("table-unreadable"):
+    with refused(" cannot be read: "):
         Rows.of(path, schema).count()
 
 

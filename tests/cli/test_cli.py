@@ -228,11 +228,11 @@ def test_init_writes_names_and_kinds_and_blanks(run: Run) -> None:
     assert written["columns"][2]["levels"] is None
     assert "public knowledge" in text
     blanks = (
-        Said("mistake-in-line", fault=Said("blank-bounds", column="column 'age'", names=("lower", "upper"))),
-        Said("mistake-in-line", fault=Said("blank-bounds", column="column 'income'", names=("lower", "upper"))),
-        Said("mistake-in-line", fault=Said("blank-entries", column="column 'region'", names=("levels",))),
+        Said("line ", fault=Said("has no bounds (", column="column 'age'", names=("lower", "upper"))),
+        Said("line ", fault=Said("has no bounds (", column="column 'income'", names=("lower", "upper"))),
+        Said("line ", fault=Said(" has no ", column="column 'region'", names=("levels",))),
     )
-    with refused("schema-file-mistake", mistakes=blanks, advice=Said("fill-in-blanks")):
+    with refused(".yaml: ", mistakes=blanks, advice=Said("Fill these in from public knowledge")):
         dpm.Schema.load("new.yaml")
     filled = re.sub(r"(?m)^( *)lower:$", r"\1lower: 0", re.sub(r"(?m)^( *)upper:$", r"\1upper: 1", text))
     Path("filled.yaml").write_text(filled.replace("levels:\n", "levels: [north, south]\n"))

@@ -12,10 +12,13 @@ import typer
 import typer.main
 
 import dpmoments as dpm
+from dpmoments.analysis.released import needs_mean
 from dpmoments.cli import main
 from dpmoments.cli.options import Option, options_of
-from dpmoments.messages.message import Message
+from dpmoments.foundation.text_format import TextFormat
+from dpmoments.foundation.text_reading import other_delimiter
 from dpmoments.schema.document import parse_yaml
+from support.said import refused
 
 SCHEMA = """columns:
   - {name: a, kind: numeric, lower: 0, upper: 1}
@@ -88,20 +91,20 @@ def test_cures_are_options(terminal: Terminal) -> None:
 
 
 def test_arguments_are_written_as_the_reader_writes_them() -> None:
-    tab = Message("other-delimiter", count=1, by="','", other_count=2, other_by="a tab", delimiter="\t")
+    tab = other_delimiter("age\tsex", ",", TextFormat(), lambda names: len(names) > 1)
+    assert tab is not None
     assert tab.text("shell").endswith("pass --delimiter tab")
     assert tab.text("curator").endswith('pass delimiter="\\t"')
-    assert Message("without-mean").text("shell").endswith("a release made without --no-mean has one")
-    assert (
-        Message("unit-needs-add-remove", neighbors="replace_one").text("shell").endswith("Use --neighbors add_remove")
-    )
+    assert needs_mean().text("shell").endswith("a release made without --no-mean has one")
+    assert needs_mean().text("curator").endswith("a release made with mean=True has one")
 
 
-def test_text_of_a_fact_is_never_rewritten_as_an_option() -> None:
-    name = "use neighbors='none', pass overwrite=True, {argument:overwrite}"
-    said = Message("no-grant", dataset=name, datasets=()).text("shell")
-    assert "use neighbors=" in said
-    assert "pass overwrite=True, {argument:overwrite}" in said
+def test_a_name_is_never_rewritten_as_an_option(tmp_path: Path) -> None:
+    name = "use neighbors='none', pass overwrite=True, {} {argument:overwrite}"
+    dpm.Ledger(tmp_path / "b.db").grant("other", epsilon=1.0)
+    with refused("The ledger has no budget for dataset", dpm.LedgerError) as caught:
+        dpm.Ledger(tmp_path / "b.db").account(name)
+    assert f"'{name}'" in caught.value.text("shell")
 
 
 def test_a_grant_for_rows_is_never_a_reason_to_protect_rows_alone(terminal: Terminal) -> None:

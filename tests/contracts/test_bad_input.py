@@ -612,7 +612,7 @@ def test_queries_that_fail_on_a_cell(refused: Callable[..., str]) -> None:
     lazy = pl.DataFrame(people()).lazy().with_columns(pl.col("region").cast(pl.Int64).alias("age"))
     assert "the lazy frame cannot be read: its query fails" in refused(lazy)
     absent = pl.DataFrame(people()).lazy().select(pl.col(NAME + "s"))
-    with said.refused("table-unreadable", table="the lazy frame"):
+    with said.refused(" cannot be read: ", table="the lazy frame"):
         dpm.release(absent, SCHEMA, epsilon=1.0)
 
 
@@ -622,8 +622,8 @@ def test_a_busy_connection() -> None:
     relation = connection.from_arrow(pa.table(people())).project("age, region")
     own = connection.from_arrow(pa.table(people())).to_arrow_reader(5)
     next(own)
-    stopped = said.Said("reader-stopped", kind="ResourceInUseException")
-    with said.refused("table-unreadable", reason=stopped) as caught:
+    stopped = said.Said(" (", kind="ResourceInUseException")
+    with said.refused(" cannot be read: ", reason=stopped) as caught:
         dpm.release(relation, SCHEMA, epsilon=1.0)
     assert_no_private_value(everything_said(caught.value))
     assert next(own).num_rows == 5

@@ -155,7 +155,7 @@ def test_expected_error_matches_trials(case: Case) -> None:
 def test_wrong_budget_kind_is_refused(case: Case) -> None:
     for kind in set(BudgetKind) - case.mechanism.budget_kinds:
         budget = Case(case.mechanism, kind, case.neighbors, case.mean).budget()
-        with refused("budget-of-other-kind"):
+        with refused("cannot spend a budget of"):
             case.mechanism.plan(case.shape(), budget, case.neighbors)
 
 

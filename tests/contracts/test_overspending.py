@@ -327,7 +327,7 @@ class Double(Mechanism):
 
 
 def test_a_new_mechanism_that_spends_twice_its_epsilon_is_refused() -> None:
-    with refused("draw-over-budget", PrivacyFilterError, query="count"):
+    with refused("would spend more than the plan states", PrivacyFilterError, query="count"):
         run(Double(), PURE, ADD_REMOVE, mean=False)
 
 

@@ -109,7 +109,9 @@ def test_the_chosen_folder_comes_before_the_cache(network, monkeypatch, tmp_path
     monkeypatch.setenv(files._FOLDER_VARIABLE, str(chosen))
     assert files._find_local(FILE) == CONTENT  # the folder lacks it, so the cache answers
     (chosen / FILE.name).write_bytes(b"other")
-    with refused("file-not-published"):  # now the folder is asked first, and its file is wrong
+    with refused(
+        "; remove it, or put the published file in its place"
+    ):  # now the folder is asked first, and its file is wrong
         files._find_local(FILE)
     (chosen / FILE.name).write_bytes(CONTENT)
     (tmp_path / "cache" / "dpmoments" / FILE.name).write_bytes(b"other")
@@ -118,7 +120,7 @@ def test_the_chosen_folder_comes_before_the_cache(network, monkeypatch, tmp_path
 
 def test_a_wrong_download_is_refused_and_not_stored(network, tmp_path):
     network(CONTENT + b"x")
-    with refused("download-not-published"):
+    with refused("; nothing was stored; try again later, or save the"):
         files.load(FILE)
     assert not (tmp_path / "cache").exists()
 
@@ -126,7 +128,7 @@ def test_a_wrong_download_is_refused_and_not_stored(network, tmp_path):
 def test_an_endless_download_stops_at_the_limit(network, monkeypatch):
     monkeypatch.setattr(files, "_MAX_DOWNLOAD", len(CONTENT) - 1)
     fake = network(CONTENT * 1000)
-    with refused("download-not-published"):
+    with refused("; nothing was stored; try again later, or save the"):
         files.load(FILE)
     assert len(fake.asked) == 1
 
@@ -136,7 +138,7 @@ def test_a_wrong_cached_file_is_refused_not_replaced(network, tmp_path):
     path = tmp_path / "cache" / "dpmoments" / FILE.name
     path.parent.mkdir(parents=True)
     path.write_bytes(b"")
-    with refused("file-not-published"):
+    with refused("; remove it, or put the published file in its place"):
         files.load(FILE)
     assert path.read_bytes() == b""
     assert fake.asked == []
@@ -325,7 +327,7 @@ def test_adult_cleaning_on_files_small_enough_to_read():
 
 
 def test_an_unknown_subset_is_refused():
-    with refused("not-one-of", value="validation"):
+    with refused(": use '", value="validation"):
         datasets.adult("validation")  # type: ignore[arg-type]
 
 
@@ -442,7 +444,7 @@ def test_genetic_components_are_fetched_once_and_kept_in_the_users_cache(tmp_pat
     Publisher.answers = {}  # the publisher has gone
     np.testing.assert_array_equal(papers_datasets.popres().components, expected)
     (folder / "popres.eval").write_bytes(b"1.0\n")
-    with refused("file-not-published"):
+    with refused("; remove it, or put the published file in its place"):
         papers_datasets.popres()
 
 
@@ -450,8 +452,8 @@ def test_genetic_components_are_fetched_once_and_kept_in_the_users_cache(tmp_pat
     ("fault", "error", "words"),
     [
         ("gone", ConnectionError, "by other means and save it as"),
-        ("changed", ValueError, "download-not-published"),
-        ("cut", ValueError, "download-not-published"),
+        ("changed", ValueError, "; nothing was stored; try again later, or save the"),
+        ("cut", ValueError, "; nothing was stored; try again later, or save the"),
         ("closed", ConnectionError, "by other means and save it as"),
     ],
 )
@@ -744,7 +746,7 @@ def test_synthetic_edge_cases():
         with refused("must be a whole number"):
             papers_datasets.amin_synthetic(*size, np.random.default_rng(0))
     for option in ("scaling", "columns"):
-        with refused("not-one-of", value="other"):
+        with refused(": use '", value="other"):
             papers_datasets.amin_synthetic(3, 3, np.random.default_rng(0), **{option: "other"})
 
 
@@ -806,5 +808,5 @@ def test_rows_of_heavy_tails_need_sizes_and_a_covariance():
             with refused("must be a whole number"):
                 make(*sizes, rng)
     for degrees in (2.0, -1.0, float("nan")):
-        with refused("out-of-range", parameter="degrees"):
+        with refused("must be", parameter="degrees"):
             papers_datasets.multivariate_student(3, 3, rng, degrees=degrees)

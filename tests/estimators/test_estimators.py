@@ -182,7 +182,7 @@ def test_about_zero_all_the_budget_is_on_the_second_moment() -> None:
     np.testing.assert_allclose(model.fit(rows).covariance_, rows.T @ rows / 2000, atol=1e-4)
     assert not model.location_.any()
     assert model.release_.noisy_sum is None
-    with refused("centered-needs-public-rows"):
+    with refused("assume_centered=True under neighbors='add_remove'"):
         clone(model).set_params(neighbors="add_remove").fit(rows)
 
 
@@ -214,7 +214,7 @@ def test_a_ledger_is_the_same_ledger_wherever_its_copy_is(ledger: dpm.Ledger) ->
     written = pickle.dumps(ledger)
     Path(ledger.path).unlink()
     dpm.Ledger(ledger.path).grant("people", epsilon=1.0)
-    with refused("ledger-replaced", dpm.LedgerError):
+    with refused("is no longer the ledger that was opened", dpm.LedgerError):
         pickle.loads(written).account("people")
 
 
@@ -414,7 +414,12 @@ def test_no_refusal_quotes_a_cell_or_a_number_of_rows() -> None:
         (
             DPCovariance(bounds=5, epsilon=1.0),
             (ARRAY,),
-            Said("out-of-range", expected="low-and-high", parameter="bounds", value=5),
+            Said(
+                "must be",
+                expected="a pair (low, high), each a number or one number per column",
+                parameter="bounds",
+                value=5,
+            ),
         ),
         (
             DPCovariance(bounds=([0, 1], [2, 3]), epsilon=1.0),
@@ -424,23 +429,30 @@ def test_no_refusal_quotes_a_cell_or_a_number_of_rows() -> None:
         (
             DPCovariance({"age": (0, 1)}, epsilon=1.0),
             (ARRAY,),
-            Said("wrong-type", expected="schema", got="dict", parameter="schema"),
+            Said("must be", expected="a dpmoments.Schema", got="dict", parameter="schema"),
         ),
-        (DPCovariance(bounds=(0, 1)), (ARRAY,), Said("one-budget-needed", given="none-given")),
+        (
+            DPCovariance(bounds=(0, 1)),
+            (ARRAY,),
+            Said("give the privacy budget as epsilon (with or without", given="none was given"),
+        ),
         (
             DPCovariance(SCHEMA, epsilon=1.0),
             (NUMBERS,),
-            Said("columns-not-in-order", problem=Said("lacks-columns", names=("ward",))),
+            Said("the columns of X must be the schema's, in its order,", problem=Said("lacks", names=("ward",))),
         ),
         (
             DPCovariance(SCHEMA, epsilon=1.0),
             (TABLE.assign(more=1),),
-            Said("columns-not-in-order", problem=Said("has-other-columns", names=("more",))),
+            Said(
+                "the columns of X must be the schema's, in its order,",
+                problem=Said(", which the schema lacks", names=("more",)),
+            ),
         ),
         (
             DPCovariance(SCHEMA, epsilon=1.0),
             (TABLE[TABLE.columns[::-1]],),
-            Said("columns-not-in-order", problem=Said("other-order")),
+            Said("the columns of X must be the schema's, in its order,", problem=Said("has them in another order")),
         ),
         (
             DPCovariance(SCHEMA, epsilon=1.0),
@@ -458,16 +470,16 @@ def test_no_refusal_quotes_a_cell_or_a_number_of_rows() -> None:
             (ARRAY, ARRAY[:, 0]),
             Said("target_bounds=None: noise must also hide every y, and its"),
         ),
-        (DPRidge(schema=SCHEMA, epsilon=1.0), (ARRAY, ARRAY[:, 0]), Said("target-needed")),
+        (DPRidge(schema=SCHEMA, epsilon=1.0), (ARRAY, ARRAY[:, 0]), Said("must name the column that y holds")),
         (
             DPRidge(schema=SCHEMA, target="ward", epsilon=1.0),
             (NUMBERS, TABLE["ward"]),
-            Said("target-not-a-column", kind="numeric", name="ward"),
+            Said("column of the schema", kind="numeric", name="ward"),
         ),
         (
             DPLinearDiscriminant(SCHEMA, target="age", epsilon=1.0),
             (NUMBERS, TABLE["age"]),
-            Said("target-not-a-column", kind="categorical", name="age"),
+            Said("column of the schema", kind="categorical", name="age"),
         ),
         (
             DPLinearDiscriminant(bounds=(0, 1), epsilon=1.0),

@@ -21,7 +21,6 @@ import dpmoments as dpm
 from dpmoments.cli import main
 from dpmoments.ledger import accounts
 from dpmoments.ledger import ledger as ledger_file
-from dpmoments.messages.message import Message
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.origin import LedgerEntry
 from support.ledger_processes import quick_folder
@@ -104,16 +103,16 @@ def overwritten(path: Path) -> None:
     path.write_bytes(content)
 
 
-BAD_FILES: dict[str, tuple[Callable[[Path], object], str, dict[str, Any]]] = {
-    "absent": (lambda _: None, "ledger-missing", {}),
-    "no SQLite": (lambda path: path.write_text("date;cell\n" * 1000), "ledger-foreign", {"content": "not-sqlite"}),
-    "empty": (lambda path: path.write_bytes(b""), "ledger-foreign", {"content": "empty"}),
-    "of another program": (of_another_program, "ledger-foreign", {"content": "other-program"}),
-    "newer": (newer, "ledger-version", {"version": 2, "known": 1}),
-    "in another journal mode": (in_another_mode, "ledger-journal-mode", {"mode": "wal"}),
-    "with a trigger of another": (with_another_table, "ledger-damaged", {"what": "tables"}),
-    "overwritten": (overwritten, "ledger-damaged", {}),
-    "a folder": (lambda path: path.mkdir(), "ledger-is-a-folder", {}),
+BAD_FILES: dict[str, tuple[Callable[[Path], object], str]] = {
+    "absent": (lambda _: None, "does not exist"),
+    "no SQLite": (lambda path: path.write_text("date;cell\n" * 1000), "is not an SQLite file"),
+    "empty": (lambda path: path.write_bytes(b""), "is not a ledger but an empty file"),
+    "of another program": (of_another_program, "is not a ledger but an SQLite file of another program"),
+    "newer": (newer, "is a ledger of file version 2, and this library knows version 1"),
+    "in another journal mode": (in_another_mode, "is in journal mode 'wal'"),
+    "with a trigger of another": (with_another_table, "its tables are not a ledger's"),
+    "overwritten": (overwritten, "is damaged"),
+    "a folder": (lambda path: path.mkdir(), "is a folder: name the ledger's file"),
 }
 
 
@@ -121,19 +120,18 @@ BAD_FILES: dict[str, tuple[Callable[[Path], object], str, dict[str, Any]]] = {
 def test_a_file_that_cannot_be_used_is_told_of_in_a_line(
     fault: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    make, code, facts = BAD_FILES[fault]
+    make, said = BAD_FILES[fault]
     path = folder / "budget.db"
     make(path)
     before = path.read_bytes() if path.is_file() else None
-    with refused(code, dpm.LedgerError, **facts):
+    with refused(said, dpm.LedgerError):
         release(path)
-    with refused(code, dpm.LedgerError, **facts) as caught:
+    with refused(said, dpm.LedgerError):
         dpm.Ledger(path).verify()
     for command in ("show", "history", "verify"):
         assert main(["ledger", command, str(path)]) == 1
         captured = capsys.readouterr()
-        named = Message(code, **dict(caught.value.facts) | {"path": str(path)}).text("shell")
-        assert named in " ".join(captured.err.split())
+        assert said in " ".join(captured.err.split())
         assert "Traceback" not in captured.err
     assert before == (path.read_bytes() if path.is_file() else None)
 
@@ -152,7 +150,7 @@ def test_a_grant_does_not_write_over_another_file(folder: Path) -> None:
 def test_a_locked_file_is_waited_for_and_then_told_of(ledger: dpm.Ledger) -> None:
     with closing(sqlite3.connect(ledger.path, isolation_level=None)) as connection:
         connection.execute("BEGIN EXCLUSIVE")
-        with refused("ledger-locked", dpm.LedgerError, seconds=0.2):
+        with refused("is locked", dpm.LedgerError, seconds=0.2):
             release(ledger)
     assert release(ledger).privacy.private
     assert ledger.spent("people").epsilon == 0.1
@@ -181,10 +179,10 @@ def test_what_is_read_only_can_be_shown_and_not_spent(what: str, folder: Path) -
         folder.chmod(0o555 if what == "folder" else 0o777)
         with without_privileges():
             assert kept.left("people").epsilon == 1.0
-            with refused("ledger-not-writable", dpm.LedgerError, cause="read-only"):
+            with refused("cannot be", dpm.LedgerError, cause="read-only"):
                 spend(kept)
             if what == "folder":
-                with refused("ledger-not-opened", dpm.LedgerError):
+                with refused("cannot be opened", dpm.LedgerError):
                     dpm.Ledger(folder / "other.db").grant("people", epsilon=1.0)
         assert kept.spent("people").epsilon == 0.0
     finally:
@@ -197,17 +195,17 @@ def test_a_folder_that_vanishes(folder: Path) -> None:
     kept.grant("people", epsilon=1.0)
     (folder / "gone").rename(folder / "elsewhere")
     for use in (lambda: release(kept), lambda: kept.spent("people"), lambda: kept.grant("people", epsilon=2.0)):
-        with refused("ledger-folder-missing", dpm.LedgerError):
+        with refused("of the ledger does not exist", dpm.LedgerError):
             use()
     (folder / "gone").mkdir()
-    with refused("ledger-missing", dpm.LedgerError):  # and no new one takes its place
+    with refused("does not exist", dpm.LedgerError):  # and no new one takes its place
         kept.grant("people", epsilon=2.0)
 
 
 @pytest.mark.parametrize("path", ["a\0b", "no-such-folder/budget.db"])
 def test_names_that_no_file_can_have(path: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
-    with refused(("ledger-folder-missing", "cannot be the name of a file"), (ValueError, dpm.LedgerError)):
+    with refused(("of the ledger does not exist", "cannot be the name of a file"), (ValueError, dpm.LedgerError)):
         dpm.Ledger(path).grant("people", epsilon=1.0)
 
 
@@ -263,7 +261,7 @@ def test_a_full_database_is_the_same(ledger: dpm.Ledger, monkeypatch: pytest.Mon
         connection.execute("PRAGMA max_page_count = 4")
 
     monkeypatch.setattr(ledger_file.LedgerFile, "_configure", small)
-    with refused("ledger-not-writable", dpm.LedgerError, cause="full"):
+    with refused("cannot be", dpm.LedgerError, cause="full"):
         spend(ledger, 9)
     monkeypatch.undo()
     assert all(check.passed for check in ledger.verify())
@@ -324,9 +322,10 @@ def test_tampering_shows(way: str, ledger: dpm.Ledger, capsys: pytest.CaptureFix
     assert "FAILED" in capsys.readouterr().out
     for kept in (ledger, dpm.Ledger(ledger.path)):
         if way == "another id" or kept is not ledger:
-            with pytest.raises(dpm.LedgerError) as caught:
+            with refused(
+                ("The history is broken at entry", "is no longer the ledger that was opened"), dpm.LedgerError
+            ):
                 release(kept)
-            assert caught.value.code in ("history-broken", "ledger-replaced")
 
 
 def entry_of(text: str, link: str) -> tuple[str, str]:
@@ -399,7 +398,7 @@ def test_a_restored_copy_shows_by_the_releases_made_since(ledger: dpm.Ledger, fo
     *_, found = restored.verify([first, second])
     assert not found.passed
     assert "was cut, or restored from an older copy" in found.detail
-    with refused("ledger-replaced", dpm.LedgerError):  # who had it open knows too
+    with refused("is no longer the ledger that was opened", dpm.LedgerError):  # who had it open knows too
         release(ledger)
     spend(restored, 2)
     *_, found = restored.verify([second])
@@ -505,7 +504,7 @@ def test_a_ledger_with_a_second_hard_link_is_refused_under_both_names(ledger: dp
     os.link(ledger.path, other)
     for kept in (ledger, dpm.Ledger(other)):
         for use in (lambda kept=kept: release(kept), kept.history, lambda kept=kept: kept.spent("people"), kept.verify):
-            with refused("ledger-hard-links", dpm.LedgerError, names=2):
+            with refused("names (hard links)", dpm.LedgerError, names=2):
                 use()
     other.unlink()
     release(ledger)
@@ -546,7 +545,7 @@ def test_a_symbolic_link_shares_the_journal_of_the_file(of: str, ledger: dpm.Led
     with linked._writing() as (known, append):
         append(accounts.Action.GRANT, "firms", known.account("people").grant.to_dict())
         assert Path(f"{ledger.path}-journal").exists()
-        with refused("ledger-locked", dpm.LedgerError):
+        with refused("is locked", dpm.LedgerError):
             release(dpm.Ledger(ledger.path, timeout=0.1))
     release(linked)
     release(ledger)

@@ -34,7 +34,7 @@ def test_the_edges_of_what_options_may_be(kind: Any) -> None:
     for steps in (1, 2, 999, 1000):
         assert kind(steps=steps, **needed).steps == steps
     for steps in (0, -1, 1001, True, False):
-        with refused("out-of-range", parameter="steps"):
+        with refused("must be", parameter="steps"):
             kind(steps=steps, **needed)
     for split in ((), (0.0, 1.0), (1.0, -1.0), (1.0, math.inf), (math.nan,)):
         with refused("give one positive share per step"):
@@ -45,7 +45,7 @@ def test_the_edges_of_what_options_may_be(kind: Any) -> None:
     with refused("shares and steps="):
         kind(split=(1, 3), steps=1, **needed)
     for option in ("constants", "clip"):
-        with refused("not-one-of"):
+        with refused(": use '"):
             kind(**{option: "none"}, **needed)
 
 
@@ -69,7 +69,7 @@ def test_a_range_of_eigenvalues_is_positive_ordered_and_finite() -> None:
     kept = CoinPress(eigenvalue_bounds=[1, 3], mean_radius=0.0)  # type: ignore[arg-type]
     assert kept.eigenvalue_bounds == (1.0, 3.0)
     for radius in (-5e-324, *INFINITE):
-        with refused("out-of-range", parameter="mean_radius"):
+        with refused("must be", parameter="mean_radius"):
             CoinPress(mean_radius=radius)
 
 

@@ -44,7 +44,7 @@ def test_names_are_sorted_and_lead_to_their_classes(
 @both_kinds
 def test_what_names_nothing_is_refused(known: Known, make: Make, noun: str, package: Any, one: str) -> None:
     del package
-    with refused("unknown-mechanism", name="nothing", of_means=known is MEAN_MECHANISMS, known=tuple(known)):
+    with refused("Unknown ", name="nothing", of_means=known is MEAN_MECHANISMS, known=tuple(known)):
         make("nothing")
     for wrong in (None, 3, known[one], ["laplace"]):
         with refused("mechanism must be a name or a configured", TypeError, got=type(wrong).__name__, noun=noun):

@@ -236,7 +236,7 @@ def test_quantiles_of_any_law_are_within_its_bounds_and_those_of_cantelli(model:
     assert law.quantile(1 - FAILURE / 2, of="count") * deviation <= law.count_bound(FAILURE)
     assert replace(model, count_variance=0.0).law().count_bound(1e-9) == 0.0
     for level in (0.0, 1.0, math.nan):
-        with refused("out-of-range", parameter="level"):
+        with refused("must be", parameter="level"):
             law.quantile(level, of="diagonal")
 
 

@@ -82,14 +82,14 @@ def test_the_largest_scale_and_the_least_are_drawn() -> None:
             assert 2.0**51.5 < np.std(large.astype(float)) < 2.0**53.5
             assert (draw(1e-3, 50, generator) == 0).all()
             assert draw(1.0, 0, generator).shape == (0,)
-            with refused("not-between", parameter="scale"):
+            with refused("must be", parameter="scale"):
                 draw(math.nextafter(_MAX_SCALE, math.inf), 3, generator)
 
 
 @pytest.mark.parametrize("scale", [0.0, -1.0, math.nan, 2 * _MAX_SCALE])
 def test_impossible_scales_are_refused(scale: float) -> None:
     for draw in (discrete_gaussian, discrete_laplace):
-        with refused("not-between", parameter="scale"):
+        with refused("must be", parameter="scale"):
             draw(scale, 3, secure_generator())
 
 
@@ -228,9 +228,9 @@ def test_each_exact_sampler_asks_for_what_it_needs(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize(("d", "rate"), [(0, 1.0), (2, 0.0), (2, -1.0), (2, math.inf), (2, math.nan)])
 def test_isotropic_noise_of_impossible_parameters_is_refused(d: int, rate: float) -> None:
-    with refused("out-of-range" if d else "must be a whole number", parameter="rate" if d else "d"):
+    with refused("must be" if d else "must be a whole number", parameter="rate" if d else "d"):
         isotropic(d, rate, insecure_generator(0))
-    with refused("out-of-range" if d else "must be a whole number", parameter="rate" if d else "d"):
+    with refused("must be" if d else "must be a whole number", parameter="rate" if d else "d"):
         matrix_laplace(d, rate, insecure_generator(0))
 
 

@@ -615,7 +615,7 @@ def test_files_keep_every_bit_and_refuse_forgeries(model: NoiseModel) -> None:
                 NoiseModel.from_dict(content | {entry: forged})
     with refused("has unknown entries"):
         NoiseModel.from_dict(content | {"color": 1.0})
-    with refused("not-one-of", parameter="name"):
+    with refused(": use '", parameter="name"):
         NoiseModel.from_dict(content | {"name": "cauchy"})
 
 
@@ -642,10 +642,8 @@ def test_files_keep_every_bit_and_refuse_forgeries(model: NoiseModel) -> None:
     ],
 )
 def test_numbers_that_are_those_of_no_run_are_refused(model: Any, forged: dict[str, Any]) -> None:
-    with pytest.raises(InputValueError) as caught:
+    with refused(("must be", "has unknown entries", ": use '", "finite numbers")):
         NoiseModel.from_dict(model.to_dict() | forged)
-    codes = {"noise-model-entry", "out-of-range", "not-between", "has unknown entries", "not-one-of", "finite numbers"}
-    assert caught.value.code in codes
 
 
 def test_terms_that_do_not_fit_are_refused() -> None:
@@ -664,9 +662,9 @@ def test_terms_that_do_not_fit_are_refused() -> None:
     with refused("the terms of noise have sizes"):
         NoiseLaw((NoiseTerm(GaussianCells(), cells), NoiseTerm(GaussianCells(), np.ones((4, 4)))))
     law = NoiseLaw((NoiseTerm(GaussianCells(), cells),))
-    with refused("out-of-range", parameter="level"):
+    with refused("must be", parameter="level"):
         law.quantile(1.0, of="cell")
-    with refused("out-of-range", parameter="failure"):
+    with refused("must be", parameter="failure"):
         law.gram_bound(0.0)
     with refused("does not carry this noise: give finite numbers in"):
         law.carried(np.eye(2))
@@ -730,7 +728,7 @@ def test_bounds_on_the_noise_of_a_mean_are_those_of_its_law() -> None:
     for clipped in (0.0, 0.5, 1.0):
         assert models.MeanModel("gaussian", np.ones(1), np.ones(1), clipped=clipped).clipped == clipped
     for clipped in (-1e-9, 1.0 + 1e-9):
-        with refused("not-between", parameter="clipped"):
+        with refused("must be", parameter="clipped"):
             models.MeanModel("gaussian", np.ones(1), np.ones(1), clipped=clipped)
 
 
@@ -742,7 +740,7 @@ def test_a_wishart_matrix_has_as_many_degrees_as_rows() -> None:
     assert model(3.0, inverse=False).degrees == 3.0
     assert model(5.0, inverse=True).degrees == 5.0
     for degrees, inverse in ((2.9, False), (4.9, True)):
-        with refused("not-between", parameter="degrees"):
+        with refused("must be", parameter="degrees"):
             model(degrees, inverse=inverse)
 
 

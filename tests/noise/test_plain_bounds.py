@@ -238,7 +238,7 @@ def test_a_fine_lattice_is_rounded_up_by_a_step_at_most() -> None:
     for level in (0.5, 0.95):
         exact = stats.norm.ppf(0.5 + level / 2) * 1e6
         assert exact <= noise.half_width(level) <= exact + 2 * 1e6 / 1024
-    with refused("out-of-range", parameter="level"):
+    with refused("must be", parameter="level"):
         noise.half_width(1.0)
 
 
@@ -449,10 +449,10 @@ def test_errors_of_models_are_those_of_their_cells() -> None:
 
 def test_the_last_block_ends_with_the_features() -> None:
     for sizes in ([2.0, 2.0, 3.0, 3.0], [2.0, 2.0, 0.0, 2.0], [0.0, 0.0, 2.5, 2.5], [2.0, 1.0, 0.0, 0.0]):
-        with refused("noise-model-entry", entry="block_sizes"):
+        with refused("of the noise model must be", entry="block_sizes"):
             replace(BLOCKS, n_features=4, center=np.zeros(4), block_sizes=np.array(sizes))
     for change in ({"sum_variance": None}, {"count_variance": None}, {"center": np.full(5, 1.1)}):
-        with refused("noise-model-entry"):
+        with refused("of the noise model must be"):
             replace(BLOCKS, **change)
     assert replace(BLOCKS, center=np.array([1.0, -1.0, 0.0, 0.0, 0.0])).n_features == 5
 
@@ -462,7 +462,7 @@ def test_arrays_of_another_shape_or_without_a_bound_are_refused() -> None:
         with refused("finite numbers", name="center"):
             replace(BLOCKS, center=center)
     for flag in (1, "yes", None):
-        with refused("noise-model-entry", entry="count_is_laplace"):
+        with refused("of the noise model must be", entry="count_is_laplace"):
             replace(BLOCKS, count_is_laplace=flag)
     for scale in (-1.0, math.nan):
         with pytest.raises(InputValueError):
@@ -499,7 +499,7 @@ def test_parts_of_a_pool_have_a_law_and_a_shift_of_as_many_features() -> None:
 
     assert PooledModel(n_features=3, parts=(part(3, np.zeros(3)), part(3, np.ones(3)))).law().n_features == 3
     for parts in ((), (part(3, np.zeros(2)),), (part(4, np.zeros(3)),)):
-        with refused("noise-model-entry", entry="parts"):
+        with refused("of the noise model must be", entry="parts"):
             PooledModel(n_features=3, parts=parts)
 
 
@@ -668,7 +668,7 @@ def test_half_widths_of_a_mean_are_quantiles_of_two_independent_parts() -> None:
         with pytest.raises(InputValueError):
             MeanModel(*arguments)
     for other in (np.ones(2), np.ones((1, 1)), np.array([math.inf])):
-        with refused("noise-model-entry", entry="count_deviations"):
+        with refused("of the noise model must be", entry="count_deviations"):
             MeanModel("gaussian", np.ones(1), other)
 
 

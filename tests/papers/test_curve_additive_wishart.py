@@ -223,9 +223,9 @@ def test_tends_to_the_gaussian_mechanism(neighbors):
 
 
 def test_refuses_nonsense():
-    with refused("out-of-range", parameter="excess_degrees"):
+    with refused("must be", parameter="excess_degrees"):
         curves.additive_wishart_delta(1.0, 0.5, 1.0, "add_remove")
-    with refused("out-of-range", parameter="scale"):
+    with refused("must be", parameter="scale"):
         curves.additive_wishart_degrees(1.0, 1e-6, 0.0, "add_remove")
     with refused("is not a neighboring relation: use 'add_remove' (the number"):
         curves.additive_wishart_scale(1.0, 1e-6, 5, "neither")

@@ -155,8 +155,8 @@ def test_degrees_invert_the_ratio(degrees):
 
 
 def test_arguments_are_checked():
-    with refused("out-of-range", parameter="degrees_of_freedom"):
+    with refused("must be", parameter="degrees_of_freedom"):
         curves.raised_wishart_delta(1.0, 0.5, 10.0)
     for ratio in (0.0, math.inf, math.nan):
-        with refused("out-of-range", parameter="ratio"):
+        with refused("must be", parameter="ratio"):
             curves.raised_wishart_delta(1.0, 5, ratio)

@@ -73,9 +73,9 @@ def test_paper_sensitivity_is_larger_and_refuses_small_bounds(neighbors):
 def test_refuses_to_run_without_an_asserted_bound():
     with refused("inverse-gaussian needs a public lower bound on the smallest"):
         InverseGaussian().plan(MomentShape(3), PrivacyBudget.zcdp(0.5), "add_remove")
-    with refused("out-of-range", parameter="smallest_eigenvalue"):
+    with refused("must be", parameter="smallest_eigenvalue"):
         InverseGaussian(0.0)
-    with refused("not-one-of", parameter="calibration"):
+    with refused(": use '", parameter="calibration"):
         InverseGaussian(1.0, calibration="tight")
 
 

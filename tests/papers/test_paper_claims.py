@@ -282,7 +282,7 @@ def test_the_rule_of_regimes() -> None:
         taken(1.0, 1e-6, None, None)
     with refused("cannot spend a budget of"):
         RegimeRule().plan(MomentShape(5, n_rows=9), dpm.PrivacyBudget.zcdp(1.0), "replace_one")
-    with refused("out-of-range", parameter="largest_eigenvalue"):
+    with refused("must be", parameter="largest_eigenvalue"):
         RegimeRule(largest_eigenvalue=math.inf)
 
 
@@ -295,7 +295,7 @@ def test_coinpress_takes_the_shares_of_its_theorems_by_name() -> None:
         assert len(shares) > 1
     with refused("or one share per step"):
         CoinPress(split="halves")  # type: ignore[arg-type]
-    with refused("out-of-range", parameter="failure"):
+    with refused("must be", parameter="failure"):
         CoinPress(failure=0.0, constants="paper")
     with refused("needs the paper's constants, since the practical ones have"):
         CoinPressMean(failure=0.01)

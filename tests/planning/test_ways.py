@@ -119,7 +119,7 @@ def test_columns_of_present_values_have_their_means_from_a_release() -> None:
 
 def test_mistakes_are_refused() -> None:
     known = forecast(epsilon=1.0)
-    with refused("not-a-grouping-column", name="age"):
+    with refused("Bands of numbers must be made", name="age"):
         known.ways(tables=[["age", "region"]])
     for questions, said in (
         ({}, Said("state a question: means=True, tables=[['region', 'sex']] or")),
@@ -129,7 +129,7 @@ def test_mistakes_are_refused() -> None:
         ),
         (
             {"regressions": [["income", "agee"]]},
-            Said("not-a-column-of-schema", name="agee", question=Said("did-you-mean", close=("age",))),
+            Said("' is not a column of the schema", name="agee", question=Said("did you mean", close=("age",))),
         ),
         ({"regressions": [["income"]]}, Said("a regression is a target and its regressors, ['income'")),
     ):
@@ -141,7 +141,7 @@ def test_mistakes_are_refused() -> None:
         ):
             known.ways(**questions)
     unbounded = dpm.forecast(dpm.Schema.unbounded(2), n_rows=100, rho=0.5)
-    with refused("nothing-in-original-units"):
+    with refused("nothing is known in original units"):
         unbounded.ways(means=True)
 
 

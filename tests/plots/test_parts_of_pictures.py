@@ -180,7 +180,7 @@ def test_sizes_of_figures_are_refused_or_kept() -> None:
     ax = axes()
     assert sized(ax, None) is ax
     for wrong in ((0.0, 1.0), (1.0, 300.1), (1.0,), (1.0, 2.0, 3.0), (1.0, NAN), ("1", 1.0)):
-        with refused("out-of-range", parameter="figsize"):
+        with refused("must be", parameter="figsize"):
             sized(None, wrong)  # type: ignore[arg-type]
 
 
@@ -219,10 +219,10 @@ def test_what_cannot_be_drawn_is_said(what: str) -> None:
     whole: Any = SimpleNamespace(noisy_sum=np.zeros(1), noisy_count=3.0)
     canvas.require_mean(whole, what)
     canvas.require_count(whole, what)
-    with refused("plot-needs-mean", what=what):
+    with refused("it is made of deviations from the mean, and no mean", what=what):
         canvas.require_mean(SimpleNamespace(noisy_sum=None, noisy_count=3.0), what)  # type: ignore[arg-type]
     for check in (canvas.require_mean, canvas.require_count):
-        with refused("plot-needs-count", what=what):
+        with refused("the release has no row count (mean=False under", what=what):
             check(SimpleNamespace(noisy_sum=None, noisy_count=None), what)  # type: ignore[arg-type]
 
 
@@ -920,7 +920,7 @@ def test_components_and_spectra_need_a_number_of_rows() -> None:
         (plot.correlation, "correlations"),
         (plot.covariance, "covariances"),
     ):
-        with refused("plot-needs-count", what=what):
+        with refused("the release has no row count (mean=False under", what=what):
             draw()
 
 

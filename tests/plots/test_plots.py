@@ -42,14 +42,18 @@ PICTURES: dict[str, Callable[[Any, Axes | None], Axes]] = {
 RENDERED = ("moments", "mean")
 """As far as pixels; the others as far as the layout."""
 ONE_STEP = Said("has only one step. Mechanisms with steps are coinpress and")
-NO_GROUPS = Said("unknown-grouping-column", name="region")
+NO_GROUPS = Said("is not a column of the schema", name="region")
 REFUSED = {
     **{
-        (kind, picture): Said("plot-needs-mean")
+        (kind, picture): Said("it is made of deviations from the mean, and no mean")
         for kind in ("second moment",)
         for picture in ("correlation", "covariance", "groups")
     },
-    **{("no count", picture): Said("plot-needs-count") for picture in PICTURES if "steps" not in picture},
+    **{
+        ("no count", picture): Said("the release has no row count (mean=False under")
+        for picture in PICTURES
+        if "steps" not in picture
+    },
     **{(kind, "groups"): NO_GROUPS for kind in ("unit ball", "coinpress")},
     **{
         (kind, picture): ONE_STEP
@@ -316,9 +320,9 @@ def test_a_forecast_is_drawn_as_it_is_printed() -> None:
     (best,) = [line for line in against.lines if line.get_marker() == "None" and len(line.get_xdata()) == 7][:1]
     at = best.get_xdata().tolist().index(0.5)
     assert best.get_ydata()[at] == pytest.approx(noise.typical_correlation())
-    with refused("not-one-of", parameter="against"):
+    with refused(": use '", parameter="against"):
         forecast.plot("rows")
-    with refused("forecast-without-plot"):
+    with refused("cannot plot this forecast: it has no numbers in"):
         dpm.forecast(dpm.Schema.unbounded(2), n_rows=100, rho=1.0).plot()
 
 
@@ -434,7 +438,7 @@ def test_a_picture_without_axes_makes_one_figure_and_changes_no_setting() -> Non
         plt.close(ax.figure)
     with refused(ONE_STEP):
         release.plot.steps()
-    with refused("wrong-type", TypeError, parameter="ax"):
+    with refused("must be", TypeError, parameter="ax"):
         release.plot.spectrum(ax=Figure())
     assert plt.get_fignums() == []
     assert dict(mpl.rcParams) == settings
@@ -564,7 +568,7 @@ def test_size_and_caption_are_as_asked() -> None:
         assert not captions_of(draw(caption=False))
         with refused("figsize= is the size of a new figure, and ax= is of another"):
             draw(ax=ax, figsize=(5.0, 4.0))
-        with refused("out-of-range", parameter="figsize"):
+        with refused("must be", parameter="figsize"):
             draw(figsize=(5.0, -1.0))
     plt.close("all")
 

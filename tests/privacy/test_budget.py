@@ -90,7 +90,7 @@ def test_a_budget_has_the_losses_of_its_kind_alone(kind: BudgetKind, arguments: 
 
 @pytest.mark.parametrize("delta", ["1", None, True])
 def test_a_delta_of_another_type_is_refused(delta: object) -> None:
-    with refused("wrong-type", TypeError, parameter="delta"):
+    with refused("must be", TypeError, parameter="delta"):
         PrivacyBudget(BudgetKind.APPROXIMATE, epsilon=1.0, delta=delta)  # type: ignore[arg-type]
 
 
@@ -103,7 +103,9 @@ def test_impossible_weights_are_refused(weights: tuple[float, ...]) -> None:
 
 @pytest.mark.parametrize("arguments", [{}, {"epsilon": 1.0, "rho": 1.0}, {"rho": 1.0, "delta": 1e-6}])
 def test_contradictions_are_refused(arguments: dict[str, float]) -> None:
-    with refused(("delta goes with epsilon: a rho-zCDP budget has none", "one-budget-needed")):
+    with refused(
+        ("delta goes with epsilon: a rho-zCDP budget has none", "give the privacy budget as epsilon (with or without")
+    ):
         PrivacyBudget.of(**arguments)
 
 

@@ -126,9 +126,9 @@ def test_calibrated_noise_is_private_by_summation(epsilon, delta):
 def test_says_nothing_below_one_lattice_step_and_refuses_nonsense():
     assert curves.discrete_gaussian_delta(1.0, 1.0, 0.9, 1) == 1.0
     assert curves.discrete_gaussian_delta(1.0, 1.0, 1.3, 1, math.sqrt(0.5)) == 1.0
-    with refused("out-of-range", parameter="n_coordinates"):
+    with refused("must be", parameter="n_coordinates"):
         curves.discrete_gaussian_delta(1.0, 1.0, 10.0, 0)
-    with refused("out-of-range", parameter="smallest_ratio"):
+    with refused("must be", parameter="smallest_ratio"):
         curves.discrete_gaussian_noise_scale(1.0, 1e-6, 10.0, 3, 0.0)
 
 
@@ -207,11 +207,11 @@ def test_a_bound_is_for_one_coordinate_or_more_and_numbers_that_mean_something()
         (1.0, 1.0, 9.0, 1, 0.0),
     )
     for arguments in faults:
-        with refused("out-of-range"):
+        with refused("must be"):
             curves.discrete_gaussian_log_delta(*arguments)
     assert curves.discrete_gaussian_log_delta(20.0, 1.0, 1.0, 1) == 0.0  # the allowance for rounding takes it below 1
     for epsilon, delta in ((0.0, 1e-6), (1.0, 0.0), (1.0, 1.0)):
-        with refused(("For delta = 0 use a mechanism for pure differential privacy", "out-of-range")):
+        with refused(("For delta = 0 use a mechanism for pure differential privacy", "must be")):
             curves.discrete_gaussian_rho(epsilon, delta)
-        with refused(("For delta = 0 use a mechanism for pure differential privacy", "out-of-range")):
+        with refused(("For delta = 0 use a mechanism for pure differential privacy", "must be")):
             curves.discrete_gaussian_noise_scale(epsilon, delta, 1.0, 1)

@@ -128,7 +128,7 @@ def test_matches_simulation():
     ],
 )
 def test_refuses_what_is_not_a_budget(arguments):
-    with refused(("For delta = 0 use a mechanism for pure differential privacy", "out-of-range")):
+    with refused(("For delta = 0 use a mechanism for pure differential privacy", "must be")):
         curves.gaussian_noise_scale(*arguments)
 
 
@@ -192,9 +192,9 @@ def test_arguments_of_curves():
         assert check("x", allowed) == allowed
         assert check("x", 1e308) == 1e308
         for value in (-5e-324, -1.0, math.inf, -math.inf, math.nan):
-            with refused("out-of-range", parameter="x"):
+            with refused("must be", parameter="x"):
                 check("x", value)
-    with refused("out-of-range", parameter="x"):
+    with refused("must be", parameter="x"):
         require_positive("x", 0.0)
     for value in (5e-324, 0.5, 1.0 - 2.0**-53):
         assert require_delta(value) == value

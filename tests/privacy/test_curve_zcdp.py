@@ -135,7 +135,7 @@ def test_edges():
     assert curves.zcdp_delta(1e5, 0.0) == 1.0
     assert curves.zcdp_epsilon(1e-6, 0.5) == 0.0
     for call in (curves.zcdp_noise_scale, curves.zcdp_delta, curves.zcdp_epsilon, curves.zcdp_rho):
-        with refused("out-of-range"):
+        with refused("must be"):
             call(-1.0, 0.5)
-        with refused(("For delta = 0 use a mechanism for pure differential privacy", "out-of-range")):
+        with refused(("For delta = 0 use a mechanism for pure differential privacy", "must be")):
             call(0.5, math.nan)

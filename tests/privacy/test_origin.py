@@ -65,7 +65,7 @@ def test_another_reading_of_a_release_is_the_same_release() -> None:
         (" ", ValueError, "printable characters: 'people-2026"),
         ("a\nb", ValueError, "printable characters: 'people-2026"),
         ("x" * 201, ValueError, "printable characters: 'people-2026"),
-        ("half \ud800", ValueError, "not-unicode"),
+        ("half \ud800", ValueError, "is not valid Unicode text (it holds half of a"),
     ],
 )
 def test_what_names_no_dataset_is_refused_before_a_row_is_read(

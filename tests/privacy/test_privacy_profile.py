@@ -589,7 +589,7 @@ def test_the_power_of_a_run_is_below_that_of_its_budget() -> None:
     stated = min(math.exp(3.0) * 0.05, 1.0 - math.exp(-3.0) * 0.95)
     assert curve.attacker_power(0.05) < stated - 0.1
     for share in (-0.1, 1.1, math.nan):
-        with refused("out-of-range", parameter="false_positives"):
+        with refused("must be", parameter="false_positives"):
             curve.attacker_power(share)
 
 

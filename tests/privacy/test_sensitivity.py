@@ -921,7 +921,7 @@ def test_impossible_arguments_are_refused() -> None:
             with refused("the appended constant is between 0 and 1"):
                 stated(name, Neighbors.ADD_REMOVE, 2, w)
     for published in (0.5, 2.0):
-        with refused("out-of-range", parameter="published"):
+        with refused("must be", parameter="published"):
             inverse_gram_frobenius(Neighbors.ADD_REMOVE, 2, 5.0, published)
     for least, published in ((0.0, 0.0), (1.0, 1.0), (math.nan, 0.0)):
         with refused("least_eigenvalue="):

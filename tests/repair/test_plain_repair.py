@@ -143,7 +143,7 @@ def test_counts_are_floored_by_their_noise(count: float, variance: float, expect
 
 def test_repairs_have_names() -> None:
     assert [Repair.of(str(each)) for each in Repair] == list(Repair)
-    with refused("not-one-of", parameter="repair", value="mend"):
+    with refused(": use '", parameter="repair", value="mend"):
         Repair.of("mend")
 
 

@@ -255,19 +255,29 @@ def test_what_a_release_cannot_answer_is_refused_and_nothing_written(
     found = of_every_kind
     path = tmp_path / "report.html"
     refusals: list[tuple[Any, dict[str, Any], type[Exception], Said]] = [
-        (found["mean alone"][0], {"regressions": ["x0 ~ x1"]}, ValueError, Said("report-of-mean")),
+        (
+            found["mean alone"][0],
+            {"regressions": ["x0 ~ x1"]},
+            ValueError,
+            Said("regressions and group means need count, mean and"),
+        ),
         (
             found["no count"][0],
             {"regressions": ["x0 ~ x1"]},
             ValueError,
             Said("regressions and group means need a row count, which this"),
         ),
-        (found["pooled"][0], {"regressions": ["nobody ~ age"]}, ValueError, Said("unknown-term", term="nobody")),
+        (
+            found["pooled"][0],
+            {"regressions": ["nobody ~ age"]},
+            ValueError,
+            Said("is not a column or feature of this release", term="nobody"),
+        ),
         (
             found["pooled"][0],
             {"groups": [("age", "x")]},
             ValueError,
-            Said("not-a-grouping-column", kind="numeric", name="age"),
+            Said("Bands of numbers must be made", kind="numeric", name="age"),
         ),
         (
             found["pooled"][0],

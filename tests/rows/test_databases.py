@@ -148,14 +148,14 @@ def test_rows_are_read_in_batches(tmp_path: Path) -> None:
 
 def test_a_query_changes_nothing(tmp_path: Path) -> None:
     url = people(tmp_path)
-    with refused("database-not-opened"):
+    with refused("); the database's own message may quote a password"):
         dpm.DatabaseQuery(url, "DELETE FROM people RETURNING age").opened()
     name = postgres_table(pa.Table.from_pylist(PEOPLE))
     for query in (
         f"DELETE FROM {name} RETURNING age",
         f"WITH gone AS (DELETE FROM {name} RETURNING age) SELECT * FROM gone",
     ):
-        with refused("database-not-opened"):
+        with refused("); the database's own message may quote a password"):
             dpm.DatabaseQuery(postgres_url(), query).opened()
     assert Rows.of(dpm.DatabaseQuery(postgres_url(), f"TABLE {name}"), SCHEMA).moments().count == len(PEOPLE)
 
@@ -229,7 +229,7 @@ def test_no_password_is_in_a_release(tmp_path: Path) -> None:
     ledger.grant("people", epsilon=2.0)
     query = dpm.DatabaseQuery(postgres_url(), f"SELECT age FROM {postgres_table(PEOPLE_FRAME)}")
     dpm.release(query, SCHEMA, epsilon=1.0, ledger=ledger, dataset="people", output=tmp_path / "r.json")
-    with refused("table-without-columns"):
+    with refused("rename the column in the table or, if every file has"):
         dpm.release(query, dpm.Schema(dpm.Numeric("pay", 0, 1)), epsilon=1.0)
     for path in tmp_path.iterdir():
         assert not [part for part in PASSWORD.split("/") if part.encode() in path.read_bytes()]
@@ -253,13 +253,13 @@ def test_causes_are_told(tmp_path: Path) -> None:
         "not-sqlite": (f"sqlite:///{tmp_path}/no.db", "SELECT 1 AS x"),
     }
     for cause, (where, query) in causes.items():
-        with refused("database-not-opened", cause=cause, database="SQLite"):
+        with refused("); the database's own message may quote a password", cause=cause, database="SQLite"):
             dpm.DatabaseQuery(where, query).opened()
     for cause, query in (
         ("no-such-table", "SELECT 1 FROM nope"),
         ("no-such-column", "SELECT nope"),
         ("syntax-error", "SELEC"),
     ):
-        with refused("database-not-opened", cause=cause, database="PostgreSQL"):
+        with refused("); the database's own message may quote a password", cause=cause, database="PostgreSQL"):
             dpm.DatabaseQuery(postgres_url(), query).opened()
     assert pickle.loads(pickle.dumps(dpm.DatabaseQuery(url, "SELECT 1"))).url == url

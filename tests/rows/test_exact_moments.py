@@ -305,7 +305,7 @@ def test_errors_reach_the_caller(threads: int) -> None:
 
     with pytest.raises(OSError, match="disk"):
         exact_moments(failing(), 2, threads=threads)
-    with refused("out-of-range", parameter="threads"):
+    with refused("must be", parameter="threads"):
         exact_moments([good], 2, threads=0)
 
 

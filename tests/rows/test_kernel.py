@@ -381,7 +381,7 @@ def test_input_is_not_modified() -> None:
         ({"radius": 0.0}, Said("radius must lie in [")),
         ({"radius": math.nan}, Said("radius must lie in [")),
         ({"radius": 1e200}, Said("radius must lie in [")),
-        ({"missing": "ignore"}, Said("not-one-of", parameter="missing", value="ignore")),
+        ({"missing": "ignore"}, Said(": use '", parameter="missing", value="ignore")),
         ({"center": np.zeros(2)}, Said("center must have shape", shape="(2,)")),
         ({"center": [0.0, math.inf, 0.0]}, Said("center must be finite and at most")),
         ({"center": [0.0, math.nan, 0.0]}, Said("center must be finite and at most")),

@@ -175,7 +175,7 @@ def test_an_error_in_a_thread_is_raised_and_stops_the_pass() -> None:
     with refused("a cell is NaN or infinite and missing='error': clean the"):
         summarize_in_threads(MomentSummary(D), parts(), lambda part: part, 2)
     assert len(read) < 100
-    with refused("out-of-range", parameter="threads"):
+    with refused("must be", parameter="threads"):
         summarize_in_threads(RowCount(), [], lambda part: part, 0)
 
 

@@ -266,22 +266,22 @@ def test_null_words_and_levels(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "code"),
     [
-        (dict(delimiter=";;"), "out-of-range"),
+        (dict(delimiter=";;"), "must be"),
         (dict(delimiter="§"), "delimiter and quote must be ASCII characters"),
         (dict(delimiter='"'), "delimiter and quote are both"),
-        (dict(decimal=""), "out-of-range"),
-        (dict(decimal="5"), "out-of-range"),
+        (dict(decimal=""), "must be"),
+        (dict(decimal="5"), "must be"),
         (dict(decimal=",", thousands=","), "decimal and thousands are both"),
         (dict(decimal="-"), "cannot be a sign or a quote, which numbers contain"),
         (dict(encoding="latin-0"), "is not a text encoding that Python knows: common ones are"),
         (dict(encoding="rot13"), "is not a text encoding that Python knows: common ones are"),
         (dict(encoding=None), "is not a text encoding that Python knows: common ones are"),
         (dict(nulls="NA"), "must be a list of texts: ["),
-        (dict(nulls=[-99]), "out-of-range"),
+        (dict(nulls=[-99]), "must be"),
         (dict(true=["ja"], false=["ja"]), "is both in"),
         (dict(nulls=["x"], true=["x"]), "is both in"),
-        (dict(skip_lines=-1), "out-of-range"),
-        (dict(thousands="\n"), "out-of-range"),
+        (dict(skip_lines=-1), "must be"),
+        (dict(thousands="\n"), "must be"),
         (dict(decimal=" "), "must not be a space"),
     ],
 )
@@ -297,7 +297,7 @@ def test_only_text_files_have_a_text_format(tmp_path: Path) -> None:
         Rows.of(tmp_path / "t.parquet", schema, text_format=GERMAN)
     with refused("text_format applies to text files, but the table is", TypeError, got="Table"):
         Rows.of(pa.table({"a": [1.0]}), schema, text_format=GERMAN)
-    with refused("wrong-type", TypeError, parameter="text_format"):
+    with refused("must be", TypeError, parameter="text_format"):
         Rows.of(tmp_path / "t.parquet", schema, text_format={"delimiter": ";"})  # type: ignore[arg-type]
 
 
@@ -309,30 +309,41 @@ FAULTS: dict[str, tuple[bytes, TextFormat | None, Said]] = {
         f"age;smokes;town\n1,5;1;{SECRET}\n".encode(),
         None,
         Said(
-            "text-without-columns",
-            advice=Said("other-delimiter", by='","', count=1, delimiter=";", other_by='";"', other_count=3),
+            "does not have the schema's columns",
+            advice=Said(
+                "pass {argument:delimiter={delimiter}", by='","', count=1, delimiter=";", other_by='";"', other_count=3
+            ),
         ),
     ),
     "tabs": (
         f"age\tsmokes\ttown\n{SECRET}\t1\tb\n".encode(),
         None,
         Said(
-            "text-without-columns",
-            advice=Said("other-delimiter", by='","', count=1, delimiter="\t", other_by='"\\t", a tab', other_count=3),
+            "does not have the schema's columns",
+            advice=Said(
+                "pass {argument:delimiter={delimiter}",
+                by='","',
+                count=1,
+                delimiter="\t",
+                other_by='"\\t", a tab',
+                other_count=3,
+            ),
         ),
     ),
     "commas": (
         f"age,smokes,town\n1,1,{SECRET}\n".encode(),
         TextFormat(delimiter=";"),
         Said(
-            "text-without-columns",
-            advice=Said("other-delimiter", by='";"', count=1, delimiter=",", other_by='","', other_count=3),
+            "does not have the schema's columns",
+            advice=Said(
+                "pass {argument:delimiter={delimiter}", by='";"', count=1, delimiter=",", other_by='","', other_count=3
+            ),
         ),
     ),
     "no such column": (
         f"{SECRET};b;c\n1;2;3\n".encode(),
         None,
-        Said("table-without-columns", columns=1, names=("age", "smokes", "town")),
+        Said("rename the column in the table or, if every file has", columns=1, names=("age", "smokes", "town")),
     ),
     "decimal comma": (
         f'age,smokes,town\n"4711,5",1,{SECRET}\n'.encode(),
@@ -357,22 +368,22 @@ FAULTS: dict[str, tuple[bytes, TextFormat | None, Said]] = {
     "latin-1 name": (
         f"age,smokes,town,ü\n1,1,{SECRET},1\n".encode("latin-1"),
         None,
-        Said("text-file-unreadable", reason=Said("not-a-text-file", encoding="UTF-8")),
+        Said(" cannot be read: ", reason=Said("if it is text, pass the encoding it was saved in", encoding="UTF-8")),
     ),
     "utf-8 as utf-16": (
         f"age,smokes,town\n1,1,{SECRET}".encode(),
         TextFormat(encoding="utf-16"),
-        Said("text-file-unreadable", reason=Said("its bytes are not text in", encoding="utf-16")),
+        Said(" cannot be read: ", reason=Said("its bytes are not text in", encoding="utf-16")),
     ),
     "a lone surrogate in a name": (
         "age,smokes,town,".encode("utf-16-le") + b"\x00\xd8" + "\n1,1,a,1".encode("utf-16-le"),
         TextFormat(encoding="utf-16-le"),
-        Said("text-file-unreadable", reason=Said("its bytes are not text in", encoding="utf-16-le")),
+        Said(" cannot be read: ", reason=Said("its bytes are not text in", encoding="utf-16-le")),
     ),
     "ascii name": (
         f"age,smokes,town,ü\n1,1,{SECRET},1\n".encode(),
         TextFormat(encoding="ascii"),
-        Said("text-file-unreadable", reason=Said("its bytes are not text in", encoding="ascii")),
+        Said(" cannot be read: ", reason=Said("its bytes are not text in", encoding="ascii")),
     ),
 }
 

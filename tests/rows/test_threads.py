@@ -73,7 +73,7 @@ def test_what_is_no_number_of_threads_is_refused_before_anything_is_reserved(
         dpm.release(TABLE, dpm.Schema.unit_ball(2), **options)
     assert caught.value.__notes__ == [NOTHING_SPENT]
     monkeypatch.delenv("DPMOMENTS_THREADS")
-    with refused("out-of-range", parameter="threads"):
+    with refused("must be", parameter="threads"):
         dpm.release(TABLE, dpm.Schema.unit_ball(2), threads=0, **options)
     assert [str(entry.action) for entry in ledger.history()] == ["grant"]
 

@@ -462,13 +462,13 @@ REFUSED: list[tuple[str, Callable[[], object], type[Exception], Said]] = [
         "power of a flag",
         lambda: Schema(SMOKER, dpm.Power("smoker", 2)),
         ValueError,
-        Said("derived-of-other-kind", column="smoker", kind="boolean", reason="its-own-power"),
+        Said("leave it out", column="smoker", kind="boolean", reason="which is its own power"),
     ),
     (
         "power of levels",
         lambda: Schema(REGION, dpm.Power("region", 2)),
         ValueError,
-        Said("derived-of-other-kind", column="region", kind="categorical", reason="levels-not-numbers"),
+        Said("leave it out", column="region", kind="categorical", reason="whose levels are not numbers"),
     ),
     (
         "two categoricals",
@@ -540,13 +540,13 @@ REFUSED: list[tuple[str, Callable[[], object], type[Exception], Said]] = [
         "blank exponent",
         lambda: from_file("{kind: power, column: age, exponent: }"),
         ValueError,
-        Said("schema-not-filled-in", blanks=(Said("blank-entries", column="a power", names=("exponent",)),)),
+        Said("Fill these in from public knowledge", blanks=(Said(" has no ", column="a power", names=("exponent",)),)),
     ),
     (
         "no factors",
         lambda: from_file("{kind: product}"),
         ValueError,
-        Said("schema-not-filled-in", blanks=(Said("blank-entries", column="a product", names=("factors",)),)),
+        Said("Fill these in from public knowledge", blanks=(Said(" has no ", column="a product", names=("factors",)),)),
     ),
     (
         "text for factors",
@@ -558,7 +558,7 @@ REFUSED: list[tuple[str, Callable[[], object], type[Exception], Said]] = [
         "a name in a file",
         lambda: from_file("{kind: power, name: a, column: age, exponent: 2}"),
         ValueError,
-        Said("unknown-column-entries", column="a power", names=("'name'",)),
+        Said("has unknown entries", column="a power", names=("'name'",)),
     ),
     (
         "number for a factor",

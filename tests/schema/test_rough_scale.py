@@ -217,23 +217,50 @@ REFUSALS = [
     (dict(scale=(math.nan, 1)), ValueError, Said("must be finite, and at most", column="income")),
     (dict(scale=(1, 1e13)), ValueError, Said("or above and span a factor of", column="income")),
     (dict(scale=(1e-150, 1e-149)), ValueError, Said("or above and span a factor of", column="income")),
-    (dict(scale=(1, 2, 3)), ValueError, Said("not-a-pair", column="income", expected="scale-ends", parameter="scale")),
-    (dict(scale=5.0), ValueError, Said("not-a-pair", column="income", expected="scale-ends", parameter="scale")),
-    (dict(scale="12"), ValueError, Said("not-a-pair", column="income", expected="scale-ends", parameter="scale")),
+    (
+        dict(scale=(1, 2, 3)),
+        ValueError,
+        Said(
+            "must be a pair",
+            column="income",
+            expected="the smallest and the largest possible standard deviation",
+            parameter="scale",
+        ),
+    ),
+    (
+        dict(scale=5.0),
+        ValueError,
+        Said(
+            "must be a pair",
+            column="income",
+            expected="the smallest and the largest possible standard deviation",
+            parameter="scale",
+        ),
+    ),
+    (
+        dict(scale="12"),
+        ValueError,
+        Said(
+            "must be a pair",
+            column="income",
+            expected="the smallest and the largest possible standard deviation",
+            parameter="scale",
+        ),
+    ),
     (
         dict(scale=("1", 2)),
         TypeError,
         Said(
-            "number-as-text",
+            "must be a number, got the text",
             column="income",
             parameter="scale[0]",
-            problem=Said("text-for-number-written", number="1", text="1"),
+            problem=Said(": write ", number="1", text="1"),
         ),
     ),
     (
         dict(scale=(True, 2)),
         TypeError,
-        Said("wrong-type", column="income", expected="number", got="bool", parameter="scale[0]"),
+        Said("must be", column="income", expected="a number", got="bool", parameter="scale[0]"),
     ),
     (
         dict(lower=0, upper=1, scale=(1, 2)),
@@ -287,7 +314,7 @@ def test_what_cannot_be_spent_is_refused_before_a_row_is_read(tmp_path: Path) ->
     absent_rows.write_text("x0,x1,x2,x3\nsecret,secret,secret,secret\n")
     with refused("needs bounds on every column, and some have a scale range"):
         dpm.release(absent_rows, schema, epsilon=1.0)
-    with refused("budget-of-other-kind"):
+    with refused("cannot spend a budget of"):
         dpm.release(absent_rows, schema, epsilon=1.0, mechanism="coinpress")
     with refused("needs a bound on the norm of a row and the schema gives"):
         dpm.release(absent_rows, schema, rho=1.0, mechanism="gaussian")
@@ -322,11 +349,11 @@ def test_a_schema_comes_back_from_yaml(tmp_path: Path) -> None:
     assert dpm.Schema.load(tmp_path / "hand.yaml").columns == schema.columns[:1]
     (tmp_path / "hand.yaml").write_text("columns: [{name: income, kind: numeric, scale: }]")
     with refused(
-        "schema-file-mistake",
+        ".yaml: ",
         mistakes=(
             Said(
-                "mistake-in-line",
-                fault=Said("blank-entries", column="column 'income'", names=("scale", "lower", "upper")),
+                "line ",
+                fault=Said(" has no ", column="column 'income'", names=("scale", "lower", "upper")),
             ),
         ),
     ):

@@ -18,12 +18,12 @@ TOWN = "  - {name: town, kind: categorical, levels: [LEVELS]}\n"
 
 def at(line: int, fault: Said) -> Said:
     """The refusal of a schema with one mistake, in a line."""
-    return Said("schema-file-mistake", mistakes=(Said("mistake-in-line", line=line, fault=fault),))
+    return Said(".yaml: ", mistakes=(Said("line ", line=line, fault=fault),))
 
 
 def syntax(line: int, fault: Said) -> Said:
     """The refusal of a file that is not YAML, by a line."""
-    return Said("yaml-syntax", fault=Said("fault-in-line", line=line, fault=fault))
+    return Said("is not a YAML file", fault=Said("(line ", line=line, fault=fault))
 
 
 MISTAKES: dict[str, tuple[str, Said]] = {
@@ -32,10 +32,10 @@ MISTAKES: dict[str, tuple[str, Said]] = {
         at(
             5,
             Said(
-                "number-as-text",
+                "must be a number, got the text",
                 column="age",
                 parameter="upper",
-                problem=Said("text-for-number-written", number="1000", text="1,000"),
+                problem=Said(": write ", number="1000", text="1,000"),
             ),
         ),
     ),
@@ -44,10 +44,10 @@ MISTAKES: dict[str, tuple[str, Said]] = {
         at(
             5,
             Said(
-                "number-as-text",
+                "must be a number, got the text",
                 column="age",
                 parameter="upper",
-                problem=Said("text-for-number-written", number="1000"),
+                problem=Said(": write ", number="1000"),
             ),
         ),
     ),
@@ -56,10 +56,10 @@ MISTAKES: dict[str, tuple[str, Said]] = {
         at(
             4,
             Said(
-                "number-as-text",
+                "must be a number, got the text",
                 column="age",
                 parameter="lower",
-                problem=Said("text-for-number-written", number="1.5", text="1,5"),
+                problem=Said(": write ", number="1.5", text="1,5"),
             ),
         ),
     ),
@@ -68,10 +68,10 @@ MISTAKES: dict[str, tuple[str, Said]] = {
         at(
             5,
             Said(
-                "number-as-text",
+                "must be a number, got the text",
                 column="age",
                 parameter="upper",
-                problem=Said("text-for-number-written", number="1000000.5", text="1.000.000,5"),
+                problem=Said(": write ", number="1000000.5", text="1.000.000,5"),
             ),
         ),
     ),
@@ -80,10 +80,10 @@ MISTAKES: dict[str, tuple[str, Said]] = {
         at(
             5,
             Said(
-                "number-as-text",
+                "must be a number, got the text",
                 column="age",
                 parameter="upper",
-                problem=Said("text-for-number-written", number="1000"),
+                problem=Said(": write ", number="1000"),
             ),
         ),
     ),
@@ -91,7 +91,12 @@ MISTAKES: dict[str, tuple[str, Said]] = {
         AGE.replace("100", "100 years"),
         at(
             5,
-            Said("number-as-text", column="age", parameter="upper", problem=Said("text-for-number", text="100 years")),
+            Said(
+                "must be a number, got the text",
+                column="age",
+                parameter="upper",
+                problem=Said("digits with a decimal point, without a unit or", text="100 years"),
+            ),
         ),
     ),
     "date": (
@@ -99,53 +104,87 @@ MISTAKES: dict[str, tuple[str, Said]] = {
         at(
             5,
             Said(
-                "number-as-text",
+                "must be a number, got the text",
                 column="age",
                 parameter="upper",
-                problem=Said("text-for-number-is-date", text="2020-01-31"),
+                problem=Said("a column with dates for bounds is of kind date,", text="2020-01-31"),
             ),
         ),
     ),
     "date bound": (
         AGE.replace("numeric", "date").replace("100", "31.01.2020"),
-        at(4, Said("out-of-range", column="age", expected="date-or-time", parameter="lower", value=0)),
+        at(
+            4,
+            Said(
+                "must be",
+                column="age",
+                expected="a date, as in '2015-01-31' or '2015-01-31T12:00:00'",
+                parameter="lower",
+                value=0,
+            ),
+        ),
     ),
-    "tab": (AGE.replace("    lower", "\tlower"), syntax(4, Said("indented-with-tab"))),
-    "no colon": (AGE.replace("lower:", "lower"), syntax(5, Said("colon-missing"))),
-    "no colon at the end": (AGE.replace("upper:", "upper"), syntax(6, Said("colon-missing"))),
-    "no blank after the colon": (AGE.replace("upper: ", "upper:"), syntax(6, Said("colon-missing"))),
+    "tab": (AGE.replace("    lower", "\tlower"), syntax(4, Said("it is indented with a tab, but YAML allows only"))),
+    "no colon": (AGE.replace("lower:", "lower"), syntax(5, Said("a colon is missing or superfluous, here or in the"))),
+    "no colon at the end": (
+        AGE.replace("upper:", "upper"),
+        syntax(6, Said("a colon is missing or superfluous, here or in the")),
+    ),
+    "no blank after the colon": (
+        AGE.replace("upper: ", "upper:"),
+        syntax(6, Said("a colon is missing or superfluous, here or in the")),
+    ),
     "an indent and no colon": (
         AGE.replace("    upper:", "      upper"),
         at(
             2,
-            Said("value-runs-on", fault=Said("blank-bounds", column="column 'age'", names=("upper",)), first=4, last=5),
+            Said(
+                "a value runs on from line",
+                fault=Said("has no bounds (", column="column 'age'", names=("upper",)),
+                first=4,
+                last=5,
+            ),
         ),
     ),
-    "no blank in the name": ("columns:\n  - name:age\n", at(2, Said("colon-without-space"))),
-    "open quote": (AGE.replace("100", '"100'), syntax(6, Said("quote-not-closed"))),
-    "repeated": (AGE + "    lower: 5\n", syntax(6, Said("key-twice"))),
+    "no blank in the name": (
+        "columns:\n  - name:age\n",
+        at(2, Said("every column is a mapping with a name and a kind:")),
+    ),
+    "open quote": (AGE.replace("100", '"100'), syntax(6, Said("a quote is opened and not closed"))),
+    "repeated": (AGE + "    lower: 5\n", syntax(6, Said("a key occurs twice in one entry"))),
     "misspelt": (
         AGE.replace("upper", "uper"),
         at(
             5,
             Said(
-                "unknown-column-entries",
+                "has unknown entries",
                 column="column 'age'",
                 names=("'uper'",),
-                question=Said("did-you-mean", close=("upper",)),
+                question=Said("did you mean", close=("upper",)),
             ),
         ),
     ),
     "misspelt above": (
         AGE + "row_nrom: 3\n",
-        at(6, Said("unknown-entry-of-schema", name="row_nrom", question=Said("did-you-mean", close=("row_norm",)))),
+        at(
+            6,
+            Said("unknown entries in the schema", name="row_nrom", question=Said("did you mean", close=("row_norm",))),
+        ),
     ),
     "comma in braces": (
         "columns:\n- {name: a, kind: numeric, lower: 0, upper: 1,000}\n",
-        at(2, Said("unknown-column-entries", column="column 'a'", names=("'000'",), question=Said("comma-ends-entry"))),
+        at(
+            2,
+            Said(
+                "has unknown entries",
+                column="column 'a'",
+                names=("'000'",),
+                question=Said("(in braces a comma ends an entry: write 1000, not"),
+            ),
+        ),
     ),
     "reversed": (AGE.replace("100", "-5"), at(4, Said("must be below upper=", column="age", lower=0.0, upper=-5.0))),
-    "blank": (AGE.replace("100", ""), at(5, Said("blank-bounds", column="column 'age'", names=("upper",)))),
+    "blank": (AGE.replace("100", ""), at(5, Said("has no bounds (", column="column 'age'", names=("upper",)))),
     "truth values": (
         AGE + TOWN.replace("LEVELS", "true, false"),
         at(6, Said("levels must be strings or integers (Boolean is for", column="town")),
@@ -176,26 +215,45 @@ MISTAKES: dict[str, tuple[str, Said]] = {
     ),
     "levels without a list": (
         AGE + "  - name: ward\n    kind: categorical\n    levels: A12, B03, ICU\n",
-        at(8, Said("levels-are-text", column="column 'ward'", parts=("A12", "B03", "ICU"))),
+        at(
+            8,
+            Said("levels is a text, not a list: put them in [ ],", column="column 'ward'", parts=("A12", "B03", "ICU")),
+        ),
     ),
     "one level and no list": (
         AGE + "  - {name: ward, kind: categorical, levels: 7}\n",
-        at(6, Said("levels-are-text", column="column 'ward'", parts=("7",))),
+        at(6, Said("levels is a text, not a list: put them in [ ],", column="column 'ward'", parts=("7",))),
     ),
     "levels without commas": (
         AGE + TOWN.replace("LEVELS", "A12 B03 ICU"),
-        at(6, Said("levels-hold-one", column="column 'town'", level="A12 B03 ICU", parts=("A12", "B03", "ICU"))),
+        at(
+            6,
+            Said(
+                ']; if it really is one, quote it: levels: ["',
+                column="column 'town'",
+                level="A12 B03 ICU",
+                parts=("A12", "B03", "ICU"),
+            ),
+        ),
     ),
     "levels on one line of a list": (
         AGE + "  - name: ward\n    kind: categorical\n    levels:\n    - A12, B03\n",
-        at(9, Said("levels-hold-one", column="column 'ward'", level="A12, B03", parts=("A12", "B03"))),
+        at(
+            9,
+            Said(
+                ']; if it really is one, quote it: levels: ["',
+                column="column 'ward'",
+                level="A12, B03",
+                parts=("A12", "B03"),
+            ),
+        ),
     ),
     "digits that are text": (
         AGE + TOWN.replace("LEVELS", "01067, 10115, 80331"),
         at(
             6,
             Said(
-                "levels-of-two-kinds",
+                "is a number: put all in quotes, levels: [",
                 column="column 'town'",
                 number="10115",
                 parts=('"01067"', '"10115"', "…"),
@@ -205,25 +263,45 @@ MISTAKES: dict[str, tuple[str, Said]] = {
     ),
     "typographic quotes": (
         AGE.replace("age", "“Alter”"),
-        at(2, Said("typographic-quotes", bare="Alter", column="column '“Alter”'", marks=("“", "”"), text="“Alter”")),
+        at(
+            2,
+            Said(
+                ", which YAML reads as part of it: write",
+                bare="Alter",
+                column="column '“Alter”'",
+                marks=("“", "”"),
+                text="“Alter”",
+            ),
+        ),
     ),
     "typographic quotes round a level": (
         AGE + TOWN.replace("LEVELS", "„Nord“, Ost"),
-        at(6, Said("typographic-quotes", bare="Nord", column="column 'town'", marks=("„", "“"), text="„Nord“")),
+        at(
+            6,
+            Said(
+                ", which YAML reads as part of it: write",
+                bare="Nord",
+                column="column 'town'",
+                marks=("„", "“"),
+                text="„Nord“",
+            ),
+        ),
     ),
     "two columns with the same name": (
         AGE + AGE[9:],
-        Said("schema-file-mistake", mistakes=(Said("two-columns-of-one-name", first=2, name="age", second=6),)),
+        Said(".yaml: ", mistakes=(Said("two columns are named", first=2, name="age", second=6),)),
     ),
     "thousands or decimals": (
         AGE.replace("100", "50.000"),
         at(
             5,
             Said(
-                "fault-of-entry",
+                ": ",
                 entry="column 'age'",
                 fault=Said(
-                    "fault-of-entry", entry="upper", fault=Said("point-starts-decimals", number="50", text="50.000")
+                    ": ",
+                    entry="upper",
+                    fault=Said(", because a point starts the decimals: write", number="50", text="50.000"),
                 ),
             ),
         ),
@@ -233,55 +311,76 @@ MISTAKES: dict[str, tuple[str, Said]] = {
         at(
             4,
             Said(
-                "fault-of-entry",
+                ": ",
                 entry="column 'age'",
                 fault=Said(
-                    "fault-of-entry", entry="scale", fault=Said("point-starts-decimals", number="-5", text="-5.000")
+                    ": ",
+                    entry="scale",
+                    fault=Said(", because a point starts the decimals: write", number="-5", text="-5.000"),
                 ),
             ),
         ),
     ),
     "thousands above": (
         AGE + "row_norm: 2.000\n",
-        at(6, Said("fault-of-entry", entry="row_norm", fault=Said("point-starts-decimals", number="2", text="2.000"))),
+        at(
+            6,
+            Said(
+                ": ",
+                entry="row_norm",
+                fault=Said(", because a point starts the decimals: write", number="2", text="2.000"),
+            ),
+        ),
     ),
     "open bracket": (
         AGE + "  - name: ward\n    kind: categorical\n    levels: [a, b\n    missing: error\n",
-        syntax(8, Said("bracket-not-closed", closing="]", opening="[")),
+        syntax(8, Said("that opens there is not closed with", closing="]", opening="[")),
     ),
     "open brace": (
         AGE + "  - {name: x, kind: boolean\n  - {name: y, kind: boolean}\n",
-        syntax(6, Said("bracket-not-closed", closing="}", opening="{")),
+        syntax(6, Said("that opens there is not closed with", closing="}", opening="{")),
     ),
     "comma in a list": (
         AGE + TOWN.replace("LEVELS", '"a" "b"'),
-        syntax(6, Said("bracket-or-comma-missing", closing="]", opening="[")),
+        syntax(6, Said("that opens there is not closed with", closing="]", opening="[")),
     ),
-    "no blank after the dash": (AGE.replace("- ", "-"), syntax(2, Said("dash-without-space"))),
-    "no blank after a dash": (AGE + "  -name: x\n   kind: boolean\n", syntax(6, Said("dash-without-space"))),
+    "no blank after the dash": (
+        AGE.replace("- ", "-"),
+        syntax(2, Said("add a space after the - that begins a column")),
+    ),
+    "no blank after a dash": (
+        AGE + "  -name: x\n   kind: boolean\n",
+        syntax(6, Said("add a space after the - that begins a column")),
+    ),
     "no blank after the dash, read all the same": (
         "columns:\n  -name: age\n  kind: boolean\n",
-        at(2, Said("dash-without-space")),
+        at(2, Said("add a space after the - that begins a column")),
     ),
     "indented less": (
         AGE.replace("    lower", "   lower"),
-        syntax(4, Said("indent-differs")),
+        syntax(4, Said("its indent differs: indent it like the line above,")),
     ),
-    "indented more": (AGE.replace("    lower", "     lower"), syntax(4, Said("indent-differs"))),
-    "a column indented more": (AGE + "    - name: x\n      kind: boolean\n", syntax(6, Said("indent-differs"))),
+    "indented more": (
+        AGE.replace("    lower", "     lower"),
+        syntax(4, Said("its indent differs: indent it like the line above,")),
+    ),
+    "a column indented more": (
+        AGE + "    - name: x\n      kind: boolean\n",
+        syntax(6, Said("its indent differs: indent it like the line above,")),
+    ),
     "several": (
         AGE.replace("100", "1,000") + TOWN.replace("LEVELS", ""),
         Said(
-            "schema-file-mistake",
+            ".yaml: ",
             mistakes=(
                 Said(
-                    "mistake-in-line",
+                    "line ",
                     line=5,
-                    fault=Said("number-as-text", problem=Said("text-for-number-written", number="1000")),
+                    fault=Said("must be a number, got the text", problem=Said(": write ", number="1000")),
                 ),
-                Said("mistake-in-line", line=6, fault=Said("blank-entries", column="column 'town'", names=("levels",))),
+                Said("line ", line=6, fault=Said(" has no ", column="column 'town'", names=("levels",))),
             ),
-            advice=Said("fill-in-blanks"),
+            advice=Said("Fill these in from public knowledge"),
         ),
     ),
 }
@@ -342,7 +441,7 @@ def test_a_text_is_no_list_of_levels() -> None:
 )
 def test_how_a_number_is_written(text: str, advice: str) -> None:
     assert advice in number_as_text(text).text()
-    with refused("number-as-text", TypeError, column="a"):
+    with refused("must be a number, got the text", TypeError, column="a"):
         dpm.Numeric("a", 0, text)  # type: ignore[arg-type]
 
 
@@ -387,7 +486,7 @@ def test_descriptions_travel_and_change_nothing(tmp_path: Path) -> None:
 def test_descriptions_that_cannot_be(text: object) -> None:
     refusal = Said("its description must be one line of printable characters", column="a")
     if not isinstance(text, str) or not text.strip():
-        refusal = Said("out-of-range", column="a", expected="text-or-none", parameter="description")
+        refusal = Said("must be", column="a", expected="a text, or left out", parameter="description")
     for column in (dpm.Numeric("a", 0, 1), dpm.Boolean("a"), dpm.Categorical("a", ["x"]), dpm.Coordinate("a")):
         with refused(refusal, (TypeError, ValueError)):
             Schema.from_dict({"columns": [column.to_dict() | {"description": text}]})

@@ -70,10 +70,10 @@ def in_the_tables_units(table: pa.Table) -> np.ndarray:
         ((20, math.inf), Said("must be finite, and at most")),
         ((math.nan, 75), Said("must be finite, and at most")),
         ((20, 10**400), Said("must be finite, and at most")),
-        ((20,), Said("not-a-pair", parameter="typical")),
-        ((20, 30, 75), Said("not-a-pair", parameter="typical")),
-        ("20", Said("not-a-pair", parameter="typical")),
-        (20, Said("not-a-pair", parameter="typical")),
+        ((20,), Said("must be a pair", parameter="typical")),
+        ((20, 30, 75), Said("must be a pair", parameter="typical")),
+        ("20", Said("must be a pair", parameter="typical")),
+        (20, Said("must be a pair", parameter="typical")),
     ],
 )
 def test_a_range_that_cannot_be_is_refused(typical: Any, said: Said) -> None:
@@ -84,9 +84,9 @@ def test_a_range_that_cannot_be_is_refused(typical: Any, said: Said) -> None:
 @pytest.mark.parametrize(
     ("typical", "said"),
     [
-        ((True, 75), Said("wrong-type", expected="number", got="bool", parameter="typical[0]")),
-        ((20, "75"), Said("number-as-text", parameter="typical[1]")),
-        ((None, 75), Said("wrong-type", expected="number", got="NoneType", parameter="typical[0]")),
+        ((True, 75), Said("must be", expected="a number", got="bool", parameter="typical[0]")),
+        ((20, "75"), Said("must be a number, got the text", parameter="typical[1]")),
+        ((None, 75), Said("must be", expected="a number", got="NoneType", parameter="typical[0]")),
     ],
 )
 def test_an_end_that_is_no_number_is_refused(typical: Any, said: Said) -> None:
@@ -132,7 +132,7 @@ def test_files_hold_the_range_and_files_without_one_are_as_before(tmp_path: Path
     assert dpm.Schema.load(tmp_path / "schema.yaml") == SCHEMA != WITHOUT
     age = {"name": "age", "kind": "numeric", "lower": 0, "upper": 120, "typical": [20, 75]}
     assert column_from_dict(age) == SCHEMA.columns[0]
-    with refused("schema-not-filled-in"):
+    with refused("Fill these in from public knowledge"):
         dpm.Schema.from_dict({"columns": [age | {"typical": None}]})
 
 

@@ -154,7 +154,7 @@ def test_what_is_no_weight_is_refused(weight: float) -> None:
 
 @pytest.mark.parametrize("weight", [True, "4"])
 def test_a_weight_of_another_type_is_refused(weight: object) -> None:
-    with refused("wrong-type", TypeError, column="b", parameter="weight", got=type(weight).__name__):
+    with refused("must be", TypeError, column="b", parameter="weight", got=type(weight).__name__):
         dpm.Boolean("b", weight=weight)  # type: ignore[arg-type]
 
 
@@ -226,9 +226,8 @@ def test_a_weight_of_means_is_in_files_and_in_the_privacy_statement(tmp_path: Pa
 
 @pytest.mark.parametrize("weight", [0, -1, 1e9, float("nan"), True, "4", None])
 def test_what_is_no_weight_of_means_is_refused(weight: object) -> None:
-    with pytest.raises((InputValueError, InputTypeError)) as refusal:
+    with pytest.raises((InputValueError, InputTypeError), match="mean_weight"):
         dpm.Schema(AGE, mean_weight=weight)  # type: ignore[arg-type]
-    assert dict(refusal.value.facts)["parameter"] == "mean_weight"
 
 
 def test_a_weight_of_means_needs_means_and_bounds() -> None:

@@ -381,9 +381,9 @@ def test_preflight_checks_the_columns_of_the_tables_only() -> None:
 
 def test_mistakes_are_refused_before_a_row_is_read() -> None:
     nowhere = "no-such-table.parquet"
-    with refused("not-a-grouping-column", name="age"):
+    with refused("Bands of numbers must be made", name="age"):
         dpm.release_counts(nowhere, SCHEMA, by=["age"], epsilon=1.0)
-    with refused("unknown-grouping-column", close="region"):
+    with refused("is not a column of the schema", close="region"):
         dpm.release_counts(nowhere, SCHEMA, by=["regions"], epsilon=1.0)
     for by, split, said in (
         ([], None, Said("by must be a list of columns, or a list of such lists")),
@@ -444,7 +444,7 @@ def test_dependence_is_found_and_labels_are_those_of_the_schema() -> None:
 
 @pytest.mark.parametrize("level", [0.0, -0.5, 1.0, math.nan])
 def test_the_level_of_a_bound_is_a_probability(level: float) -> None:
-    with refused("out-of-range", expected="probability", parameter="level"):
+    with refused("must be", expected="a probability, above 0 and below 1", parameter="level"):
         CountNoise("laplace", 2.0).half_width(level)
 
 

@@ -223,10 +223,10 @@ def test_progress_is_of_the_table_and_not_of_the_groups() -> None:
 @pytest.mark.parametrize(
     ("options", "code"),
     [
-        (dict(by="place"), "unknown-grouping-column"),
-        (dict(by="age"), "not-a-grouping-column"),
-        (dict(by=None), "unknown-grouping-column"),
-        (dict(by="region", neighbors="replace_one"), "groups-of-relation"),
+        (dict(by="place"), "is not a column of the schema"),
+        (dict(by="age"), "Bands of numbers must be made"),
+        (dict(by=None), "is not a column of the schema"),
+        (dict(by="region", neighbors="replace_one"), "': a replaced row may change its group, so that two"),
         (dict(by="region", dataset=""), "printable characters: 'people-2026"),
     ],
 )
@@ -392,7 +392,7 @@ def test_the_filter_holds_every_group_to_the_budget() -> None:
     assert opening.left.amount <= opening.close().allowance.amount * 1e-9
     opening = PrivacyFilter.open(plan, insecure_seed=0)
     plan.run(rows, opening)
-    with refused("draw-over-budget", PrivacyFilterError):
+    with refused("would spend more than the plan states", PrivacyFilterError):
         of_group.run(rows.where("region", "north"), opening.for_group("region=north"))
     shape = MomentShape.of(schema_of_groups(SCHEMA, "region"), mean=True, n_rows=9)
     replaced = dpm.mechanisms.Gaussian().plan(shape, dpm.PrivacyBudget.zcdp(0.5), "replace_one")

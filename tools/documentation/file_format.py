@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from dpmoments.foundation.databases import CLAUSES
-from dpmoments.messages.codes import CODES, PART, QUERIES, REASONS, RULES, WARNINGS
+from dpmoments.messages.wordings import CODES, PART, QUERIES, REASONS, RULES, WARNINGS
 from dpmoments.noise.models import _NOISE_MODELS, MeanLaw
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.laws import LAWS
@@ -80,7 +80,7 @@ FACTS: Mapping[str, Node] = {
 
 def message(code: str) -> Node:
     """A message of one code with its facts."""
-    kinds = {**CODES[code], f"{PART}?": "names"}
+    kinds = {**WORDINGS[code].facts, f"{PART}?": "names"}
     kinds = {name: kind for name, kind in kinds.items() if kind != "message"}  # no file holds a message within one
     facts = {name.removesuffix("?"): FACTS[kind] for name, kind in kinds.items()}
     optional = tuple(name.removesuffix("?") for name in kinds if name.endswith("?"))
@@ -92,7 +92,7 @@ def message(code: str) -> Node:
 
 def messages(codes: frozenset[str]) -> Node:
     """A message of one of several codes."""
-    return {"oneOf": [message(code) for code in CODES if code in codes]}
+    return {"oneOf": [message(code) for code in WORDINGS if code in codes]}
 
 
 def column(kind: str, properties: Mapping[str, Node], optional: tuple[str, ...]) -> Node:

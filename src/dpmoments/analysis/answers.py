@@ -15,10 +15,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, ParamSpec, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from dpmoments.foundation.errors import InputTypeError, InputValueError
+from dpmoments.foundation.errors import InputTypeError, InputValueError, shown
 from dpmoments.foundation.table_libraries import pa
-from dpmoments.foundation.values import shown
-from dpmoments.messages.message import Message
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -356,14 +354,25 @@ def in_floating_point(compute: Callable[Parameters, Found]) -> Callable[Paramete
     def answer(*given: Parameters.args, **named: Parameters.kwargs) -> Found:
         for name in named:
             if name in _UNSUPPORTED and name not in inspect.signature(compute).parameters:
-                raise InputTypeError(Message(_UNSUPPORTED[name], function=compute.__name__))
+                raise InputTypeError(f"{compute.__name__}() takes no {name}=: {_UNSUPPORTED[name]}")
         return within(*given, **named)
 
     return answer
 
 
 _UNSUPPORTED = MappingProxyType(
-    {"weights": "weights-not-applied", "cov_type": "robust-errors-of-ols", "method": "correlations-are-pearsons"}
+    {
+        "weights": (
+            "a release holds sums over rows that count alike, and weights cannot be applied afterwards; if they follow from "
+            "a column, such as survey strata, release that column, use dpm.release_groups, and combine the groups by their "
+            "weights"
+        ),
+        "cov_type": "use ols(..., cov_type='HC') for robust standard errors",
+        "method": (
+            "rank correlations need the order of the rows, and a release holds moments: correlations are Pearson's; a column "
+            "can be replaced by its ranks, or its logarithm, before the release"
+        ),
+    }
 )
 """Arguments of other libraries that no analysis can have, with reason and alternative."""
 

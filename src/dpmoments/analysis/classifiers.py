@@ -29,7 +29,7 @@ from dpmoments.analysis.functionals import (
 )
 from dpmoments.analysis.group_sums import GroupSums, Levels
 from dpmoments.analysis.group_tests import between_groups
-from dpmoments.analysis.released import Moments, cautions_by_code, columns_with_indices
+from dpmoments.analysis.released import Moments, cautions_by_code, columns_with_indices, needs_mean, unknown_feature
 from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE, decided
 from dpmoments.foundation.arrays import (
     BoolArray,
@@ -40,8 +40,6 @@ from dpmoments.foundation.arrays import (
     leading_positive,
 )
 from dpmoments.foundation.errors import InputValueError, out_of_range
-from dpmoments.messages.message import Message
-from dpmoments.messages.wording import closest
 from dpmoments.schema.columns import Boolean, Categorical
 from dpmoments.schema.constraints import Level
 from dpmoments.schema.derived import DerivedColumn
@@ -465,7 +463,7 @@ def lda(
     level = confidence_level(level)
     require_shrinkage(shrinkage)
     if release.noisy_sum is None:
-        raise InputValueError(Message("needs-mean", analysis="discriminant"))
+        raise needs_mean("a discriminant")
     levels = Levels.of(release, by)
     column = next(column for column in release.schema.columns if column.name == by)
     chosen = without_redundant_levels(release, columns)
@@ -531,7 +529,7 @@ def lda(
 def require_shrinkage(shrinkage: float | str) -> None:
     """Raise ValueError unless it is "auto", or a number from 0."""
     if shrinkage != "auto" and not (isinstance(shrinkage, int | float) and math.isfinite(shrinkage) and shrinkage >= 0):
-        raise out_of_range("shrinkage", shrinkage, "auto-or-not-negative")
+        raise out_of_range("shrinkage", shrinkage, "'auto', 0 or a positive number")
 
 
 def _priors(release: Moments, levels: Levels, sums: GroupSums) -> FloatArray:
@@ -675,7 +673,7 @@ def naive_bayes(by: str, groups: Mapping[Level, Moments], columns: Sequence[str]
     """
     first = next(iter(groups.values()))
     if any(release.noisy_sum is None or release.noisy_count is None for release in groups.values()):
-        raise InputValueError(Message("needs-mean", analysis="naive-bayes"))
+        raise needs_mean("naive Bayes")
     chosen = _chosen(first.schema, columns)
     indices = np.concatenate([own for column, own in columns_with_indices(first) if column in chosen])
     is_level = np.array([isinstance(column, Categorical) for column in chosen for _ in column.feature_names])
@@ -718,8 +716,7 @@ def _chosen(schema: Schema, columns: Sequence[str] | None) -> list[Any]:
     names = [columns] if isinstance(columns, str) else list(columns)
     for name in names:
         if name not in [column.name for column in known]:
-            near = closest(name, [column.name for column in known])
-            raise InputValueError(Message("unknown-feature", name=name, features=len(known), **near))
+            raise unknown_feature(name, [column.name for column in known], len(known))
     return [column for column in known if column.name in names]
 
 

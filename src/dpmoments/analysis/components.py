@@ -13,7 +13,7 @@ from dpmoments.analysis.answers import Answer, Column, confidence_level, format_
 from dpmoments.analysis.confidence import deviations_for
 from dpmoments.analysis.frames import feature_values, named_values
 from dpmoments.analysis.functionals import LocalMoments, Standardized, describe_law, indicator_mask, noise_edges
-from dpmoments.analysis.released import Moments, cautions_by_code, chosen_features, columns_with_indices
+from dpmoments.analysis.released import Moments, cautions_by_code, chosen_features, columns_with_indices, needs_mean
 from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE
 from dpmoments.foundation.arrays import (
     BoolArray,
@@ -23,10 +23,8 @@ from dpmoments.foundation.arrays import (
     largest_first,
     leading_positive,
 )
-from dpmoments.foundation.errors import InputValueError
-from dpmoments.foundation.values import shown
-from dpmoments.messages.message import Message
-from dpmoments.messages.wording import listed
+from dpmoments.foundation.checks import check_one_of
+from dpmoments.foundation.errors import InputValueError, listed, shown
 from dpmoments.noise.terms import NoiseLaw
 from dpmoments.schema.columns import Boolean, Categorical
 from dpmoments.schema.schema import Schema
@@ -419,10 +417,7 @@ def number_of_components(n_components: int | None, d: int) -> int:
 
 def require_scaling(scaling: object) -> None:
     """Raise ValueError unless it is one of :data:`SCALINGS`."""
-    if scaling not in SCALINGS:
-        raise InputValueError(
-            Message("not-one-of", parameter="scaling", value=scaling, choices=["units", "bounds", "correlation"])
-        )
+    check_one_of("scaling", scaling, SCALINGS)
 
 
 # Mahalanobis distances from the released mean, in the directions that the noise leaves.
@@ -521,7 +516,7 @@ def mahalanobis(release: Moments, frame: Any, columns: Sequence[str] | None = No
     array([0., 3.])
     """
     if release.noisy_sum is None:
-        raise InputValueError(Message("needs-mean", analysis="distances"))
+        raise needs_mean("distances")
     standardized = Standardized.of(release, chosen_features(release, columns), by_deviation=False)
     features = standardized.features
     values = feature_values(release.schema, frame, features.tolist())[:, features]

@@ -24,10 +24,7 @@ from dpmoments.analysis.confidence import Estimate
 from dpmoments.analysis.normal_equations import JointTest, NormalEquations
 from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE, decided, not_clear, resolved, sign_verdicts
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.errors import InputTypeError, InputValueError
-from dpmoments.foundation.values import shown
-from dpmoments.messages.message import Message
-from dpmoments.messages.wording import closest
+from dpmoments.foundation.errors import InputTypeError, InputValueError, closest, shown
 from dpmoments.schema.columns import Categorical
 from dpmoments.schema.derived import DerivedColumn, Power
 from dpmoments.schema.schema import Schema
@@ -280,8 +277,9 @@ class _Names:
             if name in self.merged:
                 raise InputValueError(f"{shown(name)} has too few rows: it is merged into the reference level")
             levels = [other for other in self.names if other.startswith(f"{name}=")]
-            close = {"close": levels[0]} if levels else closest(name, self.aliases)
-            raise InputValueError(Message("unknown-coefficient", name=name, coefficients=len(self.names), **close))
+            close = levels[0] if levels else closest(name, self.aliases)
+            advice = f"Did you mean '{close}'?" if close else "`params` of the fit lists them all."
+            raise InputValueError(f"'{name}' is not a coefficient of this fit. {advice}")
         feature = self.aliases[name]
         if feature is not None:
             result[self.names.index(feature)] = 1.0
@@ -570,7 +568,10 @@ class Predictions(Answer):
 
     def __post_init__(self) -> None:
         if not self.equations.delta_method_valid and len(self.rows) > MAX_INVERTED_ROWS:
-            raise InputValueError(Message("too-many-predictions", rows=len(self.rows), most=MAX_INVERTED_ROWS))
+            raise InputValueError(
+                f"At most {MAX_INVERTED_ROWS:,} rows are predicted with intervals at once, since noise is so large that each "
+                f"needs a search; got {len(self.rows):,}. Pass fewer, or use predict()."
+            )
 
     @property
     def se_mean(self) -> FloatArray:

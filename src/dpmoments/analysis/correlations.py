@@ -23,7 +23,15 @@ from dpmoments.analysis.functionals import (
     second_levels,
     without_redundant_levels,
 )
-from dpmoments.analysis.released import Moments, cautions_by_code, chosen_features, columns_of, indices_of, unrelated
+from dpmoments.analysis.released import (
+    Moments,
+    cautions_by_code,
+    chosen_features,
+    columns_of,
+    indices_of,
+    needs_mean,
+    unrelated,
+)
 from dpmoments.analysis.released import correlation_of as correlation_of
 from dpmoments.analysis.resolvability import (
     NOISE_UNKNOWN,
@@ -36,7 +44,6 @@ from dpmoments.analysis.resolvability import (
 from dpmoments.analysis.robust_errors import PairProducts, known_ratio
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray, largest_first
 from dpmoments.foundation.errors import InputValueError
-from dpmoments.messages.message import Message
 
 # How correlations vary from sample to sample, by what kind of features they are of.
 
@@ -590,7 +597,7 @@ def partial_correlation(release: Moments, columns: Sequence[str] | None = None, 
     """
     level = confidence_level(level)
     if release.noisy_sum is None:
-        raise InputValueError(Message("needs-mean", analysis="partial-correlations"))
+        raise needs_mean("partial correlations")
     chosen = without_redundant_levels(release, columns)
     if len(chosen) < 2:
         raise InputValueError("a correlation is of two features: name two at least")

@@ -18,13 +18,10 @@ from dpmoments.analysis.answers import Answer, Column, confidence_level, format_
 from dpmoments.analysis.confidence import format_probability, score_test
 from dpmoments.analysis.functionals import LocalMoments, bilinear, describe_law
 from dpmoments.analysis.group_sums import Levels, PresentRows, whole_counts
-from dpmoments.analysis.released import Moments, cautions_by_code
+from dpmoments.analysis.released import Moments, cautions_by_code, needs_mean
 from dpmoments.analysis.resolvability import decided, hidden_by_noise, not_clear
 from dpmoments.foundation.arrays import FloatArray, IntegerArray
-from dpmoments.foundation.errors import InputValueError
-from dpmoments.foundation.values import shown
-from dpmoments.messages.message import Message
-from dpmoments.messages.wording import closest
+from dpmoments.foundation.errors import InputValueError, closest, shown
 from dpmoments.noise.cells import CountNoise
 from dpmoments.noise.terms import NoiseLaw
 from dpmoments.schema.constraints import Level
@@ -197,7 +194,7 @@ def cross_table(release: Moments, by: str, other: str, *, level: float = 0.95) -
     """
     level = confidence_level(level)
     if release.noisy_sum is None:
-        raise InputValueError(Message("needs-mean", analysis="cross-table"))
+        raise needs_mean("a cross table")
     first, second = Levels.of(release, by), Levels.of(release, other)
     if by == other:
         raise InputValueError(f"a cross table is of two columns, and both are {shown(by)}: name another")
@@ -559,12 +556,9 @@ class CountTable(Answer):
 
     def _axis(self, name: str) -> int:
         if name not in self.by:
-            question = (
-                {"question": Message("did-you-mean", close=[*close.values()])}
-                if (close := closest(name, self.by))
-                else {}
-            )
-            raise InputValueError(Message("not-a-column-of-table", name=name, columns=[*self.by], **question))
+            close = closest(name, self.by)
+            question = f" (did you mean '{close}'?)" if close else ""
+            raise InputValueError(f"'{name}' is not a column of this table of {', '.join(self.by)}{question}")
         return self.by.index(name)
 
 

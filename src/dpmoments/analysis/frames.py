@@ -10,10 +10,8 @@ import numpy as np
 from dpmoments.cells.objects import ColumnTable, declared_column, series_cells
 from dpmoments.cells.reading import MISSING, UNKNOWN, level_codes, numbers
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.errors import InputTypeError, InputValueError
+from dpmoments.foundation.errors import InputTypeError, InputValueError, listed
 from dpmoments.foundation.table_libraries import nw, pa
-from dpmoments.messages.message import Message
-from dpmoments.messages.wording import listed
 from dpmoments.schema.columns import Categorical
 from dpmoments.schema.derived import DerivedColumn, derived_values
 from dpmoments.schema.schema import Schema
@@ -89,8 +87,8 @@ def _cells_by_name(frame: Any, names: Sequence[str]) -> dict[str, Any]:
     if absent := [name for name in names if name not in present]:
         alike = {name.strip().casefold(): name for name in present}
         close = [alike[key] for name in absent if (key := name.strip().casefold()) in alike]
-        hint = {"hint": Message("names-alike", names=close)} if close else {}
-        raise InputValueError(Message("frame-without-columns", names=[*absent], **hint))
+        hint = f"; it has {listed(close)}" if close else ""
+        raise InputValueError(f"the frame has no column {listed(absent)}{hint}: the names must be the release's")
     if repeated := [name for name in names if present.count(name) > 1]:
         raise InputValueError(f"the frame has more than one column named {listed([*repeated])}: rename them")
     if isinstance(frame, ColumnTable):

@@ -11,11 +11,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from dpmoments.analysis.released import Moments, chosen_features
+from dpmoments.analysis.released import Moments, chosen_features, needs_mean
 from dpmoments.analysis.resolvability import NOISE_UNKNOWN
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray, bordered, directions_of, first_largest
 from dpmoments.foundation.errors import InputValueError
-from dpmoments.messages.message import Message
 from dpmoments.noise.terms import NoiseLaw
 from dpmoments.repair.repair import Repair
 from dpmoments.repair.spectral import SpectralNoise
@@ -59,7 +58,7 @@ class LocalMoments:
         # Features `as_they_are` are neither shifted nor scaled, such as levels, whose sums are counts. `about_zero`
         # accepts a release without a mean: its moments are then about the zero of the encoding, and its sums 0.
         if release.noisy_sum is None and not about_zero:
-            raise InputValueError(Message("needs-mean"))
+            raise needs_mean()
         n_rows, encoding = float(release.n_rows), release.encoding
         total = np.zeros(len(release.feature_names)) if release.noisy_sum is None else np.asarray(release.noisy_sum)
         mean = total / n_rows
@@ -427,7 +426,7 @@ class Standardized:
         # `by_deviation` divides by released standard deviations, else by the encoding's scale, in which noise is
         # isotropic.
         if release.noisy_sum is None:
-            raise InputValueError(Message("needs-mean"))
+            raise needs_mean()
         variances = np.diag(release.covariance)
         features = np.array([feature for feature in chosen if variances[feature] > 0.0], dtype=int)
         if not len(features):
@@ -481,7 +480,7 @@ def precision(release: Moments) -> tuple[FloatArray, int]:
     d = len(release.feature_names)
     result = np.zeros((d, d))
     if release.noisy_sum is None:
-        raise InputValueError(Message("needs-mean"))
+        raise needs_mean()
     if not (np.diag(release.covariance) > 0.0).any():
         return result, d
     standardized = Standardized.of(release, range(d), by_deviation=False)

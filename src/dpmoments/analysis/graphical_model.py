@@ -12,11 +12,10 @@ import numpy as np
 
 from dpmoments.analysis.answers import Answer, Column, in_floating_point, number
 from dpmoments.analysis.functionals import Standardized, describe_law, without_redundant_levels
-from dpmoments.analysis.released import Moments, cautions_by_code
+from dpmoments.analysis.released import Moments, cautions_by_code, needs_mean
 from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE
 from dpmoments.foundation.arrays import FloatArray, largest_first
 from dpmoments.foundation.errors import InputValueError, out_of_range
-from dpmoments.messages.message import Message
 
 _PENALTY = 3.0
 """Penalty as a multiple of the standard error (total) of a correlation.
@@ -147,9 +146,9 @@ def graphical_lasso(
     [('x0', 'x1')]
     """
     if alpha != "auto" and not (isinstance(alpha, int | float) and math.isfinite(alpha) and alpha > 0):
-        raise out_of_range("alpha", alpha, "auto-or-positive")
+        raise out_of_range("alpha", alpha, "'auto' or a positive number")
     if release.noisy_sum is None:
-        raise InputValueError(Message("needs-mean", analysis="graph"))
+        raise needs_mean("a graph of dependence")
     if alpha == "auto" and release.noise is None:
         raise InputValueError('alpha="auto" is computed from the noise, which is unknown here: give a number')
     chosen = without_redundant_levels(release, columns)

@@ -21,7 +21,7 @@ from dpmoments.analysis.answers import (
 from dpmoments.analysis.confidence import deviations_for, fieller_interval
 from dpmoments.analysis.functionals import describe_law
 from dpmoments.analysis.group_sums import GroupSums, Levels, PresentRows
-from dpmoments.analysis.released import Moments, cautions_by_code, chosen_features
+from dpmoments.analysis.released import Moments, cautions_by_code, chosen_features, needs_mean
 from dpmoments.analysis.resolvability import (
     NOT_CLEAR_NOISE,
     format_findings,
@@ -31,7 +31,6 @@ from dpmoments.analysis.resolvability import (
 )
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputValueError
-from dpmoments.messages.message import Message
 from dpmoments.noise.terms import NoiseLaw
 from dpmoments.repair.repair import Repair
 
@@ -327,7 +326,7 @@ def group_means(release: Moments, by: str, of: Sequence[str] | None = None, *, l
     """
     level = confidence_level(level)
     if release.noisy_sum is None:
-        raise InputValueError(Message("needs-mean", analysis="group-means"))
+        raise needs_mean("group means")
     levels = Levels.of(release, by)
     chosen = chosen_features(release, of)
     if of is None:

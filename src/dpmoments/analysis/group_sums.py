@@ -15,12 +15,10 @@ from dpmoments.analysis.available_cases import Presence
 from dpmoments.analysis.functionals import FeatureVariances, LocalMoments, bilinear, indicator_mask
 from dpmoments.analysis.released import Moments, columns_with_indices
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray, bordered
-from dpmoments.foundation.errors import InputTypeError, InputValueError
-from dpmoments.foundation.values import shown
-from dpmoments.messages.message import Message
-from dpmoments.messages.wording import closest
+from dpmoments.foundation.errors import InputTypeError, InputValueError, listed, meant
 from dpmoments.noise.terms import NoiseLaw
 from dpmoments.schema.columns import Boolean, Categorical
+from dpmoments.schema.constraints import not_a_grouping_column, unknown_grouping_column
 
 # Columns that sort rows into groups: the levels of a categorical, and the two of a Boolean.
 
@@ -50,11 +48,8 @@ class Levels:
                     return cls(name, (f"{name}=false", f"{name}=true"), indices, np.array([[1.0, -1.0], [0.0, 1.0]]))
         for column in release.schema.columns:
             if column.name == name:
-                raise InputValueError(Message("not-a-grouping-column", name=name, kind=column.kind, columns=sorting))
-        given = name if isinstance(name, str) else shown(name)
-        raise InputValueError(
-            Message("unknown-grouping-column", name=given, columns=sorting, **closest(given, sorting))
-        )
+                raise not_a_grouping_column(column, sorting)
+        raise unknown_grouping_column(name, sorting)
 
     def chosen(self, names: Sequence[str]) -> Levels:
         """Select groups by full name or by level."""
@@ -62,10 +57,9 @@ class Levels:
             raise InputTypeError("groups are a list of names, not one string")
         full = [name if name in self.names else f"{self.column}={name}" for name in map(str, names)]
         if unknown := [name for name in full if name not in self.names]:
-            facts = {"names": [name.removeprefix(f"{self.column}=") for name in unknown], "levels": self.names}
-            raise InputValueError(
-                Message("unknown-level", column=self.column, **facts, **closest(unknown[0], self.names))
-            )
+            absent = listed(name.removeprefix(f"{self.column}=") for name in unknown)
+            advice = f"Its levels are {listed(self.names)}."
+            raise InputValueError(f"'{self.column}' has no level {absent}.{meant(unknown[0], self.names, advice)}")
         if len(set(full)) < len(full):
             raise InputValueError("a level is named twice")
         indices = [index for index, name in enumerate(self.names) if name in full]

@@ -23,11 +23,10 @@ from dpmoments.analysis.confidence import deviations_for, error_rate, format_pro
 from dpmoments.analysis.functionals import describe_law
 from dpmoments.analysis.group_means import group_means
 from dpmoments.analysis.group_sums import GroupSums, Levels
-from dpmoments.analysis.released import Moments, cautions_by_code, feature_index, shown_names
+from dpmoments.analysis.released import Moments, cautions_by_code, feature_index, needs_mean, shown_names
 from dpmoments.analysis.resolvability import decided, not_clear
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
-from dpmoments.messages.message import Message
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -165,7 +164,7 @@ def t_test(
     """
     level = confidence_level(level)
     if release.noisy_sum is None:
-        raise InputValueError(Message("needs-mean", analysis="t-test"))
+        raise needs_mean("a t-test")
     feature = feature_index(release, target)
     every = Levels.of(release, by)
     two = every if groups is None else every.chosen(groups)
@@ -453,7 +452,7 @@ def anova(release: Moments, target: str, by: str, *, level: float = 0.95) -> Ana
     """
     level = confidence_level(level)
     if release.noisy_sum is None:
-        raise InputValueError(Message("needs-mean", analysis="anova"))
+        raise needs_mean("analysis of variance")
     levels = Levels.of(release, by)
     sums = GroupSums.of(release, feature_index(release, target), levels)
     test = between_groups(sums)

@@ -20,8 +20,8 @@ from dpmoments.analysis.regressors import PenalizedLevels, Regressors, regressed
 from dpmoments.analysis.released import Moments, cautions_by_code
 from dpmoments.analysis.robust_errors import ResidualProducts
 from dpmoments.foundation.arrays import FloatArray, first_largest
-from dpmoments.foundation.errors import InputValueError, out_of_range
-from dpmoments.foundation.values import is_finite_number, shown
+from dpmoments.foundation.errors import InputValueError, out_of_range, shown
+from dpmoments.foundation.values import is_finite_number
 from dpmoments.noise.models import MomentInterval
 from dpmoments.privacy import sensitivity
 from dpmoments.privacy.budget import BudgetKind
@@ -285,7 +285,7 @@ def stated_penalty(alpha: float | Literal["auto"]) -> float | None:
     if alpha == "auto":
         return None
     if not (is_finite_number(alpha) and float(alpha) >= 0.0):
-        raise out_of_range("alpha", alpha, "auto-or-not-negative")
+        raise out_of_range("alpha", alpha, "'auto', 0 or a positive number")
     return float(alpha)
 
 

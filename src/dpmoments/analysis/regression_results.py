@@ -34,7 +34,6 @@ from dpmoments.analysis.normal_equations import NormalEquations
 from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE, NOT_ESTIMABLE, decided, estimable, not_clear
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
-from dpmoments.messages.message import Message
 from dpmoments.schema.schema import Schema
 
 if TYPE_CHECKING:
@@ -460,16 +459,17 @@ class FittedLine(Answer):
 
     def _check_not_penalized(self) -> None:
         if self._is_penalized:
-            raise InputValueError(Message("penalized-errors", method=self.method))
+            raise InputValueError(
+                f"A {self.method} fit has no standard errors, intervals or tests: those of penalized coefficients are not "
+                "known. Use ols()."
+            )
 
     def _tested(self) -> NormalEquations:
         """Return the equations of a fit that has errors; raise for others."""
         self._check_not_penalized()
         if self.equations is None:
-            note = self.error_bound_note
-            raise InputValueError(
-                Message("no-standard-errors-as-noted", note=note) if note else Message("no-standard-errors")
-            )
+            why = self.error_bound_note or "the noise distribution is unknown"
+            raise InputValueError(f"no standard errors: {why}")
         return self.equations
 
     def _frame(self, values: FloatArray, columns: Sequence[str]) -> pd.DataFrame:

@@ -13,10 +13,7 @@ import numpy as np
 
 from dpmoments.analysis.released import Moments, columns_with_indices, feature_index, named_features
 from dpmoments.foundation.arrays import FloatArray, first_largest
-from dpmoments.foundation.errors import InputTypeError, InputValueError, wrong_type
-from dpmoments.foundation.values import shown
-from dpmoments.messages.message import Message
-from dpmoments.messages.wording import closest
+from dpmoments.foundation.errors import InputTypeError, InputValueError, listed, meant, shown, wrong_type
 from dpmoments.schema.columns import Categorical
 from dpmoments.schema.derived import DerivedColumn, Product
 from dpmoments.schema.schema import Schema
@@ -44,8 +41,15 @@ def _read_formula(formula: str, schema: Schema) -> tuple[str, list[str], bool | 
         name, exponent = match.groups()
         if exponent is None:
             continue
-        facts = {"term": match[0], "column": name.strip("`"), "exponent": int(exponent)}
-        raise InputValueError(Message("power-outside-i", **facts))
+        column, power = name.strip("`"), int(exponent)
+        refused = (
+            f"In a formula, '{match[0]}' crosses {column} with itself, so {column} would be fitted without its power. Write "
+            f"I({column}**{power})."
+        )
+        raise InputValueError(
+            f"{refused} The release needs dpm.Power({column!r}, {power}) in its schema.",
+            shell=f"{refused} It must be a column 'kind: power' of the schema of the release.",
+        )
     try:
         read: Any = Formula(formula)
         left, right = list(read.lhs), list(read.rhs)
@@ -81,11 +85,19 @@ def _feature(factors: list[str], schema: Schema) -> str:
             if sorted(feature.split(":")) == sorted(names):
                 return feature
     if cut := next((factor for factor in factors if factor.startswith("C(")), ""):
-        raise InputValueError(Message("not-categorical-in-formula", term=cut, column=_name(cut)))
+        raise InputValueError(
+            f"The formula has '{cut}', and '{_name(cut)}' is not a categorical column of the release. C() takes the name of "
+            "one column; numbers cannot be cut into levels after the release."
+        )
     if len(names) == 2:
-        raise InputValueError(Message("product-not-released", factors=names))
+        refused = f"The formula has the product of {listed(names)}, which was not released."
+        raise InputValueError(
+            f"{refused} It needs dpm.Product({', '.join(map(repr, names))}) in the schema of the release.",
+            shell=f"{refused} It must be a column 'kind: product' of the schema of the release.",
+        )
     term = ":".join(names)
-    raise InputValueError(Message("unknown-term", term=term, **closest(term, known)))
+    advice = "A formula may use columns, features, C(column) and I(column**2); put names such as `hours-per-week` in backticks."
+    raise InputValueError(f"'{term}' is not a column or feature of this release.{meant(term, known, advice)}")
 
 
 def _name(factor: str) -> str:
@@ -130,7 +142,7 @@ class Regressors:
         """Find the named features; arguments as for :func:`dpmoments.analysis.regression.ols`."""
         names = release.feature_names
         if not isinstance(target, str):
-            raise wrong_type("target", "feature-or-formula", target)
+            raise wrong_type("target", "the name of a feature, or a formula", target)
         if "~" in target and target not in names:
             if features is not None:
                 raise InputValueError(

@@ -15,19 +15,17 @@ from dpmoments.analysis.answers import in_floating_point
 from dpmoments.analysis.available_cases import AvailableCases
 from dpmoments.foundation.arrays import BoolArray, FloatArray, bordered
 from dpmoments.foundation.documents import DocumentKind
-from dpmoments.foundation.errors import InputKeyError, InputTypeError, InputValueError
+from dpmoments.foundation.errors import InputKeyError, InputTypeError, InputValueError, listed, meant, shown
 from dpmoments.foundation.values import (
     finite_numbers,
     is_finite_number,
     plain_mapping,
     require_kinds,
     require_known,
-    shown,
     to_plain,
 )
-from dpmoments.messages.codes import WARNINGS
 from dpmoments.messages.message import Message, messages_of
-from dpmoments.messages.wording import closest
+from dpmoments.messages.wordings import WARNINGS
 from dpmoments.noise.models import NoiseModel
 from dpmoments.noise.rounding import Rounding
 from dpmoments.noise.terms import NoiseLaw
@@ -212,7 +210,12 @@ class Moments(Release):
             If no count was released.
         """
         if self.noisy_count is None:
-            raise InputValueError(Message("no-count"))
+            refused = (
+                "no count was released: under add_remove the number of rows is private, and mean=False spends nothing on it. "
+                "release.gram needs none; a release made "
+            )
+            advice = ", or with a public number of rows, has one"
+            raise InputValueError(f"{refused}with mean=True{advice}", shell=f"{refused}without --no-mean{advice}")
         return round(floored_count(self.noisy_count, None if self.count_is_public else self.noise))
 
     @property
@@ -332,7 +335,7 @@ class Moments(Release):
         """E[x] of the encoded rows, repaired, shape (d,)."""
         mean = self._repaired[0]
         if mean is None:
-            raise InputValueError(Message("without-mean"))
+            raise _without_mean("")
         return mean if self.center is None else self.center + mean
 
     @property
@@ -351,7 +354,7 @@ class Moments(Release):
         """Cov(x) of the encoded rows, repaired, shape (d, d)."""
         mean, gram = self._repaired
         if mean is None:
-            raise InputValueError(Message("without-mean"))
+            raise _without_mean("")
         square = gram / self.n_rows
         result = square - np.outer(mean, mean)
         size = np.sqrt(np.abs(np.diag(square)))
@@ -424,6 +427,17 @@ def correlation_of(covariance: FloatArray) -> FloatArray:
     return np.asarray(correlation)
 
 
+def needs_mean(analysis: str = "") -> InputValueError:
+    """Return the error of an analysis of deviations from a mean that was not released."""
+    of_analysis = f"{analysis}: " if analysis else ""
+    return _without_mean(f"{of_analysis}it is made of deviations from the mean, and ")
+
+
+def _without_mean(before: str) -> InputValueError:
+    refused = f"{before}no mean was released (mean=False): a release made "
+    return InputValueError(f"{refused}with mean=True has one", shell=f"{refused}without --no-mean has one")
+
+
 # Features by name, as analyses are asked for them.
 
 _SHOWN_NAMES = 8
@@ -437,9 +451,20 @@ def feature_index(release: Release, name: str) -> int:
         return names.index(name)
     for column in release.schema.columns:
         if column.name == name:
-            raise InputValueError(Message("column-of-several-features", name=name, features=column.feature_names))
-    facts = {"name": str(name), "features": len(names), **closest(name, known_names(release))}
-    raise InputValueError(Message("unknown-feature", **facts))
+            raise InputValueError(
+                f"'{name}' is categorical, and one feature is needed. Name one of its features: "
+                f"{listed(column.feature_names)}."
+            )
+    raise unknown_feature(name, known_names(release), len(names))
+
+
+def unknown_feature(name: object, known: Sequence[str], n_features: int) -> InputValueError:
+    """Return the error of a name that is not known, of so many features."""
+    unknown = f"Unknown feature '{name}'.{meant(name, known)}"
+    return InputValueError(
+        f"{unknown} release.feature_names lists all {n_features:,}.",
+        shell=f"{unknown} 'dpmoments show' and 'dpmoments forecast' list all {n_features:,}.",
+    )
 
 
 def known_names(release: Release) -> tuple[str, ...]:
@@ -457,7 +482,7 @@ def indices_of(known: Sequence[str], names: str | Sequence[str]) -> list[int]:
     for name in [names] if isinstance(names, str) else names:
         if name not in known:
             given = name if isinstance(name, str) else shown(name)
-            raise InputKeyError(Message("unknown-name", name=given, **closest(given, known)))
+            raise InputKeyError(f"There is no '{given}' in this answer.{meant(given, known)}")
         result.append(list(known).index(name))
     return result
 

@@ -22,7 +22,6 @@ from dpmoments.analysis.regressors import Regressors
 from dpmoments.analysis.released import Moments
 from dpmoments.foundation.arrays import FloatArray, IntegerArray, bordered
 from dpmoments.foundation.errors import InputValueError
-from dpmoments.messages.message import Message
 from dpmoments.noise.terms import NoiseLaw
 from dpmoments.schema.columns import Boolean, Categorical
 from dpmoments.schema.derived import DerivedColumn, Power
@@ -185,7 +184,14 @@ class ResidualProducts:
         if missing:
             if not required:
                 return None
-            raise InputValueError(Message("no-robust-errors", missing=missing))
+            refused = (
+                "HC1 errors need the products of all regressors and the target; not in this release: "
+                f"{', '.join(missing)}."
+            )
+            raise InputValueError(
+                f"{refused} A release of schema.with_products([...]) has them.",
+                shell=f"{refused} They must be columns 'kind: power' or 'kind: product' of the schema of the release.",
+            )
         zero = release.zero_of_units if chosen.intercept else np.zeros(len(release.feature_names))
         combinations = _Combinations.of(release, products, pairs, zero)
         regressors = [*([None] if chosen.intercept else []), *chosen.features]

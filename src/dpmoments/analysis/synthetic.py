@@ -22,10 +22,8 @@ from dpmoments.analysis.answers import in_floating_point
 from dpmoments.analysis.released import Moments
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.checks import check_one_of
-from dpmoments.foundation.errors import InputModuleNotFoundError, InputValueError
+from dpmoments.foundation.errors import InputModuleNotFoundError, InputValueError, shown
 from dpmoments.foundation.table_libraries import pa
-from dpmoments.foundation.values import shown
-from dpmoments.messages.message import Message
 from dpmoments.schema.columns import Boolean, Categorical, Coordinate
 from dpmoments.schema.dates import Date
 from dpmoments.schema.numeric import Numeric
@@ -198,7 +196,11 @@ def _check(release: Moments, n_rows: object, seed: object, format: object) -> No
             raise InputValueError(f"{name}={shown(value)} must be a whole number, {least} or more")
     check_one_of("format", format, ("pandas", "arrow"))
     if release.noisy_count is None or release.noisy_sum is None:
-        raise InputValueError(Message("rows-need-mean", absent="mean" if release.noisy_sum is None else "count"))
+        refused = (
+            "rows are drawn with the released mean and covariance, and this release has no "
+            f"{'mean' if release.noisy_sum is None else 'count'}: one made "
+        )
+        raise InputValueError(f"{refused}with mean=True has both", shell=f"{refused}without --no-mean has both")
 
 
 def _blocks(release: Moments) -> tuple[list[_Block], npt.NDArray[np.intp]]:

@@ -12,9 +12,8 @@ import numpy.typing as npt
 import scipy
 
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.errors import InputTypeError
+from dpmoments.foundation.errors import InputTypeError, shown
 from dpmoments.foundation.table_libraries import pa
-from dpmoments.foundation.values import shown
 from dpmoments.mechanisms.base import CalibratedPlan
 from dpmoments.mechanisms.shape import RunResult
 from dpmoments.privacy.filter import PrivacyFilter

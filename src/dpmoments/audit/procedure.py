@@ -42,8 +42,7 @@ from dpmoments.audit.pairs import NeighboringPair, distant_pairs, neighboring_pa
 from dpmoments.audit.replay import Recorder
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.checks import check_probability
-from dpmoments.foundation.errors import InputRuntimeError, InputValueError
-from dpmoments.foundation.values import shown
+from dpmoments.foundation.errors import InputRuntimeError, InputValueError, shown
 from dpmoments.mechanisms.base import CalibratedPlan, Mechanism, Plan
 from dpmoments.mechanisms.registry import make_mechanism
 from dpmoments.mechanisms.shape import MomentShape, RunResult

@@ -19,7 +19,6 @@ from dpmoments.cells.text_numbers import column_format, decoded_bytes, text_flag
 from dpmoments.foundation.arrays import BoolArray, FloatArray
 from dpmoments.foundation.errors import InputTypeError
 from dpmoments.foundation.table_libraries import pa, pc
-from dpmoments.messages.message import Message
 from dpmoments.schema.cleaning import MarkedMissing, folded, numbers_of, texts_of
 from dpmoments.schema.columns import Boolean, Categorical, Coordinate
 from dpmoments.schema.dates import Date
@@ -68,10 +67,11 @@ def _plain_numbers(chunk: Any, column: Numeric | Boolean | Coordinate) -> tuple[
             "it as Date, with dates for bounds"
         )
     elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_null(kind)):
-        code = {"numeric": "text-is-read-with-decimal", "boolean": "text-is-read-with-words"}.get(column.kind)
-        or_read = {"advice": Message(code)} if _is_text(kind) and code is not None else {}
+        options = {"numeric": 'decimal="."', "boolean": "true_values and false_values"}.get(column.kind)
+        or_read = f"; or state {options} in the schema, and text is read" if _is_text(kind) and options else ""
         raise InputTypeError(
-            Message("not-a-number-type", column=column.name, type=_type_name(kind), kind=column.kind, **or_read)
+            f"column '{column.name}' has type {_type_name(kind)} in the table and a {column.kind} column needs numbers: "
+            f"convert it, or describe it as Categorical{or_read}"
         )
     return _cleaned(_as_floats(chunk), column, _FLOATS.get(str(kind)))
 

@@ -18,7 +18,7 @@ from rich.markup import escape
 import dpmoments
 from dpmoments.analysis.answers import Answer, aligned
 from dpmoments.analysis.description import Description
-from dpmoments.cli.arguments import column_and_feature
+from dpmoments.cli.arguments import column_and_feature, needs_option
 from dpmoments.cli.options import (
     Option,
     describe_parameters,
@@ -27,9 +27,9 @@ from dpmoments.cli.options import (
     with_options,
     without_marks,
 )
-from dpmoments.cli.output import bad_option, complain, print_json, print_lines, print_table, print_text
+from dpmoments.cli.output import complain, print_json, print_lines, print_table, print_text
 from dpmoments.foundation.documents import check_output
-from dpmoments.foundation.errors import InputValueError
+from dpmoments.foundation.errors import InputValueError, shown
 from dpmoments.foundation.table_files import (
     CSV_DELIMITERS,
     FEATHER_ENDINGS,
@@ -38,8 +38,6 @@ from dpmoments.foundation.table_files import (
     open_ipc,
     write_table,
 )
-from dpmoments.foundation.values import shown
-from dpmoments.messages.message import Message
 from dpmoments.releases.counts_release import CountsRelease
 from dpmoments.releases.group_releases import GroupReleases
 from dpmoments.releases.loading import AnyRelease
@@ -178,7 +176,7 @@ def show(file: Path, as_json: bool = False, for_audit: bool = False, ledger: Pat
       dpmoments show --audit people.json
     """
     if ledger is not None and not for_audit:
-        raise bad_option("--ledger", Message("option-needs-option", option="--audit"))
+        raise needs_option("--ledger", "--audit")
     released = dpmoments.load(file)
     if for_audit:
         statement = released.auditor_statement(ledger=ledger)

@@ -9,14 +9,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import typer
+
 from dpmoments.cli.output import bad_option
 from dpmoments.foundation.databases import DatabaseQuery
-from dpmoments.foundation.errors import InputValueError
+from dpmoments.foundation.errors import InputValueError, listed, shown
 from dpmoments.foundation.table_files import ENGINES, EngineFiles
 from dpmoments.foundation.text_format import TextFormat
-from dpmoments.foundation.values import shown
-from dpmoments.messages.message import Message
-from dpmoments.messages.wording import listed
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.unit import PrivacyUnit
 from dpmoments.schema.schema import Schema
@@ -58,6 +57,20 @@ def column_and_feature(text: str, schema: Schema) -> tuple[str, str]:
     return known[0]
 
 
+_DATABASE_AND_QUERY = "a database is read by its URL and a query, without DATA and without an engine"
+OPTIONS_EXCLUSIVE = "give one of these options, not several"
+
+
+def needs_option(hint: str, option: str) -> typer.BadParameter:
+    """Return the error of an option that goes with another, which is absent."""
+    return bad_option(hint, f"it goes with {option}: give both")
+
+
+def given_twice(hint: str, value: str) -> typer.BadParameter:
+    """Return the error of an option that has a value twice."""
+    return bad_option(hint, f"{shown(value)} is given twice")
+
+
 def budget_of(epsilon: float | None, delta: float, rho: float | None) -> PrivacyBudget:
     try:
         return PrivacyBudget.of(epsilon=epsilon, delta=delta, rho=rho)
@@ -76,19 +89,20 @@ def data_of(
     if query is not None or (database is not None and not paths):
         database = database or os.environ.get("DPMOMENTS_DATABASE")
         if paths or engine != "local" or not (database and query):
-            raise bad_option("--database, --query", Message("database-and-query"))
+            raise bad_option("--database, --query", _DATABASE_AND_QUERY)
         return DatabaseQuery(database, query)
     if database is not None:
-        raise bad_option("DATA, --database", Message("options-exclusive"))
+        raise bad_option("DATA, --database", OPTIONS_EXCLUSIVE)
     if not paths:
-        raise bad_option("DATA", Message("table-needed"))
+        raise bad_option("DATA", "name a file, a quoted glob or a folder, or a database and a query")
     if len(paths) > 1:
-        raise bad_option("DATA", Message("one-path"))
+        raise bad_option("DATA", "give one path: put a glob in quotes, 'people/*.parquet'")
     path = paths[0]
     if engine == "local":
         return path
     if engine not in ENGINES:
-        raise bad_option("--engine", Message("unknown-engine", engine=engine, engines=["local", *ENGINES]))
+        known = ", ".join(["local", *ENGINES])
+        raise bad_option("--engine", f"unknown engine {shown(engine)}: use one of {known}, or pass the path itself")
     return EngineFiles(path, engine)
 
 
@@ -128,7 +142,8 @@ def mean_mechanism_of(
     given = [*flags, *map(_key_and_value, options or [])]
     if name == "auto":
         if given:
-            raise bad_option(given[0][0], Message("auto-has-no-options", options=[key for _, key, _ in given]))
+            keys = ", ".join(key for _, key, _ in given)
+            raise bad_option(given[0][0], f"mechanism='auto' has no options: leave out {keys}, or name an estimator")
         return name
     return _configured(name, MEAN_MECHANISMS, given)
 
@@ -140,22 +155,17 @@ def _configured(
     if name not in classes:
         from dpmoments.mechanisms.registry import MEAN_MECHANISMS, unknown_mechanism
 
-        refusal = unknown_mechanism(name, classes, of_means=classes is MEAN_MECHANISMS)
-        raise bad_option("--mechanism", refusal)
+        raise bad_option("--mechanism", unknown_mechanism(name, classes, of_means=classes is MEAN_MECHANISMS))
     known = [option.name for option in fields(classes[name])]
     values: dict[str, Any] = {}
     written: dict[str, None] = {}
     for flag, key, value in given:
         written[flag] = None
         if key not in known:
-            refusal = (
-                Message("unknown-mechanism-option", mechanism=name, option=key, options=known)
-                if known
-                else Message("mechanism-without-options", mechanism=name, option=key)
-            )
-            raise bad_option(flag, refusal)
+            options = f"its options are {', '.join(known)}" if known else "it takes no options"
+            raise bad_option(flag, f"mechanism '{name}' has no option {shown(key)}: {options}")
         if key in values:
-            raise bad_option(flag, Message("value-twice", value=key))
+            raise given_twice(flag, key)
         values[key] = value
     try:
         return classes[name](**values)
@@ -166,7 +176,7 @@ def _configured(
 def _key_and_value(option: str) -> tuple[str, str, Any]:
     key, separator, text = option.partition("=")
     if not separator:
-        raise bad_option("--option", Message("option-form", value=option, form="key=value"))
+        raise bad_option("--option", f"{shown(option)} is not key=value")
     try:
         value = json.loads(text)
     except ValueError:
@@ -178,12 +188,13 @@ def privacy_unit_of(column: str | None, max_rows: int | None, missing: str = "er
     """Return the privacy unit that the options name; None if each row is its own unit."""
     if column is None:
         if max_rows is not None or missing != "error":
-            raise bad_option(
-                "--max-rows-per-unit, --missing-unit", Message("option-needs-option", option="--privacy-unit")
-            )
+            raise needs_option("--max-rows-per-unit, --missing-unit", "--privacy-unit")
         return None
     if max_rows is None:
-        raise bad_option("--max-rows-per-unit", Message("contribution-bound-needed"))
+        raise bad_option(
+            "--max-rows-per-unit",
+            "state the contribution bound, the most rows of one unit that count (--max-rows-per-unit 5)",
+        )
     try:
         return PrivacyUnit(column, max_rows, missing)  # type: ignore[arg-type]
     except ValueError as refusal:

@@ -14,7 +14,14 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 import dpmoments
-from dpmoments.cli.arguments import budget_of, columns_of_table, data_of, mean_mechanism_of, shell_arguments
+from dpmoments.cli.arguments import (
+    OPTIONS_EXCLUSIVE,
+    budget_of,
+    columns_of_table,
+    data_of,
+    mean_mechanism_of,
+    shell_arguments,
+)
 from dpmoments.cli.options import OBJECTS, SPLIT, TABLES, Option, options_of, with_options
 from dpmoments.cli.output import (
     StoppedError,
@@ -32,12 +39,12 @@ from dpmoments.foundation.table_files import EngineFiles
 from dpmoments.inspection.messages import Outcome
 from dpmoments.mechanisms.counts import Counts
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, automatic_mean
-from dpmoments.messages.message import Message
 from dpmoments.releases.group_releases import GroupReleases
 from dpmoments.releases.loading import AnyRelease
 from dpmoments.schema.constraints import schema_of_tables
 from dpmoments.schema.drafting import default_output
 from dpmoments.schema.schema import Schema
+from dpmoments.spending.release import groups_of_units
 from dpmoments.spending.run import COST_SPENT
 
 
@@ -196,9 +203,9 @@ def release(options: dict[str, Any], by: str | None = None, yes: bool = False, n
         --epsilon 1 --neighbors add_remove --output people.json
     """
     if by is not None and options["privacy_unit"] is not None:
-        raise bad_option("--privacy-unit, --by", Message("groups-of-units"))
+        raise bad_option("--privacy-unit, --by", groups_of_units())
     if by is not None and options["n_rows"] is not None:
-        raise bad_option("--n-rows, --by", Message("rows-of-groups"))
+        raise bad_option("--n-rows, --by", "the groups' numbers of rows are private: leave the number of rows out")
     _ask(options, yes=yes, no_ledger=no_ledger)
     if by is not None:
         del options["n_rows"]
@@ -262,15 +269,21 @@ def _named(by: tuple[str, ...]) -> str:
     return " by ".join(by)
 
 
+_NOTHING_COUNTED = (
+    "nothing counts what releases of this table spend together. State --ledger FILE --dataset NAME ('dpmoments ledger grant' "
+    "creates one), or --no-ledger"
+)
+
+
 def _ask(options: dict[str, Any], *, yes: bool, no_ledger: bool) -> None:
     """Reject invalid budgets and outputs, warn about a seed, ask, and yield a progress bar."""
     if no_ledger and options["ledger"] is not None:
-        raise bad_option("--ledger, --no-ledger", Message("options-exclusive"))
+        raise bad_option("--ledger, --no-ledger", OPTIONS_EXCLUSIVE)
     if options["ledger"] is None and not no_ledger:
         if not yes and sys.stdin.isatty() and sys.stderr.isatty():
-            raise bad_option("--ledger, --no-ledger", Message("nothing-counted"))
+            raise bad_option("--ledger, --no-ledger", _NOTHING_COUNTED)
         if options["insecure_seed"] is None:
-            complain(f"Warning: not charged to a ledger: {Message('nothing-counted').text('shell')}")
+            complain(f"Warning: not charged to a ledger: {_NOTHING_COUNTED}")
     budget = budget_of(options["epsilon"], options["delta"], options["rho"])
     check_output(options["output"])
     if options["insecure_seed"] is not None:

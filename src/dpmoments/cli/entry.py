@@ -92,7 +92,7 @@ class _Commands(typer.core.TyperGroup):
             from dpmoments.releases.moment_release import NOT_IN_MOMENTS
 
             if args[0] in NOT_IN_MOMENTS:
-                raise InputAttributeError.of(NOT_IN_MOMENTS[args[0]], name=args[0])
+                raise InputAttributeError(f"a release has no {args[0]}: {NOT_IN_MOMENTS[args[0]]}")
         name, summarized, rest = super().resolve_command(ctx, args)
         return name, None if name is None or summarized is None else _loaded(name), rest
 

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import dpmoments
-from dpmoments.cli.arguments import budget_of, columns_of_table
+from dpmoments.cli.arguments import OPTIONS_EXCLUSIVE, budget_of, columns_of_table, given_twice, needs_option
 from dpmoments.cli.options import OBJECTS, SPLIT, TABLES, Option, options_of
 from dpmoments.cli.output import bad_option, print_answer, print_json, print_lines, print_text
+from dpmoments.foundation.checks import not_one_of
 from dpmoments.foundation.documents import KEEPS_A_FILE, check_output
-from dpmoments.messages.message import Message
+from dpmoments.foundation.errors import shown
 from dpmoments.privacy.budget import BudgetKind
 
 ASSUMED = "Assumptions about the table"
@@ -126,9 +127,9 @@ def forecast(
         (page, [*_given({"--json": as_json}), *_given(wanted)]),
     ):
         if first and second:
-            raise bad_option(", ".join([*first, *second]), Message("options-exclusive"))
+            raise bad_option(", ".join([*first, *second]), OPTIONS_EXCLUSIVE)
     if overwrite and html is None:
-        raise bad_option("--overwrite", Message("option-needs-option", option="--html"))
+        raise needs_option("--overwrite", "--html")
     if html is not None:
         check_output(html, overwrite=overwrite, taken=KEEPS_A_FILE)
     budget = budget_of(options["epsilon"], options["delta"], options["rho"])
@@ -179,9 +180,9 @@ def _numbers_by_name(given: Sequence[str] | None, option: str) -> dict[str, floa
         except ValueError:
             separator = ""
         if not (separator and name):
-            raise bad_option(option, Message("option-form", value=text, form="NAME=NUMBER"))
+            raise bad_option(option, f"{shown(text)} is not NAME=NUMBER")
         if name in result:
-            raise bad_option(option, Message("value-twice", value=name))
+            raise given_twice(option, name)
         result[name] = value
     return result
 
@@ -195,13 +196,11 @@ def _wanted(given: Sequence[str], option: str) -> dict[str, Any]:
     for what, value in _numbers_by_name(given, option).items():
         kind, dot, feature = what.partition(".")
         if kind not in _ACCURACIES:
-            raise bad_option(
-                option, Message("not-one-of", parameter="NAME", value=kind, choices=[*_ACCURACIES, "mean.FEATURE"])
-            )
+            raise bad_option(option, not_one_of("NAME", kind, [*_ACCURACIES, "mean.FEATURE"]))
         if dot and isinstance(result.setdefault(kind, {}), dict):
             result[kind][feature] = value
         elif kind in result:
-            raise bad_option(option, Message("value-twice", value=what))
+            raise given_twice(option, what)
         else:
             result[kind] = value
     return result
@@ -217,11 +216,14 @@ def _deviations(given: list[str] | None) -> float | dict[str, float] | None:
         try:
             value = float(digits)
         except ValueError:
-            raise bad_option("--standard-deviation", Message("deviation-form", value=text)) from None
+            raise bad_option("--standard-deviation", f"{shown(text)} is neither a number nor feature=number") from None
         if digits == text:
             if given == [text]:
                 return value
-            raise bad_option("--standard-deviation", Message("deviation-for-all", value=text))
+            raise bad_option(
+                "--standard-deviation",
+                f"{shown(text)} is for all features: leave the others out, or name a feature with each",
+            )
     return _numbers_by_name(given, "--standard-deviation") or None
 
 

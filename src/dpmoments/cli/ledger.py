@@ -11,9 +11,9 @@ import typer
 import dpmoments
 from dpmoments.cli.options import BUDGET_PANEL, Option, options_of, with_options
 from dpmoments.cli.output import bad_option, complain, print_command, print_json, print_table, print_text
+from dpmoments.foundation.errors import shown
 from dpmoments.ledger.accounts import Account
 from dpmoments.ledger.grants import Composition, Grant, GrantKind
-from dpmoments.messages.message import Message
 from dpmoments.privacy.origin import LedgerEntry
 
 ledger = typer.Typer(
@@ -173,7 +173,9 @@ def _head(kept: dpmoments.Ledger, text: str) -> LedgerEntry:
     try:
         return LedgerEntry.from_dict({"ledger": kept.identity, "number": int(number), "hash": digest})
     except ValueError:
-        raise bad_option("--head", Message("head-form", value=text)) from None
+        raise bad_option(
+            "--head", f"{shown(text)} is not a head: give a number and a hash, as printed by 'dpmoments ledger verify'"
+        ) from None
 
 
 def _composition(account: Account) -> str:

@@ -11,13 +11,12 @@ import typer
 
 from dpmoments.audit import AuditEffort, AuditResult
 from dpmoments.audit.settings import DEFAULT_BUDGETS, audit_generator, audit_plan, configuration
-from dpmoments.cli.arguments import budget_of, mechanism_of
+from dpmoments.cli.arguments import budget_of, mechanism_of, needs_option
 from dpmoments.cli.options import Option, with_options
 from dpmoments.cli.output import bad_option, complain, print_command, print_json, print_page, print_table, print_text
 from dpmoments.mechanisms.base import ConfiguredMechanism
 from dpmoments.mechanisms.means.base import MeanMechanism
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS, unknown_mechanism
-from dpmoments.messages.message import Message
 from dpmoments.privacy.budget import BudgetKind
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 
@@ -59,7 +58,7 @@ def mechanisms(name: str | None = None, markdown: bool = False) -> None:
       dpmoments mechanisms matrix-laplace
     """
     if markdown and name is not None:
-        raise bad_option("--markdown", Message("page-of-all-mechanisms"))
+        raise bad_option("--markdown", "the page lists all mechanisms: leave the name out")
     if markdown:
         print_page(_mechanisms_page())
     elif name is None:
@@ -243,12 +242,14 @@ def audit(
       dpmoments audit
     """
     if seed is not None and exact_noise:
-        raise bad_option("--seed", Message("exact-noise-has-no-seed", seed=seed))
+        raise bad_option(
+            "--seed", f"seed={seed}: exact noise comes from the operating system and has no seed; leave one out"
+        )
     if option and len(mechanism or ()) != 1:
-        raise bad_option("--option", Message("options-of-one-mechanism"))
+        raise bad_option("--option", "options belong to one mechanism: name one")
     budgets = [*DEFAULT_BUDGETS] if epsilon is None and rho is None else [budget_of(epsilon, delta, rho)]
     if epsilon is None and rho is None and delta:
-        raise bad_option("--delta", Message("option-needs-option", option="--epsilon"))
+        raise needs_option("--delta", "--epsilon")
     named = [mechanism_of(name, option or ()) for name in mechanism or MECHANISMS]
     plan = audit_plan(
         named if option else map(configuration, named),

@@ -25,7 +25,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 
-from dpmoments.foundation.errors import InputError, StatedError, line_of, visible
+from dpmoments.foundation.errors import InputError, line_of, visible
 from dpmoments.foundation.progress import log
 
 if TYPE_CHECKING:
@@ -209,13 +209,9 @@ def tell_steps(wanted: bool) -> None:
         log.setLevel(logging.NOTSET)
 
 
-def bad_option(hint: str, refusal: StatedError | Exception) -> typer.BadParameter:
+def bad_option(hint: str, refusal: str | Exception) -> typer.BadParameter:
     """Return the error of the options in ``hint``, in the shell's words."""
-    text = (
-        str(refusal)
-        if not isinstance(refusal, InputError) and isinstance(refusal, Exception)
-        else refusal.text("shell")
-    )
+    text = refusal.text("shell") if isinstance(refusal, InputError) else visible(str(refusal))
     return typer.BadParameter(text, param_hint=hint)
 
 
@@ -243,7 +239,7 @@ def what_number_to_write(message: str, options: Sequence[str], arguments: Sequen
         try:
             int(text) if whole else float(text)
         except ValueError:
-            return _whole_number(text) if whole else number_as_text(text).text("shell")
+            return _whole_number(text) if whole else number_as_text(text)
     return None
 
 

@@ -22,13 +22,19 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from dpmoments.analysis.frames import feature_values
 from dpmoments.cells.objects import ColumnTable, declared_array, declared_column, objects_of
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.errors import InputError, InputTypeError, InputValueError, out_of_range, wrong_type
+from dpmoments.foundation.errors import (
+    InputError,
+    InputTypeError,
+    InputValueError,
+    listed,
+    out_of_range,
+    shown,
+    wrong_type,
+)
 from dpmoments.foundation.table_libraries import nw, pa
 from dpmoments.ledger import BudgetExceededError, Ledger
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.registry import make_mechanism
-from dpmoments.messages.message import Message
-from dpmoments.messages.wording import listed
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.origin import check_dataset
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
@@ -62,7 +68,7 @@ def public_schema(
         )
     if schema is not None:
         if not isinstance(schema, Schema):
-            raise wrong_type("schema", "schema", schema)
+            raise wrong_type("schema", "a dpmoments.Schema", schema)
         return schema
     if row_norm is not None:
         return Schema(*(Coordinate(name) for name in names), row_norm=row_norm)
@@ -75,7 +81,7 @@ def public_schema(
 def pairs_of_bounds(bounds: Any, n_columns: int) -> list[tuple[float, float]]:
     """Return a lower and an upper bound for every column."""
     if isinstance(bounds, str | bytes) or not hasattr(bounds, "__len__") or len(bounds) != 2:
-        raise out_of_range("bounds", bounds, "low-and-high")
+        raise out_of_range("bounds", bounds, "a pair (low, high), each a number or one number per column")
     ends = [np.asarray(end, dtype=np.float64) for end in bounds]
     if any(end.shape not in ((), (n_columns,)) for end in ends):
         shapes = " and ".join(str(end.shape) for end in ends)
@@ -544,14 +550,11 @@ class PrivateEstimator(BaseEstimator):
         if named and own != expected:
             absent = [name for name in expected if name not in own]
             more = [name for name in own if name not in expected]
-            why = (
-                Message("lacks-columns", names=absent)
-                if absent
-                else Message("has-other-columns", names=more)
-                if more
-                else Message("other-order")
+            why = f"has {listed(more)}, which the schema lacks" if more else "has them in another order"
+            raise InputValueError(
+                "the columns of X must be the schema's, in its order, so that results are in the order of X, and X "
+                f"{f'lacks {listed(absent)}' if absent else why}: pass X[{shown(list(expected))}]"
             )
-            raise InputValueError(Message("columns-not-in-order", problem=why, expected=list(expected)))
 
     def _rows(self, X: Any) -> ColumnTable:
         """Return rows to apply the fit to, named as in the release and read as in a fit."""

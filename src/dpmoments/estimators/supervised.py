@@ -19,11 +19,8 @@ from dpmoments.analysis.regression import stated_penalty
 from dpmoments.cells.objects import declared_column
 from dpmoments.estimators.base import Features, PrivateEstimator, frame_of, pairs_of_bounds, public_schema
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.errors import InputValueError
+from dpmoments.foundation.errors import InputValueError, listed, meant, shown
 from dpmoments.foundation.table_libraries import nw
-from dpmoments.foundation.values import shown
-from dpmoments.messages.message import Message
-from dpmoments.messages.wording import closest
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate
 from dpmoments.schema.dates import Date
 from dpmoments.schema.derived import DerivedColumn
@@ -77,10 +74,10 @@ class TargetEstimator(PrivateEstimator):
     def _target_of(self, schema: Schema) -> str:
         target = self._name_of_target(schema)
         if target is None:
-            raise InputValueError(Message("target-needed", columns=schema.names))
+            raise InputValueError(f"With schema=, target= must name the column that y holds: {listed(schema.names)}.")
         if not any(column.name == target and isinstance(column, self._target_kinds) for column in schema.table_columns):
-            facts = {"name": str(target), "kind": self._target_kind, "columns": schema.names}
-            raise InputValueError(Message("target-not-a-column", **facts, **closest(target, schema.names)))
+            advice = meant(target, schema.names, f"Its columns are {listed(schema.names)}.")
+            raise InputValueError(f"target='{target}' is not a {self._target_kind} column of the schema.{advice}")
         return target
 
 

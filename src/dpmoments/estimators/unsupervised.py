@@ -111,7 +111,11 @@ class DPCovariance(MomentsEstimator, EmpiricalCovariance):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if self.assume_centered and not Neighbors.of(self.neighbors).table_size_is_public:
-            raise InputValueError(Message("centered-needs-public-rows"))
+            refused = (
+                "assume_centered=True under neighbors='add_remove' has no public number of rows to divide by: use "
+                "neighbors='replace_one', or assume_centered=False"
+            )
+            raise InputValueError(refused)
 
     def _read(self) -> None:
         released = self.release_

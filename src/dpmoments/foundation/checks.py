@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from numbers import Integral
 from typing import Any
 
@@ -11,23 +11,23 @@ import numpy as np
 import numpy.typing as npt
 
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.errors import InputValueError, out_of_range
-from dpmoments.foundation.values import is_finite_number, shown
+from dpmoments.foundation.errors import InputValueError, closest, out_of_range, shown
+from dpmoments.foundation.values import is_finite_number
 
 
 def check_probability(parameter: str, value: float) -> None:
     """Raise ValueError unless a number is above 0 and below 1."""
-    _require(_is_real(value) and 0.0 < value < 1.0, parameter, value, "probability")
+    _require(_is_real(value) and 0.0 < value < 1.0, parameter, value, "a probability, above 0 and below 1")
 
 
 def check_positive(parameter: str, value: float) -> None:
     """Raise ValueError unless a number is finite and above 0."""
-    _require(_is_real(value) and 0.0 < value < math.inf, parameter, value, "positive")
+    _require(_is_real(value) and 0.0 < value < math.inf, parameter, value, "a positive finite number")
 
 
 def check_not_negative(parameter: str, value: float) -> None:
     """Raise ValueError unless a number is finite, and 0 or above."""
-    _require(_is_real(value) and 0.0 <= value < math.inf, parameter, value, "not-negative")
+    _require(_is_real(value) and 0.0 <= value < math.inf, parameter, value, "finite and not negative")
 
 
 def check_at_least(parameter: str, value: Any, least: int = 1) -> None:
@@ -39,13 +39,25 @@ def check_at_least(parameter: str, value: Any, least: int = 1) -> None:
 def check_between(parameter: str, value: float, least: float, most: float) -> None:
     """Raise ValueError unless a number is finite and in a range."""
     if not (_is_real(value) and least <= value <= most):
-        raise InputValueError.of("not-between", parameter=parameter, value=value, least=least, most=most)
+        raise out_of_range(
+            parameter, value, f"at least {least:g}" if most == math.inf else f"between {least:g} and {most:g}"
+        )
 
 
-def check_one_of(parameter: str, value: object, choices: Collection[Any], **more: Any) -> None:
+def check_one_of(parameter: str, value: object, choices: Collection[Any], *, column: str = "") -> None:
     """Raise ValueError unless a value is one of the choices."""
     if value not in tuple(choices):  # a dictionary would ask for the value's hash, which a list has not
-        raise InputValueError.of("not-one-of", parameter=parameter, value=value, choices=[*choices], **more)
+        raise not_one_of(parameter, value, choices, column=column)
+
+
+def not_one_of(parameter: str, value: object, choices: Iterable[Any], *, column: str = "") -> InputValueError:
+    """Return the error of a value that is not one of the choices."""
+    known = [str(choice) for choice in choices]
+    use = " or ".join(filter(None, [", ".join(f"'{choice}'" for choice in known[:-1]), f"'{known[-1]}'"]))
+    close = closest(value, known)
+    question = f" (did you mean '{close}'?)" if close else ""
+    of = f"column '{column}': " if column else ""
+    return InputValueError(f"{of}{parameter}={shown(value)}: use {use}{question}")
 
 
 def check_finite(parameter: str, values: npt.NDArray[Any]) -> None:

@@ -36,19 +36,19 @@ _JOINING = {
 """Clauses by which one row can change others, or be repeated."""
 CLAUSES = (*_JOINING,)
 _CAUSES = {  # signs in lower case
-    "42p01": "no-such-table",
-    "42703": "no-such-column",
-    "42601": "syntax-error",
-    "42501": "no-permission",
-    "no such table": "no-such-table",
-    "no such column": "no-such-column",
-    "syntax error": "syntax-error",
-    "unable to open": "no-such-file",
-    "not a database": "not-sqlite",
-    "authentication failed": "user-or-password-refused",
-    "does not exist": "no-such-database-or-user",
-    "refused": "no-server",
-    "host name": "no-such-host",
+    "42p01": "no such table",
+    "42703": "no such column",
+    "42601": "a syntax error",
+    "42501": "no permission",
+    "no such table": "no such table",
+    "no such column": "no such column",
+    "syntax error": "a syntax error",
+    "unable to open": "no such file",
+    "not a database": "not an SQLite database",
+    "authentication failed": "the server refused user or password",
+    "does not exist": "no such database or user",
+    "refused": "no server answers there",
+    "host name": "no such host",
 }
 """Phrases of causes, by the codes or words of a database's errors.
 
@@ -89,7 +89,7 @@ class DatabaseQuery:
     def __post_init__(self) -> None:
         for name in ("url", "query"):
             if not isinstance(value := getattr(self, name), str):
-                raise wrong_type(name, "text", value)
+                raise wrong_type(name, "a text", value)
         if self.scheme not in _KINDS or (self.scheme == "sqlite" and not self.url.lower().startswith("sqlite:///")):
             raise InputValueError("a database's URL begins with sqlite:/// or postgresql://")
 
@@ -123,8 +123,10 @@ class DatabaseQuery:
             raise
         except Exception as error:
             signs = f"{getattr(error, 'sqlstate', '')} {error}".lower()
-            cause = next((phrase for sign, phrase in _CAUSES.items() if sign in signs), "unknown-cause")
-        raise InputValueError.of("database-not-opened", database=_KINDS[self.scheme], cause=cause)
+            cause = next((words for sign, words in _CAUSES.items() if sign in signs), "for a reason that is not shown")
+        raise InputValueError(
+            f"the query cannot be run on {_KINDS[self.scheme]} ({cause}); the database's own message may quote a password"
+        )
 
     def __repr__(self) -> str:
         return f"DatabaseQuery('{self.scheme}://…', {self.query!r})"

@@ -25,8 +25,9 @@ from dpmoments.foundation.errors import (
     InputOSError,
     InputPermissionError,
     InputValueError,
+    shown,
 )
-from dpmoments.foundation.values import require_known, shown
+from dpmoments.foundation.values import require_known
 
 Result = TypeVar("Result")
 

@@ -3,31 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable
+from enum import Enum
+from os import PathLike
 from pathlib import Path
+from reprlib import Repr
 from types import TracebackType
-from typing import Any, ClassVar, Protocol, Self
-
-
-class StatedError(Protocol):
-    """Message of an error as data: a code with facts, and its text for an audience."""
-
-    @property
-    def code(self) -> str:
-        """Code of the message."""
-
-    @property
-    def facts(self) -> Mapping[str, Any]:
-        """Facts of the message, by name."""
-
-    def text(self, audience: Any = ...) -> str:
-        """Return the text for an audience."""
+from typing import Any, Literal, Self
 
 
 class InputError(Exception):
     """Error whose message this library wrote.
 
-    It quotes no value of a table and may be shown to anyone.
+    It quotes no value of a table and may be shown to anyone. ``shell`` is its sentence for a reader at the command line, if
+    it names an option or a command there.
 
     Every error that the library raises on purpose is one, and also of the built-in kind that Python's users expect: catch
     ``ValueError`` or ``InputError``. An error of a reader or an array library is not one, and its message may quote the table.
@@ -38,60 +27,25 @@ class InputError(Exception):
     >>> try:
     ...     Neighbors.of("both")
     ... except InputError as error:
-    ...     isinstance(error, ValueError), error.code, dict(error.facts)
-    (True, 'unknown-relation', {'value': 'both'})
+    ...     isinstance(error, ValueError)
+    True
     """
 
     def __init__(self, *sentence: Any, shell: str | None = None) -> None:
         super().__init__(*sentence)
         self._shell = shell
 
-    make_message: ClassVar[Callable[..., StatedError]]
-    """Maker of messages, which ``dpmoments`` sets: this file is below them."""
-
-    @classmethod
-    def of(cls, code: str, /, **facts: Any) -> Self:
-        """Return the error of a message, for files of this floor, which cannot import it."""
-        return cls(cls.make_message(code, **facts))
-
-    @property
-    def message_data(self) -> StatedError | None:
-        """Message as data, if the error has one; else it is text."""
-        stated = self.args[0] if self.args else None
-        return stated if hasattr(stated, "facts") and hasattr(stated, "text") else None
-
-    @property
-    def code(self) -> str:
-        """Code of the message, or the kind of error, such as ``"value"`` or ``"file-not-found"``."""
-        if self.message_data is not None:
-            return self.message_data.code
-        words = re.findall(
-            r"[A-Z]+(?![a-z])|[A-Z][a-z]+", type(self).__name__.removeprefix("Input").removesuffix("Error")
-        )
-        return "-".join(words).lower()
-
-    @property
-    def facts(self) -> Mapping[str, Any]:
-        """Facts of the message, by name; empty if it is text."""
-        return {} if self.message_data is None else self.message_data.facts
-
     def __str__(self) -> str:
-        if self.message_data is not None:
-            return self.message_data.text("curator")
         # A KeyError would quote its sentence as a key.
         return visible(self.args[0] if len(self.args) == 1 and isinstance(self.args[0], str) else super().__str__())
 
-    def text(self, audience: str = "curator") -> str:
-        """Return the sentence for an audience: ``shell`` is a reader at the command line."""
-        if self.message_data is not None:
-            return self.message_data.text(audience)
+    def preceded_by(self, words: str) -> Self:
+        """Return the error with words before its sentence, such as the file that it is about."""
+        return type(self)(f"{words}{self}", shell=f"{words}{self.text('shell')}")
+
+    def text(self, audience: Literal["curator", "shell"] = "curator") -> str:
+        """Return the sentence for a curator, who reads Python, or who is at the shell."""
         return visible(self._shell) if audience == "shell" and self._shell is not None else str(self)
-
-
-def message_of(error: BaseException) -> StatedError:
-    """Return the message of an error of this library, else one that quotes the error of another."""
-    stated = error.message_data if isinstance(error, InputError) else None
-    return InputError.make_message("foreign-error", text=str(error)) if stated is None else stated
 
 
 class InputValueError(InputError, ValueError):
@@ -102,14 +56,18 @@ class InputTypeError(InputError, TypeError):
     """A ``TypeError`` raised by this library."""
 
 
-def wrong_type(parameter: str, expected: str, value: object, **more: Any) -> InputTypeError:
+def wrong_type(parameter: str, expected: str, value: object, *, column: str = "", advice: str = "") -> InputTypeError:
     """Return the error of an argument that has another type than expected."""
-    return InputTypeError.of("wrong-type", parameter=parameter, expected=expected, got=type(value).__name__, **more)
+    return InputTypeError(f"{_of(column)}{parameter} must be {expected}, got {type(value).__name__}{advice}")
 
 
-def out_of_range(parameter: str, value: object, expected: str, **more: Any) -> InputValueError:
+def out_of_range(parameter: str, value: object, expected: str, *, column: str = "") -> InputValueError:
     """Return the error of an argument with a value that it cannot have."""
-    return InputValueError.of("out-of-range", parameter=parameter, value=value, expected=expected, **more)
+    return InputValueError(f"{_of(column)}{parameter}={shown(value)} must be {expected}")
+
+
+def _of(column: str) -> str:
+    return f"column '{column}': " if column else ""
 
 
 class InputAttributeError(InputError, AttributeError):
@@ -192,6 +150,66 @@ def visible(text: str) -> str:
     a\x1b[2Jb
     """
     return _HIDDEN.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
+
+
+def shown(value: object) -> str:
+    """Format a value for a message, abbreviated if it is long or deep.
+
+    >>> shown("north"), shown([[1] * 100] * 100)
+    ("'north'", '[[1, 1, 1, 1, ...], [1, 1, 1, 1, ...], [1, 1, 1, 1, ...], [1, 1, 1, 1, ...], ...]')
+    """
+    if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):  # a number of NumPy
+        value = value.item()
+    short = Repr()
+    short.maxlevel, short.maxlist, short.maxdict, short.maxtuple = 3, 4, 4, 4
+    short.maxstring = short.maxlong = short.maxother = 200
+    return short.repr(str(value) if isinstance(value, Enum | PathLike) else value)
+
+
+MAX_NAMED = 5
+"""Names that one message lists; of more it says how many there are."""
+
+
+def listed(names: Iterable[object], *, quoted: bool = True) -> str:
+    """Return names as a message lists them.
+
+    >>> listed(["age", "income"]), listed("abcdefg", quoted=False)
+    ("'age', 'income'", 'a, b, c, d, e and 2 more')
+    """
+    texts = [f"'{name}'" if quoted else f"{name}" for name in names]
+    more = f" and {len(texts) - MAX_NAMED} more" if len(texts) > MAX_NAMED else ""
+    return ", ".join(texts[:MAX_NAMED]) + more
+
+
+_CLOSE = 0.7
+"""Smallest similarity of a name that is suggested."""
+_LONGEST_NAME = 200
+"""Longest name that is compared, in characters."""
+
+
+def closest(name: object, known: Iterable[str]) -> str:
+    """Return the public name that is closest; nothing if no name is close.
+
+    >>> closest("incom", ["age", "income"]), closest("Age", ["age"]), closest("height", ["age"])
+    ('income', 'age', '')
+    """
+    plain = {each.casefold(): each for each in known}
+    text = name.strip().casefold() if isinstance(name, str) and len(name) <= _LONGEST_NAME else ""
+    from difflib import get_close_matches
+
+    close = get_close_matches(text, plain, n=1, cutoff=_CLOSE) if text else []
+    return plain[close[0]] if close else ""
+
+
+def meant(name: object, known: Iterable[str], otherwise: str = "") -> str:
+    """Return the question after an unknown name whether the closest was meant, else other advice, after a space.
+
+    >>> meant("incom", ["age", "income"]), meant("height", ["age"], "Its names are age.")
+    (" Did you mean 'income'?", ' Its names are age.')
+    """
+    close = closest(name, known)
+    advice = f"Did you mean '{close}'?" if close else otherwise
+    return f" {advice}" if advice else ""
 
 
 # What a ledger says where it cannot do what it is asked.

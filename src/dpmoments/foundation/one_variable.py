@@ -16,8 +16,7 @@ from collections.abc import Callable
 import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.errors import InputArithmeticError
-from dpmoments.foundation.values import shown
+from dpmoments.foundation.errors import InputArithmeticError, shown
 
 _DROP = 45.0  # the enclosure leaves out values below exp(-45) of the peak
 _CELLS = 64

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dpmoments.foundation.documents import whole_file
-from dpmoments.foundation.errors import InputFileNotFoundError, InputModuleNotFoundError, InputValueError
-from dpmoments.foundation.values import shown
+from dpmoments.foundation.errors import InputFileNotFoundError, InputModuleNotFoundError, InputValueError, shown
 
 EXCEL_ENDINGS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 STATISTICS_ENDINGS = (".dta", ".sav", ".zsav", ".sas7bdat", ".xpt")
@@ -166,17 +165,16 @@ def expand_paths(pattern: str | Path) -> list[Path]:
     if not str(pattern):
         raise InputFileNotFoundError("the path is empty: name a file, a glob or a folder")
     path = Path(pattern).expanduser()
-    code = ""
     if path.is_dir():
         result = sorted(inside for inside in path.rglob("*") if inside.is_file() and _is_table(inside, path))
-        code = "no-table-in-folder"
+        absent = f"the folder '{pattern}' holds no .parquet, .feather, .arrow, .csv, .tsv, .xlsx, .dta, .sav or .sas7bdat file"
     elif path.exists():
-        result = [path]
+        return [path]
     else:
         result = [Path(name) for name in sorted(glob.glob(str(path), recursive=True)) if not Path(name).is_dir()]
-        code = "no-file-matches"
+        absent = f"no file matches '{pattern}'"
     if not result:
-        raise InputFileNotFoundError.of(code, path=pattern)
+        raise InputFileNotFoundError(absent)
     return result
 
 

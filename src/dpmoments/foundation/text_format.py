@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from dpmoments.foundation.errors import InputError, InputTypeError, InputValueError, out_of_range
-from dpmoments.foundation.values import shown
+from dpmoments.foundation.errors import InputTypeError, InputValueError, listed, out_of_range, shown
 
 _ALWAYS_NULL = (
     *("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "none", "n/a", "#N/A", "-NaN", "-nan"),
@@ -87,7 +86,7 @@ class TextFormat:
             if mark is None and option != "decimal":
                 continue
             if not isinstance(mark, str) or len(mark) != 1 or mark.isalnum() or mark in "\r\n\0\ufeff":
-                raise out_of_range(option, mark, "character")
+                raise out_of_range(option, mark, "one character, not a letter, digit or line end")
         if (self.delimiter or ",") > "\x7e" or (self.quote or '"') > "\x7e":
             raise InputValueError("delimiter and quote must be ASCII characters")
         if self.delimiter is not None and self.delimiter == self.quote:
@@ -116,13 +115,15 @@ class TextFormat:
             if isinstance(words, str) or not isinstance(words, Sequence):
                 raise InputTypeError(f"{option}={shown(words)} must be a list of texts: [{shown(words)}]")
             if not all(isinstance(word, str) for word in words):
-                raise InputTypeError.of("out-of-range", parameter=option, value=words, expected="list-of-texts")
+                raise InputTypeError(
+                    f"{option}={shown(words)} must be a list of texts: put the texts of the file in quotes"
+                )
             object.__setattr__(self, option, tuple(words))
         for first, second in (("true", "false"), ("nulls", "true"), ("nulls", "false")):
             if both := sorted(set(getattr(self, first)) & set(getattr(self, second))):
                 raise InputValueError(f"{shown(both[0])} is both in {first} and in {second}")
         if isinstance(self.skip_lines, bool) or not isinstance(self.skip_lines, int) or self.skip_lines < 0:
-            raise out_of_range("skip_lines", self.skip_lines, "count")
+            raise out_of_range("skip_lines", self.skip_lines, "a whole number, 0 or more")
 
     def delimiter_for(self, ending: str) -> str:
         r"""Return the delimiter of a file with this ending.
@@ -187,9 +188,9 @@ class TextFormat:
             from difflib import get_close_matches
 
             close = get_close_matches(str(unknown[0]), known, n=1)
-            meant = {"question": InputError.make_message("did-you-mean", close=close)} if close else {}
-            raise InputValueError.of(
-                "unknown-text-format-entries", names=[*map(shown, unknown)], known=[*known], **meant
+            question = f" (did you mean {listed(close)}?)" if close else ""
+            raise InputValueError(
+                f"text_format has unknown entries {', '.join(map(shown, unknown))}{question}: use {', '.join(known)}"
             )
         return cls(**values)
 

@@ -6,11 +6,12 @@ import codecs
 import csv
 import io
 import re
+import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from dpmoments.foundation.errors import InputError, InputPermissionError, InputValueError, StatedError, message_of
+from dpmoments.foundation.errors import InputPermissionError, InputValueError
 from dpmoments.foundation.table_libraries import pa
 from dpmoments.foundation.text_format import TextFormat
 
@@ -180,7 +181,7 @@ def first_line(path: Path, text_format: TextFormat) -> str:
     """Return the first non-empty line of a file, without its end."""
     # Line ends in quotes are part of it.
     encoding = text_format.encoding.upper() if text_format.is_utf8 else text_format.encoding
-    fault = InputError.make_message("not-a-text-file", encoding=encoding)
+    fault = f"damaged, or not a text file in {encoding}: if it is text, pass the encoding it was saved in"
     try:
         stream = open_utf8(path, text_format)
         try:
@@ -190,11 +191,11 @@ def first_line(path: Path, text_format: TextFormat) -> str:
     except PermissionError:
         raise InputPermissionError(f"{path} cannot be read: permission denied") from None
     except EncodingError as error:
-        fault = message_of(error)
+        fault = str(error)
     except (pa.ArrowException, OSError, UnicodeDecodeError):
         pass
     # Outside the handlers, whose errors hold bytes of the file.
-    raise InputValueError.of("text-file-unreadable", path=path, reason=fault)
+    raise InputValueError(f"{path} cannot be read: {fault}")
 
 
 def names_in(line: str, delimiter: str, text_format: TextFormat) -> list[str]:
@@ -215,8 +216,8 @@ def names_in(line: str, delimiter: str, text_format: TextFormat) -> list[str]:
 
 def other_delimiter(
     line: str, delimiter: str, text_format: TextFormat, fits: Callable[[Sequence[str]], bool]
-) -> StatedError | None:
-    """Return advice if the names of a header line would fit with another delimiter, else None.
+) -> InputValueError | None:
+    """Return an error with advice if the names of a header line would fit with another delimiter, else None.
 
     Only that line is read, and only for the message: the delimiter used never depends on the file.
 
@@ -227,14 +228,14 @@ def other_delimiter(
     for mark, written in _DELIMITERS.items():
         names = names_in(line, mark, text_format)
         if mark != delimiter and len(names) > result and fits(names):
-            return InputError.make_message(
-                "other-delimiter",
-                count=result,
-                by=_DELIMITERS.get(delimiter, repr(delimiter)),
-                other_count=len(names),
-                other_by=written,
-                delimiter=mark,
+            advice = (
+                f"its first line has {result} column(s) by the delimiter {_DELIMITERS.get(delimiter, repr(delimiter))} and "
+                f"would have {len(names)} by {written}: pass "
             )
+            in_python, option = (
+                ('delimiter="\\t"', "tab") if mark == "\t" else (f"delimiter={mark!r}", shlex.quote(mark))
+            )
+            return InputValueError(f"{advice}{in_python}", shell=f"{advice}--delimiter {option}")
     return None
 
 

@@ -11,13 +11,12 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from decimal import ROUND_CEILING, Context
 from fractions import Fraction
-from reprlib import Repr
 from typing import Any
 
 import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.errors import InputError, InputTypeError, InputValueError, StatedError
+from dpmoments.foundation.errors import InputTypeError, InputValueError, shown
 
 _MAX_DEPTH = 128
 """Maximum nesting of lists and mappings: whatever is read can be written again."""
@@ -68,18 +67,6 @@ def plain_mapping(content: Mapping[str, Any], name: str) -> dict[str, Any]:
     if not isinstance(result, dict):
         raise InputTypeError(f"{name} must be a mapping")
     return result
-
-
-def shown(value: object) -> str:
-    """Format a file's value for a message, abbreviated if it is long or deep.
-
-    >>> shown("north"), shown([[1] * 100] * 100)
-    ("'north'", '[[1, 1, 1, 1, ...], [1, 1, 1, 1, ...], [1, 1, 1, 1, ...], [1, 1, 1, 1, ...], ...]')
-    """
-    short = Repr()
-    short.maxlevel, short.maxlist, short.maxdict, short.maxtuple = 3, 4, 4, 4
-    short.maxstring = short.maxlong = short.maxother = 200
-    return short.repr(value)
 
 
 def is_finite_number(value: object) -> bool:
@@ -147,12 +134,12 @@ def require_known(given: Mapping[str, Any], known: Iterable[str], what: str) -> 
 
 def require_kinds(content: Mapping[str, Any], **kinds: type) -> None:
     """Raise unless the named entries of a mapping have these types."""
-    words: dict[type, str] = {str: "text", dict: "mapping", list: "list", bool: "flag"}
+    words: dict[type, str] = {str: "a text", dict: "a mapping", list: "a list", bool: "true or false"}
     if not isinstance(content, Mapping):
         raise InputTypeError(f"a mapping with {', '.join(map(str, [*kinds]))} is expected")
     for name, kind in kinds.items():
         if not isinstance(content[name], kind):
-            raise InputTypeError.of("entry-of-other-type", name=name, expected=words[kind])
+            raise InputTypeError(f"{name} must be {words[kind]}")
 
 
 # Checks of the names, rules and texts of columns of every kind.
@@ -174,8 +161,10 @@ def check_text(text: str, parameter: str, column: str | None = None) -> None:
     try:
         text.encode()
     except UnicodeEncodeError:
-        where = {} if column is None else {"where": InputError.make_message("of-column", column=column)}
-        raise InputValueError.of("not-unicode", parameter=parameter, text=text, **where) from None
+        where = "" if column is None else f"column '{column}': "
+        raise InputValueError(
+            f"{where}{parameter}={shown(text)} is not valid Unicode text (it holds half of a surrogate pair)"
+        ) from None
 
 
 def check_description(column: str, description: object) -> None:
@@ -184,9 +173,7 @@ def check_description(column: str, description: object) -> None:
     if description is None:
         return
     if not isinstance(description, str) or not description.strip():
-        raise InputTypeError.of(
-            "out-of-range", column=column, parameter="description", value=description, expected="text-or-none"
-        )
+        raise InputTypeError(f"column '{column}': description={shown(description)} must be a text, or left out")
     if len(description) > _MAX_DESCRIPTION_LENGTH or not description.isprintable():
         raise InputValueError(
             f"column '{column}': its description must be one line of printable characters, "
@@ -194,9 +181,10 @@ def check_description(column: str, description: object) -> None:
         )
 
 
-def number_as_text(text: str) -> StatedError:
-    """Return what is wrong with a text in place of a number, and how to write the number."""
+def number_as_text(text: str) -> str:
+    """Say what is wrong with a text in place of a number, and how to write the number."""
     plain = text.strip()
+    wrong = f"must be a number, got the text {shown(text)}"
     number = None
     if re.fullmatch(r"[+-]?\d{1,3}([,_ '’\u00a0\u202f]\d{3})+(\.\d+)?", plain) or re.fullmatch(
         r"[+-]?\d[\d_]*(\.\d+)?", plain
@@ -207,10 +195,10 @@ def number_as_text(text: str) -> StatedError:
     elif re.fullmatch(r"[+-]?\d*,\d+", plain):
         number = plain.replace(",", ".")
     elif re.fullmatch(r"\d{4}-\d{2}-\d{2}.*", plain):
-        return InputError.make_message("text-for-number-is-date", text=text)
+        return f"{wrong}: a column with dates for bounds is of kind date, dpmoments.Date"
     if number is None:
-        return InputError.make_message("text-for-number", text=text)
-    return InputError.make_message("text-for-number-written", text=text, number=number)
+        return f"{wrong}: digits with a decimal point, without a unit or thousands separators"
+    return f"{wrong}: write {number}"
 
 
 # Exact numbers as floats, rounded to the safe side; losses in words that never say less.

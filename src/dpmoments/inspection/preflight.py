@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from os import PathLike
 from typing import Any, NoReturn, SupportsIndex, TextIO
 
-from dpmoments.foundation.errors import InputTypeError
+from dpmoments.foundation.errors import InputTypeError, closest
 from dpmoments.foundation.progress import watched
 from dpmoments.foundation.text_format import TextFormat
 from dpmoments.inspection.facts import (
@@ -35,7 +35,6 @@ from dpmoments.inspection.messages import (
 from dpmoments.inspection.survey import STEPS, survey_table, survey_units
 from dpmoments.mechanisms.counts import Counts
 from dpmoments.mechanisms.registry import make_mechanism
-from dpmoments.messages.wording import closest
 from dpmoments.planning.forecast_noise import ReleasePlan
 from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.privacy.budget import PrivacyBudget
@@ -216,9 +215,7 @@ def _without_absent(
     free = [name for name in names if name not in schema.columns_by_source]
     if privacy_unit is not None:
         free.remove(privacy_unit.column)
-    columns = tuple(
-        AbsentColumn(own, name, closest(name, free).get("close"), tuple(free)) for own, name in absent.items()
-    )
+    columns = tuple(AbsentColumn(own, name, closest(name, free) or None, tuple(free)) for own, name in absent.items())
     return schema.with_columns(kept, row_norm=False), columns
 
 

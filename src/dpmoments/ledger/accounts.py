@@ -24,13 +24,22 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from fractions import Fraction
+from shlex import quote
 from typing import Any
 
-from dpmoments.foundation.errors import BudgetExceededError, InputTypeError, InputValueError, LedgerError, message_of
+from dpmoments.foundation.errors import (
+    BudgetExceededError,
+    InputTypeError,
+    InputValueError,
+    LedgerError,
+    listed,
+    shown,
+)
 from dpmoments.foundation.records import Record
-from dpmoments.foundation.values import require_kinds, require_known, shown
+from dpmoments.foundation.values import require_kinds, require_known
 from dpmoments.ledger.grants import (
     MAX_GAUSSIAN_RELEASES,
+    ROW,
     Amount,
     Composition,
     Grant,
@@ -44,7 +53,6 @@ from dpmoments.ledger.grants import (
     require_dataset,
     upward,
 )
-from dpmoments.messages.message import Message
 from dpmoments.privacy.accounting import LossUnit, allowance
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves.gaussian import (
@@ -106,7 +114,11 @@ def losses_of(cost: PrivacyBudget, unit: LossUnit, neighbors: Neighbors, relatio
     steps = 1
     if neighbors is not relation:
         if neighbors is Neighbors.REPLACE_ONE:
-            raise InputValueError(Message("cost-of-other-relation"))
+            refused = "a cost under replace_one says nothing about a row present or absent: release with "
+            advice = ", or grant a dataset of another name for replace_one"
+            raise InputValueError(
+                f"{refused}neighbors='add_remove'{advice}", shell=f"{refused}--neighbors add_remove{advice}"
+            )
         if cost.kind is BudgetKind.APPROXIMATE and cost.epsilon > _MAX_EPSILON_TWICE:
             raise InputValueError(f"a cost of {cost} under add_remove says nothing about a row replaced")
         steps = 2
@@ -400,21 +412,95 @@ def _most(allowed: Callable[[float], bool], likely: float, most: float) -> float
     return low
 
 
+_KNOWN_IN_MU = "known only for pure ε, and for epsilon with delta if all draws are Gaussian"
+_RELEASE_IN_RHO = "Release with rho, with epsilon only, or with a mechanism whose draws are Gaussian."
+
+
 def _why_not_counted(grant: Grant, sums: Sums) -> str:
-    """Return why no composition rule covers these releases, as a word; empty if one does."""
+    """Return why no composition rule covers these releases, and what to do; empty if one does."""
     if any(all(sums.total(name) is not None for name in rule) for rule in sums.rules(grant)):
         return ""
     if grant.kind is GrantKind.PURE:
-        return "pure-grant"
+        return "a pure budget has no δ to spend. Release with epsilon only, or grant epsilon and delta."
     if grant.kind is GrantKind.ZCDP:
-        return "draws-not-zcdp"
+        return f"its noise draws are not zCDP, so it has no ρ. {_RELEASE_IN_RHO}"
     if sums.n_gaussian > MAX_GAUSSIAN_RELEASES:
-        return "too-many-gaussian"
+        return f"the margin of discrete noise is proven for {MAX_GAUSSIAN_RELEASES} releases only."
     if grant.kind is GrantKind.GAUSSIAN:
-        return "no-mu"
+        return f"μ is {_KNOWN_IN_MU}. Release with one of these."
     if grant.composition is Composition.GAUSSIAN:
-        return "grant-in-mu"
-    return "no-delta" if sums.unknown[0] else "no-rho"
+        return f"the grant counts in μ, which is {_KNOWN_IN_MU}. Release with one of these."
+    if sums.unknown[0]:
+        return (
+            "a cost in ρ has no δ of its own, and releases here are counted by basic composition in ε and δ. Release with "
+            "epsilon, and delta if needed."
+        )
+    return f"the grant counts in ρ, and a release that is only (ε, δ)-private has none. {_RELEASE_IN_RHO}"
+
+
+class NoGrantError(LedgerError):
+    """Ledger that does not exist, or has no budget for a dataset; it says how to grant one."""
+
+    wrong: str
+    advice: str  # with the call or the command in braces
+    path: str | None
+
+    @classmethod
+    def of(
+        cls,
+        wrong: str,
+        advice: str,
+        *,
+        path: str | None = None,
+        dataset: str = "people-2026",
+        neighbors: Neighbors = Neighbors.ADD_REMOVE,
+        unit: str = ROW,
+    ) -> NoGrantError:
+        """Return the error with the call, and the command, that grants what a release needs."""
+        call = f"ledger.grant({dataset!r}, epsilon=1.0"
+        call += "" if neighbors is Neighbors.ADD_REMOVE else f", neighbors={str(neighbors)!r}"
+        call += ")" if unit == ROW else f", unit={unit!r})"
+        command = (
+            f"'dpmoments ledger grant {quote(path or 'LEDGER')} {quote(dataset)} --epsilon 1 --neighbors {neighbors}"
+        )
+        command += "" if unit == ROW else f" --privacy-unit {quote(unit)}"
+        command += "'"
+        error = cls(f"{wrong} {advice.format(call)}", shell=f"{wrong} {advice.format(command)}")
+        error.wrong, error.advice, error.path = wrong, advice, path
+        return error
+
+
+class OtherUnitError(LedgerError):
+    """Grant for another privacy unit than that of the release."""
+
+    granted: str
+
+
+def _of_other_unit(dataset: str, granted: str, unit: str, *, spent: bool) -> OtherUnitError:
+    """Return the error with the remedy: never rows for people, nor a second budget."""
+    refused = (
+        f"The budget of '{dataset}' is for the privacy unit '{granted}', but this release protects '{unit}': a guarantee for "
+        "one does not imply the other. "
+    )
+    if unit != ROW and not spent:
+        again = f"{refused}Nothing of it is spent yet: grant it again with "
+        error = OtherUnitError(
+            f"{again}unit={shown(unit)}. Nothing was spent.",
+            shell=f"{again}--privacy-unit {quote(unit)}. Nothing was spent.",
+        )
+    else:
+        never = (
+            "Do not grant a second budget to the same people under another name: their losses would add up, and no budget "
+            "would count them together. Nothing was spent."
+        )
+        in_python = f"Release with privacy_unit=PrivacyUnit({shown(granted)}, max_rows=…). "
+        option = f"Release with --privacy-unit {quote(granted)} --max-rows-per-unit K. "
+        error = OtherUnitError(
+            f"{refused}{'' if granted == ROW else in_python}{never}",
+            shell=f"{refused}{'' if granted == ROW else option}{never}",
+        )
+    error.granted = granted
+    return error
 
 
 _AGREEMENT = 1e-9
@@ -490,26 +576,36 @@ class Account:
     def require_for(self, neighbors: Neighbors, unit: str) -> None:
         """Raise LedgerError unless releases with this relation and unit can be charged."""
         if unit != self.grant.unit:
-            facts = {"granted": self.grant.unit, "unit": unit, "spent": self.sums.n_releases > 0}
-            raise LedgerError(Message("grant-of-other-unit", dataset=self.dataset, **facts))
+            raise _of_other_unit(self.dataset, self.grant.unit, unit, spent=self.sums.n_releases > 0)
         try:
             losses_of(PrivacyBudget.pure(1.0), LossUnit.EPSILON, neighbors, self.grant.neighbors)
         except ValueError:
-            facts = {"granted": str(self.grant.neighbors), "neighbors": str(neighbors)}
-            raise LedgerError(Message("grant-of-other-relation", dataset=self.dataset, **facts)) from None
+            refused = (
+                f"The budget of '{self.dataset}' is for {self.grant.neighbors}, but this release is for {neighbors}: a cost "
+                "under replace_one says nothing about a row present or absent. Release with "
+            )
+            advice = ", or grant a dataset of another name for replace_one. Nothing was spent."
+            raise LedgerError(
+                f"{refused}neighbors='add_remove'{advice}", shell=f"{refused}--neighbors add_remove{advice}"
+            ) from None
 
     def with_charge(self, cost: PrivacyBudget, losses: Losses) -> Account:
         """Return the account with one more release, or raise BudgetExceededError."""
         sums = self.sums + losses
         if sums.within(self.grant):
             return replace(self, sums=sums, n_open=self.n_open + 1)
-        asked = {"dataset": self.dataset, "cost": str(cost), "granted": str(self.grant)}
         if reason := _why_not_counted(self.grant, sums):
             raise BudgetExceededError(
-                Message("cost-not-countable", **asked, reason=reason, max_gaussian=MAX_GAUSSIAN_RELEASES)
+                f"A release that costs {cost} cannot be counted under the budget of '{self.dataset}', {self.grant}: {reason} "
+                "Nothing was read and nothing was spent."
             )
-        spent = {"spent": str(self.spent), "releases": self.sums.n_releases, "remaining": self.left_text}
-        raise BudgetExceededError(Message("budget-exceeded", **asked, **spent))
+        refused = (
+            f"The budget of '{self.dataset}' does not allow this release, which would cost {cost}: granted {self.grant}, "
+            f"spent {self.spent} by {self.sums.n_releases:,} releases, remaining: {self.left_text}. Nothing was read and "
+            "nothing was spent. Ask for less, or grant more with "
+        )
+        advice = " if more may be spent on this dataset."
+        raise BudgetExceededError(f"{refused}ledger.grant{advice}", shell=f"{refused}'dpmoments ledger grant'{advice}")
 
     def is_raised_by(self, grant: Grant) -> bool:
         """Return True if a grant of the same kind allows more than the present one."""
@@ -528,11 +624,15 @@ class Account:
             for what in _FIXED:
                 old, new = getattr(self.grant, what), getattr(grant, what)
                 if old != new:
-                    facts = {"what": what, "granted": str(old), "asked": str(new)}
-                    raise LedgerError(Message("grant-fixed", dataset=self.dataset, **facts))
+                    raise LedgerError(
+                        f"'{self.dataset}' was granted a budget with {what} '{old}', and some of it is spent: it cannot become "
+                        f"one with {what} '{new}'. Only its amount can be changed."
+                    )
             if not self.sums.within(grant):
-                facts = {"spent": str(self.spent), "asked": str(grant)}
-                raise LedgerError(Message("grant-below-spent", dataset=self.dataset, **facts))
+                raise LedgerError(
+                    f"{self.spent} of the budget of '{self.dataset}' is spent: a grant cannot be lowered to {grant}, below what "
+                    "is spent already."
+                )
         return replace(self, grant=grant, changes=changes)
 
 
@@ -558,7 +658,9 @@ class Accounts:
         """Return the account of a dataset, or raise LedgerError."""
         name = require_dataset(dataset)
         if name not in self.by_dataset:
-            raise LedgerError(Message("no-grant", dataset=name, datasets=tuple(self.by_dataset)))
+            known = f"it has {listed(self.by_dataset)}" if self.by_dataset else "it has none yet"
+            wrong = f"The ledger has no budget for dataset '{name}' ({known})."
+            raise NoGrantError.of(wrong, "Grant one first: {}. Nothing was spent.", dataset=name)
         return self.by_dataset[name]
 
     def follow(self, action: Action, dataset: str, content: Mapping[str, Any]) -> HistoryEntry:
@@ -574,9 +676,8 @@ class Accounts:
                 raise InputValueError(f"entry {self.number + 1} is missing")
             self.apply(HistoryEntry.read(number, text, digest, self.link))
         except (KeyError, TypeError, ValueError, ArithmeticError, RecursionError, LedgerError) as reason:
-            absent = isinstance(reason, KeyError)
-            why = Message("entry-absent", name=str(reason.args[0])) if absent else message_of(reason)
-            raise LedgerError(Message("history-broken", entry=number, reason=why)) from None
+            why = f"it has no entry {shown(reason.args[0])}" if isinstance(reason, KeyError) else str(reason)
+            raise LedgerError(f"The history is broken at entry {number}: {why}") from None
 
     def apply(self, entry: HistoryEntry) -> None:
         """Apply an entry whose number and hash were checked; all or nothing."""
@@ -605,9 +706,9 @@ class Accounts:
         number = entry.content["reservation"]
         held, account = self.reservations.get(number), self.account(entry.dataset)
         if held is None or self.history[number - 1].dataset != entry.dataset:
-            raise LedgerError(Message("entry-without-reservation", entry=number, dataset=entry.dataset))
+            raise LedgerError(f"Entry {shown(number)} reserves nothing for '{entry.dataset}'.")
         if number in self.ended:
-            raise LedgerError(Message("entry-ended", entry=number, state=str(self.ended[number])))
+            raise LedgerError(f"Entry {number} already has a {self.ended[number]}.")
         self.ended[number] = entry.action
         account = replace(account, n_open=account.n_open - 1)
         if entry.action is Action.COMMIT:

@@ -13,9 +13,9 @@ from numbers import Real
 from types import MappingProxyType
 from typing import Any
 
-from dpmoments.foundation.errors import InputTypeError, InputValueError, wrong_type
-from dpmoments.foundation.values import check_text, no_less, require_known, shown
-from dpmoments.messages.message import Message
+from dpmoments.foundation.checks import check_one_of
+from dpmoments.foundation.errors import InputTypeError, InputValueError, shown, wrong_type
+from dpmoments.foundation.values import check_text, no_less, require_known
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves.gaussian import MAX_COMPOSED_COORDINATES, discrete_gaussian_rho
 from dpmoments.privacy.curves.zcdp import zcdp_rho
@@ -185,16 +185,13 @@ class Grant:
         """
         relation = Neighbors.of(neighbors)
         check_unit(unit)
-        if composition not in tuple(Composition):
-            raise InputValueError(
-                Message("not-one-of", parameter="composition", value=composition, choices=[*Composition])
-            )
+        check_one_of("composition", composition, list(Composition))
         rule = Composition(str(composition))
         if mu is not None:
             if epsilon is not None or rho is not None or delta != 0:
                 raise InputValueError("give only one of epsilon (with or without delta), rho and mu")
             if isinstance(mu, bool) or not isinstance(mu, Real):
-                raise wrong_type("mu", "number", mu)
+                raise wrong_type("mu", "a number", mu)
             if not 0 < float(mu) <= _MAX_MU:
                 raise InputValueError(
                     f"mu={shown(float(mu))} is not a privacy budget: mu must be positive and finite (at most {_MAX_MU:g})"
@@ -279,7 +276,8 @@ def check_unit(unit: object) -> None:
 def require_dataset(dataset: object) -> str:
     """Return the name of a dataset, checked."""
     if dataset is None:
-        raise InputValueError(Message("dataset-needed"))
+        refused = "a ledger keeps a budget for each dataset: name it with "
+        raise InputValueError(f"{refused}dataset='people-2026'", shell=f"{refused}--dataset people-2026")
     check_dataset(dataset)
     assert isinstance(dataset, str)
     return dataset

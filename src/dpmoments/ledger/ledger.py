@@ -15,11 +15,10 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, NoReturn
 
-from dpmoments.foundation.errors import InputValueError, LedgerError
-from dpmoments.foundation.values import check_text, shown
-from dpmoments.ledger.accounts import Account, Accounts, Action, HistoryEntry, Reservation, losses_of
+from dpmoments.foundation.errors import InputValueError, LedgerError, shown
+from dpmoments.foundation.values import check_text
+from dpmoments.ledger.accounts import Account, Accounts, Action, HistoryEntry, NoGrantError, Reservation, losses_of
 from dpmoments.ledger.grants import Amount, Composition, Grant, check_unit, require_dataset, unit_name
-from dpmoments.messages.message import Message
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.origin import LedgerEntry
@@ -118,6 +117,9 @@ _TEMPORARY = (".dpmoments-", ".part")
 """Prefix and suffix of the temporary name of a new ledger."""
 
 
+_FOREIGN_ADVICE = "Name another file; it was not changed."
+
+
 class LedgerFile:
     """Ledger's path, opened again for every use, so that a moved or replaced file is noticed."""
 
@@ -131,9 +133,9 @@ class LedgerFile:
     def exists(self) -> bool:
         """Return True if the file exists; raise LedgerError if it cannot."""
         if self.path.is_dir():
-            raise LedgerError(Message("ledger-is-a-folder", path=self.shown))
+            raise LedgerError(f"{self.shown} is a folder: name the ledger's file in it.")
         if not self.path.parent.is_dir():
-            raise LedgerError(Message("ledger-folder-missing", path=str(self.path.parent)))
+            raise LedgerError(f"The folder {self.path.parent} of the ledger does not exist.")
         return self.path.exists()
 
     def create(self) -> None:
@@ -153,7 +155,7 @@ class LedgerFile:
         except sqlite3.Error as reason:
             self._explain(reason)
         except OSError as reason:
-            raise LedgerError(Message("ledger-not-made", path=self.shown, reason=str(reason.strerror))) from None
+            raise LedgerError(f"The ledger {self.shown} cannot be made: {reason.strerror}.") from None
         finally:
             with suppress(OSError):
                 temporary.unlink(missing_ok=True)
@@ -162,12 +164,16 @@ class LedgerFile:
     def opened(self, *, writing: bool = False) -> Iterator[sqlite3.Connection]:
         """Open a transaction, committed to disk at the end or rolled back if the block raises."""
         if not self.exists():
-            raise LedgerError(Message("ledger-missing", path=self.shown))
+            raise NoGrantError.of(f"The ledger {self.shown} does not exist.", "Create it with {}.", path=self.shown)
         n_names = 1
         with suppress(OSError):  # gone, or not to be looked at: SQLite says which
             n_names = _count_names(self.path)
         if n_names > 1:  # SQLite names its journal after the path that is opened
-            raise LedgerError(Message("ledger-hard-links", path=self.shown, names=n_names))
+            raise LedgerError(
+                f"{self.shown} has {n_names} names (hard links): a transaction under one name is not seen under another, so "
+                "that budget could be spent twice. Delete all names but one, and open the ledger by that or by a symbolic link "
+                f"to it ('find FOLDER -samefile {self.shown}' lists them; make backups by copying)."
+            )
         connection = None
         try:
             connection = sqlite3.connect(
@@ -194,40 +200,58 @@ class LedgerFile:
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if application != _APPLICATION:
-            content = "empty" if self.path.stat().st_size == 0 else "other-program"
-            raise LedgerError(Message("ledger-foreign", path=self.shown, content=content))
+            empty = self.path.stat().st_size == 0
+            content = (
+                "an empty file, perhaps the rest of a damaged ledger" if empty else "an SQLite file of another program"
+            )
+            raise LedgerError(f"{self.shown} is not a ledger but {content}. {_FOREIGN_ADVICE}")
         if version != _VERSION:
-            raise LedgerError(Message("ledger-version", path=self.shown, version=version, known=_VERSION))
+            raise LedgerError(
+                f"{self.shown} is a ledger of file version {version}, and this library knows version {_VERSION}: use the "
+                "version of dpmoments that wrote it, or a newer one; it was not changed."
+            )
         (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
         if mode != "delete":
-            raise LedgerError(Message("ledger-journal-mode", path=self.shown, mode=mode))
+            raise LedgerError(
+                f"The ledger {self.shown} is in journal mode '{mode}', which another program set: ledgers are kept in mode "
+                "'delete' (PRAGMA journal_mode = DELETE puts it back)."
+            )
         statements = connection.execute("SELECT sql FROM sqlite_master").fetchall()
         if sorted(str(statement) for (statement,) in statements) != sorted(_OBJECTS):
-            raise LedgerError(Message("ledger-damaged", path=self.shown, what="tables"))
+            raise LedgerError(
+                f"{self.shown} is damaged, or was changed by another program: its tables are not a ledger's."
+            )
 
     def identity(self, connection: sqlite3.Connection) -> str:
         """Return the ledger's id."""
         rows = connection.execute("SELECT id FROM identity").fetchall()
         if len(rows) != 1 or not isinstance(rows[0][0], str) or len(rows[0][0]) != _ID_DIGITS:
-            raise LedgerError(Message("ledger-damaged", path=self.shown, what="identity"))
+            raise LedgerError(f"{self.shown} is damaged: it has no id of its own.")
         return str(rows[0][0])
 
     def _explain(self, reason: sqlite3.Error) -> NoReturn:
         """Raise LedgerError with the meaning of an SQLite error."""
         code = getattr(reason, "sqlite_errorcode", 0) & 0xFF
-        meanings: dict[int, tuple[str, dict[str, Any]]] = {
-            sqlite3.SQLITE_BUSY: ("ledger-locked", {"seconds": self.timeout}),
-            sqlite3.SQLITE_LOCKED: ("ledger-locked", {}),
-            sqlite3.SQLITE_READONLY: ("ledger-not-writable", {"cause": "read-only"}),
-            sqlite3.SQLITE_CANTOPEN: ("ledger-not-opened", {}),
-            sqlite3.SQLITE_PERM: ("ledger-not-opened", {}),
-            sqlite3.SQLITE_FULL: ("ledger-not-writable", {"cause": "full"}),
-            sqlite3.SQLITE_IOERR: ("ledger-not-writable", {"cause": "refused"}),
-            sqlite3.SQLITE_NOTADB: ("ledger-foreign", {"content": "not-sqlite"}),
-            sqlite3.SQLITE_CORRUPT: ("ledger-damaged", {"what": "pages"}),
+        ledger = f"The ledger {self.shown}"
+        permissions = f"{ledger} cannot be opened: look at its permissions, and at those of its folder."
+        meanings = {
+            sqlite3.SQLITE_BUSY: (
+                f"{ledger} is locked: another process has been writing it for {self.timeout:g} s. Try again."
+            ),
+            sqlite3.SQLITE_LOCKED: f"{ledger} is locked by another use in this process. Try again.",
+            sqlite3.SQLITE_READONLY: f"{ledger} cannot be written: the file, its folder or the disk is read-only.",
+            sqlite3.SQLITE_CANTOPEN: permissions,
+            sqlite3.SQLITE_PERM: permissions,
+            sqlite3.SQLITE_FULL: f"{ledger} cannot be written: the disk is full.",
+            sqlite3.SQLITE_IOERR: f"{ledger} cannot be read or written: the disk refuses (full, or failing).",
+            sqlite3.SQLITE_NOTADB: (
+                f"{self.shown} is not an SQLite file, or is damaged at its beginning. {_FOREIGN_ADVICE}"
+            ),
+            sqlite3.SQLITE_CORRUPT: (
+                f"{ledger} is damaged: restore a copy, and check it with 'dpmoments ledger verify' and its releases."
+            ),
         }
-        meaning, facts = meanings.get(code, ("ledger-failure", {"reason": str(reason)}))
-        raise LedgerError(Message(meaning, path=self.shown, **facts)) from reason
+        raise LedgerError(meanings.get(code, f"{ledger} cannot be used ({reason}).")) from reason
 
 
 def _count_names(path: Path) -> int:
@@ -400,7 +424,10 @@ class Ledger:
             query = "SELECT hash FROM history WHERE number = ?"
             known = connection.execute(query, (self._seen.number,)).fetchone()
             if identity != self._seen.ledger or known != (self._seen.hash,):
-                raise LedgerError(Message("ledger-replaced", path=self._file.shown))
+                raise LedgerError(
+                    f"{self._file.shown} is no longer the ledger that was opened: it was cut, restored from an older copy, or "
+                    "replaced. Find out why before releasing anything."
+                )
         query = "SELECT number, entry, hash FROM history WHERE number > ? ORDER BY number"
         for number, text, digest in connection.execute(query, (accounts.number,)):
             accounts.read(number, text, digest)
@@ -465,7 +492,14 @@ class Ledger:
         with self._writing() as (accounts, append):
             known = accounts.by_dataset.get(name)
             if known is not None and known.is_raised_by(granted) and len(stated) < 2:
-                raise InputValueError(Message("grant-needs-reason", dataset=name, known=known.grant, asked=granted))
+                refused = (
+                    f"the budget of '{name}' is {known.grant}, and some of it is spent: to make it {granted}, state why and who "
+                    "decided it: "
+                )
+                raise InputValueError(
+                    f"{refused}reason='…', by='…'; the history keeps both",
+                    shell=f"{refused}--reason TEXT --by NAME; the history keeps both",
+                )
             append(Action.GRANT, name, granted.to_dict() | stated)
         return granted
 
@@ -615,9 +649,15 @@ class Ledger:
         with self._writing() as (accounts, append):
             known = accounts.history[entry.number - 1] if 0 < entry.number <= accounts.number else None
             if known is None or known.of(accounts.ledger) != entry:
-                raise LedgerError(Message("entry-of-other-ledger", path=str(self.path), entry=entry.number))
+                raise LedgerError(
+                    f"{self.path} is not the ledger in which entry {entry.number} was written: it was cut, restored from an "
+                    "older copy, or replaced."
+                )
             if action is Action.REFUND and self._reserved.get(entry) is not _Process.current:
-                raise LedgerError(Message("entry-reserved-elsewhere", path=str(self.path), entry=entry.number))
+                raise LedgerError(
+                    f"This object did not reserve entry {entry.number} of {self.path} in this process: whether its run drew "
+                    "noise is known only where it was reserved. It counts as spent unless that object refunds it."
+                )
             append(action, known.dataset, {"reservation": entry.number})
 
     def verify(self, releases: Iterable[Any] = (), *, head: LedgerEntry | None = None) -> tuple[LedgerCheck, ...]:

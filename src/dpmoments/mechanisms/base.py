@@ -224,9 +224,7 @@ class ConfiguredMechanism(ABC, Generic[PlanType]):
         """Refuse arguments that cannot work for any number of rows, and say what to use instead."""
         who = f"{self.noun} {self.name!r}"
         if budget.kind not in self.budget_kinds:
-            raise InputValueError(
-                Message("budget-of-other-kind", mechanism=who, budget=budget, advice=self.budget_advice())
-            )
+            raise InputValueError(f"{who} cannot spend a budget of {budget}: {self.budget_advice()}")
         if neighbors not in self.supported_neighbors:
             known = " or ".join(repr(str(relation)) for relation in sorted(self.supported_neighbors))
             raise InputValueError(f"{who} is not defined for neighbors='{neighbors!s}': use {known}")
@@ -249,10 +247,14 @@ class ConfiguredMechanism(ABC, Generic[PlanType]):
         """
         return allowance(budget, self.loss_units[budget.kind]).as_budget
 
-    def budget_advice(self) -> Message:
+    def budget_advice(self) -> str:
         """Return the budgets to use, for a refusal."""
-        kinds = "-".join(kind for kind in BudgetKind if kind in self.budget_kinds)
-        return Message("budget-advice", kinds=f"budget-{kinds}")
+        pure, approximate, zcdp = (kind in self.budget_kinds for kind in BudgetKind)
+        of_epsilon = "epsilon, with or without delta" if pure else "epsilon and delta > 0"
+        if not approximate:
+            of_epsilon = "epsilon only (delta = 0)" if pure else ""
+        separator = ", or " if pure and approximate else " or "
+        return f"give it {separator.join(filter(None, [of_epsilon, 'rho' if zcdp else '']))}"
 
     @abstractmethod
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> PlanType:

@@ -573,7 +573,7 @@ class CoinPress(CoinPressOptions, Mechanism):
         if self.eigenvalue_bounds is not None:
             object.__setattr__(self, "eigenvalue_bounds", checked_eigenvalue_bounds(self.eigenvalue_bounds))
         if self.mean_radius is not None and not 0.0 <= self.mean_radius < math.inf:
-            raise out_of_range("mean_radius", self.mean_radius, "not-negative")
+            raise out_of_range("mean_radius", self.mean_radius, "finite and not negative")
         if self.anchor is not None:
             object.__setattr__(self, "anchor", positive_definite(self.anchor, "the anchor"))
 

@@ -17,9 +17,8 @@ import numpy as np
 import scipy
 
 from dpmoments.foundation.checks import check_one_of
-from dpmoments.foundation.errors import InputValueError, out_of_range
+from dpmoments.foundation.errors import InputValueError, out_of_range, shown
 from dpmoments.foundation.one_variable import brent_root
-from dpmoments.foundation.values import shown
 
 MAX_STEPS = 60
 _SLACK = 0.003
@@ -259,9 +258,9 @@ class CoinPressOptions:
         for name, choices in (("constants", ("practical", "paper")), ("clip", ("adaptive", "gaussian"))):
             check_one_of(name, getattr(self, name), choices)
         if self.steps is not None and (isinstance(self.steps, bool) or not 1 <= self.steps <= 1000):
-            raise out_of_range("steps", self.steps, "steps")
+            raise out_of_range("steps", self.steps, "a whole number from 1 to 1000")
         if isinstance(self.failure, bool) or not isinstance(self.failure, int | float) or not 0.0 < self.failure < 1.0:
-            raise out_of_range("failure", self.failure, "probability")
+            raise out_of_range("failure", self.failure, "a probability, above 0 and below 1")
         if self.failure != _FAILURE and self.constants != "paper":
             raise InputValueError(
                 f"failure={shown(self.failure)} needs the paper's constants, since the practical ones have no β: "

@@ -8,13 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
-from dpmoments.foundation.errors import InputTypeError, InputValueError
+from dpmoments.foundation.errors import InputTypeError, InputValueError, meant
 from dpmoments.foundation.loaded_classes import LoadedClasses
 from dpmoments.mechanisms.base import ConfiguredMechanism, Mechanism
 from dpmoments.mechanisms.entries import MEANS, MOMENTS
 from dpmoments.mechanisms.means.base import MeanMechanism
-from dpmoments.messages.message import Message
-from dpmoments.messages.wording import closest
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.schema.schema import Schema
 
@@ -62,15 +60,18 @@ def _as_configured(mechanism: Configured, options: Mapping[str, Any]) -> Configu
     return mechanism
 
 
-def unknown_mechanism(name: str, known: Iterable[str], *, of_means: bool) -> Message:
-    """Return the message on a name that is not known."""
+def unknown_mechanism(name: str, known: Iterable[str], *, of_means: bool) -> InputValueError:
+    """Return the error of a name that is not known."""
     names = tuple(known)
-    return Message("unknown-mechanism", name=name, of_means=of_means, known=names, **closest(name, names))
+    unknown = f"Unknown {'estimator of means' if of_means else 'mechanism'} '{name}'.{meant(name, names)}"
+    return InputValueError(
+        f"{unknown} Known: {', '.join(names)}.", shell=f"{unknown} 'dpmoments mechanisms' lists all."
+    )
 
 
 def _class_named(name: object, known: Mapping[str, type[Configured]], noun: str) -> type[Configured]:
     if not isinstance(name, str):
         raise InputTypeError(f"mechanism must be a name or a configured {noun}, got {type(name).__name__}")
     if name not in known:
-        raise InputValueError(unknown_mechanism(name, known, of_means=noun != "mechanism"))
+        raise unknown_mechanism(name, known, of_means=noun != "mechanism")
     return known[name]

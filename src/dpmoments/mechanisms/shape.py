@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.errors import InputValueError
-from dpmoments.foundation.values import shown
+from dpmoments.foundation.errors import InputValueError, shown
 from dpmoments.mechanisms.level_coordinates import LevelCoordinates
 from dpmoments.mechanisms.row_coordinates import RowCoordinates
 from dpmoments.messages.message import Message

@@ -446,7 +446,8 @@ class Standardized(Mechanism):
     def check_support(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> None:
         super().check_support(shape, budget, neighbors)
         if not shape.mean:
-            raise InputValueError(Message("standardized-needs-mean"))
+            refused = "'standardized' releases means with the second moment: release "
+            raise InputValueError(f"{refused}with mean=True", shell=f"{refused}without --no-mean")
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> StandardizedPlan:
         coordinates = shape.coordinates or RowCoordinates.of_numbers(shape.n_features)

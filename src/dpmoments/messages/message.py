@@ -1,28 +1,21 @@
-"""Message: a code with plain facts, stored as data and put into words when printed."""
+"""Message: a code with plain facts, as files hold it, put into words when it is printed.
+
+A file that holds another code, or another fact, is refused.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
-from dpmoments.foundation.errors import InputTypeError, InputValueError, visible
+from dpmoments.foundation.errors import InputTypeError, InputValueError, shown, visible
 from dpmoments.foundation.values import from_plain, require_known, to_plain
-from dpmoments.messages.advice import ANALYST, AT_THE_SHELL, IN_PYTHON
-from dpmoments.messages.codes import CODES, ERRORS, PART, QUERIES, Fact, fault_of
-from dpmoments.messages.findings import FINDINGS, SHORT
-from dpmoments.messages.wording import Argument, Words, as_fact, filled
+from dpmoments.messages.wordings import QUERIES, WORDINGS, Audience, Fact, Facts
 
-Audience = Literal["analyst", "curator", "shell", "short"]
-"""Reader of a message.
-
-``curator`` reads Python, ``shell`` is a curator at the command line, ``short`` is a caption or a cell.
-"""
-_ADVICE: Mapping[Audience, Mapping[str, Words]] = MappingProxyType(
-    {"analyst": ANALYST, "curator": IN_PYTHON, "shell": AT_THE_SHELL}
-)
 _MAX_IN_FILE = 100_000
 
 
@@ -32,7 +25,7 @@ class Message:
     Parameters
     ----------
     code : str
-        One of :data:`dpmoments.messages.codes.CODES`.
+        One of :data:`dpmoments.messages.wordings.WORDINGS`.
     **facts
         Numbers, names and tuples of them, as the code declares.
 
@@ -55,15 +48,13 @@ class Message:
     _facts: tuple[tuple[str, Fact], ...]
 
     def __init__(self, code: str, /, **facts: Any) -> None:
-        readers: Mapping[str, Callable[[Any], Any]] = _READERS if code in ERRORS else {}
-        plain = {name: readers.get(CODES.get(code, {}).get(name, ""), _plain)(value) for name, value in facts.items()}
-        if fault := fault_of(code, plain):
-            raise InputValueError.of(fault[0], **fault[1])
+        plain = {name: _plain(value) for name, value in facts.items()}
+        _check(code, plain)
         object.__setattr__(self, "code", code)
         object.__setattr__(self, "_facts", tuple(sorted(plain.items())))
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise InputTypeError.of("message-not-changed")
+        raise InputTypeError("a message cannot be changed: make another")
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Message) and (self.code, self._facts) == (other.code, other._facts)
@@ -83,11 +74,11 @@ class Message:
         if isinstance(query, str):
             return cls(query) if query in QUERIES else cls("query", name=query)
         if query.code not in QUERIES:
-            raise InputValueError.of("message-of-other-code", value=query.code)
+            raise _other_code(query.code)
         return query
 
     @property
-    def facts(self) -> Mapping[str, Fact]:
+    def facts(self) -> Facts:
         """The facts by name."""
         return MappingProxyType(dict(self._facts))
 
@@ -100,20 +91,10 @@ class Message:
 
     def text(self, audience: Audience = "analyst") -> str:
         """Return the message in words."""
-        absent: dict[str, Fact] = {
-            name[:-1]: "" for name, kind in CODES[self.code].items() if (kind, name[-1]) == ("message", "?")
-        }
-        facts = absent | {name: _said(fact, audience) for name, fact in self._facts}
-        argument = Argument(shell=audience == "shell")
-        if audience == "short":
-            said = filled(SHORT[self.code] if self.code in SHORT else FINDINGS[self.code], facts, argument)
-        else:
-            findings = FINDINGS if self.code in FINDINGS else SHORT
-            sentences = (findings[self.code], _ADVICE[audience].get(self.code, ""))
-            said = " ".join(filled(sentence, facts, argument) for sentence in sentences if sentence)
+        facts = dict(self._facts)
         part = facts.get(PART, ())
         assert isinstance(part, tuple)
-        return "".join(f"{visible(str(name))}: " for name in part) + said
+        return "".join(f"{visible(str(name))}: " for name in part) + WORDINGS[self.code].text(facts, audience)
 
     def __str__(self) -> str:
         return self.text()
@@ -126,8 +107,7 @@ class Message:
         """Return plain values for a file."""
         if not self._facts:
             return {"code": self.code}
-        facts = {name: _in_file(value) for name, value in self._facts}
-        return {"code": self.code, "facts": to_plain(facts)}
+        return {"code": self.code, "facts": to_plain({name: _in_file(value) for name, value in self._facts})}
 
     @classmethod
     def from_dict(cls, values: Any, codes: Iterable[str] | None = None) -> Message:
@@ -142,16 +122,15 @@ class Message:
         """
         require_known(values, ("code", "facts"), "message")
         if "code" not in values:
-            raise InputValueError.of("entries-missing", name="message", names=["code"])
+            raise InputValueError("message has no code")
         facts = from_plain(values.get("facts", {}))
         if not isinstance(facts, dict) or not all(isinstance(name, str) for name in facts):
-            raise InputTypeError.of("not-a-mapping", name="facts")
+            raise InputTypeError("facts must be a mapping")
         code = values["code"]
         if codes is not None and (not isinstance(code, str) or code not in codes):
-            raise InputValueError.of("message-of-other-code", value=code)
+            raise _other_code(code)
         plain = {name: tuple(value) if isinstance(value, list) else value for name, value in facts.items()}
-        if fault := fault_of(code, plain):
-            raise InputValueError.of(fault[0], **fault[1])
+        _check(code, plain)
         return cls(code, **plain)
 
 
@@ -169,22 +148,12 @@ def _made(code: str, facts: dict[str, Fact]) -> Message:
 def messages_of(values: object, codes: Iterable[str], what: str) -> tuple[Message, ...]:
     """Read a list of messages of a file."""
     if not isinstance(values, list) or len(values) > _MAX_IN_FILE:
-        raise InputTypeError.of("entry-of-other-type", name=what, expected="messages")
+        raise InputTypeError(f"{what} must be a list of messages")
     return tuple(Message.from_dict(value, codes) for value in values)
 
 
-def _said(fact: Fact, audience: Audience) -> Fact:
-    """Return a fact with the messages in it as text."""
-    if isinstance(fact, tuple):
-        return tuple(_said(part, audience) for part in fact)
-    return fact.text(audience) if isinstance(fact, Message) else fact
-
-
 def _in_file(fact: Fact) -> Any:
-    """Return a fact as JSON holds it; :meth:`Message.from_dict` refuses one that holds messages."""
-    if isinstance(fact, tuple):
-        return [_in_file(part) for part in fact]
-    return fact.to_dict() if isinstance(fact, Message) else fact
+    return [_in_file(part) for part in fact] if isinstance(fact, tuple) else fact
 
 
 def _plain(value: Any) -> Any:
@@ -196,10 +165,59 @@ def _plain(value: Any) -> Any:
     return str(value) if isinstance(value, str) else value
 
 
-def _names(values: Any) -> Any:
-    """Return names that may be numbers or truth values, as levels are."""
-    return tuple(map(str, values)) if isinstance(values, list) else _plain(values)
+# Facts: the kinds that a code declares, and how words hold them.
 
 
-_READERS: Mapping[str, Callable[[Any], Any]] = MappingProxyType({"fact": as_fact, "names": _names})
-"""Readers of the facts of an error, by kind."""
+def _is_integer(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_word(value: object) -> bool:
+    return isinstance(value, str) and re.fullmatch(r"[A-Za-z0-9_.-]{1,80}", value) is not None
+
+
+def _every(check: Callable[[object], bool]) -> Callable[[object], bool]:
+    return lambda value: isinstance(value, tuple) and all(map(check, value))
+
+
+KINDS: Mapping[str, Callable[[object], bool]] = MappingProxyType(
+    {
+        "number": _is_number,
+        "numbers": _every(_is_number),
+        "integer": _is_integer,
+        "flag": lambda value: isinstance(value, bool),
+        "name": lambda value: isinstance(value, str),
+        "names": _every(lambda value: isinstance(value, str)),
+        "level": lambda value: isinstance(value, str | int),
+        "word": _is_word,
+        "words": _every(_is_word),
+    }
+)
+"""Kinds of facts: a ``name`` is text that a person wrote, a ``word`` one that the library defines."""
+PART = "part"
+"""A fact of any message: the group or pooled table that it is about, from the outside in."""
+
+
+def _other_code(code: object) -> InputValueError:
+    return InputValueError(f"{shown(code)} is not the code of a message that is expected here")
+
+
+def _check(code: object, facts: Mapping[str, object]) -> None:
+    """Raise ValueError unless the facts are those of the code."""
+    if not isinstance(code, str) or code not in WORDINGS:
+        raise _other_code(code)
+    declared = WORDINGS[code].facts
+    if missing := {name for name in declared if not name.endswith("?")} - facts.keys():
+        raise InputValueError(f"message {shown(code)} lacks the facts {', '.join(sorted(missing))}")
+    kinds = {name.removesuffix("?"): kind for name, kind in declared.items()} | {PART: "names"}
+    for name, value in facts.items():
+        if name not in kinds:
+            raise InputValueError(f"message {shown(code)} has no fact {shown(name)}")
+        if not KINDS[kinds[name]](value):
+            raise InputValueError(
+                f"the fact {shown(name)} of message {shown(code)} is not of kind {shown(kinds[name])}"
+            )

@@ -25,8 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpmoments.foundation.arrays import BoolArray, FloatArray
-from dpmoments.foundation.errors import InputArithmeticError, InputValueError
-from dpmoments.messages.message import Message
+from dpmoments.foundation.errors import InputArithmeticError, out_of_range
 from dpmoments.noise.entropy import SecureGenerator
 
 IntegerArray = npt.NDArray[np.int64]
@@ -293,7 +292,7 @@ def _opendp() -> tuple[Any, Any, Any]:
 
 def _checked(scale: float) -> float:
     if not 0 < scale <= _MAX_SCALE:
-        raise InputValueError(Message("not-between", parameter="scale", value=scale, least=0.0, most=_MAX_SCALE))
+        raise out_of_range("scale", scale, f"between 0 and {_MAX_SCALE:g}")
     return float(scale)
 
 

@@ -21,13 +21,13 @@ from dpmoments.foundation.checks import (
     check_positive,
     check_probability,
     is_whole,
+    not_one_of,
 )
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.loaded_classes import LoadedClasses
 from dpmoments.foundation.one_variable import brent_root
 from dpmoments.foundation.records import ABSENT_IF_NONE, Record
 from dpmoments.foundation.values import finite_numbers, require_known
-from dpmoments.messages.message import Message
 from dpmoments.noise.cells import (
     CellFamily,
     GaussianCells,
@@ -129,7 +129,7 @@ class NoiseModel(ABC):
                     raise InputValueError(f"{entry.name} must hold {d ** len(shape)} finite numbers")
                 value.setflags(write=False)
             elif entry.type == "bool":
-                require_entry(isinstance(value, bool), entry.name, "flag")
+                require_entry(isinstance(value, bool), entry.name, "true or false")
             elif str(entry.type).startswith(("float", "int")):
                 check_not_negative(entry.name, value)
                 if entry.name != "n_features":
@@ -215,7 +215,7 @@ class NoiseModel(ABC):
             raise InputTypeError("noise_model must be a mapping")
         name = values.get("name")
         if not isinstance(name, str) or name not in _NOISE_MODELS:
-            raise InputValueError(Message("not-one-of", parameter="name", value=name, choices=sorted(_NOISE_MODELS)))
+            raise not_one_of("name", name, sorted(_NOISE_MODELS))
         given = {key: value for key, value in values.items() if key != "name"}
         return _NOISE_MODELS[name].read(name, given)
 
@@ -238,7 +238,11 @@ class NoiseModel(ABC):
 def require_entry(holds: Any, entry: str, expected: str) -> None:
     """Raise ValueError unless an entry of a noise model is what is expected."""
     if not holds:
-        raise InputValueError(Message("noise-model-entry", entry=entry, expected=expected))
+        raise InputValueError(f"{entry} of the noise model must be {expected}")
+
+
+_BLOCKS = "sizes of blocks that follow each other"
+_ONE_PER_COORDINATE = "one number per coordinate, finite and not negative"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -335,7 +339,7 @@ class AdditiveModel(WithOwnCount):
         if not _FAMILIES[self.family].of_matrices:
             require_entry(self.rate is None, "rate", "unset")
             return
-        require_entry(self.rate is not None, "rate", "positive")
+        require_entry(self.rate is not None, "rate", "a positive finite number")
         assert self.rate is not None
         check_positive("rate", self.rate)
         check_not_negative("diagonal_variance", self.diagonal_variance * self.rate * self.rate)
@@ -343,7 +347,7 @@ class AdditiveModel(WithOwnCount):
 
     def _require_rotation_invariance(self) -> None:
         twice = math.isclose(self.diagonal_variance, 2.0 * self.off_diagonal_variance, rel_tol=_ROUNDING)
-        require_entry(twice, "diagonal_variance", "twice-off-diagonal")
+        require_entry(twice, "diagonal_variance", "twice the variance off the diagonal")
 
     @property
     def cells(self) -> CellFamily:
@@ -442,10 +446,12 @@ def _require_blocks(sizes: FloatArray) -> None:
     while start < len(sizes):
         size = max(sizes[start], 1.0)
         require_entry(
-            not size % 1.0 and (sizes[start : start + int(size)] == sizes[start]).all(), "block_sizes", "blocks"
+            not size % 1.0 and (sizes[start : start + int(size)] == sizes[start]).all(),
+            "block_sizes",
+            _BLOCKS,
         )
         start += int(size)
-    require_entry(start <= len(sizes), "block_sizes", "blocks")
+    require_entry(start <= len(sizes), "block_sizes", _BLOCKS)
 
 
 def _projection(sizes: FloatArray) -> FloatArray:
@@ -479,11 +485,15 @@ class CenteredLevelsModel(AdditiveModel):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_entry(self.family in _CENTERED_FAMILIES, "family", "symmetric-family")
+        require_entry(
+            self.family in _CENTERED_FAMILIES, "family", "a family that can be added about a center of levels"
+        )
         self._require_rotation_invariance()
-        require_entry(self.sum_variance is not None, "sum_variance", "given-for-center")
-        require_entry(self.count_variance is not None, "count_variance", "given-for-center")
-        require_entry((np.abs(self.center) <= 1.0).all(), "center", "in-unit-ball")
+        require_entry(self.sum_variance is not None, "sum_variance", "given, since noise is about a center of levels")
+        require_entry(
+            self.count_variance is not None, "count_variance", "given, since noise is about a center of levels"
+        )
+        require_entry((np.abs(self.center) <= 1.0).all(), "center", "in the unit ball")
         _require_blocks(self.block_sizes)
 
     @property
@@ -555,13 +565,13 @@ class StandardizedModel(NoiseModel):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_one_of("family", self.family, ("gaussian", "matrix-laplace"))
-        require_entry((self.rate is None) == (self.family == "gaussian"), "rate", "unset")
+        require_entry((self.rate is None) == (self.family == "gaussian"), "rate", "left out for this family")
         if self.rate is not None:
             check_positive("rate", self.rate)
         rate = self.rate or 1.0
         check_not_negative("variance", self.variance * rate * rate)
         for name in ("scales", "sum_variances", "rough_variances", "clipping"):
-            require_entry((getattr(self, name) >= 0.0).all(), name, "zero-or-above")
+            require_entry((getattr(self, name) >= 0.0).all(), name, "0 or above")
         _require_blocks(self.block_sizes)
 
     @property
@@ -783,15 +793,15 @@ class MeanModel(Record):
         check_one_of("law", self.law, get_args(MeanLaw))
         sizes, dimension = self.block_sizes, self.dimension
         require_entry(
-            (sizes is None) == (dimension is None) == (self.law != "k-norm"), "block_sizes", "one-per-coordinate"
+            (sizes is None) == (dimension is None) == (self.law != "k-norm"), "block_sizes", _ONE_PER_COORDINATE
         )
         if sizes is not None and dimension is not None:
             whole = len(sizes) == len(self.deviations) and all(map(is_whole, (*sizes, dimension)))
-            require_entry(whole and dimension - len(sizes) in (0, 1), "dimension", "one-per-coordinate")
-            require_entry(1 <= min(sizes) <= max(sizes) <= len(sizes), "block_sizes", "one-per-coordinate")
+            require_entry(whole and dimension - len(sizes) in (0, 1), "dimension", _ONE_PER_COORDINATE)
+            require_entry(1 <= min(sizes) <= max(sizes) <= len(sizes), "block_sizes", _ONE_PER_COORDINATE)
         for name, values in (("deviations", self.deviations), ("count_deviations", self.count_deviations)):
             fits = values.ndim == 1 and values.shape == self.deviations.shape
-            require_entry(fits and np.isfinite(values).all() and (values >= 0.0).all(), name, "one-per-coordinate")
+            require_entry(fits and np.isfinite(values).all() and (values >= 0.0).all(), name, _ONE_PER_COORDINATE)
             values.setflags(write=False)
         if self.clipped is not None:
             check_between("clipped", self.clipped, 0.0, 1.0)

@@ -20,7 +20,7 @@ import numpy as np
 import scipy
 
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.errors import InputValueError, out_of_range
+from dpmoments.foundation.errors import InputValueError, out_of_range, shown
 from dpmoments.foundation.one_variable import (
     brent_root,
     log_gamma_density,
@@ -29,7 +29,6 @@ from dpmoments.foundation.one_variable import (
     log_or_minus_infinity,
     stirling_error,
 )
-from dpmoments.foundation.values import shown
 from dpmoments.privacy.curves.gaussian import log_delta_of_ratio
 from dpmoments.privacy.curves.inversion import require_delta, require_nonnegative, require_positive, safe_root
 from dpmoments.privacy.unit import Neighbors
@@ -56,7 +55,7 @@ def wishart_sampling_log_delta(
     degrees = require_positive("degrees_of_freedom", degrees_of_freedom)
     padding = require_positive("padding", padding)
     if degrees < 1.0:
-        raise out_of_range("degrees_of_freedom", degrees_of_freedom, "one-or-more")
+        raise out_of_range("degrees_of_freedom", degrees_of_freedom, "at least 1")
     if Neighbors.of(neighbors) is Neighbors.REPLACE_ONE:
         log_delta = _replaced(epsilon, degrees, padding)
     else:
@@ -213,7 +212,7 @@ def additive_wishart_log_delta(
     epsilon = require_nonnegative("epsilon", epsilon)
     m = require_positive("excess_degrees", excess_degrees)
     if m < 1.0:
-        raise out_of_range("excess_degrees", excess_degrees, "one-or-more")
+        raise out_of_range("excess_degrees", excess_degrees, "at least 1")
     a = 1.0 / require_positive("scale", scale)
     candidates = [_without_row_of_additive_wishart(epsilon, m, a), _with_row_of_additive_wishart(epsilon, m, a)]
     if Neighbors.of(neighbors) is Neighbors.REPLACE_ONE:
@@ -421,7 +420,7 @@ def raised_wishart_log_delta(epsilon: float, degrees_of_freedom: float, ratio: f
     degrees = require_positive("degrees_of_freedom", degrees_of_freedom)
     ratio = require_positive("ratio", ratio)
     if degrees < 1.0:
-        raise out_of_range("degrees_of_freedom", degrees_of_freedom, "one-or-more")
+        raise out_of_range("degrees_of_freedom", degrees_of_freedom, "at least 1")
     kappa, half = 1.0 / ratio, 0.5 * degrees
     highest = ratio * (1.0 - 2.0**-30)
     if highest <= 1.0:

@@ -24,10 +24,9 @@ from dpmoments.foundation.errors import (
     InputOSError,
     InputValueError,
     out_of_range,
+    shown,
 )
 from dpmoments.foundation.table_libraries import pa, pc
-from dpmoments.foundation.values import shown
-from dpmoments.messages.message import Message
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate
 from dpmoments.schema.numeric import Numeric
 
@@ -310,7 +309,7 @@ def multivariate_student(
     """
     _require_sizes(n_rows, n_features)
     if not degrees > 2.0:
-        raise out_of_range("degrees", degrees, "above-two")
+        raise out_of_range("degrees", degrees, "above 2, or the covariance does not exist")
     squares = rng.chisquare(degrees, (n_rows, 1))
     rows: NDArray[np.float64] = rng.standard_normal((n_rows, n_features)) * np.sqrt((degrees - 2.0) / squares)
     return rows
@@ -361,7 +360,7 @@ def _find_local(file: PublishedFile) -> bytes | None:
         path = folder / file.name
         if path.is_file():
             content = path.read_bytes()
-            _check(file, content, str(path), "file-not-published")
+            _check(file, content, str(path), "remove it, or put the published file in its place")
             return content
     return None
 
@@ -383,15 +382,17 @@ def load(file: PublishedFile) -> bytes:
     content = _find_local(file)
     if content is None:
         content = _download(file)
-        _check(file, content, file.url, "download-not-published")
+        _check(file, content, file.url, "nothing was stored; try again later, or save the file there by hand")
         _store(_cache_folder() / file.name, content)
     return content
 
 
-def _check(file: PublishedFile, content: bytes, where: str, code: str) -> None:
+def _check(file: PublishedFile, content: bytes, where: str, advice: str) -> None:
     md5 = hashlib.md5(content, usedforsecurity=False).hexdigest()
     if md5 != file.md5:
-        raise InputValueError(Message(code, path=where, file=file.name, md5=md5, known=file.md5))
+        raise InputValueError(
+            f"{where} is not the published {file.name}: its md5 is {md5}, expected {file.md5}; {advice}"
+        )
 
 
 def _download(file: PublishedFile) -> bytes:

@@ -222,7 +222,11 @@ class ReleasedBasisModel(NoiseModel):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_entry((self.cells >= 0.0).all() and (self.cells == self.cells.T).all(), "cells", "symmetric")
+        require_entry(
+            (self.cells >= 0.0).all() and (self.cells == self.cells.T).all(),
+            "cells",
+            "symmetric, finite and not negative",
+        )
 
     def law(self, released: ReleasedMoments) -> NoiseLaw:
         d = self.n_features
@@ -253,7 +257,7 @@ class ScaledWishartModel(WithOwnCount):
         check_positive("degrees", self.degrees)
         check_positive("scale", self.scale)
         definite = (self.scale_matrix == self.scale_matrix.T).all() and np.linalg.eigvalsh(self.scale_matrix)[0] > 0.0
-        require_entry(definite, "scale_matrix", "positive-definite")
+        require_entry(definite, "scale_matrix", "symmetric and positive definite")
 
     def law(self, released: ReleasedMoments | None = None) -> NoiseLaw:  # noqa: ARG002 - it is the same for all
         return self.fixed_law

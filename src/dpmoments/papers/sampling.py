@@ -12,8 +12,7 @@ import numpy as np
 import scipy
 
 from dpmoments.foundation.arrays import FloatArray, IntegerArray
-from dpmoments.foundation.errors import InputValueError
-from dpmoments.foundation.values import shown
+from dpmoments.foundation.errors import InputValueError, shown
 from dpmoments.noise.matrices import symmetric_gaussian
 from dpmoments.papers.laws import (
     AdditiveWishartDraw,

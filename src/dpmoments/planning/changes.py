@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from dpmoments.foundation.errors import InputValueError
-from dpmoments.foundation.values import is_finite_number, shown
-from dpmoments.messages.wording import listed
+from dpmoments.foundation.errors import InputValueError, listed, shown
+from dpmoments.foundation.values import is_finite_number
 from dpmoments.planning.forecast_noise import ForecastNoise, ReleasePlan
 from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.privacy.budget import MAX_LOSS, BudgetKind, PrivacyBudget

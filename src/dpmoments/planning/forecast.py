@@ -16,14 +16,12 @@ import numpy as np
 from dpmoments.analysis.answers import Answer, Column, aligned, format_level, number, plain
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.checks import is_whole
-from dpmoments.foundation.errors import InputKeyError, InputValueError, out_of_range
+from dpmoments.foundation.errors import InputKeyError, InputValueError, listed, out_of_range
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.counts import Counts, CountsPlan, shape_of
 from dpmoments.mechanisms.means.base import MeanMechanism, NormalRows
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS, make_mechanism, unknown_mechanism
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.messages.message import Message
-from dpmoments.messages.wording import listed
 from dpmoments.noise.cells import CountNoise
 from dpmoments.planning.changes import changes, cost_of_derived, cost_of_products, positive
 from dpmoments.planning.forecast_noise import ReleasePlan
@@ -133,11 +131,12 @@ def forecast(
         _ = settings[mechanism].plan  # or its refusal
     rows = [row_of(name, setting) for name, setting in settings.items()]
     if not mean:
-        without_units = Message("no-units-without-mean")
+        refused = "standard deviations and correlations need the mean, which is not released; release "
+        without_units = InputValueError(f"{refused}with mean=True", shell=f"{refused}without --no-mean")
     elif mechanism is None:
-        without_units = Message("no-units-of-any-mechanism")
+        without_units = InputValueError("the noise of no possible mechanism is known beforehand")
     else:
-        without_units = Message("no-units-of-mechanism", mechanism=mechanism)
+        without_units = InputValueError(f"the noise of {mechanism} is not known beforehand")
     table = Forecast(
         tuple(sorted(rows, key=lambda row: (row.refusal is not None, row.errors))),
         n_rows,
@@ -165,7 +164,7 @@ def forecast(
 def require_row_count(n_rows: int) -> None:
     """Raise ValueError unless ``n_rows`` is a possible number of rows."""
     if not (is_whole(n_rows) and n_rows >= 1):
-        raise out_of_range("n_rows", n_rows, "positive-whole")
+        raise out_of_range("n_rows", n_rows, "a positive whole number")
 
 
 def row_of(name: str, setting: ReleasePlan) -> ForecastRow:

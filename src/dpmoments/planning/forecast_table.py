@@ -234,7 +234,7 @@ class Forecast(Answer):
         What the noise on other features would be without the derived ones; None if the schema has none.
     robust_cost : Change or None
         What the products for robust standard errors would cost; None if they were not asked for, or are all there.
-    without_units : Message
+    without_units : InputValueError
         Reason for missing numbers in original units.
     privacy_unit : PrivacyUnit or None
         The privacy unit, if it is not one row.
@@ -251,7 +251,9 @@ class Forecast(Answer):
     changes: tuple[Change, ...] = ()
     derived_cost: Change | None = None
     robust_cost: Change | None = None
-    without_units: Message = field(default_factory=lambda: Message("no-units-of-any-mechanism"))
+    without_units: InputValueError = field(
+        default_factory=lambda: InputValueError("the noise of no possible mechanism is known beforehand"), compare=False
+    )
     privacy_unit: PrivacyUnit | None = None
     mean: bool = True
 
@@ -392,7 +394,7 @@ class Forecast(Answer):
 
     def _setting_of(self, mechanism: str | None) -> ReleasePlan:
         if self.setting is None:
-            raise InputValueError(Message("nothing-in-original-units", reason=self.without_units))
+            raise self.without_units.preceded_by("nothing is known in original units: ")
         setting = self.setting if mechanism is None else replace(self.setting, mechanism=make_mechanism(mechanism))
         if setting.noise is None:
             raise InputValueError(f"the noise of {setting.mechanism.name} in original units is not known beforehand")
@@ -514,6 +516,8 @@ class Forecast(Answer):
             If nothing is known in original units, or ``against`` is neither.
         """
         if self.setting is None or self.noise is None:
-            raise InputValueError(Message("forecast-without-plot", reason=self.without_units))
+            raise self.without_units.preceded_by(
+                "cannot plot this forecast: it has no numbers in original units, since "
+            )
         with fonts_for(self.setting.typical.schema):
             return plot_forecast(self.setting, self.noise, self.title, against=against, n_features=n_features, ax=ax)

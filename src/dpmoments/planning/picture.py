@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from dpmoments.foundation.errors import InputValueError
-from dpmoments.foundation.values import shown
-from dpmoments.messages.message import Message
+from dpmoments.foundation.checks import not_one_of
+from dpmoments.foundation.errors import InputValueError, shown
 from dpmoments.planning.forecast_noise import ForecastNoise, ReleasePlan
 from dpmoments.plots.canvas import (
     CERTAIN,
@@ -50,7 +49,7 @@ def plot_forecast(
         return _plot_columns(noise, f"{title}: {setting.mechanism.name}", n_features, ax)
     if against == "budget":
         return _plot_against_budget(setting, title, ax)
-    raise InputValueError(Message("not-one-of", parameter="against", value=against, choices=["columns", "budget"]))
+    raise not_one_of("against", against, ("columns", "budget"))
 
 
 def _plot_columns(noise: ForecastNoise, title: str, n_features: int, ax: Axes | None) -> Axes:

@@ -17,9 +17,8 @@ import numpy as np
 import scipy
 
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
-from dpmoments.foundation.errors import InputTypeError, InputValueError
-from dpmoments.foundation.values import is_finite_number, shown
-from dpmoments.messages.wording import listed
+from dpmoments.foundation.errors import InputTypeError, InputValueError, listed, shown
+from dpmoments.foundation.values import is_finite_number
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate
 from dpmoments.schema.derived import DerivedColumn, MissingIndicator, SchemaColumn
 from dpmoments.schema.numeric import Numeric

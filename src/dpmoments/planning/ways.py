@@ -12,14 +12,11 @@ import numpy as np
 from dpmoments.analysis.answers import Answer, Column, number
 from dpmoments.analysis.cross_table import cross_table
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.errors import InputTypeError, InputValueError
-from dpmoments.foundation.values import shown
+from dpmoments.foundation.errors import InputTypeError, InputValueError, closest, shown
 from dpmoments.mechanisms.counts import Counts, CountsPlan
 from dpmoments.mechanisms.means.base import NormalRows
 from dpmoments.mechanisms.registry import automatic_mean
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.messages.message import Message
-from dpmoments.messages.wording import closest
 from dpmoments.planning.forecast_noise import ForecastNoise, ReleasePlan
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.request import PrivacyRequest
@@ -161,9 +158,9 @@ def _require_columns(schema: Schema, columns: Sequence[str]) -> None:
         raise InputValueError(f"a regression is a target and its regressors, ['income', 'age'], got {list(columns)}")
     for name in columns:
         if name not in schema.names:
-            close = list(closest(name, schema.names).values())
-            question = {"question": Message("did-you-mean", close=close)} if close else {}
-            raise InputValueError(Message("not-a-column-of-schema", name=name, **question))
+            close = closest(name, schema.names)
+            question = f" (did you mean '{close}'?)" if close else ""
+            raise InputValueError(f"'{name}' is not a column of the schema{question}")
     if columns[0] not in schema.feature_names:
         raise InputValueError(f"'{columns[0]}' has several features: the target of a regression must have one")
 

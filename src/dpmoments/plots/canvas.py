@@ -16,7 +16,6 @@ from dpmoments.analysis.answers import label as shortened
 from dpmoments.analysis.released import Moments
 from dpmoments.foundation.errors import InputValueError, out_of_range, wrong_type
 from dpmoments.foundation.values import is_finite_number
-from dpmoments.messages.message import Message
 from dpmoments.schema.schema import Schema
 
 if TYPE_CHECKING:
@@ -205,7 +204,7 @@ def axes_of(ax: Axes | None, width: float, height: float) -> Axes:
         _, made = pyplot.subplots(figsize=(width, height), layout="constrained")
         return made
     if not isinstance(ax, Axes):
-        raise wrong_type("ax", "axes", ax)
+        raise wrong_type("ax", "a matplotlib axes", ax)
     return ax
 
 
@@ -216,7 +215,7 @@ def sized(ax: Axes | None, figsize: tuple[float, float] | None) -> Axes | None:
     if ax is not None:
         raise InputValueError("figsize= is the size of a new figure, and ax= is of another one: give one of them")
     if len(figsize) != 2 or not all(is_finite_number(side) and 0.0 < float(side) <= _MAX_INCHES for side in figsize):
-        raise out_of_range("figsize", figsize, "size-in-inches")
+        raise out_of_range("figsize", figsize, "a width and a height in inches")
     return axes_of(None, *map(float, figsize))
 
 
@@ -316,9 +315,15 @@ def entitle(ax: Axes, title: str, *meaning: str, grow: bool) -> None:
 def require_mean(release: Moments, what: str) -> None:
     if release.noisy_sum is None:
         require_count(release, what)
-        raise InputValueError(Message("plot-needs-mean", what=what))
+        refused = (
+            f"cannot plot {what}: it is made of deviations from the mean, and no mean was released (mean=False): "
+            "release.plot.spectrum() needs none, and a release made "
+        )
+        raise InputValueError(f"{refused}with mean=True has one", shell=f"{refused}without --no-mean has one")
 
 
 def require_count(release: Moments, what: str) -> None:
     if release.noisy_count is None:
-        raise InputValueError(Message("plot-needs-count", what=what))
+        refused = f"cannot plot {what}: the release has no row count (mean=False under add_remove): a release made "
+        advice = ", or with a public number of rows, has one"
+        raise InputValueError(f"{refused}with mean=True{advice}", shell=f"{refused}without --no-mean{advice}")

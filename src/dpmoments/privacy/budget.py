@@ -13,10 +13,9 @@ from functools import lru_cache
 from numbers import Real
 from typing import Annotated, Any
 
-from dpmoments.foundation.errors import InputValueError, wrong_type
+from dpmoments.foundation.errors import InputValueError, shown, wrong_type
 from dpmoments.foundation.records import ABSENT_IF_NONE, Record
-from dpmoments.foundation.values import no_less, rounded_down, rounded_up, shown
-from dpmoments.messages.message import Message
+from dpmoments.foundation.values import no_less, rounded_down, rounded_up
 
 MAX_LOSS = 1e100
 """Largest ε or ρ accepted.
@@ -35,7 +34,7 @@ class BudgetKind(StrEnum):
 
 def _positive(name: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, Real):
-        raise wrong_type(name, "number", value)
+        raise wrong_type(name, "a number", value)
     try:
         number = float(value)
     except OverflowError:
@@ -89,7 +88,7 @@ class PrivacyBudget(Record):
         if self.rho:
             raise InputValueError(f"a {self.kind} budget has no rho")
         if isinstance(self.delta, bool) or not isinstance(self.delta, Real):
-            raise wrong_type("delta", "number", self.delta)
+            raise wrong_type("delta", "a number", self.delta)
         object.__setattr__(self, "delta", float(self.delta))
         if self.kind is BudgetKind.PURE and self.delta != 0:
             raise InputValueError("a pure budget has delta = 0")
@@ -128,7 +127,8 @@ class PrivacyBudget(Record):
             If a value is not a number.
         """
         if (epsilon is None) == (rho is None):
-            raise InputValueError(Message("one-budget-needed", given="not-both" if rho is not None else "none-given"))
+            wrong = "none was given" if rho is None else "not both"
+            raise InputValueError(f"give the privacy budget as epsilon (with or without delta) or as rho, {wrong}")
         if rho is not None:
             if delta != 0:
                 raise InputValueError(

@@ -14,7 +14,7 @@ from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
-from dpmoments.foundation.errors import InputRuntimeError, InputTypeError, InputValueError, message_of
+from dpmoments.foundation.errors import InputRuntimeError, InputTypeError, InputValueError
 from dpmoments.messages.message import Message, Query
 from dpmoments.noise.entropy import insecure_generator, secure_generator
 from dpmoments.privacy.accounting import Loss, LossUnit, allowance_for_rows
@@ -108,10 +108,10 @@ class PrivacyFilter:
         group: str | None,
     ) -> Any:
         if self._closed:
-            raise PrivacyFilterError(Message("run-ended"))
+            raise PrivacyFilterError("This run has ended: open a filter for each run of a plan.")
         query_text = what.text("short") if isinstance(what, Message) else str(what)
         if sensitivity.neighbors is not self._plan.neighbors:
-            self._refuse(Message("draw-of-other-relation", query=query_text))
+            self._refuse(f"The sensitivity of '{query_text}' is for another relation than the plan's.")
         try:
             law.check_shape(np.shape(query))
             query_of_receipt = Message.of_query(what)
@@ -119,20 +119,20 @@ class PrivacyFilter:
             _require_made_here(sensitivity)
             loss = law.loss(sensitivity, self.unit, claim)
         except (TypeError, ValueError, ArithmeticError) as reason:  # a price beyond the range of floating point is none
-            self._refuse(Message("draw-invalid", query=query_text, reason=message_of(reason)))
+            self._refuse(f"'{query_text}': {reason}.")
         made = Draw(query_of_receipt, law, sensitivity, loss, coordinates_of(query), claim, group)
         spent = self._spent | {group: self._spent.get(group, Loss.none(self.unit)) + loss}
         n_coordinates = self._n_coordinates + made.size
         if not total_loss(spent, self.unit, self._plan.neighbors).within(self._allowance):
-            self._refuse(Message("draw-over-budget", query=query_text))
+            self._refuse(f"A draw for '{query_text}' would spend more than the plan states.")
         if self.unit is LossUnit.GAUSSIAN_RHO and n_coordinates > MAX_COMPOSED_COORDINATES:
-            self._refuse(Message("draw-over-coordinates", query=query_text))
+            self._refuse(f"A draw for '{query_text}' has more coordinates than the composition is proven for.")
         # A bound for one group of rows, or for all of them, says nothing of the rows of another.
         bound = self._highest_bounds.get(group, 0.0)
         if law.eigenvalue_floor > max(bound - sensitivity.value, 0.0):
-            self._refuse(Message("draw-without-bound", query=query_text))
+            self._refuse(f"'{query_text}' relies on a bound on the smallest eigenvalue that was not drawn.")
         if law.on_lattice and not _is_integral(query):
-            self._refuse(Message("draw-not-in-integers", query=query_text))
+            self._refuse(f"'{query_text}' is not in integers, and noise on a lattice hides nothing between its points.")
         self._draws.append(made)
         self._spent, self._n_coordinates = spent, n_coordinates
         try:
@@ -195,9 +195,12 @@ class PrivacyFilter:
             "a privacy filter is for one run and cannot be copied: its copies would each spend the whole budget"
         )
 
-    def _refuse(self, refusal: Message) -> NoReturn:
+    def _refuse(self, reason: str) -> NoReturn:
         self._closed = self._refused = True
-        raise PrivacyFilterError(refusal)
+        raise PrivacyFilterError(
+            f"{reason} Nothing was drawn for it; what was drawn before is spent, and the plan's whole cost counts as spent. "
+            "This is a defect of the mechanism: please report it."
+        )
 
     def _answer(self, made: Draw, query: Any) -> Any:
         return noised(made.law, query, self._generator)

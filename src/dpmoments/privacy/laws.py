@@ -20,10 +20,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpmoments.foundation.checks import is_whole
-from dpmoments.foundation.errors import InputTypeError, InputValueError
+from dpmoments.foundation.errors import InputTypeError, InputValueError, out_of_range
 from dpmoments.foundation.loaded_classes import LoadedClasses
 from dpmoments.foundation.values import is_finite_number, rounded_up
-from dpmoments.messages.message import Message
 from dpmoments.privacy.accounting import Loss, LossUnit
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves.composed import PrivacyCurve, bounded_range_delta, discrete_laplace_delta, laplace_delta
@@ -152,28 +151,26 @@ _SIZES = ("dimension", "n_features")
 
 def _check_parameter(law: str, name: str, kind: Any, value: Any) -> None:
     """Raise TypeError or ValueError if a file or mechanism gives an invalid parameter."""
-    stated = {"parameter": name, "distribution": law}
+    stated = f"{name} of a {law} draw"
     if value is None and kind == "float | None":
         return
     if kind == "bool":
         if not isinstance(value, bool):
-            raise InputTypeError(Message("distribution-flag", **stated))
+            raise InputTypeError(f"{stated} must be true or false")
     elif kind == "int":
         if isinstance(value, bool) or not isinstance(value, int):
-            raise InputTypeError(Message("distribution-whole-number", **stated))
+            raise InputTypeError(f"{stated} must be a whole number")
         if value < (0 if name == "bits" else 1) or (name == "bits" and value > _MAX_BITS):
-            raise InputValueError(Message("distribution-out-of-range", **stated))
+            raise InputValueError(f"{stated} is out of range")
     else:
         several = isinstance(kind, str) and kind.startswith("tuple")
         if several and not isinstance(value, tuple):
-            raise InputTypeError(Message("distribution-tuple", **stated))
-        values, numbers = (value, "finite-numbers") if several else ((value,), "finite-number")
+            raise InputTypeError(f"{stated} must be a tuple")
+        values = value if several else (value,)
         if not all(map(is_finite_number, values)):
-            raise InputValueError(Message("distribution-numbers", **stated, expected=numbers))
+            raise InputValueError(f"{stated} must be {'finite numbers' if several else 'a finite number'}")
         if name not in _SIGNED and any(each < 0.0 or (name in _POSITIVE and each == 0.0) for each in values):
-            raise InputValueError(
-                Message("distribution-sign", **stated, expected="above-zero" if name in _POSITIVE else "zero-or-above")
-            )
+            raise InputValueError(f"{stated} must be {'above 0' if name in _POSITIVE else '0 or above'}")
 
 
 _ROUNDING = 1e-6
@@ -300,7 +297,7 @@ class KNorm(LatticeNormLaw):
         # Below, few sizes that the sampler proposes are accepted; above, they may leave int64.
         least, most = shape[0] / 4.0, 2.0**52 / (shape[0] + 1)
         if not least <= self.scale <= most:
-            raise InputValueError(Message("not-between", parameter="scale", value=self.scale, least=least, most=most))
+            raise out_of_range("scale", self.scale, f"between {least:g} and {most:g}")
 
     def _loss(self, sensitivity: Sensitivity, unit: LossUnit) -> Loss:
         if sensitivity.blocks != self.blocks:  # a bound in the gauge of another body

@@ -396,7 +396,7 @@ class RunCurve:
         # The least of δ + e^ε·`false_positives` and 1 − e^{−ε}(1 − `false_positives` − δ) over many points of the curve
         # (Dong, Roth & Su 2022, Proposition 2.5).
         if not 0.0 <= false_positives <= 1.0:
-            raise out_of_range("false_positives", false_positives, "share")
+            raise out_of_range("false_positives", false_positives, "a share, between 0 and 1")
         last = 2.0 * _reference_epsilon(self.cost)
         least = 1.0
         for index in range(_TESTED_POINTS + 1):

@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, TypedDict, TypeVar, get_type_hints
 
-from dpmoments.foundation.errors import InputTypeError
-from dpmoments.foundation.values import shown
-from dpmoments.messages.wording import closest
+from dpmoments.foundation.errors import InputTypeError, closest, shown
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit, require_unit
 from dpmoments.schema.schema import Schema
@@ -62,7 +60,7 @@ def all_options(asked: Mapping[str, Any], known: type) -> dict[str, Any]:
     for name in asked:
         if name not in names:
             close = closest(name, names)
-            meant = f": did you mean {close['close']!r}?" if close else ""
+            meant = f": did you mean {close!r}?" if close else ""
             raise InputTypeError(f"unknown option {shown(name)}{meant}")
     return {name: asked.get(name, DEFAULTS.get(name)) for name in names}
 

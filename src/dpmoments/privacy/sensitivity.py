@@ -19,8 +19,8 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
-from dpmoments.foundation.errors import InputTypeError, InputValueError, out_of_range
-from dpmoments.foundation.values import is_finite_number, require_kinds, require_known, rounded_up, shown
+from dpmoments.foundation.errors import InputTypeError, InputValueError, out_of_range, shown
+from dpmoments.foundation.values import is_finite_number, require_kinds, require_known, rounded_up
 from dpmoments.privacy.distances import Argument, Norm, Sensitivity
 from dpmoments.privacy.unit import Neighbors
 
@@ -131,7 +131,7 @@ def inverse_gram_frobenius(
     Δ/(w²(w² − 1)).
     """
     if published not in (0.0, 1.0):
-        raise out_of_range("published", published, "zero-or-one")
+        raise out_of_range("published", published, "0 or 1")
     if not least_eigenvalue > published:
         raise InputValueError(f"least_eigenvalue={shown(least_eigenvalue)} must be above {published:g}")
     of_gram = gram_frobenius(neighbors, n_features).value
@@ -387,7 +387,7 @@ def _check(n_features: int, augmentation: float) -> None:
 def _row_square(augmentation: float, row_square: float = 1.0) -> float:
     """Return ‖x‖² + w², exact if w is a multiple of 1/64 and ‖x‖² is 1, and else rounded up."""
     if not 0.0 < row_square <= 1.0:
-        raise out_of_range("row_square", row_square, "fraction")
+        raise out_of_range("row_square", row_square, "a fraction, above 0 and at most 1")
     return rounded_up(Fraction(row_square) + Fraction(augmentation) ** 2)
 
 

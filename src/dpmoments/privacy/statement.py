@@ -10,8 +10,8 @@ from typing import Annotated
 
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.records import ABSENT_IF_NONE, ReadBy, Record, Rule
-from dpmoments.messages.codes import RULES
 from dpmoments.messages.message import Message, messages_of
+from dpmoments.messages.wordings import RULES
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 

@@ -11,10 +11,8 @@ from enum import StrEnum
 from typing import Literal, get_args
 
 from dpmoments.foundation.checks import is_whole
-from dpmoments.foundation.errors import InputValueError, out_of_range, wrong_type
+from dpmoments.foundation.errors import InputValueError, out_of_range, shown, wrong_type
 from dpmoments.foundation.records import Record
-from dpmoments.foundation.values import shown
-from dpmoments.messages.message import Message
 
 # Neighboring relations: the two tables that a guarantee makes hard to distinguish.
 
@@ -117,16 +115,16 @@ class PrivacyUnit(Record):
 
     def __post_init__(self) -> None:
         if not isinstance(self.column, str):
-            raise wrong_type("column", "text", self.column)
+            raise wrong_type("column", "a text", self.column)
         if not self.column:
             raise InputValueError("the column of a privacy unit has no name: give the column that identifies people")
         if not is_whole(self.max_rows):
-            raise wrong_type("max_rows", "whole-number", self.max_rows)
+            raise wrong_type("max_rows", "a whole number", self.max_rows)
         object.__setattr__(self, "max_rows", int(self.max_rows))
         if not 1 <= self.max_rows <= _MAX_ROWS:
             raise InputValueError(f"max_rows={shown(self.max_rows)} must be between 1 and {_MAX_ROWS:,}")
         if self.missing not in get_args(MissingUnit):
-            raise out_of_range("missing", self.missing, "error-or-drop")
+            raise out_of_range("missing", self.missing, "'error', or 'drop' to drop rows without a unit")
 
     @property
     def rows_text(self) -> str:
@@ -155,9 +153,14 @@ class PrivacyUnit(Record):
 def require_unit(privacy_unit: object, columns: Collection[str], neighbors: Neighbors) -> None:
     """Refuse an impossible privacy unit before a row is read; ``columns`` are the schema's."""
     if not isinstance(privacy_unit, PrivacyUnit):
-        raise wrong_type("privacy_unit", "privacy-unit", privacy_unit)
+        advice = ": dpm.PrivacyUnit('person_id', max_rows=5)"
+        raise wrong_type("privacy_unit", "a dpmoments.PrivacyUnit", privacy_unit, advice=advice)
     if neighbors is not Neighbors.ADD_REMOVE:
-        raise InputValueError(Message("unit-needs-add-remove", neighbors=str(neighbors)))
+        refused = (
+            f"a privacy unit is not supported under neighbors='{neighbors}': the number of kept rows depends on how many "
+            "each unit has, so it is not public, as that relation assumes. Use "
+        )
+        raise InputValueError(f"{refused}neighbors='add_remove'", shell=f"{refused}--neighbors add_remove")
     if privacy_unit.column in columns:
         raise InputValueError(
             f"the privacy unit's column '{privacy_unit.column}' is in the schema, so it would be a feature of "

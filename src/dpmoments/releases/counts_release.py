@@ -16,8 +16,8 @@ from dpmoments.analysis.description import card
 from dpmoments.analysis.released import Release, dependent_rows
 from dpmoments.foundation.arrays import FloatArray, IntegerArray
 from dpmoments.foundation.documents import DocumentKind
-from dpmoments.foundation.errors import InputTypeError, InputValueError
-from dpmoments.foundation.values import finite_numbers, require_known, shown
+from dpmoments.foundation.errors import InputTypeError, InputValueError, shown
+from dpmoments.foundation.values import finite_numbers, require_known
 from dpmoments.messages.message import Message
 from dpmoments.noise.cells import CountNoise
 from dpmoments.privacy.laws import DiscreteGaussian, DiscreteLaplace

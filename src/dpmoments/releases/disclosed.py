@@ -6,8 +6,8 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dpmoments.messages.codes import Fact
 from dpmoments.messages.message import Message
+from dpmoments.messages.wordings import Fact
 
 if TYPE_CHECKING:
     from dpmoments.ledger import Ledger

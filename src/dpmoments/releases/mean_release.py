@@ -14,7 +14,7 @@ from dpmoments.analysis.description import card
 from dpmoments.analysis.released import Release
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.documents import DocumentKind
-from dpmoments.foundation.errors import InputOverflowError, InputValueError
+from dpmoments.foundation.errors import InputOverflowError, InputValueError, shown
 from dpmoments.foundation.values import finite_numbers, is_finite_number, require_known
 from dpmoments.messages.message import Message
 from dpmoments.noise.models import MeanModel
@@ -136,7 +136,7 @@ class MeanRelease(Release, Disclosed):
         True
         """
         if self.noise is None:
-            raise InputValueError(Message("no-interval", reason=self._without_law))
+            raise InputValueError(f"no interval is available: {self._without_law}")
         half = self.schema.encoding(mean=True).scale * self.noise.half_widths(level)
         lower, upper = self.schema.feature_bounds
         if not np.isfinite(half).all():
@@ -148,8 +148,8 @@ class MeanRelease(Release, Disclosed):
         return np.asarray(np.clip(ends, np.minimum(lower, self.mean), np.maximum(upper, self.mean)).T)
 
     @property
-    def _without_law(self) -> Message:
-        return Message("no-closed-form", mechanism=self.mechanism)
+    def _without_law(self) -> str:
+        return f"the error of {shown(self.mechanism)} has no closed form, so the noise distribution is unknown"
 
     @property
     def noise_text(self) -> str:

@@ -33,8 +33,8 @@ from dpmoments.foundation.values import (
     require_known,
     to_plain,
 )
-from dpmoments.messages.codes import REASONS
 from dpmoments.messages.message import Message
+from dpmoments.messages.wordings import REASONS
 from dpmoments.noise.models import NoiseModel
 from dpmoments.noise.terms import NoiseLaw
 from dpmoments.releases.disclosed import Disclosed
@@ -43,20 +43,45 @@ from dpmoments.repair.repair import Repair, floored_count
 if TYPE_CHECKING:
     from dpmoments.plots.accessor import ReleasePlots
 
+_CUT = "before a release the column can be cut into ranges: a Categorical has the share of each"
 NOT_IN_MOMENTS = MappingProxyType(
     {
         **dict.fromkeys(
-            ("median", "quantile", "quantiles", "percentile", "percentiles", "min", "max", "mode"), "no-quantiles"
+            ("median", "quantile", "quantiles", "percentile", "percentiles", "min", "max", "mode"),
+            "quantiles need the order of the values, and a release holds count, mean and covariance; describe() has the mean "
+            f"and the standard deviation, and {_CUT}",
         ),
-        **dict.fromkeys(("hist", "histogram", "boxplot", "kde", "value_counts"), "no-distribution"),
-        **dict.fromkeys(("logit", "logistic", "probit", "glm", "poisson", "mnlogit"), "no-logistic-regression"),
-        **dict.fromkeys(("corr", "cov", "crosstab", "std", "var"), "other-name"),
-        "undo": "no-undo",
-        **dict.fromkeys(("filter", "query", "head", "sample", "loc", "iloc"), "no-choice-of-rows"),
-        "groupby": "no-groups-afterwards",
+        **dict.fromkeys(
+            ("hist", "histogram", "boxplot", "kde", "value_counts"),
+            "it holds count, mean and covariance, and no distribution of values; describe() has the share of each level, and "
+            f"{_CUT}",
+        ),
+        **dict.fromkeys(
+            ("logit", "logistic", "probit", "glm", "poisson", "mnlogit"),
+            "a logistic or other generalized linear model needs every row; ols(...) of a Boolean column is the linear "
+            "probability model, and lda(...) separates groups by the same moments",
+        ),
+        **dict.fromkeys(
+            ("corr", "cov", "crosstab", "std", "var"),
+            "correlations() has correlations, covariance_frame() variances and covariances, describe() standard deviations, "
+            "cross_table(by, other) counts, t_test(target, by) a test",
+        ),
+        "undo": (
+            "what was drawn counts as spent even if its file is deleted, because nobody can prove that nobody has read it; "
+            "keep the release: it is paid for, and every analysis of it is free"
+        ),
+        **dict.fromkeys(
+            ("filter", "query", "head", "sample", "loc", "iloc"),
+            "rows cannot be chosen after a release; group_means(...) compares groups, and dpm.release_groups(...) makes one "
+            "release for each group",
+        ),
+        "groupby": (
+            "group_means(by), anova(target, by) and t_test(target, by) compare groups; dpm.release_groups(...) makes one "
+            "release for each group"
+        ),
     }
 )
-"""Methods of other libraries, and commands, that moments do not determine."""
+"""Methods of other libraries, and commands, that moments do not determine: why, and what to use."""
 
 
 RELEASE_FILE = DocumentKind("dpmoments-release", 1, "release")
@@ -103,7 +128,7 @@ class MomentRelease(Moments, Disclosed):
         def __getattr__(self, name: str) -> Any:
             """Raise an error with the reason and the alternative if a release has no such method."""
             if name in NOT_IN_MOMENTS:
-                raise InputAttributeError(Message(NOT_IN_MOMENTS[name], name=name))
+                raise InputAttributeError(f"a release has no {name}: {NOT_IN_MOMENTS[name]}")
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     @property

@@ -239,8 +239,8 @@ def _parts_of(release: object) -> tuple[MomentRelease, ...]:
         raise InputTypeError("a mean-only release has no second moment to add: pool releases made by dpmoments.release")
     if isinstance(release, CountsRelease):
         raise InputTypeError("a release of counts has no moments to add: pool releases made by dpmoments.release")
-    advice = {"advice": Message("groups-by-values")} if isinstance(release, str | int) else {}
-    raise InputTypeError(Message("pooled-other-type", got=type(release).__name__, **advice))
+    advice = "; of a GroupReleases pass groups.values()" if isinstance(release, str | int) else ""
+    raise InputTypeError(f"a list of releases is pooled, got {type(release).__name__} in it{advice}")
 
 
 def _check(parts: tuple[MomentRelease, ...]) -> None:

@@ -23,8 +23,8 @@ from typing import Any, Protocol
 import yaml
 
 from dpmoments.foundation.documents import NEVER_OVERWRITTEN, write_text
-from dpmoments.foundation.errors import InputTypeError, InputValueError, out_of_range, wrong_type
-from dpmoments.foundation.values import no_less, shown
+from dpmoments.foundation.errors import InputTypeError, InputValueError, out_of_range, shown, wrong_type
+from dpmoments.foundation.values import no_less
 from dpmoments.ledger import Ledger
 from dpmoments.ledger.ledger import originals
 from dpmoments.messages.message import Message
@@ -620,7 +620,7 @@ def _check(known: Mapping[str, Any], authors: Sequence[str]) -> None:
         if field not in _QUESTIONS:
             raise InputTypeError(f"{shown(field)} is not a field of a registry entry: use {', '.join(_QUESTIONS)}")
         if not isinstance(value, str):
-            raise wrong_type(field, "text", value)
+            raise wrong_type(field, "a text", value)
         if field in _CHOICES and value not in _CHOICES[field]:
             raise InputValueError(
                 f"{field}={shown(value)} is not a value of the registry: use one of "
@@ -633,7 +633,7 @@ def _check(known: Mapping[str, Any], authors: Sequence[str]) -> None:
         try:
             datetime.date.fromisoformat(date)
         except ValueError as reason:
-            raise out_of_range("publication_date", date, "date") from reason
+            raise out_of_range("publication_date", date, "a date as YYYY-MM-DD, such as 2026-03-01") from reason
 
 
 def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:

@@ -13,7 +13,7 @@ from importlib import import_module
 import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.errors import InputValueError
+from dpmoments.foundation.checks import check_one_of
 from dpmoments.messages.message import Message
 from dpmoments.noise.terms import NoiseLaw
 from dpmoments.repair.possible import possible_moments
@@ -49,8 +49,7 @@ class Repair(StrEnum):
     @classmethod
     def of(cls, value: Repair | str) -> Repair:
         """Return the repair named by ``value``, or raise ValueError."""
-        if value not in tuple(cls):
-            raise InputValueError(Message("not-one-of", parameter="repair", value=value, choices=[*map(str, cls)]))
+        check_one_of("repair", value, list(cls))
         return cls(value)
 
 

@@ -19,7 +19,6 @@ from dpmoments.audit.verification import checks
 from dpmoments.foundation.documents import KEEPS_A_FILE, check_output, write_text
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.values import no_less
-from dpmoments.messages.message import Message
 from dpmoments.planning.forecast_noise import ForecastNoise, ReleasePlan
 from dpmoments.planning.forecast_table import Forecast, coefficient_text, column_table, correlation_text
 from dpmoments.privacy.budget import MAX_LOSS, BudgetKind
@@ -150,11 +149,14 @@ def _(release: MomentRelease, asked: _Asked) -> str:
 @_page.register
 def _(release: MeanRelease | CountsRelease, asked: _Asked) -> str:
     if isinstance(release, MeanRelease):
-        refusal, sections = Message("report-of-mean"), mean_sections(release, asked.level)
+        held, sections = "a mean was", mean_sections(release, asked.level)
     else:
-        refusal, sections = Message("report-of-counts"), counts_sections(release, asked.level)
+        held, sections = "counts were", counts_sections(release, asked.level)
     if asked:
-        raise InputValueError(refusal)
+        raise InputValueError(
+            "regressions and group means need count, mean and second moment (dpmoments.release), but only "
+            f"{held} released"
+        )
     return _page_of_release(
         release,
         ("Rows", f"{release.n_rows:,} ({'public, exact' if release.count_is_public else 'noisy'})"),
@@ -476,7 +478,9 @@ def planner_page(forecast: Forecast) -> str:
     # It shows `dpmoments.forecast` for the budget and row count of the forecast and for smaller and larger ones. A
     # reader chooses among them; the page has no script, no network access and no data.
     if forecast.setting is None:
-        raise InputValueError(Message("no-planner", reason=forecast.without_units))
+        raise forecast.without_units.preceded_by(
+            "no planner page: the forecast has no numbers in original units, since "
+        )
     plan = forecast.setting
     factors = _FACTORS if len(plan.typical.columns) <= _MANY_FEATURES else _FEW_FACTORS
     budgets = [size for size in (plan.size_of_budget * factor for factor in factors) if size <= MAX_LOSS]

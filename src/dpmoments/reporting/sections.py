@@ -24,8 +24,7 @@ from dpmoments.analysis.resolvability import (
     smallest_seen,
 )
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.errors import InputValueError
-from dpmoments.foundation.values import shown
+from dpmoments.foundation.errors import InputValueError, shown
 from dpmoments.plots.components import draw_spectrum
 from dpmoments.plots.intervals import deviations_of, draw_coefficients, draw_groups
 from dpmoments.plots.matrices import draw_correlations

@@ -37,10 +37,8 @@ import numpy as np
 
 from dpmoments.cells.reading import MISSING, UNKNOWN, CodeArray, level_codes, numbers
 from dpmoments.foundation.arrays import BoolArray, FloatArray
-from dpmoments.foundation.errors import InputTypeError, InputValueError
+from dpmoments.foundation.errors import InputTypeError, InputValueError, listed, shown
 from dpmoments.foundation.table_libraries import pa, pc
-from dpmoments.foundation.values import shown
-from dpmoments.messages.wording import listed
 from dpmoments.rows.compiled import CellRules
 from dpmoments.rows.level_sums import CodedBlock, LevelLayout, dense_rows_at_a_time
 from dpmoments.rows.summary import BlockMemory, dropped_by_missing

@@ -13,8 +13,7 @@ import numpy.typing as npt
 from numpy.typing import NDArray
 
 from dpmoments.foundation.arrays import BoolArray, FloatArray
-from dpmoments.foundation.errors import InputTypeError, InputValueError, wrong_type
-from dpmoments.foundation.values import shown
+from dpmoments.foundation.errors import InputTypeError, InputValueError, shown, wrong_type
 
 Running = TypeVar("Running")
 Result = TypeVar("Result")
@@ -103,7 +102,7 @@ def checked_block(block: object, n_features: int) -> NDArray[Any]:
     """Check a batch, (n, n_features), of numbers of at most 64 bits."""
     # Integers beyond 2^53 round to float64.
     if not isinstance(block, np.ndarray):
-        raise wrong_type("block", "array", block)
+        raise wrong_type("block", "a NumPy array", block)
     if isinstance(block, np.ma.MaskedArray):
         raise InputTypeError("a block must not be a masked array: fill masked cells with NaN and choose `missing`")
     if block.dtype.kind not in "biuf" or block.dtype.itemsize > 8:

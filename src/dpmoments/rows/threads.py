@@ -18,8 +18,7 @@ import numpy.typing as npt
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
-from dpmoments.foundation.errors import InputRuntimeError, InputValueError, out_of_range
-from dpmoments.foundation.values import shown
+from dpmoments.foundation.errors import InputRuntimeError, InputValueError, out_of_range, shown
 from dpmoments.rows.summary import Summary
 
 # What the kernel needs of the linear algebra library: one thread a product, exact integer products.
@@ -123,7 +122,7 @@ def stated_threads(threads: int | None) -> int | None:
     # None if neither does.
     if threads is not None:
         if threads < 1:
-            raise out_of_range("threads", threads, "threads")
+            raise out_of_range("threads", threads, "at least 1: leave it out for one per core")
         return threads
     written = os.environ.get(_THREADS_VARIABLE, "").strip()
     if not written:

@@ -9,8 +9,8 @@ from typing import TypeGuard
 import numpy as np
 
 from dpmoments.foundation.checks import check_between
-from dpmoments.foundation.errors import InputTypeError, InputValueError, wrong_type
-from dpmoments.foundation.values import check_text, shown
+from dpmoments.foundation.errors import InputTypeError, InputValueError, shown, wrong_type
+from dpmoments.foundation.values import check_text
 
 MarkedMissing = tuple[str | int | float, ...]
 """Values that mean a missing one: texts as they are written, and numbers."""
@@ -34,7 +34,7 @@ def checked_weight(column: str, weight: object) -> float | None:
     if weight is None:
         return None
     if isinstance(weight, bool) or not isinstance(weight, int | float | np.integer | np.floating):
-        raise wrong_type("weight", "number", weight, column=column)
+        raise wrong_type("weight", "a number", weight, column=column)
     if not 1.0 / MAX_WEIGHT <= weight <= MAX_WEIGHT:
         raise InputValueError(
             f"column '{column}': weight={shown(weight)} must be from 1/{MAX_WEIGHT:g} to {MAX_WEIGHT:g}; 1 is "
@@ -50,7 +50,7 @@ def checked_mean_weight(weight: object) -> float:
     4.0
     """
     if isinstance(weight, bool) or not isinstance(weight, int | float | np.integer | np.floating):
-        raise wrong_type("mean_weight", "number", weight)
+        raise wrong_type("mean_weight", "a number", weight)
     check_between("mean_weight", float(weight), 1.0 / MAX_WEIGHT, MAX_WEIGHT)
     return float(weight)
 

@@ -10,9 +10,8 @@ import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.checks import check_one_of
-from dpmoments.foundation.errors import InputTypeError, InputValueError
-from dpmoments.foundation.values import check_description, check_name, check_text, shown
-from dpmoments.messages.message import Message
+from dpmoments.foundation.errors import InputTypeError, InputValueError, shown
+from dpmoments.foundation.values import check_description, check_name, check_text
 from dpmoments.schema.cleaning import MarkedMissing, checked_marks, checked_weight
 
 MissingNumber = Literal["error", "available", "fill", "drop", "center"]
@@ -119,13 +118,7 @@ class NamedColumn(TableColumn):
         if self.source is not None:
             if not isinstance(self.source, str) or not self.source:
                 raise InputTypeError(
-                    Message(
-                        "out-of-range",
-                        column=self.name,
-                        parameter="source",
-                        value=self.source,
-                        expected="column-name",
-                    )
+                    f"column '{self.name}': source={shown(self.source)} must be the column's name in the table, a text"
                 )
             check_text(self.source, "source", self.name)
         self._set(

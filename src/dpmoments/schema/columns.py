@@ -12,8 +12,8 @@ import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.checks import check_one_of
-from dpmoments.foundation.errors import InputTypeError, InputValueError, wrong_type
-from dpmoments.foundation.values import check_text, shown
+from dpmoments.foundation.errors import InputTypeError, InputValueError, shown, wrong_type
+from dpmoments.foundation.values import check_text
 from dpmoments.messages.message import Message
 from dpmoments.schema.cleaning import MarkedMissing, checked_aliases, checked_marks, spellings_of
 from dpmoments.schema.column import FilledColumn, MissingNumber, NamedColumn, TableColumn
@@ -70,9 +70,7 @@ class Boolean(FilledColumn):
         if self.fill is not None and self.missing != "fill":
             raise self._fill_without_rule()
         if self.fill is not None and not isinstance(self.fill, bool):
-            raise InputTypeError(
-                Message("out-of-range", column=self.name, parameter="fill", value=self.fill, expected="flag")
-            )
+            raise InputTypeError(f"column '{self.name}': fill={shown(self.fill)} must be true or false")
         true = set(checked_marks(self.name, self.true_values, "true_values") or ())
         false = set(checked_marks(self.name, self.false_values, "false_values") or ())
         if both := true & false:
@@ -196,11 +194,8 @@ class Categorical(NamedColumn):
         self._set(levels=levels)
         for option in ("strip", "casefold"):
             if not isinstance(getattr(self, option), bool):
-                raise InputTypeError(
-                    Message(
-                        "out-of-range", column=self.name, parameter=option, value=getattr(self, option), expected="flag"
-                    )
-                )
+                value = shown(getattr(self, option))
+                raise InputTypeError(f"column '{self.name}': {option}={value} must be true or false")
         self._set(aliases=checked_aliases(self.name, self.aliases, self.levels) or None)
         _ = self.spellings  # raises if a text has two meanings
 
@@ -308,7 +303,7 @@ def coordinates(
 ) -> list[Coordinate]:
     """Return coordinates with these names, ``x0``, ``x1``, … by default."""
     if isinstance(n_features, bool) or not isinstance(n_features, int | np.integer):
-        raise wrong_type("n_features", "whole-number", n_features)
+        raise wrong_type("n_features", "a whole number", n_features)
     if n_features < 1:
         raise InputValueError(f"n_features={n_features}: a table needs at least one feature")
     if names is None:

@@ -16,8 +16,7 @@ import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.checks import check_one_of
-from dpmoments.foundation.errors import InputTypeError, InputValueError, out_of_range
-from dpmoments.foundation.values import shown
+from dpmoments.foundation.errors import InputTypeError, InputValueError, out_of_range, shown
 from dpmoments.messages.message import Message
 from dpmoments.schema.column import FilledColumn, MissingNumber
 
@@ -171,9 +170,7 @@ class Date(FilledColumn):
             fill=None if self.fill is None else _iso_date(self.name, "fill", self.fill),
         )
         if self.format is not None and not isinstance(self.format, str):
-            raise InputTypeError(
-                Message("out-of-range", column=self.name, parameter="format", value=self.format, expected="date-format")
-            )
+            raise InputTypeError(f"column '{self.name}': format={shown(self.format)} must be a text such as '%d.%m.%Y'")
         try:
             date_pattern(self.format)
         except ValueError as error:
@@ -271,7 +268,7 @@ def _iso_date(column: str, option: str, value: object) -> str:
             return (result.astimezone(dt.UTC).replace(tzinfo=None) if result.tzinfo else result).isoformat()
         if isinstance(result, dt.date):
             return result.isoformat()
-    raise out_of_range(option, value, "date-or-time", column=column)
+    raise out_of_range(option, value, "a date, as in '2015-01-31' or '2015-01-31T12:00:00'", column=column)
 
 
 def _microseconds(date: DateLike | None) -> int:

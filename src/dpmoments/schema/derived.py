@@ -13,10 +13,9 @@ from typing import Any, ClassVar, Protocol, TypeVar
 import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.errors import InputTypeError, InputValueError
-from dpmoments.foundation.values import check_name, shown
+from dpmoments.foundation.errors import InputTypeError, InputValueError, listed, shown
+from dpmoments.foundation.values import check_name
 from dpmoments.messages.message import Message
-from dpmoments.messages.wording import listed
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate
 from dpmoments.schema.dates import Date
 from dpmoments.schema.numeric import MAX_BOUND, Numeric
@@ -191,9 +190,9 @@ class DerivedColumn:
             factors.append(column)
         kinds = [type(factor) for factor in factors]
         if isinstance(stated, Power) and kinds not in ([Numeric], [Date]):
-            why = "its-own-power" if kinds == [Boolean] else "levels-not-numbers"
+            why = "which is its own power" if kinds == [Boolean] else "whose levels are not numbers"
             raise InputValueError(
-                Message("derived-of-other-kind", feature=stated, column=stated.column, kind=factors[0].kind, reason=why)
+                f"{shown(stated)}: column '{stated.column}' is {factors[0].kind}, {why}: leave it out"
             )
         if kinds == [Categorical, Categorical]:
             raise InputValueError(

@@ -16,11 +16,8 @@ from typing import Any, ClassVar
 
 import yaml
 
-from dpmoments.foundation.errors import InputValueError, StatedError, message_of
-from dpmoments.foundation.values import shown
-from dpmoments.messages.findings import FINDINGS
-from dpmoments.messages.message import Message
-from dpmoments.schema.entries import ENTRIES, blank_entries, column_from_dict
+from dpmoments.foundation.errors import InputValueError, listed, shown
+from dpmoments.schema.entries import ENTRIES, UnknownEntriesError, blank_entries, column_from_dict
 
 _PLAIN_WORDS = re.compile(r"[^\W\d](?:[\w -]*\w)?")
 """Text that is written without quotes: words that begin with a letter."""
@@ -47,37 +44,40 @@ def read_yaml_nodes(path: str | Path) -> tuple[Any, Any]:
         node = loader.get_single_node()
         return (None if node is None else loader.construct_document(node)), node
     except _RepeatedKeyError as error:
-        fault = _placed(Message("key-twice"), error)
+        fault = _placed("a key occurs twice in one entry", error)
     except _NotPlainError as error:
         fault = _placed(error.stated, error)
     except yaml.MarkedYAMLError as error:
         fault = _syntax_fault(text, error)
     except (yaml.YAMLError, RecursionError, ValueError):
-        fault = None
-    raise InputValueError(
-        Message("yaml-syntax", path=path, **({} if fault is None else {"fault": fault}))
-    )  # outside the handlers: a chained error would quote the file
+        fault = ""
+    # Outside the handlers: a chained error would quote the file.
+    raise InputValueError(f"{path} is not a YAML file{fault}")
 
 
-def _syntax_fault(text: str, error: yaml.MarkedYAMLError) -> Message:
+def _syntax_fault(text: str, error: yaml.MarkedYAMLError) -> str:
     """Describe a syntax error if its cause is recognized; quotes no text of the file."""
     tabs = [number for number, line in enumerate(text.splitlines(), start=1) if re.match(r"[ ]*\t", line)]
     if tabs:
-        return _in_line(tabs[0], Message("indented-with-tab"))
+        return _in_line(tabs[0], "it is indented with a tab, but YAML allows only spaces")
     if unspaced := _columns_without_blank(text):
-        return _in_line(unspaced[0], Message("dash-without-space"))
+        return _in_line(unspaced[0], _DASH_WITHOUT_SPACE)
     problem, context = error.problem or "", error.context or ""
     if "while parsing a flow" in context and error.context_mark is not None:
         opening, closing = "[]" if "sequence" in context else "{}"
-        code = "bracket-or-comma-missing" if "<scalar>" in problem else "bracket-not-closed"
-        return _in_line(error.context_mark.line + 1, Message(code, opening=opening, closing=closing))
+        comma = ", or a comma is missing in it" if "<scalar>" in problem else ""
+        fault = f"the {opening} that opens there is not closed with {closing}{comma}"
+        return _in_line(error.context_mark.line + 1, fault)
     if _indented_further(text, error) or ("expected <block end>" in problem and "<scalar>" not in problem):
-        return _placed(Message("indent-differs"), error)
+        return _placed("its indent differs: indent it like the line above, with a column's entries aligned", error)
     if "expected ':'" in problem or "mapping values are not allowed" in problem:
-        return _placed(Message("colon-missing"), error)
+        return _placed("a colon is missing or superfluous, here or in the line before, or an indent differs", error)
     if "scanning a quoted scalar" in context:
-        return _placed(Message("quote-not-closed"), error)
-    return _placed(Message("check-indents"), error)
+        return _placed("a quote is opened and not closed", error)
+    return _placed("check its indents and quotes", error)
+
+
+_DASH_WITHOUT_SPACE = "add a space after the - that begins a column"
 
 
 def _columns_without_blank(text: str) -> list[int]:
@@ -118,11 +118,11 @@ def format_yaml(values: Any) -> str:
     return yaml.dump(values, Dumper=_QuotingDumper, sort_keys=False, allow_unicode=True, width=float("inf"))
 
 
-def _in_line(line: int, fault: Message) -> Message:
-    return Message("fault-in-line", line=line, fault=fault)
+def _in_line(line: int, fault: str) -> str:
+    return f" (line {line}): {fault}"
 
 
-def _placed(fault: Message, error: yaml.MarkedYAMLError) -> Message:
+def _placed(fault: str, error: yaml.MarkedYAMLError) -> str:
     """Return the fault with the line of a YAML error, if it is known."""
     mark = error.problem_mark or error.context_mark
     return fault if mark is None else _in_line(mark.line + 1, fault)
@@ -146,8 +146,8 @@ class _RepeatedKeyError(yaml.constructor.ConstructorError):
 class _NotPlainError(yaml.constructor.ConstructorError):
     """Something other than plain values, or too many of them; quotes no text of the file."""
 
-    def __init__(self, stated: Message, mark: yaml.Mark | None) -> None:
-        super().__init__(problem=stated.code, problem_mark=mark)
+    def __init__(self, stated: str, mark: yaml.Mark | None) -> None:
+        super().__init__(problem=stated, problem_mark=mark)
         self.stated = stated
 
 
@@ -168,12 +168,15 @@ class _CoreLoader(yaml.SafeLoader):
         before, anchor, alias = self._values, str(getattr(event, "anchor", "")), isinstance(event, yaml.AliasEvent)
         if alias:
             if anchor in self.anchors and anchor not in self._sizes:
-                raise _NotPlainError(Message("alias-of-itself"), event.start_mark)
+                raise _NotPlainError("an alias contains itself", event.start_mark)
             self._values += self._sizes.get(anchor, 0)
         self._values += 1
         self._depth += 1
         if self._values > _MAX_VALUES or self._depth > _MAX_DEPTH:
-            raise _NotPlainError(Message("too-many-values", most=_MAX_VALUES, deepest=_MAX_DEPTH), event.start_mark)
+            raise _NotPlainError(
+                f"it holds more than {_MAX_VALUES:,} values with aliases expanded, or nests them {_MAX_DEPTH} deep",
+                event.start_mark,
+            )
         node = super().compose_node(parent, index)
         self._depth -= 1
         if not alias:
@@ -193,7 +196,7 @@ class _CoreLoader(yaml.SafeLoader):
         text = self.construct_scalar(node) if isinstance(node, yaml.ScalarNode) else ""
         kind = node.tag.rpartition(":")[2]
         if not isinstance(node, yaml.ScalarNode) or not _CORE_TYPES[kind].fullmatch(text):
-            raise _NotPlainError(Message("mismarked-value", kind=kind), node.start_mark)
+            raise _NotPlainError(f"a value that is marked as {kind} is not one", node.start_mark)
         if kind == "null":
             return None
         if kind == "bool":
@@ -202,7 +205,7 @@ class _CoreLoader(yaml.SafeLoader):
 
     def refuse(self, node: yaml.Node) -> Any:
         """Reject tags except for plain values."""
-        raise _NotPlainError(Message("value-of-other-kind"), node.start_mark)
+        raise _NotPlainError("it holds a value of a kind that schemas do not use", node.start_mark)
 
 
 _CORE_TYPES = {
@@ -245,12 +248,12 @@ def _columns_of(root: yaml.Node) -> list[yaml.Node]:
     return list(columns.value) if isinstance(columns, yaml.SequenceNode) else []
 
 
-def _slips_of(column: yaml.Node) -> list[tuple[int, Message]]:
+def _slips_of(column: yaml.Node) -> list[tuple[int, str]]:
     """Return the probable mistakes of a column: line and correction.
 
     >>> from dpmoments.schema.document import _compose_yaml
     >>> text = "{name: ward, kind: categorical, levels: [A12 B03 ICU]}"
-    >>> for part in _slips_of(_compose_yaml(text))[0][1].text().split("; "):
+    >>> for part in _slips_of(_compose_yaml(text))[0][1].split("; "):
     ...     print(part)
     column 'ward': levels holds one level, 'A12 B03 ICU': with commas it would be levels: [A12, B03, ICU]
     if it really is one, quote it: levels: ["A12 B03 ICU"]
@@ -260,18 +263,13 @@ def _slips_of(column: yaml.Node) -> list[tuple[int, Message]]:
     slips = [_quoted(node, which) for node in _plain_scalars(column)]
     slips += [_levels(_value(column, "levels"), which)]
     for key in ("lower", "upper", "scale", "typical", "center", "radius", "weight"):
-        slips += [(line, _of_entry(key, fault, which)) for line, fault in _grouped(_value(column, key))]
+        slips += [(line, f"{which}: {key}: {fault}") for line, fault in _grouped(_value(column, key))]
     return [slip for slip in slips if slip is not None]
 
 
-def _slips_of_row_norm(root: yaml.Node) -> list[tuple[int, Message]]:
+def _slips_of_row_norm(root: yaml.Node) -> list[tuple[int, str]]:
     """Return the probable mistakes in the entries above the columns."""
-    return [(line, _of_entry("row_norm", fault)) for line, fault in _grouped(_value(root, "row_norm"))]
-
-
-def _of_entry(entry: str, fault: Message, column: str | None = None) -> Message:
-    inner = Message("fault-of-entry", entry=entry, fault=fault)
-    return inner if column is None else Message("fault-of-entry", entry=column, fault=inner)
+    return [(line, f"row_norm: {fault}") for line, fault in _grouped(_value(root, "row_norm"))]
 
 
 def _value(node: yaml.Node | None, key: str) -> yaml.Node | None:
@@ -300,33 +298,41 @@ def _line(node: yaml.Node) -> int:
     return int(node.start_mark.line) + 1
 
 
-def _quoted(node: yaml.ScalarNode, which: str) -> tuple[int, Message] | None:
+def _quoted(node: yaml.ScalarNode, which: str) -> tuple[int, str] | None:
     """Find a word in quotes that YAML does not treat as quotes."""
     if not _IN_TYPOGRAPHIC_QUOTES.fullmatch(node.value):
         return None
     bare = node.value.strip(_TYPOGRAPHIC_QUOTES)
     marks = [*dict.fromkeys(mark for mark in (node.value[0], node.value[-1]) if mark in _TYPOGRAPHIC_QUOTES)]
-    return _line(node), Message("typographic-quotes", column=which, text=node.value, marks=marks, bare=bare)
+    return _line(node), (
+        f"{which}: {node.value} has typographic quotes, {', '.join(marks)}, which YAML reads as part of it: write {bare}, "
+        f'or "{bare}" in straight quotes'
+    )
 
 
-def _levels(node: yaml.Node | None, which: str) -> tuple[int, Message] | None:
+def _levels(node: yaml.Node | None, which: str) -> tuple[int, str] | None:
     """Find levels that are not a list, look like several, or mix numbers with digits as text."""
     if isinstance(node, yaml.ScalarNode) and node.tag != _NULL and node.value.strip():
-        parts = _parts(node.value)
-        return _line(node), Message("levels-are-text", column=which, parts=parts)
+        return _line(node), (
+            f"{which}: levels is a text, not a list: put them in [ ], levels: [{', '.join(_parts(node.value))}]"
+        )
     if not isinstance(node, yaml.SequenceNode):
         return None
     plain = [level for level in node.value if _is_plain(level)]
     if len(node.value) == len(plain) == 1 and plain[0].tag == _TEXT:
         text = plain[0].value
         if "," in text or (node.flow_style and len(text.split()) > 1):
-            return _line(plain[0]), Message("levels-hold-one", column=which, level=text, parts=_parts(text))
+            return _line(plain[0]), (
+                f"{which}: levels holds one level, {shown(text)}: with commas it would be levels: "
+                f'[{", ".join(_parts(text))}]; if it really is one, quote it: levels: ["{text}"]'
+            )
     digits = [level for level in plain if level.tag == _TEXT and re.fullmatch(r"0\d+", level.value)]
     numbers = [level for level in plain if level.tag == _INTEGER]
     if digits and numbers:
         quoted = [f'"{level.value}"' for level in node.value[:2]] + ["…"] * (len(node.value) > 2)
-        return _line(digits[0]), Message(
-            "levels-of-two-kinds", column=which, text=digits[0].value, number=numbers[0].value, parts=quoted
+        return _line(digits[0]), (
+            f"{which}: {digits[0].value} is text because it begins with 0, but {numbers[0].value} is a number: put all in "
+            f"quotes, levels: [{', '.join(quoted)}]"
         )
     return None
 
@@ -337,12 +343,15 @@ def _parts(text: str) -> list[str]:
     return [part.strip() for part in parts if part.strip()]
 
 
-def _grouped(node: yaml.Node | None) -> Iterator[tuple[int, Message]]:
+def _grouped(node: yaml.Node | None) -> Iterator[tuple[int, str]]:
     """Find numbers whose point may be meant as a thousands separator."""
     for scalar in () if node is None else _plain_scalars(node):
         if scalar.tag == _FLOAT and (result := _GROUPED_BY_POINT.fullmatch(scalar.value)):
             number = result[1]
-            yield _line(scalar), Message("point-starts-decimals", text=scalar.value, number=number)
+            yield (
+                _line(scalar),
+                (f"{scalar.value} is {number}, because a point starts the decimals: write {number}, or {number}000"),
+            )
 
 
 # What is wrong with a schema file, each mistake with the line it stands in.
@@ -366,22 +375,15 @@ class _Lines:
                 lines.running_on = first, last
         return lines
 
-    def named_in(self, fault: StatedError) -> int:
-        """Return the line of the first entry that a fault is about, else of the column."""
-        named = [str(fault.facts.get("parameter", "")).partition("[")[0], *_names_of(fault)]
-        lines = [self.keys[name] for name in named if name in self.keys]
+    def named_in(self, fault: str) -> int:
+        """Return the line of the first entry that a fault names, else of the column."""
+        of_column, found, about = fault.partition("has unknown entries ")
+        words = about if found else re.sub(r"'[^']*'", "", of_column)  # a value may be written like an entry
+        lines = [self.keys[word] for word in re.findall(r"\w+", words) if word in self.keys]
         return lines[0] if lines else self.start
 
 
-def _names_of(fault: StatedError) -> Iterator[str]:
-    """Iterate over the entries that a fault lists, then those in the library's sentence."""
-    names = fault.facts.get("names", ())
-    yield from (str(name).strip("'") for name in (names if isinstance(names, tuple) else ()))
-    words = FINDINGS[fault.code]
-    yield from re.findall(r"\w+", words) if isinstance(words, str) else ()
-
-
-def mistakes_in(text: str, values: object) -> tuple[Message, ...]:
+def mistakes_in(text: str, values: object) -> tuple[str, ...]:
     """Describe the mistakes in a schema file that is valid YAML, one per column and entry.
 
     ``values`` are the parsed ``text``.
@@ -401,37 +403,39 @@ def mistakes_in(text: str, values: object) -> tuple[Message, ...]:
     """
     if not isinstance(values, Mapping) or not isinstance(values.get("columns"), list):
         lines_of_dashes = _columns_without_blank(text)
-        return (_mistake(lines_of_dashes[0], Message("dash-without-space")),) if lines_of_dashes else ()
+        return (_mistake(lines_of_dashes[0], _DASH_WITHOUT_SPACE),) if lines_of_dashes else ()
     node = _compose_yaml(text)
     top = _Lines.of(node)
     result = [_mistake(line, slip) for line, slip in _slips_of_row_norm(node)]
     for key in values:
         if key not in ENTRIES:
             close = get_close_matches(str(key), ENTRIES, n=1)
-            meant = {"question": Message("did-you-mean", close=close)} if close else {}
+            question = f" (did you mean {listed(close)}?)" if close else ""
             line = top.keys.get(str(key), top.start)
-            result.append(_mistake(line, Message("unknown-entry-of-schema", name=str(key), **meant)))
+            result.append(_mistake(line, f"unknown entries in the schema: {shown(str(key))}{question}"))
     nodes = next(value.value for key, value in node.value if key.value == "columns")
     for column, index in zip(values["columns"], nodes, strict=True):
         lines = _Lines.of(index)
         if slips := _slips_of(index):  # what else the column gets wrong may follow from them
             result += [_mistake(line, slip) for line, slip in slips]
             continue
-        if (fault := _fault(column)) is None:
+        if not (fault := _fault(column)):
             continue
         line = lines.named_in(fault)
         if lines.running_on is not None:
             first, last = lines.running_on
-            fault = Message("value-runs-on", fault=fault, first=first, last=last)
+            fault += (
+                f" (a value runs on from line {first} to {last}: is a colon, or the space after one, missing there?)"
+            )
         result.append(_mistake(line, fault))
     return (*result, *_named_twice(values["columns"], nodes))
 
 
-def _mistake(line: int, fault: StatedError) -> Message:
-    return Message("mistake-in-line", line=line, fault=fault)
+def _mistake(line: int, fault: str) -> str:
+    return f"line {line}: {fault}"
 
 
-def _named_twice(columns: list[Any], nodes: list[yaml.Node]) -> list[Message]:
+def _named_twice(columns: list[Any], nodes: list[yaml.Node]) -> list[str]:
     """Describe columns whose name an earlier column has."""
     first: dict[str, int] = {}
     result = []
@@ -441,20 +445,20 @@ def _named_twice(columns: list[Any], nodes: list[yaml.Node]) -> list[Message]:
             continue
         line = _Lines.of(index).keys["name"]
         if name in first:
-            result.append(Message("two-columns-of-one-name", first=first[name], second=line, name=name))
+            result.append(f"lines {first[name]} and {line}: two columns are named {shown(name)}: rename or delete one")
         first.setdefault(name, line)
     return result
 
 
-def _fault(column: Any) -> StatedError | None:
+def _fault(column: Any) -> str:
     """Describe what is wrong with a column."""
     if isinstance(column, str) and ":" in column:
-        return Message("colon-without-space")
-    stated: StatedError | None = None
+        return "every column is a mapping with a name and a kind: add a space after each colon"
+    stated = ""
     try:
         column_from_dict(column)
+    except UnknownEntriesError as error:  # a misspelled entry is also blank
+        return str(error)
     except (TypeError, ValueError) as error:
-        stated = message_of(error)
-    # A misspelled entry is also blank, and said to be unknown.
-    blank = None if stated is not None and stated.code == "unknown-column-entries" else blank_entries(column)
-    return stated if blank is None else blank
+        stated = str(error)
+    return blank_entries(column) or stated

@@ -14,7 +14,7 @@ import numpy as np
 
 from dpmoments.foundation.databases import DatabaseQuery
 from dpmoments.foundation.documents import NEVER_OVERWRITTEN, write_text
-from dpmoments.foundation.errors import InputError, InputPermissionError, InputTypeError, InputValueError
+from dpmoments.foundation.errors import InputError, InputPermissionError, InputTypeError, InputValueError, shown
 from dpmoments.foundation.table_files import (
     CSV_DELIMITERS,
     EXCEL_ENDINGS,
@@ -31,8 +31,6 @@ from dpmoments.foundation.table_files import (
 from dpmoments.foundation.table_libraries import nw, pa, pq
 from dpmoments.foundation.text_format import TextFormat
 from dpmoments.foundation.text_reading import first_line, names_in, other_delimiter
-from dpmoments.foundation.values import shown
-from dpmoments.messages.message import Message
 
 _PANDAS_INDEX = "__index_level_"
 """Pandas' name of an unnamed index in a Parquet or Feather file."""
@@ -147,9 +145,9 @@ def _header_of_file(path: Path, pattern: str | Path, text_format: TextFormat | N
     elif ending in FEATHER_ENDINGS:
         columns = _of_arrow(_readable(path, partial(_ipc_schema, path), "feather-file"))
     elif ending in EXCEL_ENDINGS:
-        columns = [HeaderColumn(name) for name in _readable(path, partial(sheet_names, path), "workbook")]
+        columns = [HeaderColumn(name) for name in _readable(path, partial(sheet_names, path), "a workbook")]
     elif ending in STATISTICS_ENDINGS:
-        declared = _readable(path, partial(statistics_columns, path, ending), "statistics-file")
+        declared = _readable(path, partial(statistics_columns, path, ending), "a file of Stata, SPSS or SAS")
         columns = [HeaderColumn(column.name, None, column.format or None) for column in declared]
     elif ending in CSV_DELIMITERS:
         columns = [HeaderColumn(name) for name in _text_names(path, text_format or TextFormat())]
@@ -248,7 +246,7 @@ def _readable(path: Path, read: Callable[[], Any], what: str) -> Any:
     except PermissionError:
         raise InputPermissionError(f"{path} cannot be read: permission denied") from None
     except Exception:
-        raise InputValueError(Message("file-unreadable", path=path, expected=what)) from None
+        raise InputValueError(f"{path} cannot be read: damaged, truncated, or not {what}") from None
 
 
 def _ipc_schema(path: Path) -> Any:
@@ -263,7 +261,7 @@ def _text_names(path: Path, text_format: TextFormat) -> list[str]:
     if len(names) == 1 and text_format.delimiter is None:
         advice = other_delimiter(line, delimiter, text_format, lambda header: all(header))
         if advice is not None:
-            raise InputValueError(Message("draft-not-possible", path=path, advice=advice))
+            raise advice.preceded_by(f"{path}: ")
     if any(_is_number(name) for name in names):
         raise InputValueError(
             f"the first line of {path} holds numbers in place of column names: give the file a header line (for "

@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.errors import InputValueError, wrong_type
-from dpmoments.foundation.values import shown
+from dpmoments.foundation.errors import InputValueError, shown, wrong_type
 from dpmoments.schema.columns import Categorical, Coordinate
 from dpmoments.schema.derived import SchemaColumn, stated_columns
 from dpmoments.schema.numeric import MAX_BOUND, Numeric
@@ -158,7 +157,7 @@ def checked_row_norm(columns: Sequence[SchemaColumn], row_norm: float | Literal[
             raise InputValueError("row_norm=None is for coordinates without bounds: bounded columns bound the row")
         return None
     if isinstance(row_norm, bool) or not isinstance(row_norm, int | float | np.integer | np.floating):
-        raise wrong_type("row_norm", "number", row_norm)
+        raise wrong_type("row_norm", "a number", row_norm)
     bound = row_norm if isinstance(row_norm, int) else float(row_norm)
     if not 1.0 / MAX_BOUND <= bound <= MAX_BOUND:
         raise InputValueError(

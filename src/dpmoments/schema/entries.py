@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from inspect import signature
 from typing import Any
 
-from dpmoments.foundation.errors import InputValueError
-from dpmoments.foundation.values import shown
-from dpmoments.messages.message import Message
+from dpmoments.foundation.errors import InputValueError, listed, shown
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate
 from dpmoments.schema.dates import Date
 from dpmoments.schema.derived import Power, Product
@@ -34,6 +32,10 @@ _MAY_BE_EMPTY = ("missing_values",)
 """Entries that may be empty lists: they overrule the table's."""
 
 
+class UnknownEntriesError(InputValueError):
+    """Column of a schema file with entries that no column of its kind has."""
+
+
 def column_from_dict(values: object) -> Column | Power | Product:
     """Read a column of a schema file."""
     if not isinstance(values, Mapping):
@@ -48,17 +50,12 @@ def column_from_dict(values: object) -> Column | Power | Product:
         from difflib import get_close_matches
 
         close = [near for key in unknown for near in get_close_matches(str(key), sorted(options), n=1)]
-        meant = {"question": Message("did-you-mean", close=close)} if close else {}
+        question = f" (did you mean {listed(close)}?)" if close else ""
         if not close and any(str(key).replace(".", "").isdigit() for key in unknown):
-            meant = {"question": Message("comma-ends-entry")}
-        raise InputValueError(
-            Message(
-                "unknown-column-entries",
-                column=which,
-                names=[*map(shown, unknown)],
-                options=sorted(options | {"kind"}),
-                **meant,
-            )
+            question = " (in braces a comma ends an entry: write 1000, not 1,000)"
+        raise UnknownEntriesError(
+            f"{which} has unknown entries {', '.join(map(shown, unknown))}{question}: "
+            f"use {', '.join(sorted(options | {'kind'}))}"
         )
     if made in (Power, Product):
         if absent := [key for key in _NEEDED[kind] if entries.get(key) is None]:
@@ -76,14 +73,14 @@ def column_from_dict(values: object) -> Column | Power | Product:
     return made(**entries)
 
 
-def blank_entries(values: object) -> Message | None:
-    """Describe the blank entries of a column of a schema file; None without any.
+def blank_entries(values: object) -> str:
+    """Describe the blank entries of a column of a schema file; nothing without any.
 
     >>> print(blank_entries({"name": "age", "kind": "numeric", "lower": 0, "upper": None}))
     column 'age' has no bounds (upper)
     """
     if not isinstance(values, Mapping):
-        return None
+        return ""
     kind = values.get("kind")
     needed = _NEEDED.get(kind if isinstance(kind, str) else "", ("name", "kind"))
     blank = [
@@ -94,10 +91,10 @@ def blank_entries(values: object) -> Message | None:
     if values.get("scale") is not None:  # in place of bounds
         blank = [key for key in blank if key not in ("lower", "upper")]
     if not blank:
-        return None
+        return ""
     blank.sort(key=lambda key: key in ("lower", "upper"))
-    code = "blank-bounds" if {*blank} <= {"lower", "upper"} else "blank-entries"
-    return Message(code, column=_which(values), names=blank)
+    absent = f"bounds ({', '.join(blank)})" if {*blank} <= {"lower", "upper"} else " and no ".join(map(str, blank))
+    return f"{_which(values)} has no {absent}"
 
 
 def _which(entries: Mapping[Any, Any]) -> str:

@@ -13,9 +13,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.errors import InputTypeError, InputValueError, wrong_type
+from dpmoments.foundation.errors import InputTypeError, InputValueError, shown, wrong_type
 from dpmoments.foundation.text_format import TextFormat
-from dpmoments.foundation.values import number_as_text, shown
+from dpmoments.foundation.values import number_as_text
 from dpmoments.messages.message import Message
 from dpmoments.schema.column import FilledColumn, MissingNumber
 
@@ -170,7 +170,7 @@ class Numeric(FilledColumn):
         self._set(fill=fill)
 
     def _check_typical(self, lower: float, upper: float) -> None:
-        ends = self._pair("typical", self.typical, "typical-ends")
+        ends = self._pair("typical", self.typical, "the ends of the typical range")
         least, largest = self._number("typical[0]", ends[0]), self._number("typical[1]", ends[1])
         if not least < largest:
             raise InputValueError(
@@ -194,7 +194,7 @@ class Numeric(FilledColumn):
                 f"column '{self.name}' has a typical range and a scale: a typical range goes with bounds, so leave "
                 "it out"
             )
-        scale = self._pair("scale", self.scale, "scale-ends")
+        scale = self._pair("scale", self.scale, "the smallest and the largest possible standard deviation")
         least, largest = self._number("scale[0]", scale[0]), self._number("scale[1]", scale[1])
         if not 0.0 < least <= largest:
             raise InputValueError(
@@ -221,19 +221,15 @@ class Numeric(FilledColumn):
     def _pair(self, option: str, value: object, meaning: str) -> Sequence[Any] | np.ndarray[Any, Any]:
         """Return two values; their types are not checked."""
         if isinstance(value, str) or not isinstance(value, Sequence | np.ndarray) or len(value) != 2:
-            raise InputValueError(
-                Message("not-a-pair", column=self.name, parameter=option, value=value, expected=meaning)
-            )
+            raise InputValueError(f"column '{self.name}': {option}={shown(value)} must be a pair, {meaning}")
         return value
 
     def _number(self, label: str, value: object) -> float:
         """Return a finite number of moderate size."""
         if isinstance(value, str):
-            raise InputTypeError(
-                Message("number-as-text", column=self.name, parameter=label, problem=number_as_text(value))
-            )
+            raise InputTypeError(f"column '{self.name}': {label} {number_as_text(value)}")
         if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-            raise wrong_type(label, "number", value, column=self.name)
+            raise wrong_type(label, "a number", value, column=self.name)
         number = value if isinstance(value, int) else float(value)  # an int may be beyond floats
         if not -MAX_BOUND <= number <= MAX_BOUND:
             raise InputValueError(

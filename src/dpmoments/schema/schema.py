@@ -20,11 +20,9 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from dpmoments.foundation.errors import InputTypeError, InputValueError, message_of, wrong_type
+from dpmoments.foundation.errors import InputTypeError, InputValueError, listed, meant, shown, wrong_type
 from dpmoments.foundation.text_format import TextFormat
-from dpmoments.foundation.values import shown
 from dpmoments.messages.message import Message
-from dpmoments.messages.wording import closest, listed
 from dpmoments.schema.cleaning import MarkedMissing, checked_marks, checked_mean_weight, spellings_of
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, coordinates, without_cleaning
 from dpmoments.schema.dates import Date
@@ -48,6 +46,10 @@ from dpmoments.schema.typical import RoughScale, check_typical_ranges, column_we
 
 _FORMAT = "dpmoments-schema"
 _FORMAT_VERSION = 1
+_FILL_IN = (
+    "Fill these in from public knowledge (they are never read from the data, because that would leak it), or delete unwanted "
+    "columns"
+)
 
 
 @dataclass(frozen=True, init=False)
@@ -108,7 +110,7 @@ class Schema:
         mean_weight: float = 1.0,
     ) -> None:
         if text_format is not None and not isinstance(text_format, TextFormat):
-            raise wrong_type("text_format", "text-format", text_format)
+            raise wrong_type("text_format", "a dpmoments.TextFormat", text_format)
         for column in stated:
             if not isinstance(column, Column | Power | Product | DerivedColumn):
                 raise InputTypeError(
@@ -318,7 +320,7 @@ class Schema:
             raise InputTypeError(f"with_products takes a list of columns, not one string: [{shown(names)}]")
         if unknown := [name for name in names if name not in self.names]:
             name = unknown[0] if isinstance(unknown[0], str) else shown(unknown[0])
-            raise InputValueError(Message("unknown-column", name=name, **closest(name, self.names)))
+            raise InputValueError(f"The schema has no column '{name}'.{meant(name, self.names)}")
         chosen = [column for column in self.table_columns if column.name in names]
         levels = [column.name for column in chosen if isinstance(column, Categorical)]
         if len(levels) > 1:
@@ -486,8 +488,8 @@ class Schema:
             )
         if unknown := sorted(set(values) - set(ENTRIES), key=str):
             raise InputValueError(f"unknown entries in the schema: {', '.join(map(str, [*map(shown, unknown)]))}")
-        if blanks := [blank for column in values["columns"] if (blank := blank_entries(column)) is not None]:
-            raise InputValueError(Message("schema-not-filled-in", blanks=blanks))
+        if blanks := [*filter(None, map(blank_entries, values["columns"]))]:
+            raise InputValueError(f"{'; '.join(blanks)}. {_FILL_IN}")
         columns = [column_from_dict(column) for column in values["columns"]]
         text_format = values.get("text_format")
         return cls(
@@ -519,23 +521,17 @@ class Schema:
         try:
             schema = cls.from_dict(values)
         except (TypeError, ValueError) as error:
-            failure = message_of(error)
+            failure = str(error)
         else:
             if not slips_in(node):
                 return schema
-            failure = Message("value-read-differently")
+            failure = "it holds a value that YAML reads differently than it looks"
         mistakes = mistakes_in(read_text(path), values)
-        blanks = any(
-            getattr(each.facts.get("fault"), "code", "") in ("blank-entries", "blank-bounds") for each in mistakes
-        )
-        raise InputValueError(
-            Message(
-                "schema-file-mistake",
-                path=path,
-                mistakes=mistakes or (failure,),
-                **({"advice": Message("fill-in-blanks")} if blanks else {}),
-            )
-        )
+        columns = values.get("columns") if isinstance(values, Mapping) else None
+        blank = [blank_entries(column) for column in columns] if isinstance(columns, list) else []
+        blanks = any(mistake.partition(": ")[2] in blank for mistake in mistakes)
+        advice = f". {_FILL_IN}" if blanks else ""
+        raise InputValueError(f"{path}: {'; '.join(mistakes or (failure,))}{advice}")
 
     def __repr__(self) -> str:
         shown = ", ".join(repr(column) for column in self.columns[:8])
@@ -597,4 +593,4 @@ def _repeated(names: Sequence[str]) -> list[str]:
 def require_schema(schema: object) -> None:
     """Raise TypeError unless ``schema`` is a schema."""
     if not isinstance(schema, Schema):
-        raise wrong_type("schema", "schema", schema)
+        raise wrong_type("schema", "a dpmoments.Schema", schema)

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.errors import InputValueError
-from dpmoments.foundation.values import shown
+from dpmoments.foundation.errors import InputValueError, shown
 from dpmoments.schema.columns import Boolean, Categorical, Coordinate
 from dpmoments.schema.derived import DerivedColumn, MissingIndicator, SchemaColumn, stated_columns
 from dpmoments.schema.numeric import Numeric

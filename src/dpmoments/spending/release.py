@@ -396,6 +396,16 @@ class GroupsPlan(OuterPlan[Mapping[Level, RunResult]]):
         }
 
 
+def groups_of_units() -> InputValueError:
+    """Return the error of groups for a privacy unit."""
+    refused = (
+        "groups cannot be released for a privacy unit: a person may have rows in several groups, so several releases would "
+        "change at once. Release the whole table with "
+    )
+    advice = " and the grouping column as one of its features"
+    return InputValueError(f"{refused}privacy_unit={advice}", shell=f"{refused}--privacy-unit{advice}")
+
+
 @takes_request(Asked)
 def release_groups(
     data: Any,
@@ -475,10 +485,14 @@ def release_groups(
     PrivacyBudget.pure(epsilon=1.0)
     """
     if asked.get("privacy_unit") is not None:
-        raise InputValueError(Message("groups-of-units"))
+        raise groups_of_units()
     request = Request.of(schema, asked)
     if request.neighbors is not Neighbors.ADD_REMOVE:
-        raise InputValueError(Message("groups-of-relation", neighbors=str(request.neighbors)))
+        refused = (
+            f"groups cannot be released under neighbors='{request.neighbors}': a replaced row may change its group, so that two "
+            "releases would change, at twice the budget. Use "
+        )
+        raise InputValueError(f"{refused}neighbors='add_remove'", shell=f"{refused}--neighbors add_remove")
     column, of_groups = grouping_column(schema, by), schema_of_groups(schema, by)
     chosen = make_mechanism(mechanism)
     repair = Repair.of(repair)

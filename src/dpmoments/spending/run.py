@@ -20,20 +20,20 @@ from dpmoments.foundation.errors import (
     InputTypeError,
     InputValueError,
     LedgerError,
-    message_of,
+    closest,
     out_of_range,
+    shown,
     wrong_type,
 )
 from dpmoments.foundation.progress import log, watched
 from dpmoments.foundation.text_format import TextFormat
-from dpmoments.foundation.values import shown
 from dpmoments.ledger import Ledger
+from dpmoments.ledger.accounts import NoGrantError, OtherUnitError
 from dpmoments.ledger.grants import ROW, require_dataset, unit_name
 from dpmoments.mechanisms.base import CalibratedPlan, ConfiguredMechanism
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.mechanisms.units import UnitsPlan
 from dpmoments.messages.message import Message
-from dpmoments.messages.wording import closest
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter, PrivacyFilterError
 from dpmoments.privacy.origin import LedgerEntry, ReleaseOrigin, check_dataset
@@ -43,6 +43,7 @@ from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.releases.disclosed import MessageWarning, ReleaseWarning
 from dpmoments.releases.loading import AnyRelease
 from dpmoments.rows.rows import Rows
+from dpmoments.rows.sources.memory import MissingColumnsError
 from dpmoments.rows.threads import blas_threads
 from dpmoments.schema.schema import Schema, require_schema
 
@@ -138,15 +139,16 @@ class Request(PrivacyRequest):
         try:
             ledger.account(dataset).require_for(self.neighbors, self.unit)
         except LedgerError as error:
-            known, refusal = error.message_data, error
-            if known is not None and error.code in ("ledger-missing", "no-grant"):
-                missing: Any = {
-                    "dataset": dataset,
-                    "unit": self.unit,
-                    "neighbors": str(self.neighbors),
-                    "path": ledger.path,
-                }
-                refusal = LedgerError(Message(error.code, **{**missing, **known.facts}))
+            refusal = error
+            if isinstance(error, NoGrantError):
+                refusal = NoGrantError.of(
+                    error.wrong,
+                    error.advice,
+                    path=error.path or str(ledger.path),
+                    dataset=dataset,
+                    neighbors=self.neighbors,
+                    unit=self.unit,
+                )
             if self.unit == ROW:
                 raise refusal from None
             return refusal
@@ -161,15 +163,14 @@ class Request(PrivacyRequest):
         try:
             yield
         except (InputError, OSError) as error:
-            known = error.message_data if isinstance(error, InputError) else None
-            if known is None or known.code != "table-without-columns" or self.unit not in known.facts["names"]:
+            if not isinstance(error, MissingColumnsError) or self.unit not in error.names:
                 raise self.refusal from None
-            granted = self.refusal.facts.get("granted")
-            if "hint" in known.facts or not closest(self.unit, [granted] if isinstance(granted, str) else []):
+            granted = self.refusal.granted if isinstance(self.refusal, OtherUnitError) else ""
+            if error.hint or not closest(self.unit, [granted] if granted else []):
                 raise
             # The budget's unit is public, and may be the one that was meant.
-            meant = Message("did-you-mean", close=[granted])
-            raise InputValueError(Message(known.code, **{**known.facts, "hint": meant})) from None
+            hint = f" (did you mean '{granted}'?)"
+            raise MissingColumnsError.of(error.table, error.names, error.n_columns, hint) from None
         raise self.refusal
 
 
@@ -206,7 +207,7 @@ class Reservation(Generic[PlanType]):
         try:
             how(ledger, entry)
         except (LedgerError, OSError) as reason:
-            return Message("not-in-ledger", entry=entry.number, reason=message_of(reason))
+            return Message("not-in-ledger", entry=entry.number, reason=str(reason))
         log.info("ledger: entry %d %s", entry.number, "committed" if how is Ledger.commit else "refunded")
         return None
 
@@ -347,7 +348,7 @@ def spend(
 def _public_row_count(rows: Rows, n_rows: int | None) -> int | None:
     """Return the table size if it is public, counted or as given, else None."""
     if n_rows is not None and not (is_whole(n_rows) and n_rows >= 1):
-        raise out_of_range("n_rows", n_rows, "positive-whole")
+        raise out_of_range("n_rows", n_rows, "a positive whole number")
     if not rows.neighbors.table_size_is_public:
         return n_rows
     counted = rows.table_size()
@@ -371,7 +372,7 @@ def require_whole_numbers(**values: object) -> None:
     """Raise TypeError unless every value is a whole number or None."""
     for name, value in values.items():
         if value is not None and not is_whole(value):
-            raise wrong_type(name, "whole-number", value)
+            raise wrong_type(name, "a whole number", value)
 
 
 def _warn_of_large_delta(plan: CalibratedPlan[Any], public_rows: int | None) -> None:

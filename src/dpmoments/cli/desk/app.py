@@ -25,9 +25,13 @@ from dpmoments.audit.verification import checks
 from dpmoments.cli.desk.journey import ENTRIES_OF_KIND, SETTINGS, Form, Journey, lines_of, lines_of_aliases
 from dpmoments.cli.output import explain
 from dpmoments.foundation.errors import InputValueError
-from dpmoments.messages.message import Message as Said
 from dpmoments.reporting.page import PageTable, filled_in
 from dpmoments.reporting.report import budgets_table
+
+
+class _ChangedElsewhereError(InputValueError):
+    """Form of a page that is no longer up to date."""
+
 
 _MAX_BODY = 4_000_000
 """Maximum length of a form, in bytes."""
@@ -198,7 +202,10 @@ class Desk:
                     return RedirectResponse("/release", 303)
                 journey.refresh()
                 if step not in ("stop", "close") and not _same(form.get("state", ""), journey.state):
-                    raise InputValueError(Said("desk-changed-elsewhere"))
+                    raise _ChangedElsewhereError(
+                        "something was changed in another window, or in the schema file, after this page was shown. Nothing "
+                        "was done: check the page below, and press the button again"
+                    )
                 obey, following = _FORMS[step]
                 obey(journey, form) if obey is not None else self.ended()
                 if form.get("then") == "check":
@@ -207,7 +214,7 @@ class Desk:
                     following = "/columns"
                 return RedirectResponse(following.format(page=page, file=quote(form.get("file", ""))), 303)
             except Exception as error:
-                code = 409 if getattr(error, "code", "") == "desk-changed-elsewhere" else 422
+                code = 409 if isinstance(error, _ChangedElsewhereError) else 422
                 return self._page(page if page in _STEPS else "table", form, explain(error), code)
 
     # Pages.

@@ -21,7 +21,7 @@ from dpmoments.cli.arguments import shell_arguments
 from dpmoments.cli.output import explain, notes_of, refuge
 from dpmoments.foundation.databases import DatabaseQuery
 from dpmoments.foundation.documents import check_output
-from dpmoments.foundation.errors import InputFileNotFoundError, InputValueError, LedgerError
+from dpmoments.foundation.errors import InputFileNotFoundError, InputValueError, LedgerError, shown
 from dpmoments.foundation.table_files import (
     CSV_DELIMITERS,
     EXCEL_ENDINGS,
@@ -30,7 +30,6 @@ from dpmoments.foundation.table_files import (
     STATISTICS_ENDINGS,
     file_ending,
 )
-from dpmoments.foundation.values import shown
 from dpmoments.inspection.preflight import Preflight
 from dpmoments.ledger.accounts import Account
 from dpmoments.mechanisms.registry import MECHANISMS
@@ -559,7 +558,7 @@ def _column(entries: Mapping[str, Any], form: Form, index: int) -> dict[str, Any
 
 def _fault(entries: Mapping[str, Any]) -> str:
     if blank := blank_entries(entries):
-        return blank.text("shell")
+        return blank
     try:
         column_from_dict(entries)
     except (TypeError, ValueError) as error:

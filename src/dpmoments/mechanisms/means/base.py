@@ -13,8 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.errors import InputValueError, out_of_range
-from dpmoments.foundation.values import shown
+from dpmoments.foundation.errors import InputValueError, out_of_range, shown
 from dpmoments.mechanisms.additive import choose_bits
 from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, CalibratedPlan, ConfiguredMechanism
 from dpmoments.mechanisms.lattice_noise import split_for_count, with_gaussian_noise
@@ -89,9 +88,9 @@ class MeanMechanism(ConfiguredMechanism[MeanPlan]):
     needs_row_norm: ClassVar[bool] = False
     noun: ClassVar[str] = "estimator of means"
 
-    def budget_advice(self) -> Message:
+    def budget_advice(self) -> str:
         advice = super().budget_advice()
-        return advice if BudgetKind.PURE in self.budget_kinds else Message("budget-advice-or-auto", **advice.facts)
+        return advice if BudgetKind.PURE in self.budget_kinds else f"{advice}; or leave the mechanism out"
 
     def check_support(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> None:
         super().check_support(shape, budget, neighbors)
@@ -112,7 +111,7 @@ class MeanMechanism(ConfiguredMechanism[MeanPlan]):
             if value is None:
                 continue
             if not (not isinstance(value, bool) and isinstance(value, int | float) and 0.0 < value < math.inf):
-                raise out_of_range(name, value, "positive")
+                raise out_of_range(name, value, "a positive finite number")
             if not _MIN <= value <= _MAX:
                 raise InputValueError(
                     f"{name}={shown(value)} must be in [{_MIN:g}, {_MAX:g}]: give the table in other units"

@@ -20,10 +20,9 @@ from dpmoments.foundation.checks import (
     check_positive,
     check_probability,
     check_vector,
+    not_one_of,
 )
-from dpmoments.foundation.errors import InputValueError, wrong_type
-from dpmoments.foundation.values import shown
-from dpmoments.messages.message import Message
+from dpmoments.foundation.errors import InputValueError, shown, wrong_type
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -59,12 +58,12 @@ def checked(bound: Callable[Parameters, Result]) -> Callable[Parameters, Result]
 
 def _check(name: str, annotation: str, value: Any) -> None:
     if annotation in _CHOICES and value not in _CHOICES[annotation]:
-        raise InputValueError(Message("not-one-of", parameter=name, value=value, choices=[*_CHOICES[annotation]]))
+        raise not_one_of(name, value, _CHOICES[annotation])
     kind, _, optional = annotation.partition(" | ")
     if kind not in ("int", "float") or (optional == "None" and value is None):
         return
     if isinstance(value, bool) or not isinstance(value, Integral if kind == "int" else Real):
-        expected = "whole-number" if kind == "int" else "number"
+        expected = "a whole number" if kind == "int" else "a number"
         raise wrong_type(name, expected, value)
     if kind == "int":
         check_at_least(name, value)

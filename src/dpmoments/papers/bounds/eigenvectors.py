@@ -22,9 +22,8 @@ from dpmoments.foundation.checks import (
     check_positive,
     check_probability,
 )
-from dpmoments.foundation.errors import InputValueError, out_of_range
+from dpmoments.foundation.errors import InputValueError, out_of_range, shown
 from dpmoments.foundation.one_variable import brent_root
-from dpmoments.foundation.values import shown
 from dpmoments.papers.bounds.arguments import Constants, NoiseKind, check_draw, checked, descending
 
 
@@ -91,7 +90,7 @@ def exponential_mechanism_failure(temperature: float, shortfall: float, *, near:
     check_not_negative("shortfall", shortfall)
     check_between("near", near, 0.0, shortfall)
     if not 0.0 < near_measure <= 1.0:
-        raise out_of_range("near_measure", near_measure, "fraction")
+        raise out_of_range("near_measure", near_measure, "a fraction, above 0 and at most 1")
     return min(1.0, math.exp(-temperature * (shortfall - near)) / near_measure)
 
 

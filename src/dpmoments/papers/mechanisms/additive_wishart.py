@@ -11,8 +11,7 @@ import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray, IntegerArray
 from dpmoments.foundation.checks import check_one_of
-from dpmoments.foundation.errors import InputValueError
-from dpmoments.foundation.values import shown
+from dpmoments.foundation.errors import InputValueError, shown
 from dpmoments.mechanisms.additive import (
     AdditivePlan,
     Noise,

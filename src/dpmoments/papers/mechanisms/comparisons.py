@@ -92,7 +92,7 @@ class RegimeRule(Mechanism):
 
     def __post_init__(self) -> None:
         if self.largest_eigenvalue is not None and not 0.0 < self.largest_eigenvalue < math.inf:
-            raise out_of_range("largest_eigenvalue", self.largest_eigenvalue, "positive")
+            raise out_of_range("largest_eigenvalue", self.largest_eigenvalue, "a positive finite number")
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> Plan:
         if self._eigenvectors_are_ahead(shape, budget):

@@ -400,7 +400,7 @@ class SymmetricQuantiles(MeanMechanism):
     def __post_init__(self) -> None:
         self.require_positive("radius")
         if not 0.0 < self.quantile < 0.5:
-            raise out_of_range("quantile", self.quantile, "below-half")
+            raise out_of_range("quantile", self.quantile, "above 0 and below 0.5")
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> SymmetricQuantilesPlan:
         radius = self.known_radius(self.radius, shape)

@@ -203,11 +203,11 @@ class SpectralPlan(Plan):
 def check_options(rank: int | None, calibration: str, sum_share: float | None, eigenvalue_share: float | None) -> None:
     """Refuse options that no table could be released with."""
     if rank is not None and (isinstance(rank, bool) or rank < 1):
-        raise out_of_range("rank", rank, "rank")
+        raise out_of_range("rank", rank, "a whole number from 1 to the number of features, or None for all")
     check_one_of("calibration", calibration, ("tight", "paper"))
     for name, share in (("sum_share", sum_share), ("eigenvalue_share", eigenvalue_share)):
         if share is not None and not 0.0 < share < 1.0:
-            raise out_of_range(name, share, "share-of-budget")
+            raise out_of_range(name, share, "a share of the budget, above 0 and below 1")
 
 
 def temperature(part: PrivacyBudget, neighbors: Neighbors, calibration: Calibration) -> float:

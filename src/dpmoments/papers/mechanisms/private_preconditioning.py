@@ -180,7 +180,9 @@ class PrivatePreconditioning(Mechanism):
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> PrivatePreconditioningPlan:
         if shape.mean:
-            raise InputValueError(Message("preconditioning-without-mean"))
+            refused = "private-preconditioning estimates the second moment of rows of mean zero: release "
+            advice = ", or use coinpress, which finds the mean too"
+            raise InputValueError(f"{refused}with mean=False{advice}", shell=f"{refused}with --no-mean{advice}")
         if shape.n_rows == 0:
             raise InputValueError("private-preconditioning needs rows: this table is publicly empty")
         lowest, highest = self.bounds(shape)

@@ -17,13 +17,11 @@ import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.checks import check_between, check_one_of, check_positive
-from dpmoments.foundation.errors import InputValueError
-from dpmoments.foundation.values import shown
+from dpmoments.foundation.errors import InputValueError, shown
 from dpmoments.mechanisms.additive import augmented_dimension, augmented_gram, choose_augmentation, taken_apart
 from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.lattice_noise import noise_scale_for
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape, RunResult
-from dpmoments.messages.message import Message
 from dpmoments.papers.curves import (
     raised_wishart_degrees,
     raised_wishart_delta,
@@ -451,5 +449,9 @@ class InverseWishart(PaddedGram):
         if self.prior_degrees is None:
             return super().chosen_degrees(shape, budget, neighbors, dimension, unit)
         if not shape.count_is_public(neighbors) or shape.n_rows is None:
-            raise InputValueError(Message("prior-needs-public-rows"))
+            refused = "prior_degrees makes the degrees of freedom depend on the number of rows, which must then be public: use "
+            advice = " and a schema none of whose rules drops a row, and state n; or give degrees_of_freedom"
+            raise InputValueError(
+                f"{refused}neighbors='replace_one'{advice}", shell=f"{refused}--neighbors replace_one{advice}"
+            )
         return min(shape.n_rows + self.prior_degrees, MAX_DEGREES)

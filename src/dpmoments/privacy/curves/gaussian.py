@@ -198,7 +198,7 @@ def discrete_gaussian_log_delta(
     noise_scale = require_positive("noise_scale", noise_scale)
     smallest_ratio = require_positive("smallest_ratio", smallest_ratio)
     if n_coordinates < 1:
-        raise out_of_range("n_coordinates", n_coordinates, "one-or-more")
+        raise out_of_range("n_coordinates", n_coordinates, "at least 1")
     m = float(n_coordinates)
     smallest_scale = noise_scale * smallest_ratio * (1.0 - _ROUNDING)
     if smallest_scale < 1.0:

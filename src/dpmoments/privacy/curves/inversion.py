@@ -5,9 +5,8 @@ from collections.abc import Callable
 from typing import Literal
 
 from dpmoments.foundation.checks import check_not_negative, check_positive
-from dpmoments.foundation.errors import InputArithmeticError, InputValueError
+from dpmoments.foundation.errors import InputArithmeticError, InputValueError, shown
 from dpmoments.foundation.one_variable import brent_root
-from dpmoments.foundation.values import shown
 
 _MAX_EXCESS = 1e300  # stands in for an infinite excess, which the root finder cannot interpolate
 _MAX_STEPS = 200

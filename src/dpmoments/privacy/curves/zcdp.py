@@ -17,9 +17,8 @@ accuracy, never privacy.
 import math
 from fractions import Fraction
 
-from dpmoments.foundation.errors import InputValueError
+from dpmoments.foundation.errors import InputValueError, shown
 from dpmoments.foundation.one_variable import brent_root
-from dpmoments.foundation.values import shown
 from dpmoments.privacy.curves.inversion import require_delta, require_nonnegative, require_positive, safe_root
 
 _UNIT = 2.0**-52

@@ -22,7 +22,6 @@ from dpmoments.cells.text_numbers import column_format, text_flags, text_numbers
 from dpmoments.foundation.errors import InputTypeError
 from dpmoments.foundation.table_files import open_ipc
 from dpmoments.foundation.table_libraries import pa, pq
-from dpmoments.messages.message import Message
 from dpmoments.rows.sources.guesses import (
     differing_types,
     guessed_formats,
@@ -62,7 +61,7 @@ class ArrowSource(LocalSource["pa.RecordBatch"]):
     def written_cells(self, part: pa.RecordBatch, name: str) -> Any:
         return part.column(name)
 
-    def sliced(self, batches: Any, where: str | Path, why: Message = DAMAGED_FILE) -> Iterator[pa.RecordBatch]:
+    def sliced(self, batches: Any, where: str | Path, why: str = DAMAGED_FILE) -> Iterator[pa.RecordBatch]:
         """Iterate over record batches, cut to at most the encoding batch size."""
         step = self.reading.largest_part
         following = partial(next, iter(batches), None)

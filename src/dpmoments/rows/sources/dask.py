@@ -18,9 +18,8 @@ from uuid import uuid4
 
 import numpy as np
 
-from dpmoments.foundation.errors import InputTypeError
+from dpmoments.foundation.errors import InputTypeError, listed
 from dpmoments.foundation.table_libraries import nw, pa
-from dpmoments.messages.wording import listed
 from dpmoments.rows.sources.arrow import FileSource
 from dpmoments.rows.sources.engine import (
     FAN_IN,

@@ -22,12 +22,10 @@ from dpmoments.foundation.errors import (
     InputPermissionError,
     InputTypeError,
     InputValueError,
-    StatedError,
     line_of,
+    shown,
 )
 from dpmoments.foundation.table_libraries import nw
-from dpmoments.foundation.values import shown
-from dpmoments.messages.message import Message
 from dpmoments.rows.fingerprint import Fingerprint, FirstPass
 from dpmoments.rows.sources.arrow import BatchSource
 from dpmoments.rows.sources.local import LocalSource
@@ -57,21 +55,28 @@ def opened_partition(reading: Reading, partition: Any) -> LocalSource[Any]:
 class Failure:
     """Reason why a partition could not be read, in text that quotes no value."""
 
-    kind: type[Exception]
-    message: StatedError | str
+    kind: type[InputError]
+    text: str
+    at_the_shell: str
 
     @classmethod
     def of(cls, error: Exception) -> Failure:
         """Return the error's own message if this library wrote it, else its type and location."""
         if isinstance(error, InputError):
             kinds = (InputTypeError, InputFileNotFoundError, InputPermissionError)
-            return cls(next((kind for kind in kinds if isinstance(error, kind)), InputValueError), error.args[0])
-        where = {} if (line := line_of(error.__traceback__)) is None else {"where": Message("at-line", line=line)}
-        return cls(InputValueError, Message("partition-not-read", kind=type(error).__name__, **where))
+            kind = next((kind for kind in kinds if isinstance(error, kind)), InputValueError)
+            return cls(kind, str(error), error.text("shell"))
+        line = line_of(error.__traceback__)
+        return cls.of(
+            InputValueError(
+                f"a partition cannot be read: stopped by {type(error).__name__}{f' at {line}' if line else ''}; the message is "
+                "withheld, because it may quote the table"
+            )
+        )
 
     def tell(self) -> NoReturn:
         """Raise the error, in the driver."""
-        raise self.kind(self.message)
+        raise self.kind(self.text, shell=self.at_the_shell)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -129,8 +134,8 @@ class PartitionJob:
     def _joined(self, first: JobOutcome, second: JobOutcome) -> JobOutcome:
         partitions = first.partitions | second.partitions
         if first.partitions & second.partitions:
-            twice = "the engine returned a partition's result twice: the sums would be wrong"
-            return JobOutcome(partitions, None, failure=Failure(InputValueError, twice))
+            twice = InputValueError("the engine returned a partition's result twice: the sums would be wrong")
+            return JobOutcome(partitions, None, failure=Failure.of(twice))
         failed = [one for one in (first, second) if one.failure is not None]
         if failed:
             failure = min(failed, key=lambda one: min(one.partitions)).failure

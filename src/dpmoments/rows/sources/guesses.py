@@ -7,10 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import unquote
 
-from dpmoments.foundation.errors import InputTypeError
+from dpmoments.foundation.errors import InputTypeError, listed, shown
 from dpmoments.foundation.table_libraries import pa
-from dpmoments.messages.message import Message
-from dpmoments.messages.wording import listed
 from dpmoments.schema.columns import Column, Coordinate
 from dpmoments.schema.numeric import Numeric
 
@@ -133,7 +131,7 @@ def _keys(dataset: Any) -> list[Any]:
     return [field for field in dataset.schema if field.name in names]
 
 
-def differing_types(dataset: Any, names: tuple[str, ...]) -> Message | None:
+def differing_types(dataset: Any, names: tuple[str, ...]) -> str:
     """Describe a file of an Arrow dataset whose types differ so that a cast may fail or round.
 
     None without one.
@@ -146,10 +144,12 @@ def differing_types(dataset: Any, names: tuple[str, ...]) -> Message | None:
             index = held.get_field_index(column.name)
             if index < 0 or not (filters or column.name in names) or _widens(held.field(index).type, column.type):
                 continue
-            return Message(
-                "types-of-files-differ", name=column.name, type=str(held.field(index).type), other=str(column.type)
+            return (
+                f"a file of the dataset has the column {shown(column.name)} as {held.field(index).type}, and the dataset has it "
+                f"as {column.type}, the type of another file: one cell would decide whether the cast succeeds. For files of "
+                "several types pass the folder's path"
             )
-    return None
+    return ""
 
 
 def _schemas_of_files(dataset: Any) -> Iterator[Any]:

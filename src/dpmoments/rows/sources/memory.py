@@ -7,16 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from dpmoments.cells.objects import ColumnTable, array_cells, series_cells
-from dpmoments.foundation.errors import InputTypeError, InputValueError
+from dpmoments.foundation.errors import InputTypeError, InputValueError, listed
 from dpmoments.foundation.table_libraries import nw
-from dpmoments.messages.message import Message
-from dpmoments.messages.wording import listed
 from dpmoments.rows.kernel import NumberBlock
 from dpmoments.rows.sources.guesses import require_no_guess_of_polars
 from dpmoments.rows.sources.local import LocalSource
@@ -207,6 +205,26 @@ class LazySource(LocalSource["nw.DataFrame[Any]"]):
         return FrameSource(self.reading, frame)
 
 
+class MissingColumnsError(InputValueError):
+    """Table that lacks columns to be read."""
+
+    names: tuple[str, ...]
+    table: str
+    n_columns: int
+    hint: str
+
+    @classmethod
+    def of(cls, table: str, names: Sequence[str], n_columns: int, hint: str) -> Self:
+        """Return the error of the absent names, with a hint at the names that are meant."""
+        error = cls(
+            f"{table} has no column {listed(names)} among its {n_columns}{hint}: rename the column in the table or, if every "
+            "file has the other name, state it in the schema, as the column's source (names are not listed, because without a "
+            "header line they could be a record)"
+        )
+        error.table, error.names, error.n_columns, error.hint = table, tuple(names), n_columns, hint
+        return error
+
+
 def require_columns(held: Sequence[object], wanted: Sequence[str], where: str) -> None:
     """Raise unless every column to be read occurs exactly once among ``held``."""
     # The message shows no names of the table, which are values of a record if a header line is missing, except names
@@ -216,8 +234,7 @@ def require_columns(held: Sequence[object], wanted: Sequence[str], where: str) -
     if absent := [name for name in wanted if name not in present]:
         plain = {key: name for name in names if (key := _letters_and_digits(name))}
         alike = [plain[key] for name in absent if (key := _letters_and_digits(name)) in plain]
-        hint = {"hint": Message("names-alike", names=alike)} if alike else {}
-        raise InputValueError(Message("table-without-columns", table=where, names=[*absent], columns=len(held), **hint))
+        raise MissingColumnsError.of(where, absent, len(held), f"; it has {listed(alike)}" if alike else "")
     if repeated := [name for name in wanted if names.count(name) > 1]:
         raise InputValueError(f"{where} has more than one column named {listed([*repeated])}: rename them")
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from dpmoments.cells.objects import objects_of
 from dpmoments.foundation.databases import DatabaseSession
-from dpmoments.foundation.errors import InputTypeError
+from dpmoments.foundation.errors import InputTypeError, shown
 from dpmoments.foundation.table_files import (
     StatisticsColumn,
     file_ending,
@@ -23,7 +23,6 @@ from dpmoments.foundation.table_files import (
 )
 from dpmoments.foundation.table_libraries import pa
 from dpmoments.foundation.text_format import TextFormat
-from dpmoments.foundation.values import shown
 from dpmoments.rows.fingerprint import Fingerprint, FirstPass
 from dpmoments.rows.sources.arrow import FileSource
 from dpmoments.rows.sources.local import LocalSource

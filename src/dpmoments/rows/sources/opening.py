@@ -25,7 +25,6 @@ from dpmoments.foundation.table_files import (
 )
 from dpmoments.foundation.table_libraries import nw, pa
 from dpmoments.foundation.text_format import TextFormat
-from dpmoments.messages.message import Message
 from dpmoments.privacy.unit import PrivacyUnit
 from dpmoments.rows.fingerprint import FirstPass
 from dpmoments.rows.sources.arrow import DatasetSource, FeatherSource, FileSource, ParquetSource, RelationSource
@@ -70,7 +69,7 @@ def open_source(
     Tables of Dask or Spark, and files given to one of them, are read by that engine's workers.
     """
     if text_format is not None and not isinstance(text_format, TextFormat):
-        raise wrong_type("text_format", "text-format", text_format)
+        raise wrong_type("text_format", "a dpmoments.TextFormat", text_format)
     reading = Reading(schema, mean, privacy_unit)
     if isinstance(data, str | PathLike):
         return _file_source(data if isinstance(data, str) else Path(data), reading, text_format)
@@ -132,8 +131,11 @@ def _file_source(pattern: str | Path, reading: Reading, text_format: TextFormat 
     paths, folder = tuple(expand_paths(pattern)), fixed_folder(pattern)
     kinds = sorted({_kind_of(path) for path in paths})
     if "" in kinds:
-        endings = sorted({file_ending(path) for path in paths})
-        raise InputValueError(Message("unknown-file-ending", path=str(pattern), endings=endings))
+        refused = f"Cannot read '{pattern}': endings must be .parquet, .feather, .csv or .tsv, the same for all files. "
+        raise InputValueError(
+            f"{refused}Or read the file and pass a frame, such as pd.read_excel(...).",
+            shell=f"{refused}Convert the file to one of these.",
+        )
     if text_format is not None and "text" not in kinds:
         endings = sorted({file_ending(path) for path in paths})
         raise InputValueError(

@@ -17,10 +17,8 @@ from dpmoments.foundation.errors import (
     InputFileNotFoundError,
     InputPermissionError,
     InputValueError,
-    message_of,
 )
 from dpmoments.foundation.text_reading import EncodingError, LongLineError
-from dpmoments.messages.message import Message
 from dpmoments.privacy.unit import PrivacyUnit
 from dpmoments.rows.encode import Restriction, largest_block
 from dpmoments.rows.level_sums import LevelLayout
@@ -125,12 +123,14 @@ class Source(ABC):
 # Readers' errors, told without the cells they quote.
 
 
-DAMAGED_FILE = Message("damaged-file")
+DAMAGED_FILE = "damaged, truncated, or not what its name says"
+PASS_ENCODING = "text_format=TextFormat(encoding=...)", "--encoding"
+"""How the encoding of a file is stated, in Python and at the shell."""
 UNCONVERTED = "In CSV column #"
 """Arrow's message for a value that cannot be converted to its column's type."""
 LONG_LINE = "straddling object straddles two block boundaries"
 """Arrow's message for a line longer than one block, or than two, depending on its start."""
-FAILED_QUERY = Message("query-failed")
+FAILED_QUERY = "its query fails, on the table or before it"
 
 
 class ReadAgain(Exception):  # noqa: N818 (no error reaches a caller)
@@ -140,7 +140,7 @@ class ReadAgain(Exception):  # noqa: N818 (no error reaches a caller)
 def read_quietly(
     step: Callable[[], Result],
     where: str | Path,
-    why: Message = DAMAGED_FILE,
+    why: str = DAMAGED_FILE,
     *,
     mended: Callable[[str], str | None] | None = None,
 ) -> Result:
@@ -151,7 +151,7 @@ def read_quietly(
     try:
         return step()
     except (EncodingError, LongLineError) as error:
-        failure: Exception = InputValueError(Message("table-unreadable", table=where, reason=message_of(error)))
+        failure: Exception = InputValueError(f"{where} cannot be read: {error}")
     except InputError:
         raise
     except FileNotFoundError:
@@ -166,7 +166,9 @@ def read_quietly(
             failure = ReadAgain(way)
         else:
             if re.match(r"CSV parse error: (Row #\d+: )?Expected \d+ columns, got \d+: ", str(error)):
-                why = Message("line-of-other-length")
-            reason = Message("reader-stopped", reason=why, kind=kind)
-            failure = InputValueError(Message("table-unreadable", table=where, reason=reason))
+                why = "one of its lines has a different number of fields than the first"
+            at_the_shell = why.replace(*PASS_ENCODING)
+            failure = InputValueError(
+                f"{where} cannot be read: {why} ({kind})", shell=f"{where} cannot be read: {at_the_shell} ({kind})"
+            )
     raise failure  # outside the handlers, where the original would become its context

@@ -31,7 +31,6 @@ from dpmoments.foundation.table_files import file_ending
 from dpmoments.foundation.table_libraries import pa, pa_csv, pc
 from dpmoments.foundation.text_format import TextFormat
 from dpmoments.foundation.text_reading import LineLengths, first_line, names_in, open_utf8, other_delimiter
-from dpmoments.messages.message import Message
 from dpmoments.rows.sources.arrow import StreamedFileSource, folder_keys, with_bytes_read
 from dpmoments.rows.sources.source import LONG_LINE, UNCONVERTED, ReadAgain, read_quietly
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate
@@ -78,7 +77,7 @@ class CsvSource(StreamedFileSource):
             line = first_line(path, self.text_format)
             advice = other_delimiter(line, self._delimiter(path), self.text_format, wanted.issubset)
             if advice is not None:
-                raise InputValueError(Message("text-without-columns", path=path, advice=advice))
+                raise advice.preceded_by(f"{path} does not have the schema's columns: ")
         super().require_names(path, names)
 
     def batches(self, path: Path, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
