@@ -440,7 +440,7 @@ def test_a_text_is_no_list_of_levels() -> None:
     ],
 )
 def test_how_a_number_is_written(text: str, advice: str) -> None:
-    assert advice in number_as_text(text).text()
+    assert advice in number_as_text(text)
     with refused("must be a number, got the text", TypeError, column="a"):
         dpm.Numeric("a", 0, text)  # type: ignore[arg-type]
 
