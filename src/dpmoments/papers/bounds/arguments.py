@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import wraps
 from numbers import Integral, Real
 from types import MappingProxyType
-from typing import Any, Literal, ParamSpec, TypeVar, get_args
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -109,3 +109,20 @@ def least_rows(error_at: Callable[[int], float], error: float) -> int:
         else:
             few = middle
     return enough
+
+
+def rows_needed(
+    bound: Callable[Concatenate[int, Parameters], float], documentation: str
+) -> Callable[Concatenate[float, Parameters], int]:
+    """Return the function of an error, in place of the rows, that gives the fewest rows for it."""
+
+    def needed(error: float, *given: Parameters.args, **named: Parameters.kwargs) -> int:
+        return least_rows(lambda n: bound(n, *given, **named), error)
+
+    signature = inspect.signature(bound)
+    error = inspect.Parameter("error", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation="float")
+    others = [parameter for name, parameter in signature.parameters.items() if name != "n_rows"]
+    needed.__signature__ = signature.replace(parameters=[error, *others], return_annotation="int")  # type: ignore[attr-defined]
+    needed.__name__ = needed.__qualname__ = bound.__name__.replace("_error", "_rows_needed")
+    needed.__module__, needed.__doc__ = bound.__module__, documentation
+    return checked(needed)  # type: ignore[return-value]  # a parameter that may be named

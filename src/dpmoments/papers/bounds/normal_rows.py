@@ -27,7 +27,7 @@ from dpmoments.mechanisms.coinpress_schedule import (
     normal_second_moment_error,
 )
 from dpmoments.noise.extreme_eigenvalues import normal_norm_quantile
-from dpmoments.papers.bounds.arguments import checked, least_rows
+from dpmoments.papers.bounds.arguments import checked, least_rows, rows_needed
 from dpmoments.papers.cells import wishart_eigenvalue_range, wishart_frobenius_quantile
 from dpmoments.privacy.sensitivity import gram_frobenius, row_sum_l2
 from dpmoments.privacy.unit import Neighbors
@@ -95,32 +95,16 @@ def coinpress_mean_error(
     return min(of(split) for split in splits)
 
 
-@checked
-def coinpress_mean_rows_needed(
-    error: float,
-    n_features: int,
-    radius: float,
-    rho: float,
-    failure: float,
-    *,
-    shares: Sequence[float] | None = None,
-    neighbors: Neighbors | str = "replace_one",
-    step_failure: float | None = None,
-) -> int:
+coinpress_mean_rows_needed = rows_needed(
+    coinpress_mean_error,
     """Return the fewest rows for a :func:`coinpress_mean_error` of at most ``error``.
 
     Theorem 2.2.
 
     >>> coinpress_mean_rows_needed(0.2, 10, 100.0, 0.5, 0.05) < 1500
     True
-    """
-    relation = Neighbors.of(neighbors)
-    return least_rows(
-        lambda n: coinpress_mean_error(
-            n, n_features, radius, rho, failure, shares=shares, neighbors=relation, step_failure=step_failure
-        ),
-        error,
-    )
+    """,
+)
 
 
 @checked
@@ -181,32 +165,16 @@ def coinpress_covariance_error(
     return min(of(split) for split in splits)
 
 
-@checked
-def coinpress_covariance_rows_needed(
-    error: float,
-    n_features: int,
-    spread: float,
-    rho: float,
-    failure: float,
-    *,
-    shares: Sequence[float] | None = None,
-    neighbors: Neighbors | str = "replace_one",
-    step_failure: float | None = None,
-) -> int:
+coinpress_covariance_rows_needed = rows_needed(
+    coinpress_covariance_error,
     """Return the fewest rows for a :func:`coinpress_covariance_error` of at most ``error``.
 
     Theorem 2.4.
 
     >>> coinpress_covariance_rows_needed(0.2, 5, 100.0, 0.5, 0.05) < 20_000
     True
-    """
-    relation = Neighbors.of(neighbors)
-    return least_rows(
-        lambda n: coinpress_covariance_error(
-            n, n_features, spread, rho, failure, shares=shares, neighbors=relation, step_failure=step_failure
-        ),
-        error,
-    )
+    """,
+)
 
 
 @checked
@@ -294,39 +262,16 @@ def noisy_second_moment_error(
     )
 
 
-@checked
-def noisy_second_moment_rows_needed(
-    error: float,
-    n_features: int,
-    spread: float,
-    rho: float,
-    failure: float,
-    *,
-    neighbors: Neighbors | str = "replace_one",
-    clip_constant: float = 2.0,
-    clip_failure: float = 0.05,
-) -> int:
+noisy_second_moment_rows_needed = rows_needed(
+    noisy_second_moment_error,
     """Return the fewest rows for which :func:`noisy_second_moment_error` is at most ``error``.
 
     The lecture's form is (d² + ln(1/τ))/α² + κd² ln(n/τ)√ln(1/τ)/(α√ρ).
 
     >>> noisy_second_moment_rows_needed(0.1, 5, 1.0, 0.5, 0.1) > 10_000
     True
-    """
-    relation = Neighbors.of(neighbors)
-    return least_rows(
-        lambda n: noisy_second_moment_error(
-            n,
-            n_features,
-            spread,
-            rho,
-            failure,
-            neighbors=relation,
-            clip_constant=clip_constant,
-            clip_failure=clip_failure,
-        ),
-        error,
-    )
+    """,
+)
 
 
 @checked
@@ -433,39 +378,14 @@ def preconditioned_covariance_error(
     )
 
 
-@checked
-def preconditioned_covariance_rows_needed(
-    error: float,
-    n_features: int,
-    spread: float,
-    rho: float,
-    failure: float,
-    *,
-    stop_at: float = 1000.0,
-    neighbors: Neighbors | str = "replace_one",
-    clip_constant: float = 2.0,
-    clip_failure: float = 0.05,
-) -> int:
+preconditioned_covariance_rows_needed = rows_needed(
+    preconditioned_covariance_error,
     """Return the fewest rows for a :func:`preconditioned_covariance_error` of ≤ ``error``.
 
     >>> preconditioned_covariance_rows_needed(0.5, 5, 1500.0, 0.5, 0.1) > 1_000_000
     True
-    """
-    relation = Neighbors.of(neighbors)
-    return least_rows(
-        lambda n: preconditioned_covariance_error(
-            n,
-            n_features,
-            spread,
-            rho,
-            failure,
-            stop_at=stop_at,
-            neighbors=relation,
-            clip_constant=clip_constant,
-            clip_failure=clip_failure,
-        ),
-        error,
-    )
+    """,
+)
 
 
 def n_rounds(spread: float, stop_at: float) -> int:
