@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any, get_args
 
 from dpmoments.foundation.databases import CLAUSES
-from dpmoments.messages.wordings import CODES, PART, QUERIES, REASONS, RULES, WARNINGS
+from dpmoments.messages.message import PART
+from dpmoments.messages.wordings import QUERIES, REASONS, RULES, WARNINGS, WORDINGS
 from dpmoments.noise.models import _NOISE_MODELS, MeanLaw
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.laws import LAWS
