@@ -1,4 +1,4 @@
-"""What all release functions share: the checked request, the run that it leads to, and its end."""
+"""Steps that all release functions share: the request, the run that it leads to, and its end."""
 
 from __future__ import annotations
 
