@@ -30,7 +30,7 @@ _TYPES: Mapping[Any, tuple[str, Callable[[object], bool]]] = {
 
 @dataclass(frozen=True)
 class Rule:
-    """What an entry must be beyond its type."""
+    """Condition on an entry beyond its type."""
 
     expected: str  # after "must be"
     holds: Callable[[Any], bool]
@@ -49,7 +49,7 @@ ABSENT_IF_NONE = "absent if none"
 
 
 def hexadecimal(n_digits: int) -> Rule:
-    """Return the rule for a text of so many hexadecimal digits."""
+    """Return the rule for a text of this number of hexadecimal digits."""
     digits = re.compile(f"[0-9a-f]{{{n_digits}}}")
     return Rule(f"{n_digits} hexadecimal digits", lambda value: digits.fullmatch(value) is not None)
 

@@ -128,11 +128,8 @@ MIN_SHAPE = 0.5
 
 Below it Cantelli's (wider) inequality is used.
 """
+# Shape from which a difference of two counts as normal. Its fourth cumulant is 3/a of the squared variance.
 _MAX_DIFFERENCE_SHAPE = 1e8
-"""Shape from which a difference of two counts as normal.
-
-Its fourth cumulant is 3/a of the squared variance.
-"""
 
 
 def gamma_difference_quantile(level: float, shape: float) -> float:

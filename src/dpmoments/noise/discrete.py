@@ -42,16 +42,11 @@ _UNIFORM_BITS = 53
 """Bits of U that are drawn at once."""
 _MAX_EXPONENT = 47.0
 """x above which exp(−x) counts as exp(−47), below 2^−67."""
+# Number of powers e^−1, e^−2, … that floating point compares. Below the last, and within the slack of one, integer
+# bounds decide: probability 25·2·2^−39 + e^−25, about 1e-10.
 _COMPARED_POWERS = 25
-"""Number of powers e^−1, e^−2, … that floating point compares.
-
-Below the last, and within the slack of one, integer bounds decide: probability 25·2·2^−39 + e^−25, about 1e-10.
-"""
+# Bound on a geometric draw, reached with probability e^−512. Noise of smaller draws is below 2^62.
 _MAX_COUNT = 512
-"""Bound on a geometric draw, reached with probability e^−512.
-
-Noise of smaller draws is below 2^62.
-"""
 _BATCH = 1 << 15
 """Candidates that take all steps together, in the processor's cache."""
 

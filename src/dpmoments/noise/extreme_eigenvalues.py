@@ -1,4 +1,6 @@
-"""Bound on the extreme eigenvalues of symmetric normal matrices; those of Wishart matrices are in ``papers/cells.py``.
+"""Bound on the extreme eigenvalues of symmetric normal matrices.
+
+Bounds for Wishart matrices are in ``papers/cells.py``.
 
 They are quantiles, and hold up to a stated probability.
 
@@ -27,16 +29,10 @@ _MAX_ENTRIES = 200_000
 _MIN_DRAWS = 4_000
 _MAX_SIZE = 400
 """Size from which only the tail bound is used, since it is within a few per cent."""
+# SDs subtracted from a simulated tail. It is too light with probability below e^(−12.5), by Chernoff's bound.
 _SAFETY = 5.0
-"""SDs subtracted from a simulated tail.
-
-It is too light with probability below e^(−12.5), by Chernoff's bound.
-"""
+# Min number of simulated matrices beyond a quantile. With fewer only the tail bound is used.
 _MIN_BEYOND = 20.0
-"""Min number of simulated matrices beyond a quantile.
-
-With fewer only the tail bound is used.
-"""
 _BISECTIONS = 40
 
 

@@ -38,11 +38,8 @@ from dpmoments.noise.cells import (
 from dpmoments.noise.extreme_eigenvalues import normal_norm_quantile
 from dpmoments.noise.terms import NoiseLaw, NoiseTerm, ScaleTerm
 
+# Caveat: the distribution is for the rows as the last step clipped them. It leaves out the effect of clipping.
 _CLIPPED_IN_LAST_STEP = "clipped-in-last-step"
-"""Caveat: the distribution is for the rows as the last step clipped them.
-
-It leaves out the effect of clipping.
-"""
 _ROUNDING = 1e-9
 
 
@@ -757,11 +754,8 @@ _NOISE_MODELS: Mapping[str, type[NoiseModel]] = LoadedClasses(
 # The law of the noise on a mean released alone, coordinate by coordinate.
 
 MeanLaw = Literal["gaussian", "k-norm", "laplace"]
+# Relative difference of Laplace scales below which they count as equal. The general formula would lose all digits.
 _ALIKE = 1e-6
-"""Relative difference of Laplace scales below which they count as equal.
-
-The general formula would lose all digits.
-"""
 _STANDARD_LAPLACE = math.sqrt(0.5)
 """Scale of a Laplace variable of variance 1."""
 

@@ -17,11 +17,8 @@ Intervals of 50 % and more keep their level, with any noise added.
 """
 
 
+# Share of the noise variance (3 % of the SD) up to which errors are left out. Coverage of 95 % falls by less than 10⁻⁴.
 _NEGLIGIBLE = 1e-3
-"""Share of the noise variance (3 % of the SD) up to which errors are left out.
-
-Coverage of 95 % falls by less than 10⁻⁴.
-"""
 
 
 def with_rounding(deviations: FloatArray | float, errors: FloatArray | float) -> Any:

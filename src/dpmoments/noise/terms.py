@@ -26,24 +26,15 @@ from dpmoments.noise.rounding import Rounding
 Cell = Literal["cell", "diagonal", "count"]
 Indices = npt.ArrayLike
 
+# Max columns of R, besides the first, in a row of a local R. A shifted, scaled feature or a contrast of two.
 _MAX_LOCAL = 2
-"""Max columns of R, besides the first, in a row of a local R.
-
-A shifted, scaled feature or a contrast of two.
-"""
 _MAX_BLOCKS = 4
 _MAX_ENTRIES = 2**22
 """Max size of a temporary array of the dense path."""
+# Max indices of a functional whose weights are split into pairs of vectors. Beyond it RᵀAR is made.
 _MAX_PAIRED = 4
-"""Max indices of a functional whose weights are split into pairs of vectors.
-
-Beyond it RᵀAR is made.
-"""
+# Max indices of a functional whose cells are summed one after another. More take a temporary array.
 _MAX_UNROLLED = 5
-"""Max indices of a functional whose cells are summed one after another.
-
-More take a temporary array.
-"""
 _ROUNDING = 1e-13
 """Relative size below which a difference of variances is rounding, and 0."""
 

@@ -1,4 +1,7 @@
-"""Noise cells of Wishart matrices, which only mechanisms of papers draw, and quantiles of their extreme eigenvalues."""
+"""Noise cells of Wishart matrices, and quantiles of their extreme eigenvalues.
+
+Only mechanisms of papers draw them.
+"""
 
 from __future__ import annotations
 

@@ -19,11 +19,8 @@ from dpmoments.privacy.curves.gaussian import MIN_COMPOSED_SCALE, discrete_gauss
 from dpmoments.privacy.curves.inversion import safe_root
 from dpmoments.privacy.unit import PrivacyUnit
 
+# Largest ε for the joint Gaussian curve. Beyond it the curve is useless and its inversion overflows.
 _MAX_JOINT_EPSILON = 1e20
-"""Largest ε for the joint Gaussian curve.
-
-Beyond it the curve is useless and its inversion overflows.
-"""
 
 
 class LossUnit(StrEnum):
@@ -119,11 +116,8 @@ def allowance(cost: PrivacyBudget, unit: LossUnit) -> Loss:
 
 _ROUNDING = 1e-12
 """Relative error allowed for in computing e^ε."""
+# Smallest fraction of ε/k at which δ stays. Below it ρ hardly depends on ε, and δ is reduced instead.
 _MIN_EPSILON_SHARE = 2.0**-10
-"""Smallest fraction of ε/k at which δ stays.
-
-Below it ρ hardly depends on ε, and δ is reduced instead.
-"""
 
 
 def allowance_for_rows(cost: PrivacyBudget, loss_unit: LossUnit, privacy_unit: PrivacyUnit | None) -> Loss:

@@ -4,7 +4,8 @@ Both relations, every unit of loss.
 
 A draw's class is its public description. It states the loss for a query of a given sensitivity, and refuses a unit in which its
 loss does not add up. Each has its derivation in ``docs/evidence/derivations``, and ``tests/privacy/test_laws.py`` compares each
-loss with the exact distribution. Those that only mechanisms of papers draw are in ``papers/laws.py``.
+loss with the exact distribution. Draws that only mechanisms of papers make have
+their classes in the wing of papers.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class DrawLaw(ABC):
     norm: ClassVar[Norm]
     """Norm in which the query's sensitivity must be stated."""
     dimensions: ClassVar[tuple[int, ...]] = (1,)
-    """Numbers of dimensions that its query may have: 0 a number, 1 a vector, 2 a symmetric matrix."""
+    """Dimensions that its query may have: 0 of a number, 1 of a vector, 2 of a symmetric matrix."""
 
     on_lattice: ClassVar[bool] = False
     """True if its noise is of integers, for integer queries only."""
@@ -92,11 +93,11 @@ class DrawLaw(ABC):
         return np.asarray(query)
 
     def is_attained(self, sensitivity: Sensitivity, size: int) -> bool:  # noqa: ARG002 - for those that are
-        """Return True if two neighboring tables are known that attain all the loss of a draw of ``size`` numbers."""
+        """Return True if some neighboring tables attain all the loss of a draw of ``size`` numbers."""
         return False
 
     def fits(self, n_dimensions: int) -> bool:
-        """Return True if its query may have so many dimensions."""
+        """Return True if its query may have this number of dimensions."""
         return n_dimensions in self.dimensions
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
@@ -130,11 +131,8 @@ def pure_loss(law: DrawLaw, epsilon: Fraction, unit: LossUnit) -> Loss:
     raise law.refused(unit)
 
 
+# Sensitivities that some two neighbors attain. ``tests/privacy/test_sensitivity.py`` has them.
 _ATTAINED = ("count", "count_l1", "gram_frobenius", "gram_nuclear", "sums_in_body")
-"""Sensitivities that some two neighbors attain.
-
-``tests/privacy/test_sensitivity.py`` has them.
-"""
 
 
 def attains(sensitivity: Sensitivity) -> bool:

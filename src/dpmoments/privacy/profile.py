@@ -48,11 +48,8 @@ def _worst_neighbors(draw: Draw) -> str | None:
 
 # Proven bounds on δ(ε) of the draws that two neighbors touch; a privacy profile takes the least.
 
+# Remaining fraction of the loss below which a run counts as having spent it all. The rest is added to ε.
 _NOTHING_LEFT = Fraction(1, 10**9)
-"""Remaining fraction of the loss below which a run counts as having spent it all.
-
-The rest is added to ε.
-"""
 _FINE_SCALE = 2.0**16
 """Scale from which discrete Gaussian noise has a δ within a millionth of its bound."""
 _FARTHEST = 40.0
@@ -242,17 +239,12 @@ def _at_any_epsilon(delta: Callable[[float], float], epsilon: float) -> float:
     return min(-math.expm1(epsilon) + math.exp(epsilon) * delta(-epsilon), 1.0)
 
 
+# ε of a profile, as multiples of the stated one. For a zCDP budget, of the ε that it implies at REFERENCE_DELTA.
 _SHARES = (0.25, 0.5, 0.75, 1.0, 2.0)
-"""ε of a profile, as multiples of the stated one.
-
-For a zCDP budget, of the ε that it implies at REFERENCE_DELTA.
-"""
 REFERENCE_DELTA = 1e-6
+# Points of the curve, from ε = 0 on, that bound an attacker's power. Each is a bound by itself.
 _TESTED_POINTS = 400
-"""Points of the curve, from ε = 0 on, that bound an attacker's power.
-
-Each is a bound by itself.
-"""
+# Mechanisms whose plan fixes every draw and its loss before the first. No table changes their receipt.
 _SETTLED = frozenset(
     {
         "additive-wishart",
@@ -265,10 +257,6 @@ _SETTLED = frozenset(
         "matrix-laplace",
     }
 )
-"""Mechanisms whose plan fixes every draw and its loss before the first.
-
-No table changes their receipt.
-"""
 
 
 @dataclass(frozen=True)

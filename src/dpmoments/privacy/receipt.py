@@ -25,11 +25,8 @@ from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 
 _DRAW_ENTRIES = {"what", "law", "sensitivity", "loss", "delta", "size", "claim", "group"}
 _RECEIPT_ENTRIES = {"protected_unit", "neighbors", "cost", "loss_unit", "allowance", "draws"}
+# Max number of different losses. Exact sums of more take minutes, as their denominators multiply.
 _MAX_DIFFERENT_LOSSES = 10_000
-"""Max number of different losses.
-
-Exact sums of more take minutes, as their denominators multiply.
-"""
 _EXHAUSTED = 1.0 - 1e-9
 """Min spent fraction of the budget of a plan that says it exhausts it."""
 

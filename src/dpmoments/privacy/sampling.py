@@ -25,11 +25,8 @@ from dpmoments.privacy.laws import (
 )
 
 _KEPT_BITS = 30
+# Bits per SD to which floating-point noise is resolved. Uniform integers replace the bits below.
 _DITHER_SHARE = 10
-"""Bits per SD to which floating-point noise is resolved.
-
-Uniform integers replace the bits below.
-"""
 
 
 def coordinates_of(query: npt.ArrayLike) -> int:

@@ -24,11 +24,8 @@ from dpmoments.foundation.values import is_finite_number, require_kinds, require
 from dpmoments.privacy.distances import Argument, Norm, Sensitivity
 from dpmoments.privacy.unit import Neighbors
 
+# Names of arguments that are tuples of positive numbers, one for each part of a row. All others are numbers.
 _TUPLES = ("weights", "blocks")
-"""Names of arguments that are tuples of positive numbers, one for each part of a row.
-
-All others are numbers.
-"""
 MAX_WEIGHTS = 2**16
 MAX_UNITS = 2.0**256
 """Largest number of query units in one unit: the finest unit is 2^−256."""

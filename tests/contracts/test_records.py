@@ -1,0 +1,124 @@
+"""Every record of a file: it is read as it was written, and a forged entry is refused or kept to the letter."""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpmoments.foundation.records import Record
+from dpmoments.noise.models import MeanModel
+from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.origin import GroupOfRows, LedgerEntry, ReleaseOrigin
+from dpmoments.privacy.statement import PrivacyStatement
+from dpmoments.privacy.unit import Neighbors, PrivacyUnit
+
+UNIT = PrivacyUnit("person_id", max_rows=3)
+GROUP = GroupOfRows("f" * 32, "region", "north", 2)
+ENTRY = LedgerEntry("a" * 32, 1, "0" * 64)
+RECORDS: dict[str, Any] = {
+    "unit": UNIT,
+    "group": GROUP,
+    "ledger": ENTRY,
+    "origin": ReleaseOrigin("0123456789abcdef" * 2, "people", GROUP, ENTRY, ("ORDER BY",)),
+    "a bare origin": ReleaseOrigin("0123456789abcdef" * 2),
+    "a pure budget": PrivacyBudget.pure(1.0),
+    "an approximate budget": PrivacyBudget.approximate(1.0, 1e-6),
+    "a zCDP budget": PrivacyBudget.zcdp(0.5),
+    "statement": PrivacyStatement(PrivacyBudget.zcdp(0.5), Neighbors.ADD_REMOVE, "exact-lattice", True, (), "1", UNIT),
+    "a statement of rows": PrivacyStatement(
+        PrivacyBudget.pure(1.0), Neighbors.REPLACE_ONE, "idealized", False, (), "1"
+    ),
+    "mean": MeanModel("laplace", np.array([1.0, 2.0]), np.array([0.5, 0.0]), clipped=0.25, bias_suspected=True),
+    "a mean of K-norm noise": MeanModel("k-norm", np.ones(2), np.zeros(2), dimension=3, block_sizes=(1, 1)),
+}
+FORGERIES = (None, True, 7, -1, 1.5, math.nan, 2**1100, "text", "", [], [None], {}, {"kind": "pure"})
+MAY_BE_ABSENT = {"delta", "privacy_unit", "dimension", "block_sizes"}
+"""Entries that a file may leave out."""
+
+
+def kept(content: Any) -> Any:
+    """Content in which true is not 1, and 1 is 1.0; an entry that is none counts as absent."""
+    if isinstance(content, dict):
+        return {name: kept(entry) for name, entry in content.items() if entry is not None}
+    if isinstance(content, list):
+        return [kept(entry) for entry in content]
+    return isinstance(content, bool), content
+
+
+def entries(content: dict[str, Any]) -> Iterator[tuple[str, ...]]:
+    """The paths of all entries, those of records within records included."""
+    for name, entry in content.items():
+        yield (name,)
+        if isinstance(entry, dict):
+            yield from ((name, *rest) for rest in entries(entry))
+
+
+def forged(content: dict[str, Any], path: tuple[str, ...], value: Any) -> dict[str, Any]:
+    result = copy.deepcopy(content)
+    place = result
+    for name in path[:-1]:
+        place = place[name]
+    if value is ...:
+        del place[path[-1]]
+    else:
+        place[path[-1]] = value
+    return result
+
+
+def test_every_record_is_here() -> None:
+    assert {type(record).__name__ for record in RECORDS.values()} == {each.__name__ for each in Record.__subclasses__()}
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_a_record_comes_back_to_the_bit(name: str) -> None:
+    record = RECORDS[name]
+    content = json.loads(json.dumps(record.to_dict()))
+    assert kept(type(record).from_dict(content).to_dict()) == kept(content)
+
+
+def faults(record: Any) -> list[str]:
+    """Entries of a record's file that may be forged so that it is read as something else."""
+    read, content = type(record).from_dict, json.loads(json.dumps(record.to_dict()))
+    found = []
+    for path in entries(content):
+        for value in (*FORGERIES, *([] if path[-1] in MAY_BE_ABSENT else [...])):
+            changed = forged(content, path, value)
+            with suppress(KeyError, TypeError, ValueError):
+                if value is ... or kept(read(changed).to_dict()) != kept(changed):
+                    read(changed)
+                    found.append(f"{'.'.join(path)}: {value}")
+        with suppress(TypeError, ValueError):
+            read(forged(content, (*path[:-1], "surplus"), 1))
+            found.append(f"a surplus entry beside {'.'.join(path)}")
+    return found
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_a_forged_entry_is_refused_or_kept_to_the_letter(name: str) -> None:
+    assert faults(RECORDS[name]) == []
+
+
+def test_a_reader_that_converts_fills_in_or_overlooks_is_found() -> None:
+    class Lax(PrivacyUnit):
+        @classmethod
+        def from_dict(cls, values: Any, path: str = "") -> Any:
+            del path
+            return cls(str(values.get("column", "id")), math.floor(values["max_rows"]), "drop")
+
+    found = faults(Lax("id", 3, "drop"))
+    for words in ("column: 7", "column: Ellipsis", "max_rows: 1.5", "max_rows: True", "missing: text", "surplus"):
+        assert any(words in fault for fault in found), words
+
+
+def test_a_fault_is_named_by_its_path() -> None:
+    content = RECORDS["origin"].to_dict()
+    content["ledger"]["number"] = 0
+    with pytest.raises(ValueError, match=r"^origin\.ledger\.number must be a whole number, 1 or more"):
+        ReleaseOrigin.from_dict(content, "origin")
