@@ -639,10 +639,10 @@ class PooledModel(NoiseModel):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_entry(self.parts, "parts", "not-empty")
+        require_entry(self.parts, "parts", "a list of at least one")
         for _, law, shift in self.parts:
             fits = law.n_features == self.n_features and shift.shape == (self.n_features,)
-            require_entry(fits, "parts", "known-for-parts")
+            require_entry(fits, "parts", "known for the features of each part")
             shift.setflags(write=False)
 
     @property
