@@ -7,7 +7,7 @@ import os
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import typer
 
@@ -16,15 +16,13 @@ from dpmoments.foundation.databases import DatabaseQuery
 from dpmoments.foundation.errors import InputValueError, listed, shown
 from dpmoments.foundation.table_files import ENGINES, EngineFiles
 from dpmoments.foundation.text_format import TextFormat
+from dpmoments.mechanisms.base import ConfiguredMechanism, Mechanism
+from dpmoments.mechanisms.means.base import MeanMechanism
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.unit import PrivacyUnit
 from dpmoments.schema.schema import Schema
 
-if TYPE_CHECKING:
-    from dpmoments.mechanisms.base import ConfiguredMechanism, Mechanism
-    from dpmoments.mechanisms.means.base import MeanMechanism
-
-Configured = TypeVar("Configured", bound="ConfiguredMechanism[Any]")
+Configured = TypeVar("Configured", bound=ConfiguredMechanism[Any])
 
 
 def columns_of_table(text: str, schema: Schema) -> list[str]:
@@ -79,25 +77,25 @@ def budget_of(epsilon: float | None, delta: float, rho: float | None) -> Privacy
 
 
 def data_of(
-    paths: Sequence[str] | None, database: str | None = None, query: str | None = None, engine: str = "local"
+    data: Sequence[str] | None = None, database: str | None = None, query: str | None = None, engine: str = "local"
 ) -> str | EngineFiles | DatabaseQuery:
     """Return the table to read: a query on a database, or a path, for this process or an engine.
 
     >>> data_of(["people.csv"], None, None), data_of(None, "sqlite:///people.db", "SELECT * FROM people")
     ('people.csv', DatabaseQuery('sqlite://…', 'SELECT * FROM people'))
     """
-    if query is not None or (database is not None and not paths):
+    if query is not None or (database is not None and not data):
         database = database or os.environ.get("DPMOMENTS_DATABASE")
-        if paths or engine != "local" or not (database and query):
+        if data or engine != "local" or not (database and query):
             raise bad_option("--database, --query", _DATABASE_AND_QUERY)
         return DatabaseQuery(database, query)
     if database is not None:
         raise bad_option("DATA, --database", OPTIONS_EXCLUSIVE)
-    if not paths:
+    if not data:
         raise bad_option("DATA", "name a file, a quoted glob or a folder, or a database and a query")
-    if len(paths) > 1:
+    if len(data) > 1:
         raise bad_option("DATA", "give one path: put a glob in quotes, 'people/*.parquet'")
-    path = paths[0]
+    path = data[0]
     if engine == "local":
         return path
     if engine not in ENGINES:
@@ -115,7 +113,7 @@ def shell_arguments(data: str | EngineFiles | DatabaseQuery) -> str:
     return f"--database {url} --query {shlex.quote(data.query)}"
 
 
-def mechanism_of(name: str, options: Sequence[str] | None) -> Mechanism:
+def mechanism_of(mechanism: str, option: Sequence[str] | None = None) -> Mechanism:
     """Return the named mechanism with options given as ``key=value``.
 
     A value is read as JSON if valid (numbers, true, false, null, lists), else as text.
@@ -125,11 +123,11 @@ def mechanism_of(name: str, options: Sequence[str] | None) -> Mechanism:
     """
     from dpmoments.mechanisms.registry import MECHANISMS
 
-    return _configured(name, MECHANISMS, map(_key_and_value, options or []))
+    return _configured(mechanism, MECHANISMS, map(_key_and_value, option or []))
 
 
 def mean_mechanism_of(
-    name: str, options: Sequence[str] | None, radius: float | None = None, scale: float | None = None
+    mechanism: str, option: Sequence[str] | None = None, radius: float | None = None, scale: float | None = None
 ) -> MeanMechanism | str:
     """Return the named mean-only mechanism with its options; two of them have their own flags.
 
@@ -139,13 +137,13 @@ def mean_mechanism_of(
     from dpmoments.mechanisms.registry import MEAN_MECHANISMS
 
     flags = [(f"--{key}", key, value) for key, value in (("radius", radius), ("scale", scale)) if value is not None]
-    given = [*flags, *map(_key_and_value, options or [])]
-    if name == "auto":
+    given = [*flags, *map(_key_and_value, option or [])]
+    if mechanism == "auto":
         if given:
             keys = ", ".join(key for _, key, _ in given)
             raise bad_option(given[0][0], f"mechanism='auto' has no options: leave out {keys}, or name an estimator")
-        return name
-    return _configured(name, MEAN_MECHANISMS, given)
+        return mechanism
+    return _configured(mechanism, MEAN_MECHANISMS, given)
 
 
 def _configured(
@@ -184,29 +182,31 @@ def _key_and_value(option: str) -> tuple[str, str, Any]:
     return "--option", key, tuple(value) if isinstance(value, list) else value
 
 
-def privacy_unit_of(column: str | None, max_rows: int | None, missing: str = "error") -> PrivacyUnit | None:
+def privacy_unit_of(
+    privacy_unit: str | None = None, max_rows_per_unit: int | None = None, missing_unit: str = "error"
+) -> PrivacyUnit | None:
     """Return the privacy unit that the options name; None if each row is its own unit."""
-    if column is None:
-        if max_rows is not None or missing != "error":
+    if privacy_unit is None:
+        if max_rows_per_unit is not None or missing_unit != "error":
             raise needs_option("--max-rows-per-unit, --missing-unit", "--privacy-unit")
         return None
-    if max_rows is None:
+    if max_rows_per_unit is None:
         raise bad_option(
             "--max-rows-per-unit",
             "state the contribution bound, the most rows of one unit that count (--max-rows-per-unit 5)",
         )
     try:
-        return PrivacyUnit(column, max_rows, missing)  # type: ignore[arg-type]
+        return PrivacyUnit(privacy_unit, max_rows_per_unit, missing_unit)  # type: ignore[arg-type]
     except ValueError as refusal:
         raise bad_option("--privacy-unit", refusal) from None
 
 
 def text_format_of(
-    delimiter: str | None,
-    encoding: str | None,
-    decimal: str | None,
-    thousands: str | None,
-    null: Sequence[str] | None,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    decimal: str | None = None,
+    thousands: str | None = None,
+    null: Sequence[str] | None = None,
     true: Sequence[str] | None = None,
     false: Sequence[str] | None = None,
     *,

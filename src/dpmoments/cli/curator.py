@@ -223,7 +223,7 @@ def release(options: dict[str, Any], by: str | None = None, yes: bool = False, n
 @options_of(
     dpmoments.release_mean,
     own={"mechanism": Option(f"auto, or one of {', '.join(MEAN_MECHANISMS)}.", "Method")},
-    objects={**OBJECTS, "mechanism": (("mechanism", "option", "radius", "scale"), mean_mechanism_of)},
+    objects={**OBJECTS, "mechanism": mean_mechanism_of},
 )
 def release_mean(options: dict[str, Any], yes: bool = False, no_ledger: bool = False) -> None:
     """Release only the mean of a table, once: this spends budget.

@@ -74,10 +74,10 @@ def _wanted_option(text: str) -> Option:
     },
     objects={
         **OBJECTS,
-        "typical_sd": (("typical_sd",), lambda given: _numbers_by_name(given, "--typical-sd")),
-        "typical_mean": (("typical_mean",), lambda given: _numbers_by_name(given, "--typical-mean")),
-        "robust": (("robust",), lambda text: None if text is None else text.split(",")),
-        "mechanism": (("mechanism",), lambda name: name),
+        "typical_sd": lambda typical_sd: _numbers_by_name(typical_sd, "--typical-sd"),
+        "typical_mean": lambda typical_mean: _numbers_by_name(typical_mean, "--typical-mean"),
+        "robust": lambda robust: None if robust is None else robust.split(","),
+        "mechanism": lambda mechanism: mechanism,
     },
 )
 def forecast(
@@ -209,22 +209,22 @@ def _wanted(given: Sequence[str], option: str) -> dict[str, Any]:
 # What a release of a mean alone would be worth, before anything is spent: forecast-mean.
 
 
-def _deviations(given: list[str] | None) -> float | dict[str, float] | None:
+def _deviations(standard_deviation: list[str] | None) -> float | dict[str, float] | None:
     """Parse one number for all features, or one per named feature; None if nothing was given."""
-    for text in given or ():
+    for text in standard_deviation or ():
         digits = text.rpartition("=")[2]
         try:
             value = float(digits)
         except ValueError:
             raise bad_option("--standard-deviation", f"{shown(text)} is neither a number nor feature=number") from None
         if digits == text:
-            if given == [text]:
+            if standard_deviation == [text]:
                 return value
             raise bad_option(
                 "--standard-deviation",
                 f"{shown(text)} is for all features: leave the others out, or name a feature with each",
             )
-    return _numbers_by_name(given, "--standard-deviation") or None
+    return _numbers_by_name(standard_deviation, "--standard-deviation") or None
 
 
 @options_of(
@@ -236,10 +236,9 @@ def _deviations(given: list[str] | None) -> float | dict[str, float] | None:
             "Assumed standard deviation in original units, of all features or of one; may be repeated.",
             None,
             "[FEATURE=]NUMBER",
-            list[str],
         ),
     },
-    objects={**OBJECTS, "standard_deviation": (("standard_deviation",), _deviations)},
+    objects={**OBJECTS, "standard_deviation": _deviations},
 )
 def forecast_mean(options: dict[str, Any], as_json: bool = False) -> None:
     """Show the expected error of every mean-only estimator. Reads no data.

@@ -43,7 +43,7 @@ _OF_DATASETS = {
             "Privacy unit: row, or the column that identifies units with several rows.", default="row"
         ),
     },
-    objects={"unit": (("privacy_unit",), str)},
+    objects={"unit": lambda privacy_unit: privacy_unit},
 )
 def grant(options: dict[str, Any], file: Path) -> None:
     """Grant a dataset its budget; creates the ledger if needed.

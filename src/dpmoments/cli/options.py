@@ -172,10 +172,7 @@ _OPTIONS: dict[str, Option] = {
     ),
     "data": Option(
         "A Parquet, Feather, CSV, Excel, Stata, SPSS or SAS file, a quoted glob, or a folder.",
-        None,
-        "DATA",
-        list[str],
-        None,
+        metavar="DATA",
         argument=True,
     ),
     "database": Option(
@@ -183,13 +180,10 @@ _OPTIONS: dict[str, Option] = {
         "variable DPMOMENTS_DATABASE, which keeps a password out of the shell's history.",
         "Database",
         "URL",
-        str,
     ),
-    "query": Option("The rows to read: one SELECT.", "Database", "SQL", str),
+    "query": Option("The rows to read: one SELECT.", "Database", "SQL"),
     "engine": Option(
-        f"Engine that reads the files: local (this process), {', '.join(ENGINES)}. The result does not depend on it.",
-        kind=str,
-        default="local",
+        f"Engine that reads the files: local (this process), {', '.join(ENGINES)}. The result does not depend on it."
     ),
     "schema": Option("The public schema of the table, a YAML file from 'dpmoments init'.", kind=Path, default=REQUIRED),
     "epsilon": Option("ε; without δ: pure differential privacy.", BUDGET_PANEL),
@@ -202,7 +196,7 @@ _OPTIONS: dict[str, Option] = {
         default=REQUIRED,
     ),
     "mechanism": Option("Mechanism name; 'dpmoments mechanisms' lists them.", _METHOD_PANEL),
-    "option": Option("An option of the mechanism; may be repeated.", _METHOD_PANEL, "KEY=VALUE", list[str]),
+    "option": Option("An option of the mechanism; may be repeated.", _METHOD_PANEL, "KEY=VALUE"),
     "mean": Option("Release count and mean in addition to the second moment, or only the second moment."),
     "repair": Option("Post-processing of the noisy moments.", _METHOD_PANEL, default=Repair.AUTO),
     "n_rows": Option("The number of rows, only if it is public independently of the table.", BUDGET_PANEL, least=1),
@@ -213,33 +207,26 @@ _OPTIONS: dict[str, Option] = {
     ),
     "progress": Option("Show a progress bar; default: in a terminal.", default=None),
     "insecure_seed": Option("FOR TESTS ONLY: repeatable noise. Such a release protects nobody.", least=0),
-    "radius": Option(
-        "Public bound on the mean, for a mechanism that needs one; in encoded units.", _METHOD_PANEL, kind=float
-    ),
+    "radius": Option("Public bound on the mean, for a mechanism that needs one; in encoded units.", _METHOD_PANEL),
     "scale": Option(
-        "Public bound on the standard deviation, for a mechanism that needs one; in encoded units.",
-        _METHOD_PANEL,
-        kind=float,
+        "Public bound on the standard deviation, for a mechanism that needs one; in encoded units.", _METHOD_PANEL
     ),
     "privacy_unit": Option(
         "Protect all rows with one value of this column together, such as a person's; the schema does not list it.",
         BUDGET_PANEL,
         "COLUMN",
-        str,
     ),
     "max_rows_per_unit": Option(
-        "Contribution bound: max rows per unit; noise is K times that for single rows.", BUDGET_PANEL, "K", int
+        "Contribution bound: max rows per unit; noise is K times that for single rows.", BUDGET_PANEL, "K"
     ),
-    "missing_unit": Option(
-        "Treatment of rows without a unit: error or drop.", BUDGET_PANEL, "error|drop", str, "error"
-    ),
-    "delimiter": Option("Delimiter: ';', '|', tab. Default: a comma; a tab in .tsv files.", _TEXT_PANEL, "MARK", str),
-    "encoding": Option("Encoding: latin-1, cp1252, utf-16, …; default: utf-8.", _TEXT_PANEL, kind=str),
-    "decimal": Option("Decimal mark; default: a point.", _TEXT_PANEL, "MARK", str),
-    "thousands": Option("Thousands separator.", _TEXT_PANEL, "MARK", str),
-    "null": Option("Null marker; may be repeated.", _TEXT_PANEL, "TEXT", list[str]),
-    "true": Option("Text for true, such as 'ja'; may be repeated.", _TEXT_PANEL, "TEXT", list[str]),
-    "false": Option("Text for false; may be repeated.", _TEXT_PANEL, "TEXT", list[str]),
+    "missing_unit": Option("Treatment of rows without a unit: error or drop.", BUDGET_PANEL, "error|drop"),
+    "delimiter": Option("Delimiter: ';', '|', tab. Default: a comma; a tab in .tsv files.", _TEXT_PANEL, "MARK"),
+    "encoding": Option("Encoding: latin-1, cp1252, utf-16, …; default: utf-8.", _TEXT_PANEL),
+    "decimal": Option("Decimal mark; default: a point.", _TEXT_PANEL, "MARK"),
+    "thousands": Option("Thousands separator.", _TEXT_PANEL, "MARK"),
+    "null": Option("Null marker; may be repeated.", _TEXT_PANEL, "TEXT"),
+    "true": Option("Text for true, such as 'ja'; may be repeated.", _TEXT_PANEL, "TEXT"),
+    "false": Option("Text for false; may be repeated.", _TEXT_PANEL, "TEXT"),
 }
 TABLES = Option(
     "Columns of a table, with colons between them: region:sex. May be repeated, for several tables.",
@@ -253,20 +240,17 @@ SPLIT = Option(
     "NUMBER",
     list[float],
 )
-_UNIT_OPTIONS = ("privacy_unit", "max_rows_per_unit", "missing_unit")
-_TEXT_OPTIONS = ("delimiter", "encoding", "decimal", "thousands", "null", "true", "false")
 _WITHOUT_OPTION = ("threads", "options")
 """Parameters set by other means: ``DPMOMENTS_THREADS``, or names in ``--option``."""
 
-Reader = Callable[..., Any]
-OBJECTS: Mapping[str, tuple[Sequence[str], Reader]] = {
-    "data": (("data", "database", "query", "engine"), data_of),
-    "schema": (("schema",), lambda path: Schema.load(path)),
-    "mechanism": (("mechanism", "option"), mechanism_of),
-    "privacy_unit": (_UNIT_OPTIONS, privacy_unit_of),
-    "text_format": (_TEXT_OPTIONS, text_format_of),
+OBJECTS: Mapping[str, Callable[..., Any]] = {
+    "data": data_of,
+    "schema": lambda schema: Schema.load(schema),
+    "mechanism": mechanism_of,
+    "privacy_unit": privacy_unit_of,
+    "text_format": text_format_of,
 }
-"""Parameters that are objects, with their options and parsers."""
+"""Parsers of parameters that are objects: the parser's parameters are the options."""
 
 
 def options_of(
@@ -274,12 +258,12 @@ def options_of(
     *,
     leave_out: Collection[str] = (),
     own: Mapping[str, Option] | None = None,
-    objects: Mapping[str, tuple[Sequence[str], Reader]] = OBJECTS,
+    objects: Mapping[str, Callable[..., Any]] = OBJECTS,
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Make a command of a body, with an option for each parameter of a Python function."""
     # The body gets the function's arguments as a dict, and its own parameters by name, annotated for typer or with an
     # entry in `own`, which also overrides options. `leave_out` names omitted parameters and options. `objects` maps
-    # parameters that are objects to their options and a parser. A parameter that no table describes has the words of
+    # parameters that are objects to their parsers. A parameter that no table describes has the words of
     # the docstring, and is an argument if it has no default.
     own = own or {}
     words, documented = _OPTIONS | dict(own), describe_parameters(function)
@@ -288,16 +272,24 @@ def options_of(
     for name, declared in inspect.signature(function).parameters.items():
         if name in leave_out or name in _WITHOUT_OPTION:
             continue
-        parts[name] = [part for part in (objects[name][0] if name in objects else (name,)) if part not in leave_out]
+        read = {name: declared}
+        if parser := objects.get(name):
+            read = {
+                part: stated.replace(default=declared.default) if stated.default is REQUIRED else stated
+                for part, stated in inspect.signature(parser, eval_str=True).parameters.items()
+                if stated.kind is not stated.KEYWORD_ONLY
+            }
+        parts[name] = [part for part in read if part not in leave_out]
         for part in parts[name]:
+            hint = hints[name] if read[part].annotation is REQUIRED or not parser else read[part].annotation
             option = words.get(part)
             if option is None:
                 if part not in documented:
                     raise AssertionError(
                         f"{function.__qualname__} has the parameter {part!r}, and no option describes it"
                     )
-                option = documented_option(declared, hints[name], documented[part].text)
-            made[part] = option.parameter(part, hints[name], declared.default if part == name else None)
+                option = documented_option(read[part], hint, documented[part].text)
+            made[part] = option.parameter(part, hint, read[part].default)
 
     def decorate(body: Callable[..., None]) -> Callable[..., None]:
         _, *others = inspect.signature(body, eval_str=True).parameters.values()
@@ -307,14 +299,14 @@ def options_of(
         shown.sort(key=lambda parameter: parameter.default is not REQUIRED)
 
         def command(**written: Any) -> None:
-            given = {name: [written.pop(part) for part in parts[name]] for name in parts}
+            given = {name: {part: written.pop(part) for part in parts[name]} for name in parts}
             arguments = {}
             # the schema's file is read when all else is known to be well written
             for name in sorted(parts, key="schema".__eq__):
-                arguments[name] = objects[name][1](*given[name]) if name in objects else given[name][0]
+                arguments[name] = objects[name](**given[name]) if name in objects else given[name][name]
             schema = arguments.get("schema")
             if isinstance(schema, Schema) and arguments.get("text_format") is not None:
-                arguments["text_format"] = text_format_of(*given["text_format"], of_schema=schema.text_format)
+                arguments["text_format"] = text_format_of(**given["text_format"], of_schema=schema.text_format)
             body(arguments, **written)
 
         command.__name__, command.__doc__ = body.__name__, body.__doc__
