@@ -41,6 +41,11 @@ def columns_of_table(text: str, schema: Schema) -> list[str]:
     return result
 
 
+def tables_of(by: Sequence[str] | None = None, *, schema: Schema) -> list[list[str]] | None:
+    """Return the columns of each table, given as ``COLUMN:COLUMN``."""
+    return None if by is None else [columns_of_table(text, schema) for text in by]
+
+
 def column_and_feature(text: str, schema: Schema) -> tuple[str, str]:
     """Parse ``COLUMN:OF`` into a grouping column and a feature; both names may contain a colon."""
     parts = text.split(":")
@@ -210,7 +215,7 @@ def text_format_of(
     true: Sequence[str] | None = None,
     false: Sequence[str] | None = None,
     *,
-    of_schema: TextFormat | None = None,
+    schema: Schema | None = None,
 ) -> TextFormat | None:
     r"""Return the text format that the options describe; None without any.
 
@@ -227,6 +232,6 @@ def text_format_of(
     if delimiter in ("tab", "\\t"):
         given["delimiter"] = "\t"
     try:
-        return replace(of_schema or TextFormat(), **given)
+        return replace((schema and schema.text_format) or TextFormat(), **given)
     except (TypeError, ValueError) as error:
         raise bad_option(", ".join(f"--{'null' if key == 'nulls' else key}" for key in given), error) from error

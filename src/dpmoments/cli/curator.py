@@ -17,7 +17,6 @@ import dpmoments
 from dpmoments.cli.arguments import (
     OPTIONS_EXCLUSIVE,
     budget_of,
-    columns_of_table,
     data_of,
     mean_mechanism_of,
     shell_arguments,
@@ -166,8 +165,6 @@ def preflight(options: dict[str, Any]) -> None:
         complain("Warning: standard output is not a terminal; the stored output is private: protect it like the table")
     if options["progress"] is None:
         options["progress"] = sys.stderr.isatty()
-    if options["by"] is not None:
-        options["by"] = [columns_of_table(text, options["schema"]) for text in options["by"]]
     result = dpmoments.preflight(**options)
     with printing():
         result.show()
@@ -254,7 +251,6 @@ def release_counts(options: dict[str, Any], yes: bool = False, no_ledger: bool =
       dpmoments release-counts people.parquet --schema people.yaml \\
         --by region:sex --epsilon 1 --neighbors add_remove --output counts.json
     """
-    options["by"] = [columns_of_table(text, options["schema"]) for text in options["by"]]
     chosen = Counts.of(options["schema"], options["by"], options["split"])
     asked = options | {"mechanism": chosen, "schema": schema_of_tables(options["schema"], chosen.by)}
     _ask(asked, yes=yes, no_ledger=no_ledger)

@@ -280,5 +280,4 @@ def forecast_counts(options: dict[str, Any], as_json: bool = False) -> None:
         --epsilon 1 --neighbors add_remove
     """
     budget_of(options["epsilon"], options["delta"], options["rho"])
-    options["by"] = [columns_of_table(text, options["schema"]) for text in options["by"]]
     print_answer(dpmoments.forecast_counts(**options), as_json)

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_ori
 import typer
 from rich.markup import escape
 
-from dpmoments.cli.arguments import data_of, mechanism_of, privacy_unit_of, text_format_of
+from dpmoments.cli.arguments import data_of, mechanism_of, privacy_unit_of, tables_of, text_format_of
 from dpmoments.foundation.table_files import ENGINES
 from dpmoments.repair.repair import Repair
 from dpmoments.schema.schema import Schema
@@ -249,6 +249,7 @@ OBJECTS: Mapping[str, Callable[..., Any]] = {
     "mechanism": mechanism_of,
     "privacy_unit": privacy_unit_of,
     "text_format": text_format_of,
+    "by": tables_of,
 }
 """Parsers of parameters that are objects: the parser's parameters are the options."""
 
@@ -263,8 +264,8 @@ def options_of(
     """Make a command of a body, with an option for each parameter of a Python function."""
     # The body gets the function's arguments as a dict, and its own parameters by name, annotated for typer or with an
     # entry in `own`, which also overrides options. `leave_out` names omitted parameters and options. `objects` maps
-    # parameters that are objects to their parsers. A parameter that no table describes has the words of
-    # the docstring, and is an argument if it has no default.
+    # parameters that are objects to their parsers; one with the keyword `schema` gets the schema. A parameter that no
+    # table describes has the words of the docstring, and is an argument if it has no default.
     own = own or {}
     words, documented = _OPTIONS | dict(own), describe_parameters(function)
     hints, made = get_type_hints(function), dict[str, inspect.Parameter]()
@@ -291,6 +292,9 @@ def options_of(
                 option = documented_option(read[part], hint, documented[part].text)
             made[part] = option.parameter(part, hint, read[part].default)
 
+    parsed = [name for name in parts if name in objects and name != "schema"] if "schema" in parts else []
+    by_schema = [name for name in parsed if "schema" in inspect.signature(objects[name]).parameters]
+
     def decorate(body: Callable[..., None]) -> Callable[..., None]:
         _, *others = inspect.signature(body, eval_str=True).parameters.values()
         own_parameters = [_described(other, own) for other in others]
@@ -300,13 +304,11 @@ def options_of(
 
         def command(**written: Any) -> None:
             given = {name: {part: written.pop(part) for part in parts[name]} for name in parts}
-            arguments = {}
-            # the schema's file is read when all else is known to be well written
-            for name in sorted(parts, key="schema".__eq__):
-                arguments[name] = objects[name](**given[name]) if name in objects else given[name][name]
-            schema = arguments.get("schema")
-            if isinstance(schema, Schema) and arguments.get("text_format") is not None:
-                arguments["text_format"] = text_format_of(**given["text_format"], of_schema=schema.text_format)
+            arguments: dict[str, Any] = {}
+            # the schema's file is read when all else is known to be well written, but for what the schema decides
+            for name in sorted(parts, key=lambda name: (name in by_schema, name == "schema")):
+                more = {"schema": arguments["schema"]} if name in by_schema else {}
+                arguments[name] = objects[name](**given[name], **more) if name in objects else given[name][name]
             body(arguments, **written)
 
         command.__name__, command.__doc__ = body.__name__, body.__doc__
