@@ -20,7 +20,7 @@ from dpmoments.analysis.confidence import score_test
 from dpmoments.analysis.correlations import correlation_noise
 from dpmoments.analysis.cross_table import _rounded_to_margins
 from dpmoments.analysis.functionals import LocalMoments, bilinear, opposite_levels, second_levels
-from dpmoments.analysis.group_sums import GroupSums, Levels
+from dpmoments.analysis.group_means import GroupSums, Levels
 from dpmoments.analysis.resolvability import NOT_ESTIMABLE
 from dpmoments.noise.cells import GaussianCells
 from dpmoments.noise.terms import NoiseLaw

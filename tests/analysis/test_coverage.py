@@ -33,7 +33,6 @@ from dpmoments.analysis import (
     description,
     functionals,
     group_means,
-    group_sums,
     group_tests,
     inverted_test,
     normal_equations,
@@ -314,8 +313,8 @@ def t_tests() -> Replications:
 
     def one(rng: np.random.Generator) -> np.ndarray:
         release = drawn(template(GROUPS, rho=1.0), grouped(rng, 300), rng)
-        levels = group_sums.Levels.of(release, "group")
-        sums = group_sums.GroupSums.of(release, release.feature_names.index("y"), levels)
+        levels = group_means.Levels.of(release, "group")
+        sums = group_means.GroupSums.of(release, release.feature_names.index("y"), levels)
         return of_p_value(group_tests._tested(sums, [0, 1])[3])
 
     return replications(700, one)
@@ -384,7 +383,7 @@ def answers_of_copied_groups() -> Replications:
 def independence_tests() -> Replications:
     def one(rng: np.random.Generator) -> np.ndarray:
         release = drawn(template(GROUPS), grouped(rng, 300), rng)
-        first, second = (group_sums.Levels.of(release, name) for name in ("group", "flag"))
+        first, second = (group_means.Levels.of(release, name) for name in ("group", "flag"))
         joint, _, privacy, rows = cross_tables._joint_counts(release, first, second)
         return of_p_value(cross_tables.independence_test(joint, privacy, rows, release.noise)[2])
 
@@ -675,7 +674,9 @@ CHECKS: list[tuple[Check, float, list[Fault]]] = [
         [
             Fault(group_tests.between_groups, "gradient, own = 2.0 *", "gradient, own = 0.5 *"),
             Fault(
-                group_sums._total_variance, "result / moments.n_rows, noise /", "result / moments.n_rows, 0.4 * noise /"
+                group_means._total_variance,
+                "result / moments.n_rows, noise /",
+                "result / moments.n_rows, 0.4 * noise /",
             ),
         ],
     ),
@@ -750,7 +751,7 @@ CHECKS: list[tuple[Check, float, list[Fault]]] = [
         0.05,
         [
             Fault(
-                group_sums.GroupSums.sampling_variances,
+                group_means.GroupSums.sampling_variances,
                 "self.safe_counts / self.moments.rows_per_unit",
                 "self.safe_counts",
             ),
@@ -1127,9 +1128,9 @@ LIMITS: list[tuple[Callable[[], tuple[Any, Any]], list[Fault]]] = [
     (
         group_intervals,
         [
-            Fault(group_sums.GroupSums.sampling_variances, "self.variances", "0.95 * self.variances"),
-            Fault(group_sums.GroupSums.sampling_variances, "independent - 1.0", "independent"),
-            Fault(group_sums.GroupSums.sampling_variances, "(1.0 - len(self.counts) / rows)", "1.0"),
+            Fault(group_means.GroupSums.sampling_variances, "self.variances", "0.95 * self.variances"),
+            Fault(group_means.GroupSums.sampling_variances, "independent - 1.0", "independent"),
+            Fault(group_means.GroupSums.sampling_variances, "(1.0 - len(self.counts) / rows)", "1.0"),
         ],
     ),
 ]

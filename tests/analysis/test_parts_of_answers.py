@@ -25,7 +25,6 @@ from dpmoments.analysis import (
     functionals,
     graphical_model,
     group_means,
-    group_sums,
     group_tests,
     regression,
     released,
@@ -638,8 +637,8 @@ def test_groups_have_their_own_variances_where_products_are_released() -> None:
     rows = np.column_stack([x, flag, np.eye(3)[g], x * flag, x[:, None] * np.eye(3)[g], g == 1])
     release = drawn(template(schema, "gaussian", rho=1e6), rows, None)
     for by, members in (("flag", [~flag, flag]), ("g", [g == level for level in range(3)])):
-        levels = group_sums.Levels.of(release, by)
-        sums = group_sums.GroupSums.of(release, 0, levels)
+        levels = group_means.Levels.of(release, by)
+        sums = group_means.GroupSums.of(release, 0, levels)
         assert sums.own.all()
         assert not sums.some_missing
         np.testing.assert_allclose(sums.counts, [mask.sum() for mask in members], rtol=1e-6)
@@ -648,13 +647,13 @@ def test_groups_have_their_own_variances_where_products_are_released() -> None:
         own = [x[mask].var() / (mask.sum() - 1.0) for mask in members]
         np.testing.assert_allclose(sums.unit**2 * sums.sampling_variances, own, rtol=1e-6)
         assert sums.unit**2 * sums.total_variance == pytest.approx(x.var())
-    pooled = group_sums.GroupSums.of(release, schema.feature_names.index("other"), levels)
+    pooled = group_means.GroupSums.of(release, schema.feature_names.index("other"), levels)
     counts = np.array([(g == level).sum() for level in range(3)])
     share = np.array([0.5, counts[1] + 0.5, 0.5]) / (counts + 1.0)
     np.testing.assert_allclose(pooled.unit**2 * pooled.variances, share * (1.0 - share), rtol=1e-5)
     plainly = dpm.Schema(dpm.Numeric("x", -6, 6), dpm.Categorical("g", ["a", "b", "c"]))
     bare = drawn(template(plainly, "gaussian", rho=1e6, max_rows=2), np.column_stack([x, np.eye(3)[g]]), None)
-    sums = group_sums.GroupSums.of(bare, 0, group_sums.Levels.of(bare, "g"))
+    sums = group_means.GroupSums.of(bare, 0, group_means.Levels.of(bare, "g"))
     assert not sums.own.any()
     within = sum(x[g == level].var() * (g == level).sum() for level in range(3)) / n
     np.testing.assert_allclose(sums.unit**2 * sums.variances, within, rtol=1e-3)
@@ -837,7 +836,7 @@ def test_a_variance_that_noise_dominates_is_the_repaired_one() -> None:
         release = drawn(empty, rows, None)
         moments = functionals.LocalMoments.of(release)
         every = functionals.FeatureVariances.of(release, moments)
-        value, noise = group_sums._total_variance(release, 0)
+        value, noise = group_means._total_variance(release, 0)
         assert noise == pytest.approx(every.noise(moments)[0] / 400.0)
         encoded = rows.var() / release.encoding.scale[0] ** 2
         assert bool(encoded <= 2.0 * noise) is repaired

@@ -12,7 +12,7 @@ import scipy
 
 import dpmoments as dpm
 from dpmoments.analysis import classifiers
-from dpmoments.analysis.group_sums import PresentRows
+from dpmoments.analysis.group_means import PresentRows
 from support.drawn_releases import planted
 
 RULE: Any = "available"

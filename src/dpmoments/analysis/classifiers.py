@@ -27,7 +27,7 @@ from dpmoments.analysis.functionals import (
     joint_gaps_of,
     without_redundant_levels,
 )
-from dpmoments.analysis.group_sums import GroupSums, Levels
+from dpmoments.analysis.group_means import GroupSums, Levels
 from dpmoments.analysis.group_tests import between_groups
 from dpmoments.analysis.released import Moments, cautions_by_code, columns_with_indices, needs_mean, unknown_feature
 from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE, decided

@@ -17,7 +17,7 @@ import scipy
 from dpmoments.analysis.answers import Answer, Column, confidence_level, format_level, in_floating_point, rounded
 from dpmoments.analysis.confidence import format_probability, score_test
 from dpmoments.analysis.functionals import LocalMoments, bilinear, describe_law
-from dpmoments.analysis.group_sums import Levels, PresentRows, whole_counts
+from dpmoments.analysis.group_means import Levels, PresentRows, whole_counts
 from dpmoments.analysis.released import Moments, cautions_by_code, needs_mean
 from dpmoments.analysis.resolvability import decided, hidden_by_noise, not_clear
 from dpmoments.foundation.arrays import FloatArray, IntegerArray

@@ -21,8 +21,7 @@ from dpmoments.analysis.answers import (
 )
 from dpmoments.analysis.confidence import deviations_for, error_rate, format_probability, score_test
 from dpmoments.analysis.functionals import describe_law
-from dpmoments.analysis.group_means import group_means
-from dpmoments.analysis.group_sums import GroupSums, Levels
+from dpmoments.analysis.group_means import GroupSums, Levels, group_means
 from dpmoments.analysis.released import Moments, cautions_by_code, feature_index, needs_mean, shown_names
 from dpmoments.analysis.resolvability import decided, not_clear
 from dpmoments.foundation.arrays import FloatArray
