@@ -15,7 +15,7 @@ import numpy as np
 
 import dpmoments as dpm
 from benchmarks.pages import EVIDENCE, write_part
-from dpmoments.analysis import classifiers, graphical_model
+from dpmoments.analysis import classifiers, components
 from dpmoments.foundation.arrays import FloatArray
 
 PENALTIES = (0.5, 1.0, 2.0, 3.0, 4.0)
@@ -50,7 +50,7 @@ def graphs(seeds: int) -> list[str]:
                 chain(strength, seed), dpm.Schema.unit_ball(SIZE), epsilon=epsilon, delta=1e-9, insecure_seed=seed
             )
             for factor in PENALTIES:
-                graphical_model._PENALTY = factor
+                components._PENALTY = factor
                 edges = {(one, other) for one, other, _ in released.graphical_lasso().edges}
                 found[factor] += [len(edges & truth), len(edges - truth)]
         cells = [

@@ -23,7 +23,6 @@ from dpmoments.analysis import (
     description,
     frames,
     functionals,
-    graphical_model,
     group_means,
     group_tests,
     regression,
@@ -614,7 +613,7 @@ def test_analyses_refuse_arguments_of_other_libraries_by_name() -> None:
         lambda **more: regression.ridge(release, "y", **more),
         lambda **more: regression.lasso(release, "y", **more),
         lambda **more: synthetic.synthetic_rows(release, 10, **more),
-        lambda **more: graphical_model.graphical_lasso(release, **more),
+        lambda **more: components.graphical_lasso(release, **more),
         lambda **more: classifiers.naive_bayes("g", {"a": release, "b": release}, ["y"], **more),
     ):
         with refused("takes no weights=", TypeError):
@@ -2120,10 +2119,10 @@ def test_products_of_features_without_an_opposite_keep_their_weights() -> None:
 
 def test_correlations_that_are_no_matrix_of_correlations_are_made_one() -> None:
     broken = np.array([[1.0, 0.9, -0.9], [0.9, 1.0, 0.9], [-0.9, 0.9, 1.0]])
-    result = graphical_model._definite(broken)
-    assert np.linalg.eigvalsh(result)[0] == pytest.approx(graphical_model._MIN_EIGENVALUE)
+    result = components._definite(broken)
+    assert np.linalg.eigvalsh(result)[0] == pytest.approx(components._MIN_EIGENVALUE)
     np.testing.assert_allclose(np.diag(result), 1.0)
-    np.testing.assert_array_equal(graphical_model._definite(np.eye(3)), np.eye(3))
+    np.testing.assert_array_equal(components._definite(np.eye(3)), np.eye(3))
 
 
 def test_a_tail_that_may_be_unseen_names_its_columns_and_a_share_of_rows() -> None:

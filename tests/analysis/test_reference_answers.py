@@ -32,7 +32,8 @@ from numpy._core._multiarray_umath import __cpu_features__
 from threadpoolctl import threadpool_info
 
 import dpmoments as dpm
-from dpmoments.analysis import graphical_model, resolvability
+from dpmoments.analysis import components as structure
+from dpmoments.analysis import resolvability
 from dpmoments.analysis.answers import Answer
 from dpmoments.analysis.classifiers import naive_bayes
 from dpmoments.analysis.cross_table import CountTable
@@ -570,7 +571,7 @@ def test_rounding_decides_no_answer(name: str, monkeypatch: pytest.MonkeyPatch) 
 def test_a_search_that_ends_early_is_found() -> None:
     name = "people: graphical model, automatic"
     before = answered(*name.split(": "))
-    with planted(graphical_model._solved, "tol=1e-10, enet_tol=1e-13", "tol=1e-4"):
+    with planted(structure._solved, "tol=1e-10, enet_tol=1e-13", "tol=1e-4"):
         assert differences(answered(*name.split(": ")), [*before.values()])
 
 

@@ -458,14 +458,6 @@ TESTS = {
         "analyses",
         "coverage",
     ),
-    "analysis/graphical_model": (
-        "reference_answers",
-        "parts_of_answers",
-        "components",
-        "comparisons",
-        "analyses",
-        "coverage",
-    ),
     "analysis/group_": (
         "reference_answers",
         "parts_of_answers",

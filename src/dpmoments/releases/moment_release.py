@@ -13,11 +13,10 @@ import numpy as np
 from dpmoments.analysis.answers import in_floating_point
 from dpmoments.analysis.available_cases import AvailableCases
 from dpmoments.analysis.classifiers import lda
-from dpmoments.analysis.components import mahalanobis, pca
+from dpmoments.analysis.components import graphical_lasso, mahalanobis, pca
 from dpmoments.analysis.correlations import correlations, partial_correlation
 from dpmoments.analysis.cross_table import cross_table
 from dpmoments.analysis.description import describe, release_card
-from dpmoments.analysis.graphical_model import graphical_lasso
 from dpmoments.analysis.group_means import group_means
 from dpmoments.analysis.group_tests import anova, t_test
 from dpmoments.analysis.regression import lasso, ols, ridge
