@@ -674,7 +674,13 @@ def naive_bayes(by: str, groups: Mapping[Level, Moments], columns: Sequence[str]
     first = next(iter(groups.values()))
     if any(release.noisy_sum is None or release.noisy_count is None for release in groups.values()):
         raise needs_mean("naive Bayes")
-    chosen = _chosen(first.schema, columns)
+    chosen = [column for column in first.schema.columns if not isinstance(column, DerivedColumn)]
+    if columns is not None:
+        names, known = [columns] if isinstance(columns, str) else list(columns), [column.name for column in chosen]
+        for name in names:
+            if name not in known:
+                raise unknown_feature(name, known, len(known))
+        chosen = [column for column in chosen if column.name in names]
     indices = np.concatenate([own for column, own in columns_with_indices(first) if column in chosen])
     is_level = np.array([isinstance(column, Categorical) for column in chosen for _ in column.feature_names])
     is_share = is_level | np.array([isinstance(column, Boolean) for column in chosen for _ in column.feature_names])
@@ -706,18 +712,6 @@ def naive_bayes(by: str, groups: Mapping[Level, Moments], columns: Sequence[str]
         schema=first.schema,
         warning=f"Warnings about these releases, explained by describe: {', '.join(warned)}." if warned else "",
     )
-
-
-def _chosen(schema: Schema, columns: Sequence[str] | None) -> list[Any]:
-    """Return the columns to use, in the schema's order."""
-    known = [column for column in schema.columns if not isinstance(column, DerivedColumn)]
-    if columns is None:
-        return known
-    names = [columns] if isinstance(columns, str) else list(columns)
-    for name in names:
-        if name not in [column.name for column in known]:
-            raise unknown_feature(name, [column.name for column in known], len(known))
-    return [column for column in known if column.name in names]
 
 
 def _variances(schema: Schema, described: Sequence[Any], priors: FloatArray, indices: IntegerArray) -> FloatArray:

@@ -309,12 +309,16 @@ def describe(release: Moments, columns: Sequence[str] | None = None) -> Descript
     unknown = np.full(len(release.feature_names), np.nan)
     spread = _root(np.diag(release.covariance if with_mean else release.second_moment)) if with_count else unknown
     mean_noise, shared = _mean_noise(release)
+    unclear = _unclear_shares(release, mean_noise)
+    deviation_noise, below = (
+        _deviation_noise(release, spread, unclear) if with_mean else (unknown, np.zeros(len(unknown)))
+    )
     result = Description(
         feature_names=release.feature_names,
         mean=release.mean if with_mean else None,
         mean_noise=mean_noise,
         standard_deviation=spread if with_mean else None,
-        standard_deviation_noise=_deviation_noise(release, spread) if with_mean else unknown,
+        standard_deviation_noise=deviation_noise,
         root_mean_square=None if with_mean else spread,
         n_rows=release.n_rows if with_count else None,
         count_noise=_count_noise(release),
@@ -323,8 +327,8 @@ def describe(release: Moments, columns: Sequence[str] | None = None) -> Descript
         sampling_variance=_sampling_variance(release, mean_noise) if with_mean else unknown,
         noisy_mean=LocalMoments.of(release).location if with_mean else None,
         bounds=release.schema.feature_bounds,
-        share_is_unclear=(unclear := _unclear_shares(release, mean_noise)),
-        deviation_below=_deviation_below(release, unclear) if with_mean else np.zeros(len(unknown)),
+        share_is_unclear=unclear,
+        deviation_below=below,
         noise=release.noise,
         scaled_rows=_SCALED if any(rule.code == "rows-scaled-to-ball" for rule in release.privacy.rules) else "",
         warning=cautions_in_full(release),
@@ -344,17 +348,6 @@ def _unclear_shares(release: Moments, noise: FloatArray) -> BoolArray:
     if release.noise is None or not shares.any():
         return np.zeros(len(noise), dtype=bool)
     return hidden_by_noise(LocalMoments.of(release).location, noise, release.noise, shares)[0]
-
-
-def _deviation_below(release: Moments, unclear_shares: BoolArray) -> FloatArray:
-    """Return upper limits of the SDs that noise does not distinguish from 0; else 0."""
-    moments = LocalMoments.of(release)
-    if moments.law is None:
-        return np.zeros(len(unclear_shares))
-    variances = FeatureVariances.of(release, moments, as_shown=True)
-    noise, of_share = variances.noise_per_row(moments), variances.of_share
-    hidden, most = hidden_by_noise(variances.values / moments.n_rows, noise, moments.law, (noise > 0.0) & ~of_share)
-    return np.asarray(np.where(np.where(of_share, unclear_shares, hidden), np.sqrt(most) * moments.unit, 0.0))
 
 
 def _root(variance: FloatArray) -> FloatArray:
@@ -400,15 +393,20 @@ def _sampling_variance(release: Moments, mean_noise: FloatArray) -> FloatArray:
     return np.asarray(sampling + np.divide(noise**2, total, out=np.zeros_like(total), where=total > 0.0))
 
 
-def _deviation_noise(release: Moments, deviations: FloatArray) -> FloatArray:
-    """Return the noise of an SD from a variance of 0 or below."""
-    # The root of the noise on the variance.
+def _deviation_noise(
+    release: Moments, deviations: FloatArray, unclear_shares: BoolArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the noise SDs of SDs, and upper limits of those that noise does not distinguish from 0."""
     moments = LocalMoments.of(release)
     variances = FeatureVariances.of(release, moments, as_shown=True)
-    noise = variances.noise_per_row(moments) * moments.unit**2
-    known = np.nan_to_num(deviations, nan=0.0)
+    per_row, of_share = variances.noise_per_row(moments), variances.of_share
+    noise, known = per_row * moments.unit**2, np.nan_to_num(deviations, nan=0.0)
     # at a standard deviation far below its noise the first order says too much: no root moves further than √noise
-    return np.asarray(np.minimum(np.sqrt(noise), np.divide(noise, 2.0 * known, out=np.sqrt(noise), where=known > 0.0)))
+    result = np.minimum(np.sqrt(noise), np.divide(noise, 2.0 * known, out=np.sqrt(noise), where=known > 0.0))
+    if moments.law is None:
+        return result, np.zeros(len(noise))
+    hidden, most = hidden_by_noise(variances.values / moments.n_rows, per_row, moments.law, (per_row > 0.0) & ~of_share)
+    return result, np.where(np.where(of_share, unclear_shares, hidden), np.sqrt(most) * moments.unit, 0.0)
 
 
 def _count_noise(release: Moments) -> float | None:
