@@ -196,7 +196,7 @@ class CoefficientErrors:
 
 
 class Classifier(Answer):
-    """A classifier of rows, which are read by column name; a class of prior 0 is never predicted."""
+    """A classifier of rows; a class of prior 0 is never predicted."""
 
     by: str
     classes: tuple[Any, ...]
@@ -206,7 +206,7 @@ class Classifier(Answer):
 
     @abstractmethod
     def _scores(self, rows: FloatArray) -> FloatArray:
-        """Return the scores of rows, shape (m, k), of which those of classes of prior 0 do not count."""
+        """Return the scores of rows, shape (m, k), of any size for classes of prior 0."""
 
     def decision_function(self, frame: Any) -> FloatArray:
         """Return scores of a frame's rows, read by column name, shape (m, k).

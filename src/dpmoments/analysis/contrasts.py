@@ -111,7 +111,7 @@ def estimate_columns(
 
 
 def estimate_verdicts(estimates: Sequence[Estimate], **options: Any) -> tuple[str, ...]:
-    """Return the sign of each estimate; ``options`` are those of :func:`sign_verdicts`."""
+    """Return the sign of each estimate, with the options of :func:`sign_verdicts`."""
     value, p_value = of_estimates(estimates, "value"), of_estimates(estimates, "p_value")
     privacy, sampling = (np.nan_to_num(of_estimates(estimates, part)) ** 2 for part in ("privacy", "sampling"))
     bounded = np.isfinite(value)
@@ -303,7 +303,7 @@ class _Names:
         combinations: list[FloatArray] = []
 
         def numbered(token: re.Match[str]) -> str:
-            """Put a combination aside, and its number in the place of a name or a number."""
+            """Replace a name or a number by the index of its combination."""
             if token.lastgroup == "sign":
                 return token[0]
             word = token[token.lastgroup or 0]
