@@ -396,7 +396,7 @@ def _sampling_variance(release: Moments, mean_noise: FloatArray) -> FloatArray:
 def _deviation_noise(
     release: Moments, deviations: FloatArray, unclear_shares: BoolArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the noise SDs of SDs, and upper limits of those that noise does not distinguish from 0."""
+    """Return the noise of SDs, and upper limits of SDs not distinguishable from 0."""
     moments = LocalMoments.of(release)
     variances = FeatureVariances.of(release, moments, as_shown=True)
     per_row, of_share = variances.noise_per_row(moments), variances.of_share

@@ -1,4 +1,4 @@
-"""Groups of a column: counts and sums with the covariance of their noise, means, differences."""
+"""Groups of a column: counts, sums, means and differences, with their noise."""
 
 from __future__ import annotations
 
