@@ -16,6 +16,7 @@ from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.means.base import MeanMechanism
 from dpmoments.mechanisms.registry import make_mean_mechanism
 from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.papers.mechanisms.coinpress_mean import PaperCoinPress
 from dpmoments.papers.mechanisms.comparisons import EntrywiseGaussian, PaperLaplace, RegimeRule
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
@@ -118,7 +119,7 @@ def rows_of_the_table(mechanism: Mechanism | MeanMechanism, **options: Any) -> l
     ]
 
 
-COMPARISONS = frozenset({"entrywise-gaussian", "paper-laplace", "regime-rule"})
+COMPARISONS = frozenset({"entrywise-gaussian", "paper-coinpress", "paper-laplace", "regime-rule"})
 """Mechanisms of papers that are in no registry."""
 
 CASES: list[Case] = [
@@ -146,10 +147,8 @@ CASES: list[Case] = [
     *rows_of_the_table(dpm.mechanisms.KapralovTalwar(), noisy_when_tiny=False),
     *rows_of_the_table(dpm.mechanisms.KapralovTalwar(calibration="paper"), noisy_when_tiny=False),
     *rows_of_the_table(dpm.mechanisms.CoinPress()),
-    *rows_of_the_table(dpm.mechanisms.CoinPress(constants="paper")),
-    *rows_of_the_table(
-        dpm.mechanisms.CoinPress(constants="paper", split="theorems", steps=3, failure=0.2), noisy_when_tiny=False
-    ),
+    *rows_of_the_table(PaperCoinPress()),
+    *rows_of_the_table(PaperCoinPress(split="theorems", steps=3, failure=0.2), noisy_when_tiny=False),
     *[  # rows of mean zero alone
         case
         for case in rows_of_the_table(dpm.mechanisms.PrivatePreconditioning(eigenvalue_bounds=(0.01, 1.0)))

@@ -12,7 +12,7 @@ import dpmoments as dpm
 from dpmoments.mechanisms.coinpress import CoinPress, CoinPressPlan, Ellipsoid, spectral_edge
 from dpmoments.mechanisms.coinpress_schedule import STAND_IN_ROWS, checked_eigenvalue_bounds
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.papers.mechanisms.coinpress_mean import CoinPressMean
+from dpmoments.papers.mechanisms.coinpress_mean import CoinPressMean, PaperCoinPress
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.schema.typical import RoughScale
@@ -51,7 +51,7 @@ def test_the_edges_of_what_options_may_be(kind: Any) -> None:
 
 def test_the_last_clip_is_widened_with_practical_constants_alone() -> None:
     found = {
-        (constants, clip): CoinPress(constants=constants, clip=clip).widens_last_clip
+        (constants, clip): PaperCoinPress(constants=constants, clip=clip).widens_last_clip
         for constants in ("practical", "paper")
         for clip in ("adaptive", "gaussian")
     }
@@ -156,7 +156,7 @@ def test_the_edge_of_the_noise() -> None:
 def test_radius_ridge_and_shares_are_those_of_the_derivation(
     neighbors: str, mean: bool, d: int, n: int, rho: float, options: dict[str, Any]
 ) -> None:
-    mechanism = CoinPress((0.5, 800.0), 20.0, **options)
+    mechanism = (PaperCoinPress if "constants" in options else CoinPress)((0.5, 800.0), 20.0, **options)
     shape = MomentShape(d, mean=mean, row_norm=None)
     found = mechanism.step_rules(shape, float(n), rho, Neighbors.of(neighbors))
     spread = (800.0 + (400.0 if mean else 0.0)) / 0.5
@@ -226,11 +226,9 @@ def test_what_is_said_of_it() -> None:
     assert (kind.needs_row_norm, kind.counts_rows, kind.registry_name()) == (False, True, "coinpress")
     assert "anchor" not in repr(kind(anchor=np.eye(2).tolist()))
     assert kind().options == {
-        "constants": "practical",
         "clip": "adaptive",
         "steps": None,
         "split": None,
-        "failure": 0.05,
         "eigenvalue_bounds": None,
         "mean_radius": None,
         "anchor": None,
@@ -238,6 +236,6 @@ def test_what_is_said_of_it() -> None:
 
 
 def test_the_papers_clip_for_one_row_is_that_of_one_row() -> None:
-    found = CoinPress((1.0, 10.0), constants="paper", steps=1).step_rules(UNBOUNDED, 1.0, 0.5, Neighbors.REPLACE_ONE)
+    found = PaperCoinPress((1.0, 10.0), steps=1).step_rules(UNBOUNDED, 1.0, 0.5, Neighbors.REPLACE_ONE)
     log = math.log(4.0 / 0.05)
     assert found.last_radius**2 == pytest.approx(3.0 + 2.0 * math.sqrt(3.0 * log) + 2.0 * log, rel=1e-12)

@@ -14,13 +14,18 @@ from scipy import integrate, stats
 from dpmoments.mechanisms.coinpress_schedule import (
     Schedule,
     fewest_steps,
+    last_step_shares,
     moment_clip_square,
     normal_norm_radius,
-    normal_norm_square,
-    paper_shares,
     spread_schedule,
 )
-from dpmoments.papers.mechanisms.coinpress_mean import clip_shrinkage, mean_clip, mean_schedule, shell_quantile
+from dpmoments.papers.mechanisms.coinpress_mean import (
+    clip_shrinkage,
+    mean_clip,
+    mean_schedule,
+    normal_norm_square,
+    shell_quantile,
+)
 from references.reference_coinpress import candidate_splits, clip_square, fewest, predicted
 
 
@@ -86,8 +91,8 @@ def test_clip_about_a_distant_center_cuts_about_as_many_rows(distance: float) ->
 def test_paper_clip_holds_normal_rows() -> None:
     for d, failure in itertools.product((1, 10, 100), (0.1, 1e-3)):
         assert stats.chi2.sf(normal_norm_square(d, failure), d) <= failure
-    assert paper_shares(1) == (1.0,)
-    assert paper_shares(4) == pytest.approx((1 / 12, 1 / 12, 1 / 12, 3 / 4))
+    assert last_step_shares(1, 0.75) == (1.0,)
+    assert last_step_shares(4, 0.75) == pytest.approx((1 / 12, 1 / 12, 1 / 12, 3 / 4))
 
 
 @pytest.mark.parametrize("spread", [3.0, 30.0, 1e4])
@@ -129,7 +134,7 @@ def test_searched_mean_schedule_is_nearly_the_best_split() -> None:
     rng = np.random.default_rng(0)
     splits = [tuple((share := rng.dirichlet(np.full(4, 0.4)) + 1e-9) / share.sum()) for _ in range(3000)]
     assert schedule(n_steps=4) <= schedule(shares=splits) * 1.01
-    assert schedule() <= schedule(shares=[paper_shares(steps) for steps in range(1, 15)])
+    assert schedule() <= schedule(shares=[last_step_shares(steps, 0.75) for steps in range(1, 15)])
 
 
 def test_steps_follow_from_the_range() -> None:
@@ -198,8 +203,8 @@ def test_quantiles_and_radii_of_a_shell() -> None:
 def test_the_papers_constants() -> None:
     log = math.log(1e4)
     assert normal_norm_square(7, 1e-4) == pytest.approx(7.0 + 2.0 * math.sqrt(7.0 * log) + 2.0 * log)
-    assert paper_shares(2) == (0.25, 0.75)
-    assert paper_shares(6) == (*[0.05] * 5, 0.75)
+    assert last_step_shares(2, 0.75) == (0.25, 0.75)
+    assert last_step_shares(6, 0.75) == (*[0.05] * 5, 0.75)
 
 
 @pytest.mark.parametrize("spread", [1.0, 1.7, 40.0, 1e5, 1e12])
@@ -292,7 +297,7 @@ def test_sixty_steps_are_the_most_that_are_searched() -> None:
         for steps in (59, 60, 61, 62):
             found = schedule(steps)
             assert found.n_steps == steps
-            assert (found.shares == paper_shares(steps)) == (steps > 60)
+            assert (found.shares == last_step_shares(steps, 0.75)) == (steps > 60)
 
 
 def test_the_fewest_steps_within_a_third_of_a_percent_are_taken_and_of_those_the_best() -> None:

@@ -35,13 +35,13 @@ from dpmoments.mechanisms import (
     PrivatePreconditioning,
 )
 from dpmoments.mechanisms.base import Mechanism
-from dpmoments.mechanisms.coinpress_schedule import covariance_theory
 from dpmoments.mechanisms.means import CoinPressMean
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.noise.matrices import symmetric_gaussian
 from dpmoments.papers import bounds
 from dpmoments.papers import datasets as papers_datasets
+from dpmoments.papers.mechanisms.coinpress_mean import PaperCoinPress, covariance_theory
 from dpmoments.papers.mechanisms.comparisons import EntrywiseGaussian, PaperLaplace, RegimeRule
 from dpmoments.papers.mechanisms.private_preconditioning import _shares
 from dpmoments.papers.sphere import sample_bingham_diagonal
@@ -166,7 +166,7 @@ def test_steps_and_shares_of_coinpress_are_those_asked_for() -> None:
     budget = dpm.PrivacyBudget.zcdp(0.5)
     for steps in range(1, 11):
         for constants in ("practical", "paper"):
-            mechanism = CoinPress(eigenvalue_bounds=(1.0, 100.0), steps=steps, constants=constants)
+            mechanism = PaperCoinPress(eigenvalue_bounds=(1.0, 100.0), steps=steps, constants=constants)
             shares = mechanism.plan(covariance, budget, "replace_one").details["shares"]
             mean = CoinPressMean(radius=100.0, scale=1.0, steps=steps, constants=constants)
             of_mean = mean.plan(covariance, budget, "replace_one").balls.schedule.shares
@@ -296,7 +296,7 @@ def test_coinpress_takes_the_shares_of_its_theorems_by_name() -> None:
     with refused("or one share per step"):
         CoinPress(split="halves")  # type: ignore[arg-type]
     with refused("must be", parameter="failure"):
-        CoinPress(failure=0.0, constants="paper")
+        PaperCoinPress(failure=0.0)
     with refused("needs the paper's constants, since the practical ones have"):
         CoinPressMean(failure=0.01)
 

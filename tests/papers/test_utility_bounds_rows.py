@@ -14,6 +14,7 @@ import dpmoments as dpm
 from dpmoments import mechanisms, utility_bounds
 from dpmoments.mechanisms.means import CoinPressMean
 from dpmoments.papers.bounds.arguments import least_rows
+from dpmoments.papers.mechanisms.coinpress_mean import PaperCoinPress
 from support.said import refused
 
 PAPER_STEP = 0.05 / 60
@@ -93,7 +94,7 @@ def test_the_covariance_of_coinpress_needs_the_rows_that_it_says() -> None:
     split = utility_bounds.theorem_shares(3)
     given: dict[str, Any] = dict(shares=split, step_failure=PAPER_STEP)
     n = utility_bounds.coinpress_covariance_rows_needed(target, d, spread, rho, failure, **given)
-    mechanism = mechanisms.CoinPress((1.0, spread), constants="paper", clip="gaussian", split=split)
+    mechanism = PaperCoinPress((1.0, spread), split=split)
     errors = covariance_errors(mechanism, np.array([1.0, math.sqrt(spread)]), n, trials, rho)
     assert as_rare_as(int((errors > target).sum()), trials, failure)
     assert not as_rare_as(int((errors > target / 20).sum()), trials, failure)

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.linalg
 from scipy.stats import chi, chi2, norm
 
-from dpmoments.mechanisms.coinpress_schedule import Schedule, normal_norm_radius, paper_shares
+from dpmoments.mechanisms.coinpress_schedule import Schedule, last_step_shares, normal_norm_radius
 from dpmoments.mechanisms.row_norm_histogram import NormHistogram, norm_edges
 from dpmoments.messages.message import Message
 from dpmoments.papers.mechanisms.coinpress_mean import clip_shrinkage, mean_schedule
@@ -141,7 +141,7 @@ def by_theory(
             math.sqrt(d + 2.0 * math.sqrt(d * log) + 2.0 * log)
             for log in (math.log(n_rows * 4 * max(t - 1, 1) / 0.05), math.log(n_rows * 4 / 0.05))
         )
-        shares = paper_shares(t) if split is None else [part / sum(split) for part in split]
+        shares = last_step_shares(t, 0.75) if split is None else [part / sum(split) for part in split]
         scales, clips = [bound], list[float]()
         for share in shares[:-1]:
             clips.append(scales[-1] + early)

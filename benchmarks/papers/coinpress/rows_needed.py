@@ -17,6 +17,7 @@ import dpmoments as dpm
 from dpmoments import mechanisms, utility_bounds
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.means import CoinPressMean
+from dpmoments.papers.mechanisms.coinpress_mean import PaperCoinPress
 
 RHO, LEVEL = 0.5, 0.95
 FAILURE = 1.0 - LEVEL
@@ -109,7 +110,7 @@ def covariances(trials: int) -> None:
             )
         )
         bounds = (1.0, spread)
-        theirs = mechanisms.CoinPress(bounds, constants="paper", clip="gaussian", split=split)
+        theirs = PaperCoinPress(bounds, split=split)
         scales = np.sqrt(np.geomspace(1.0, spread, d))
         ours = np.median(covariance_runs(mechanisms.CoinPress(bounds), scales, n, trials // 4))
         form = utility_bounds.coinpress_covariance_theorem(target, d, spread, RHO, FAILURE)

@@ -18,10 +18,7 @@ from dpmoments.mechanisms.coinpress_schedule import (
     CoinPressOptions,
     Schedule,
     checked_eigenvalue_bounds,
-    covariance_theory,
-    fewest_steps,
     moment_clip_square,
-    normal_matrix_norm,
     spread_schedule,
 )
 from dpmoments.mechanisms.noisy_step import (
@@ -151,14 +148,12 @@ class StepRules:
     n_rows: float
     radius: float  # with `last_radius`: clipping radius of the steps before the last, and of the last
     last_radius: float
-    sampling_ridge: float  # with `failure`: η of `Ellipsoid.ridged`, and the probability that noise exceeds its ν
-    failure: float
     schedule: Schedule
 
     @classmethod
     def of(cls, n_rows: float, clips: ClipSquares, schedule: Schedule) -> StepRules:
         """Return the rules of a schedule that was planned with these clips."""
-        return cls(n_rows, math.sqrt(clips.early), math.sqrt(clips.last), clips.ridge, clips.failure, schedule)
+        return cls(n_rows, math.sqrt(clips.early), math.sqrt(clips.last), schedule)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -244,15 +239,6 @@ class Ellipsoid:
             return scale
         # The noise e of m̂ is in m̂m̂ᵀ as m̂eᵀ + em̂ᵀ.
         return math.hypot(scale, 2.0 * float(np.linalg.norm(release.sum)) / n_rows * release.sum_scale / n_rows)
-
-    def ridged(self, release: NoisyStep, n_rows: float, sampling: float, failure: float) -> Ellipsoid:
-        """Return the paper's next ellipsoid, from U = Z₊ + (η + ν)I."""
-        # η is `sampling`; ν bounds the largest eigenvalue of the noise except with probability `failure`.
-        covariance, center = self.estimate(release, n_rows)
-        eigenvalues, eigenvectors = np.linalg.eigh(covariance)
-        ridge = sampling + normal_matrix_norm(len(center), failure) * release.gram_scale / n_rows
-        step = eigenvectors.T / np.sqrt(np.maximum(eigenvalues, 0.0) + ridge)[:, None]
-        return Ellipsoid(center, step @ self.linear, self.evidence, self.held, self.unchecked)
 
     def covariance(self, release: NoisyStep, n_rows: float) -> tuple[FloatArray, FloatArray]:
         """Return the final covariance of x, with negative eigenvalues set to 0, and the mean of x."""
@@ -466,10 +452,7 @@ class CoinPressPlan(Plan):
         for budget in early:
             release = self._step(rows, privacy_filter, {"step": len(steps) + 1}, budget.rho, ellipsoid, rules.radius)
             steps.append(ellipsoid.record(rules.radius, budget.rho, release, n_rows))
-            if options.constants == "paper":
-                ellipsoid = ellipsoid.ridged(release, n_rows, rules.sampling_ridge, rules.failure)
-            else:
-                ellipsoid = ellipsoid.floored(release, n_rows, FLOOR, final=len(steps) == len(early))
+            ellipsoid = options.next_ellipsoid(ellipsoid, release, rules, final=len(steps) == len(early))
         clip = _LastClip(last.rho, rules.last_radius)
         if options.widens_last_clip:
             clip = _widened_clip(rows, privacy_filter, clip, ellipsoid, n_rows=n_rows, mean=shape.mean)
@@ -533,9 +516,6 @@ class CoinPress(CoinPressOptions, Mechanism):
     anchor : nested sequence of shape (d, d), optional
         A, positive definite. Default: the diagonal matrix of the squared lower ends of the scale ranges, if columns have them,
         else the identity.
-    constants : {"practical", "paper"}
-        ``"paper"``: clipping radius and ridge from the tail bounds of the paper's theorems, which are loose, and ¾ of the
-        budget for the last step, as in its experiments (``split="theorems"`` for the ½ of Theorem 2.4).
     clip : {"adaptive", "gaussian"}
         ``"adaptive"``: 2 % of the last step's budget (up to 10 % below ten features) pays for a histogram of norms, from which
         the last clip is widened for heavy tails. ``"gaussian"``: clip as for normal rows.
@@ -543,10 +523,7 @@ class CoinPress(CoinPressOptions, Mechanism):
         Number of steps; by default it follows from n, d, ρ and hi/lo.
     split : sequence of float, "experiments" or "theorems", optional
         Budget share of each step; or ¾ or ½ for the last step and equal parts of the rest for the others. By default the shares
-        are searched; with the paper's constants they are the shares of its experiments.
-    failure : float
-        β, for the paper's constants only: they fail with at most this probability for normal rows of mean zero within the
-        bounds. The last step has a quarter of it, and the others share a quarter.
+        are searched.
 
     Examples
     --------
@@ -593,35 +570,43 @@ class CoinPress(CoinPressOptions, Mechanism):
         )
 
     def step_rules(self, shape: MomentShape, n_rows: float, rho: float, neighbors: Neighbors) -> StepRules:
-        """Return radius, ridge and schedule for a number of rows, public or noisy."""
+        """Return radius and schedule for a number of rows, public or noisy."""
         d = shape.n_features
+        frobenius = self.unit_noise(shape, n_rows, neighbors) * math.sqrt(d * (d + 1) / 2.0)
+        square = moment_clip_square(d, frobenius / math.sqrt(0.75 * rho))
+        clips = ClipSquares(square, square, contraction=_CAUTION * spectral_edge(d))
+        return StepRules.of(n_rows, clips, self.scheduled(shape, n_rows, rho, neighbors, clips, self.splits))
+
+    def unit_noise(self, shape: MomentShape, n_rows: float, neighbors: Neighbors) -> float:
+        """Return the noise SD of a second moment of rows in the unit ball, at ρ = 1."""
+        return StepNoise.calibrated(shape.n_features, 1.0, neighbors, mean=shape.mean).noise_scale / n_rows
+
+    def scheduled(
+        self,
+        shape: MomentShape,
+        n_rows: float,
+        rho: float,
+        neighbors: Neighbors,
+        clips: ClipSquares,
+        splits: list[tuple[float, ...]] | None,
+    ) -> Schedule:
+        """Return the best schedule with these clips."""
+        d, unit = shape.n_features, self.unit_noise(shape, n_rows, neighbors)
         lowest, highest, mean_radius = self.bounds(shape)
-        # Noise on the second moment of rows in the unit ball, at ρ = 1.
-        unit = StepNoise.calibrated(d, 1.0, neighbors, mean=shape.mean).noise_scale / n_rows
-        frobenius = unit * math.sqrt(d * (d + 1) / 2.0)
+        return spread_schedule(
+            (highest + mean_radius**2) / lowest,
+            rho,
+            noise=clips.contraction * unit * clips.early,
+            ridge=clips.ridge,
+            final_noise=unit * math.sqrt(d * (d + 1) / 2.0) * clips.last,
+            sampling_square=d * (d + 1) / n_rows,
+            shares=splits,
+            n_steps=self.steps,
+        )
 
-        def scheduled(clips: ClipSquares, splits: list[tuple[float, ...]] | None) -> Schedule:
-            return spread_schedule(
-                (highest + mean_radius**2) / lowest,
-                rho,
-                noise=clips.contraction * unit * clips.early,
-                ridge=clips.ridge,
-                final_noise=frobenius * clips.last,
-                sampling_square=d * (d + 1) / n_rows,
-                shares=splits,
-                n_steps=self.steps,
-            )
-
-        if self.constants == "practical":
-            square = moment_clip_square(d, frobenius / math.sqrt(0.75 * rho))
-            clips = ClipSquares(square, square, contraction=_CAUTION * spectral_edge(d))
-            return StepRules.of(n_rows, clips, scheduled(clips, self.splits))
-
-        def by_theory(n_steps: int) -> ClipSquares:
-            return covariance_theory(d, n_rows, *self.step_failures(n_steps))
-
-        schedule = fewest_steps([scheduled(by_theory(len(split)), [split]) for split in self.splits or ()])
-        return StepRules.of(n_rows, by_theory(schedule.n_steps), schedule)
+    def next_ellipsoid(self, ellipsoid: Ellipsoid, release: NoisyStep, rules: StepRules, *, final: bool) -> Ellipsoid:
+        """Return the ellipsoid after a step."""
+        return ellipsoid.floored(release, rules.n_rows, FLOOR, final=final)
 
     def first_ellipsoid(self, shape: MomentShape, radius: float) -> Ellipsoid:
         """Return the ellipsoid that the public bounds imply.

@@ -97,12 +97,6 @@ def _root_above(slope: Callable[[float], float], least: float, most: float) -> f
     return most if slope(most) <= 0.0 else brent_root(slope, least, most)
 
 
-def paper_shares(n_steps: int) -> tuple[float, ...]:
-    """Return ¾ of the budget for the last step, and the rest equally."""
-    # Biswas et al. 2020, section 3; their theorems have ½.
-    return last_step_shares(n_steps, 0.75)
-
-
 def spread_schedule(
     spread: float,
     rho: float,
@@ -158,7 +152,9 @@ def candidate_splits(
     if n_steps is None:
         return splits
     # If the budget is too small for any searched split of that length, use the paper's split.
-    return [split for split in splits if len(split) == n_steps] or [paper_shares(n_steps)]
+    return [split for split in splits if len(split) == n_steps] or [
+        last_step_shares(n_steps, _LAST_SHARE["experiments"])
+    ]
 
 
 def best_schedule(
@@ -202,8 +198,6 @@ def _fewest(errors: Sequence[float], n_steps: Sequence[int]) -> int:
 
 # Options that both CoinPress mechanisms have, the covariance's and the mean's, and their checks.
 
-_FAILURE = 0.05
-"""Default β of the paper's constants."""
 _LAST_SHARE = MappingProxyType({"experiments": 0.75, "theorems": 0.5})
 """Budget share of the last step; the others share the rest equally.
 
@@ -221,51 +215,33 @@ Impossible options are refused by it, before a row is read.
 class CoinPressOptions:
     """Budget split and clipping options of both CoinPress mechanisms."""
 
-    constants: Literal["practical", "paper"] = "practical"
     clip: Literal["adaptive", "gaussian"] = "adaptive"
     steps: int | None = None
     # budget share of each step, scaled to sum to 1; or those of the paper, by name
     split: tuple[float, ...] | Literal["experiments", "theorems"] | None = None
-    # β: with the paper's constants, no normal row is clipped and nothing leaves its ball or ellipsoid, except with this
-    # probability
-    failure: float = _FAILURE
 
     @property
     def widens_last_clip(self) -> bool:
         """True if the run pays for a histogram of norms, which widens the last clip for heavy tails."""
-        return self.clip == "adaptive" and self.constants == "practical"
+        return self.clip == "adaptive"
 
     @property
     def splits(self) -> list[tuple[float, ...]] | None:
         """Budget splits to choose from; None if they are searched."""
         if isinstance(self.split, tuple):
             return [self.split]
-        name = self.split or ("experiments" if self.constants == "paper" else None)
-        if name is None:
-            return None
+        return None if self.split is None else self.named_splits(self.split)
+
+    def named_splits(self, name: str) -> list[tuple[float, ...]]:
+        """Return the shares of a name for every number of steps."""
         lengths = range(1, MAX_STEPS + 1) if self.steps is None else [self.steps]
         return [last_step_shares(n_steps, _LAST_SHARE[name]) for n_steps in lengths]
 
-    def step_failures(self, n_steps: int) -> tuple[float, float]:
-        """Return β_s of each step before the last, β/(4(t − 1)), and of the last, β/4.
-
-        Source: Biswas et al. 2020, Figure 2.
-        """
-        return self.failure / (4.0 * max(n_steps - 1, 1)), self.failure / 4.0
-
     def check_schedule_options(self) -> None:
         """Refuse impossible options, and scale ``split`` to a sum of 1."""
-        for name, choices in (("constants", ("practical", "paper")), ("clip", ("adaptive", "gaussian"))):
-            check_one_of(name, getattr(self, name), choices)
+        check_one_of("clip", self.clip, ("adaptive", "gaussian"))
         if self.steps is not None and (isinstance(self.steps, bool) or not 1 <= self.steps <= 1000):
             raise out_of_range("steps", self.steps, "a whole number from 1 to 1000")
-        if isinstance(self.failure, bool) or not isinstance(self.failure, int | float) or not 0.0 < self.failure < 1.0:
-            raise out_of_range("failure", self.failure, "a probability, above 0 and below 1")
-        if self.failure != _FAILURE and self.constants != "paper":
-            raise InputValueError(
-                f"failure={shown(self.failure)} needs the paper's constants, since the practical ones have no β: "
-                'leave it out, or give constants="paper"'
-            )
         if isinstance(self.split, str):
             if self.split not in _LAST_SHARE:
                 raise InputValueError(
@@ -290,32 +266,6 @@ def checked_eigenvalue_bounds(bounds: tuple[float, float]) -> tuple[float, float
     return lowest, highest
 
 
-# Tail bounds of normal rows and of normal noise in closed form.
-
-
-def normal_norm_square(n_features: int, failure: float) -> float:
-    """Return γ² = d + 2√(d ln(1/β)) + 2 ln(1/β)."""
-    # P(‖w‖² > γ²) ≤ β for a normal row (Laurent & Massart 2000).
-    log = math.log(1.0 / failure)
-    return n_features + 2.0 * math.sqrt(n_features * log) + 2.0 * log
-
-
-def normal_matrix_norm(n_features: int, failure: float) -> float:
-    """Return √(2d) + √(2 ln(2/β))."""
-    # A normal matrix with SDs 1 and, off the diagonal, 1/√2 exceeds it with probability ≤ β.
-    return math.sqrt(2.0 * n_features) + math.sqrt(2.0 * math.log(2.0 / failure))
-
-
-def normal_second_moment_error(n_rows: float, n_features: int, failure: float) -> float:
-    """Return 2s + s², s = √(d/n) + √(2 ln(2/β)/n)."""
-    # P(‖Σ̂ − I‖ exceeds it) ≤ β (Davidson & Szarek 2001).
-    error = math.sqrt(n_features / n_rows) + math.sqrt(2.0 * math.log(2.0 / failure) / n_rows)
-    return 2.0 * error + error**2
-
-
-# Clips, ridges and balls of CoinPress by its theory, which hold except with a stated probability (section 2; loose).
-
-
 @dataclass(frozen=True, slots=True)
 class ClipSquares:
     """Clipping of a covariance's steps, and the uncertainty they leave."""
@@ -324,21 +274,6 @@ class ClipSquares:
     last: float
     contraction: float  # noise of SD σ on the diagonal leaves uncertainty contraction·σ in every direction
     ridge: float = 0.0  # η: addition of a step to all directions for the sampling error
-    failure: float = 0.0  # probability that the noise of a step leaves more; 0 if none is stated
-
-
-def covariance_theory(n_features: int, n_rows: float, early: float, last: float) -> ClipSquares:
-    """Return clips for steps that may fail with probability ``early``, the last with ``last``."""
-    # A third of `early` is for each failure: a row is clipped, the sampling error exceeds η, the noise exceeds ν. The
-    # paper names these three; how its supplement divides β_s among them is not known here.
-    each = early / 3.0
-    return ClipSquares(
-        early=normal_norm_square(n_features, each / n_rows),
-        last=normal_norm_square(n_features, last / n_rows),
-        contraction=2.0 * normal_matrix_norm(n_features, each),
-        ridge=normal_second_moment_error(n_rows, n_features, each),
-        failure=each,
-    )
 
 
 def last_step_shares(n_steps: int, last: float) -> tuple[float, ...]:

@@ -20,15 +20,15 @@ import scipy
 
 from dpmoments.foundation.checks import check_probability
 from dpmoments.foundation.errors import InputValueError
-from dpmoments.mechanisms.coinpress_schedule import (
-    last_step_shares,
+from dpmoments.mechanisms.coinpress_schedule import last_step_shares
+from dpmoments.noise.extreme_eigenvalues import normal_norm_quantile
+from dpmoments.papers.bounds.arguments import checked, least_rows, rows_needed
+from dpmoments.papers.cells import wishart_eigenvalue_range, wishart_frobenius_quantile
+from dpmoments.papers.mechanisms.coinpress_mean import (
     normal_matrix_norm,
     normal_norm_square,
     normal_second_moment_error,
 )
-from dpmoments.noise.extreme_eigenvalues import normal_norm_quantile
-from dpmoments.papers.bounds.arguments import checked, least_rows, rows_needed
-from dpmoments.papers.cells import wishart_eigenvalue_range, wishart_frobenius_quantile
 from dpmoments.privacy.sensitivity import gram_frobenius, row_sum_l2
 from dpmoments.privacy.unit import Neighbors
 

@@ -9,23 +9,25 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import scipy
 
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.errors import InputValueError
+from dpmoments.foundation.checks import check_one_of
+from dpmoments.foundation.errors import InputValueError, out_of_range, shown
+from dpmoments.mechanisms.coinpress import CoinPress, Ellipsoid, StepRules
 from dpmoments.mechanisms.coinpress_schedule import (
     MAX_STEPS,
     STAND_IN_ROWS,
+    ClipSquares,
     CoinPressOptions,
     Schedule,
     best_schedule,
     candidate_splits,
     fewest_steps,
     normal_norm_radius,
-    normal_norm_square,
 )
 from dpmoments.mechanisms.means.base import (
     MeanMechanism,
@@ -35,7 +37,13 @@ from dpmoments.mechanisms.means.base import (
     noise_of_last_step,
     noisy_clipped_sums,
 )
-from dpmoments.mechanisms.noisy_step import count_first, first_count_error, left_after_count, require_workable_budget
+from dpmoments.mechanisms.noisy_step import (
+    NoisyStep,
+    count_first,
+    first_count_error,
+    left_after_count,
+    require_workable_budget,
+)
 from dpmoments.mechanisms.row_norm_histogram import (
     FROM_EDGE,
     MAX_CLIPPED,
@@ -61,6 +69,141 @@ _HEAVIER = 1.06
 """Ratio of the histogram's best radius to the normal one above which tails are heavy."""
 _OUTSIDE_BALL = 0.01
 """Probability that a step's error exceeds the next ball's planned radius, for normal rows."""
+
+
+# CoinPress with the constants of its paper, for comparison.
+
+_FAILURE = 0.05
+"""Default β of the paper's constants."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PaperOptions(CoinPressOptions):
+    """Options of both mechanisms for the constants of the paper."""
+
+    constants: Literal["practical", "paper"] = "practical"
+    # β: with the paper's constants, no normal row is clipped and nothing leaves its ball or ellipsoid, except with this
+    # probability
+    failure: float = _FAILURE
+
+    @property
+    def widens_last_clip(self) -> bool:
+        return super().widens_last_clip and self.constants == "practical"
+
+    @property
+    def splits(self) -> list[tuple[float, ...]] | None:
+        if self.constants == "paper" and self.split is None:
+            return self.named_splits("experiments")
+        return super().splits
+
+    def step_failures(self, n_steps: int) -> tuple[float, float]:
+        """Return β_s of each step before the last, β/(4(t − 1)), and of the last, β/4.
+
+        Source: Biswas et al. 2020, Figure 2.
+        """
+        return self.failure / (4.0 * max(n_steps - 1, 1)), self.failure / 4.0
+
+    def check_schedule_options(self) -> None:
+        check_one_of("constants", self.constants, ("practical", "paper"))
+        if isinstance(self.failure, bool) or not isinstance(self.failure, int | float) or not 0.0 < self.failure < 1.0:
+            raise out_of_range("failure", self.failure, "probability")
+        if self.failure != _FAILURE and self.constants != "paper":
+            raise InputValueError(
+                f"failure={shown(self.failure)} needs the paper's constants, since the practical ones have no β: "
+                'leave it out, or give constants="paper"'
+            )
+        super().check_schedule_options()
+
+
+@dataclass(frozen=True)
+class PaperCoinPress(PaperOptions, CoinPress):
+    """Covariance by :class:`~dpmoments.mechanisms.CoinPress` with the constants of the paper.
+
+    Clipping radius and ridge come from the tail bounds of the paper's theorems, which are loose, and ¾ of the budget is for the
+    last step, as in its experiments (``split="theorems"`` for the ½ of Theorem 2.4).
+
+    Parameters
+    ----------
+    failure : float
+        β: the constants fail with at most this probability for normal rows of mean zero within the bounds. The last step has a
+        quarter of it, and the others share a quarter.
+
+    Examples
+    --------
+    >>> shape = MomentShape(10, n_rows=7000, mean=False, row_norm=None)
+    >>> plan = PaperCoinPress((1.0, 1e6)).plan(shape, PrivacyBudget.zcdp(0.5), "replace_one")
+    >>> len(plan.details["shares"])
+    60
+    """
+
+    constants: Literal["practical", "paper"] = field(default="paper", kw_only=True)
+
+    public_name: ClassVar[str | None] = "paper-coinpress"
+
+    def step_rules(self, shape: MomentShape, n_rows: float, rho: float, neighbors: Neighbors) -> StepRules:
+        if self.constants == "practical":
+            return super().step_rules(shape, n_rows, rho, neighbors)
+
+        def clips(n_steps: int) -> ClipSquares:
+            return covariance_theory(shape.n_features, n_rows, *self.step_failures(n_steps))
+
+        schedule = fewest_steps(
+            [self.scheduled(shape, n_rows, rho, neighbors, clips(len(split)), [split]) for split in self.splits or ()]
+        )
+        return StepRules.of(n_rows, clips(schedule.n_steps), schedule)
+
+    def next_ellipsoid(self, ellipsoid: Ellipsoid, release: NoisyStep, rules: StepRules, *, final: bool) -> Ellipsoid:
+        if self.constants == "practical":
+            return super().next_ellipsoid(ellipsoid, release, rules, final=final)
+        early, last = self.step_failures(rules.schedule.n_steps)
+        clips = covariance_theory(len(ellipsoid.center), rules.n_rows, early, last)
+        return ridged(ellipsoid, release, rules.n_rows, clips.ridge, early / 3.0)
+
+
+def ridged(ellipsoid: Ellipsoid, release: NoisyStep, n_rows: float, sampling: float, failure: float) -> Ellipsoid:
+    """Return the paper's next ellipsoid, from U = Z₊ + (η + ν)I."""
+    # η is `sampling`; ν bounds the largest eigenvalue of the noise except with probability `failure`.
+    covariance, center = ellipsoid.estimate(release, n_rows)
+    eigenvalues, eigenvectors = np.linalg.eigh(covariance)
+    ridge = sampling + normal_matrix_norm(len(center), failure) * release.gram_scale / n_rows
+    step = eigenvectors.T / np.sqrt(np.maximum(eigenvalues, 0.0) + ridge)[:, None]
+    return Ellipsoid(center, step @ ellipsoid.linear, ellipsoid.evidence, ellipsoid.held, ellipsoid.unchecked)
+
+
+def covariance_theory(n_features: int, n_rows: float, early: float, last: float) -> ClipSquares:
+    """Return clips for steps that may fail with probability ``early``, the last with ``last``."""
+    # A third of `early` is for each failure: a row is clipped, the sampling error exceeds η, the noise exceeds ν. The
+    # paper names these three; how its supplement divides β_s among them is not known here.
+    each = early / 3.0
+    return ClipSquares(
+        early=normal_norm_square(n_features, each / n_rows),
+        last=normal_norm_square(n_features, last / n_rows),
+        contraction=2.0 * normal_matrix_norm(n_features, each),
+        ridge=normal_second_moment_error(n_rows, n_features, each),
+    )
+
+
+# Tail bounds of normal rows and of normal noise in closed form.
+
+
+def normal_norm_square(n_features: int, failure: float) -> float:
+    """Return γ² = d + 2√(d ln(1/β)) + 2 ln(1/β)."""
+    # P(‖w‖² > γ²) ≤ β for a normal row (Laurent & Massart 2000).
+    log = math.log(1.0 / failure)
+    return n_features + 2.0 * math.sqrt(n_features * log) + 2.0 * log
+
+
+def normal_matrix_norm(n_features: int, failure: float) -> float:
+    """Return √(2d) + √(2 ln(2/β))."""
+    # A normal matrix with SDs 1 and, off the diagonal, 1/√2 exceeds it with probability ≤ β.
+    return math.sqrt(2.0 * n_features) + math.sqrt(2.0 * math.log(2.0 / failure))
+
+
+def normal_second_moment_error(n_rows: float, n_features: int, failure: float) -> float:
+    """Return 2s + s², s = √(d/n) + √(2 ln(2/β)/n)."""
+    # P(‖Σ̂ − I‖ exceeds it) ≤ β (Davidson & Szarek 2001).
+    error = math.sqrt(n_features / n_rows) + math.sqrt(2.0 * math.log(2.0 / failure) / n_rows)
+    return 2.0 * error + error**2
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +355,7 @@ class CoinPressMeanPlan(MeanPlan):
 
 
 @dataclass(frozen=True)
-class CoinPressMean(CoinPressOptions, MeanMechanism):
+class CoinPressMean(PaperOptions, MeanMechanism):
     """Mean in a ball of public radius, rows of known covariance, by shrinking balls.
 
     Each step clips rows to a ball about the last center and releases their noisy mean; the size of the noise gives a smaller
