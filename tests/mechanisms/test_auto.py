@@ -18,7 +18,7 @@ from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.rows.rows import Rows
-from dpmoments.schema.typical import RoughScale
+from dpmoments.schema.encoding import RoughScale
 from support.said import refused
 
 AUTO = dpm.mechanisms.Auto()

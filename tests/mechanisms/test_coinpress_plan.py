@@ -15,7 +15,7 @@ from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.papers.mechanisms.coinpress_mean import CoinPressMean, PaperCoinPress
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.unit import Neighbors
-from dpmoments.schema.typical import RoughScale
+from dpmoments.schema.encoding import RoughScale
 from references.reference_coinpress import rules
 from support.said import refused
 

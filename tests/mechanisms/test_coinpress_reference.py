@@ -18,7 +18,7 @@ from dpmoments.noise.entropy import insecure_generator
 from dpmoments.papers.mechanisms.coinpress_mean import PaperCoinPress
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.rows.rows import Rows
-from dpmoments.schema.typical import RoughScale
+from dpmoments.schema.encoding import RoughScale
 from references.reference_coinpress import Rules, Run, rules
 from support.said import codes
 

@@ -27,7 +27,7 @@ from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
-from dpmoments.schema.typical import RoughScale
+from dpmoments.schema.encoding import RoughScale
 from references.reference_coinpress import augmentation, sensitivity
 from support.opened_filter import Allowance, filter_that_pays
 from support.said import refused

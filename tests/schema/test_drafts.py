@@ -210,11 +210,10 @@ def test_feather_version_1_and_damage_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "t.feather"
     for content in (b"FEA1 and more", b"ARROW1\0\0 and then nothing", b"", SECRET.encode()):
         path.write_bytes(content)
-        with refused(" cannot be read: ") as caught:
-            Rows.of(path, schema)
-        assert SECRET not in str(caught.value)
-        with refused("cannot be read: damaged, truncated, or not"):
-            Schema.draft(path)
+        for read in (lambda: Rows.of(path, schema), lambda: Schema.draft(path)):
+            with refused(" cannot be read: ") as caught:
+                read()
+            assert SECRET not in str(caught.value)
 
 
 def test_cells_in_the_names_of_folders(tmp_path: Path) -> None:

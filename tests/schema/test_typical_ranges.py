@@ -17,9 +17,9 @@ from dpmoments.cli.entry import main
 from dpmoments.papers.mechanisms.comparisons import EntrywiseGaussian
 from dpmoments.rows.encode import encode_columns
 from dpmoments.rows.rows import Rows
-from dpmoments.schema import typical as typical_ranges
+from dpmoments.schema import encoding as typical_ranges
+from dpmoments.schema.encoding import DOUBT, TRUST, column_weights
 from dpmoments.schema.entries import column_from_dict
-from dpmoments.schema.typical import DOUBT, TRUST, column_weights
 from support.said import Said, codes, refused
 
 SCHEMA = dpm.Schema(

@@ -20,7 +20,7 @@ from dpmoments.privacy.sensitivity import gram_frobenius, gram_nuclear
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 from dpmoments.schema import schema as schema_module
-from dpmoments.schema.typical import column_weights
+from dpmoments.schema.encoding import column_weights
 from support.said import codes, refused
 
 AGE, FLAG = dpm.Numeric("age", 0, 100), dpm.Boolean("flag")

@@ -19,7 +19,7 @@ from dpmoments.foundation.arrays import BoolArray, FloatArray
 from dpmoments.foundation.errors import InputTypeError
 from dpmoments.foundation.table_libraries import pa, pc
 from dpmoments.foundation.text_format import TextFormat
-from dpmoments.schema.cleaning import texts_of
+from dpmoments.schema.column import texts_of
 from dpmoments.schema.dates import MICROSECONDS, MONTHS, Date, date_pattern
 
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": MICROSECONDS, "ns": 1_000_000_000}

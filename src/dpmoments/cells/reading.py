@@ -19,7 +19,7 @@ from dpmoments.cells.text_numbers import column_format, decoded_bytes, text_flag
 from dpmoments.foundation.arrays import BoolArray, FloatArray
 from dpmoments.foundation.errors import InputTypeError
 from dpmoments.foundation.table_libraries import pa, pc
-from dpmoments.schema.cleaning import MarkedMissing, folded, numbers_of, texts_of
+from dpmoments.schema.column import MarkedMissing, folded, numbers_of, texts_of
 from dpmoments.schema.columns import Boolean, Categorical, Coordinate
 from dpmoments.schema.dates import Date
 from dpmoments.schema.numeric import Numeric

@@ -23,10 +23,9 @@ from dpmoments.schema.columns import Boolean, Categorical, Coordinate
 from dpmoments.schema.constraints import LevelBlock
 from dpmoments.schema.dates import Date
 from dpmoments.schema.derived import DerivedColumn, MissingIndicator
-from dpmoments.schema.encoding import may_be_shortened
+from dpmoments.schema.encoding import column_weight, may_be_shortened
 from dpmoments.schema.numeric import Numeric
 from dpmoments.schema.schema import Schema
-from dpmoments.schema.typical import column_weight
 
 Integers = npt.NDArray[Any]
 

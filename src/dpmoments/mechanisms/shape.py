@@ -17,8 +17,8 @@ from dpmoments.mechanisms.row_coordinates import RowCoordinates
 from dpmoments.messages.message import Message
 from dpmoments.noise.models import NoiseModel
 from dpmoments.privacy.unit import Neighbors
+from dpmoments.schema.encoding import RoughScale
 from dpmoments.schema.schema import Schema
-from dpmoments.schema.typical import RoughScale
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,16 @@ from dpmoments.foundation.checks import check_one_of
 from dpmoments.foundation.errors import InputTypeError, InputValueError, shown, wrong_type
 from dpmoments.foundation.values import check_text
 from dpmoments.messages.message import Message
-from dpmoments.schema.cleaning import MarkedMissing, checked_aliases, checked_marks, spellings_of
-from dpmoments.schema.column import FilledColumn, MissingNumber, NamedColumn, TableColumn
+from dpmoments.schema.column import (
+    FilledColumn,
+    MarkedMissing,
+    MissingNumber,
+    NamedColumn,
+    TableColumn,
+    checked_aliases,
+    checked_marks,
+    spellings_of,
+)
 from dpmoments.schema.dates import Date
 from dpmoments.schema.numeric import Numeric
 

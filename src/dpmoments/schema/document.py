@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, ClassVar
@@ -68,7 +67,7 @@ def _syntax_fault(text: str, error: yaml.MarkedYAMLError) -> str:
         comma = ", or a comma is missing in it" if "<scalar>" in problem else ""
         fault = f"the {opening} that opens there is not closed with {closing}{comma}"
         return _in_line(error.context_mark.line + 1, fault)
-    if _indented_further(text, error) or ("expected <block end>" in problem and "<scalar>" not in problem):
+    if "expected <block end>" in problem and "<scalar>" not in problem:
         return _placed("its indent differs: indent it like the line above, with a column's entries aligned", error)
     if "expected ':'" in problem or "mapping values are not allowed" in problem:
         return _placed("a colon is missing or superfluous, here or in the line before, or an indent differs", error)
@@ -85,16 +84,7 @@ def _columns_without_blank(text: str) -> list[int]:
     return [number for number, line in enumerate(text.splitlines(), start=1) if re.match(r"\s*-[^\W\d][\w ]*:", line)]
 
 
-def _indented_further(text: str, error: yaml.MarkedYAMLError) -> bool:
-    """Return True if an entry is indented further than a complete entry above it."""
-    if "mapping values are not allowed" not in (error.problem or "") or error.problem_mark is None:
-        return False
-    above, line = ["", *text.splitlines()][error.problem_mark.line : error.problem_mark.line + 2]
-    begun = re.match(r"(\s*(?:- +)?)[^\s#-][^:]*: +[^\s#]", above)
-    return begun is not None and len(line) - len(line.lstrip()) > len(begun[1])
-
-
-def _compose_yaml(text: str) -> Any:
+def compose_yaml(text: str) -> Any:
     """Parse text to nodes, which hold line numbers."""
     return yaml.compose(text, Loader=_CoreLoader)
 
@@ -228,7 +218,7 @@ for _kind in ("str", "seq", "map"):
     _CoreLoader.add_constructor(_tag, yaml.SafeLoader.yaml_constructors[_tag])
 _CoreLoader.add_constructor(None, _CoreLoader.refuse)
 
-# Values of a schema file that YAML reads as something else than whoever wrote them is likely to mean.
+# Mistakes in a schema file that is valid YAML. Some values YAML reads as something else than was probably meant.
 
 _TEXT, _INTEGER, _NULL, _FLOAT = (f"tag:yaml.org,2002:{kind}" for kind in ("str", "int", "null", "float"))
 _IN_TYPOGRAPHIC_QUOTES = re.compile("[“”„‟«»‹›‘‚‛].*|.*[“”„‟«»‹›‘]|’.*’", re.DOTALL)
@@ -236,157 +226,13 @@ _IN_TYPOGRAPHIC_QUOTES = re.compile("[“”„‟«»‹›‘‚‛].*|.*[“�
 _TYPOGRAPHIC_QUOTES = "“”„‟«»‹›‘’‚‛"
 _GROUPED_BY_POINT = re.compile(r"([+-]?[1-9]\d{0,2})\.000")
 """50.000 is 50 in YAML and 50,000 to many who write it; numbers such as 1.375 are clear."""
+_NUMBERS = ("lower", "upper", "scale", "typical", "center", "radius", "weight")
 
 
-def slips_in(root: yaml.Node) -> bool:
-    """Return True if a schema file contains values that are probably typing mistakes."""
-    return any(_slips_of(column) for column in _columns_of(root)) or bool(_slips_of_row_norm(root))
+def mistakes_in(root: yaml.Node | None, values: object) -> list[str]:
+    """Describe the mistakes in a schema file, one per column and entry, with lines.
 
-
-def _columns_of(root: yaml.Node) -> list[yaml.Node]:
-    columns = _value(root, "columns")
-    return list(columns.value) if isinstance(columns, yaml.SequenceNode) else []
-
-
-def _slips_of(column: yaml.Node) -> list[tuple[int, str]]:
-    """Return the probable mistakes of a column: line and correction.
-
-    >>> from dpmoments.schema.document import _compose_yaml
-    >>> text = "{name: ward, kind: categorical, levels: [A12 B03 ICU]}"
-    >>> for part in _slips_of(_compose_yaml(text))[0][1].split("; "):
-    ...     print(part)
-    column 'ward': levels holds one level, 'A12 B03 ICU': with commas it would be levels: [A12, B03, ICU]
-    if it really is one, quote it: levels: ["A12 B03 ICU"]
-    """
-    name = getattr(_value(column, "name"), "value", None)
-    which = f"column {shown(name)}"
-    slips = [_quoted(node, which) for node in _plain_scalars(column)]
-    slips += [_levels(_value(column, "levels"), which)]
-    for key in ("lower", "upper", "scale", "typical", "center", "radius", "weight"):
-        slips += [(line, f"{which}: {key}: {fault}") for line, fault in _grouped(_value(column, key))]
-    return [slip for slip in slips if slip is not None]
-
-
-def _slips_of_row_norm(root: yaml.Node) -> list[tuple[int, str]]:
-    """Return the probable mistakes in the entries above the columns."""
-    return [(line, f"row_norm: {fault}") for line, fault in _grouped(_value(root, "row_norm"))]
-
-
-def _value(node: yaml.Node | None, key: str) -> yaml.Node | None:
-    """Return an entry's value, or None."""
-    pairs = node.value if isinstance(node, yaml.MappingNode) else []
-    return next((value for name, value in pairs if name.value == key), None)
-
-
-def _is_plain(node: yaml.Node | None) -> bool:
-    """Return True for text or a number without quotes."""
-    return isinstance(node, yaml.ScalarNode) and node.style is None
-
-
-def _plain_scalars(node: yaml.Node) -> Iterator[yaml.ScalarNode]:
-    """Iterate over all values without quotes, except descriptions."""
-    if isinstance(node, yaml.ScalarNode) and node.style is None:
-        yield node
-    for part in node.value if isinstance(node, yaml.CollectionNode) else []:
-        if not isinstance(part, tuple):
-            yield from _plain_scalars(part)
-        elif part[0].value != "description":
-            yield from _plain_scalars(part[1])
-
-
-def _line(node: yaml.Node) -> int:
-    return int(node.start_mark.line) + 1
-
-
-def _quoted(node: yaml.ScalarNode, which: str) -> tuple[int, str] | None:
-    """Find a word in quotes that YAML does not treat as quotes."""
-    if not _IN_TYPOGRAPHIC_QUOTES.fullmatch(node.value):
-        return None
-    bare = node.value.strip(_TYPOGRAPHIC_QUOTES)
-    marks = [*dict.fromkeys(mark for mark in (node.value[0], node.value[-1]) if mark in _TYPOGRAPHIC_QUOTES)]
-    return _line(node), (
-        f"{which}: {node.value} has typographic quotes, {', '.join(marks)}, which YAML reads as part of it: write {bare}, "
-        f'or "{bare}" in straight quotes'
-    )
-
-
-def _levels(node: yaml.Node | None, which: str) -> tuple[int, str] | None:
-    """Find levels that are not a list, look like several, or mix numbers with digits as text."""
-    if isinstance(node, yaml.ScalarNode) and node.tag != _NULL and node.value.strip():
-        return _line(node), (
-            f"{which}: levels is a text, not a list: put them in [ ], levels: [{', '.join(_parts(node.value))}]"
-        )
-    if not isinstance(node, yaml.SequenceNode):
-        return None
-    plain = [level for level in node.value if _is_plain(level)]
-    if len(node.value) == len(plain) == 1 and plain[0].tag == _TEXT:
-        text = plain[0].value
-        if "," in text or (node.flow_style and len(text.split()) > 1):
-            return _line(plain[0]), (
-                f"{which}: levels holds one level, {shown(text)}: with commas it would be levels: "
-                f'[{", ".join(_parts(text))}]; if it really is one, quote it: levels: ["{text}"]'
-            )
-    digits = [level for level in plain if level.tag == _TEXT and re.fullmatch(r"0\d+", level.value)]
-    numbers = [level for level in plain if level.tag == _INTEGER]
-    if digits and numbers:
-        quoted = [f'"{level.value}"' for level in node.value[:2]] + ["…"] * (len(node.value) > 2)
-        return _line(digits[0]), (
-            f"{which}: {digits[0].value} is text because it begins with 0, but {numbers[0].value} is a number: put all in "
-            f"quotes, levels: [{', '.join(quoted)}]"
-        )
-    return None
-
-
-def _parts(text: str) -> list[str]:
-    """Split text at commas or semicolons if there are any, else at spaces."""
-    parts = re.split("[,;]", text) if re.search("[,;]", text) else text.split()
-    return [part.strip() for part in parts if part.strip()]
-
-
-def _grouped(node: yaml.Node | None) -> Iterator[tuple[int, str]]:
-    """Find numbers whose point may be meant as a thousands separator."""
-    for scalar in () if node is None else _plain_scalars(node):
-        if scalar.tag == _FLOAT and (result := _GROUPED_BY_POINT.fullmatch(scalar.value)):
-            number = result[1]
-            yield (
-                _line(scalar),
-                (f"{scalar.value} is {number}, because a point starts the decimals: write {number}, or {number}000"),
-            )
-
-
-# What is wrong with a schema file, each mistake with the line it stands in.
-
-
-@dataclass
-class _Lines:
-    """Line numbers of the file's entries, from 1, and their keys."""
-
-    start: int
-    keys: dict[str, int] = field(default_factory=dict)
-    running_on: tuple[int, int] | None = None
-
-    @classmethod
-    def of(cls, node: yaml.Node) -> _Lines:
-        lines = cls(node.start_mark.line + 1)
-        for key, value in node.value if isinstance(node, yaml.MappingNode) else []:
-            lines.keys[str(key.value)] = key.start_mark.line + 1
-            first, last = value.start_mark.line + 1, value.end_mark.line + 1
-            if isinstance(value, yaml.ScalarNode) and value.style is None and first < last and lines.running_on is None:
-                lines.running_on = first, last
-        return lines
-
-    def named_in(self, fault: str) -> int:
-        """Return the line of the first entry that a fault names, else of the column."""
-        of_column, found, about = fault.partition("has unknown entries ")
-        words = about if found else re.sub(r"'[^']*'", "", of_column)  # a value may be written like an entry
-        lines = [self.keys[word] for word in re.findall(r"\w+", words) if word in self.keys]
-        return lines[0] if lines else self.start
-
-
-def mistakes_in(text: str, values: object) -> tuple[str, ...]:
-    """Describe the mistakes in a schema file that is valid YAML, one per column and entry.
-
-    ``values`` are the parsed ``text``.
+    ``root`` is the node of ``values``.
 
     >>> text = '''columns:
     ... - {name: age, kind: numeric, lower: 0, uper: 120}
@@ -395,59 +241,47 @@ def mistakes_in(text: str, values: object) -> tuple[str, ...]:
     ...   lower: 0
     ...   upper: 200,000
     ... '''
-    >>> from dpmoments.schema.document import parse_yaml
-    >>> for mistake in mistakes_in(text, parse_yaml(text)):
+    >>> for mistake in mistakes_in(compose_yaml(text), parse_yaml(text)):
     ...     print(mistake)
     line 2: column 'age' has unknown entries 'uper' (did you mean 'upper'?): use center, decimal, ...
     line 6: column 'pay': upper must be a number, got the text '200,000': write 200000
     """
-    if not isinstance(values, Mapping) or not isinstance(values.get("columns"), list):
-        lines_of_dashes = _columns_without_blank(text)
-        return (_mistake(lines_of_dashes[0], _DASH_WITHOUT_SPACE),) if lines_of_dashes else ()
-    node = _compose_yaml(text)
-    top = _Lines.of(node)
-    result = [_mistake(line, slip) for line, slip in _slips_of_row_norm(node)]
-    for key in values:
+    columns = _value(root, "columns")
+    if not isinstance(values, Mapping) or not isinstance(columns, yaml.SequenceNode):
+        unspaced = [line for node in (root, columns) for key, line in _lines_of(node).items() if key.startswith("-")]
+        return [f"line {line}: {_DASH_WITHOUT_SPACE}" for line in unspaced[:1]]
+
+    result = [f"line {line}: row_norm: {slip}" for line, slip in _grouped_by_points(_value(root, "row_norm"))]
+    for key, line in _lines_of(root).items():
         if key not in ENTRIES:
-            close = get_close_matches(str(key), ENTRIES, n=1)
+            close = get_close_matches(key, ENTRIES, n=1)
             question = f" (did you mean {listed(close)}?)" if close else ""
-            line = top.keys.get(str(key), top.start)
-            result.append(_mistake(line, f"unknown entries in the schema: {shown(str(key))}{question}"))
-    nodes = next(value.value for key, value in node.value if key.value == "columns")
-    for column, index in zip(values["columns"], nodes, strict=True):
-        lines = _Lines.of(index)
-        if slips := _slips_of(index):  # what else the column gets wrong may follow from them
-            result += [_mistake(line, slip) for line, slip in slips]
-            continue
-        if not (fault := _fault(column)):
-            continue
-        line = lines.named_in(fault)
-        if lines.running_on is not None:
-            first, last = lines.running_on
-            fault += (
-                f" (a value runs on from line {first} to {last}: is a colon, or the space after one, missing there?)"
-            )
-        result.append(_mistake(line, fault))
-    return (*result, *_named_twice(values["columns"], nodes))
+            result.append(f"line {line}: unknown entries in the schema: {shown(key)}{question}")
 
-
-def _mistake(line: int, fault: str) -> str:
-    return f"line {line}: {fault}"
-
-
-def _named_twice(columns: list[Any], nodes: list[yaml.Node]) -> list[str]:
-    """Describe columns whose name an earlier column has."""
-    first: dict[str, int] = {}
-    result = []
-    for column, index in zip(columns, nodes, strict=True):
+    first_lines: dict[str, int] = {}
+    named_twice = []
+    for column, node in zip(values["columns"], columns.value, strict=True):
+        slips = [*_slips_of(node)]  # what else the column gets wrong may follow from them
+        result += [f"line {line}: {slip}" for line, slip in slips]
+        if not slips and (fault := _fault(column)):
+            result.append(f"line {_line_of(fault, node)}: {fault}{_value_running_on(node)}")
         name = column.get("name") if isinstance(column, Mapping) else None
-        if not isinstance(name, str):
-            continue
-        line = _Lines.of(index).keys["name"]
-        if name in first:
-            result.append(f"lines {first[name]} and {line}: two columns are named {shown(name)}: rename or delete one")
-        first.setdefault(name, line)
-    return result
+        if isinstance(name, str):
+            line = _lines_of(node)["name"]
+            if name in first_lines:
+                lines = f"lines {first_lines[name]} and {line}"
+                named_twice.append(f"{lines}: two columns are named {shown(name)}: rename or delete one")
+            first_lines.setdefault(name, line)
+    return result + named_twice
+
+
+def slips_in(root: yaml.Node) -> bool:
+    """Return True if a schema file contains values that are probably typing mistakes."""
+    columns = _value(root, "columns")
+    of_columns = columns.value if isinstance(columns, yaml.SequenceNode) else []
+    return any(True for column in of_columns for _ in _slips_of(column)) or any(
+        True for _ in _grouped_by_points(_value(root, "row_norm"))
+    )
 
 
 def _fault(column: Any) -> str:
@@ -462,3 +296,118 @@ def _fault(column: Any) -> str:
     except (TypeError, ValueError) as error:
         stated = str(error)
     return blank_entries(column) or stated
+
+
+def _line_of(fault: str, column: yaml.Node) -> int:
+    """Return the line of the first entry that a fault names, else of the column."""
+    of_column, unknown, names = fault.partition("has unknown entries ")
+    words = names if unknown else re.sub(r"'[^']*'", "", of_column)  # a value may be written like an entry
+    lines = _lines_of(column)
+    return next((lines[word] for word in re.findall(r"\w+", words) if word in lines), _line(column))
+
+
+def _value_running_on(column: yaml.Node) -> str:
+    """Ask about a value without quotes that goes on in the next line."""
+    for _, value in column.value if isinstance(column, yaml.MappingNode) else []:
+        first, last = _line(value), value.end_mark.line + 1
+        if _is_plain(value) and first < last:
+            return f" (a value runs on from line {first} to {last}: is a colon, or the space after one, missing there?)"
+    return ""
+
+
+def _slips_of(column: yaml.Node) -> Iterator[tuple[int, str]]:
+    """Iterate over the probable typing mistakes of a column: line and correction.
+
+    >>> text = "{name: ward, kind: categorical, levels: [A12 B03 ICU]}"
+    >>> for part in next(_slips_of(compose_yaml(text)))[1].split("; "):
+    ...     print(part)
+    column 'ward': levels holds one level, 'A12 B03 ICU': with commas it would be levels: [A12, B03, ICU]
+    if it really is one, quote it: levels: ["A12 B03 ICU"]
+    """
+    which = f"column {shown(getattr(_value(column, 'name'), 'value', None))}"
+    for node in _plain_scalars(column):
+        text = node.value
+        if _IN_TYPOGRAPHIC_QUOTES.fullmatch(text):
+            bare = text.strip(_TYPOGRAPHIC_QUOTES)
+            marks = dict.fromkeys(mark for mark in (text[0], text[-1]) if mark in _TYPOGRAPHIC_QUOTES)
+            yield (
+                _line(node),
+                f"{which}: {text} has typographic quotes, {', '.join(marks)}, which YAML reads as part of it: write "
+                f'{bare}, or "{bare}" in straight quotes',
+            )
+    yield from ((line, f"{which}: {slip}") for line, slip in _slips_of_levels(_value(column, "levels")))
+    for key in _NUMBERS:
+        yield from ((line, f"{which}: {key}: {slip}") for line, slip in _grouped_by_points(_value(column, key)))
+
+
+def _slips_of_levels(node: yaml.Node | None) -> Iterator[tuple[int, str]]:
+    """Find levels that are not a list, look like several, or mix numbers with digits as text."""
+    if isinstance(node, yaml.ScalarNode) and node.tag != _NULL and node.value.strip():
+        yield _line(node), f"levels is a text, not a list: put them in [ ], levels: [{_separated(node.value)}]"
+    if not isinstance(node, yaml.SequenceNode):
+        return
+    plain = [level for level in node.value if _is_plain(level)]
+    texts = [level for level in plain if level.tag == _TEXT]
+    if len(node.value) == len(texts) == 1:
+        text = texts[0].value
+        if "," in text or (node.flow_style and len(text.split()) > 1):
+            yield (
+                _line(texts[0]),
+                f"levels holds one level, {shown(text)}: with commas it would be levels: [{_separated(text)}]; if it "
+                f'really is one, quote it: levels: ["{text}"]',
+            )
+    digits = [level for level in texts if re.fullmatch(r"0\d+", level.value)]
+    numbers = [level for level in plain if level.tag == _INTEGER]
+    if digits and numbers:
+        quoted = [f'"{level.value}"' for level in node.value[:2]] + ["…"] * (len(node.value) > 2)
+        yield (
+            _line(digits[0]),
+            f"{digits[0].value} is text because it begins with 0, but {numbers[0].value} is a number: put all in quotes, "
+            f"levels: [{', '.join(quoted)}]",
+        )
+
+
+def _separated(text: str) -> str:
+    """Return the parts of a text, at commas or semicolons if there are any, else at spaces."""
+    parts = re.split("[,;]", text) if re.search("[,;]", text) else text.split()
+    return ", ".join(part.strip() for part in parts if part.strip())
+
+
+def _grouped_by_points(node: yaml.Node | None) -> Iterator[tuple[int, str]]:
+    """Find numbers whose point may be meant as a thousands separator."""
+    for scalar in () if node is None else _plain_scalars(node):
+        if scalar.tag == _FLOAT and (result := _GROUPED_BY_POINT.fullmatch(scalar.value)):
+            number = result[1]
+            fault = f"{scalar.value} is {number}, because a point starts the decimals: write {number}, or {number}000"
+            yield _line(scalar), fault
+
+
+def _value(node: yaml.Node | None, key: str) -> yaml.Node | None:
+    pairs = node.value if isinstance(node, yaml.MappingNode) else []
+    return next((value for name, value in pairs if name.value == key), None)
+
+
+def _lines_of(node: yaml.Node | None) -> dict[str, int]:
+    """Return the line of each entry of a mapping, from 1."""
+    pairs = node.value if isinstance(node, yaml.MappingNode) else []
+    return {str(key.value): _line(key) for key, _ in pairs}
+
+
+def _line(node: yaml.Node) -> int:
+    return int(node.start_mark.line) + 1
+
+
+def _is_plain(node: yaml.Node) -> bool:
+    """Return True for text or a number without quotes."""
+    return isinstance(node, yaml.ScalarNode) and node.style is None
+
+
+def _plain_scalars(node: yaml.Node) -> Iterator[yaml.ScalarNode]:
+    """Iterate over all values without quotes, except descriptions."""
+    if isinstance(node, yaml.ScalarNode) and node.style is None:
+        yield node
+    for part in node.value if isinstance(node, yaml.CollectionNode) else []:
+        if not isinstance(part, tuple):
+            yield from _plain_scalars(part)
+        elif part[0].value != "description":
+            yield from _plain_scalars(part[1])

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from dpmoments.foundation.errors import InputTypeError, InputValueError, listed, meant, shown, wrong_type
 from dpmoments.foundation.text_format import TextFormat
 from dpmoments.messages.message import Message
-from dpmoments.schema.cleaning import MarkedMissing, checked_marks, checked_mean_weight, spellings_of
+from dpmoments.schema.column import MarkedMissing, checked_marks, checked_mean_weight, spellings_of
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, coordinates, without_cleaning
 from dpmoments.schema.dates import Date
 from dpmoments.schema.derived import (
@@ -39,10 +39,17 @@ from dpmoments.schema.derived import (
     with_factors,
 )
 from dpmoments.schema.drafting import SchemaDraft, draft
-from dpmoments.schema.encoding import Encoding, checked_row_norm, lattice_weights
+from dpmoments.schema.encoding import (
+    Encoding,
+    RoughScale,
+    check_typical_ranges,
+    checked_row_norm,
+    column_weight,
+    column_weights,
+    lattice_weights,
+)
 from dpmoments.schema.entries import ENTRIES, blank_entries, column_from_dict
 from dpmoments.schema.numeric import Numeric
-from dpmoments.schema.typical import RoughScale, check_typical_ranges, column_weight, column_weights
 
 _FORMAT = "dpmoments-schema"
 _FORMAT_VERSION = 1
@@ -87,7 +94,8 @@ class Schema:
 
     Examples
     --------
-    >>> from dpmoments.schema.numeric import Numeric
+    >>> from dpmoments.schema.entries import ENTRIES, blank_entries, column_from_dict
+    from dpmoments.schema.numeric import Numeric
     >>> schema = Schema(Numeric("age", 0, 100), Categorical("region", ["north", "south"]))
     >>> schema.feature_names
     ('age', 'region=north', 'region=south')
@@ -515,7 +523,7 @@ class Schema:
         ValueError
             If the file is not a schema, or has mistakes or blanks; the message names all of these columns, with lines.
         """
-        from dpmoments.schema.document import mistakes_in, read_text, read_yaml_nodes, slips_in
+        from dpmoments.schema.document import mistakes_in, read_yaml_nodes, slips_in
 
         values, node = read_yaml_nodes(path)
         try:
@@ -526,12 +534,12 @@ class Schema:
             if not slips_in(node):
                 return schema
             failure = "it holds a value that YAML reads differently than it looks"
-        mistakes = mistakes_in(read_text(path), values)
+        mistakes = mistakes_in(node, values)
         columns = values.get("columns") if isinstance(values, Mapping) else None
         blank = [blank_entries(column) for column in columns] if isinstance(columns, list) else []
         blanks = any(mistake.partition(": ")[2] in blank for mistake in mistakes)
         advice = f". {_FILL_IN}" if blanks else ""
-        raise InputValueError(f"{path}: {'; '.join(mistakes or (failure,))}{advice}")
+        raise InputValueError(f"{path}: {'; '.join(mistakes or [failure])}{advice}")
 
     def __repr__(self) -> str:
         shown = ", ".join(repr(column) for column in self.columns[:8])
