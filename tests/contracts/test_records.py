@@ -7,13 +7,16 @@ import json
 import math
 from collections.abc import Iterator
 from contextlib import suppress
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
 
 from dpmoments.foundation.records import Record
+from dpmoments.ledger.accounts import Losses, Reservation
 from dpmoments.noise.models import MeanModel
+from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.origin import GroupOfRows, LedgerEntry, ReleaseOrigin
 from dpmoments.privacy.statement import PrivacyStatement
@@ -34,6 +37,15 @@ RECORDS: dict[str, Any] = {
     "statement": PrivacyStatement(PrivacyBudget.zcdp(0.5), Neighbors.ADD_REMOVE, "exact-lattice", True, (), "1", UNIT),
     "a statement of rows": PrivacyStatement(
         PrivacyBudget.pure(1.0), Neighbors.REPLACE_ONE, "idealized", False, (), "1"
+    ),
+    "reservation": Reservation(
+        "f" * 32,
+        "laplace",
+        PrivacyBudget.pure(1.0),
+        LossUnit.EPSILON,
+        Neighbors.ADD_REMOVE,
+        "row",
+        Losses(Fraction(1), Fraction(0), Fraction(1, 2), Fraction(3, 4), False),
     ),
     "mean": MeanModel("laplace", np.array([1.0, 2.0]), np.array([0.5, 0.0]), clipped=0.25, bias_suspected=True),
     "a mean of K-norm noise": MeanModel("k-norm", np.ones(2), np.zeros(2), dimension=3, block_sizes=(1, 1)),

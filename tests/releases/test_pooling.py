@@ -208,15 +208,6 @@ def test_moments_are_carried_to_the_common_center() -> None:
         assert left.gram is part.noisy_gram
 
 
-def test_groups_of_one_run_share_a_run() -> None:
-    def part(run: str | None) -> Any:
-        return SimpleNamespace(origin=SimpleNamespace(group=None if run is None else SimpleNamespace(run=run)))
-
-    runs = (None, "one", "two")
-    shared = {(a, b): pooling._of_one_run(part(a), part(b)) for a in runs for b in runs}
-    assert {pair for pair, same in shared.items() if same} == {("one", "one"), ("two", "two")}
-
-
 def test_a_pool_of_one_release_is_that_release() -> None:
     release = columns(0)
     pooled = dpm.pool([release])
@@ -225,12 +216,6 @@ def test_a_pool_of_one_release_is_that_release() -> None:
     assert pooled.noise is not None
     assert release.noise is not None
     np.testing.assert_allclose(pooled.noise.cell_variances(), release.noise.cell_variances())
-
-
-def test_units_are_described_by_their_column() -> None:
-    one = columns(0)
-    assert pooling._describe_unit(one) == "one row"
-    assert "person" in pooling._describe_unit(of_people())
 
 
 def of_people() -> dpm.MomentRelease:
