@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from dpmoments.foundation.records import Record
-from dpmoments.ledger.accounts import Losses, Reservation
+from dpmoments.ledger.accounts import Losses, ReservedCost
 from dpmoments.noise.models import MeanModel
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import PrivacyBudget
@@ -38,7 +38,7 @@ RECORDS: dict[str, Any] = {
     "a statement of rows": PrivacyStatement(
         PrivacyBudget.pure(1.0), Neighbors.REPLACE_ONE, "idealized", False, (), "1"
     ),
-    "reservation": Reservation(
+    "reservation": ReservedCost(
         "f" * 32,
         "laplace",
         PrivacyBudget.pure(1.0),

@@ -471,7 +471,7 @@ class NoGrantError(LedgerError):
 
 
 class OtherUnitError(LedgerError):
-    """Grant for another privacy unit than that of the release."""
+    """Grant for another privacy unit than the release has."""
 
     granted: str
 
@@ -508,7 +508,7 @@ _AGREEMENT = 1e-9
 
 
 @dataclass(frozen=True)
-class Reservation(Record):
+class ReservedCost(Record):
     """Cost reserved for one release, or one run of groups, as its entry holds it."""
 
     release: str
@@ -645,7 +645,7 @@ class Accounts:
         self.link = hashlib.sha256(f"dpmoments ledger {ledger}".encode()).hexdigest()  # before the first entry
         self.by_dataset: dict[str, Account] = {}
         # by the number of their entry: reservations, and how they ended
-        self.reservations: dict[int, Reservation] = {}
+        self.reservations: dict[int, ReservedCost] = {}
         self.ended: dict[int, Action] = {}
         self.history: list[HistoryEntry] = []
 
@@ -695,7 +695,7 @@ class Accounts:
         self.history.append(entry)
 
     def _reserved(self, entry: HistoryEntry) -> Account:
-        reservation, account = Reservation.from_dict(entry.content, "a reservation"), self.account(entry.dataset)
+        reservation, account = ReservedCost.from_dict(entry.content, "a reservation"), self.account(entry.dataset)
         account.require_for(reservation.neighbors, reservation.unit)
         account = account.with_charge(reservation.cost, reservation.losses)
         self.reservations[entry.number] = reservation

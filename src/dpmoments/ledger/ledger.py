@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 
 from dpmoments.foundation.errors import InputValueError, LedgerError, shown
 from dpmoments.foundation.values import check_text
-from dpmoments.ledger.accounts import Account, Accounts, Action, HistoryEntry, NoGrantError, Reservation, losses_of
+from dpmoments.ledger.accounts import Account, Accounts, Action, HistoryEntry, NoGrantError, ReservedCost, losses_of
 from dpmoments.ledger.grants import Amount, Composition, Grant, check_unit, require_dataset, unit_name
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import PrivacyBudget
@@ -617,7 +617,7 @@ class Ledger:
             account = accounts.account(name)
             account.require_for(relation, unit)
             losses = losses_of(cost, counted, relation, account.grant.neighbors)
-            reserved = Reservation(release, mechanism, cost, counted, relation, unit, losses)
+            reserved = ReservedCost(release, mechanism, cost, counted, relation, unit, losses)
             entry = append(Action.RESERVE, name, reserved.to_dict()).of(accounts.ledger)
         self._reserved[entry] = _Process.current
         return entry

@@ -80,7 +80,7 @@ NOT_IN_MOMENTS = MappingProxyType(
         ),
     }
 )
-"""Methods of other libraries, and commands, that moments do not determine: why, and what to use."""
+"""Methods and commands that moments do not determine: why, and what to use."""
 
 
 RELEASE_FILE = DocumentKind("dpmoments-release", 1, "release")

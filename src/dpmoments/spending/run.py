@@ -1,4 +1,4 @@
-"""Steps that all release functions share: the request, the run that it leads to, and its end."""
+"""Steps that all release functions share: a request, the run that follows, and its end."""
 
 from __future__ import annotations
 
