@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, TypeVar
@@ -204,6 +205,11 @@ def privacy_unit_of(
         return PrivacyUnit(privacy_unit, max_rows_per_unit, missing_unit)  # type: ignore[arg-type]
     except ValueError as refusal:
         raise bad_option("--privacy-unit", refusal) from None
+
+
+def progress_of(progress: bool | None = None) -> bool:
+    """Return True if a progress bar is wanted; by default in a terminal."""
+    return sys.stderr.isatty() if progress is None else progress
 
 
 def text_format_of(

@@ -163,8 +163,6 @@ def preflight(options: dict[str, Any]) -> None:
     """
     if not sys.stdout.isatty():
         complain("Warning: standard output is not a terminal; the stored output is private: protect it like the table")
-    if options["progress"] is None:
-        options["progress"] = sys.stderr.isatty()
     result = dpmoments.preflight(**options)
     with printing():
         result.show()
@@ -254,8 +252,6 @@ def release_counts(options: dict[str, Any], yes: bool = False, no_ledger: bool =
     chosen = Counts.of(options["schema"], options["by"], options["split"])
     asked = options | {"mechanism": chosen, "schema": schema_of_tables(options["schema"], chosen.by)}
     _ask(asked, yes=yes, no_ledger=no_ledger)
-    if options["progress"] is None:
-        options["progress"] = sys.stderr.isatty()
     released = _kept(options, lambda: dpmoments.release_counts(**options))
     cells = sum(table.counts.size for table in released.tables)
     _report(released, options, f"counts of {cells:,} cells of {', '.join(map(_named, released.by))}")
@@ -299,8 +295,6 @@ def _ask(options: dict[str, Any], *, yes: bool, no_ledger: bool) -> None:
         if not typer.confirm(question, err=True):
             complain("dpmoments: nothing was spent")
             raise typer.Exit(1)
-    if options["progress"] is None:
-        options["progress"] = sys.stderr.isatty()
 
 
 def _kept(options: dict[str, Any], make: Callable[[], OneRelease]) -> OneRelease:

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_ori
 import typer
 from rich.markup import escape
 
-from dpmoments.cli.arguments import data_of, mechanism_of, privacy_unit_of, tables_of, text_format_of
+from dpmoments.cli.arguments import data_of, mechanism_of, privacy_unit_of, progress_of, tables_of, text_format_of
 from dpmoments.foundation.table_files import ENGINES
 from dpmoments.repair.repair import Repair
 from dpmoments.schema.schema import Schema
@@ -205,7 +205,7 @@ _OPTIONS: dict[str, Option] = {
     "ledger": Option(
         "Charge the budget to this ledger, in which --dataset has a grant ('dpmoments ledger grant').", BUDGET_PANEL
     ),
-    "progress": Option("Show a progress bar; default: in a terminal.", default=None),
+    "progress": Option("Show a progress bar; default: in a terminal."),
     "insecure_seed": Option("FOR TESTS ONLY: repeatable noise. Such a release protects nobody.", least=0),
     "radius": Option("Public bound on the mean, for a mechanism that needs one; in encoded units.", _METHOD_PANEL),
     "scale": Option(
@@ -250,6 +250,7 @@ OBJECTS: Mapping[str, Callable[..., Any]] = {
     "privacy_unit": privacy_unit_of,
     "text_format": text_format_of,
     "by": tables_of,
+    "progress": progress_of,
 }
 """Parsers of parameters that are objects: the parser's parameters are the options."""
 
