@@ -27,7 +27,7 @@ from dpmoments.cli.options import (
     with_options,
     without_marks,
 )
-from dpmoments.cli.output import complain, print_json, print_lines, print_table, print_text
+from dpmoments.cli.output import complain, print_checks, print_json, print_lines, print_table, print_text
 from dpmoments.foundation.documents import check_output
 from dpmoments.foundation.errors import InputValueError, shown
 from dpmoments.foundation.table_files import (
@@ -360,15 +360,11 @@ def verify(file: Path) -> None:
 
     released = dpmoments.load(file)
     print_text("ok        a complete release of a known version, unchanged (checksum)")
-    outcomes = checks(released)
-    for check in outcomes:
-        mark = {None: "unknown   ", True: "ok        ", False: "FAILED    "}[check.passed]
-        print_text(f"{mark}{check.what}: {check.detail}")
+    failed = print_checks(checks(released))
     if not released.privacy.private:
         complain("Warning: NOT PRIVATE: this release was made with an insecure seed and protects nobody.")
-    failed = [check for check in outcomes if check.passed is False]
     if failed:
-        complain(f"dpmoments: {file} is inconsistent: {'; '.join(check.what for check in failed)}")
+        complain(f"dpmoments: {file} is inconsistent: {failed}")
         raise typer.Exit(1)
 
 

@@ -10,7 +10,7 @@ import typer
 
 import dpmoments
 from dpmoments.cli.options import BUDGET_PANEL, Option, options_of, with_options
-from dpmoments.cli.output import bad_option, complain, print_command, print_json, print_table, print_text
+from dpmoments.cli.output import bad_option, complain, print_checks, print_command, print_json, print_table, print_text
 from dpmoments.foundation.errors import shown
 from dpmoments.ledger.accounts import Account
 from dpmoments.ledger.grants import Composition, Grant, GrantKind
@@ -160,22 +160,17 @@ def verify(file: Path, release: list[Path] | None = None, head: str | None = Non
     """
     kept = dpmoments.Ledger(file)
     releases = [dpmoments.load(path) for path in release or []]
-    checks = kept.verify(releases, head=None if head is None else _head(kept, head))
-    for check in checks:
-        print_text(f"{'ok        ' if check.passed else 'FAILED    '}{check.what}: {check.detail}")
-    if failed := [check for check in checks if not check.passed]:
-        complain(f"dpmoments: {file} is not reliable: {'; '.join(check.what for check in failed)}")
+    entry = None
+    if head is not None:
+        number, _, digest = head.partition(":")
+        try:
+            entry = LedgerEntry.from_dict({"ledger": kept.identity, "number": int(number), "hash": digest})
+        except ValueError:
+            refusal = f"{shown(head)} is not a head: give a number and a hash, as printed by 'dpmoments ledger verify'"
+            raise bad_option("--head", refusal) from None
+    if failed := print_checks(kept.verify(releases, head=entry)):
+        complain(f"dpmoments: {file} is not reliable: {failed}")
         raise typer.Exit(1)
-
-
-def _head(kept: dpmoments.Ledger, text: str) -> LedgerEntry:
-    number, _, digest = text.partition(":")
-    try:
-        return LedgerEntry.from_dict({"ledger": kept.identity, "number": int(number), "hash": digest})
-    except ValueError:
-        raise bad_option(
-            "--head", f"{shown(text)} is not a head: give a number and a hash, as printed by 'dpmoments ledger verify'"
-        ) from None
 
 
 def _composition(account: Account) -> str:

@@ -154,6 +154,17 @@ def print_answer(answer: Answer, as_json: bool) -> None:
         print_lines(answer.summary())
 
 
+def print_checks(checks: Iterable[Any]) -> str:
+    """Print the outcome of each check; return what the failed ones looked at."""
+    failed = []
+    for check in checks:
+        mark = {None: "unknown   ", True: "ok        ", False: "FAILED    "}[check.passed]
+        print_text(f"{mark}{check.what}: {check.detail}")
+        if check.passed is False:
+            failed.append(check.what)
+    return "; ".join(failed)
+
+
 def complain(text: str) -> None:
     _console(stderr=True).print(visible(text), soft_wrap=True)
 

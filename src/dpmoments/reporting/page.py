@@ -16,12 +16,11 @@ from markupsafe import Markup
 from dpmoments.analysis.group_means import LOST
 from dpmoments.analysis.resolvability import UNCLEAR
 from dpmoments.foundation.errors import visible
-from dpmoments.plots.canvas import StandIns, fonts_of_reader
+from dpmoments.plots.canvas import fonts_of_reader
 
 if TYPE_CHECKING:
     from jinja2 import Environment
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 
 _PACKAGE = "dpmoments.reporting"
@@ -183,23 +182,13 @@ def drawn(
         "font.family": ["sans-serif"],
         "font.sans-serif": _FONTS,
     }
-    with rc_context(settings), fonts_of_reader() as stand_ins:
+    file = io.BytesIO()
+    with rc_context(settings), fonts_of_reader() as stand_ins, warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Matplotlib currently does not support", category=UserWarning)
         figure = Figure(figsize=(width, height), layout="constrained", facecolor="white")
         draw(figure.subplots())
-        element = _element(figure, name, title, description, stand_ins)
-    return Picture(Markup(element), title)  # serialized by ElementTree
-
-
-def _element(figure: Figure, name: str, title: str, description: str, stand_ins: StandIns) -> str:
-    file = io.BytesIO()
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Matplotlib currently does not support", category=UserWarning)
-        figure.savefig(
-            file,
-            format="svg",
-            dpi=_DOTS_AN_INCH,
-            metadata={"Date": None, "Creator": None, "Format": None, "Type": None},
-        )
+        undated = {"Date": None, "Creator": None, "Format": None, "Type": None}
+        figure.savefig(file, format="svg", dpi=_DOTS_AN_INCH, metadata=undated)
     root = ElementTree.fromstring(file.getvalue())
     for element in root.iter():
         element.text = element.text and stand_ins.restored(element.text)
@@ -207,7 +196,7 @@ def _element(figure: Figure, name: str, title: str, description: str, stand_ins:
     _describe(root, name, title, description)
     ElementTree.register_namespace("", _SVG)
     ElementTree.register_namespace("xlink", _XLINK)
-    return ElementTree.tostring(root, encoding="unicode")
+    return Picture(Markup(ElementTree.tostring(root, encoding="unicode")), title)  # escaped by ElementTree
 
 
 def _name_apart(root: ElementTree.Element, name: str) -> None:

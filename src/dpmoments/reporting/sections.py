@@ -309,6 +309,13 @@ def _spectrum(release: MomentRelease, prefix: str) -> Section:
 
 def _regression(release: MomentRelease, formula: str, fit: FittedLine, anchor: str) -> Section:
     head, *rows = fit.table()
+    clear = [name for name, verdict in zip(fit.names, fit.verdict, strict=True) if verdict and verdict not in UNCLEAR]
+    listed = f": {', '.join(clear[:10])}{' and others' if len(clear) > 10 else ''}" if clear else ""
+    description = (
+        f"{len(clear)} of {len(fit.features)} coefficients have a clear sign{listed}. The table below has the numbers"
+    )
+    if fit.equations is None:
+        description = "Noise unknown: coefficients have no intervals"
     shown = min(len(fit.features), _MAX_COEFFICIENTS)
     return Section(
         f"Regression: {formula}",
@@ -320,7 +327,7 @@ def _regression(release: MomentRelease, formula: str, fit: FittedLine, anchor: s
             min(max(2.8, 2.0 + 0.3 * shown), 11.0),
             lambda ax: draw_coefficients(replace(fit, warning=""), deviations_of(release, fit), _MAX_COEFFICIENTS, ax),
             title=f"Coefficients of the regression of {fit.target}, each per standard deviation of its feature, with intervals",
-            description=_describe_coefficients(fit),
+            description=description,
         ),
         tables=(
             PageTable.of(
@@ -370,16 +377,6 @@ def _unclear_of(what: str, verdicts: Iterable[str]) -> tuple[str, ...]:
     said = [word for word in verdicts if word]
     reasons = [f"{said.count(word):,} {word}" for word in UNCLEAR if word in said]
     return (f"Of {len(said):,} {what}, {' and '.join(reasons)}.",) if reasons else ()
-
-
-def _describe_coefficients(fit: FittedLine) -> str:
-    if fit.equations is None:
-        return "Noise unknown: coefficients have no intervals"
-    names = [name for name, verdict in zip(fit.names, fit.verdict, strict=True) if verdict and verdict not in UNCLEAR]
-    listed = f": {', '.join(names[:10])}{' and others' if len(names) > 10 else ''}" if names else ""
-    return (
-        f"{len(names)} of {len(fit.features)} coefficients have a clear sign{listed}. The table below has the numbers"
-    )
 
 
 def _group_means(answer: GroupMeans, anchor: str) -> Section:
