@@ -111,6 +111,9 @@ def charged_as(law: DrawLaw, other: DrawLaw) -> DrawLaw:
         def _loss(self, sensitivity: Sensitivity, unit: LossUnit) -> Loss:
             return other._loss(sensitivity, unit)
 
+        def _claimed_loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget) -> Loss:
+            return other._claimed_loss(sensitivity, unit, claim)
+
     return Faulty(**{field.name: getattr(law, field.name) for field in fields(law)})
 
 
