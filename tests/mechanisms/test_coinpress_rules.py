@@ -24,6 +24,7 @@ from dpmoments.mechanisms.coinpress import (
 from dpmoments.mechanisms.coinpress_schedule import Schedule
 from dpmoments.mechanisms.noisy_step import NoisyStep
 from dpmoments.noise.entropy import insecure_generator
+from dpmoments.papers.mechanisms.coinpress_mean import ridged
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.rows.rows import Rows
 from support.opened_filter import filter_that_pays
@@ -214,7 +215,7 @@ def test_noise_on_a_mean_is_taken_off_its_square_and_added_to_the_noise() -> Non
 
 def test_the_papers_next_ellipsoid_adds_the_ridge_and_the_noises_bound() -> None:
     failure, sampling = 1e-3, 0.07
-    found = ellipsoid().ridged(step(0.9, -0.2, noise=0.01), 1000.0, sampling, failure)
+    found = ridged(ellipsoid(), step(0.9, -0.2, noise=0.01), 1000.0, sampling, failure)
     ridge = sampling + 0.01 * (2.0 + math.sqrt(2.0 * math.log(2000.0)))
     assert scales(found) == pytest.approx([0.9 + ridge, ridge])
 
@@ -292,7 +293,7 @@ def warned(
 ) -> list[str]:
     schedule = Schedule((1.0,), (1.0,), predicted)
     steps = [{"radius": radius, "noise_scale": noise, "fill": fill, "center": [0.0] * d}]
-    rules, last = StepRules(n_rows, planned, planned, 0.0, 0.01, schedule), _LastClip(1.0, radius, **clip)
+    rules, last = StepRules(n_rows, planned, planned, schedule), _LastClip(1.0, radius, **clip)
     found = _run_diagnostics(steps, rules, last, half_seen)
     assert found["steps"] is steps
     assert found["predicted_mahalanobis"] == predicted
