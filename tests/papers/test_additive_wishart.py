@@ -43,12 +43,12 @@ def p_values(noise, degrees, scale):
 def test_law_is_that_of_appended_normal_rows():
     table = np.random.default_rng(0).uniform(-0.5, 0.5, (15, 3))
     plan = AdditiveWishart(9).plan(MomentShape(3, mean=False), LOOSE, "add_remove")
-    noise = draws(plan, table, 2500, seed=1) - table.T @ table + 9 * plan.scale * np.eye(3)
-    assert min(p_values(noise, 9, plan.scale)) > 1e-3
+    noise = draws(plan, table, 2500, seed=1) - table.T @ table + 9 * plan.noise.scale * np.eye(3)
+    assert min(p_values(noise, 9, plan.noise.scale)) > 1e-3
     # Planted faults: a degree of freedom too many, noise of a wrong scale, the mean left out.
-    assert min(p_values(noise, 10, plan.scale)) < 1e-6
-    assert min(p_values(noise, 9, 1.1 * plan.scale)) < 1e-6
-    assert p_values(noise - plan.scale * np.eye(3), 9, plan.scale)[0] < 1e-6
+    assert min(p_values(noise, 10, plan.noise.scale)) < 1e-6
+    assert min(p_values(noise, 9, 1.1 * plan.noise.scale)) < 1e-6
+    assert p_values(noise - plan.noise.scale * np.eye(3), 9, plan.noise.scale)[0] < 1e-6
 
 
 SCALE = np.array([[3.0, 1.0, 0.2], [1.0, 2.0, 0.0], [0.2, 0.0, 1.5]])
@@ -59,8 +59,8 @@ def test_a_scale_matrix_shapes_the_noise():
     table = np.random.default_rng(0).uniform(-0.5, 0.5, (15, 3))
     plan = AdditiveWishart(9, scale_matrix=SCALE).plan(MomentShape(3, mean=False), LOOSE, "add_remove")
     plain = AdditiveWishart(9).plan(MomentShape(3, mean=False), LOOSE, "add_remove")
-    scale = plan.whitened.scale
-    assert (plan.whitened.degrees, scale) == (plain.degrees, plain.scale)
+    scale = plan.whitened.noise.scale
+    assert (plan.whitened.noise.degrees, scale) == (plain.noise.degrees, plain.noise.scale)
     errors = draws(plan, table, 2500, seed=1) - table.T @ table
     factor = np.linalg.inv(np.linalg.cholesky(SCALE))
 
@@ -116,13 +116,13 @@ def test_what_a_scale_matrix_does_not_go_with():
 
 def advantage_on_worst_neighbors(plan, size, run=run_plan):
     """P[E | first] − e^ε P[E | second] for the tables and the event that attain δ, and its standard error."""
-    mean = plan.degrees * plan.scale * np.eye(2)
+    mean = plan.noise.degrees * plan.noise.scale * np.eye(2)
     row, other = np.diag([1.0, 0.0]), np.diag([0.0, 1.0])
-    power = 0.5 * (plan.degrees - 2 - 1)
+    power = 0.5 * (plan.noise.degrees - 2 - 1)
 
     def log_density(w):
         inside = w[0, 0] > 0 and np.linalg.det(w) > 0
-        return power * math.log(np.linalg.det(w)) - np.trace(w) / (2 * plan.scale) if inside else -math.inf
+        return power * math.log(np.linalg.det(w)) - np.trace(w) / (2 * plan.noise.scale) if inside else -math.inf
 
     if plan.neighbors == "replace_one":
         tables, shifts = [np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])], [row, other]
@@ -144,7 +144,7 @@ def test_worst_neighbors_attain_delta(neighbors):
     advantage, error = advantage_on_worst_neighbors(plan, 3000)
     assert abs(advantage - LOOSE.delta) < 4 * error
     # Planted fault: a third of the scale leaks more than δ.
-    faulty = replace(plan, scale=plan.scale / 3)
+    faulty = replace(plan, noise=replace(plan.noise, scale=plan.noise.scale / 3))
     advantage, error = advantage_on_worst_neighbors(faulty, 2000, run_unchecked)
     assert advantage > LOOSE.delta + 4 * error
     with refused("This is a defect of the mechanism", PrivacyFilterError):
@@ -155,7 +155,7 @@ def test_worst_neighbors_attain_delta(neighbors):
 def test_paper_calibration_and_the_gain_over_it(neighbors):
     shape = MomentShape(50, n_rows=1000, mean=False)
     paper = AdditiveWishart(calibration="paper").plan(shape, USUAL, neighbors)
-    assert (paper.degrees, paper.scale) == (50 + 425, 1.0)
+    assert (paper.noise.degrees, paper.noise.scale) == (50 + 425, 1.0)
     # The paper's scale with the exact number of degrees, and both chosen.
     beyond = curves.additive_wishart_degrees(1.0, 1e-6, 1.0, neighbors)
     chosen = AdditiveWishart().plan(shape, USUAL, neighbors)
@@ -164,7 +164,7 @@ def test_paper_calibration_and_the_gain_over_it(neighbors):
     limit = curves.gaussian_noise_scale(1.0, 1e-6, 1.0 if neighbors == "add_remove" else math.sqrt(2.0))
     gaussian_error = limit * math.sqrt(50 * 51 / 2)
     assert gaussian_error < chosen.expected_error <= 1.01 * gaussian_error
-    assert curves.additive_wishart_delta(1.0, chosen.degrees - 50, chosen.scale, neighbors) <= 1e-6
+    assert curves.additive_wishart_delta(1.0, chosen.noise.degrees - 50, chosen.noise.scale, neighbors) <= 1e-6
 
 
 def test_paper_calibration_where_its_bound_is_not_enough():
@@ -172,8 +172,8 @@ def test_paper_calibration_where_its_bound_is_not_enough():
     budget = PrivacyBudget.approximate(30.0, 1e-6)
     plan = AdditiveWishart(calibration="paper").plan(MomentShape(5, mean=False), budget, "add_remove")
     assert math.floor(14 / 900 * 2 * math.log(4e6)) == 0
-    assert curves.additive_wishart_delta(30.0, plan.degrees - 5, 1.0, "add_remove") <= 1e-6
-    assert plan.degrees > 6
+    assert curves.additive_wishart_delta(30.0, plan.noise.degrees - 5, 1.0, "add_remove") <= 1e-6
+    assert plan.noise.degrees > 6
 
 
 def test_positive_definite_rule():
@@ -189,7 +189,7 @@ def test_positive_definite_rule():
     empty = [run_plan(plan, RowsReadOnce(np.zeros((0, 3))), insecure_generator(seed)) for seed in range(200)]
     kept = np.array([noisy.diagnostics["kept_shift"] for noisy in empty])
     assert [noisy.model is None for noisy in empty] == (kept > 0).tolist()
-    scale, k = plan.unbiased.scale, 60
+    scale, k = plan.unbiased.noise.scale, 60
     root = math.sqrt(k) - math.sqrt(3) - math.sqrt(2 * math.log(4e6))
     assert set(kept) <= {0.0, scale * (k - max(root, 0) ** 2)}
     assert np.mean(kept > 0) > 0.9
@@ -223,21 +223,25 @@ def test_noise_law_states_the_true_moments():
 def test_scale_is_that_of_the_curve_for_an_augmented_row(neighbors, degrees):
     """A row (w, x) has the square 1 + w², and the curve is for rows of square 1."""
     plan = AdditiveWishart(degrees).plan(MomentShape(3), USUAL, neighbors)
-    beyond, square = plan.degrees - plan.dimension, 1.0 + plan.augmentation**2
+    beyond, square = plan.noise.degrees - plan.dimension, 1.0 + plan.augmentation**2
     assert plan.dimension == 4
     assert square > 1.0
-    assert plan.degrees == 30 or degrees is None
-    assert plan.scale == curves.additive_wishart_scale(1.0, 1e-6, beyond, plan.neighbors) * square
-    assert plan.model.rate == pytest.approx(0.5 / plan.scale, rel=1e-12)
-    exact = curves.additive_wishart_delta(1.0, beyond, plan.scale / square, plan.neighbors)
-    assert exact <= 1e-6 < curves.additive_wishart_delta(1.0, beyond, plan.scale / square * (1 - 1e-6), plan.neighbors)
+    assert plan.noise.degrees == 30 or degrees is None
+    assert plan.noise.scale == curves.additive_wishart_scale(1.0, 1e-6, beyond, plan.neighbors) * square
+    assert plan.model.rate == pytest.approx(0.5 / plan.noise.scale, rel=1e-12)
+    exact = curves.additive_wishart_delta(1.0, beyond, plan.noise.scale / square, plan.neighbors)
+    assert (
+        exact
+        <= 1e-6
+        < curves.additive_wishart_delta(1.0, beyond, plan.noise.scale / square * (1 - 1e-6), plan.neighbors)
+    )
 
 
 def test_lattice_keeps_the_last_bits_of_the_noise():
     for budget in (USUAL, PrivacyBudget.approximate(1e-4, 1e-9), PrivacyBudget.approximate(20.0, 1e-3)):
         plan = AdditiveWishart().plan(MomentShape(10), budget, "replace_one")
         # The Wishart matrix before its mean is taken off is resolved to far less than a lattice step.
-        assert plan.degrees * plan.scale * 4.0**plan.bits < 2**47
+        assert plan.noise.degrees * plan.noise.scale * 4.0**plan.bits < 2**47
 
 
 def test_refusals_say_what_to_do():
@@ -249,7 +253,7 @@ def test_refusals_say_what_to_do():
         AdditiveWishart(calibration="tight")
     for fewest_or_most in (5, 4 + 2**26):
         plan = AdditiveWishart(fewest_or_most).plan(MomentShape(4, mean=False), USUAL, "add_remove")
-        assert plan.degrees == fewest_or_most
+        assert plan.noise.degrees == fewest_or_most
     with refused("the rows of the matrix (features, and one more for count"):
         AdditiveWishart(5 + 2**26).plan(MomentShape(4, mean=False), USUAL, "add_remove")
     with refused("the rows of the matrix (features, and one more for count"):

@@ -202,9 +202,9 @@ def test_the_clip_of_coinpress_by_its_theory() -> None:
         error = math.sqrt(d * (1 / n + 2 * (known + last) ** 2 / (n**2 * rho * share)))
         assert balls.schedule.predicted_error == pytest.approx(error)
 
-        rules = CoinPress(eigenvalue_bounds=(1.0, 9.0), **options).plan(shape, budget, "replace_one").rules
+        rules = PaperCoinPress(eigenvalue_bounds=(1.0, 9.0), **options).plan(shape, budget, "replace_one").rules
         third = failure / (12 * max(steps - 1, 1))  # of clip, sampling and noise
-        assert (rules.radius, rules.last_radius, rules.failure) == pytest.approx((gamma(third), last, third))
+        assert (rules.radius, rules.last_radius) == pytest.approx((gamma(third), last))
         assert rules.schedule.shares == pytest.approx(balls.schedule.shares)
 
 
@@ -218,7 +218,6 @@ def test_the_ridge_of_coinpress_bounds_sampling_and_noise() -> None:
     for found, bound, loose in ((sampling, step.ridge, 0.4), (noise, step.contraction / 2, 0.4)):
         assert (found > bound).mean() <= failure
         assert (found > loose * bound).mean() > failure
-    assert step.failure == pytest.approx(failure)
 
 
 def test_what_appendix_c_says_of_the_dimension() -> None:

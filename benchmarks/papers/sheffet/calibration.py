@@ -87,12 +87,16 @@ def additive_table() -> Iterator[str]:
         paper = mechanisms.AdditiveWishart(calibration="paper").plan(shape, budget, relation)
         chosen = mechanisms.AdditiveWishart().plan(shape, budget, relation)
         exact = d + additive_wishart_degrees(epsilon, delta, 1.0, relation)
-        if additive_wishart_delta(epsilon, chosen.degrees - d, chosen.scale, relation) > delta:
+        if additive_wishart_delta(epsilon, chosen.noise.degrees - d, chosen.noise.scale, relation) > delta:
             raise AssertionError(f"not a calibration: {relation}, {epsilon}, {delta}, {d}")
         gaussian = 0.5 * gaussian_noise_scale(epsilon, delta, gram_frobenius(relation, d).value) ** 2
         # The variance of an entry off the diagonal, k s⁴; all other entries are proportional to it.
-        variances = [paper.degrees * paper.scale**2, float(exact), chosen.degrees * chosen.scale**2]
-        cells = [str(paper.degrees), str(exact), f"{chosen.degrees}, {chosen.scale:.4g}"]
+        variances = [
+            paper.noise.degrees * paper.noise.scale**2,
+            float(exact),
+            chosen.noise.degrees * chosen.noise.scale**2,
+        ]
+        cells = [str(paper.noise.degrees), str(exact), f"{chosen.noise.degrees}, {chosen.noise.scale:.4g}"]
         cells += [
             ratio(variances[0], variances[1]),
             ratio(variances[0], variances[2]),

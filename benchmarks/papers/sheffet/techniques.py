@@ -14,7 +14,7 @@ from scipy.stats import invwishart, wishart
 
 import dpmoments as dpm
 from dpmoments import mechanisms
-from dpmoments.mechanisms.additive import AdditivePlan
+from dpmoments.mechanisms.additive import AdditivePlan, GaussianNoise
 from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.noise.terms import NoiseLaw
@@ -242,7 +242,7 @@ def analyze_gauss(experiment: Experiment, n: int, epsilon: float, neighbors: Nei
     plan = planned(EntrywiseGaussian())(experiment, n, epsilon, neighbors)
     sensitivity = gram_frobenius(neighbors, len(experiment.covariance)).value
     noise_scale = max(sensitivity * math.sqrt(2.0 * math.log(1.25 / DELTA)) / epsilon, plan.noise.noise_scale)
-    return replace(plan, noise_scale=noise_scale, off_diagonal_scale=noise_scale)
+    return replace(plan, noise=GaussianNoise(noise_scale, noise_scale))
 
 
 def matrix_laplace(experiment: Experiment, n: int, epsilon: float, neighbors: Neighbors) -> Plan:
