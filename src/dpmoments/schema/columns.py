@@ -167,12 +167,8 @@ class Categorical(NamedColumn):
             raise InputValueError(
                 f"column '{self.name}': levels={shown(self.levels)} is one text: give a list of levels"
             )
-        if self.levels is None or isinstance(self.levels, str) or not isinstance(self.levels, Sequence | np.ndarray):
-            raise InputValueError(
-                f"column '{self.name}' has no levels: list them from public knowledge (they are never read from the "
-                "data)"
-            )
-        levels = tuple(level.item() if isinstance(level, np.generic) else level for level in self.levels)
+        listed = self.levels if isinstance(self.levels, Sequence | np.ndarray) else ()
+        levels = tuple(level.item() if isinstance(level, np.generic) else level for level in listed)
         if not levels:
             raise InputValueError(
                 f"column '{self.name}' has no levels: list them from public knowledge (they are never read from the "

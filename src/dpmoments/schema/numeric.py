@@ -129,15 +129,20 @@ class Numeric(FilledColumn):
             TextFormat(decimal="." if self.decimal is None else self.decimal, thousands=self.thousands)
         except ValueError as error:
             raise InputValueError(f"column '{self.name}': {error}") from None
-        if self.scale is not None:
+        if self.scale is None:
+            self._check_bounds()
+        else:
             self._check_scale()
-            self._check_fill()
-            if self.missing == "available":
+        if self.fill is not None:
+            fill = self._number("fill", self.fill)
+            lower, upper = self.bounds
+            if not lower <= fill <= upper:
                 raise InputValueError(
-                    f"column '{self.name}' has missing='available', which needs bounds on every column and the row-norm "
-                    "bound that follows from them: leave row_norm and scale out, or choose missing='drop' or 'fill'"
+                    f"column '{self.name}': fill={shown(fill)} is outside the bounds {shown(lower)} to {shown(upper)}"
                 )
-            return
+            self._set(fill=fill)
+
+    def _check_bounds(self) -> None:
         if (self.center, self.radius) != (None, None):
             raise InputValueError(f"column '{self.name}': center and radius need scale: with bounds they are redundant")
         if self.lower is None or self.upper is None:
@@ -154,24 +159,9 @@ class Numeric(FilledColumn):
                 f"column '{self.name}': lower={shown(lower)} and upper={shown(upper)} are too close together for "
                 "floating point: use a smaller unit of measurement"
             )
-        if self.typical is not None:
-            self._check_typical(lower, upper)
-        self._check_fill()
-
-    def _check_fill(self) -> None:
-        if self.fill is None:
+        if self.typical is None:
             return
-        fill = self._number("fill", self.fill)
-        lower, upper = self.bounds
-        if not lower <= fill <= upper:
-            raise InputValueError(
-                f"column '{self.name}': fill={shown(fill)} is outside the bounds {shown(lower)} to {shown(upper)}"
-            )
-        self._set(fill=fill)
-
-    def _check_typical(self, lower: float, upper: float) -> None:
-        ends = self._pair("typical", self.typical, "the ends of the typical range")
-        least, largest = self._number("typical[0]", ends[0]), self._number("typical[1]", ends[1])
+        least, largest = self._pair("typical", self.typical, "the ends of the typical range")
         if not least < largest:
             raise InputValueError(
                 f"column '{self.name}': typical=({shown(least)}, {shown(largest)}) must be a range (low, high) with "
@@ -194,8 +184,12 @@ class Numeric(FilledColumn):
                 f"column '{self.name}' has a typical range and a scale: a typical range goes with bounds, so leave "
                 "it out"
             )
-        scale = self._pair("scale", self.scale, "the smallest and the largest possible standard deviation")
-        least, largest = self._number("scale[0]", scale[0]), self._number("scale[1]", scale[1])
+        if self.missing == "available":
+            raise InputValueError(
+                f"column '{self.name}' has missing='available', which needs bounds on every column and the row-norm "
+                "bound that follows from them: leave row_norm and scale out, or choose missing='drop' or 'fill'"
+            )
+        least, largest = self._pair("scale", self.scale, "the smallest and the largest possible standard deviation")
         if not 0.0 < least <= largest:
             raise InputValueError(
                 f"column '{self.name}': scale=({shown(least)}, {shown(largest)}) must be a range of standard "
@@ -218,11 +212,10 @@ class Numeric(FilledColumn):
             )
         self._set(scale=(least, largest), center=center, radius=radius)
 
-    def _pair(self, option: str, value: object, meaning: str) -> Sequence[Any] | np.ndarray[Any, Any]:
-        """Return two values; their types are not checked."""
+    def _pair(self, option: str, value: object, meaning: str) -> tuple[float, float]:
         if isinstance(value, str) or not isinstance(value, Sequence | np.ndarray) or len(value) != 2:
             raise InputValueError(f"column '{self.name}': {option}={shown(value)} must be a pair, {meaning}")
-        return value
+        return self._number(f"{option}[0]", value[0]), self._number(f"{option}[1]", value[1])
 
     def _number(self, label: str, value: object) -> float:
         """Return a finite number of moderate size."""
