@@ -13,8 +13,8 @@ from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputTypeError, InputValueError, listed
 from dpmoments.foundation.table_libraries import nw, pa
 from dpmoments.schema.columns import Categorical
-from dpmoments.schema.derived import DerivedColumn, derived_values
-from dpmoments.schema.schema import Schema
+from dpmoments.schema.derived import DerivedColumn
+from dpmoments.schema.schema import Schema, derived_values
 
 _SHOWN_LEVELS = 6
 """Max number of levels named in a message."""

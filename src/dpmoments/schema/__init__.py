@@ -11,6 +11,6 @@ from dpmoments.schema.dates import Date as Date
 from dpmoments.schema.derived import DerivedColumn as DerivedColumn
 from dpmoments.schema.derived import Power as Power
 from dpmoments.schema.derived import Product as Product
-from dpmoments.schema.derived import derived_values as derived_values
 from dpmoments.schema.numeric import Numeric as Numeric
 from dpmoments.schema.schema import Schema as Schema
+from dpmoments.schema.schema import derived_values as derived_values

@@ -218,16 +218,11 @@ class Date(FilledColumn):
         """Convert microseconds since 1970, int64 of shape (n,), to units since the origin."""
         return np.asarray((microseconds - self.origin_microseconds) / self.unit_microseconds, dtype=np.float64)
 
-    @property
-    def holds_days(self) -> bool:
-        """True if bounds, origin and unit are whole days, as are the values of a date column."""
-        days = all(len(str(date)) == _DAY_LENGTH for date in (self.lower, self.upper, self.origin))
-        return days and _SECONDS[self.unit] >= _SECONDS["days"]
-
     def datetimes(self, numbers: FloatArray) -> Any:
-        """Invert :meth:`numbers`: datetime64[D] if the column holds days, else datetime64[us]."""
+        """Invert :meth:`numbers`: datetime64[D] if bounds, origin and unit are whole days, else datetime64[us]."""
         since_origin = np.rint(numbers * self.unit_microseconds).astype(np.int64) + self.origin_microseconds
-        if not self.holds_days:
+        whole_days = all(len(str(date)) == _DAY_LENGTH for date in (self.lower, self.upper, self.origin))
+        if not whole_days or _SECONDS[self.unit] < _SECONDS["days"]:
             return since_origin.astype("datetime64[us]")
         day = _SECONDS["days"] * MICROSECONDS
         return ((since_origin + day // 2) // day).astype("datetime64[D]")

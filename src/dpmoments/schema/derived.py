@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate, pairwise, product
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -455,45 +455,6 @@ def columns_with_slices(columns: Sequence[SchemaColumn]) -> list[tuple[SchemaCol
     """
     stops = accumulate((len(column.feature_names) for column in columns), initial=0)
     return [(column, slice(*ends)) for column, ends in zip(columns, pairwise(stops), strict=True)]
-
-
-class HasColumns(Protocol):
-    """Schema seen as its columns only."""
-
-    @property
-    def columns(self) -> tuple[SchemaColumn, ...]:
-        """Columns, including derived ones."""
-
-
-def derived_values(schema: HasColumns, values: FloatArray, *, within_bounds: bool = False) -> FloatArray:
-    """Return feature values, shape (n, d), with the derived features computed from the others.
-
-    ``values``, shape (n, d), are in original units and schema order; derived features are overwritten. A Boolean is 0
-    or 1, a categorical's features are 1 at the level and 0 elsewhere, and NaN makes NaN. If ``within_bounds``, values
-    are first clipped to their columns' bounds, as a release does.
-
-    >>> from dpmoments import Schema
-    >>> schema = Schema(Power("age", 2), Numeric("age", 0, 100), Boolean("smoker"), Product("age", "smoker"))
-    >>> derived_values(schema, np.array([[np.nan, 50.0, 1.0, np.nan], [np.nan, 130.0, 0.0, np.nan]]))
-    array([[2.50e+03, 5.00e+01, 1.00e+00, 5.00e+01],
-           [1.69e+04, 1.30e+02, 0.00e+00, 0.00e+00]])
-    """
-    filled: FloatArray = np.array(values, dtype=np.float64)
-    columns = columns_with_slices(schema.columns)
-    indices = {column.name: index for column, index in columns}
-    n_features = columns[-1][1].stop
-    if filled.ndim != 2 or filled.shape[1] != n_features:
-        raise InputValueError(f"values must have shape (n, {n_features}), one column per feature, got {filled.shape}")
-    if within_bounds:
-        for column, index in columns:
-            if not isinstance(column, Coordinate | DerivedColumn):
-                filled[:, index] = np.clip(filled[:, index], *column.bounds)
-    for column in schema.columns:
-        if isinstance(column, DerivedColumn) and not isinstance(column, MissingIndicator):
-            filled[:, indices[column.name]] = column.values(
-                [filled[:, indices[name]] for name in column.stated.factors]
-            )
-    return filled
 
 
 def _at_most(exact: Fraction) -> float:

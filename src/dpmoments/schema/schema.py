@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputTypeError, InputValueError, listed, meant, shown, wrong_type
 from dpmoments.foundation.text_format import TextFormat
 from dpmoments.messages.message import Message
@@ -94,8 +94,7 @@ class Schema:
 
     Examples
     --------
-    >>> from dpmoments.schema.entries import ENTRIES, blank_entries, column_from_dict
-    from dpmoments.schema.numeric import Numeric
+    >>> from dpmoments.schema.numeric import Numeric
     >>> schema = Schema(Numeric("age", 0, 100), Categorical("region", ["north", "south"]))
     >>> schema.feature_names
     ('age', 'region=north', 'region=south')
@@ -438,7 +437,7 @@ class Schema:
         return Encoding(offset, unit, 1.0 if self.row_norm is None else self.row_norm, weights)
 
     @property
-    def feature_bounds(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    def feature_bounds(self) -> tuple[FloatArray, FloatArray]:
         """Public lower and upper bounds of the features in original units, each of shape (d,)."""
         reach = math.inf if self.row_norm is None else self.row_norm
         pairs: list[tuple[float, float]] = []
@@ -602,3 +601,33 @@ def require_schema(schema: object) -> None:
     """Raise TypeError unless ``schema`` is a schema."""
     if not isinstance(schema, Schema):
         raise wrong_type("schema", "a dpmoments.Schema", schema)
+
+
+def derived_values(schema: Schema, values: FloatArray, *, within_bounds: bool = False) -> FloatArray:
+    """Return feature values, shape (n, d), with the derived features computed from the others.
+
+    ``values``, shape (n, d), are in original units and schema order; derived features are overwritten. A Boolean is 0
+    or 1, a categorical's features are 1 at the level and 0 elsewhere, and NaN makes NaN. If ``within_bounds``, values
+    are first clipped to their columns' bounds, as a release does.
+
+    >>> from dpmoments import Numeric
+    >>> schema = Schema(Power("age", 2), Numeric("age", 0, 100), Boolean("smoker"), Product("age", "smoker"))
+    >>> derived_values(schema, np.array([[np.nan, 50.0, 1.0, np.nan], [np.nan, 130.0, 0.0, np.nan]]))
+    array([[2.50e+03, 5.00e+01, 1.00e+00, 5.00e+01],
+           [1.69e+04, 1.30e+02, 0.00e+00, 0.00e+00]])
+    """
+    filled: FloatArray = np.array(values, dtype=np.float64)
+    columns, n_features = schema.columns_with_slices, schema.n_features
+    indices = {column.name: index for column, index in columns}
+    if filled.ndim != 2 or filled.shape[1] != n_features:
+        raise InputValueError(f"values must have shape (n, {n_features}), one column per feature, got {filled.shape}")
+    if within_bounds:
+        for column, index in columns:
+            if not isinstance(column, Coordinate | DerivedColumn):
+                filled[:, index] = np.clip(filled[:, index], *column.bounds)
+    for column in schema.columns:
+        if isinstance(column, DerivedColumn) and not isinstance(column, MissingIndicator):
+            filled[:, indices[column.name]] = column.values(
+                [filled[:, indices[name]] for name in column.stated.factors]
+            )
+    return filled
