@@ -95,15 +95,13 @@ class SummaryText(str):
         """Return plain text."""
         return str(self)
 
-    def __repr__(self) -> str:
-        return str(self)
+    __repr__ = as_text
 
     def as_html(self) -> str:
         """Return a table in HTML, with the lines above and below it."""
-        return self._repr_html_()
-
-    def _repr_html_(self) -> str:
         return self._result._repr_html_()
+
+    _repr_html_ = as_html
 
     def as_latex(self) -> str:
         """Return a LaTeX table, with the lines above and below it in its caption and notes."""

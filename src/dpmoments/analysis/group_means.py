@@ -317,11 +317,6 @@ class PresentRows:
             parts.append((np.vstack([presence.indicators[:1], there, values]), moments, drawn.noise))
         return PresentRows(groups, tuple(parts))
 
-    @property
-    def constant(self) -> FloatArray:
-        """The term that is 1 in every row."""
-        return np.asarray(np.eye(1, 2 * len(self.groups) + 1)[0])
-
     def presence(self, feature: int) -> FloatArray:
         """Return the term that is 1 where the feature is present, else 0."""
         return np.asarray(np.eye(1, 2 * len(self.groups) + 1, 1 + feature)[0])
@@ -357,7 +352,8 @@ class PresentRows:
 
     def counts(self, groups: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the rows of each group as released, and the standard deviations of their noise."""
-        result, covariance = self.totals(groups, np.tile(self.constant, (len(groups), 1)))
+        constant = np.eye(1, 2 * len(self.groups) + 1)[0]  # the term that is 1 in every row
+        result, covariance = self.totals(groups, np.tile(constant, (len(groups), 1)))
         return result, np.sqrt(np.diag(covariance))
 
 
@@ -562,24 +558,18 @@ class GroupMeans(Answer):
 
     def _columns(self) -> list[Column]:
         m, k = self.mean.shape
-        lost = self.lost.tolist() * m
-
-        errors = np.hypot(self.privacy_noise, self.sampling_noise)
-        widths = np.where(np.isfinite(errors), errors, self.upper - self.lower)
-
-        def unless_lost(values: FloatArray, errors: FloatArray, word: str) -> list[str]:
-            return [word if gone else cell for cell, gone in zip(rounded_cells(values, errors), lost, strict=True)]
-
+        lost, privacy, sampling = self.lost.tolist() * m, self.privacy_noise.ravel(), self.sampling_noise.ravel()
+        errors = np.hypot(privacy, sampling)
+        widths = np.where(np.isfinite(errors), errors, (self.upper - self.lower).ravel())
+        means = [LOST if gone else cell for cell, gone in zip(rounded_cells(self.mean, errors), lost, strict=True)]
         return [
             Column("feature", [name for name in self.features for _ in range(k)], "feature", label=True),
             Column("group", [*self.groups] * m, "group", label=True),
             Column("count", np.tile(self.counts, m), "rows", [f"{count:,}" for count in self.counts.tolist()] * m),
             Column("count_noise", np.tile(self.count_noise, m), "± noise", rounded_cells(*[self.count_noise] * 2) * m),
-            Column("mean", self.mean.ravel(), "mean", unless_lost(self.mean, errors, LOST)),
-            *(
-                Column(f"{part}_noise", values.ravel(), f"± {part}", unless_lost(values, values, "–"))
-                for part, values in (("privacy", self.privacy_noise), ("sampling", self.sampling_noise))
-            ),
+            Column("mean", self.mean.ravel(), "mean", means),
+            Column("privacy_noise", privacy, "± privacy", errors=privacy),
+            Column("sampling_noise", sampling, "± sampling", errors=sampling),
             Column("lower", self.lower.ravel(), format_level(self.level), errors=widths, upper=self.upper),
             Column("upper", self.upper.ravel()),
             Column("lost", lost),
@@ -590,19 +580,18 @@ class GroupMeans(Answer):
         lost = ", ".join(name for name, gone in zip(self.groups, self.lost, strict=True) if gone)
         differences = self.differences
         n_pairs = len(differences.features) * len(differences.pairs)
+        known, more = self.noise_known, n_pairs > _SHOWN_DIFFERENCES
+        repaired = f"means{_OF_MISSING if self.some_missing else ''} are after repair, ± noise and intervals before it"
+        pooled = "sampling: equal group variances are assumed (pooled variance)"
         return (
             f"{lost}: number of rows {NOT_CLEAR_NOISE}, so that nothing is said of the mean" if lost else "",
-            ""
-            if self.own_variance or not self.noise_known
-            else "sampling: equal group variances are assumed (pooled variance)",
-            describe_law(None) if not self.noise_known else "",
-            f"means{_OF_MISSING if self.some_missing else ''} are after repair, ± noise and intervals before it"
-            if self.repaired and self.noise_known
-            else "",
+            pooled if known and not self.own_variance else "",
+            "" if known else describe_law(None),
+            repaired if known and self.repaired else "",
             "rows: those of the group; a mean is of those with both values" if self.some_missing else "",
             differences.finding if n_pairs else "",
-            aligned(differences.table()) if 0 < n_pairs <= _SHOWN_DIFFERENCES else "",
-            f"{n_pairs} differences of means: see .differences, or --json" if n_pairs > _SHOWN_DIFFERENCES else "",
+            aligned(differences.table()) if n_pairs and not more else "",
+            f"{n_pairs} differences of means: see .differences, or --json" if more else "",
             self.warning,
         )
 

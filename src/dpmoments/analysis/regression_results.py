@@ -239,12 +239,12 @@ class FittedLine(Answer):
 
         The truth value is for the whole fit, by the delta method.
         """
-        estimable: list[bool] = []
+        by_name = dict.fromkeys(self.features, False)
         if self.equations is not None:
-            estimable = [each.estimable for each in self.equations.estimates(self.level)[self._first :]]
-        fitted = [name for name in self.features if name not in self.too_few]
-        by_name = dict(zip(fitted, estimable, strict=False))
-        named = tuple(by_name.get(name, False) for name in self.features)
+            fitted = [name for name in self.features if name not in self.too_few]
+            estimates = self.equations.estimates(self.level)[self._first :]
+            by_name |= {name: each.estimable for name, each in zip(fitted, estimates, strict=True)}
+        named = tuple(by_name[name] for name in self.features)
         return Identification(self.features, named, self._is_identified)
 
     @property
@@ -580,7 +580,14 @@ class FittedLine(Answer):
                 f"their widths over the normal quantile{self.equations.about_sampling} {self.help}"
             )
         about_z = "" if self._is_penalized else describe_statistic(self.equations)
-        return tuple(filter(None, [about, about_z, self._describe_bound(), self.warning]))
+        bound, size = self.unit_ball_error_bound, float(np.linalg.norm(self.unit_ball_coefficients))
+        about_bound = ""
+        if bound is not None and bound < size:  # Lemma 1's bound says something of some coefficient
+            about_bound = (
+                f"Privacy noise moved the encoded coefficients (norm {size:.3g}) by at most {bound:.3g}, with confidence "
+                f"{self.level:.0%} ({self.error_bound_note})."
+            )
+        return tuple(filter(None, [about, about_z, about_bound, self.warning]))
 
     def _columns(self) -> list[Column]:
         name, verdict = Column("feature", self.names, "", label=True), Column(head="", cells=self.verdict)
@@ -631,17 +638,6 @@ class FittedLine(Answer):
             return (decided(math.nan, ""),) * len(self.names)
         features = np.array([name != INTERCEPT for name in self.names])
         return estimate_verdicts(self.estimates, counted=features, cutoff=self.cutoff)
-
-    def _describe_bound(self) -> str:
-        """Describe Lemma 1's bound if it is informative for some coefficient."""
-        bound = self.unit_ball_error_bound
-        size = float(np.linalg.norm(self.unit_ball_coefficients))
-        if bound is None or not bound < size:
-            return ""
-        return (
-            f"Privacy noise moved the encoded coefficients (norm {size:.3g}) by at most {bound:.3g}, with confidence "
-            f"{self.level:.0%} ({self.error_bound_note})."
-        )
 
     def predict(self, frame: Any) -> FloatArray:
         """Predict for the rows of a frame, shape (m,); NaN if a value is missing.

@@ -455,7 +455,8 @@ def feature_index(release: Release, name: str) -> int:
                 f"'{name}' is categorical, and one feature is needed. Name one of its features: "
                 f"{listed(column.feature_names)}."
             )
-    raise unknown_feature(name, known_names(release), len(names))
+    known = dict.fromkeys([*(column.name for column in release.schema.columns), *names])
+    raise unknown_feature(name, tuple(known), len(names))
 
 
 def unknown_feature(name: object, known: Sequence[str], n_features: int) -> InputValueError:
@@ -465,11 +466,6 @@ def unknown_feature(name: object, known: Sequence[str], n_features: int) -> Inpu
         f"{unknown} release.feature_names lists all {n_features:,}.",
         shell=f"{unknown} 'dpmoments show' and 'dpmoments forecast' list all {n_features:,}.",
     )
-
-
-def known_names(release: Release) -> tuple[str, ...]:
-    """Return the names of the columns and features of a release."""
-    return tuple(dict.fromkeys([*(column.name for column in release.schema.columns), *release.feature_names]))
 
 
 def indices_of(known: Sequence[str], names: str | Sequence[str]) -> list[int]:
