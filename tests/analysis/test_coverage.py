@@ -504,7 +504,7 @@ def coefficient_p_values() -> Replications:
     """Of slopes that are 0 where sampling and noise decide: the fifth feature has nothing to do with the target."""
 
     def one(rng: np.random.Generator) -> np.ndarray:
-        return of_p_value(of_fit(rng, 1_000.0).p_values[5])
+        return of_p_value(of_fit(rng, 1_000.0).estimates(0.95)[5].p_value)
 
     return replications(150, one)
 

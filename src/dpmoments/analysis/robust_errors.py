@@ -43,21 +43,7 @@ _MIN_EIGENVALUE = 1e-6
 """Smallest eigenvalue of robust correlations, as residuals of 0 would make some 0."""
 
 _Monomial = frozenset[tuple[str, int]]
-"""Features of columns with their exponents."""
-
-
-def _monomials(schema: Schema) -> list[_Monomial]:
-    """Return every feature as a product of features of columns."""
-    result: list[_Monomial] = []
-    for column in schema.columns:
-        if not isinstance(column, DerivedColumn):
-            result += [frozenset({(feature, 1)}) for feature in column.feature_names]
-        elif isinstance(column.stated, Power):
-            result.append(frozenset({(column.stated.column, column.stated.exponent)}))
-        else:
-            first, second = (factor.feature_names for factor in column.factors)
-            result += [frozenset({(one, 1), (other, 1)}) for one in first for other in second]
-    return result
+"""Features of columns with their exponents: every feature is such a product."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +57,15 @@ class _Products:
 
     @classmethod
     def of(cls, schema: Schema) -> _Products:
-        monomials = _monomials(schema)
+        monomials: list[_Monomial] = []
+        for column in schema.columns:
+            if not isinstance(column, DerivedColumn):
+                monomials += [frozenset({(feature, 1)}) for feature in column.feature_names]
+            elif isinstance(column.stated, Power):
+                monomials.append(frozenset({(column.stated.column, column.stated.exponent)}))
+            else:
+                first, second = (factor.feature_names for factor in column.factors)
+                monomials += [frozenset({(one, 1), (other, 1)}) for one in first for other in second]
         levels = {
             level: column.name
             for column in schema.table_columns
