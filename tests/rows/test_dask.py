@@ -639,7 +639,7 @@ def test_a_result_that_came_back_twice_or_not_at_all_is_never_merged() -> None:
     assert (again.result, again.fingerprint) == (outcomes[1].result, outcomes[1].fingerprint)
     twice = job.merged([*outcomes, again])
     assert twice.failure is not None
-    assert "the engine returned a partition's result twice" in str(twice.failure.message)
+    assert "the engine returned a partition's result twice" in twice.failure.text
 
     @dataclass(frozen=True, eq=False, repr=False)
     class Losing(type(source)):  # type: ignore[misc]

@@ -246,19 +246,19 @@ def test_causes_are_told(tmp_path: Path) -> None:
     url = people(tmp_path)
     (tmp_path / "no.db").write_text("not a database, and long enough to be read as one" * 30)
     causes = {
-        "no-such-table": (url, "SELECT age FROM persons"),
-        "no-such-column": (url, "SELECT agee FROM people"),
-        "syntax-error": (url, "SELECT age FRO people"),
-        "no-such-file": (f"sqlite:///{tmp_path}/absent.db", "SELECT 1"),
-        "not-sqlite": (f"sqlite:///{tmp_path}/no.db", "SELECT 1 AS x"),
+        "no such table": (url, "SELECT age FROM persons"),
+        "no such column": (url, "SELECT agee FROM people"),
+        "a syntax error": (url, "SELECT age FRO people"),
+        "no such file": (f"sqlite:///{tmp_path}/absent.db", "SELECT 1"),
+        "not an SQLite database": (f"sqlite:///{tmp_path}/no.db", "SELECT 1 AS x"),
     }
     for cause, (where, query) in causes.items():
         with refused("); the database's own message may quote a password", cause=cause, database="SQLite"):
             dpm.DatabaseQuery(where, query).opened()
     for cause, query in (
-        ("no-such-table", "SELECT 1 FROM nope"),
-        ("no-such-column", "SELECT nope"),
-        ("syntax-error", "SELEC"),
+        ("no such table", "SELECT 1 FROM nope"),
+        ("no such column", "SELECT nope"),
+        ("a syntax error", "SELEC"),
     ):
         with refused("); the database's own message may quote a password", cause=cause, database="PostgreSQL"):
             dpm.DatabaseQuery(postgres_url(), query).opened()

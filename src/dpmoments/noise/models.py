@@ -334,7 +334,7 @@ class AdditiveModel(WithOwnCount):
         super().__post_init__()
         check_one_of("family", self.family, _FAMILIES)
         if not _FAMILIES[self.family].of_matrices:
-            require_entry(self.rate is None, "rate", "unset")
+            require_entry(self.rate is None, "rate", "left out for this family")
             return
         require_entry(self.rate is not None, "rate", "a positive finite number")
         assert self.rate is not None

@@ -141,9 +141,9 @@ def _header_of_file(path: Path, pattern: str | Path, text_format: TextFormat | N
     if text_format is not None and ending not in CSV_DELIMITERS:
         raise InputValueError(f"a text format was given for {path}, which is not a text file: leave it out")
     if ending in PARQUET_ENDINGS:
-        columns = _of_arrow(_readable(path, partial(pq.read_schema, path), "parquet-file"))
+        columns = _of_arrow(_readable(path, partial(pq.read_schema, path), "a Parquet file"))
     elif ending in FEATHER_ENDINGS:
-        columns = _of_arrow(_readable(path, partial(_ipc_schema, path), "feather-file"))
+        columns = _of_arrow(_readable(path, partial(_ipc_schema, path), "an Arrow IPC (Feather V2) file"))
     elif ending in EXCEL_ENDINGS:
         columns = [HeaderColumn(name) for name in _readable(path, partial(sheet_names, path), "a workbook")]
     elif ending in STATISTICS_ENDINGS:

@@ -106,7 +106,7 @@ class PaperOptions(CoinPressOptions):
     def check_schedule_options(self) -> None:
         check_one_of("constants", self.constants, ("practical", "paper"))
         if isinstance(self.failure, bool) or not isinstance(self.failure, int | float) or not 0.0 < self.failure < 1.0:
-            raise out_of_range("failure", self.failure, "probability")
+            raise out_of_range("failure", self.failure, "a probability, above 0 and below 1")
         if self.failure != _FAILURE and self.constants != "paper":
             raise InputValueError(
                 f"failure={shown(self.failure)} needs the paper's constants, since the practical ones have no β: "
