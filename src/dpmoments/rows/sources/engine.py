@@ -57,7 +57,7 @@ class Failure:
 
     kind: type[InputError]
     text: str
-    at_the_shell: str
+    at_the_shell: str | None = None
 
     @classmethod
     def of(cls, error: Exception) -> Failure:
