@@ -24,6 +24,7 @@ from dpmoments.planning.forecast import row_of
 from dpmoments.planning.forecast_noise import ReleasePlan
 from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.request import PrivacyRequest
 from dpmoments.privacy.unit import Neighbors
 
 __all__ = [
@@ -188,7 +189,7 @@ def cell(setting: str, value: float, kind: str, epsilon: float, n_rows: int) -> 
     for name, kind_of_mechanism in MECHANISMS.items():
         mechanism = configured(kind_of_mechanism, setting, value, n_rows)
         spent, with_mean = PrivacyBudget.of(**budget(kind, epsilon)), SETTINGS[setting].with_mean
-        plan = ReleasePlan(typical(setting, value), n_rows, spent, neighbors, mechanism, mean=with_mean)
+        plan = ReleasePlan(typical(setting, value), n_rows, PrivacyRequest(spent, neighbors), mechanism, mean=with_mean)
         row = row_of(name, plan)
         error = min(row.errors, key=lambda one: not math.isfinite(one))
         if math.isfinite(error):

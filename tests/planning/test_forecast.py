@@ -18,6 +18,7 @@ from dpmoments.planning.forecast_noise import ReleasePlan
 from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
+from dpmoments.privacy.request import PrivacyRequest
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 from support.said import refused
@@ -80,7 +81,9 @@ def compared(schema: str, budget: str, neighbors: Neighbors, mean: bool, monkeyp
             continue
         assert row.refusal is None, row.mechanism
         assert row.arithmetic == str(plan.arithmetic)
-        foreseen = ReleasePlan(typical, N_ROWS, spent, neighbors, MECHANISMS[row.mechanism](), mean=mean).plan
+        foreseen = ReleasePlan(
+            typical, N_ROWS, PrivacyRequest(spent, neighbors), MECHANISMS[row.mechanism](), mean=mean
+        ).plan
         assert foreseen == plan, row.mechanism
         assert row.mean_error is None or mean
 

@@ -21,6 +21,7 @@ from dpmoments.planning.forecast_noise import ReleasePlan
 from dpmoments.planning.forecast_table import _refusals_in_a_line
 from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.request import PrivacyRequest
 from dpmoments.privacy.unit import Neighbors
 from support.said import Said, refused
 
@@ -50,7 +51,7 @@ def setting(mechanism: str, schema: dpm.Schema = SCHEMA, n_rows: int = N_ROWS, *
     neighbors = options.pop("neighbors", "add_remove")
     budget = PrivacyBudget.of(**{key: options.pop(key) for key in ("epsilon", "delta", "rho") if key in options})
     typical = TypicalTable.of(schema, **options)
-    return ReleasePlan(typical, n_rows, budget, Neighbors.of(neighbors), MECHANISMS[mechanism]())
+    return ReleasePlan(typical, n_rows, PrivacyRequest(budget, Neighbors.of(neighbors)), MECHANISMS[mechanism]())
 
 
 CASES = [

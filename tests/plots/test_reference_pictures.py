@@ -34,6 +34,7 @@ from dpmoments.planning.picture import plot_forecast
 from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.plots.accessor import MeanPlots
 from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.request import PrivacyRequest
 from support.drawn_releases import drawn, template
 from support.kept_answers import KeptAnswers, weighted_sums
 
@@ -100,9 +101,11 @@ def planned(schema: str) -> ReleasePlan:
     neighbors = dpm.Neighbors.ADD_REMOVE
     if schema == "people":
         typical = TypicalTable.of(PEOPLE, typical_sd={"age": 0.4, "income": 9_000.0})
-        return ReleasePlan(typical, 900, PrivacyBudget.pure(1.0), neighbors, MECHANISMS["matrix-laplace"]())
+        return ReleasePlan(
+            typical, 900, PrivacyRequest(PrivacyBudget.pure(1.0), neighbors), MECHANISMS["matrix-laplace"]()
+        )
     typical = TypicalTable.of(dpm.Schema(dpm.Numeric("age", 0, 90)))
-    return ReleasePlan(typical, 60, PrivacyBudget.zcdp(0.01), neighbors, MECHANISMS["gaussian"]())
+    return ReleasePlan(typical, 60, PrivacyRequest(PrivacyBudget.zcdp(0.01), neighbors), MECHANISMS["gaussian"]())
 
 
 def forecast(schema: str, against: Any, ax: Axes | None) -> Axes:

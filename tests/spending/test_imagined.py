@@ -13,6 +13,7 @@ from dpmoments.mechanisms.registry import MECHANISMS
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.request import PrivacyRequest
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.rows.rows import Rows
 from dpmoments.spending.imagined import ImaginedRelease, RepeatedRows, imagined_release
@@ -24,7 +25,9 @@ BUDGETS = (PrivacyBudget.pure(1.0), PrivacyBudget.approximate(1.0, 1e-6), Privac
 
 def imagined(mechanism: str, budget: PrivacyBudget, n_rows: int = 5000, schema: dpm.Schema = SCHEMA) -> Any:
     plan = MECHANISMS[mechanism]().plan(MomentShape.of(schema, mean=True), budget, "add_remove")
-    return imagined_release(plan, schema, TypicalTable.of(schema).encoded(n_rows, mean=True), n_rows, budget, None)
+    return imagined_release(
+        plan, schema, TypicalTable.of(schema).encoded(n_rows, mean=True), n_rows, PrivacyRequest(budget, plan.neighbors)
+    )
 
 
 def asked(make: Any, *arguments: Any, **options: Any) -> tuple[Any, str]:
@@ -94,7 +97,9 @@ def test_moments_are_those_of_the_rows_where_nothing_is_clipped() -> None:
 def test_a_release_for_units_states_them() -> None:
     unit, budget = PrivacyUnit("person", max_rows=4), PrivacyBudget.pure(4.0)
     plan = MECHANISMS["laplace"]().plan(MomentShape.of(SCHEMA, mean=True), PrivacyBudget.pure(1.0), "add_remove")
-    release = imagined_release(plan, SCHEMA, TypicalTable.of(SCHEMA).encoded(500, mean=True), 500, budget, unit)
+    release = imagined_release(
+        plan, SCHEMA, TypicalTable.of(SCHEMA).encoded(500, mean=True), 500, PrivacyRequest(budget, plan.neighbors, unit)
+    )
     assert release.privacy.budget == budget
     assert release.privacy.privacy_unit == unit
     assert release.privacy.rows_per_unit == 4

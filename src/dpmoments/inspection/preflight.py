@@ -38,6 +38,7 @@ from dpmoments.mechanisms.registry import make_mechanism
 from dpmoments.planning.forecast_noise import ReleasePlan
 from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.request import PrivacyRequest
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit, require_unit
 from dpmoments.rows.sources.opening import columns_of_array, open_source
 from dpmoments.rows.units import ROUNDS
@@ -183,7 +184,7 @@ def _noise_of_means(facts: TableFacts, budget: PrivacyBudget, *, mean: bool) -> 
     unit = None if facts.unit is None else facts.unit.privacy_unit
     try:
         typical, mechanism = TypicalTable.of(facts.schema), make_mechanism("auto")
-        noise = ReleasePlan(typical, facts.kept, budget, Neighbors.ADD_REMOVE, mechanism, unit).noise
+        noise = ReleasePlan(typical, facts.kept, PrivacyRequest(budget, Neighbors.ADD_REMOVE, unit), mechanism).noise
     except (ValueError, OverflowError):  # a refusal, which the forecast shows, or numbers beyond all tables
         return {}
     return {} if noise is None else dict(zip(facts.schema.feature_names, noise.mean.tolist(), strict=True))

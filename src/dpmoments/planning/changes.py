@@ -69,7 +69,7 @@ def changes(setting: ReleasePlan) -> tuple[Change, ...]:
 
 def _offered(setting: ReleasePlan) -> Iterator[tuple[str, str, ReleasePlan | None]]:
     """Yield kind, description and changed plan of each change; no plan if it cannot be made."""
-    typical, schema, budget, n_rows = setting.typical, setting.typical.schema, setting.budget, setting.n_rows
+    typical, schema, budget, n_rows = setting.typical, setting.typical.schema, setting.request.budget, setting.n_rows
     columns = schema.table_columns
 
     if 1 < len(columns) <= _FEW_COLUMNS:
@@ -99,7 +99,7 @@ def _offered(setting: ReleasePlan) -> Iterator[tuple[str, str, ReleasePlan | Non
     yield "rows", f"twice the rows ({2 * n_rows:,})", replace(setting, n_rows=2 * n_rows)
     if budget.kind is BudgetKind.PURE and BudgetKind.APPROXIMATE in setting.mechanism.budget_kinds:
         with_delta = PrivacyBudget.approximate(budget.epsilon, _SMALL_DELTA)
-        yield "delta", f"δ = {_SMALL_DELTA:g} in addition to ε", replace(setting, budget=with_delta)
+        yield "delta", f"δ = {_SMALL_DELTA:g} in addition to ε", setting.under(with_delta)
 
 
 def _compared(setting: ReleasePlan, kind: str, what: str, changed: ReleasePlan | None) -> Change | None:

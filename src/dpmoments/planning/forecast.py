@@ -123,7 +123,7 @@ def forecast(
     typical = TypicalTable.of(schema, typical_sd=typical_sd, typical_mean=typical_mean)
 
     def planned_by(kind: Mechanism) -> ReleasePlan:
-        return ReleasePlan(typical, n_rows, request.budget, request.neighbors, kind, request.privacy_unit, mean)
+        return ReleasePlan(typical, n_rows, request, kind, mean)
 
     settings = {name: planned_by(kind()) for name, kind in MECHANISMS.items()}
     if mechanism is not None:

@@ -20,7 +20,6 @@ from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.request import PrivacyRequest
-from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.releases.moment_release import MomentRelease, of_present_values
 from dpmoments.schema.schema import Schema
 from dpmoments.spending.imagined import imagined_release
@@ -37,25 +36,22 @@ class ReleasePlan:
 
     typical: TypicalTable  # with the schema
     n_rows: int  # with a privacy unit, the number of rows that count
-    budget: PrivacyBudget
-    neighbors: Neighbors
+    request: PrivacyRequest
     mechanism: Mechanism
-    privacy_unit: PrivacyUnit | None = None  # the privacy unit, if it is not one row
     mean: bool = True
 
     @cached_property
     def plan(self) -> Plan:
         """Plan of the run; for units, the plan that runs on the counted rows."""
         # Where the number of rows is private a release plans without it.
-        n_rows = self.n_rows if self.neighbors.table_size_is_public else None
-        request = PrivacyRequest(self.budget, self.neighbors, self.privacy_unit)
-        return _planned(self.mechanism, self.typical.schema, self.mean, n_rows, request)
+        n_rows = self.n_rows if self.request.neighbors.table_size_is_public else None
+        return _planned(self.mechanism, self.typical.schema, self.mean, n_rows, self.request)
 
     @property
     def imagined(self) -> ForecastNoise:
         """Imagined release of the typical rows, without noise in its numbers."""
         plan = replace(self.plan, chosen_because=None)
-        return _imagined(plan, self.typical, self.n_rows, self.budget, self.privacy_unit)
+        return _imagined(plan, self.typical, self.n_rows, self.request)
 
     @property
     def noise(self) -> ForecastNoise | None:
@@ -72,19 +68,22 @@ class ReleasePlan:
 
     def with_budget(self, size: float) -> ReleasePlan:
         """Return the plan with another ε (and the same δ), or ρ."""
-        budget = self.budget
-        of_size = replace(budget, rho=size) if budget.kind is BudgetKind.ZCDP else replace(budget, epsilon=size)
-        return replace(self, budget=of_size)
+        budget = self.request.budget
+        return self.under(replace(budget, rho=size) if self.symbol == "ρ" else replace(budget, epsilon=size))
+
+    def under(self, budget: PrivacyBudget) -> ReleasePlan:
+        """Return the plan with another budget."""
+        return replace(self, request=replace(self.request, budget=budget))
 
     @property
     def size_of_budget(self) -> float:
         """Size of the budget, ε or ρ."""
-        return self.budget.rho if self.budget.kind is BudgetKind.ZCDP else self.budget.epsilon
+        return self.request.budget.rho if self.symbol == "ρ" else self.request.budget.epsilon
 
     @property
     def symbol(self) -> str:
         """Symbol of that size."""
-        return "ρ" if self.budget.kind is BudgetKind.ZCDP else "ε"
+        return "ρ" if self.request.budget.kind is BudgetKind.ZCDP else "ε"
 
 
 @lru_cache(maxsize=64)
@@ -93,11 +92,9 @@ def _planned(mechanism: Mechanism, schema: Schema, mean: bool, n_rows: int | Non
 
 
 @lru_cache(maxsize=64)
-def _imagined(
-    plan: Plan, typical: TypicalTable, n_rows: int, budget: PrivacyBudget, unit: PrivacyUnit | None
-) -> ForecastNoise:
+def _imagined(plan: Plan, typical: TypicalTable, n_rows: int, request: PrivacyRequest) -> ForecastNoise:
     block = typical.encoded(n_rows, mean=plan.shape.mean)
-    return ForecastNoise(imagined_release(plan, typical.schema, block, n_rows, budget, unit), typical, n_rows)
+    return ForecastNoise(imagined_release(plan, typical.schema, block, n_rows, request), typical, n_rows)
 
 
 @dataclass(frozen=True, eq=False)

@@ -76,7 +76,7 @@ class ForecastRow:
 def short_refusal(setting: ReleasePlan, refusal: str) -> str:
     """Return a refusal in a few words."""
     mechanism, schema = setting.mechanism, setting.typical.schema
-    if setting.budget.kind not in mechanism.budget_kinds:
+    if setting.request.budget.kind not in mechanism.budget_kinds:
         return f"needs {_NEEDED[mechanism.budget_kinds]}"
     if mechanism.most_features is not None and schema.n_features > mechanism.most_features:
         return f"takes at most {mechanism.most_features} feature"

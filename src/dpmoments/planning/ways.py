@@ -19,7 +19,6 @@ from dpmoments.mechanisms.registry import automatic_mean
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.planning.forecast_noise import ForecastNoise, ReleasePlan
 from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.request import PrivacyRequest
 from dpmoments.schema.constraints import schema_of_tables
 from dpmoments.schema.schema import Schema
 
@@ -143,7 +142,7 @@ def ways_to_answer(
             "state a question: means=True, tables=[['region', 'sex']] or regressions=[['income', 'age']]"
         )
 
-    budget = setting.budget
+    budget = setting.request.budget
     shares = budget.split(*[1.0] * len(questions))
     ways = [
         Way(question, unit, call, one, own(budget), own(share))
@@ -172,11 +171,11 @@ def _root_mean_square(values: FloatArray) -> float:
 def _of_means(setting: ReleasePlan, budget: PrivacyBudget) -> float:
     """Return the RMS error of the means of ``release_mean``, in typical standard deviations."""
     # NaN for columns with `missing="available"`, which it refuses: every column would need a count of its own.
-    schema, neighbors = setting.typical.schema, setting.neighbors
+    schema, neighbors = setting.typical.schema, setting.request.neighbors
     if schema.has_available:
         return math.nan
     shape = MomentShape.of(schema, mean=True, n_rows=setting.n_rows if neighbors.table_size_is_public else None)
-    plan = automatic_mean(schema, budget).plan_for(shape, PrivacyRequest(budget, neighbors, setting.privacy_unit))
+    plan = automatic_mean(schema, budget).plan_for(shape, replace(setting.request, budget=budget))
     scale, deviations = schema.encoding(mean=True).scale, setting.typical.standard_deviations
     errors = plan.expected_errors(NormalRows(setting.n_rows, deviations / scale))
     if errors is None:
@@ -196,7 +195,7 @@ def _of_counts(setting: ReleasePlan, by: Sequence[str], budget: PrivacyBudget) -
     schema = setting.typical.schema
     chosen = Counts.of(schema, [list(by)], None)
     shape = MomentShape.of(schema_of_tables(schema, chosen.by), mean=True)
-    plan: CountsPlan = chosen.plan_for(shape, PrivacyRequest(budget, setting.neighbors, setting.privacy_unit))
+    plan: CountsPlan = chosen.plan_for(shape, replace(setting.request, budget=budget))
     return plan.noise[0].standard_deviation
 
 
@@ -210,5 +209,5 @@ def _of_columns(setting: ReleasePlan, columns: Sequence[str], budget: PrivacyBud
     """Return the noise on a coefficient in a release of some columns; the first is the target."""
     schema = setting.typical.schema
     own = schema.with_columns([one for one in schema.columns if one.name in columns], row_norm=False)
-    noise = replace(setting, typical=setting.typical.for_schema(own), budget=budget).noise
+    noise = replace(setting, typical=setting.typical.for_schema(own)).under(budget).noise
     return math.inf if noise is None else _of_regression(noise, columns)

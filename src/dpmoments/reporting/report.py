@@ -489,7 +489,7 @@ def planner_page(forecast: Forecast) -> str:
     for (budget, size), (row, n_rows) in product(enumerate(budgets), enumerate(rows)):
         block = replace(plan.with_budget(size), n_rows=n_rows)
         noise, table = block.known_noise, None
-        as_asked = n_rows == forecast.n_rows and block.budget == forecast.budget
+        as_asked = n_rows == forecast.n_rows and block.request.budget == forecast.budget
         if noise is not None and (len(plan.typical.columns) <= _MAX_TABLES or as_asked):
             table = PageTable.of("What describe() would show, if the table is as assumed", column_table(noise))
         title = f"{_budget_text(plan, size)}, {n_rows:,} {forecast.rows_text}"
@@ -527,7 +527,7 @@ def budgets_table(forecast: Forecast) -> PageTable | None:
 
 
 def _budget_text(plan: ReleasePlan, size: float) -> str:
-    delta = f", δ = {plan.budget.delta:g}" if plan.budget.kind is BudgetKind.APPROXIMATE else ""
+    delta = f", δ = {plan.request.budget.delta:g}" if plan.request.budget.kind is BudgetKind.APPROXIMATE else ""
     return f"{plan.symbol} = {size:.4g}{delta}"
 
 

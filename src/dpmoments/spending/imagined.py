@@ -16,11 +16,10 @@ from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputTypeError
 from dpmoments.mechanisms.base import Plan
 from dpmoments.mechanisms.units import UnitsPlan
-from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.origin import ReleaseOrigin
 from dpmoments.privacy.receipt import Draw
-from dpmoments.privacy.unit import PrivacyUnit
+from dpmoments.privacy.request import PrivacyRequest
 from dpmoments.releases.moment_release import MomentRelease, of_present_values
 from dpmoments.repair.repair import Repair
 from dpmoments.rows.rows import Rows
@@ -95,15 +94,16 @@ class ImaginedRelease(MomentRelease):
 
 
 def imagined_release(
-    plan: Plan, schema: Schema, block: FloatArray, n_rows: int, budget: PrivacyBudget, unit: PrivacyUnit | None
+    plan: Plan, schema: Schema, block: FloatArray, n_rows: int, request: PrivacyRequest
 ) -> MomentRelease:
     """Run a plan for rows on a table of ``n_rows`` typical rows, before any repair.
 
-    ``block`` are the encoded rows of ``schema.with_indicators``; ``budget`` is for a privacy unit.
+    ``block`` are the encoded rows of ``schema.with_indicators``; the request's budget is for a privacy unit.
     """
     source: Any = RepeatedRows(block, n_rows)  # which answers as a source does
     rows = Rows(schema.with_indicators, plan.neighbors, source, threads=1)
-    paid = plan if unit is None else UnitsPlan.of(plan, budget, unit)
+    unit = request.privacy_unit
+    paid = plan if unit is None else UnitsPlan.of(plan, request.budget, unit)
     privacy_filter = ExpectedAnswers.open(paid, insecure_seed=0)
     result = plan.run(rows, privacy_filter)
     made = moment_release(
