@@ -118,9 +118,10 @@ def derivation_page(mechanism: Configured) -> str | None:
     ('evidence/derivations/matrix_laplace.md', 'evidence/derivations/means.md')
     """
     name = mechanism.registry_name()
-    if issubclass(mechanism, MeanMechanism):
-        return f"evidence/derivations/{name.replace('-', '_') if name in MECHANISMS else 'means'}.md"
-    return None if name in _WITHOUT_A_PROOF else f"evidence/derivations/{mechanism.__module__.rpartition('.')[2]}.md"
+    if name in _WITHOUT_A_PROOF:
+        return None
+    of_means = issubclass(mechanism, MeanMechanism) and name not in MECHANISMS
+    return f"evidence/derivations/{'means' if of_means else name.replace('-', '_')}.md"
 
 
 def _page_row(mechanism: Configured, label: str) -> str:
