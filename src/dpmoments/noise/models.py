@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Protocol, get_args
@@ -437,28 +437,23 @@ class AdditiveModel(WithOwnCount):
         return {key: value for key, value in super().to_dict().items() if key != "family"}
 
 
-def _require_blocks(sizes: FloatArray) -> None:
-    """Raise ValueError unless each feature of a complete block has the block's size."""
+def _blocks(sizes: FloatArray) -> Iterator[slice]:
+    """Yield the complete blocks, in order; raise ValueError unless each feature of one has its size."""
     start = 0
     while start < len(sizes):
-        size = max(sizes[start], 1.0)
-        require_entry(
-            not size % 1.0 and (sizes[start : start + int(size)] == sizes[start]).all(),
-            "block_sizes",
-            _BLOCKS,
-        )
-        start += int(size)
-    require_entry(start <= len(sizes), "block_sizes", _BLOCKS)
+        stop = start + max(sizes[start], 1.0)
+        fits = stop % 1.0 == 0.0 and stop <= len(sizes) and (sizes[start : int(stop)] == sizes[start]).all()
+        require_entry(fits, "block_sizes", _BLOCKS)
+        if sizes[start] >= 1.0:
+            yield slice(start, int(stop))
+        start = int(stop)
 
 
 def _projection(sizes: FloatArray) -> FloatArray:
     """Return the projection that takes its mean off each complete block, shape (d, d)."""
-    result, start = np.eye(len(sizes)), 0
-    while start < len(sizes):
-        size = int(sizes[start])
-        if size:
-            result[start : start + size, start : start + size] -= 1.0 / size
-        start += max(size, 1)
+    result = np.eye(len(sizes))
+    for block in _blocks(sizes):
+        result[block, block] -= 1.0 / (block.stop - block.start)
     return result
 
 
@@ -486,12 +481,10 @@ class CenteredLevelsModel(AdditiveModel):
             self.family in _CENTERED_FAMILIES, "family", "a family that can be added about a center of levels"
         )
         self._require_rotation_invariance()
-        require_entry(self.sum_variance is not None, "sum_variance", "given, since noise is about a center of levels")
-        require_entry(
-            self.count_variance is not None, "count_variance", "given, since noise is about a center of levels"
-        )
+        for name in ("sum_variance", "count_variance"):
+            require_entry(getattr(self, name) is not None, name, "given, since noise is about a center of levels")
         require_entry((np.abs(self.center) <= 1.0).all(), "center", "in the unit ball")
-        _require_blocks(self.block_sizes)
+        list(_blocks(self.block_sizes))
 
     @property
     def projection(self) -> FloatArray:
@@ -569,7 +562,7 @@ class StandardizedModel(NoiseModel):
         check_not_negative("variance", self.variance * rate * rate)
         for name in ("scales", "sum_variances", "rough_variances", "clipping"):
             require_entry((getattr(self, name) >= 0.0).all(), name, "0 or above")
-        _require_blocks(self.block_sizes)
+        list(_blocks(self.block_sizes))
 
     @property
     def cells(self) -> CellFamily:
