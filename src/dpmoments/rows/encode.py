@@ -166,7 +166,10 @@ def encode_levels(
                 absent[column.name] = result == len(column.levels)
         else:
             index = layout.slices[column.name]
-            dropped = _apply_rules(columns[column.name], column, block[:, index.start], absent)
+            values = _read_numbers(columns[column.name], column)
+            if column.missing == "available" and (missing := ~np.isfinite(values)).any():
+                absent[column.name] = missing
+            dropped = _ruled(values, column, block[:, index.start])
             if column.name in factors:
                 ruled[column.name] = block[:, index].copy(order="F")
             _encode_in_place(block, index, layout.encoding)
@@ -174,14 +177,14 @@ def encode_levels(
             drop |= dropped
     for derived in schema.derived_columns:
         index = layout.slices[derived.name]
-        missing = absent.get(presence_column(derived) or "")
+        lost = absent.get(presence_column(derived) or "")
         if isinstance(derived, MissingIndicator):
-            block[:, index.start] = 0.0 if missing is None else missing
+            block[:, index.start] = 0.0 if lost is None else lost
         else:
             block[:, index] = derived.values([ruled[factor.name] for factor in derived.factors])
         _encode_in_place(block, index, layout.encoding)
-        if missing is not None and not isinstance(derived, MissingIndicator):
-            block[missing, index] = 0.0
+        if lost is not None and not isinstance(derived, MissingIndicator):
+            block[lost, index] = 0.0
     return CodedBlock(layout, block, tuple(codes), drop)
 
 
@@ -259,15 +262,6 @@ def _one_hot(codes: CodeArray, column: Categorical) -> FloatArray:
     return rows
 
 
-def _apply_rules(cells: Any, column: _NumberColumn, out: FloatArray, absent: dict[str, BoolArray]) -> BoolArray | None:
-    """Fill ``out`` with values after the column's rules, and note those that are left out."""
-    # Return a mask of dropped rows or None.
-    values = _read_numbers(cells, column)
-    if column.missing == "available" and (missing := ~np.isfinite(values)).any():
-        absent[column.name] = missing
-    return _ruled(values, column, out)
-
-
 def _read_numbers(cells: Any, column: _NumberColumn) -> FloatArray:
     """Convert cells to float64, NaN if missing or unreadable."""
     with suppress(pa.ArrowException):
@@ -276,30 +270,18 @@ def _read_numbers(cells: Any, column: _NumberColumn) -> FloatArray:
 
 
 def _ruled(values: FloatArray, column: _NumberColumn, out: FloatArray) -> BoolArray | None:
-    """Apply the column's rules to numbers, as in :func:`_apply_rules`."""
-    finite = np.isfinite(values)
-    if finite.all():
-        _move_within_bounds(values, None, column, out)
-        return None
-    missing = ~finite
-    dropped = dropped_by_missing(missing, column.missing, column.name, "available")
-    _move_within_bounds(values, missing, column, out)
-    return dropped
-
-
-def _move_within_bounds(
-    values: FloatArray, missing: BoolArray | None, column: Numeric | Date | Boolean | Coordinate, out: FloatArray
-) -> None:
-    """Replace missing values as the column's rule says, and clip the others to its bounds."""
-    # Coordinates have none.
-    if missing is not None:
+    """Fill ``out`` with numbers after the column's rules; return a mask of dropped rows, or None."""
+    dropped = None
+    if (missing := ~np.isfinite(values)).any():
+        dropped = dropped_by_missing(missing, column.missing, column.name, "available")
         values = np.where(missing, 0.0 if isinstance(column, Coordinate) else column.replacement, values)
-    if isinstance(column, Coordinate):
+    if isinstance(column, Coordinate):  # has no bounds
         out[:] = values
     elif isinstance(column, Numeric) and column.scale is not None:
         np.clip(values, -MAX_CELL, MAX_CELL, out=out)
     else:
         np.clip(values, *column.bounds, out=out)
+    return dropped
 
 
 def _encode_in_place(block: FloatArray, features: slice, encoding: Encoding) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -95,9 +95,7 @@ class CellCountSummary(Summary[list[IntegerArray], CellCounts]):
         indices = tuple(tuple(names.index(name) for name in by) for by in tables)
         return cls(tuple(columns.values()), indices, missing)
 
-    @property
-    def takes_levels(self) -> bool:
-        return True
+    takes_levels: ClassVar[bool] = True
 
     def start(self) -> list[IntegerArray]:
         return [np.zeros(prod(self.columns[index].n_levels for index in by), np.int64) for by in self.tables]
@@ -114,9 +112,6 @@ class CellCountSummary(Summary[list[IntegerArray], CellCounts]):
 
     def finish(self, running: list[IntegerArray]) -> CellCounts:
         return CellCounts(tuple(counts.copy() for counts in running))
-
-    def merge(self, first: CellCounts, second: CellCounts) -> CellCounts:
-        return first.merge(second)
 
 
 CountArray: TypeAlias = npt.NDArray[np.int64]
@@ -189,40 +184,28 @@ class HistogramSummary(Summary[CountArray, Histogram]):
     def finish(self, running: CountArray) -> Histogram:
         return Histogram(running[1:-1].copy(), int(running[0]), int(running[-1]))
 
-    def merge(self, first: Histogram, second: Histogram) -> Histogram:
-        return first.merge(second)
-
-
-@dataclass(slots=True)
-class _Tally:
-    """Running count, mutable because ``Summary.add`` counts in place."""
-
-    rows: int = field(default=0, repr=False)
-
 
 @dataclass(frozen=True)
-class RowCount(Summary[_Tally, int]):
+class RowCount(Summary[list[int], int]):
     """Number of rows, including dropped ones if ``keep_dropped``."""
 
     missing: Missing = "error"
     keep_dropped: bool = False
 
-    def start(self) -> _Tally:
-        return _Tally()
+    def start(self) -> list[int]:
+        return [0]  # a list, since batches are counted in place
 
-    @property
-    def takes_levels(self) -> bool:
-        return True
+    takes_levels: ClassVar[bool] = True
 
-    def add(self, running: _Tally, block: npt.NDArray[Any] | CodedBlock) -> None:
+    def add(self, running: list[int], block: npt.NDArray[Any] | CodedBlock) -> None:
         if isinstance(block, CodedBlock):
-            running.rows += len(block if self.keep_dropped else block.kept())
+            running[0] += len(block if self.keep_dropped else block.kept())
             return
         whole = self.keep_dropped and self.missing == "drop"
-        running.rows += len(block if whole else plain_rows(block, self.missing))
+        running[0] += len(block if whole else plain_rows(block, self.missing))
 
-    def finish(self, running: _Tally) -> int:
-        return running.rows
+    def finish(self, running: list[int]) -> int:
+        return running[0]
 
     def merge(self, first: int, second: int) -> int:
         return first + second

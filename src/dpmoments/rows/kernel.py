@@ -227,9 +227,6 @@ class MomentSummary(Summary["RunningMoments", ExactMoments]):
         moments = running.moments()
         return moments if self.keep_dropped else moments.without_dropped()
 
-    def merge(self, first: ExactMoments, second: ExactMoments) -> ExactMoments:
-        return first.merge(second)
-
 
 @dataclass(frozen=True, eq=False)
 class NumberBlock:
@@ -280,20 +277,19 @@ class RunningMoments:
 
     def add(self, block: NDArray[Any]) -> None:
         """Add a batch of any number of rows."""
-        step = self._rounder.max_rows
-        compiled = self._compiled_sums(block.shape[0])
-        for start in range(0, block.shape[0], step):
-            if compiled is None:
-                self._add_step(block[start : start + step])
-            else:
-                self._add_compiled(compiled, block[start : start + step])
-
-    def _compiled_sums(self, n_rows: int) -> CompiledSums | None:
-        """Return sums in machine code; None if impossible, or not worth loading for this many rows."""
-        if self._compiled is None and self._compiles and self._is_worth_loading(n_rows):
+        if self._compiled is None and self._compiles and self._is_worth_loading(len(block)):
             self._compiled = compiled_sums(self._row_map, self._rounder.max_rows)
             self._compiles = self._compiled is not None
-        return self._compiled
+        for start in range(0, len(block), self._rounder.max_rows):
+            rows = block[start : start + self._rounder.max_rows]
+            if self._compiled is None:
+                self._add_step(rows)
+                continue
+            self._make_room(len(rows))
+            special, clipped = self._compiled.add(rows, self._sums)
+            self._note(len(rows) - len(special), len(rows), clipped)
+            if len(special):
+                self._add_step(rows[special])
 
     def _is_worth_loading(self, n_rows: int) -> bool:
         n_rows += self._count
@@ -317,22 +313,16 @@ class RunningMoments:
                 block.encoded()
                 raise AssertionError("a cell was refused that its column admits: a defect, please report it")
             special, clipped, dropped = added
-            self._rows_in_sums += len(rows)
-            self._count += len(rows) - len(special)
-            self._clipped += clipped
-            self._dropped += dropped
+            self._note(len(rows) - len(special), len(rows), clipped, dropped)
             if len(special):
                 self._add_step(block.encoded_numbers(rows[special]))
 
-    def _add_compiled(self, compiled: CompiledSums, block: NDArray[Any]) -> None:
-        n_rows = block.shape[0]
-        self._make_room(n_rows)
-        special, clipped = compiled.add(block, self._sums)
-        self._rows_in_sums += n_rows
-        self._count += n_rows - len(special)
+    def _note(self, n_counted: int, n_summed: int, clipped: int, dropped: int = 0) -> None:
+        """Count rows of one step."""
+        self._count += n_counted
+        self._rows_in_sums += n_summed
         self._clipped += clipped
-        if len(special):
-            self._add_step(block[special])
+        self._dropped += dropped
 
     def _make_room(self, n_rows: int) -> None:
         """Empty the float64 sums if ``n_rows`` more rows could make them inexact."""
@@ -348,10 +338,7 @@ class RunningMoments:
         np.matmul(rounded.rows.T, rounded.rows, out=self._step_gram)
         self._sums[0] += np.dot(self._ones[:n_rows], rounded.rows)
         self._sums[1:] += self._step_gram
-        self._rows_in_sums += n_rows
-        self._count += n_rows
-        self._dropped += rounded.dropped
-        self._clipped += rounded.clipped
+        self._note(n_rows, n_rows, rounded.clipped, rounded.dropped)
 
     def _empty_sums(self) -> None:
         self._integers += self._sums.astype(np.int64)

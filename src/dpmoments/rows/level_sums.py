@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations, product
 from math import prod
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -347,9 +347,7 @@ class LevelSumsSummary(Summary["RunningLevelSums", LevelSums]):
     moments: MomentSummary
     moved: MovedNumbers | None = None  # what becomes of numbers before they are summed
 
-    @property
-    def takes_levels(self) -> bool:
-        return True
+    takes_levels: ClassVar[bool] = True
 
     @cached_property
     def lattice(self) -> Lattice:
@@ -401,9 +399,6 @@ class LevelSumsSummary(Summary["RunningLevelSums", LevelSums]):
 
     def finish(self, running: RunningLevelSums) -> LevelSums:
         return running.sums()
-
-    def merge(self, first: LevelSums, second: LevelSums) -> LevelSums:
-        return first.merge(second)
 
     def result(self, sums: LevelSums) -> ExactMoments:
         """Return the moments of the rows, equal to those of the dense pass."""

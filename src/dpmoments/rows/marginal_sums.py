@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -65,9 +65,7 @@ class _OfFeatures(Summary[RunningFeatures, Any]):
     scale: FloatArray
     missing: Missing = field(default="error", kw_only=True)
 
-    @property
-    def takes_levels(self) -> bool:
-        return True
+    takes_levels: ClassVar[bool] = True
 
     def chosen(self, block: Any) -> FloatArray:
         """Return the features of the kept rows of a batch, C-contiguous."""
@@ -143,9 +141,6 @@ class MarginalSummary(_OfFeatures):
         counts = running.counts
         return MarginalSums(int(counts[0, 0]), counts[1].copy(), counts[2].copy())
 
-    def merge(self, first: MarginalSums, second: MarginalSums) -> MarginalSums:
-        return first.merge(second)
-
 
 @dataclass(frozen=True, eq=False)
 class LengthSummary(_OfFeatures):
@@ -181,6 +176,3 @@ class LengthSummary(_OfFeatures):
     def finish(self, running: RunningFeatures) -> Histogram:
         counts = running.counts
         return Histogram(counts[1:-1].copy(), int(counts[0]), int(counts[-1]))
-
-    def merge(self, first: Histogram, second: Histogram) -> Histogram:
-        return first.merge(second)

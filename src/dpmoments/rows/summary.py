@@ -6,7 +6,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -33,10 +33,8 @@ class Summary(ABC, Generic[Running, Result]):
         """Number of rows per task that suits a thread, if batches can be cut for free."""
         return 65_536
 
-    @property
-    def takes_levels(self) -> bool:
-        """True if batches may also be of type :class:`~dpmoments.rows.level_sums.CodedBlock`."""
-        return False
+    takes_levels: ClassVar[bool] = False
+    """True if batches may also be of type :class:`~dpmoments.rows.level_sums.CodedBlock`."""
 
     def of_numbers(self, rules: Any) -> Summary[Any, Any] | None:
         """Return a summary in machine code with the same result, of numbers before their encoding.
@@ -58,9 +56,10 @@ class Summary(ABC, Generic[Running, Result]):
     def finish(self, running: Running) -> Result:
         """Return the exact sums of everything added; private data."""
 
-    @abstractmethod
     def merge(self, first: Result, second: Result) -> Result:
         """Return the result for the rows of both."""
+        both: Result = first.merge(second)  # type: ignore[attr-defined]
+        return both
 
 
 @dataclass(frozen=True)
