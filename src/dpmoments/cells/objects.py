@@ -63,10 +63,8 @@ def array_cells(cells: npt.NDArray[Any]) -> Any:
 def object_numbers(cells: ObjectArray) -> tuple[npt.NDArray[np.float64], BoolArray | None]:
     """Convert Python, NumPy and decimal numbers and Booleans to float64.
 
-    NaN if missing or unreadable.
-
-    The second result marks objects of other types, None without any. None, NaN and pandas' missing values are
-    missing.
+    NaN if missing or unreadable. The second result marks objects of other types, None without any. None, NaN and
+    pandas' missing values are missing.
     """
     result = read_objects(cells, _number, None)
     values = np.array(result, dtype=np.float64)  # None becomes NaN
@@ -79,9 +77,8 @@ def object_numbers(cells: ObjectArray) -> tuple[npt.NDArray[np.float64], BoolArr
 def object_texts(cells: ObjectArray, *, integers: bool) -> Any:
     """Convert strings and integers to a large_string array.
 
-    Null if missing, ``NO_LEVEL`` if they cannot be levels.
-
-    If ``integers``, the column's levels are integers, and floats such as 3.0 are allowed.
+    Null if missing, ``NO_LEVEL`` if they cannot be levels. If ``integers``, the column's levels are integers, and
+    floats such as 3.0 are allowed.
     """
     texts: list[str | None] = read_objects(cells, lambda cell: _text(cell, integers), NO_LEVEL)
     return pa.array(texts, pa.large_string())
@@ -219,10 +216,8 @@ class ColumnTable:
 def declared_column(values: Any, name: str) -> Any:
     """Return a column as a NumPy array or a narwhals Series, of its declared type.
 
-    The array has one dimension.
-
-    Lists, tuples and other sequences declare no type: they become arrays of objects, so that no value decides how
-    another is read.
+    The array has one dimension. Lists, tuples and other sequences declare no type: they become arrays of objects, so
+    that no value decides how another is read.
     """
     library = type(values).__module__.split(".")[0]
     if library == "pyarrow" and isinstance(values, pa.Array):

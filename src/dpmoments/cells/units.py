@@ -39,10 +39,7 @@ from dpmoments.foundation.table_libraries import pa, pc
 _NO_UNIT = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "none", "n/a", "#N/A", "-NaN", "-nan", "<NA>", "NaT")
 """Null markers. Rows of many people would otherwise be one unit, and none of them protected."""
 _WHOLE_FLOAT = r"\A(-?[0-9]+)\.0\z"
-"""Pattern for Arrow, whose ``$`` matches only at the end.
-
-Python's also matches before a final newline.
-"""
+"""Pattern for Arrow, whose ``$`` matches only at the end. Python's also matches before a final newline."""
 _UNREADABLE: bytes | None = b""
 """Placeholder of an object that names no unit."""
 _EXACT_INTEGERS = {2: 2.0**11, 4: 2.0**24, 8: 2.0**53}

@@ -248,9 +248,8 @@ def compiled_sums(row_map: RowMap, max_rows: int) -> CompiledSums | None:
 def why_not_compiled() -> str | None:
     """Return why this process does not use machine code although Numba is installed.
 
-    None if it does.
-
-    Privacy rests on exact sums: once per process, sums of fixed integers show whether the compiler reorders operations.
+    None if it does. Privacy rests on exact sums: once per process, sums of fixed integers show whether the compiler
+    reorders operations.
     """
     lattice = Lattice(5, bits=20, radius=1.0)
     integers = (np.arange(5 * 700, dtype=np.int64) * 2_654_435_761 % (1 << 18)).reshape(700, 5)

@@ -26,10 +26,8 @@ _EMPTY = np.uint64(0x5851F42D4C957F2D)
 _READ = (str, bytes, Number, np.generic, date, UUID)
 """Types of objects that some reader accepts."""
 _ROWS_AT_A_TIME = 8_192
-"""Rows hashed at a time.
-
-Hashes fit in the processor's cache, and are too small for an allocator to return to the system.
-"""
+"""Rows hashed at a time. Hashes fit in the processor's cache, and are too small for an allocator to return to the
+system."""
 
 
 class Fingerprint:

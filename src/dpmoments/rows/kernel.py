@@ -146,11 +146,9 @@ def transformed_norms(
 ) -> NDArray[np.float64]:
     """Compute the norm of each mapped row before clipping, shape (n,).
 
-    Arguments as in :func:`exact_moments`.
-
-    ``‖linear @ (x − center)‖`` to within √k/2 lattice units (√k·2^-bits relative for rows of more than 2^26 units),
-    from the same deterministic encoding: a function of the row's own values only. Dropped rows give 0; norms beyond
-    1.8e308, infinity.
+    Arguments as in :func:`exact_moments`. ``‖linear @ (x − center)‖`` to within √k/2 lattice units (√k·2^-bits relative
+    for rows of more than 2^26 units), from the same deterministic encoding: a function of the row's own values only.
+    Dropped rows give 0; norms beyond 1.8e308, infinity.
     """
     if not isinstance(block, np.ndarray) or block.ndim != 2:
         raise InputTypeError("a block must be a two-dimensional NumPy array")

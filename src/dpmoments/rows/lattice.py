@@ -160,12 +160,10 @@ def _multiply_rows(rows: NDArray[np.float64], factors: NDArray[np.float64]) -> N
 def _shrink_into_ball(rows: NDArray[np.float64], norms: NDArray[np.float64], lattice: Lattice) -> None:
     """Check every norm in exact integers.
 
-    Shrink rows beyond the radius, rounding toward zero, in place.
-
-    After the scaling in :func:`clip_rows` no row is beyond it (lemma 3 of ``docs/evidence/derivations/exact-sums.md``). Privacy
-    rests on this bound, so it is checked on the rows themselves, not only by an analysis of rounding errors. Each pass
-    lowers the magnitude of every nonzero entry of a marked row by at least one, so the loop ends; in IEEE arithmetic
-    one pass is enough.
+    Shrink rows beyond the radius, rounding toward zero, in place. After the scaling in :func:`clip_rows` no row is
+    beyond it (lemma 3 of ``docs/evidence/derivations/exact-sums.md``). Privacy rests on this bound, so it is checked on
+    the rows themselves, not only by an analysis of rounding errors. Each pass lowers the magnitude of every nonzero
+    entry of a marked row by at least one, so the loop ends; in IEEE arithmetic one pass is enough.
     """
     while True:
         beyond = np.flatnonzero(~(norms <= lattice.squared_limit))

@@ -250,10 +250,7 @@ def _shifted(values: IntegerArray, shift: int) -> IntegerArray:
 
 
 _MAX_PACK = 512
-"""Max levels of a pack of several columns.
-
-Joint counts of two packs take two megabytes, mostly rarely used.
-"""
+"""Max levels of a pack of several columns. Joint counts of two packs take two megabytes, mostly rarely used."""
 _COST_OF_COUNTING = 12
 """Cost of incrementing a table cell, in multiply-adds of a matrix product."""
 _ROWS_PER_STEP = 16_384
@@ -267,10 +264,9 @@ def _longest_row(
 ) -> int | None:
     """Return the max Σz² of an encoded row on a lattice, over all possible values.
 
-    None if a column is unbounded.
-
-    A number is largest at an end of its bounds, since every step to its lattice value is monotone. At most one feature
-    of a categorical column, and of its product with a number, is not 0. Moved features are within their ball.
+    None if a column is unbounded. A number is largest at an end of its bounds, since every step to its lattice value is
+    monotone. At most one feature of a categorical column, and of its product with a number, is not 0. Moved features
+    are within their ball.
     """
     if any(
         isinstance(one, Coordinate) or (isinstance(one, Numeric) and one.scale is not None) for one in schema.columns
@@ -338,9 +334,8 @@ class LevelSums:
 class LevelSumsSummary(Summary["RunningLevelSums", LevelSums]):
     """Summary of :class:`~dpmoments.rows.level_sums.CodedBlock` batches.
 
-    :meth:`result` returns the moments.
-
-    ``moments`` has no center or linear map, and its lattice admits every possible row (:func:`_longest_row`).
+    :meth:`result` returns the moments. ``moments`` has no center or linear map, and its lattice admits every possible
+    row (:func:`_longest_row`).
     """
 
     layout: LevelLayout

@@ -26,13 +26,12 @@ _MIN_MATRIX_EXPONENT = -400
 class SlicedMatrix:
     """A k × d matrix cut into slices of p-bit integers, so that products with rows are exact.
 
-    With p = ⌊(53 − ⌈log₂ d⌉)/2⌋, a row v is written ``v ≈ 2^(e−p) (V₁ + 2^(−p−1) V₂)`` and a row of the matrix
-    ``a ≈ 2^(g−p) (B₁ + 2^(−p−1) B₂)``, with integers of magnitude ≤ 2^p and e, g the binary exponents of the largest
-    entries. Each of V₁B₁ᵀ, V₁B₂ᵀ and V₂B₁ᵀ is a sum of d products of at most 2^(2p), hence exact in any order of a
-    BLAS; the three are then added elementwise, in a fixed order. A BLAS product of v and a themselves would round
-    differently at the edge of a batch than inside it, so the presence of one row could change the bits of another.
-
-    Error of an entry: at most ``3 d 2^(−2p) max|v| max|a|`` (``docs/evidence/derivations/exact-sums.md``, section 5).
+    With p = ⌊(53 − ⌈log₂ d⌉)/2⌋, a row v is written ``v ≈ 2^(e−p) (V₁ + 2^(−p−1) V₂)`` and a row of the matrix ``a ≈
+    2^(g−p) (B₁ + 2^(−p−1) B₂)``, with integers of magnitude ≤ 2^p and e, g the binary exponents of the largest entries.
+    Each of V₁B₁ᵀ, V₁B₂ᵀ and V₂B₁ᵀ is a sum of d products of at most 2^(2p), hence exact in any order of a BLAS; the
+    three are then added elementwise, in a fixed order. A BLAS product of v and a themselves would round differently at
+    the edge of a batch than inside it, so the presence of one row could change the bits of another. Error of an entry:
+    at most ``3 d 2^(−2p) max|v| max|a|`` (``docs/evidence/derivations/exact-sums.md``, section 5).
     """
 
     slice_bits: int  # p
@@ -80,11 +79,9 @@ class SlicedMatrix:
     ) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
         """Multiply each row by the matrix.
 
-        ``values @ matrix.T ≈ image · 2^exponents``, shapes (n, k) and (n,).
-
-        The exponents are separate so that rows of 1e300 do not overflow. ``values``, shape (n, d), is finite and
-        **overwritten**; ``peaks`` is from :func:`row_peaks`. The optional arrays (shapes (n, d), (n, 2k) and (n, k))
-        are overwritten to save allocations.
+        ``values @ matrix.T ≈ image · 2^exponents``, shapes (n, k) and (n,). The exponents are separate so that rows of
+        1e300 do not overflow. ``values``, shape (n, d), is finite and **overwritten**; ``peaks`` is from
+        :func:`row_peaks`. The optional arrays (shapes (n, d), (n, 2k) and (n, k)) are overwritten to save allocations.
         """
         exponents = np.maximum(np.frexp(peaks)[1], _MIN_EXPONENT) - self.slice_bits
         np.multiply(values, np.ldexp(1.0, -exponents)[:, None], out=values)
@@ -169,9 +166,8 @@ class RowMap:
 class LatticeRows:
     """Lattice rows of one batch.
 
-    Integer-valued float64, shape (n, d), ``Σz² ≤ 2^(2·bits)`` in every row.
-
-    ``clipped`` counts rows certainly beyond the radius before rounding, ``dropped`` rows dropped by the missing rule.
+    Integer-valued float64, shape (n, d), ``Σz² ≤ 2^(2·bits)`` in every row. ``clipped`` counts rows certainly beyond
+    the radius before rounding, ``dropped`` rows dropped by the missing rule.
     """
 
     rows: FloatArray

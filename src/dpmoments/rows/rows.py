@@ -44,9 +44,7 @@ Result = TypeVar("Result")
 def _rows_in_unit_ball(block: npt.NDArray[Any], missing: Missing) -> FloatArray:
     """Return a copy whose rows have norm at most 1, up to rounding.
 
-    Each row depends on that row only.
-
-    Missing values become 0 under ``"center"``; else they stay.
+    Each row depends on that row only. Missing values become 0 under ``"center"``; else they stay.
     """
     rows: FloatArray = np.array(block, dtype=np.float64, order="C")
     if missing == "center":
@@ -247,10 +245,8 @@ class Rows:
     def in_unit_ball(self) -> Rows:
         """Return the rows scaled down to norm 1 before a center is subtracted.
 
-        The rows themselves if none can be longer.
-
-        Sums about 0 scale them down anyway. Sums about a center would otherwise take a long row at its full length, and a
-        missing value as the center instead of 0.
+        The rows themselves if none can be longer. Sums about 0 scale them down anyway. Sums about a center would
+        otherwise take a long row at its full length, and a missing value as the center instead of 0.
         """
         return replace(self, shortened=True) if may_be_shortened(self.schema.columns, self.schema.row_norm) else self
 

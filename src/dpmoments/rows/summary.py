@@ -116,9 +116,8 @@ def checked_block(block: object, n_features: int) -> NDArray[Any]:
 def fill_missing(values: NDArray[np.float64], missing: Missing) -> int:
     """Apply the rule for NaN and infinite values, in place.
 
-    Return the number of dropped rows, set to zeros.
-
-    ``values``, shape (n, d), have the center subtracted: 0 is the center.
+    Return the number of dropped rows, set to zeros. ``values``, shape (n, d), have the center subtracted: 0 is the
+    center.
     """
     finite = np.isfinite(values)
     if finite.all():

@@ -47,9 +47,7 @@ def _blas_libraries() -> tuple[Any, ...]:
 def blas_threads(at_most: int | None) -> Iterator[None]:
     """Limit BLAS to ``at_most`` threads per call, process-wide, while any caller is inside.
 
-    Then restore.
-
-    With several callers inside, the smallest number holds. None: no limit.
+    Then restore. With several callers inside, the smallest number holds. None: no limit.
     """
     if at_most is None:
         yield
@@ -143,10 +141,9 @@ def summarize_in_threads(
 ) -> Result:
     """Summarize parts of a table.
 
-    Read in the calling thread, encoded and added in ``threads`` threads.
-
-    A part must keep its values until the call returns: it may be encoded after the next one is requested. The default
-    of ``threads`` is ``DPMOMENTS_THREADS``, else the usable cores; the result does not depend on it.
+    Read in the calling thread, encoded and added in ``threads`` threads. A part must keep its values until the call
+    returns: it may be encoded after the next one is requested. The default of ``threads`` is ``DPMOMENTS_THREADS``,
+    else the usable cores; the result does not depend on it.
     """
     n_threads = stated_threads(threads) or usable_cores()
     with single_threaded_blas():

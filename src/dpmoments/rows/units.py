@@ -165,10 +165,7 @@ _COLLECTED_BYTES = 1 << 29
 _BYTES_BESIDE_ROW = 64
 """Bytes per collected candidate for its unit, its hash and its ranking."""
 ROUNDS = 2
-"""Rounds of the selection.
-
-Each is reported as one pass, however often the second passes over the data.
-"""
+"""Rounds of the selection. Each is reported as one pass, however often the second passes over the data."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

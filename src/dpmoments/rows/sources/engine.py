@@ -94,10 +94,7 @@ class JobOutcome:
 
 
 Work = Callable[[LocalSource[Any]], Any]
-"""Work on a partition.
-
-A frozen dataclass or a module's function, which an engine can send to its workers.
-"""
+"""Work on a partition. A frozen dataclass or a module's function, which an engine can send to its workers."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -49,9 +49,7 @@ def require_no_guess_of_polars(plan: str, names: list[str]) -> None:
 def require_no_guess_of_duckdb(plan: str) -> None:
     """Raise if a relation's plan reads CSV or JSON files, or pandas or NumPy data.
 
-    The plan is not shown.
-
-    DuckDB guesses types of objects, and the plan does not state which columns hold objects.
+    The plan is not shown. DuckDB guesses types of objects, and the plan does not state which columns hold objects.
     """
     if match := _DUCKDB_SCANS.search(plan):
         raise InputTypeError(
@@ -99,9 +97,7 @@ def _may_hold_nan(kind: Any) -> bool:
 def require_keys_of_text(dataset: Any, names: tuple[str, ...], columns: Mapping[str, Column]) -> None:
     """Raise if a column comes from folder names of an Arrow dataset and is no longer text.
 
-    Only columns that are read are checked.
-
-    A number is the same whatever its type; a level or a unit is not.
+    Only columns that are read are checked. A number is the same whatever its type; a level or a unit is not.
     """
     for child in getattr(dataset, "children", None) or ():
         require_keys_of_text(child, names, columns)
@@ -134,9 +130,7 @@ def _keys(dataset: Any) -> list[Any]:
 def differing_types(dataset: Any, names: tuple[str, ...]) -> str:
     """Describe a file of an Arrow dataset whose types differ so that a cast may fail or round.
 
-    None without one.
-
-    Only footers are read. For a dataset with a filter every column is checked.
+    None without one. Only footers are read. For a dataset with a filter every column is checked.
     """
     filters = bool(getattr(dataset, "_scan_options", None))
     for held in _schemas_of_files(dataset):

@@ -63,10 +63,9 @@ def open_source(
 ) -> LocalSource[Any] | EngineSource:
     """Return the source of an array, frame, path, dataset or relation.
 
-    Reads only names, types and footers.
-
-    A ``text_format`` that is given takes the place of the schema's, which other tables than text files ignore.
-    Tables of Dask or Spark, and files given to one of them, are read by that engine's workers.
+    Reads only names, types and footers. A ``text_format`` that is given takes the place of the schema's, which other
+    tables than text files ignore. Tables of Dask or Spark, and files given to one of them, are read by that engine's
+    workers.
     """
     if text_format is not None and not isinstance(text_format, TextFormat):
         raise wrong_type("text_format", "a dpmoments.TextFormat", text_format)

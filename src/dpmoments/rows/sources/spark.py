@@ -199,16 +199,11 @@ _SECONDS_BETWEEN_LOOKS = 0.1
 _RESULTS_AT_FIRST = 32
 """Results in the first job of a pass, before their size is known."""
 _BYTES_PER_JOB = 1 << 27
-"""Bytes of results in each later job.
-
-Spark refuses a gigabyte (``spark.driver.maxResultSize``).
-"""
+"""Bytes of results in each later job. Spark refuses a gigabyte (``spark.driver.maxResultSize``)."""
 _JOBS_AT_A_TIME = 4
 _MIN_MAX_TASKS = 1000
-"""Number of partitions above which a task reads several, so that fewer results are sent.
-
-It applies beyond four partitions for each core.
-"""
+"""Number of partitions above which a task reads several, so that fewer results are sent. It applies beyond four
+partitions for each core."""
 _KEY_PROPERTY = "dpmoments.key"
 _LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
 """PySpark's loggers of query errors, which quote the values where queries stop."""

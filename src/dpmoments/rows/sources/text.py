@@ -313,10 +313,7 @@ class _WholeLineEnds:
 
 _streams: WeakSet[_WholeLineEnds] = WeakSet()
 _SECONDS_TO_LEAVE = 0.5
-"""Seconds for Arrow's thread to see the end of a script that an error ended.
-
-It leaves Python then.
-"""
+"""Seconds for Arrow's thread to see the end of a script that an error ended. It leaves Python then."""
 
 
 @atexit.register
