@@ -56,7 +56,10 @@ def date_numbers(chunk: Any, column: Date) -> tuple[FloatArray, BoolArray | None
     elif pa.types.is_timestamp(kind):  # with a zone or without, it counts from 1970 in UTC
         per_second = _PER_SECOND[kind.unit]
         counts = pc.cast(chunk, pa.int64())
-        times = _scaled(counts, MICROSECONDS // per_second) if per_second <= MICROSECONDS else _floored(counts, 1_000)
+        if per_second <= MICROSECONDS:
+            times = _scaled(counts, MICROSECONDS // per_second)
+        else:
+            times = pc.fill_null(counts, 0).to_numpy(zero_copy_only=False).astype(np.int64) // 1_000
     else:
         raise InputTypeError(
             f"column '{column.name}' has a type without dates; a date column needs dates, timestamps or text: "
@@ -129,7 +132,10 @@ def _moment(cell: object) -> Any:
         text = plain_text(cell)
         return _UNREADABLE if text is None else text
     if isinstance(cell, np.datetime64):
-        return _numpy_moment(cell)
+        days = int(cell.astype("datetime64[D]").astype(np.int64))
+        if abs(days) > _FARTHEST // _DAY:
+            return _FARTHEST if days > 0 else -_FARTHEST
+        return int(cell.astype("datetime64[us]").astype(np.int64))
     if isinstance(cell, dt.datetime):
         shift = cell.utcoffset() or dt.timedelta(0)
         return int((cell.replace(tzinfo=None) - _EPOCH - shift) // dt.timedelta(microseconds=1))
@@ -138,26 +144,12 @@ def _moment(cell: object) -> Any:
     return _UNREADABLE
 
 
-def _numpy_moment(cell: np.datetime64) -> int:
-    """Convert a datetime64 to microseconds since 1970."""
-    days = int(cell.astype("datetime64[D]").astype(np.int64))
-    if abs(days) > _FARTHEST // _DAY:
-        return _FARTHEST if days > 0 else -_FARTHEST
-    return int(cell.astype("datetime64[us]").astype(np.int64))
-
-
 def _scaled(counts: Any, factor: int) -> _IntegerArray:
     """Multiply counts by ``factor`` microseconds, limited to ``_FARTHEST``; 0 if null."""
     plain = pc.fill_null(counts, 0).to_numpy(zero_copy_only=False).astype(np.int64)
     most = _FARTHEST // factor
     scaled: _IntegerArray = np.clip(plain, -most, most) * factor
     return scaled
-
-
-def _floored(counts: Any, divisor: int) -> _IntegerArray:
-    plain = pc.fill_null(counts, 0).to_numpy(zero_copy_only=False).astype(np.int64)
-    floored: _IntegerArray = plain // divisor
-    return floored
 
 
 def _nulls(chunk: Any) -> BoolArray:

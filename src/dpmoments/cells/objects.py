@@ -47,7 +47,11 @@ def series_cells(series: nw.Series[Any], name: str) -> Any:
     with suppress(Exception):  # whose message may quote a cell
         return series.to_arrow()
     if getattr(native_type, "storage", None) == "python":  # text, one of which has half of a surrogate pair
-        return _texts_of_any_kind(series.to_list())
+        held = [
+            str.__str__(cell).encode(errors="surrogatepass") if isinstance(cell, str) else None
+            for cell in series.to_list()
+        ]
+        return pa.array(held, pa.large_binary()).view(pa.large_string())
     raise InputTypeError(f"column '{name}' of the frame does not hold plain numbers or text: convert it first")
 
 
@@ -179,12 +183,6 @@ def _holds_objects(native_type: Any) -> bool:
     return isinstance(of_categories, np.dtype) and of_categories.kind == "O"
 
 
-def _texts_of_any_kind(cells: Iterable[object]) -> Any:
-    """Return text as held: not UTF-8 if a value has half of a surrogate pair."""
-    held = [str.__str__(cell).encode(errors="surrogatepass") if isinstance(cell, str) else None for cell in cells]
-    return pa.array(held, pa.large_binary()).view(pa.large_string())
-
-
 _READABLE_KINDS = "biufOUSTM"
 """Kinds of NumPy types that a column may have; the column's reader decides about bytes."""
 _ARROW_TIMES = ("D", "s", "ms", "us", "ns")
@@ -210,7 +208,15 @@ class ColumnTable:
     def cells(self, name: str, part: slice = slice(0, None)) -> Any:  # narwhals 2.0 refuses slice(None)
         """Return the values of some rows of a column: an Arrow array, or an array of Python objects."""
         column = self.columns[name][part]
-        return series_cells(column, name) if isinstance(column, nw.Series) else _array_cells(column, name)
+        if isinstance(column, nw.Series):
+            return series_cells(column, name)
+        if column.dtype.kind in "UT":  # Arrow would refuse all cells for half of a surrogate pair in one
+            return pa.array([_whole_text(cell) for cell in column.tolist()], pa.large_string())
+        if column.dtype.kind == "M" and np.datetime_data(column.dtype)[0] not in _ARROW_TIMES:
+            return objects_of(column, len(column))
+        with suppress(pa.ArrowException, TypeError, ValueError):  # whose message may quote a cell
+            return array_cells(column)
+        raise InputTypeError(f"column '{name}' cannot be converted to plain numbers or text: convert it first")
 
 
 def declared_column(values: Any, name: str) -> Any:
@@ -263,16 +269,6 @@ def declared_array(values: Any, name: str) -> npt.NDArray[Any]:
 def objects_of(cells: Iterable[object], n_cells: int) -> npt.NDArray[np.object_]:
     """Return an array of objects, shape (n_cells,); a list among them is one value."""
     return np.fromiter(cells, dtype=object, count=n_cells)
-
-
-def _array_cells(column: npt.NDArray[Any], name: str) -> Any:
-    if column.dtype.kind in "UT":  # Arrow would refuse all cells for half of a surrogate pair in one
-        return pa.array([_whole_text(cell) for cell in column.tolist()], pa.large_string())
-    if column.dtype.kind == "M" and np.datetime_data(column.dtype)[0] not in _ARROW_TIMES:
-        return objects_of(column, len(column))
-    with suppress(pa.ArrowException, TypeError, ValueError):  # whose message may quote a cell
-        return array_cells(column)
-    raise InputTypeError(f"column '{name}' cannot be converted to plain numbers or text: convert it first")
 
 
 def _whole_text(cell: object) -> str | None:

@@ -104,7 +104,8 @@ def _object_numbers(
     if isinstance(column, Coordinate):
         return values, unreadable
     cleaned, wrong = _cleaned(values.copy(), column)
-    flags = _flags_among(cells)  # true and false themselves are no codes, as in a column of them
+    # true and false themselves are no codes, as in a column of them
+    flags = np.array(read_objects(cells, lambda cell: isinstance(cell, bool | np.bool_), False), dtype=bool)
     cleaned[flags] = values[flags]
     wrong = None if wrong is None else wrong & ~flags
     if unreadable is None:
@@ -126,11 +127,6 @@ def _object_numbers(
 
 def _whole_text(cell: object) -> str | None:
     return plain_text(cell) if isinstance(cell, str) else None
-
-
-def _flags_among(cells: npt.NDArray[np.object_]) -> BoolArray:
-    """Mark Booleans among objects."""
-    return np.array(read_objects(cells, lambda cell: isinstance(cell, bool | np.bool_), False), dtype=bool)
 
 
 def _cleaned(
@@ -169,7 +165,10 @@ def level_codes(cells: Any, column: Categorical) -> CodeArray:
     integers = isinstance(column.levels[0], int)
     if isinstance(cells, np.ndarray):
         cells = object_texts(cells, integers=integers)
-    known = _known_texts(column, integers=integers)
+    spellings, nothing = column.spellings
+    known = spellings | dict.fromkeys(nothing, MISSING)
+    if integers:  # such as a frame with gaps writes
+        known = {f"{text}.0": code for text, code in known.items() if _is_integer(text)} | known
     value_set, code_of = pa.array(list(known), pa.large_string()), np.array([*known.values(), UNKNOWN], dtype=np.int64)
 
     def read(chunk: Any) -> CodeArray:
@@ -199,15 +198,6 @@ def level_codes(cells: Any, column: Categorical) -> CodeArray:
         return codes
 
     return gather(cells, read, MISSING)
-
-
-def _known_texts(column: Categorical, *, integers: bool) -> dict[str, int]:
-    """Return the code of every text that is a level or means a missing value."""
-    spellings, nothing = column.spellings
-    known = spellings | dict.fromkeys(nothing, MISSING)
-    if integers:  # such as a frame with gaps writes
-        known = {f"{text}.0": code for text, code in known.items() if _is_integer(text)} | known
-    return known
 
 
 def _is_integer(text: str) -> bool:

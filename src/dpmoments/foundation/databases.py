@@ -157,6 +157,16 @@ def _text(content: bytes) -> str:
     return content.decode(errors="surrogateescape")
 
 
+_USUAL = (
+    ("BOOL", "bool"),
+    ("INT", "int64"),
+    *((sign, "string") for sign in ("CHAR", "TEXT", "CLOB")),
+    *((sign, "timestamp[us]") for sign in ("DATE", "TIME")),
+    *((sign, "float64") for sign in ("REAL", "FLOA", "DOUBLE", "NUM", "DEC")),
+)
+"""Signs in the types that SQLite declares, and Arrow's type of their usual values."""
+
+
 class _SqliteSession(DatabaseSession):
     """Query on an SQLite file.
 
@@ -178,7 +188,8 @@ class _SqliteSession(DatabaseSession):
         connection.execute("SELECT 1 FROM temp.dpmoments_query LIMIT 0")
         self._connection = connection
         self.names, self.declared = [row[1] for row in columns], [row[2] for row in columns]
-        self.types = [_declared_type(kind.upper()) for kind in self.declared]
+        usual = [next((arrow for sign, arrow in _USUAL if sign in kind.upper()), None) for kind in self.declared]
+        self.types = [None if arrow is None else pa.type_for_alias(arrow) for arrow in usual]
 
     def batches(self, names: Sequence[str], rows: int) -> Iterator[Mapping[str, Any]]:
         cursor = self._connection.execute(f"SELECT {', '.join(map(_quoted, names))} FROM temp.dpmoments_query")
@@ -187,27 +198,6 @@ class _SqliteSession(DatabaseSession):
             for index, row in enumerate(held):
                 columns[:, index] = row
             yield dict(zip(names, columns, strict=True))
-
-
-def _declared_type(kind: str) -> Any:
-    """Return the Arrow type of the usual values of a type that SQLite declares; None if unknown."""
-    for sign, found in (
-        ("BOOL", pa.bool_()),
-        ("INT", pa.int64()),
-        ("CHAR", pa.string()),
-        ("TEXT", pa.string()),
-        ("CLOB", pa.string()),
-        ("DATE", pa.timestamp("us")),
-        ("TIME", pa.timestamp("us")),
-        ("REAL", pa.float64()),
-        ("FLOA", pa.float64()),
-        ("DOUBLE", pa.float64()),
-        ("NUM", pa.float64()),
-        ("DEC", pa.float64()),
-    ):
-        if sign in kind:
-            return found
-    return None
 
 
 _CASTS = {"bpchar": "text", "money": "numeric", "oid": "int8"}

@@ -199,7 +199,7 @@ class ParquetSource(FileSource):
         return result
 
     def names_in(self, path: Path) -> list[str]:
-        return read_quietly(partial(_parquet_names, path), path)  # of which some may not be text
+        return read_quietly(lambda: list(pq.read_schema(path).names), path)  # of which some may not be text
 
     @property
     def n_rows(self) -> int | None:
@@ -277,8 +277,13 @@ class RelationSource(ArrowSource):
         self._run(f"SET disabled_optimizers = '{quoted}'")
 
     def _run(self, query: str) -> Any:
-        """Return the first row of an answer, which is read: else the query may not run."""
-        return read_quietly(lambda: _first_row(self.relation.query(_NAME, query)), "the relation", FAILED_QUERY)
+        """Return the first row of an answer, which is read whole: else the query may not run."""
+
+        def first_row() -> Any:
+            answer = self.relation.query(_NAME, query)
+            return None if answer is None else (answer.fetchall() or [None])[0]
+
+        return read_quietly(first_row, "the relation", FAILED_QUERY)
 
     def _plan(self) -> str:
         return str(read_quietly(self.relation.explain, "the relation", FAILED_QUERY))
@@ -289,10 +294,6 @@ class RelationSource(ArrowSource):
         if hasattr(projected, "to_arrow_reader"):
             return projected.to_arrow_reader(_ROWS_PER_BATCH)
         return projected.fetch_record_batch(_ROWS_PER_BATCH)  # before DuckDB 1.4
-
-
-def _first_row(answer: Any) -> Any:
-    return None if answer is None else (answer.fetchall() or [None])[0]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -335,10 +336,6 @@ def with_bytes_read(batches: Iterator[pa.RecordBatch], position: Callable[[], in
         reached = max(position(), before)
         yield batch.replace_schema_metadata({_BYTES_READ: str(reached - before)})
         before = reached
-
-
-def _parquet_names(path: Path) -> list[str]:
-    return list(pq.read_schema(path).names)
 
 
 # Feather and other Arrow IPC files, read batch by batch.

@@ -195,14 +195,11 @@ class LazySource(LocalSource["nw.DataFrame[Any]"]):
 
     def parts(self) -> Iterator[nw.DataFrame[Any]]:
         query = self.frame.select(*self.reading.names)
-        yield from self._eager(read_quietly(query.collect, "the lazy frame", FAILED_QUERY)).parts()
+        collected = read_quietly(query.collect, "the lazy frame", FAILED_QUERY)
+        yield from FrameSource(self.reading, nw.from_native(collected)).parts()
 
     def written_cells(self, part: nw.DataFrame[Any], name: str) -> Any:
         return series_cells(part[name], name)
-
-    def _eager(self, frame: Any) -> FrameSource:
-        frame = nw.from_native(frame, pass_through=True)
-        return FrameSource(self.reading, frame)
 
 
 class MissingColumnsError(InputValueError):

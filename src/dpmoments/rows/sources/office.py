@@ -136,12 +136,9 @@ def _cells(cells: Any, declared: StatisticsColumn, column: Column | None, ending
         return _dates(values.astype(np.float64), declared, ending)
     if isinstance(column, Categorical) and isinstance(column.levels[0], str) and declared.labels:
         labels = {float(code): label for code, label in declared.labels.items() if isinstance(code, int | float)}
-        return objects_of((_labelled(value, labels) for value in values.tolist()), len(values))
+        read = (None if value != value else labels.get(value, value) for value in values.tolist())
+        return objects_of(read, len(values))
     return pa.array(values)
-
-
-def _labelled(value: float, labels: Mapping[float, str]) -> Any:
-    return None if value != value else labels.get(value, value)
 
 
 def _dates(values: Any, declared: StatisticsColumn, ending: str) -> Any:

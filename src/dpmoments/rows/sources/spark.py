@@ -287,7 +287,7 @@ class _SparkFrameSource(SparkSource):
         frame = selected(self.frame, self.reading.names).coalesce(self.max_tasks)
         rows = frame.mapInArrow(partial(_outcome_of_batches, sealed_job), "outcome binary")
         with _read_row_by_row(self.session):
-            results = rows.rdd.map(_bytes_of_row)
+            results = rows.rdd.map(lambda row: bytes(row.outcome))
             return results, results.getNumPartitions()
 
 
@@ -377,10 +377,6 @@ def _outcome_of_batches(sealed_job: bytes, batches: Iterator[pa.RecordBatch]) ->
         pass
     sealed = seal.sealed(_serializer().dumps(outcome))
     yield pa.RecordBatch.from_pydict({"outcome": pa.array([sealed], pa.binary())})
-
-
-def _bytes_of_row(row: Any) -> bytes:
-    return bytes(row.outcome)
 
 
 def _outcome_of_pieces(sealed_job: bytes, pieces: Iterable[tuple[bytes, int, LocalSource[Any]]]) -> Iterator[bytes]:
