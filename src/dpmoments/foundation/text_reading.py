@@ -8,6 +8,7 @@ import io
 import re
 import shlex
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,6 +17,7 @@ from dpmoments.foundation.table_libraries import pa
 from dpmoments.foundation.text_format import TextFormat
 
 _PIECE = 1 << 20
+_HEADER_BYTES = 1 << 20
 _UNREADABLE_BYTES = "dpmoments.unreadable"
 """Error handler of decoders. Bytes that are not text become half of a surrogate pair, which no text contains."""
 
@@ -97,79 +99,47 @@ class Utf8Stream:
     """
 
     def __init__(self, stream: Any, encoding: str, skip_lines: int = 0) -> None:
-        self._stream = stream
         self._encoding = encoding
-        self._decoder = codecs.getincrementaldecoder(encoding)(_UNREADABLE_BYTES)
-        self._made = b""
-        self._skipping = True
-        self._ended = self._begun = self._past_names = self.closed = False
+        self._text = io.TextIOWrapper(stream, encoding, errors=_UNREADABLE_BYTES, newline="")
+        self.closed = False
         for _ in range(skip_lines):
-            self._skip_line()
-        self._skipping = False
-        self._require_text(self._made.decode(errors="surrogatepass"))
+            self._decoded(self._text.readline)
+        names = self._decoded(lambda: self._text.readline(_HEADER_BYTES))
+        if any("\ud800" <= character <= "\udfff" for character in names):
+            raise EncodingError(f"its bytes are not text in {self._encoding}: pass the encoding it was saved in")
+        if not skip_lines:
+            names = names.removeprefix("\ufeff")  # the byte order mark, where the codec leaves it
+        self._made = names.encode()
 
     def read(self, size: int = -1) -> bytes:
         """Read ``size`` bytes, fewer only at the end of the stream."""
         pieces, length = [self._made], len(self._made)
-        while not self._ended and (size is None or size < 0 or length < size):
-            pieces.append(self._following())
-            length += len(pieces[-1])
-        whole = b"".join(pieces)
-        cut = len(whole) if size is None or size < 0 else size
-        self._made = whole[cut:]
-        return whole[:cut]
+        whole = size is None or size < 0
+        while whole or length < size:
+            # Of surrogates these bytes are not UTF-8.
+            piece = self._decoded(lambda: self._text.read(_PIECE)).encode(errors="surrogatepass")
+            if not piece:
+                break
+            pieces.append(piece)
+            length += len(piece)
+        content = b"".join(pieces)
+        cut = len(content) if whole else size
+        self._made = content[cut:]
+        return content[:cut]
 
     def close(self) -> None:
         self.closed = True
-        self._stream.close()
+        self._text.close()
 
-    def _following(self) -> bytes:
-        raw = bytes(self._stream.read(_PIECE))
-        self._ended = not raw
-        fault = False
-        try:
-            text = self._decoder.decode(raw, self._ended)
-            if text and not self._begun:
-                self._begun = True
-                text = text.removeprefix("\ufeff")  # the byte order mark, where the codec leaves it
-            made = text.encode(errors="surrogatepass")  # which is not UTF-8 where a surrogate stands
-        except UnicodeError:
-            fault = True
-        if fault:  # outside the handler: the error holds the bytes
-            raise EncodingError(f"its bytes are not text in {self._encoding}: pass the encoding it was saved in")
-        if not self._skipping:
-            self._require_text(text)
-        return made
-
-    def _require_text(self, text: str) -> None:
-        """Raise EncodingError if the first line is not text."""
-        if self._past_names:
-            return
-        line = re.match(r"[^\r\n]*", text)
-        assert line is not None
-        if any("\ud800" <= character <= "\udfff" for character in line.group()):
-            raise EncodingError(f"its bytes are not text in {self._encoding}: pass the encoding it was saved in")
-        self._past_names = line.end() < len(text)
-
-    def _skip_line(self) -> None:
-        line_end = -1
-        while line_end < 0:
-            result = [index for mark in (b"\n", b"\r") if (index := self._made.find(mark)) >= 0]
-            # a CR that is last may have an LF after it
-            if result and (min(result) + 1 < len(self._made) or self._ended):
-                line_end = min(result)
-            elif self._ended:
-                self._made = b""
-                return
-            else:
-                self._made += self._following()
-        step = 2 if self._made[line_end : line_end + 2] == b"\r\n" else 1
-        self._made = self._made[line_end + step :]
+    def _decoded(self, read: Callable[[], str]) -> str:
+        with suppress(UnicodeError):
+            return read()
+        # outside the handler: the error holds the bytes
+        raise EncodingError(f"its bytes are not text in {self._encoding}: pass the encoding it was saved in")
 
 
 # Names of columns in the first line of a text file; no record is looked at.
 
-_HEADER_BYTES = 1 << 20
 _DELIMITERS = {";": '";"', "\t": '"\\t", a tab', "|": '"|"', ",": '","'}
 """Delimiters that a message may suggest, and how it writes them."""
 
