@@ -69,7 +69,8 @@ class Restriction:
         """Return the restriction to rows with one of these levels in the column ``by``."""
         column = grouping_column(schema, by)
         known = levels_of(column)
-        if unknown := [level for level in levels if not any(level is one or _same(level, one) for one in known)]:
+        typed = [(type(level), level) for level in known]
+        if unknown := [level for level in levels if (type(level), level) not in typed]:
             raise InputValueError(
                 f"{shown(unknown[0])} is not a level of {by}: use one of {listed(list(map(str, known)))}"
             )
@@ -102,27 +103,15 @@ class Restriction:
         return kept
 
 
-def _same(first: Level, second: Level) -> bool:
-    return type(first) is type(second) and first == second
-
-
 def _rows(cells: Any, kept: BoolArray) -> Any:
     if isinstance(cells, np.ndarray):
         return cells[kept]
-    chunks = cells.chunks if isinstance(cells, pa.ChunkedArray) else [cells]
-    ends = np.cumsum([len(chunk) for chunk in chunks])
-    parts = np.split(kept, ends[:-1]) if len(chunks) else []
-    result = [_plain(chunk).filter(pa.array(part)) for chunk, part in zip(chunks, parts, strict=True)]
-    return pa.chunked_array(result, type=None if result else cells.type)
-
-
-def _plain(chunk: Any) -> Any:
-    """Convert an array to a type that Arrow can filter."""
-    if pa.types.is_run_end_encoded(chunk.type):
-        chunk = pc.run_end_decode(chunk)
-    if pa.types.is_string_view(chunk.type):
-        return chunk.cast(pa.large_string())
-    return chunk
+    # Arrow filters neither of these types.
+    if pa.types.is_run_end_encoded(cells.type):
+        cells = pc.run_end_decode(cells)
+    if pa.types.is_string_view(cells.type):
+        cells = cells.cast(pa.large_string())
+    return cells.filter(pa.array(kept))
 
 
 _NumberColumn = Numeric | Date | Boolean | Coordinate
