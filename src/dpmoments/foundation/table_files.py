@@ -11,6 +11,7 @@ from typing import Any
 
 from dpmoments.foundation.documents import whole_file
 from dpmoments.foundation.errors import InputFileNotFoundError, InputModuleNotFoundError, InputValueError, shown
+from dpmoments.foundation.table_libraries import pa, pa_csv, pc, pq
 
 EXCEL_ENDINGS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 STATISTICS_ENDINGS = (".dta", ".sav", ".zsav", ".sas7bdat", ".xpt")
@@ -204,8 +205,6 @@ def fixed_folder(pattern: str | Path) -> Path | None:
 def open_ipc(path: Path, columns: Sequence[int] | None = None, source: Any = None) -> Any:
     """Open an Arrow IPC file or stream for reading these columns only."""
     # `source` is the file if already open.
-    import pyarrow as pa
-
     source = pa.OSFile(str(path)) if source is None else source
     magic = source.read(8)
     source.seek(0)
@@ -227,14 +226,10 @@ def write_table(table: Any, path: Path, *, raw_text: bool = False) -> bool:
     # `raw_text`; numbers never change, and different texts stay different. Return True if a text got an apostrophe.
     ending = path.suffix.lower()
     if ending in PARQUET_ENDINGS:
-        import pyarrow.parquet as pq
-
         with whole_file(path) as temporary:
             pq.write_table(table, temporary)
         return False
     if ending in (".csv", ".tsv"):
-        import pyarrow.csv as pa_csv
-
         written = table if raw_text else _without_formulas(table)
         options = pa_csv.WriteOptions(delimiter=CSV_DELIMITERS[ending], quoting_style="needed")
         with whole_file(path) as temporary:
@@ -246,9 +241,6 @@ def write_table(table: Any, path: Path, *, raw_text: bool = False) -> bool:
 def _without_formulas(table: Any) -> Any:
     """Add an apostrophe before each text and name that begins a formula."""
     # Also before those that already have such an apostrophe.
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     columns = [
         pc.replace_substring_regex(column, _FORMULA, r"'\1") if pa.types.is_string(column.type) else column
         for column in table.columns

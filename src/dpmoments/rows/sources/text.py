@@ -101,12 +101,14 @@ class CsvSource(StreamedFileSource):
         while True:
             seen = 0
 
-            def note_ragged_line() -> None:
+            def skip_ragged_line(line: Any) -> str:
                 nonlocal seen, reported
+                del line
                 seen += 1
                 if seen > reported and self.on_ragged_line is not None:
                     reported = seen
                     self.on_ragged_line()
+                return "skip"
 
             convert = pa_csv.ConvertOptions(
                 # What tells people apart is text in every file, whatever its cells look like.
@@ -122,19 +124,18 @@ class CsvSource(StreamedFileSource):
                 path,
                 convert,
                 n_columns=len(header),
-                ragged=None if self.on_ragged_line is None else _skipping(note_ragged_line),
-                raw=read_quietly(partial(pa.OSFile, str(path)), path),
+                ragged=None if self.on_ragged_line is None else skip_ragged_line,
                 mended=mended,
                 long_lines=_LONG_LINES in ways,
             )
             try:
-                with opened as reader:
-                    passed = 0
+                with opened as (reader, ends):
+                    passed = n_batches = 0
                     following = partial(next, iter(reader), None)
                     while (batch := read_quietly(following, path, mended=mended)) is not None:
                         fresh = batch.slice(min(max(given - passed, 0), batch.num_rows))
-                        passed += batch.num_rows
-                        positions[0] = reader.position()
+                        passed, n_batches = passed + batch.num_rows, n_batches + 1
+                        positions[0] = ends[min(n_batches, len(ends)) - 1]  # a batch is one block, read ahead
                         given += fresh.num_rows
                         for start in range(0, fresh.num_rows, self.reading.largest_part):
                             yield fresh.slice(start, self.reading.largest_part)
@@ -203,15 +204,15 @@ class CsvSource(StreamedFileSource):
     def _reader(
         self,
         path: Path,
-        convert: Any = None,
+        convert: Any,
         *,
-        n_columns: int = 0,
-        ragged: Any = None,
-        raw: Any = None,
-        mended: Callable[[str], str | None] | None = None,
-        long_lines: bool = False,
-    ) -> Iterator[Any]:
-        """Open Arrow's reader of a file, which reads no further once the context ends."""
+        n_columns: int,
+        ragged: Callable[[Any], str] | None,
+        mended: Callable[[str], str | None],
+        long_lines: bool,
+    ) -> Iterator[tuple[Any, Sequence[int]]]:
+        """Open Arrow's reader of a file, and the file's positions after its blocks; it ends with the context."""
+        raw = read_quietly(partial(pa.OSFile, str(path)), path)
         open_stream = partial(_with_line_end, path, self.text_format, raw)
         quote = self.text_format.quote
         lengths = LineLengths(self._delimiter(path), quote, 2 * _CSV_BLOCK_BYTES) if long_lines else None
@@ -236,31 +237,15 @@ class CsvSource(StreamedFileSource):
         )
         try:
             with read_quietly(open_reader, path, mended=mended) as reader:
-                yield _Batches(reader, stream.positions)
+                yield reader, stream.positions
         finally:
             stream.end()
-
-
-class _Batches:
-    """Batches of Arrow's reader with file positions: each is one block, read ahead."""
-
-    def __init__(self, reader: Any, positions: Sequence[int]) -> None:
-        self._reader, self._positions, self._n_batches = reader, positions, 0
-
-    def __iter__(self) -> Iterator[pa.RecordBatch]:
-        for batch in self._reader:
-            self._n_batches += 1
-            yield batch
-
-    def position(self) -> int:
-        """Return the file position after the block of the last batch."""
-        return self._positions[min(self._n_batches, len(self._positions)) - 1] if self._positions else 0
 
 
 class _WholeLineEnds:
     """Binary stream whose reads never end between the CR and the LF of a line end."""
 
-    def __init__(self, stream: Any, raw: Any = None, lengths: LineLengths | None = None) -> None:
+    def __init__(self, stream: Any, raw: Any, lengths: LineLengths | None) -> None:
         self._stream = stream
         self._lengths = lengths
         self._raw = raw
@@ -281,8 +266,7 @@ class _WholeLineEnds:
             if self._lengths is not None:
                 self._lengths.add(block)
             self.found_end = not block
-            if self._raw is not None:
-                self.positions.append(self._raw.tell())
+            self.positions.append(self._raw.tell())
             return block
 
     def end(self) -> None:
@@ -325,18 +309,7 @@ def _end_all() -> None:
         time.sleep(_SECONDS_TO_LEAVE)
 
 
-def _skipping(note: Callable[[], None]) -> Callable[[Any], str]:
-    """Return the handler that Arrow's reader calls for lines with a different number of fields."""
-
-    def skip(line: Any) -> str:
-        del line
-        note()
-        return "skip"
-
-    return skip
-
-
-def _with_line_end(path: Path, text_format: TextFormat, raw: Any = None) -> Any:
+def _with_line_end(path: Path, text_format: TextFormat, raw: Any) -> Any:
     """Open the input of Arrow's reader."""
     # The file, or its only line with an end, which Arrow needs to find columns.
     stream = open_utf8(path, text_format)
