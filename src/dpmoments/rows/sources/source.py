@@ -122,10 +122,7 @@ class Source(ABC):
 
 # Readers' errors, told without the cells they quote.
 
-
 DAMAGED_FILE = "damaged, truncated, or not what its name says"
-PASS_ENCODING = "text_format=TextFormat(encoding=...)", "--encoding"
-"""How the encoding of a file is stated, in Python and at the shell."""
 UNCONVERTED = "In CSV column #"
 """Arrow's message for a value that cannot be converted to its column's type."""
 LONG_LINE = "straddling object straddles two block boundaries"
@@ -167,8 +164,5 @@ def read_quietly(
         else:
             if re.match(r"CSV parse error: (Row #\d+: )?Expected \d+ columns, got \d+: ", str(error)):
                 why = "one of its lines has a different number of fields than the first"
-            at_the_shell = why.replace(*PASS_ENCODING)
-            failure = InputValueError(
-                f"{where} cannot be read: {why} ({kind})", shell=f"{where} cannot be read: {at_the_shell} ({kind})"
-            )
+            failure = InputValueError(f"{where} cannot be read: {why} ({kind})")
     raise failure  # outside the handlers, where the original would become its context
