@@ -19,15 +19,11 @@ from urllib.parse import unquote
 import numpy as np
 
 from dpmoments.cells.text_numbers import column_format, text_flags, text_numbers
-from dpmoments.foundation.errors import InputTypeError
 from dpmoments.foundation.table_files import open_ipc
 from dpmoments.foundation.table_libraries import pa, pq
 from dpmoments.rows.sources.guesses import (
-    differing_types,
-    guessed_formats,
-    require_keys_of_text,
+    require_no_guess_of_arrow,
     require_no_guess_of_duckdb,
-    require_no_skipped_nan,
 )
 from dpmoments.rows.sources.local import LocalSource
 from dpmoments.rows.sources.memory import require_columns
@@ -304,16 +300,7 @@ class DatasetSource(ArrowSource):
 
     def __post_init__(self) -> None:
         require_columns(list(self.dataset.schema.names), self.reading.names, "the dataset")
-        if formats := guessed_formats(self.dataset):
-            raise InputTypeError(
-                f"the dataset is of {' and '.join(formats)} files, whose types Arrow guesses from the first cells, "
-                "and one row would decide how others are read: pass the path of CSV files, or a dataset of Parquet "
-                "or Feather files"
-            )
-        require_no_skipped_nan(self.dataset)
-        require_keys_of_text(self.dataset, self.reading.names, self.reading.schema.columns_by_source)
-        if problem := read_quietly(partial(differing_types, self.dataset, self.reading.names), "the dataset"):
-            raise InputTypeError(problem)
+        read_quietly(partial(require_no_guess_of_arrow, self.dataset, self.reading), "the dataset")
 
     def parts(self) -> Iterator[pa.RecordBatch]:
         scan = partial(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 from urllib.parse import unquote
 
 from dpmoments.foundation.errors import InputTypeError, listed, shown
 from dpmoments.foundation.table_libraries import pa
-from dpmoments.schema.columns import Column, Coordinate
+from dpmoments.rows.sources.source import Reading
+from dpmoments.schema.columns import Coordinate
 from dpmoments.schema.numeric import Numeric
 
 _POLARS_SCANS = re.compile(r"^\s*(Csv|NDJson) SCAN ", re.MULTILINE | re.IGNORECASE)
@@ -19,6 +20,8 @@ _DUCKDB_SCANS = re.compile(r"read_?\s?(csv|json|ndjson)", re.IGNORECASE)
 _DUCKDB_MEMORY = re.compile(r"pandas[_ ]scan", re.IGNORECASE)
 _NEGATING = re.compile(r"\w\(|\b(true|false|null|not)\b", re.IGNORECASE)
 """Functions and constants in a filter's text, by which a comparison can be negated."""
+_STATING_TYPES = {"", "parquet", "arrow", "feather", "orc"}
+"""Formats of an Arrow dataset that state types; "" is a table in memory."""
 _KEY = re.compile(r"(?:^|[/\\ ])([^/\\=]+)=[^/\\]*(?=[/\\])")
 
 
@@ -66,18 +69,67 @@ def require_no_guess_of_duckdb(plan: str) -> None:
         )
 
 
-def require_no_skipped_nan(dataset: Any) -> None:
-    """Raise if another row may decide whether the filter of a dataset keeps a row of NaN."""
-    for child in getattr(dataset, "children", None) or ():
-        require_no_skipped_nan(child)
-    filters = (getattr(dataset, "_scan_options", None) or {}).get("filter")
-    if filters is not None and (columns := columns_of_skipped_nan(str(filters), dataset.schema)):
+def require_no_guess_of_arrow(dataset: Any, reading: Reading) -> None:
+    """Raise if one row may decide how an Arrow dataset reads or keeps others; only footers are read."""
+    parts = list(_with_children(dataset))
+    formats = {getattr(getattr(part, "format", None), "default_extname", "") for part in parts}
+    if guessed := sorted(formats - _STATING_TYPES):
         raise InputTypeError(
-            f"the filter negates a comparison of {listed(columns)}, or uses a function of it: Arrow skips "
-            "groups of rows by their least and largest number, which leave NaN out, and one row would decide "
-            "whether a row of NaN is kept: use <, <=, ==, >, >= joined by & and |, or filter the table in "
-            "memory, dataset.to_table().filter(...)"
+            f"the dataset is of {' and '.join(guessed)} files, whose types Arrow guesses from the first cells, "
+            "and one row would decide how others are read: pass the path of CSV files, or a dataset of Parquet "
+            "or Feather files"
         )
+    for part in parts:
+        filters = (getattr(part, "_scan_options", None) or {}).get("filter")
+        if filters is not None and (columns := columns_of_skipped_nan(str(filters), part.schema)):
+            raise InputTypeError(
+                f"the filter negates a comparison of {listed(columns)}, or uses a function of it: Arrow skips "
+                "groups of rows by their least and largest number, which leave NaN out, and one row would decide "
+                "whether a row of NaN is kept: use <, <=, ==, >, >= joined by & and |, or filter the table in "
+                "memory, dataset.to_table().filter(...)"
+            )
+        for key in _keys(part):
+            _require_text(key, reading)
+    _require_same_types(dataset, parts, reading.names)
+
+
+def _with_children(dataset: Any) -> Iterator[Any]:
+    yield dataset
+    for child in getattr(dataset, "children", None) or ():
+        yield from _with_children(child)
+
+
+def _require_text(key: Any, reading: Reading) -> None:
+    """Raise if a column that is read comes from folder names and is no longer text."""
+    # A number is the same whatever its type; a level or a unit is not.
+    kind = key.type.value_type if pa.types.is_dictionary(key.type) else key.type
+    text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    is_number = isinstance(reading.schema.columns_by_source.get(key.name), Numeric | Coordinate)
+    if key.name in reading.names and not text and not is_number:
+        raise InputTypeError(
+            f"the dataset's column '{key.name}' is in the names of folders and was made of type {kind}, which "
+            "Arrow guesses from all of them, and one row would decide how others are read: pass the folder's "
+            f"path, or ds.dataset(..., partitioning=ds.partitioning(pa.schema([('{key.name}', pa.string())]), "
+            "flavor='hive'))"
+        )
+
+
+def _require_same_types(dataset: Any, parts: list[Any], names: tuple[str, ...]) -> None:
+    """Raise if the types of a file differ from the dataset's so that a cast may fail or round."""
+    # A dataset with a filter may read every column, and does not expose its fragments.
+    filtered = any(getattr(part, "_scan_options", None) for part in parts)
+    columns = [column for column in dataset.schema if filtered or column.name in names]
+    files = ((part, path) for part in parts for path in getattr(part, "files", None) or ())
+    for part, path in files:
+        held = part.format.make_fragment(path, filesystem=part.filesystem).physical_schema
+        for column in columns:
+            index = held.get_field_index(column.name)
+            if index >= 0 and not _widens(held.field(index).type, column.type):
+                raise InputTypeError(
+                    f"a file of the dataset has the column {shown(column.name)} as {held.field(index).type}, and the "
+                    f"dataset has it as {column.type}, the type of another file: one cell would decide whether the cast "
+                    "succeeds. For files of several types pass the folder's path"
+                )
 
 
 def columns_of_skipped_nan(filters: str, schema: Any) -> list[str]:
@@ -94,25 +146,6 @@ def _may_hold_nan(kind: Any) -> bool:
     return bool(pa.types.is_floating(kind) or pa.types.is_nested(kind))
 
 
-def require_keys_of_text(dataset: Any, names: tuple[str, ...], columns: Mapping[str, Column]) -> None:
-    """Raise if a column comes from folder names of an Arrow dataset and is no longer text.
-
-    Only columns that are read are checked. A number is the same whatever its type; a level or a unit is not.
-    """
-    for child in getattr(dataset, "children", None) or ():
-        require_keys_of_text(child, names, columns)
-    for key in _keys(dataset):
-        kind = key.type.value_type if pa.types.is_dictionary(key.type) else key.type
-        text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
-        if key.name in names and not text and not isinstance(columns.get(key.name), Numeric | Coordinate):
-            raise InputTypeError(
-                f"the dataset's column '{key.name}' is in the names of folders and was made of type {kind}, which "
-                "Arrow guesses from all of them, and one row would decide how others are read: pass the folder's "
-                f"path, or ds.dataset(..., partitioning=ds.partitioning(pa.schema([('{key.name}', pa.string())]), "
-                "flavor='hive'))"
-            )
-
-
 def _keys(dataset: Any) -> list[Any]:
     """Return the fields of a dataset that come from folder names."""
     partitioning = getattr(dataset, "partitioning", None)
@@ -127,33 +160,6 @@ def _keys(dataset: Any) -> list[Any]:
     return [field for field in dataset.schema if field.name in names]
 
 
-def differing_types(dataset: Any, names: tuple[str, ...]) -> str:
-    """Describe a file of an Arrow dataset whose types differ so that a cast may fail or round.
-
-    None without one. Only footers are read. For a dataset with a filter every column is checked.
-    """
-    filters = bool(getattr(dataset, "_scan_options", None))
-    for held in _schemas_of_files(dataset):
-        for column in dataset.schema:
-            index = held.get_field_index(column.name)
-            if index < 0 or not (filters or column.name in names) or _widens(held.field(index).type, column.type):
-                continue
-            return (
-                f"a file of the dataset has the column {shown(column.name)} as {held.field(index).type}, and the dataset has it "
-                f"as {column.type}, the type of another file: one cell would decide whether the cast succeeds. For files of "
-                "several types pass the folder's path"
-            )
-    return ""
-
-
-def _schemas_of_files(dataset: Any) -> Iterator[Any]:
-    """Iterate over the files' schemas; a dataset with a filter does not expose its fragments."""
-    for child in getattr(dataset, "children", None) or ():
-        yield from _schemas_of_files(child)
-    for path in getattr(dataset, "files", None) or ():
-        yield dataset.format.make_fragment(path, filesystem=dataset.filesystem).physical_schema
-
-
 def _widens(held: Any, wanted: Any) -> bool:
     """Return True if every value of one Arrow type is a value of the other."""
     held, wanted = (kind.value_type if pa.types.is_dictionary(kind) else kind for kind in (held, wanted))
@@ -163,12 +169,3 @@ def _widens(held: Any, wanted: Any) -> bool:
         if of_kind(held) and of_kind(wanted):
             return bool(held.bit_width <= wanted.bit_width)
     return all(pa.types.is_string(kind) or pa.types.is_large_string(kind) for kind in (held, wanted))
-
-
-def guessed_formats(dataset: Any) -> list[str]:
-    """Return the file formats in a dataset that declare no types."""
-    children = getattr(dataset, "children", None)
-    if children is not None:
-        return sorted({kind for child in children for kind in guessed_formats(child)})
-    kind = getattr(getattr(dataset, "format", None), "default_extname", "")
-    return [kind] if kind in ("csv", "json") else []
