@@ -243,14 +243,7 @@ def ratios(case: str, analysis: str, draws: int) -> dict[str, float] | None:
     return found
 
 
-TOO_WIDE = {
-    ("auto", "ols"): pytest.mark.xfail(reason="what clipping hides is stated 1.5 to 3.5 times too wide", strict=True)
-}
-CELLS = [
-    pytest.param(case, analysis, id=f"{case} × {analysis}", marks=TOO_WIDE.get((case, analysis), ()))
-    for case in CASES
-    for analysis in ANALYSES
-]
+CELLS = [pytest.param(case, analysis, id=f"{case} × {analysis}") for case in CASES for analysis in ANALYSES]
 
 
 @pytest.fixture
