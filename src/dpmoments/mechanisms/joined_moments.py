@@ -108,9 +108,12 @@ def joined_moments(
         trust = first / (first + second)
         ones = np.array([of.ones[feature] for feature in singles])
         by_rough = (rough.mean * ones - lattice.center) * lattice.scale
+        # of the bias of the last draw, normal beforehand, the difference of the two means tells something
+        told = shift**2 / np.maximum(shift**2 + first + second, np.finfo(float).tiny)
+        bias = told * (first + second) + (told * (mean[:m] - by_rough)) ** 2
         mean[:m] = trust * mean[:m] + (1.0 - trust) * by_rough
         of_mean[:m] *= trust**2
-        of_rough[:m] = (1.0 - trust) ** 2 * first + trust**2 * shift**2
+        of_rough[:m] = (1.0 - trust) ** 2 * first + trust**2 * bias
     covariance *= np.outer(stretch, stretch)
     back = lattice.back
     gram = back @ (covariance + np.outer(mean, mean)) @ back.T * n
