@@ -33,7 +33,7 @@ def noise_epsilon(
     The noise has 1/``rate`` times the stated scale. None without a closed form, and infinite if a cell without noise differs.
     Laplace and matrix Laplace noise is pure: its loss at δ = 0 is returned for any ``delta``. Rows have norm at most 1.
     """
-    shifts = _gram(second) - _gram(first), _sum(second) - _sum(first), float(second.count - first.count)
+    shifts = gram_of(second) - gram_of(first), _sum(second) - _sum(first), float(second.count - first.count)
     loss = model.shift_loss(*shifts)
     if loss is None or not loss.is_gaussian or loss.size == 0.0:
         return None if loss is None else rate * loss.size
@@ -56,7 +56,7 @@ def noise_rate_at_least(
         return None
     total, count, is_gaussian = 0.0, 0, False
     for exact, runs in samples:
-        gram, own_sum = _gram(exact), _sum(exact)
+        gram, own_sum = gram_of(exact), _sum(exact)
         for noisy_gram, noisy_sum, noisy_count in runs:
             shift = np.zeros_like(own_sum) if noisy_sum is None else noisy_sum - own_sum
             loss = model.shift_loss(noisy_gram - gram, shift, noisy_count - exact.count)
@@ -110,7 +110,8 @@ def draw_rates_at_least(exchanges: Iterable[tuple[Draw, FloatArray, FloatArray]]
     }
 
 
-def _gram(moments: ExactMoments) -> FloatArray:
+def gram_of(moments: ExactMoments) -> FloatArray:
+    """Return the exact Gram matrix of encoded rows, shape (d, d)."""
     return np.asarray(moments.gram, dtype=np.float64) * moments.scale**2
 
 
@@ -212,12 +213,11 @@ def one_direction_epsilon(
         return None
     assert isinstance(plan, IterativeEigenvectorsPlan)
     t = t if strength is None else strength
-    grams = [np.asarray(moments.gram, dtype=np.float64) * moments.scale**2 for moments in (first, second)]
+    grams = [gram_of(first), gram_of(second)]
     eigenvalues = [np.linalg.eigvalsh(gram) for gram in grams]
     shifts = list((eigenvalues[1] - eigenvalues[0]) / plan.eigenvalue_scale)
     if plan.sum_scale is not None:
-        sums = [np.asarray(moments.sum, dtype=np.float64) * moments.scale for moments in (first, second)]
-        shifts += list((sums[1] - sums[0]) / plan.sum_scale)
+        shifts += list((_sum(second) - _sum(first)) / plan.sum_scale)
         if not plan.count_is_public:
             shifts.append((second.count - first.count) / plan.sum_scale)
     hot = t * grams[0], t * grams[1]

@@ -31,6 +31,7 @@ from dpmoments.audit.events import (
 )
 from dpmoments.audit.exact import (
     draw_rates_at_least,
+    gram_of,
     leading_scores,
     noise_epsilon,
     noise_rate_at_least,
@@ -207,11 +208,7 @@ class Trial:
     @property
     def grams(self) -> tuple[FloatArray, FloatArray]:
         """Exact Gram matrices, each of shape (d, d)."""
-        first, second = (
-            np.asarray(moments.gram, dtype=np.float64) * moments.scale**2
-            for moments in (self.first.moments(), self.second.moments())
-        )
-        return first, second
+        return gram_of(self.first.moments()), gram_of(self.second.moments())
 
     @property
     def is_exact(self) -> bool:

@@ -168,7 +168,7 @@ class Survey(Summary[TableFacts, TableFacts]):
     def _count_rows(self, facts: TableFacts, rows: _Rows, held: Mapping[str, Any]) -> BoolArray:
         """Count rows by the rules that drop them, and return which are dropped."""
         n_rows = len(rows.stopping)
-        reasons = np.sum([np.zeros(n_rows, dtype=np.int64), *rows.drops.values()], axis=0)
+        reasons = sum(rows.drops.values(), start=np.zeros(n_rows, dtype=np.int64))
         dropped = np.zeros(n_rows, dtype=bool)
         for rule, of_rule in rows.drops.items():
             counts = facts.rules[rule]
