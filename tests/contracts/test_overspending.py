@@ -307,13 +307,14 @@ class DoublePlan(Plan):
         gram = privacy_filter.draw(
             "Gram matrix", MatrixLaplaceDraw(rate, bits), moments.gram, gram_nuclear(self.neighbors, d).in_units(unit)
         )
-        noisy_count = lattice_noise.with_laplace_noise(
+        noisy_count = lattice_noise.with_noise(
             privacy_filter,
             "count",
             [moments.count],
             count_l1(self.neighbors),
             1.0 / self.cost.epsilon,
             bits=0,
+            pure=True,
         )
         return RunResult(float(noisy_count[0]), None, np.asarray(gram, dtype=np.float64) / unit)
 

@@ -25,7 +25,7 @@ from dpmoments.mechanisms.lattice_noise import (
     off_diagonal,
     under_law,
     with_gaussian_noise,
-    with_laplace_noise,
+    with_noise,
 )
 from dpmoments.mechanisms.level_coordinates import LATTICE_BITS, LevelCoordinates
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape, RunResult
@@ -411,7 +411,7 @@ class LaplaceNoise(Noise):
     def added(
         self, privacy_filter: PrivacyFilter, what: Query, query: IntegerArray, sensitivity: Sensitivity, bits: int
     ) -> FloatArray:
-        return with_laplace_noise(privacy_filter, what, query, sensitivity, self.noise_scale, bits=2 * bits)
+        return with_noise(privacy_filter, what, query, sensitivity, self.noise_scale, bits=2 * bits, pure=True)
 
 
 @dataclass(frozen=True)

@@ -133,7 +133,8 @@ class Counts(ConfiguredMechanism[CountsPlan]):
         tables = _tables(by)
         for names in tables:
             if len(set(names)) < len(names):
-                raise InputValueError(f"a table names '{_twice(names)}' twice: by={list(names)}")
+                twice = next(name for index, name in enumerate(names) if name in names[:index])
+                raise InputValueError(f"a table names '{twice}' twice: by={list(names)}")
         if len({frozenset(names) for names in tables}) < len(tables):
             raise InputValueError("two tables have the same columns: one of them is enough, at twice the budget")
         cells = [math.prod(shape_of(schema, names)) for names in tables]
@@ -186,7 +187,3 @@ def _tables(by: Any) -> tuple[tuple[str, ...], ...]:
             "by must be a list of columns, or a list of such lists: by=[['region', 'sex'], ['age_band']]"
         )
     return tuple(map(tuple, tables))
-
-
-def _twice(names: Sequence[str]) -> str:
-    return next(name for index, name in enumerate(names) if name in names[:index])

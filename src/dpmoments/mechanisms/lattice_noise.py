@@ -56,22 +56,9 @@ def with_noise(
 ) -> FloatArray:
     """Return the answer with discrete Laplace (``pure``) or discrete Gaussian noise."""
     if pure:
-        return with_laplace_noise(privacy_filter, what, query, sensitivity, scale, bits=bits)
+        law = DiscreteLaplace(math.ldexp(scale, bits))
+        return under_law(privacy_filter, what, law, query, sensitivity, bits=bits)
     return with_gaussian_noise(privacy_filter, what, query, sensitivity, scale, bits=bits)
-
-
-def with_laplace_noise(
-    privacy_filter: PrivacyFilter,
-    what: Query,
-    query: npt.ArrayLike,
-    sensitivity: Sensitivity,
-    scale: float,
-    *,
-    bits: int,
-) -> FloatArray:
-    """Return the answer to an integer query with discrete Laplace noise."""
-    # See `with_gaussian_noise`.
-    return under_law(privacy_filter, what, DiscreteLaplace(math.ldexp(scale, bits)), query, sensitivity, bits=bits)
 
 
 def with_gaussian_noise(
