@@ -458,13 +458,17 @@ class CountTable(Answer):
 
     def margin(self, *by: str) -> CountTable:
         """Return the counts by some of its columns, summed over the others; their noise adds up."""
-        axes = tuple(self._axis(name) for name in by)
+        for name in by:
+            if name not in self.by:
+                close = closest(name, self.by)
+                question = f" (did you mean '{close}'?)" if close else ""
+                raise InputValueError(f"'{name}' is not a column of this table of {', '.join(self.by)}{question}")
+        axes = tuple(map(self.by.index, by))
         if len(set(axes)) < len(axes):
             raise InputValueError(f"a margin names a column twice: {shown(by)}")
         others = tuple(axis for axis in range(len(self.by)) if axis not in axes)
         summed = int(np.prod([len(self.levels[axis]) for axis in others], dtype=np.int64))
-        kept = tuple(axis for axis in range(len(self.by)) if axis in axes)
-        order = tuple(kept.index(axis) for axis in axes)
+        order = tuple(map(sorted(axes).index, axes))
         return replace(
             self,
             by=tuple(by),
@@ -553,13 +557,6 @@ class CountTable(Answer):
                 cells=[f"[{low:,.0f}, {high:,.0f}]" for low, high in zip(lower.tolist(), upper.tolist(), strict=True)],
             ),
         ]
-
-    def _axis(self, name: str) -> int:
-        if name not in self.by:
-            close = closest(name, self.by)
-            question = f" (did you mean '{close}'?)" if close else ""
-            raise InputValueError(f"'{name}' is not a column of this table of {', '.join(self.by)}{question}")
-        return self.by.index(name)
 
 
 def _named(column: str, levels: Sequence[Level]) -> tuple[str, ...]:
