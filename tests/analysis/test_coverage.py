@@ -617,7 +617,9 @@ def pooled_answers() -> Replications:
         means = of_interval(*pooled.describe().conf_int().T, MEANS)
         fit = pooled.ols("y")
         assert fit.equations is not None
-        slopes = (fit.equations.coefficients[1:] - SLOPES) / np.sqrt(np.diag(fit.cov_params()))[1:]
+        covariance = fit.equations.privacy_covariance + fit.equations.sampling_covariance
+        errors = np.sqrt(np.diag(covariance))[1:]
+        slopes = (fit.equations.coefficients[1:] - SLOPES) / errors
         return np.concatenate([means, slopes])
 
     return replications(125, one)
