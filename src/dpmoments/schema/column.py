@@ -1,4 +1,4 @@
-"""Options, encoding and file form of columns of every kind, and rules for how a table writes values."""
+"""Options, encoding, file form and cleaning rules of columns of every kind."""
 
 from __future__ import annotations
 

@@ -219,7 +219,7 @@ class Date(FilledColumn):
         return np.asarray((microseconds - self.origin_microseconds) / self.unit_microseconds, dtype=np.float64)
 
     def datetimes(self, numbers: FloatArray) -> Any:
-        """Invert :meth:`numbers`: datetime64[D] if bounds, origin and unit are whole days, else datetime64[us]."""
+        """Invert :meth:`numbers`: datetime64[us], or datetime64[D] for a column of whole days."""
         since_origin = np.rint(numbers * self.unit_microseconds).astype(np.int64) + self.origin_microseconds
         whole_days = all(len(str(date)) == _DAY_LENGTH for date in (self.lower, self.upper, self.origin))
         if not whole_days or _SECONDS[self.unit] < _SECONDS["days"]:
