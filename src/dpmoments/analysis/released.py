@@ -460,7 +460,7 @@ def feature_index(release: Release, name: str) -> int:
 
 
 def unknown_feature(name: object, known: Sequence[str], n_features: int) -> InputValueError:
-    """Return the error of a name that is not known, of so many features."""
+    """Return the error of a name that a release with ``n_features`` features does not have."""
     unknown = f"Unknown feature '{name}'.{meant(name, known)}"
     return InputValueError(
         f"{unknown} release.feature_names lists all {n_features:,}.",

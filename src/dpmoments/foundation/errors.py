@@ -202,7 +202,7 @@ def closest(name: object, known: Iterable[str]) -> str:
 
 
 def meant(name: object, known: Iterable[str], otherwise: str = "") -> str:
-    """Return the question after an unknown name whether the closest was meant, else other advice, after a space.
+    """Return the question if the closest name was meant, else other advice; after a space.
 
     >>> meant("incom", ["age", "income"]), meant("height", ["age"], "Its names are age.")
     (" Did you mean 'income'?", ' Its names are age.')

@@ -184,7 +184,7 @@ def names_in(line: str, delimiter: str, text_format: TextFormat) -> list[str]:
 def other_delimiter(
     line: str, delimiter: str, text_format: TextFormat, fits: Callable[[Sequence[str]], bool]
 ) -> InputValueError | None:
-    """Return an error with advice if the names of a header line would fit with another delimiter, else None.
+    """Return an error with advice if a header line would fit with another delimiter, else None.
 
     Only that line is read, and only for the message: the delimiter used never depends on the file.
 

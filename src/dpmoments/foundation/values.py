@@ -151,7 +151,7 @@ _MAX_DESCRIPTION_LENGTH = 300
 def check_name(name: object) -> None:
     """Raise unless ``name`` is non-empty text that a file can hold."""
     if not isinstance(name, str) or not name:
-        raise InputTypeError(f"a column's name is a non-empty string, got '{name}'")
+        raise InputTypeError(f"a column's name is a non-empty string, got {shown(name)}")
     check_text(name, "name")
 
 
@@ -182,7 +182,7 @@ def check_description(column: str, description: object) -> None:
 
 
 def number_as_text(text: str) -> str:
-    """Say what is wrong with a text in place of a number, and how to write the number."""
+    """Describe what is wrong with a text in place of a number, and how to write it."""
     plain = text.strip()
     wrong = f"must be a number, got the text {shown(text)}"
     number = None

@@ -197,7 +197,10 @@ KINDS: Mapping[str, Callable[[object], bool]] = MappingProxyType(
         "words": _every(_is_word),
     }
 )
-"""Kinds of facts: a ``name`` is text that a person wrote, a ``word`` one that the library defines."""
+"""Kinds of facts.
+
+A ``name`` is text that a person wrote, a ``word`` one that the library defines.
+"""
 PART = "part"
 """A fact of any message: the group or pooled table that it is about, from the outside in."""
 
@@ -207,7 +210,7 @@ def _other_code(code: object) -> InputValueError:
 
 
 def _check(code: object, facts: Mapping[str, object]) -> None:
-    """Raise ValueError unless the facts are those of the code."""
+    """Raise ValueError unless the code declares these facts."""
     if not isinstance(code, str) or code not in WORDINGS:
         raise _other_code(code)
     declared = WORDINGS[code].facts

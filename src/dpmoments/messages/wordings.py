@@ -24,9 +24,9 @@ Audience = Literal["analyst", "curator", "shell", "short"]
 
 
 class Wording(NamedTuple):
-    """Words of a code, the kinds of its facts (a ``?`` marks one that may be absent), and advice for its readers.
+    """Words of a code, the kinds of its facts, and advice for its readers.
 
-    A curator at the shell gets the curator's advice if there is no other.
+    A ``?`` marks a fact that may be absent. A curator at the shell gets the curator's advice unless ``shell`` is given.
     """
 
     words: Words
@@ -42,7 +42,7 @@ class Wording(NamedTuple):
 
 
 class _Names(tuple[Fact, ...]):
-    """Facts that are listed when they are formatted: in quotes, as ``plain`` text, or ``all`` of them."""
+    """Facts that are formatted as a list: in quotes, as ``plain`` text, or ``all`` of them."""
 
     def __format__(self, spec: str) -> str:
         return ", ".join(map(str, self)) if spec == "all" else listed(self, quoted=spec != "plain")
@@ -406,7 +406,10 @@ RULES: Mapping[str, Wording] = MappingProxyType(
         ),
     }
 )
-"""Rules of the privacy statement: what was done to values and rows, and why budgets need not be added."""
+"""Rules of the privacy statement.
+
+What was done to values and rows, and why budgets need not be added.
+"""
 
 GUARANTEES: Mapping[str, Wording] = MappingProxyType(
     {
@@ -640,7 +643,10 @@ CAVEATS: Mapping[str, Wording] = MappingProxyType(
         ),
     }
 )
-"""Conditions under which the noise of a release is known, of :class:`dpmoments.noise.terms.NoiseLaw`."""
+"""Conditions under which the noise of a release is known.
+
+Codes of :class:`dpmoments.noise.terms.NoiseLaw`.
+"""
 
 REASONS: Mapping[str, Wording] = MappingProxyType(
     {
