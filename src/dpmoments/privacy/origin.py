@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated
 
 from dpmoments.foundation.databases import CLAUSES
-from dpmoments.foundation.errors import InputTypeError, InputValueError
+from dpmoments.foundation.errors import InputTypeError, InputValueError, shown
 from dpmoments.foundation.records import NUMBERED, Record, Rule, hexadecimal
 from dpmoments.foundation.values import check_name, check_text
 from dpmoments.messages.message import Message
@@ -108,11 +108,13 @@ def check_dataset(dataset: object) -> None:
     if dataset is None:
         return
     if not isinstance(dataset, str):
-        raise InputTypeError(f"dataset must be a text that names the table, such as 'people-2026', got '{dataset}'")
+        raise InputTypeError(
+            f"dataset must be a text that names the table, such as 'people-2026', got {shown(dataset)}"
+        )
     check_text(dataset, "dataset")
     if not dataset.strip() or len(dataset) > _MAX_DATASET_LENGTH or not dataset.isprintable():
         raise InputValueError(
-            f"dataset='{dataset}' must name the table in 1 to {_MAX_DATASET_LENGTH} printable characters: 'people-2026'"
+            f"dataset={shown(dataset)} must name the table in 1 to {_MAX_DATASET_LENGTH} printable characters: 'people-2026'"
         )
 
 

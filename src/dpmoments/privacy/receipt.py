@@ -65,7 +65,9 @@ class Draw:
         entries = plain_mapping(values, "law")
         name = entries.pop("name")
         if not isinstance(name, str) or name not in LAWS:
-            raise InputValueError(f"unknown noise distribution '{name}': use one of {', '.join(map(str, [*LAWS]))}")
+            raise InputValueError(
+                f"unknown noise distribution {shown(name)}: use one of {', '.join(map(str, [*LAWS]))}"
+            )
         known = [entry.name for entry in fields(LAWS[name])]
         if set(entries) != set(known):
             raise InputValueError(f"the parameters of a {name} draw are {', '.join(known)}, and the file has others")
@@ -199,7 +201,7 @@ class Receipt:
         privacy_unit = PrivacyUnit.of_file(values["protected_unit"])
         if values["loss_unit"] not in tuple(LossUnit):
             raise InputValueError(
-                f"'{values['loss_unit']}' is not a valid LossUnit: losses are counted in "
+                f"{shown(values['loss_unit'])} is not a valid LossUnit: losses are counted in "
                 f"{', '.join(map(str, [*LossUnit]))}"
             )
         unit, neighbors = LossUnit(values["loss_unit"]), Neighbors.of(values["neighbors"])

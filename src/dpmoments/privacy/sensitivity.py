@@ -326,7 +326,7 @@ def sensitivity_from_dict(values: Mapping[str, Any]) -> Sensitivity:
     made = next((one for one in SENSITIVITIES if one.__name__ == values["name"]), None)
     if made is None:
         known = ", ".join(one.__name__ for one in SENSITIVITIES)
-        raise InputValueError(f"unknown sensitivity '{values['name']}': use one of {known}")
+        raise InputValueError(f"unknown sensitivity {shown(values['name'])}: use one of {known}")
     for entry in ("units", "rounding", "value"):
         if not is_finite_number(values[entry]) or values[entry] < 0:
             raise InputValueError(f"{entry} of a sensitivity must be a finite number, 0 or above")
