@@ -38,20 +38,16 @@ from dpmoments.rows.sources.spark import is_of_spark, open_files_on_spark, open_
 from dpmoments.rows.sources.text import CsvSource
 from dpmoments.schema.schema import Schema
 
-_KINDS = {
-    "text": tuple(CSV_DELIMITERS),
-    "parquet": PARQUET_ENDINGS,
-    "feather": FEATHER_ENDINGS,
-    "excel": EXCEL_ENDINGS,
-    "statistics": STATISTICS_ENDINGS,
+_ENDINGS: Mapping[type[FileSource], tuple[str, ...]] = {
+    ExcelSource: EXCEL_ENDINGS,
+    FeatherSource: FEATHER_ENDINGS,
+    ParquetSource: PARQUET_ENDINGS,
+    StatisticsSource: STATISTICS_ENDINGS,
+    CsvSource: tuple(CSV_DELIMITERS),
 }
-"""Endings of the files that one source reads."""
-_SOURCES: Mapping[str, type[FileSource]] = {
-    "parquet": ParquetSource,
-    "feather": FeatherSource,
-    "excel": ExcelSource,
-    "statistics": StatisticsSource,
-}
+"""Endings of the files that each source reads."""
+_WITHOUT_FOLDERS = (ExcelSource, StatisticsSource)
+"""Sources that read no columns from the names of folders."""
 
 
 def open_source(
@@ -128,34 +124,25 @@ def open_source(
 def _file_source(pattern: str | Path, reading: Reading, text_format: TextFormat | None) -> FileSource:
     """Return the source of the named files by their endings."""
     paths, folder = tuple(expand_paths(pattern)), fixed_folder(pattern)
-    kinds = sorted({_kind_of(path) for path in paths})
-    if "" in kinds:
+    endings = {file_ending(path) for path in paths}
+    if endings.difference(*_ENDINGS.values()):
         refused = f"Cannot read '{pattern}': endings must be .parquet, .feather, .csv or .tsv, the same for all files. "
         raise InputValueError(
             f"{refused}Or read the file and pass a frame, such as pd.read_excel(...).",
             shell=f"{refused}Convert the file to one of these.",
         )
-    if text_format is not None and "text" not in kinds:
-        endings = sorted({file_ending(path) for path in paths})
+    if text_format is not None and endings.isdisjoint(_ENDINGS[CsvSource]):
         raise InputValueError(
-            f"a text format was given for {', '.join(endings)} files, which state their own format: leave it out"
+            f"a text format was given for {', '.join(sorted(endings))} files, which state their own format: leave it out"
         )
     sources: list[FileSource] = []
-    for kind in kinds:
-        of_kind = tuple(path for path in paths if _kind_of(path) == kind)
-        if kind == "text":
-            written = text_format or reading.schema.text_format or TextFormat()
-            sources.append(CsvSource(reading, of_kind, folder, written))
-        else:
-            with_keys = kind in ("parquet", "feather")
-            sources.append(_SOURCES[kind](reading, of_kind, folder if with_keys else None))
+    for kind, known in _ENDINGS.items():
+        own = tuple(path for path in paths if file_ending(path) in known)
+        if own and kind is CsvSource:
+            sources.append(CsvSource(reading, own, folder, text_format or reading.schema.text_format or TextFormat()))
+        elif own:
+            sources.append(kind(reading, own, None if kind in _WITHOUT_FOLDERS else folder))
     return sources[0] if len(sources) == 1 else SeveralSource(reading, paths, folder, sources=tuple(sources))
-
-
-def _kind_of(path: Path) -> str:
-    """Return the kind of a file; "" if its ending is unknown."""
-    ending = file_ending(path)
-    return next((kind for kind, endings in _KINDS.items() if ending in endings), "")
 
 
 def columns_of_array(data: Any, schema: Schema, names: Sequence[str]) -> Any:
