@@ -258,7 +258,7 @@ def test_the_law_comes_back_from_a_file(release: dpm.MeanRelease, tmp_path: Path
     [
         ("law", "normal", "noise.law must be one of gaussian"),
         ("law", None, "must be"),
-        ("deviations", [1.0], "finite numbers"),
+        ("deviations", [1.0], "of the noise model must be"),
         ("deviations", [1.0, -1.0], "of the noise model must be"),
         ("count_deviations", [0.0, 10**400], "finite numbers"),
         ("count_deviations", "00", "finite numbers"),
