@@ -129,7 +129,7 @@ GOOD = {
     "item": "something",
     "status": "covered",
     "where": [
-        "dpmoments.mechanisms.Laplace.calibration",
+        "dpmoments.papers.mechanisms.comparisons.PaperLaplace",
         "docs/evidence/notation.md",
         "benchmarks/papers/items.py::page",
     ],
@@ -149,7 +149,7 @@ PLANTED = [
     ({"where": []}, "has no where"),
     ({"wher": ["docs/evidence/notation.md"]}, "has wher"),
     ({"where": ["dpmoments.mechanisms.Laplacian"]}, "points to dpmoments.mechanisms.Laplacian"),
-    ({"where": ["dpmoments.mechanisms.Laplace.calibrations"]}, "points to"),
+    ({"where": ["dpmoments.papers.mechanisms.comparisons.PaperLaplaces"]}, "points to"),
     ({"where": ["dpmoments.nothing.here"]}, "points to"),
     ({"where": ["docs/nothing.md"]}, "points to"),
     ({"where": ["benchmarks/papers/items.py::pages"]}, "points to"),
