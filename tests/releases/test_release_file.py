@@ -388,13 +388,13 @@ EDITS: list[tuple[str, Callable[[Any, Any], None], Any, str]] = [
     ("noise for half a feature", put("noise", "n_features"), 2.5, "must be a whole number"),
     ("unknown noise entry", put("noise", "skew"), 3.0, "has unknown entries"),
     ("noise of text", put("noise"), "gaussian", "must be a mapping"),
-    ("unknown tag", put("diagnostics", "a"), {"$code": "1"}, "but is of another kind"),
-    ("float that is none", put("diagnostics", "a"), {"$float": "0x7"}, "but is of another kind"),
-    ("array of text", put("diagnostics", "a"), {"$array": {"dtype": "float64", "shape": [1], "values": ["1"]}}, "but is of another kind"),
-    ("array of objects", put("diagnostics", "a"), {"$array": {"dtype": "object", "shape": [1], "values": [1]}}, "but is of another kind"),
-    ("array of another shape", put("diagnostics", "a"), {"$array": {"dtype": "int8", "shape": [9], "values": [1]}}, "but is of another kind"),
-    ("array without values", put("diagnostics", "a"), {"$array": {"dtype": "int8", "shape": [1]}}, "but is of another kind"),
-    ("array beyond its type", put("diagnostics", "a"), {"$array": {"dtype": "int8", "shape": [1], "values": [300]}}, "but is of another kind"),
+    ("unknown tag", put("diagnostics", "a"), {"$code": "1"}, "is marked"),
+    ("float that is none", put("diagnostics", "a"), {"$float": "0x7"}, "is marked"),
+    ("array of text", put("diagnostics", "a"), {"$array": {"dtype": "float64", "shape": [1], "values": ["1"]}}, "is marked"),
+    ("array of objects", put("diagnostics", "a"), {"$array": {"dtype": "object", "shape": [1], "values": [1]}}, "is marked"),
+    ("array of another shape", put("diagnostics", "a"), {"$array": {"dtype": "int8", "shape": [9], "values": [1]}}, "is marked"),
+    ("array without values", put("diagnostics", "a"), {"$array": {"dtype": "int8", "shape": [1]}}, "is marked"),
+    ("array beyond its type", put("diagnostics", "a"), {"$array": {"dtype": "int8", "shape": [1], "values": [300]}}, "is marked"),
 ]  # fmt: skip
 
 

@@ -169,7 +169,7 @@ def test_a_forged_receipt_is_refused(tmp_path: Path, case: str, forgery: str) ->
         ("diagnostics", None, "must be"),
         ("privacy", [], "must be"),
         ("schema", None, "this is not a schema: a mapping with a list of columns is"),
-        ("diagnostics", {"a": {"$code": "1"}}, "but is of another kind"),
+        ("diagnostics", {"a": {"$code": "1"}}, "is marked"),
         ("pickle", "gASV", "has unknown entries"),
         ("noisy_gram_upper_triangle", [1.0] * 6, "has unknown entries"),
     ],
