@@ -25,7 +25,7 @@ from dpmoments.schema.dates import MICROSECONDS, MONTHS, Date, date_pattern
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": MICROSECONDS, "ns": 1_000_000_000}
 _DAY = 86_400 * MICROSECONDS
 _FARTHEST = 2**62
-"""Max microseconds from 1970, 146,000 years. Times beyond it, outside all bounds, are clipped to it."""
+"""Max microseconds from 1970: 146,000 years, outside all bounds. Times beyond are clipped."""
 _EPOCH = dt.datetime(1970, 1, 1)
 _UNREADABLE: Any = object()
 """Placeholder of an object that is not a date."""

@@ -239,7 +239,10 @@ def _whole_number_texts(chunk: Any) -> Any:
 
 
 def gather(cells: Any, read: Callable[[Any], npt.NDArray[Any]], null: Any) -> npt.NDArray[Any]:
-    """Apply ``read`` to the plain arrays of ``cells``; of a dictionary array, to its dictionary only."""
+    """Apply ``read`` to the plain arrays of ``cells``.
+
+    Of a dictionary array, it reads the dictionary only.
+    """
     parts = []
     for part in cells.chunks or [pa.array([], cells.type)] if isinstance(cells, pa.ChunkedArray) else [cells]:
         chunk = pc.run_end_decode(part) if pa.types.is_run_end_encoded(part.type) else part

@@ -39,7 +39,10 @@ from dpmoments.foundation.table_libraries import pa, pc
 _NO_UNIT = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "none", "n/a", "#N/A", "-NaN", "-nan", "<NA>", "NaT")
 """Null markers. Rows of many people would otherwise be one unit, and none of them protected."""
 _WHOLE_FLOAT = r"\A(-?[0-9]+)\.0\z"
-"""Pattern for Arrow, whose ``$`` matches only at the end. Python's also matches before a final newline."""
+"""Pattern for Arrow, whose ``$`` matches only at the end.
+
+Python's also matches before a final newline.
+"""
 _UNREADABLE: bytes | None = b""
 """Placeholder of an object that names no unit."""
 _EXACT_INTEGERS = {2: 2.0**11, 4: 2.0**24, 8: 2.0**53}
@@ -108,7 +111,10 @@ def _plain_texts(texts: Any) -> Any:
 
 
 def nameless_cells(cells: Any) -> BoolArray:
-    """Mark values that name no unit and are not missing, shape (n,); of a type that :func:`unit_ids` accepts."""
+    """Mark values that name no unit and are not missing, shape (n,).
+
+    Their type is one that :func:`unit_ids` accepts.
+    """
     if isinstance(cells, np.ndarray):
         ids = read_objects(cells, _object_id, _UNREADABLE)
         return np.array([found == _UNREADABLE for found in ids], dtype=np.bool_)

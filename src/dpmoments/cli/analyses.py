@@ -1,6 +1,6 @@
-"""Commands of those who hold a release: the analyses, derived from their signatures, and show, report, pool, ….
+"""Commands of those who hold a release, which cost no privacy.
 
-They cost no privacy.
+They are the analyses, derived from their signatures, and show, report, pool, ….
 """
 
 from __future__ import annotations

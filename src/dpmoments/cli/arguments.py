@@ -1,4 +1,7 @@
-"""Parsing of what a person writes in place of an object: tables, budgets, mechanisms, units and text formats."""
+"""Parsing of what a person writes in place of an object.
+
+The objects are tables, budgets, mechanisms, units and text formats.
+"""
 
 from __future__ import annotations
 

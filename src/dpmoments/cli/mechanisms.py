@@ -1,4 +1,7 @@
-"""Commands about mechanisms: their list, the description of one, and the search for a privacy loss above the stated one."""
+"""Commands about mechanisms.
+
+They list mechanisms, describe one, and search for a privacy loss above the stated one.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Commands derived from Python functions: an option for each parameter, with its type, default and words."""
+"""Commands derived from Python functions.
+
+Each parameter has an option, with its type, default and words.
+"""
 
 from __future__ import annotations
 
@@ -118,7 +121,10 @@ class Option:
 
 
 def documented_option(parameter: inspect.Parameter, hint: Any, text: str) -> Option:
-    """Return the option of a parameter with the words of a docstring; an argument if it has no default."""
+    """Return the option of a parameter, with the words of a docstring.
+
+    A parameter without a default is an argument.
+    """
     kind, several, _ = _kind(parameter.name, hint)
     required = parameter.default is REQUIRED
     return Option(
@@ -319,7 +325,7 @@ def options_of(
 
 
 def with_options(**own: Option) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give the parameters of a command their words: ``own`` ones, or those that commands share."""
+    """Describe the parameters of a command: by ``own`` words, or by those that commands share."""
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         parameters = inspect.signature(command, eval_str=True).parameters.values()

@@ -179,7 +179,10 @@ def adult(subset: Literal["train", "test", "all"] = "all", complete: bool = True
 
 
 def _schema(name: str) -> Schema:
-    """Return the schema bundled as `name`: bounds and levels from codebooks, physics and survey design, not from rows."""
+    """Return the schema bundled as `name`.
+
+    Its bounds and levels are from codebooks, physics and survey design, not from rows.
+    """
     with resources.as_file(_DATA / f"{name}.yaml") as path:
         return Schema.load(path)
 

@@ -50,7 +50,10 @@ _CAUSES = {  # signs in lower case
     "refused": "no server answers there",
     "host name": "no such host",
 }
-"""Phrases of causes, by the codes or words of a database's errors. Their text may hold a password or a value."""
+"""Phrases of causes, by the codes or words of a database's errors.
+
+The text of an error may hold a password or a value.
+"""
 
 
 @dataclass(frozen=True, repr=False)

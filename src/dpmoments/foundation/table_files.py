@@ -113,7 +113,10 @@ CSV_DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": ","}
 _IN_FOLDERS = (*PARQUET_ENDINGS, *FEATHER_ENDINGS, ".csv", ".tsv", *EXCEL_ENDINGS, *STATISTICS_ENDINGS)
 _COMPRESSIONS = (".gz", ".bz2", ".zst", ".lz4")
 _FORMULA = r"\A('*[=+\-@\t\r\n＝＋－＠])"
-"""Start of a text that spreadsheets run (OWASP, CSV injection). With or without apostrophes before it."""
+"""Start of a text that spreadsheets run (OWASP, CSV injection).
+
+Apostrophes may precede it.
+"""
 ENGINES = ("dask", "spark")
 
 

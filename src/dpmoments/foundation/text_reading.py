@@ -19,7 +19,10 @@ from dpmoments.foundation.text_format import TextFormat
 _PIECE = 1 << 20
 _HEADER_BYTES = 1 << 20
 _UNREADABLE_BYTES = "dpmoments.unreadable"
-"""Error handler of decoders. Bytes that are not text become half of a surrogate pair, which no text contains."""
+"""Error handler of decoders.
+
+Bytes that are not text become half of a surrogate pair, which no text contains.
+"""
 
 
 def _marked(error: UnicodeError) -> tuple[str, int]:

@@ -21,7 +21,10 @@ from dpmoments.mechanisms.shape import RunResult
 from dpmoments.noise.models import StandardizedModel
 
 _LEAST_COUNTS = 1.0, 10.0
-"""Least number of rows that noisy sums are divided by: three noise SDs of the count, between these."""
+"""Bounds of the least number of rows that noisy sums are divided by.
+
+Between them it is three noise SDs of the count.
+"""
 _SPREAD_OF_MEANS = 0.8
 """Bias of a mean, in the shift of a column that has its share of the clipped excess."""
 _SPREAD_OF_SHARES = 0.8
@@ -53,7 +56,7 @@ class RoughMoments:
 
     @property
     def divisor(self) -> float:
-        """What sums are divided by."""
+        """Number that sums are divided by."""
         return divisor(self.count, math.sqrt(self.count_variance))
 
 

@@ -438,7 +438,10 @@ class AdditiveModel(WithOwnCount):
 
 
 def _blocks(sizes: FloatArray) -> Iterator[slice]:
-    """Yield the complete blocks, in order; raise ValueError unless each feature of one has its size."""
+    """Yield the complete blocks, in order.
+
+    Raise ValueError unless each feature of a block has its size.
+    """
     start = 0
     while start < len(sizes):
         stop = start + max(sizes[start], 1.0)
@@ -524,7 +527,10 @@ class CenteredLevelsModel(AdditiveModel):
 
 
 _OF_ONE_COLUMN = 0.15
-"""Share of the variance of what clipping hides of a column that other columns have no part in."""
+"""Share of the variance of what clipping hides of a column.
+
+Other columns have no part in this share.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -595,7 +601,7 @@ class StandardizedModel(NoiseModel):
         return NoiseLaw((*terms, of_rough, self._of_one_column(1.0)))
 
     def _of_one_column(self, share: float) -> NoiseTerm:
-        """Return the term of what clipping hides of one column alone, a share of its variances."""
+        """Return the term of what clipping hides of one column only, a share of its variances."""
         d = self.n_features
         hidden = np.zeros((d + 1, d + 1))
         hidden[1:, 1:] = symmetric_cells(d, share)

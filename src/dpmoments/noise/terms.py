@@ -525,10 +525,10 @@ def _of_products(variances: FloatArray, first: FloatArray, second: FloatArray, r
 
 @dataclass(frozen=True, eq=False)
 class ScaleTerm:
-    """Noise N = ½(L U Rᵀ + R U Lᵀ), U = diag(u), u normal of mean 0 and independent: columns of a matrix R of unknown scale.
+    """Noise of columns of a matrix R of unknown scale: N = ½(L U Rᵀ + R U Lᵀ), U = diag(u).
 
-    With L = I and R a covariance, the covariance is known but for the lengths of its columns: N_ij = R_ij (u_i + u_j)/2. To first
-    order no correlation has this noise.
+    The entries of u are normal of mean 0 and independent. With L = I and R a covariance, the covariance is known but for
+    the lengths of its columns: N_ij = R_ij (u_i + u_j)/2. To first order no correlation has this noise.
 
     Attributes
     ----------

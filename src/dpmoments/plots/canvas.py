@@ -99,7 +99,10 @@ def literal_text() -> dict[str, Any]:
 
 
 def plot_of_release(draw: Callable[Arguments, Drawn]) -> Callable[Arguments, Drawn]:
-    """Wrap a method that draws a ``release``: with fonts for its names, and errors of floating point raised."""
+    """Wrap a method that draws a ``release``.
+
+    It gets fonts for the release's names, and raises errors of floating point.
+    """
 
     @in_floating_point
     @wraps(draw)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def draw_components(answer: PrincipalComponents, n_features: int = 25, ax: Axes | None = None) -> Axes:
-    """Plot the loadings of an answer of ``release.pca()``, of the features with the largest ones."""
+    """Plot the loadings of an answer of ``release.pca()``, of features with the largest ones."""
     from matplotlib.colors import Normalize
 
     if n_features < 1:

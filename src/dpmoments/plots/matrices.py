@@ -289,7 +289,10 @@ def _unclear(verdict: np.ndarray[tuple[int, ...], np.dtype[np.object_]]) -> Bool
 def _numbers_and_noise(
     values: FloatArray, noise: FloatArray, form: Callable[[float], str], absent: str = ""
 ) -> list[list[str]]:
-    """Return the texts of cells: a number, or ``absent`` for NaN, and its noise below it, if it is known."""
+    """Return the texts of cells: a number, or ``absent`` for NaN.
+
+    The noise is below it, if it is known.
+    """
 
     def text(value: float, error: float) -> str:
         shown = form(value) if np.isfinite(value) else absent

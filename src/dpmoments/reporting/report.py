@@ -288,7 +288,10 @@ _MAX_SUMMARY_ROWS = 12
 
 
 def _summary_sections(chapters: Sequence[tuple[str, tuple[Section, ...]]], findings: _Findings | None) -> list[Section]:
-    """Return the first and the requested sections of a page of one chapter, with their first tables, shortened."""
+    """Return the first and the requested sections of a page of one chapter.
+
+    They have their first tables, shortened.
+    """
     told = " ".join(findings.stated) if findings is not None else ""
     sections = chapters[0][1] if len(chapters) == 1 else ()
     return [

@@ -1,4 +1,7 @@
-"""A number for the rows of a table that does not depend on their order: two passes over one table give the same."""
+"""A number for the rows of a table that does not depend on their order.
+
+Two passes over one table give the same.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +29,10 @@ _EMPTY = np.uint64(0x5851F42D4C957F2D)
 _READ = (str, bytes, Number, np.generic, date, UUID)
 """Types of objects that some reader accepts."""
 _ROWS_AT_A_TIME = 8_192
-"""Rows hashed at a time. Hashes fit in the processor's cache, and are too small for an allocator to return to the
-system."""
+"""Rows hashed at a time.
+
+Hashes fit in the processor's cache, and are too small for an allocator to return to the system.
+"""
 
 
 class Fingerprint:
@@ -69,7 +74,10 @@ def _cell_hashes(cells: Any) -> HashArray:
 
 
 def _object_word(cell: object) -> int:
-    """Hash an object; one that no reader accepts by its type only, since its text may be a memory address."""
+    """Hash an object.
+
+    One that no reader accepts is hashed by its type only, since its text may be a memory address.
+    """
     known = isinstance(cell, _READ) or cell is None
     return zlib.crc32((repr(cell) if known else type(cell).__qualname__).encode(errors="backslashreplace"))
 
@@ -103,7 +111,10 @@ def _hashes_of_bytes(cells: Any) -> HashArray:
 
 @dataclass(eq=False, repr=False)
 class FirstPass:
-    """Fingerprint of the first pass over a table, which later passes must match; copies of a source share it."""
+    """Fingerprint of the first pass over a table, which later passes must match.
+
+    Copies of a source share it.
+    """
 
     fingerprint: int | None = None
 

@@ -117,9 +117,11 @@ class CellCountSummary(Summary[list[IntegerArray], CellCounts]):
 CountArray: TypeAlias = npt.NDArray[np.int64]
 
 RowStatistic: TypeAlias = Callable[[FloatArray], FloatArray]
-"""Map from a batch of shape (m, d), C-contiguous float64 in unit-ball units, to m values. Each value depends on its row
-only, to the last bit, whatever the batch. Mechanisms use frozen dataclasses, which every engine can send to its
-workers."""
+"""Map from a batch of shape (m, d), C-contiguous float64 in unit-ball units, to m values.
+
+Each value depends on its row only, to the last bit, whatever the batch. Mechanisms use frozen dataclasses, which every
+engine can send to its workers.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -250,7 +250,10 @@ def _shifted(values: IntegerArray, shift: int) -> IntegerArray:
 
 
 _MAX_PACK = 512
-"""Max levels of a pack of several columns. Joint counts of two packs take two megabytes, mostly rarely used."""
+"""Max levels of a pack of several columns.
+
+Joint counts of two packs take two megabytes, mostly rarely used.
+"""
 _COST_OF_COUNTING = 12
 """Cost of incrementing a table cell, in multiply-adds of a matrix product."""
 _ROWS_PER_STEP = 16_384

@@ -64,7 +64,7 @@ class Summary(ABC, Generic[Running, Result]):
 
 @dataclass(frozen=True)
 class Adapted(Summary[Running, Result]):
-    """Summary of another kind of batch, which ``add`` converts; sums are those of ``summary``."""
+    """Summary of another kind of batch, which ``add`` converts; ``summary`` computes the sums."""
 
     summary: Summary[Running, Result]
 

@@ -76,7 +76,10 @@ def _candidate_hashes(rows: FloatArray, of_units: HashArray, key: int) -> HashAr
 
 
 def _copy_hashes(hashes: HashArray, copies: npt.NDArray[np.int64]) -> HashArray:
-    """Hash each copy of equal rows, ``_HASH_BITS`` bits, shape (n,), from the row's hash and the copy's number."""
+    """Hash each copy of equal rows, from the row's hash and the copy's number.
+
+    Hashes have ``_HASH_BITS`` bits and shape (n,).
+    """
     return mixed((hashes << np.uint64(_HASH_BITS)) + _ODD * copies.astype(np.uint64)) >> np.uint64(64 - _HASH_BITS)
 
 
@@ -165,7 +168,10 @@ _COLLECTED_BYTES = 1 << 29
 _BYTES_BESIDE_ROW = 64
 """Bytes per collected candidate for its unit, its hash and its ranking."""
 ROUNDS = 2
-"""Rounds of the selection. Each is reported as one pass, however often the second passes over the data."""
+"""Rounds of the selection.
+
+Each is reported as one pass, however often the second passes over the data.
+"""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -338,9 +344,10 @@ def _bucket_shares(counts: _CountArray, limit: int, most_rows: int) -> Iterator[
 def _ranked(
     collected: tuple[UnitBlock, ...], k: int, n_features: int, key: SelectionKey
 ) -> tuple[Any, HashArray, HashArray, FloatArray]:
-    """Return unordered parts of a :class:`UnitSelection`: the units over their limit among some candidates.
+    """Return unordered parts of a :class:`UnitSelection`.
 
-    They are the units, their hashes and thresholds, and the selected rows of units with equal rows.
+    They are the units over their limit among some candidates, their hashes and thresholds, and the selected rows of
+    units with equal rows.
     """
     nothing = UnitBlock(pa.array([], pa.large_binary()), np.zeros((0, n_features)))
     ids = pa.concat_arrays([block.ids for block in (nothing, *collected)])

@@ -152,7 +152,7 @@ class FileSource(ArrowSource):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class BatchSource(ArrowSource):
-    """Rows of record batches that come once, such as those of a partition."""
+    """Rows of record batches that come once, for example from a partition."""
 
     batches: Iterable[pa.RecordBatch]
 

@@ -41,7 +41,7 @@ from dpmoments.schema.columns import Categorical
 from dpmoments.schema.numeric import Numeric
 
 _OF_COLUMNS = ("ArrowStringConversion", "Projection")
-"""Plan steps that leave rows and values unchanged: storage of text, and selection of columns."""
+"""Plan steps that leave rows and values unchanged: storage of text, selection of columns."""
 _IN_MEMORY = ("FromPandas", "FromPandasDivisions", "Literal")
 _PARQUET = ("ReadParquetPyarrowFS", "ReadParquetFSSpec")
 _ORC_READER = ("dask.dataframe.io.orc.core", "_read_orc")
@@ -88,7 +88,10 @@ def _kind(node: Any) -> str:
 
 
 def require_stated_types(plan: Any, simplified: Any, reading: Reading) -> None:
-    """Raise TypeError unless all sources of a plan state their types, and hold each cell by itself."""
+    """Raise TypeError unless all sources of a plan state their types.
+
+    They must also hold each cell by itself.
+    """
     # Readers are looked at in the simplified plan, which knows the columns and filters that they get.
     unstated = map(_unstated_source, _plan_nodes(plan))
     behind = simplified
@@ -107,7 +110,10 @@ def require_stated_types(plan: Any, simplified: Any, reading: Reading) -> None:
 
 
 def _unstated_source(node: Any) -> str | None:
-    """Return the name of a plan's leaf that does not state types, or of operands of a step; else None."""
+    """Return the name of a plan's leaf, or of operands of a step, that do not state types.
+
+    Return None if they do.
+    """
     from dask.base import is_dask_collection
 
     operands: list[Any] = []
@@ -132,7 +138,10 @@ def _is_orc(node: Any) -> bool:
 
 
 def _changed_by_others(reader: Any, reading: Reading, *, only_columns: bool) -> str | None:
-    """Return what a Parquet or ORC reader reads so that one cell depends on others; None if nothing."""
+    """Return what a Parquet or ORC reader reads so that one cell depends on others.
+
+    Return None if it reads nothing so.
+    """
     known = reading.schema.columns_by_source
     exact = {name for name, column in known.items() if isinstance(column, Categorical) and _has_long_levels(column)}
     if reading.privacy_unit is not None:
@@ -198,7 +207,10 @@ def _has_long_levels(column: Categorical) -> bool:
 
 
 def columns_of_memory(expression: Any) -> Any:
-    """Return the plan of a pandas table's columns without Dask's conversion to text; None for other plans."""
+    """Return the plan of a pandas table's columns without Dask's conversion to text.
+
+    Return None for other plans.
+    """
     if _kind(expression) in _IN_MEMORY and "pyarrow_strings_enabled" in expression._parameters:
         return expression.substitute_parameters({"pyarrow_strings_enabled": False})
     if _kind(expression) not in _OF_COLUMNS:

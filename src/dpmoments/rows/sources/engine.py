@@ -37,7 +37,10 @@ from dpmoments.rows.summary import Summary
 
 
 def opened_partition(reading: Reading, partition: Any) -> LocalSource[Any]:
-    """Return a source of a partition's rows: a frame, an array, record batches, or a source that locates its rows."""
+    """Return a source of a partition's rows.
+
+    A partition is a frame, an array, record batches, or a source that locates its rows.
+    """
     if isinstance(partition, LocalSource):
         return replace(partition, reading=reading)
     if isinstance(partition, Iterator):
@@ -94,7 +97,10 @@ class JobOutcome:
 
 
 Work = Callable[[LocalSource[Any]], Any]
-"""Work on a partition. A frozen dataclass or a module's function, which an engine can send to its workers."""
+"""Work on a partition.
+
+It is a frozen dataclass or a module's function, which an engine can send to its workers.
+"""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -142,7 +148,7 @@ class PartitionJob:
 
 
 def summarized(summary: Summary[Any, Any], source: LocalSource[Any], *, of_units: bool = False) -> Any:
-    """Pass of a summary over one partition, in batches that name each row's unit if ``of_units``."""
+    """Summarize one partition in a pass; its batches name each row's unit if ``of_units``."""
     return (source.summarize_units if of_units else source.summarize)(summary, threads=1)
 
 

@@ -1,4 +1,4 @@
-"""Refusals of tables whose library guesses types from cells, or skips rows by those around them."""
+"""Refusals of tables whose library guesses types from cells, or skips rows by other rows."""
 
 from __future__ import annotations
 
@@ -70,7 +70,10 @@ def require_no_guess_of_duckdb(plan: str) -> None:
 
 
 def require_no_guess_of_arrow(dataset: Any, reading: Reading) -> None:
-    """Raise if one row may decide how an Arrow dataset reads or keeps others; only footers are read."""
+    """Raise if one row may decide how an Arrow dataset reads or keeps others.
+
+    Only footers are read.
+    """
     parts = list(_with_children(dataset))
     formats = {getattr(getattr(part, "format", None), "default_extname", "") for part in parts}
     if guessed := sorted(formats - _STATING_TYPES):

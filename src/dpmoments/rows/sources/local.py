@@ -1,4 +1,7 @@
-"""Sources on one machine: parts of the table are read in turn, encoded and summarized in threads."""
+"""Sources on one machine.
+
+Parts of the table are read in turn, encoded and summarized in threads.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,10 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LocalSource(Source, Generic[Part]):
-    """Table that this process reads itself, repeatedly; a ``fingerprint`` gets the rows of a pass."""
+    """Table that this process reads itself, repeatedly.
+
+    A ``fingerprint`` gets the rows of a pass.
+    """
 
     fingerprint: Fingerprint | None = field(default=None, kw_only=True)
 

@@ -31,7 +31,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Reading:
-    """How a table is read.
+    """Manner of reading a table.
 
     If ``mean``, rows are encoded about the midpoints of their bounds (:meth:`dpmoments.Schema.encoding`).
     ``restriction`` limits the rows to some levels of a column. The column of ``privacy_unit`` is read in addition to
@@ -93,7 +93,10 @@ class Source(ABC):
 
     @property
     def missing(self) -> Missing:
-        """Rule for non-finite values of its encoded batches; in a batch encoded by columns they are a dropped row."""
+        """Rule for non-finite values of its encoded batches.
+
+        In a batch encoded by columns they are a dropped row.
+        """
         return "drop"
 
     def restricted(self, restriction: Restriction) -> Self:

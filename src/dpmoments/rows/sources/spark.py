@@ -76,11 +76,17 @@ _IN_MEMORY = frozenset(
         "rdd.UnionRDD",
     )
 )
-"""RDDs of data that this process gave to Spark; those of files, queries, shuffles and checkpoints are others."""
+"""RDDs of data that this process gave to Spark.
+
+Files, queries, shuffles and checkpoints have RDDs of other classes.
+"""
 
 
 def require_stated_types(frame: Any, names: Sequence[str]) -> None:
-    """Raise TypeError unless every source in the plan of a frame's columns states their types; no row is read."""
+    """Raise TypeError unless every source in the plan of a frame's columns states their types.
+
+    No row is read.
+    """
     plan = selected(frame, names)._jdf.queryExecution().analyzed()
     for one in (plan, *items(plan.subqueriesAll())):
         for leaf in items(one.collectLeaves()):
@@ -93,7 +99,10 @@ def require_stated_types(frame: Any, names: Sequence[str]) -> None:
 
 
 def _unstated_source(leaf: Any) -> str | None:
-    """Return the name of a plan's leaf if it does not state the types of all its columns; None if it does."""
+    """Return the name of a plan's leaf if it does not state the types of all its columns.
+
+    Return None if it does.
+    """
     name, keys, in_catalog = class_of(leaf), None, False
     if name == f"{_SPARK}execution.LogicalRDD":
         return (
@@ -158,10 +167,10 @@ _STREAMED = re.compile(
 
 
 def require_no_disk(frame: Any, names: Sequence[str]) -> None:
-    """Raise ValueError if reading these columns of a frame would store rows on a disk; no row is read.
+    """Raise ValueError if reading these columns of a frame would store rows on a disk.
 
-    Steps that shuffle, broadcast, sort, aggregate or cache on disk write rows unencrypted to Spark's local folders,
-    unless the session encrypts its files. The event log holds exact row counts, encrypted or not.
+    No row is read. Steps that shuffle, broadcast, sort, aggregate or cache on disk write rows unencrypted to Spark's
+    local folders, unless the session encrypts its files. The event log holds exact row counts, encrypted or not.
     """
     settings = frame.sparkSession.sparkContext.getConf()
     if settings.get(EVENT_LOG, "false").casefold() == "true":
@@ -199,11 +208,16 @@ _SECONDS_BETWEEN_LOOKS = 0.1
 _RESULTS_AT_FIRST = 32
 """Results in the first job of a pass, before their size is known."""
 _BYTES_PER_JOB = 1 << 27
-"""Bytes of results in each later job. Spark refuses a gigabyte (``spark.driver.maxResultSize``)."""
+"""Bytes of results in each later job.
+
+Spark refuses a gigabyte (``spark.driver.maxResultSize``).
+"""
 _JOBS_AT_A_TIME = 4
 _MIN_MAX_TASKS = 1000
-"""Number of partitions above which a task reads several, so that fewer results are sent. It applies beyond four
-partitions for each core."""
+"""Number of partitions above which a task reads several, so that fewer results are sent.
+
+It applies beyond four partitions for each core.
+"""
 _KEY_PROPERTY = "dpmoments.key"
 _LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
 """PySpark's loggers of query errors, which quote the values where queries stop."""
