@@ -662,3 +662,29 @@ def test_the_library_alone_imports_no_scikit_learn() -> None:
             names = [each.name for each in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             assert not [name for name in names if name.startswith(("sklearn", "dpmoments.estimators"))], path
+
+
+@pytest.mark.parametrize(
+    ("bounds", "said"),
+    [
+        ([(0, 100), (50, 200)], "can be read as a pair for each"),
+        (([0, 50], [100, 200]), "can be read as a pair for each"),
+        ({"x": (0, 1), "y": (0, 1)}, "bounds"),
+        ((False, True), "bounds"),
+        (("0", "1"), "bounds"),
+    ],
+)
+def test_bounds_that_can_be_read_both_ways_are_refused(bounds: Any, said: str) -> None:
+    with refused(said):
+        DPCovariance(bounds=bounds, epsilon=1.0).fit(np.zeros((5, 2)))
+
+
+def test_ends_of_two_columns_are_arrays() -> None:
+    ends = np.array([0.0, 50.0]), np.array([100.0, 200.0])
+    fitted = DPCovariance(bounds=ends, epsilon=1.0, insecure_seed=0).fit(np.full((50, 2), 60.0))
+    assert [column.bounds for column in fitted.release_.schema.columns] == [(0.0, 100.0), (50.0, 200.0)]
+
+
+def test_classes_are_a_list() -> None:
+    with refused("is not a list"):
+        DPLinearDiscriminant(bounds=(0, 1), classes="ab", epsilon=1.0).fit(np.zeros((2, 1)), ["a", "b"])

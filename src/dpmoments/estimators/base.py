@@ -80,8 +80,16 @@ def public_schema(
 
 def pairs_of_bounds(bounds: Any, n_columns: int) -> list[tuple[float, float]]:
     """Return a lower and an upper bound for every column."""
-    if isinstance(bounds, str | bytes) or not hasattr(bounds, "__len__") or len(bounds) != 2:
-        raise out_of_range("bounds", bounds, "a pair (low, high), each a number or one number per column")
+    pair = "a pair (low, high), each a number or one number per column"
+    if isinstance(bounds, str | bytes | Mapping) or not hasattr(bounds, "__len__") or len(bounds) != 2:
+        raise out_of_range("bounds", bounds, pair)
+    if any(np.asarray(end).dtype.kind not in "iuf" for end in bounds):
+        raise out_of_range("bounds", bounds, pair)
+    if n_columns == 2 and all(isinstance(end, list | tuple) for end in bounds):
+        raise InputValueError(
+            f"bounds={shown(bounds)} can be read as a pair for each of the two columns and as lower and upper bounds: give the "
+            "lower and the upper ends as arrays, bounds=(np.array([low, low]), np.array([high, high])), or a schema"
+        )
     ends = [np.asarray(end, dtype=np.float64) for end in bounds]
     if any(end.shape not in ((), (n_columns,)) for end in ends):
         shapes = " and ".join(str(end.shape) for end in ends)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral
 from typing import Any, ClassVar, Literal, Self
@@ -111,6 +111,8 @@ def class_column(name: str, classes: object) -> Column:
             "classes=None: the classes must be public, and are never read from y. Give classes=[…], or a "
             "schema with a Categorical column and target=…"
         )
+    if isinstance(classes, str | bytes | Mapping):
+        raise InputValueError(f"classes={shown(classes)} is not a list: give classes=[…]")
     levels = _listed(classes)
     flags = [isinstance(level, bool) for level in levels]
     if not all(isinstance(level, str | Integral) for level in levels) or (any(flags) and not all(flags)):
