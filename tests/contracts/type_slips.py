@@ -14,7 +14,7 @@ import dpmoments as dpm
 def right() -> None:
     mechanism: dpm.mechanisms.Standardized = dpm.mechanisms.Standardized(clip=False)
     plan = dpm.mechanisms.CoinPress(eigenvalue_bounds=(1.0, 10.0), steps=3)
-    schema = dpm.Schema(dpm.Numeric("age", 0, 100), dpm.Boolean("smoker"))
+    schema = dpm.Schema(dpm.Numeric("age", 0, 100), dpm.Boolean("smoker"), dpm.Categorical("region", ["a", "b"]))
     released: dpm.MomentRelease = dpm.release(np.zeros((3, 2)), schema, epsilon=1.0, mechanism=mechanism, mean=True)
     fit = released.ridge("age", ["smoker"], alpha=0.1, level=0.9)
     slope: float = float(fit.coefficients[0])

@@ -509,7 +509,7 @@ def lda(
     p_value = math.nan if release.noise is None else min(1.0, len(p_values) * min(p_values))
     return LinearDiscriminant(
         by=by,
-        classes=column.levels if isinstance(column, Categorical) else (False, True),
+        classes=tuple(column.levels) if isinstance(column, Categorical) else (False, True),
         class_names=levels.names,
         priors=priors,
         feature_names=tuple(release.feature_names[feature] for feature in features),

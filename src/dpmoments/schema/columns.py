@@ -145,7 +145,7 @@ class Categorical(NamedColumn):
     ('region=north', 'region=south')
     """
 
-    levels: tuple[str | int, ...]
+    levels: Sequence[str | int]
     missing: MissingLevel = "error"
     other: Literal["drop", "zero"] = "drop"
     aliases: Mapping[str | int, Sequence[str | int]] | None = field(default=None, kw_only=True, hash=False)

@@ -157,7 +157,7 @@ def grouping_column(schema: Schema, by: str) -> Categorical | Boolean:
 def levels_of(column: Categorical | Boolean) -> tuple[Level, ...]:
     """Return the levels of a grouping column in schema order."""
     # Those of a Boolean are False and True.
-    return column.levels if isinstance(column, Categorical) else (False, True)
+    return tuple(column.levels) if isinstance(column, Categorical) else (False, True)
 
 
 def schema_of_groups(schema: Schema, by: str) -> Schema:
