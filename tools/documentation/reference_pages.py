@@ -58,14 +58,23 @@ class Entry:
         if not inspect.isclass(self.found):
             return ()
         functions: dict[str, Any] = {}
-        for owner in self.found.__mro__ if self.inherited else (self.found,):
-            for name, value in vars(owner).items() if owner.__module__.startswith("dpmoments.") else ():
+        for owner in self._owners:
+            for name, value in vars(owner).items():
                 function = getattr(value, "__func__", value)
                 is_method = inspect.isfunction(function) and "." in function.__qualname__
                 if name[0] != "_" and is_method and function.__doc__:
                     functions.setdefault(name, function)
         folder = self.page.removesuffix(".md")
         return tuple(Entry(f"{self.path}.{name}", function, folder) for name, function in functions.items())
+
+    @property
+    def _owners(self) -> list[type]:
+        """Classes whose methods are listed: an answer has those of a base class in its own file, which has no page."""
+        if self.inherited:
+            return [owner for owner in self.found.__mro__ if owner.__module__.startswith("dpmoments.")]
+        if self.folder.startswith(f"{ANALYSES}/"):
+            return [owner for owner in self.found.__mro__ if owner.__module__ == self.found.__module__]
+        return [self.found]
 
     @property
     def analyses(self) -> tuple[Entry, ...]:
