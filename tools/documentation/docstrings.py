@@ -22,7 +22,7 @@ class RolesAsCode(griffe.Extension):
 
     def on_function_instance(self, *, func: griffe.Function, **_: Any) -> None:
         """Called for every function: those with ``**asked`` show the options that stand for it."""
-        if "asked" not in [parameter.name for parameter in func.parameters]:
+        if ("asked", griffe.ParameterKind.var_keyword) not in [(each.name, each.kind) for each in func.parameters]:
             return
         function = getattr(import_module(func.parent.path), func.name)
         func.parameters = griffe.Parameters(

@@ -116,8 +116,9 @@ def entries(path: str, folder: str) -> Iterator[Entry]:
         return
     own = [name for name, found in vars(module).items() if getattr(found, "__module__", "") == path and name[0] != "_"]
     for name in getattr(module, "__all__", own):
-        if callable(getattr(module, name)):
-            yield from entries(f"{path}.{name}", folder)
+        found = getattr(module, name)
+        if callable(found):  # what a module loads on demand is not in its text
+            yield from entries(f"{path if name in vars(module) else found.__module__}.{name}", folder)
 
 
 def listed(page: str) -> list[Entry]:
