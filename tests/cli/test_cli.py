@@ -635,18 +635,18 @@ MISTAKES: dict[str, tuple[list[str], int, str]] = {
     "no output": (release_command(output=None), 2, "Missing option '--output'"),
     "unknown mechanism": (release_command(mechanism="laplac"), 2, "Unknown mechanism 'laplac'. Did you mean 'laplace'?"),
     "unknown option of a mechanism": (
-        release_command("--option", "scale=1", mechanism="laplace"), 2, "no option 'scale': its options are calibration",
+        release_command("--option", "scale=1", mechanism="kapralov-talwar"), 2, "no option 'scale': its options are rank, calibration",
     ),
     "option of none": (
         release_command("--option", "scale=1", mechanism="matrix-laplace"), 2, "it takes no options",
     ),
-    "option without value": (release_command("--option", "calibration", mechanism="laplace"), 2, "not key=value"),
+    "option without value": (release_command("--option", "rank", mechanism="kapralov-talwar"), 2, "not key=value"),
     "option twice": (
-        release_command("--option", "calibration=paper", "--option", "calibration=tight", mechanism="laplace"),
+        release_command("--option", "calibration=paper", "--option", "calibration=tight", mechanism="kapralov-talwar"),
         2, "given twice",
     ),
     "option of a wrong value": (
-        release_command("--option", "calibration=loose", mechanism="laplace"), 2, "use 'tight' or 'paper'",
+        release_command("--option", "calibration=loose", mechanism="kapralov-talwar"), 2, "use 'tight' or 'paper'",
     ),
     "unknown repair": (release_command(repair="mend"), 2, "--repair"),
     "unknown flag": (release_command("--private"), 2, "No such option"),

@@ -133,7 +133,7 @@ def principal_angles(estimate: npt.ArrayLike, reference: npt.ArrayLike) -> Float
     ----------
     estimate, reference : array_like of shape (d, k) and (d, l)
         Columns span the subspaces; they need not be orthonormal, but linearly independent. For
-        :class:`~dpmoments.analysis.PrincipalComponents` pass ``components.T``.
+        :class:`~dpmoments.analysis.components.PrincipalComponents` pass ``components.T``.
 
     Returns
     -------
