@@ -635,7 +635,8 @@ MISTAKES: dict[str, tuple[list[str], int, str]] = {
     "no output": (release_command(output=None), 2, "Missing option '--output'"),
     "unknown mechanism": (release_command(mechanism="laplac"), 2, "Unknown mechanism 'laplac'. Did you mean 'laplace'?"),
     "unknown option of a mechanism": (
-        release_command("--option", "scale=1", mechanism="kapralov-talwar"), 2, "no option 'scale': its options are rank, calibration",
+        release_command("--option", "scale=1", mechanism="kapralov-talwar"),
+        2, "no option 'scale': its options are rank, calibration",
     ),
     "option of none": (
         release_command("--option", "scale=1", mechanism="matrix-laplace"), 2, "it takes no options",
