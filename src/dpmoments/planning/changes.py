@@ -86,12 +86,15 @@ def _offered(setting: ReleasePlan) -> Iterator[tuple[str, str, ReleasePlan | Non
     if names and complete_rows and not factors & {*names}:
         named = ", ".join(names) if len(names) <= _NAMED else f"{len(names)} columns"
         share = f"if {_COMPLETE_ROWS:.0%} of the rows are complete (the release then describes these)"
-        complete = typical.for_schema(_dropping(schema, names))
-        yield (
-            "complete",
-            f"missing: drop for {named}, {share}",
-            replace(setting, typical=complete, n_rows=complete_rows),
-        )
+        dropping: list[SchemaColumn] = []
+        for column in schema.columns:
+            change: dict[str, Any] = {"missing": "drop"} if column.name in names else {}
+            if change and getattr(column, "fill", None) is not None:
+                change["fill"] = None
+            dropping.append(replace(column, **change))
+        complete = typical.for_schema(schema.with_columns(dropping, row_norm=_own_row_norm(schema)))
+        changed = replace(setting, typical=complete, n_rows=complete_rows)
+        yield "complete", f"missing: drop for {named}, {share}", changed
 
     double = 2.0 * setting.size_of_budget
     if double <= MAX_LOSS:
@@ -168,17 +171,6 @@ def _without(setting: ReleasePlan, names: set[str]) -> ReleasePlan | None:
         return replace(setting, typical=typical.for_schema(less))
     except ValueError:  # nothing is left
         return None
-
-
-def _dropping(schema: Schema, names: Sequence[str]) -> Schema:
-    """Drop the rows in which one of these columns is missing."""
-    columns: list[SchemaColumn] = []
-    for column in schema.columns:
-        change: dict[str, Any] = {"missing": "drop"} if column.name in names else {}
-        if change and getattr(column, "fill", None) is not None:
-            change["fill"] = None
-        columns.append(replace(column, **change))
-    return schema.with_columns(columns, row_norm=_own_row_norm(schema))
 
 
 def _tighter_bounds(setting: ReleasePlan, noise: ForecastNoise) -> Change | None:

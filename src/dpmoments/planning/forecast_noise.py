@@ -11,10 +11,9 @@ import numpy as np
 
 from dpmoments.analysis.correlations import correlation_noise
 from dpmoments.analysis.description import Description
-from dpmoments.analysis.regression_results import FittedLine
 from dpmoments.analysis.released import correlation_of, unrelated
 from dpmoments.analysis.resolvability import smallest_seen
-from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
+from dpmoments.foundation.arrays import BoolArray, FloatArray
 from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.planning.typical_table import TypicalTable
@@ -184,7 +183,12 @@ class ForecastNoise:
             if apart.any():
                 result = stated = correlation_noise(self.release, chosen)
             if np.isnan(stated[apart]).any() and model is not None and model.fixed_law is not None:
-                many = correlation_noise(_of_many_rows(self.release), chosen) * _MANY_TIMES
+                # the same noise on many times as many rows
+                drawn = self.release.as_drawn
+                values = {entry.name: getattr(drawn, entry.name) for entry in fields(MomentRelease)}
+                for name in ("noisy_count", "noisy_sum", "noisy_gram"):
+                    values[name] = values[name] * _MANY_TIMES
+                many = correlation_noise(of_present_values(MomentRelease(**values)), chosen) * _MANY_TIMES
                 result = np.where(np.isnan(stated), many, stated)
             result = np.where(apart, np.nan_to_num(result, nan=np.inf, posinf=np.inf), np.nan)
             self._known[chosen] = result, apart & np.isnan(stated)
@@ -277,11 +281,20 @@ class ForecastNoise:
             return None
         names, known = self.typical.schema.feature_names, self.typical.standard_deviations
         indices = [names.index(feature) for feature in fit.features]
-        numbers = ~self.typical.shares[indices]
-        noise = _median_error(fit, np.flatnonzero(numbers if numbers.any() else ~numbers), known[indices])
         of_target = float(known[names.index(target)])
-        noise = noise / of_target if of_target > 0.0 and math.isfinite(noise) else math.inf
-        return TypicalRegression(target, len(indices), noise)
+        if fit.equations is None or not of_target > 0.0:
+            return TypicalRegression(target, len(indices), math.inf)
+        # The coefficients in the middle by the delta method, with the errors that the fit states of them.
+        deviations, numbers = known[indices], ~self.typical.shares[indices]
+        kept = np.flatnonzero(numbers if numbers.any() else ~numbers)
+        first = int(fit.with_intercept)
+        rough = (np.abs(np.diag(fit.equations.units_map)) * fit.equations.delta_method_errors)[first:] * deviations
+        ordered = kept[np.argsort(rough[kept], kind="stable")]
+        middle = ordered[(len(kept) - 1) // 2 : len(kept) // 2 + 1]
+        chosen = np.eye(fit.equations.n_regressors)[first + middle]
+        errors = [fit.equations.contrast(weights, fit.level).privacy for weights in chosen]
+        noise = float(np.mean(errors * deviations[middle]))
+        return TypicalRegression(target, len(indices), noise / of_target if math.isfinite(noise) else math.inf)
 
     @property
     def coefficient(self) -> float:
@@ -303,25 +316,3 @@ class TypicalRegression:
     target: str
     regressors: int
     noise: float
-
-
-def _median_error(fit: FittedLine, kept: IntegerArray, deviations: FloatArray) -> float:
-    """Return the privacy error of the coefficient in the middle by the delta method."""
-    if fit.equations is None:
-        return math.nan
-    first = int(fit.with_intercept)
-    rough = (np.abs(np.diag(fit.equations.units_map)) * fit.equations.delta_method_errors)[first:] * deviations
-    ordered = kept[np.argsort(rough[kept], kind="stable")]
-    middle = ordered[(len(kept) - 1) // 2 : len(kept) // 2 + 1]
-    chosen = np.eye(fit.equations.n_regressors)[first + middle]
-    errors = [fit.equations.contrast(weights, fit.level).privacy for weights in chosen]
-    return float(np.mean(errors * deviations[middle]))
-
-
-def _of_many_rows(release: MomentRelease) -> MomentRelease:
-    """Return the release with the same noise on many times as many rows."""
-    drawn = release.as_drawn
-    values = {entry.name: getattr(drawn, entry.name) for entry in fields(MomentRelease)}
-    for name in ("noisy_count", "noisy_sum", "noisy_gram"):
-        values[name] = values[name] * _MANY_TIMES
-    return of_present_values(MomentRelease(**values))

@@ -155,24 +155,20 @@ def _describe_noise(noise: ForecastNoise) -> Iterator[str]:
     if moved > _MOVED:
         yield f"clipping is in no ±: it makes standard deviations of typical rows up to {moved:.0%} smaller"
     if not math.isnan(correlation := noise.typical_correlation()):
-        yield from _describe_correlations(noise, correlation)
+        yield f"± on a correlation (the median over pairs of columns): {correlation_text(noise)}"
+        yield (
+            f"{_SEEN_FROM}: smallest correlation with another feature (the median) whose sign will be clear with {POWER:.0%} "
+            f"probability in a table of {noise.n_pairs:,} pairs, despite noise and sampling error; none: no sign will be clear"
+        )
+        first, second, largest, is_noise = noise.worst_correlation
+        if largest > _FAR_WORSE * correlation:
+            yield f"± on the worst, {first} ~ {second}: {_NOISE if is_noise else f'{largest:.2g}'}"
+        if (regression := noise.regression) is not None:
+            others = "one other" if regression.regressors == 1 else f"{regression.regressors} others"
+            yield f"± on a standardized coefficient (of {regression.target} on {others}): {coefficient_text(noise)}"
     if noise.typical.schema.has_available:
         yield _COUNTED
     yield from filter(None, [noise.typical.words])
-
-
-def _describe_correlations(noise: ForecastNoise, correlation: float) -> Iterator[str]:
-    yield f"± on a correlation (the median over pairs of columns): {correlation_text(noise)}"
-    yield (
-        f"{_SEEN_FROM}: smallest correlation with another feature (the median) whose sign will be clear with {POWER:.0%} "
-        f"probability in a table of {noise.n_pairs:,} pairs, despite noise and sampling error; none: no sign will be clear"
-    )
-    first, second, largest, is_noise = noise.worst_correlation
-    if largest > _FAR_WORSE * correlation:
-        yield f"± on the worst, {first} ~ {second}: {_NOISE if is_noise else f'{largest:.2g}'}"
-    if (regression := noise.regression) is not None:
-        others = "one other" if regression.regressors == 1 else f"{regression.regressors} others"
-        yield f"± on a standardized coefficient (of {regression.target} on {others}): {coefficient_text(noise)}"
 
 
 class _Mechanisms(Answer):

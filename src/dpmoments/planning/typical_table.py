@@ -175,8 +175,12 @@ class TypicalTable:
         by_column: dict[str, FloatArray] = {}
         blocks = {column.name: column for column in self.schema.columns}
         if coordinates := [at for at, name in enumerate(self.columns) if isinstance(blocks[name], Coordinate)]:
-            spread = _in_ball(n_rows, len(coordinates)) * self.standard_deviations[coordinates]
-            result[:, coordinates] = self.means[coordinates] + spread
+            # spread evenly over a ball in which each coordinate has standard deviation 1
+            d = len(coordinates)
+            rows = np.random.default_rng(d).standard_normal((n_rows, d))
+            lengths = scipy.special.ndtr(np.random.default_rng(d + 1).standard_normal(n_rows)) ** (1.0 / d)
+            rows *= (math.sqrt(d + 2.0) * lengths / np.linalg.norm(rows, axis=1))[:, None]
+            result[:, coordinates] = self.means[coordinates] + rows * self.standard_deviations[coordinates]
         for column in sorted(self.schema.columns, key=lambda column: isinstance(column, DerivedColumn)):
             own = list(self.features_of_columns[column.name])
             if isinstance(column, DerivedColumn):
@@ -232,14 +236,6 @@ def _places(name: str, n_rows: int) -> IntegerArray:
     result = np.empty(n_rows, dtype=np.int64)
     result[order] = np.arange(n_rows)
     return result
-
-
-def _in_ball(n_rows: int, d: int) -> FloatArray:
-    """Return rows spread evenly over a ball in which each coordinate has standard deviation 1."""
-    rows = np.random.default_rng(d).standard_normal((n_rows, d))
-    lengths = scipy.special.ndtr(np.random.default_rng(d + 1).standard_normal(n_rows)) ** (1.0 / d)
-    rows *= (math.sqrt(d + 2.0) * lengths / np.linalg.norm(rows, axis=1))[:, None]
-    return rows
 
 
 def _defaults(column: SchemaColumn, schema: Schema) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
