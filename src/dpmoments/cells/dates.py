@@ -98,22 +98,18 @@ def text_dates(cells: Any, column: Date, text_format: TextFormat, *, only_empty:
         texts = texts.combine_chunks()
     distinct = pc.dictionary_encode(texts, null_encoding="encode")  # a table has fewer days than rows
     readable, broken = decoded_bytes(distinct.dictionary)
-    result = _distinct_dates(readable, column, text_format, only_empty=only_empty)
+    marks = texts_of(column.missing_values or ())
+    nothing = is_nothing(readable, (*(("",) if only_empty else text_format.null_markers), *marks))
+    pattern = date_pattern(column.format)
+    parts = pc.extract_regex(pc.utf8_trim(readable, " \t"), pattern)
+    times, possible = _times(parts, re.findall(r"\(\?P<(\w+)>", pattern))
+    result = TextCells.of(pa.array(_without_marks(column.numbers(times), column)), nothing, pa.array(possible))
     if broken.any():  # what is not UTF-8 is no date
         result = TextCells(
             np.where(broken, np.nan, result.values), result.missing & ~broken, result.unparsable | broken
         )
     indices = distinct.indices.to_numpy(zero_copy_only=False)
     return TextCells(result.values[indices], result.missing[indices], result.unparsable[indices])
-
-
-def _distinct_dates(texts: Any, column: Date, text_format: TextFormat, *, only_empty: bool) -> TextCells:
-    marks = texts_of(column.missing_values or ())
-    nothing = is_nothing(texts, (*(("",) if only_empty else text_format.null_markers), *marks))
-    pattern = date_pattern(column.format)
-    parts = pc.extract_regex(pc.utf8_trim(texts, " \t"), pattern)
-    times, possible = _times(parts, re.findall(r"\(\?P<(\w+)>", pattern))
-    return TextCells.of(pa.array(_without_marks(column.numbers(times), column)), nothing, pa.array(possible))
 
 
 def _without_marks(values: FloatArray, column: Date) -> FloatArray:

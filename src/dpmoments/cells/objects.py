@@ -39,8 +39,11 @@ def series_cells(series: nw.Series[Any], name: str) -> Any:
         return native
     if hasattr(native_type, "pyarrow_dtype"):
         return native.array.__arrow_array__()
-    # Of objects in pandas, narwhals would look at cells for a type.
-    if _holds_objects(native_type) or series.dtype == nw.Object:
+    # Of objects in pandas, narwhals would look at cells for a type; Python's texts may have halves of surrogate pairs.
+    of_categories = getattr(getattr(native_type, "categories", None), "dtype", native_type)
+    objects = isinstance(of_categories, np.dtype) and of_categories.kind == "O"
+    objects |= of_categories is not native_type and getattr(of_categories, "storage", None) == "python"
+    if objects or series.dtype == nw.Object:
         return np.asarray(native.to_numpy(), dtype=object)
     if isinstance(native_type, np.dtype) and (native_type.kind == "f" or not native_type.isnative):
         return array_cells(series.to_numpy())
@@ -132,26 +135,21 @@ def _number(cell: object) -> float | None:
         return cell
     if is_missing(cell):
         return math.nan
+    # Without the methods of the object's type, whose warning could quote the value.
     try:
-        return _plain_float(cell)
+        if isinstance(cell, int):
+            return int.__float__(cell)
+        if isinstance(cell, float):
+            return float.__float__(cell)
+        if isinstance(cell, Decimal):
+            return Decimal.__float__(cell)
+        of_numpy = isinstance(cell, np.integer | np.floating | np.bool_) and type(cell).__module__ == "numpy"
+        if type(cell) is Fraction or (of_numpy and not isinstance(cell, np.timedelta64)):
+            return float(cell)  # type: ignore[arg-type]
+        return None
     except OverflowError:  # an integer or a fraction beyond the range of float64
         whole = cell.numerator if type(cell) is Fraction else int.__int__(cell)  # type: ignore[arg-type]
         return math.inf if whole > 0 else -math.inf
-
-
-def _plain_float(cell: object) -> float | None:
-    """Convert a number bypassing its type's methods (a warning could quote the value)."""
-    # None for other objects.
-    if isinstance(cell, int):
-        return int.__float__(cell)
-    if isinstance(cell, float):
-        return float.__float__(cell)
-    if isinstance(cell, Decimal):
-        return Decimal.__float__(cell)
-    of_numpy = isinstance(cell, np.integer | np.floating | np.bool_) and type(cell).__module__ == "numpy"
-    if type(cell) is Fraction or (of_numpy and not isinstance(cell, np.timedelta64)):
-        return float(cell)  # type: ignore[arg-type]
-    return None
 
 
 def _text(cell: object, integers: bool) -> str | None:
@@ -173,14 +171,6 @@ def _text(cell: object, integers: bool) -> str | None:
         # Whole numbers as their integers, as in a column of floats; no other number is a level.
         return str(int(number_held)) if number_held.is_integer() and abs(number_held) < 2.0**63 else NO_LEVEL
     return NO_LEVEL
-
-
-def _holds_objects(native_type: Any) -> bool:
-    """Return True if a pandas type, or its categories, are objects, which may be anything."""
-    of_categories = getattr(getattr(native_type, "categories", None), "dtype", native_type)
-    if of_categories is not native_type and getattr(of_categories, "storage", None) == "python":
-        return True  # of Python's texts, which may have halves of surrogate pairs
-    return isinstance(of_categories, np.dtype) and of_categories.kind == "O"
 
 
 _READABLE_KINDS = "biufOUSTM"

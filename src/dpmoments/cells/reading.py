@@ -86,7 +86,6 @@ def _as_floats(chunk: Any) -> FloatArray:
 
 
 def _numbers_of_text(chunk: Any, column: Numeric | Boolean) -> tuple[FloatArray, BoolArray | None]:
-    """Read text in the column's own format."""
     texts, broken = decoded_bytes(chunk)
     read = (text_flags if isinstance(column, Boolean) else text_numbers)(texts, column_format(column))
     unreadable = read.unparsable | broken
