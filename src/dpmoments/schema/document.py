@@ -59,7 +59,10 @@ def _syntax_fault(text: str, error: yaml.MarkedYAMLError) -> str:
     tabs = [number for number, line in enumerate(text.splitlines(), start=1) if re.match(r"[ ]*\t", line)]
     if tabs:
         return _in_line(tabs[0], "it is indented with a tab, but YAML allows only spaces")
-    if unspaced := _columns_without_blank(text):
+    unspaced = [
+        number for number, line in enumerate(text.splitlines(), start=1) if re.match(r"\s*-[^\W\d][\w ]*:", line)
+    ]
+    if unspaced:  # as in ``-name: age``
         return _in_line(unspaced[0], _DASH_WITHOUT_SPACE)
     problem, context = error.problem or "", error.context or ""
     if "while parsing a flow" in context and error.context_mark is not None:
@@ -77,11 +80,6 @@ def _syntax_fault(text: str, error: yaml.MarkedYAMLError) -> str:
 
 
 _DASH_WITHOUT_SPACE = "add a space after the - that begins a column"
-
-
-def _columns_without_blank(text: str) -> list[int]:
-    """Return the lines that begin with - and no space after it, as in ``-name: age``."""
-    return [number for number, line in enumerate(text.splitlines(), start=1) if re.match(r"\s*-[^\W\d][\w ]*:", line)]
 
 
 def compose_yaml(text: str) -> Any:
@@ -285,7 +283,6 @@ def slips_in(root: yaml.Node) -> bool:
 
 
 def _fault(column: Any) -> str:
-    """Describe what is wrong with a column."""
     if isinstance(column, str) and ":" in column:
         return "every column is a mapping with a name and a kind: add a space after each colon"
     stated = ""

@@ -194,7 +194,6 @@ def _of_arrow(schema: Any) -> list[HeaderColumn]:
 
 
 def _of_pandas(name: object, dtype: Any) -> HeaderColumn:
-    """Describe a column by its dtype."""
     # A name that is not text counts as missing, since no schema can have it.
     text = name if isinstance(name, str) else ""
     if isinstance(dtype, np.dtype):

@@ -138,7 +138,13 @@ class Schema:
         if repeated := _repeated(read):
             raise InputValueError(f"two columns of the schema are read from the same column: {listed([*repeated])}")
         row_norm = checked_row_norm(columns, row_norm)
-        _check_available(columns, row_norm)
+        # A count of missing values does not survive that rows are scaled down.
+        available = next(filter(None, map(presence_column, columns)), None)
+        if available is not None and (row_norm is None or row_norm < checked_row_norm(columns, "default")):  # type: ignore[operator]
+            raise InputValueError(
+                f"column '{available}' has missing='available', which needs bounds on every column and the row-norm "
+                "bound that follows from them: leave row_norm and scale out, or choose missing='drop' or 'fill'"
+            )
         check_typical_ranges(columns, row_norm)
         mean_weight = checked_mean_weight(mean_weight)
         if mean_weight != 1.0 and row_norm is None:
@@ -415,15 +421,8 @@ class Schema:
             with a categorical, always. A column with a scale range is divided by the geometric mean of its ends, after
             subtracting its center if ``mean``. With typical ranges every column is then multiplied by its weight.
         """
-        if mean not in self._encodings:  # every answer needs it several times
-            self._encodings[mean] = self._encoded(mean)
-        return self._encodings[mean]
-
-    @cached_property
-    def _encodings(self) -> dict[bool, Encoding]:
-        return {}
-
-    def _encoded(self, mean: bool) -> Encoding:
+        if mean in self._encodings:  # every answer needs it several times
+            return self._encodings[mean]
         offset = np.concatenate([column.offset(mean) for column in self.columns])
         unit = np.concatenate([column.unit_length(mean) for column in self.columns])
         weights = column_weights(self.columns, mean=mean)
@@ -434,7 +433,12 @@ class Schema:
         for array in (offset, unit, weights):
             if array is not None:
                 array.setflags(write=False)
-        return Encoding(offset, unit, 1.0 if self.row_norm is None else self.row_norm, weights)
+        self._encodings[mean] = Encoding(offset, unit, 1.0 if self.row_norm is None else self.row_norm, weights)
+        return self._encodings[mean]
+
+    @cached_property
+    def _encodings(self) -> dict[bool, Encoding]:
+        return {}
 
     @property
     def feature_bounds(self) -> tuple[FloatArray, FloatArray]:
@@ -549,16 +553,6 @@ class Schema:
         return f"Schema({shown}{more}, row_norm={self.row_norm!r}{missing}{text_format}{mean_weight})"
 
 
-def _check_available(columns: Sequence[SchemaColumn], row_norm: float | None) -> None:
-    """Raise if rows could be scaled down, which a count of missing values does not survive."""
-    name = next(filter(None, map(presence_column, columns)), None)
-    if name is not None and (row_norm is None or row_norm < checked_row_norm(columns, "default")):  # type: ignore[operator]
-        raise InputValueError(
-            f"column '{name}' has missing='available', which needs bounds on every column and the row-norm "
-            "bound that follows from them: leave row_norm and scale out, or choose missing='drop' or 'fill'"
-        )
-
-
 def _source_of(column: Column) -> str:
     return column.name if isinstance(column, Coordinate) else column.source or column.name
 
@@ -593,7 +587,6 @@ def _stated(column: SchemaColumn, of_table: MarkedMissing) -> SchemaColumn:
 
 
 def _repeated(names: Sequence[str]) -> list[str]:
-    """Return the names that occur more than once."""
     return sorted(name for name, times in Counter(names).items() if times > 1)
 
 
