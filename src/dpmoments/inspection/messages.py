@@ -351,7 +351,6 @@ def _value(sample: FoundValue, *, counted: bool) -> str:
 
 
 def _fate(rule: str, column: object) -> str:
-    """Describe what a rule does with a value."""
     filled = "count as the middle of the bounds" if isinstance(column, Numeric | Boolean) else "count as 0"
     if isinstance(column, Numeric) and column.rough is not None:
         filled = "count as the center"

@@ -159,12 +159,8 @@ def preflight(
         if privacy_unit is not None:
             with on_block.passing(source.pass_length, ROUNDS):
                 facts.limit_units(survey_units(source, threads=threads, on_block=on_block))
-    _add_shifts(facts, budget, mean=mean)
-    return Preflight(facts)
 
-
-def _add_shifts(facts: TableFacts, budget: PrivacyBudget, *, mean: bool) -> None:
-    """Add the shift of the means of columns in which a value replaces missing ones."""
+    # The shift of the means of columns in which a value replaces missing ones.
     shifted = [column for column in facts.columns.values() if column.filled and column.present]
     noise = _noise_of_means(facts, budget, mean=mean) if shifted else {}
     for column in shifted:
@@ -175,6 +171,7 @@ def _add_shifts(facts: TableFacts, budget: PrivacyBudget, *, mean: bool) -> None
         there = lower * (1.0 - share) + upper * share
         shift = (kind.replacement - there) * (column.filled / (column.filled + column.present))
         column.shift = ShiftFacts(column.filled, shift, noise.get(kind.name), budget)
+    return Preflight(facts)
 
 
 def _noise_of_means(facts: TableFacts, budget: PrivacyBudget, *, mean: bool) -> dict[str, float]:
@@ -278,8 +275,18 @@ class Preflight:
         if stream.isatty():
             width = max(min(shutil.get_terminal_size((_WIDTH, 24)).columns, _WIDTH), _MIN_WIDTH)
         encoding = getattr(stream, "encoding", None) or "utf-8"
-        for line in self._marked_lines(width):
-            stream.write(line.encode(encoding, "replace").decode(encoding) + "\n")
+        for line in self._lines():
+            indent = len(line) - len(line.lstrip())
+            wrapped = textwrap.wrap(
+                "".join(map(_as_wide_as_shown, line.strip())),
+                width - len(_MARK),
+                initial_indent=" " * indent,
+                subsequent_indent=" " * (indent + 2 if indent else 0),
+                break_on_hyphens=False,
+            )
+            for piece in wrapped or [""]:
+                marked = (_MARK + piece.replace(_FILLER, "").replace(BLANK, " ")).rstrip()
+                stream.write(marked.encode(encoding, "replace").decode(encoding) + "\n")
 
     def private_facts(self) -> dict[str, Any]:
         """Return all findings as plain values for a program; private.
@@ -293,19 +300,6 @@ class Preflight:
         for name, column in plain["columns"].items():
             column["verdicts"] = [_verdict_as_dict(verdict) for verdict in result if verdict.column == name]
         return plain | {"verdicts": [*map(_verdict_as_dict, result)]}
-
-    def _marked_lines(self, width: int) -> Iterator[str]:
-        for line in self._lines():
-            indent = len(line) - len(line.lstrip())
-            wrapped = textwrap.wrap(
-                "".join(map(_as_wide_as_shown, line.strip())),
-                width - len(_MARK),
-                initial_indent=" " * indent,
-                subsequent_indent=" " * (indent + 2 if indent else 0),
-                break_on_hyphens=False,
-            )
-            for piece in wrapped or [""]:
-                yield (_MARK + piece.replace(_FILLER, "").replace(BLANK, " ")).rstrip()
 
     def _lines(self) -> Iterator[str]:
         facts = self._facts

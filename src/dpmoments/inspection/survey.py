@@ -192,7 +192,12 @@ class Survey(Summary[TableFacts, TableFacts]):
                     indices = np.where(codes >= 0, codes, len(column.levels))
                     columns[column.name] = texts.take(pa.array(indices, mask=codes == MISSING))
             encoded: FloatArray = encode_columns(columns, lenient, mean=self.mean)
-            facts.shortened += int(np.count_nonzero(whole & _shortened(encoded)))
+            squares = np.zeros(n_rows)
+            with np.errstate(over="ignore"):  # infinite squares are of long rows
+                for feature in encoded.T:
+                    squares += feature * feature
+            longer = squares > (1.0 + _ROUNDING) ** 2  # not of dropped rows, which are NaN
+            facts.shortened += int(np.count_nonzero(whole & longer))
         return dropped
 
 
@@ -234,7 +239,6 @@ def _count_filled(facts: ColumnFacts, filled: BoolArray, present: FloatArray) ->
 
 
 def _counted_numbers(values: FloatArray) -> dict[CellValue, int]:
-    """Count numbers by their text."""
     numbers, times = np.unique(values, return_counts=True)
     return {written_value(number): count for number, count in zip(numbers.tolist(), times.tolist(), strict=True)}
 
@@ -260,15 +264,6 @@ def _expected(column: Numeric | Date | Boolean | Coordinate) -> tuple[float, flo
         return column.bounds
     _, _, center, radius = column.rough
     return center - radius, center + radius
-
-
-def _shortened(block: FloatArray) -> BoolArray:
-    """Mark encoded rows that are longer than the ball by more than rounding, shape (n,)."""
-    squares = np.zeros(len(block))
-    with np.errstate(over="ignore"):  # infinite squares are of long rows
-        for feature in block.T:
-            squares += feature * feature
-    return np.asarray(squares > (1.0 + _ROUNDING) ** 2)  # not of dropped rows, which are NaN
 
 
 def survey_table(

@@ -176,7 +176,6 @@ def _read_texts(texts: Any, column: NumberColumn, written: TextFormat) -> TextCe
 
 
 def _counted(cells: Any, wanted: BoolArray) -> Counter[CellValue]:
-    """Count the values marked in ``wanted``."""
     result: Counter[CellValue] = Counter()
     if isinstance(cells, np.ndarray):
         return Counter(read_objects(cells[wanted], written_value, ("type", "object")))
