@@ -96,17 +96,12 @@ def _hash_words(cells: Any) -> HashArray:
         filled = pc.fill_null(cells, pa.scalar(0, kind)).to_numpy(zero_copy_only=False)
         words = filled.astype(np.uint64, casting="unsafe")
     else:
-        words = _hashes_of_bytes(cells)
+        try:
+            texts = pc.fill_null(cells.cast(pa.large_binary()), b"").dictionary_encode()  # levels are few
+            words = unit_hashes(texts.dictionary, 0)[texts.indices.to_numpy(zero_copy_only=False)]
+        except pa.ArrowException:  # nested values
+            words = _cell_hashes(np.array([*cells.to_pylist(), None], dtype=object)[:-1])
     return np.where(cells.is_null().to_numpy(zero_copy_only=False), _EMPTY, words) if cells.null_count else words
-
-
-def _hashes_of_bytes(cells: Any) -> HashArray:
-    try:
-        texts = pc.fill_null(cells.cast(pa.large_binary()), b"").dictionary_encode()  # levels are few
-    except pa.ArrowException:  # nested values
-        return _cell_hashes(np.array([*cells.to_pylist(), None], dtype=object)[:-1])
-    words: HashArray = unit_hashes(texts.dictionary, 0)[texts.indices.to_numpy(zero_copy_only=False)]
-    return words
 
 
 @dataclass(eq=False, repr=False)

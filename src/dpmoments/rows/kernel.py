@@ -316,7 +316,6 @@ class RunningMoments:
                 self._add_step(block.encoded_numbers(rows[special]))
 
     def _note(self, n_counted: int, n_summed: int, clipped: int, dropped: int = 0) -> None:
-        """Count rows of one step."""
         self._count += n_counted
         self._rows_in_sums += n_summed
         self._clipped += clipped

@@ -138,7 +138,11 @@ def clip_rows(
         with np.errstate(divide="ignore"):  # zero rows
             np.divide(lattice.clip_target, factors, out=factors)
         np.copyto(factors, 1.0, where=~over)
-        _multiply_rows(rows, factors)
+        if rows.flags.c_contiguous and rows.shape[1] < NARROW:  # one loop per row costs more than repeating the factors
+            flat = rows.reshape(-1)
+            np.multiply(flat, np.repeat(factors, rows.shape[1]), out=flat)
+        else:
+            np.multiply(rows, factors[:, None], out=rows)
         np.rint(rows, out=rows)
         squared_norms(rows, scratch=scratch, out=norms)
     elif marked.size:
@@ -146,15 +150,6 @@ def clip_rows(
         rows[marked] = few
         norms[marked] = squared_norms(few)
     _shrink_into_ball(rows, norms, lattice)
-
-
-def _multiply_rows(rows: NDArray[np.float64], factors: NDArray[np.float64]) -> None:
-    """Multiply each row by its factor, in place."""
-    if rows.flags.c_contiguous and rows.shape[1] < NARROW:  # one loop per row costs more than repeating the factors
-        flat = rows.reshape(-1)
-        np.multiply(flat, np.repeat(factors, rows.shape[1]), out=flat)
-    else:
-        np.multiply(rows, factors[:, None], out=rows)
 
 
 def _shrink_into_ball(rows: NDArray[np.float64], norms: NDArray[np.float64], lattice: Lattice) -> None:

@@ -437,18 +437,14 @@ class RunningLevelSums:
         pairs, sizes = combinations(levels, 2), combinations(map(len, self._counts), 2)
         for joint, (one, two), (_, size) in zip(self._joint, pairs, sizes, strict=True):
             np.add.at(joint, one * size + two, 1)
-        values = self._lattice_values(kept.numbers)
+
+        # The numbers are rounded as the dense pass does.
+        scaled, values = self._scaled[: len(kept.numbers)], self._values[: len(kept.numbers)]
+        np.multiply(kept.numbers, summary.lattice.units_per_one, out=scaled)
+        np.copyto(values, np.rint(scaled, out=scaled), casting="unsafe")
         for sums, level in zip(self._sums, levels, strict=True):
             for total, value in zip(sums, values.T, strict=True):
                 np.add.at(total, level, value)
-
-    def _lattice_values(self, numbers: FloatArray) -> IntegerArray:
-        """Round the numbers as the dense pass does, shape (n, m)."""
-        # The next batch overwrites the buffer.
-        scaled, values = self._scaled[: len(numbers)], self._values[: len(numbers)]
-        np.multiply(numbers, self._summary.lattice.units_per_one, out=scaled)
-        np.copyto(values, np.rint(scaled, out=scaled), casting="unsafe")
-        return values
 
     def _levels(self, block: CodedBlock, pack: tuple[int, ...]) -> IntegerArray:
         """Return each row's level in a pack of columns, shape (n,)."""

@@ -184,15 +184,14 @@ class Rows:
         with self._passing():
             if self.selection is None:
                 return self.source.summarize(asked, threads=self.threads, on_block=self.on_block)
-            return self._summarize_selected(asked, self.selection)
 
-    def _summarize_selected(self, summary: Summary[Running, Result], selection: UnitSelection) -> Result:
-        sent = replace(selection, repeated=selection.repeated[:0])  # wherever the source is, which needs no more
-        tallied = Tallied(Prepared(summary, sent.kept), selection.key)
-        result, tally = self.source.summarize_units(tallied, threads=self.threads, on_block=self.on_block)
-        require_same_table(selection.fingerprint, tally)
-        repeated = np.array_split(selection.repeated, len(selection.repeated) // summary.rows_per_task + 1)
-        return summary.merge(result, summarize_in_threads(summary, repeated, lambda block: block, 1))
+            # Wherever the source is, it needs no more of the selection.
+            sent = replace(self.selection, repeated=self.selection.repeated[:0])
+            tallied = Tallied(Prepared(asked, sent.kept), self.selection.key)
+            result, tally = self.source.summarize_units(tallied, threads=self.threads, on_block=self.on_block)
+            require_same_table(self.selection.fingerprint, tally)
+            repeated = np.array_split(self.selection.repeated, len(self.selection.repeated) // asked.rows_per_task + 1)
+            return asked.merge(result, summarize_in_threads(asked, repeated, lambda block: block, 1))
 
     def _passing(self, n_passes: int = 1) -> AbstractContextManager[None]:
         return nullcontext() if self.on_pass is None else self.on_pass(self.source.pass_length, n_passes)

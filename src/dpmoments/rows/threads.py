@@ -38,7 +38,6 @@ def usable_cores() -> int:
 
 @cache
 def _blas_libraries() -> tuple[Any, ...]:
-    """Return the linear algebra libraries."""
     # Cached, since the search takes 4 ms and NumPy's is loaded already.
     return tuple(ThreadpoolController().select(user_api="blas").lib_controllers)
 

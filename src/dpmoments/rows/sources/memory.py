@@ -104,15 +104,8 @@ class ArraySource(LocalSource[npt.NDArray[Any]]):
 
     def number_block(self, part: npt.NDArray[Any], memory: BlockMemory) -> NumberBlock:
         """Return a part whose numbers are the caller's own where they need no reading."""
-        if not self._reads_as_it_is:
-            return super().number_block(part, memory)
-        return NumberBlock(len(part), lambda: part, lambda: self.encode(part, memory), self.encode_numbers)
-
-    @property
-    def _reads_as_it_is(self) -> bool:
-        """True if converting the array to float64 is all that reading does."""
         plain = self.array.dtype.kind in "iuf" and self.array.dtype.itemsize <= 8 and self.reading.restriction is None
-        return plain and all(
+        as_it_is = plain and all(
             isinstance(column, Coordinate)
             or (isinstance(column, Numeric) and not column.missing_values)
             or (
@@ -120,6 +113,9 @@ class ArraySource(LocalSource[npt.NDArray[Any]]):
             )
             for column in self.reading.schema.table_columns
         )
+        if not as_it_is:  # reading does more than convert the array to float64
+            return super().number_block(part, memory)
+        return NumberBlock(len(part), lambda: part, lambda: self.encode(part, memory), self.encode_numbers)
 
     def written_cells(self, part: npt.NDArray[Any], name: str) -> Any:
         return array_cells(part[:, self.reading.names.index(name)])

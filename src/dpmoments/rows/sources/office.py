@@ -133,21 +133,16 @@ def _cells(cells: Any, declared: StatisticsColumn, column: Column | None, ending
         return objects_of((None if cell == "" else cell for cell in cells), len(cells))
     values = np.asarray(cells, dtype=np.float32 if declared.is_single else np.float64)
     if isinstance(column, Date):
-        return _dates(values.astype(np.float64), declared, ending)
+        unit, origin = _unit_and_origin(declared, ending)
+        numbers, most = values.astype(np.float64), float(_FARTHEST)
+        missing = ~np.isfinite(numbers)
+        micros = np.where(missing, 0.0, numbers) * (unit * _MICROSECONDS) + origin * _MICROSECONDS
+        return pa.array(np.rint(np.clip(micros, -most, most)).astype(np.int64), pa.timestamp("us"), mask=missing)
     if isinstance(column, Categorical) and isinstance(column.levels[0], str) and declared.labels:
         labels = {float(code): label for code, label in declared.labels.items() if isinstance(code, int | float)}
         read = (None if value != value else labels.get(value, value) for value in values.tolist())
         return objects_of(read, len(values))
     return pa.array(values)
-
-
-def _dates(values: Any, declared: StatisticsColumn, ending: str) -> Any:
-    """Convert the numbers of a date format to Arrow timestamps."""
-    unit, origin = _unit_and_origin(declared, ending)
-    missing = ~np.isfinite(values)
-    most = float(_FARTHEST)
-    micros = np.clip(np.where(missing, 0.0, values) * (unit * _MICROSECONDS) + origin * _MICROSECONDS, -most, most)
-    return pa.array(np.rint(micros).astype(np.int64), pa.timestamp("us"), mask=missing)
 
 
 def _unit_and_origin(declared: StatisticsColumn, ending: str) -> tuple[float, int]:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 from weakref import WeakSet
@@ -33,7 +33,7 @@ from dpmoments.foundation.text_format import TextFormat
 from dpmoments.foundation.text_reading import LineLengths, first_line, names_in, open_utf8, other_delimiter
 from dpmoments.rows.sources.arrow import StreamedFileSource, folder_keys, with_bytes_read
 from dpmoments.rows.sources.source import LONG_LINE, UNCONVERTED, ReadAgain, read_quietly
-from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate
+from dpmoments.schema.columns import Boolean, Categorical, Coordinate
 from dpmoments.schema.dates import Date
 from dpmoments.schema.numeric import Numeric
 
@@ -156,7 +156,7 @@ class CsvSource(StreamedFileSource):
         return self.text_format.thousands is not None or self.text_format.decimal > "\x7e"
 
     def _type(self, name: str, *, as_text: bool) -> Any:
-        column = self._columns.get(name)
+        column = self.reading.schema.columns_by_source.get(name)
         if self.on_ragged_line is not None or name not in self.reading.names or as_text:
             return pa.binary()
         if column is None or isinstance(column, Categorical | Date):
@@ -171,7 +171,7 @@ class CsvSource(StreamedFileSource):
         """Convert text or bytes left by the reader to numbers, and null markers to nulls."""
         made = []
         for name, cells in zip(part.schema.names, part.columns, strict=True):
-            column = self._columns.get(name)
+            column = self.reading.schema.columns_by_source.get(name)
             is_text = pa.types.is_string(cells.type)
             if name not in self.reading.names or not (is_text or pa.types.is_binary(cells.type)):
                 made.append(cells)
@@ -188,10 +188,6 @@ class CsvSource(StreamedFileSource):
             else:
                 made.append(self._numbers(cells if is_text else decoded_bytes(cells)[0], column))
         return pa.RecordBatch.from_arrays(made, names=part.schema.names)
-
-    @cached_property
-    def _columns(self) -> Mapping[str, Column]:
-        return self.reading.schema.columns_by_source
 
     def _numbers(self, texts: Any, column: Numeric | Boolean | Coordinate) -> Any:
         written = column_format(column, self.text_format)
