@@ -193,7 +193,8 @@ def test_options_come_back_from_a_file_as_they_were(case: Case) -> None:
     """Sequences as tuples, so that the mechanism made of them is the same one."""
     read = from_plain(json.loads(json.dumps(to_plain(case.mechanism.options))))
     assert read == case.mechanism.options
-    assert make_mechanism(case.mechanism.name, **read) == case.mechanism
+    if case.mechanism.name not in COMPARISONS:  # which have no name for users
+        assert make_mechanism(case.mechanism.name, **read) == case.mechanism
 
 
 @pytest.mark.parametrize(

@@ -484,7 +484,7 @@ def test_genetic_components_of_1387_europeans():
     assert (np.diff(people.eigenvalues) < 0).all()
 
 
-BUNDLED = {"ATTRIBUTION.txt", "adult.parquet", "airfoil.parquet"}
+BUNDLED = {"ATTRIBUTION.txt", "adult.parquet", "adult.yaml", "airfoil.parquet", "airfoil.yaml", "wine.yaml"}
 
 
 def test_no_genetic_component_is_bundled():

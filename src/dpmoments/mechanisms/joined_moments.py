@@ -169,6 +169,9 @@ def _clipped(
     known = np.isfinite(rough.variance)
     difference = np.where(known, rough.variance / unit**2 - variances, 0.0)
     spread = np.where(known, np.hypot(rough.variance_noise / unit**2, noise), np.inf)
+    # a Boolean that lacks more than clipping takes holds fractions, and 1 − mean² is not its variance
+    of_fractions = np.array(lattice.of.of_two_values) & (difference > 3.0 * (expected + spread))
+    spread = np.where(of_fractions, np.inf, spread)
     lost, _ = _posterior_loss(difference, spread, expected)
     # one column may have all of the excess, and no share says which
     most = _SPREAD_OF_SHARES * (expected + share * farther) / np.sqrt(np.maximum(share, 1e-12))

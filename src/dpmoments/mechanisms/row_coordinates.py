@@ -40,7 +40,7 @@ class RowCoordinates:
     n_features: int
     singles: tuple[int, ...]  # features that are numbers or Booleans
     is_number: tuple[bool, ...]  # of each single; a Boolean is −1 or 1
-    of_two_values: tuple[bool, ...]  # of each single: true for a Boolean without a fill, which may be a fraction
+    of_two_values: tuple[bool, ...]  # of each single: true for a Boolean without a fill, which is a fraction
     typical: tuple[
         tuple[float, float] | None, ...
     ]  # of each single: center and SD that the schema states, column units
