@@ -26,7 +26,7 @@ import yaml
 from rich.cells import cell_len
 
 import dpmoments as dpm
-from contracts.cases import CASES, Case
+from contracts.cases import CASES, COMPARISONS, Case
 from dpmoments.audit.verification import checks
 from dpmoments.cli import main
 from dpmoments.cli.analyses import analyses
@@ -1422,7 +1422,8 @@ def test_every_release_of_every_mechanism_verifies(case: Case, repair: str, tmp_
     released.save(tmp_path / "release.json")
     outcomes = checks(dpm.load(tmp_path / "release.json"))
     assert not [check for check in outcomes if check.passed is False]
-    assert outcomes[-1].passed, "the noise was not calibrated anew"
+    if case.mechanism.name not in COMPARISONS:  # which have no name to calibrate them by
+        assert outcomes[-1].passed, "the noise was not calibrated anew"
 
 
 def budget_arguments(case: Case) -> dict[str, float]:

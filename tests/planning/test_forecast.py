@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -101,10 +102,13 @@ def test_every_plan_is_that_of_a_release(
 def test_a_forecast_that_takes_a_private_number_of_rows_for_public_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted fault: under add-remove the guessed number of rows goes into the plan, and divides its budget by it."""
 
-    def with_the_guess(schema: dpm.Schema, mean: bool, n_rows: int | None) -> MomentShape:
-        return MomentShape.of(schema, mean=mean, n_rows=N_ROWS if n_rows is None else n_rows)
+    shape_of = MomentShape.of
 
-    monkeypatch.setattr(forecast_noise, "_shape", with_the_guess)
+    def with_the_guess(schema: dpm.Schema, *, mean: bool, n_rows: int | None = None) -> MomentShape:
+        return shape_of(schema, mean=mean, n_rows=N_ROWS if n_rows is None else n_rows)
+
+    forecast_noise._planned.cache_clear()
+    monkeypatch.setattr(forecast_noise, "MomentShape", SimpleNamespace(of=with_the_guess))
     with pytest.raises(AssertionError):
         compared("unit ball", "pure", Neighbors.ADD_REMOVE, True, monkeypatch)
     compared("unit ball", "pure", Neighbors.REPLACE_ONE, True, monkeypatch)  # there it is public

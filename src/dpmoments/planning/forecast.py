@@ -96,7 +96,7 @@ def forecast(
     >>> schema = Schema(Numeric("age", 0, 120), Numeric("income", 0, 200_000), Boolean("smoker"))
     >>> table = forecast(schema, n_rows=5000, epsilon=1.0, typical_sd={"age": 18, "income": 30_000})
     >>> table.mechanism, table.noise.mean.round(3).tolist()
-    ('auto', [0.101, 168.356, 0.002])
+    ('auto', [0.127, 212.192, 0.002])
 
     Errors of mechanisms, of correlations and of means in standard deviations:
 

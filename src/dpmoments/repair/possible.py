@@ -225,7 +225,8 @@ def nearest_possible(
     columns = (*(np.array([i]) for i in np.flatnonzero(single)), *features.blocks)
     slack = np.ones_like(roots)
     for column in columns:
-        slack[column] = math.sqrt(1.0 + float(noise[column].sum()) / max(float(variances[column].sum()), 1e-300))
+        added, own = float(noise[column].sum()), float(variances[column].sum())
+        slack[column] = math.sqrt(1.0 + added / max(own, 1e-200 * added, 1e-300))  # a variance may be 0
     covariance = _with_possible_counts(covariance, known, means, features)
     eigenvalues, vectors = np.linalg.eigh(covariance * np.outer(factor / slack, factor / slack))
     definite = (vectors * np.maximum(eigenvalues, 0.0)) @ vectors.T * np.outer(slack, slack)

@@ -133,7 +133,7 @@ class PaperCoinPress(PaperOptions, CoinPress):
     >>> shape = MomentShape(10, n_rows=7000, mean=False, row_norm=None)
     >>> plan = PaperCoinPress((1.0, 1e6)).plan(shape, PrivacyBudget.zcdp(0.5), "replace_one")
     >>> len(plan.details["shares"])
-    60
+    2
     """
 
     constants: Literal["practical", "paper"] = field(default="paper", kw_only=True)
