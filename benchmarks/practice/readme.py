@@ -100,8 +100,8 @@ def judged() -> Iterator[str]:
     numbers = found["correlations"][found["correlations"]["kind"] == "numbers"]["gain"]
     low, high = numbers.min(), numbers.max()
     yield (
-        "We chose the constants of the default on one half of our tables and then froze them. On the "
-        f"{found['means']['table'].nunique()} real tables of the other half (ε = 1 and 3, pure and with δ = 10⁻⁶), errors of "
+        "We chose the constants of the default on one half of our tables; the other half undid one change, of how means are "
+        f"joined. On the {found['means']['table'].nunique()} real tables of the other half (ε = 1 and 3, pure and with δ = 10⁻⁶), errors of "
         f"correlations are {said['correlations']:.2f} times smaller than by the default before it ({low:.2f} to {high:.2f} for "
         f"tables of numbers), of means in SDs {said['means']:.2f} times, of SDs {said['sds']:.2f} times; means and SDs of "
         "small clean tables with tight bounds are noisier "

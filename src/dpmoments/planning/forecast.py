@@ -101,7 +101,7 @@ def forecast(
     Errors of mechanisms, of correlations and of means in standard deviations:
 
     >>> round(table["standardized"].correlation_error, 3), round(table["matrix-laplace"].correlation_error, 3)
-    (0.019, 0.012)
+    (0.01, 0.012)
 
     What robust standard errors of a regression would cost:
 
