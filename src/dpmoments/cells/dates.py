@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpmoments.cells.objects import is_missing, plain_text, read_objects
-from dpmoments.cells.text_numbers import TextCells, decoded_bytes, is_nothing
+from dpmoments.cells.text_numbers import TextCells, decoded_bytes, is_nothing, is_text
 from dpmoments.foundation.arrays import BoolArray, FloatArray
 from dpmoments.foundation.errors import InputTypeError
 from dpmoments.foundation.table_libraries import pa, pc
@@ -46,7 +46,7 @@ def date_numbers(chunk: Any, column: Date) -> tuple[FloatArray, BoolArray | None
     kind = chunk.type
     if pa.types.is_null(kind):
         return np.full(len(chunk), np.nan), None
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+    if is_text(kind):
         read = text_dates(chunk, column, TextFormat(), only_empty=True)
         return read.values, read.unparsable if read.unparsable.any() else None
     if pa.types.is_date32(kind):

@@ -201,7 +201,10 @@ class ColumnTable:
         if isinstance(column, nw.Series):
             return series_cells(column, name)
         if column.dtype.kind in "UT":  # Arrow would refuse all cells for half of a surrogate pair in one
-            return pa.array([_whole_text(cell) for cell in column.tolist()], pa.large_string())
+            texts = (
+                cell.encode(errors="replace").decode() if isinstance(cell, str) else None for cell in column.tolist()
+            )
+            return pa.array(texts, pa.large_string())
         if column.dtype.kind == "M" and np.datetime_data(column.dtype)[0] not in _ARROW_TIMES:
             return objects_of(column, len(column))
         with suppress(pa.ArrowException, TypeError, ValueError):  # whose message may quote a cell
@@ -259,7 +262,3 @@ def declared_array(values: Any, name: str) -> npt.NDArray[Any]:
 def objects_of(cells: Iterable[object], n_cells: int) -> npt.NDArray[np.object_]:
     """Return an array of objects, shape (n_cells,); a list among them is one value."""
     return np.fromiter(cells, dtype=object, count=n_cells)
-
-
-def _whole_text(cell: object) -> str | None:
-    return cell.encode(errors="replace").decode() if isinstance(cell, str) else None

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from dpmoments.cells.dates import date_numbers, object_dates
 from dpmoments.cells.objects import object_numbers, object_texts, plain_text, read_objects
-from dpmoments.cells.text_numbers import column_format, decoded_bytes, text_flags, text_numbers
+from dpmoments.cells.text_numbers import column_format, decoded_bytes, is_text, text_flags, text_numbers
 from dpmoments.foundation.arrays import BoolArray, FloatArray
 from dpmoments.foundation.errors import InputTypeError
 from dpmoments.foundation.table_libraries import pa, pc
@@ -56,7 +56,7 @@ def _plain_numbers(chunk: Any, column: Numeric | Boolean | Coordinate) -> tuple[
     kind = chunk.type
     if pa.types.is_boolean(kind):
         return _as_floats(pc.cast(chunk, pa.uint8())), None
-    if _is_text(kind) and not isinstance(column, Coordinate) and column.reads_text:
+    if is_text(kind) and not isinstance(column, Coordinate) and column.reads_text:
         return _numbers_of_text(chunk, column)
     if pa.types.is_decimal(kind):
         # Through text, which rounds each cell correctly: the direct cast's rounding depends on the type's scale.
@@ -68,7 +68,7 @@ def _plain_numbers(chunk: Any, column: Numeric | Boolean | Coordinate) -> tuple[
         )
     elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_null(kind)):
         options = {"numeric": 'decimal="."', "boolean": "true_values and false_values"}.get(column.kind)
-        or_read = f"; or state {options} in the schema, and text is read" if _is_text(kind) and options else ""
+        or_read = f"; or state {options} in the schema, and text is read" if is_text(kind) and options else ""
         raise InputTypeError(
             f"column '{column.name}' has type {_type_name(kind)} in the table and a {column.kind} column needs numbers: "
             f"convert it, or describe it as Categorical{or_read}"
@@ -109,7 +109,7 @@ def _object_numbers(
     wrong = None if wrong is None else wrong & ~flags
     if unreadable is None:
         return cleaned, wrong if wrong is not None and wrong.any() else None
-    texts = read_objects(cells[unreadable], _whole_text, None)
+    texts = read_objects(cells[unreadable], lambda cell: plain_text(cell) if isinstance(cell, str) else None, None)
     held = pa.array(texts, pa.large_string())
     indices = np.flatnonzero(unreadable)
     unreadable = unreadable.copy() if wrong is None else unreadable | wrong
@@ -122,10 +122,6 @@ def _object_numbers(
         marks = pa.array(texts_of(column.missing_values), pa.large_string())
         unreadable[indices] = ~np.asarray(pc.is_in(held, marks).to_numpy(zero_copy_only=False), dtype=bool)
     return cleaned, unreadable if unreadable.any() else None
-
-
-def _whole_text(cell: object) -> str | None:
-    return plain_text(cell) if isinstance(cell, str) else None
 
 
 def _cleaned(
@@ -172,12 +168,12 @@ def level_codes(cells: Any, column: Categorical) -> CodeArray:
 
     def read(chunk: Any) -> CodeArray:
         kind = chunk.type
-        if _is_text(kind) or pa.types.is_null(kind) or (pa.types.is_integer(kind) and not integers):
+        if is_text(kind) or pa.types.is_null(kind) or (pa.types.is_integer(kind) and not integers):
             chunk = pc.cast(chunk, pa.large_string())
             if column.strip or column.casefold:
                 return _folded_codes(chunk, column, known)
             missing = pc.is_null(chunk)
-            if _is_text(kind) and "" not in known:
+            if is_text(kind) and "" not in known:
                 missing = pc.fill_null(pc.equal(chunk, ""), True)
         elif pa.types.is_floating(kind) and not integers:
             chunk, missing = _whole_number_texts(chunk), pc.is_null(chunk, nan_is_null=True)
@@ -274,10 +270,6 @@ def _gather_pairs(
     parts = iter(masks)  # by chunk, in the same order
     marked = gather(cells, lambda _: next(parts), False)
     return result, marked if marked.any() else None
-
-
-def _is_text(kind: Any) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def _type_name(kind: Any) -> str:

@@ -147,6 +147,11 @@ def null_markers(column: Categorical | Date, text_format: TextFormat) -> list[st
     return [word for word in text_format.nulls if word not in levels]
 
 
+def is_text(kind: Any) -> bool:
+    """Return True for an Arrow type of text."""
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
 def is_nothing(texts: Any, null_markers: tuple[str, ...]) -> Any:
     """Mark texts that are null or a null marker."""
     return pc.or_(pc.is_null(texts), pc.is_in(texts, pa.array(null_markers, texts.type)))

@@ -32,6 +32,7 @@ import numpy as np
 
 from dpmoments.cells.objects import is_missing, read_objects
 from dpmoments.cells.reading import gather
+from dpmoments.cells.text_numbers import is_text
 from dpmoments.foundation.arrays import BoolArray
 from dpmoments.foundation.errors import InputTypeError
 from dpmoments.foundation.table_libraries import pa, pc
@@ -84,7 +85,7 @@ def _chunk_ids(chunk: Any, column: str) -> Any:
         missing = np.isnan(values) | ~_whole_or_missing(chunk)
         integers = pa.array(np.where(missing, 0.0, values).astype(np.int64)).cast(pa.large_string())
         return _as_bytes(_null_where(integers, pa.array(missing)))
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+    if is_text(kind):
         return _as_bytes(_plain_texts(chunk.cast(pa.large_string())))
     if (
         pa.types.is_binary(kind)

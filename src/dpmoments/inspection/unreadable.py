@@ -25,6 +25,7 @@ from dpmoments.cells.text_numbers import (
     decoded_bytes,
     decoded_levels,
     decoded_without,
+    is_text,
     null_markers,
     text_flags,
     text_numbers,
@@ -199,7 +200,7 @@ def _counted(cells: Any, wanted: BoolArray) -> Counter[CellValue]:
         if times is None:
             counts = values.value_counts()
             values, times = counts.field("values"), counts.field("counts").to_numpy()
-        if _is_text(values.type):
+        if is_text(values.type):
             values, broken = decoded_bytes(values)
         else:
             broken = np.zeros(len(values), dtype=bool)
@@ -247,7 +248,7 @@ def _as_texts(cells: Any) -> Any | None:
     parts = whole.chunks if isinstance(whole, pa.ChunkedArray) else [whole]
     plain = [pc.run_end_decode(part) if pa.types.is_run_end_encoded(part.type) else part for part in parts]
     for part in plain:
-        if not _is_text(part.type.value_type if pa.types.is_dictionary(part.type) else part.type):
+        if not is_text(part.type.value_type if pa.types.is_dictionary(part.type) else part.type):
             return None
     texts = [
         decoded_bytes(part.dictionary)[0].take(part.indices)
@@ -256,7 +257,3 @@ def _as_texts(cells: Any) -> Any | None:
         for part in plain
     ]
     return pa.concat_arrays([pa.array([], pa.large_string()), *texts])
-
-
-def _is_text(kind: Any) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
