@@ -91,8 +91,17 @@ def require_no_guess_of_arrow(dataset: Any, reading: Reading) -> None:
                 "whether a row of NaN is kept: use <, <=, ==, >, >= joined by & and |, or filter the table in "
                 "memory, dataset.to_table().filter(...)"
             )
-        for key in _keys(part):
-            _require_text(key, reading)
+        for key in _keys(part):  # a number is the same whatever its type; a level or a unit is not
+            kind = key.type.value_type if pa.types.is_dictionary(key.type) else key.type
+            text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+            is_number = isinstance(reading.schema.columns_by_source.get(key.name), Numeric | Coordinate)
+            if key.name in reading.names and not text and not is_number:
+                raise InputTypeError(
+                    f"the dataset's column '{key.name}' is in the names of folders and was made of type {kind}, which "
+                    "Arrow guesses from all of them, and one row would decide how others are read: pass the folder's "
+                    f"path, or ds.dataset(..., partitioning=ds.partitioning(pa.schema([('{key.name}', pa.string())]), "
+                    "flavor='hive'))"
+                )
     _require_same_types(dataset, parts, reading.names)
 
 
@@ -100,21 +109,6 @@ def _with_children(dataset: Any) -> Iterator[Any]:
     yield dataset
     for child in getattr(dataset, "children", None) or ():
         yield from _with_children(child)
-
-
-def _require_text(key: Any, reading: Reading) -> None:
-    """Raise if a column that is read comes from folder names and is no longer text."""
-    # A number is the same whatever its type; a level or a unit is not.
-    kind = key.type.value_type if pa.types.is_dictionary(key.type) else key.type
-    text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
-    is_number = isinstance(reading.schema.columns_by_source.get(key.name), Numeric | Coordinate)
-    if key.name in reading.names and not text and not is_number:
-        raise InputTypeError(
-            f"the dataset's column '{key.name}' is in the names of folders and was made of type {kind}, which "
-            "Arrow guesses from all of them, and one row would decide how others are read: pass the folder's "
-            f"path, or ds.dataset(..., partitioning=ds.partitioning(pa.schema([('{key.name}', pa.string())]), "
-            "flavor='hive'))"
-        )
 
 
 def _require_same_types(dataset: Any, parts: list[Any], names: tuple[str, ...]) -> None:
