@@ -122,16 +122,11 @@ class InputModuleNotFoundError(InputError, ModuleNotFoundError):
     """A ``ModuleNotFoundError`` raised by this library."""
 
 
-def _innermost_frame(traceback: TracebackType | None) -> TracebackType | None:
-    while traceback is not None and traceback.tb_next is not None:
-        traceback = traceback.tb_next
-    return traceback
-
-
 def line_of(traceback: TracebackType | None) -> str | None:
     """Return the file and line of the innermost frame, None if unknown."""
-    last = _innermost_frame(traceback)
-    return None if last is None else f"{Path(last.tb_frame.f_code.co_filename).name}:{last.tb_lineno}"
+    while traceback is not None and traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    return None if traceback is None else f"{Path(traceback.tb_frame.f_code.co_filename).name}:{traceback.tb_lineno}"
 
 
 # Text out of a file as it is shown: no character of it that a terminal or a page obeys instead of showing.

@@ -70,10 +70,11 @@ class Watch:
     def __call__(self, amount: int) -> None:
         """Record that ``amount`` more of the pass (rows, or its unit of length) is done."""
         self._seen += amount
-        if self._expected is None:
-            self._give_sign()
-        else:
+        if self._expected is not None:
             self._tell(self._seen * _STEPS // max(self._expected, 1))
+        elif self._report is not None and (now := time.monotonic()) - self._last_sign >= _SECONDS_BETWEEN_SIGNS:
+            self._last_sign = now
+            self._report(None)
 
     def _tell(self, due: int) -> None:
         while self._report is not None and self._told < min(due, self._steps):
@@ -86,12 +87,6 @@ class Watch:
         if self._bar is not None:
             index = f", pass {self._before + self._told // _STEPS + 1}" + (f" of {self._of}" if self._of else "")
             self._bar.begin("reading rows" + (index if self._planned else ""))
-
-    def _give_sign(self) -> None:
-        now = time.monotonic()
-        if self._report is not None and now - self._last_sign >= _SECONDS_BETWEEN_SIGNS:
-            self._last_sign = now
-            self._report(None)
 
 
 class Bar:

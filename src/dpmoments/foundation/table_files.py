@@ -167,7 +167,10 @@ def expand_paths(pattern: str | Path) -> list[Path]:
         raise InputFileNotFoundError("the path is empty: name a file, a glob or a folder")
     path = Path(pattern).expanduser()
     if path.is_dir():
-        result = sorted(inside for inside in path.rglob("*") if inside.is_file() and _is_table(inside, path))
+        tables = (inside for inside in path.rglob("*") if inside.is_file() and file_ending(inside) in _IN_FOLDERS)
+        result = sorted(
+            table for table in tables if not any(part.startswith((".", "_")) for part in table.relative_to(path).parts)
+        )
         absent = f"the folder '{pattern}' holds no .parquet, .feather, .arrow, .csv, .tsv, .xlsx, .dta, .sav or .sas7bdat file"
     elif path.exists():
         return [path]
@@ -218,11 +221,6 @@ def open_ipc(path: Path, columns: Sequence[int] | None = None, source: Any = Non
     return (pa.ipc.open_file if magic.startswith(b"ARROW1") else pa.ipc.open_stream)(source, options=options)
 
 
-def _is_table(path: Path, folder: Path) -> bool:
-    kept_apart = any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
-    return not kept_apart and file_ending(path) in _IN_FOLDERS
-
-
 def write_table(table: Any, path: Path, *, raw_text: bool = False) -> bool:
     """Write an Arrow table as .parquet, .csv or .tsv, by its ending, completely or not at all."""
     # In CSV, text and column names that a spreadsheet would run as a formula get an apostrophe before them, unless
@@ -233,19 +231,16 @@ def write_table(table: Any, path: Path, *, raw_text: bool = False) -> bool:
             pq.write_table(table, temporary)
         return False
     if ending in (".csv", ".tsv"):
-        written = table if raw_text else _without_formulas(table)
+        written = table
+        if not raw_text:
+            # Also before a text that already has such an apostrophe.
+            columns = [
+                pc.replace_substring_regex(column, _FORMULA, r"'\1") if pa.types.is_string(column.type) else column
+                for column in table.columns
+            ]
+            written = pa.table(columns, names=[re.sub(_FORMULA, r"'\1", name) for name in table.column_names])
         options = pa_csv.WriteOptions(delimiter=CSV_DELIMITERS[ending], quoting_style="needed")
         with whole_file(path) as temporary:
             pa_csv.write_csv(written, temporary, options)
         return not written.equals(table)
     raise InputValueError(f"{path} does not end in .parquet, .csv or .tsv, which gives the format: rename it")
-
-
-def _without_formulas(table: Any) -> Any:
-    """Add an apostrophe before each text and name that begins a formula."""
-    # Also before those that already have such an apostrophe.
-    columns = [
-        pc.replace_substring_regex(column, _FORMULA, r"'\1") if pa.types.is_string(column.type) else column
-        for column in table.columns
-    ]
-    return pa.table(columns, names=[re.sub(_FORMULA, r"'\1", name) for name in table.column_names])

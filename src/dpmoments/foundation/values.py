@@ -29,7 +29,11 @@ def to_plain(value: Any) -> Any:
     # own keys that begin with a dollar sign get a second one. A value of any other type is kept as its text: refusing
     # it would lose a release whose budget is already spent.
     if isinstance(value, np.ndarray):
-        return _array_to_plain(value)
+        array = value.astype(np.float64) if value.dtype == np.longdouble else value
+        if array.dtype.name not in _ARRAY_TYPES:
+            return to_plain(array.tolist())
+        values = [to_plain(entry) for entry in array.ravel().tolist()]
+        return {"$array": {"dtype": array.dtype.name, "shape": list(array.shape), "values": values}}
     if isinstance(value, np.generic):
         value = float(value) if isinstance(value, np.floating) else value.item()
     if isinstance(value, Mapping):
@@ -89,15 +93,6 @@ def finite_numbers(values: object, length: int, name: str) -> FloatArray:
 
 def _escaped(key: str) -> str:
     return f"${key}" if key.startswith("$") else key
-
-
-def _array_to_plain(array: np.ndarray[Any, Any]) -> Any:
-    if array.dtype == np.longdouble:
-        array = array.astype(np.float64)
-    if array.dtype.name not in _ARRAY_TYPES:
-        return to_plain(array.tolist())
-    values = [to_plain(entry) for entry in array.ravel().tolist()]
-    return {"$array": {"dtype": array.dtype.name, "shape": list(array.shape), "values": values}}
 
 
 def _tagged(tag: str, held: Any, depth: int) -> Any:
