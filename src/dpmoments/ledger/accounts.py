@@ -325,25 +325,21 @@ def _amount_spent(grant: Grant, sums: Sums) -> Amount:
     if grant.kind is GrantKind.GAUSSIAN:
         mu = math.sqrt(upward(sums.total("mu_squared") or Fraction(0))) * (1.0 + 2.0**-52)
         return Amount(grant.kind, mu=min(mu, grant.amount.mu))
-    epsilon, delta = min(_ways(grant, sums))
-    return Amount(grant.kind, epsilon=min(epsilon, grant.amount.epsilon), delta=delta)
 
-
-def _ways(grant: Grant, sums: Sums) -> list[tuple[float, float]]:
-    """Return the total (ε, δ) under each rule of composition."""
-    granted, bounds, result = grant.amount.delta, grant.bounds, []
+    # The total (ε, δ) under each rule of composition.
+    ways = []
     for rule in sums.rules(grant):
-        totals = [sums.total(name) for name in rule]
-        if None in totals:
+        if None in [sums.total(name) for name in rule]:
             continue
         if "epsilon" in rule:
-            if len(rule) == 1 or sums.amounts[1] <= bounds[rule[1]]:
-                result.append((upward(sums.amounts[0]), upward(sums.amounts[1])))
+            if len(rule) == 1 or sums.amounts[1] <= grant.bounds[rule[1]]:
+                ways.append((upward(sums.amounts[0]), upward(sums.amounts[1])))
         elif rule == ("rho",):
-            result.append((zcdp_epsilon(upward(sums.amounts[2]), grant.share), granted))
+            ways.append((zcdp_epsilon(upward(sums.amounts[2]), grant.share), grant.amount.delta))
         else:
-            result.append((_gaussian_epsilon(math.sqrt(upward(sums.amounts[3])), grant.share), granted))
-    return result or [(grant.amount.epsilon, granted)]
+            ways.append((_gaussian_epsilon(math.sqrt(upward(sums.amounts[3])), grant.share), grant.amount.delta))
+    epsilon, delta = min(ways, default=(grant.amount.epsilon, grant.amount.delta))
+    return Amount(grant.kind, epsilon=min(epsilon, grant.amount.epsilon), delta=delta)
 
 
 def _gaussian_epsilon(mu: float, delta: float) -> float:
@@ -476,33 +472,6 @@ class OtherUnitError(LedgerError):
     granted: str
 
 
-def _of_other_unit(dataset: str, granted: str, unit: str, *, spent: bool) -> OtherUnitError:
-    """Return the error with the remedy: never rows for people, nor a second budget."""
-    refused = (
-        f"The budget of '{dataset}' is for the privacy unit '{granted}', but this release protects '{unit}': a guarantee for "
-        "one does not imply the other. "
-    )
-    if unit != ROW and not spent:
-        again = f"{refused}Nothing of it is spent yet: grant it again with "
-        error = OtherUnitError(
-            f"{again}unit={shown(unit)}. Nothing was spent.",
-            shell=f"{again}--privacy-unit {quote(unit)}. Nothing was spent.",
-        )
-    else:
-        never = (
-            "Do not grant a second budget to the same people under another name: their losses would add up, and no budget "
-            "would count them together. Nothing was spent."
-        )
-        in_python = f"Release with privacy_unit=PrivacyUnit({shown(granted)}, max_rows=…). "
-        option = f"Release with --privacy-unit {quote(granted)} --max-rows-per-unit K. "
-        error = OtherUnitError(
-            f"{refused}{'' if granted == ROW else in_python}{never}",
-            shell=f"{refused}{'' if granted == ROW else option}{never}",
-        )
-    error.granted = granted
-    return error
-
-
 _AGREEMENT = 1e-9
 """Relative tolerance when losses are recomputed; they are added up as recorded."""
 
@@ -576,7 +545,31 @@ class Account:
     def require_for(self, neighbors: Neighbors, unit: str) -> None:
         """Raise LedgerError unless releases with this relation and unit can be charged."""
         if unit != self.grant.unit:
-            raise _of_other_unit(self.dataset, self.grant.unit, unit, spent=self.sums.n_releases > 0)
+            # The remedy is never rows for people, nor a second budget.
+            granted = self.grant.unit
+            refused = (
+                f"The budget of '{self.dataset}' is for the privacy unit '{granted}', but this release protects '{unit}': a "
+                "guarantee for one does not imply the other. "
+            )
+            if unit != ROW and not self.sums.n_releases:
+                again = f"{refused}Nothing of it is spent yet: grant it again with "
+                error = OtherUnitError(
+                    f"{again}unit={shown(unit)}. Nothing was spent.",
+                    shell=f"{again}--privacy-unit {quote(unit)}. Nothing was spent.",
+                )
+            else:
+                never = (
+                    "Do not grant a second budget to the same people under another name: their losses would add up, and no "
+                    "budget would count them together. Nothing was spent."
+                )
+                in_python = f"Release with privacy_unit=PrivacyUnit({shown(granted)}, max_rows=…). "
+                option = f"Release with --privacy-unit {quote(granted)} --max-rows-per-unit K. "
+                error = OtherUnitError(
+                    f"{refused}{'' if granted == ROW else in_python}{never}",
+                    shell=f"{refused}{'' if granted == ROW else option}{never}",
+                )
+            error.granted = granted
+            raise error
         try:
             losses_of(PrivacyBudget.pure(1.0), LossUnit.EPSILON, neighbors, self.grant.neighbors)
         except ValueError:
@@ -687,33 +680,28 @@ class Accounts:
             known = self.by_dataset.get(dataset)
             account = Account(dataset, grant, Sums()) if known is None else known.with_grant(grant, _why(content))
         elif entry.action is Action.RESERVE:
-            account = self._reserved(entry)
+            reservation = ReservedCost.from_dict(content, "a reservation")
+            account = self.account(dataset)
+            account.require_for(reservation.neighbors, reservation.unit)
+            account = account.with_charge(reservation.cost, reservation.losses)
+            self.reservations[entry.number] = reservation
         else:
-            account = self._ended(entry)
+            require_known(content, ("reservation",), f"a {entry.action}")
+            number = content["reservation"]
+            held, account = self.reservations.get(number), self.account(dataset)
+            if held is None or self.history[number - 1].dataset != dataset:
+                raise LedgerError(f"Entry {shown(number)} reserves nothing for '{dataset}'.")
+            if number in self.ended:
+                raise LedgerError(f"Entry {number} already has a {self.ended[number]}.")
+            self.ended[number] = entry.action
+            account = replace(account, n_open=account.n_open - 1)
+            if entry.action is Action.COMMIT:
+                account = replace(account, n_released=account.n_released + 1)
+            else:
+                account = replace(account, n_refunded=account.n_refunded + 1, sums=account.sums - held.losses)
         self.by_dataset[dataset] = account
         self.number, self.link = entry.number, entry.hash
         self.history.append(entry)
-
-    def _reserved(self, entry: HistoryEntry) -> Account:
-        reservation, account = ReservedCost.from_dict(entry.content, "a reservation"), self.account(entry.dataset)
-        account.require_for(reservation.neighbors, reservation.unit)
-        account = account.with_charge(reservation.cost, reservation.losses)
-        self.reservations[entry.number] = reservation
-        return account
-
-    def _ended(self, entry: HistoryEntry) -> Account:
-        require_known(entry.content, ("reservation",), f"a {entry.action}")
-        number = entry.content["reservation"]
-        held, account = self.reservations.get(number), self.account(entry.dataset)
-        if held is None or self.history[number - 1].dataset != entry.dataset:
-            raise LedgerError(f"Entry {shown(number)} reserves nothing for '{entry.dataset}'.")
-        if number in self.ended:
-            raise LedgerError(f"Entry {number} already has a {self.ended[number]}.")
-        self.ended[number] = entry.action
-        account = replace(account, n_open=account.n_open - 1)
-        if entry.action is Action.COMMIT:
-            return replace(account, n_released=account.n_released + 1)
-        return replace(account, n_refunded=account.n_refunded + 1, sums=account.sums - held.losses)
 
     def faults(self) -> list[str]:
         """List recorded losses and limits that do not follow from their cost or grant."""

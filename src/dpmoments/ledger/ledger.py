@@ -34,26 +34,6 @@ class LedgerCheck:
     detail: str
 
 
-def _check_history(connection: sqlite3.Connection, ledger: str) -> tuple[Accounts, list[LedgerCheck]]:
-    """Check the file's structure, the chain of hashes, and the sums of all entries."""
-    problems = [problem for (problem,) in connection.execute("PRAGMA integrity_check").fetchall()]
-    accounts, broken = Accounts(ledger), ""
-    for number, text, digest in connection.execute("SELECT number, entry, hash FROM history ORDER BY number"):
-        try:
-            accounts.read(number, text, digest)
-        except LedgerError as reason:
-            broken = str(reason)
-            break
-    head, faults = accounts.head, accounts.faults()
-    entries = f"{accounts.number} entries" + ("" if head is None else f", head {head.number}:{head.hash}")
-    sums = f"{len(accounts.reservations)} reservations, within every grant"
-    return accounts, [
-        LedgerCheck("the file's structure", problems == ["ok"], "; ".join(map(str, problems[:3]))),
-        LedgerCheck("the chain of hashes and the order of entries", not broken, broken or entries),
-        LedgerCheck("recomputed losses of releases", not faults, "; ".join(faults[:3]) or sums),
-    ]
-
-
 def _check_release(accounts: Accounts, release: Any) -> LedgerCheck:
     """Check that a release is in the history as it states."""
     origin, privacy, entry = release.origin, release.privacy, release.origin.ledger
@@ -681,7 +661,22 @@ class Ledger:
             If the file is absent, locked, or not a ledger.
         """
         with self._file.opened() as connection:
-            accounts, checks = _check_history(connection, self._file.identity(connection))
+            accounts, broken = Accounts(self._file.identity(connection)), ""
+            problems = [problem for (problem,) in connection.execute("PRAGMA integrity_check").fetchall()]
+            for number, text, digest in connection.execute("SELECT number, entry, hash FROM history ORDER BY number"):
+                try:
+                    accounts.read(number, text, digest)
+                except LedgerError as reason:
+                    broken = str(reason)
+                    break
+        last, faults = accounts.head, accounts.faults()
+        entries = f"{accounts.number} entries" + ("" if last is None else f", head {last.number}:{last.hash}")
+        sums = f"{len(accounts.reservations)} reservations, within every grant"
+        checks = [
+            LedgerCheck("the file's structure", problems == ["ok"], "; ".join(map(str, problems[:3]))),
+            LedgerCheck("the chain of hashes and the order of entries", not broken, broken or entries),
+            LedgerCheck("recomputed losses of releases", not faults, "; ".join(faults[:3]) or sums),
+        ]
         if head is not None:
             fault = _fault_of_entry(accounts, head)
             added = f"{accounts.number - head.number} entries were added since"
