@@ -254,11 +254,7 @@ def release_counts(options: dict[str, Any], yes: bool = False, no_ledger: bool =
     _ask(asked, yes=yes, no_ledger=no_ledger)
     released = _kept(options, lambda: dpmoments.release_counts(**options))
     cells = sum(table.counts.size for table in released.tables)
-    _report(released, options, f"counts of {cells:,} cells of {', '.join(map(_named, released.by))}")
-
-
-def _named(by: tuple[str, ...]) -> str:
-    return " by ".join(by)
+    _report(released, options, f"counts of {cells:,} cells of {', '.join(map(' by '.join, released.by))}")
 
 
 _NOTHING_COUNTED = (

@@ -204,23 +204,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
             tell_steps(False)
     if outcome == _STOPPED:
         complain(stopped)
-    code = outcome if isinstance(outcome, int) else 0
-    return code if _flushed() else 1
-
-
-def _flushed() -> bool:
-    # A reader that closed early (``| head``) is not an error.
     try:
         with printing():
             sys.stdout.flush()
-    except BrokenPipeError:
+    except BrokenPipeError:  # a reader that closed early (``| head``) is not an error
         drop_output()
-        return False
+        return 1
     except OutputError as error:
         complain(f"dpmoments: {explain(error)}")
         drop_output()
-        return False
-    return True
+        return 1
+    return outcome if isinstance(outcome, int) else 0
 
 
 def _fail(error: Exception, given: Sequence[str]) -> int:

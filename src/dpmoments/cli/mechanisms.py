@@ -169,8 +169,23 @@ def _describe(name: str, mechanism: Configured) -> None:
         ),
     )
     print_text()
-    for indent, paragraph in _paragraphs(inspect.getdoc(mechanism) or ""):
-        print_text(paragraph, indent=indent)
+
+    # The lines of a paragraph are joined, so that the terminal wraps them.
+    narrative = (inspect.getdoc(mechanism) or "").partition("\nExamples\n---")[0].rstrip()
+    indent, lines = 0, list[str]()
+    for line in narrative.splitlines():
+        text = line.strip()
+        own = len(line) - len(line.lstrip())
+        underline = bool(text) and not text.strip("-")
+        if lines and (not text or own != indent or underline or text.startswith(("* ", "- ", "==="))):
+            print_text(" ".join(lines), indent=indent)
+            lines = []
+        if not text:
+            print_text()
+        elif not underline:
+            indent, lines = own, [*lines, text]
+    if lines:
+        print_text(" ".join(lines), indent=indent)
 
 
 def _options(mechanism: Configured) -> Iterator[tuple[str, str]]:
@@ -180,25 +195,6 @@ def _options(mechanism: Configured) -> Iterator[tuple[str, str]]:
         takes = " | ".join(map(str, get_args(hint))) if get_origin(hint) is Literal else str(option.type)
         default = "" if option.default is MISSING else f" (default {option.default})"
         yield "option", f"{option.name}={takes}{default}"
-
-
-def _paragraphs(docstring: str) -> Iterator[tuple[int, str]]:
-    """Yield indent and text of each paragraph, lines joined so that the terminal wraps them."""
-    narrative = docstring.partition("\nExamples\n---")[0].rstrip()
-    indent, lines = 0, list[str]()
-    for line in narrative.splitlines():
-        text = line.strip()
-        own = len(line) - len(line.lstrip())
-        underline = bool(text) and not text.strip("-")
-        if lines and (not text or own != indent or underline or text.startswith(("* ", "- ", "==="))):
-            yield indent, " ".join(lines)
-            lines = []
-        if not text:
-            yield 0, ""
-        elif not underline:
-            indent, lines = own, [*lines, text]
-    if lines:
-        yield indent, " ".join(lines)
 
 
 # The search for a mechanism with more privacy loss than it states.

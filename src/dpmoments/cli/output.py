@@ -250,22 +250,20 @@ def what_number_to_write(message: str, options: Sequence[str], arguments: Sequen
         try:
             int(text) if whole else float(text)
         except ValueError:
-            return _whole_number(text) if whole else number_as_text(text)
+            if not whole:
+                return number_as_text(text)
+            plain, advice = text.strip(), "digits only, without a unit or thousands separators"
+            if _GROUPED.fullmatch(plain):
+                advice = f"write {re.sub(r'[^0-9+-]', '', plain)}"
+            elif re.fullmatch(r"\d{1,3}(\.\d+)?[eE]\+?\d{1,2}", plain) and float(plain).is_integer():
+                advice = f"write {int(float(plain))}"
+            return f"must be a whole number, got the text {text!r}: {advice}"
     return None
 
 
 def _given(options: Sequence[str], arguments: Sequence[str]) -> list[str]:
     apart = [value for flag, value in pairwise(arguments) if flag in options]
     return apart + [text.partition("=")[2] for text in arguments if text.partition("=")[0] in options and "=" in text]
-
-
-def _whole_number(text: str) -> str:
-    plain, advice = text.strip(), "digits only, without a unit or thousands separators"
-    if _GROUPED.fullmatch(plain):
-        advice = f"write {re.sub(r'[^0-9+-]', '', plain)}"
-    elif re.fullmatch(r"\d{1,3}(\.\d+)?[eE]\+?\d{1,2}", plain) and float(plain).is_integer():
-        advice = f"write {int(float(plain))}"
-    return f"must be a whole number, got the text {text!r}: {advice}"
 
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -279,7 +277,16 @@ def explain(error: Exception) -> str:
     # A message is shown only if it cannot quote a value: raised by this library (whose messages contain no private
     # values), or by the operating system refusing a file. Any other error, such as one inside a reader or an array
     # library, is described by its type and location only. Every description says whether anything was spent.
-    return "; ".join([_message(error), *notes_of(error)])
+    if isinstance(error, OSError) and error.errno is not None:
+        message = _refusal(error)
+    elif isinstance(error, InputError):
+        message = " ".join(error.text("shell").split())
+    else:
+        message = (
+            f"stopped by an unexpected {type(error).__name__} at {line_of(error.__traceback__) or 'an unknown line'}; its "
+            "message is withheld, because it may quote the table. Please report this line"
+        )
+    return "; ".join([message, *notes_of(error)])
 
 
 def refuge(name: str) -> Path:
@@ -293,17 +300,6 @@ def notes_of(error: BaseException) -> list[str]:
     from dpmoments.spending.run import NOTES
 
     return [note for note in getattr(error, "__notes__", ()) if note in NOTES]
-
-
-def _message(error: Exception) -> str:
-    if isinstance(error, OSError) and error.errno is not None:
-        return _refusal(error)
-    if isinstance(error, InputError):
-        return " ".join(error.text("shell").split())
-    return (
-        f"stopped by an unexpected {type(error).__name__} at {line_of(error.__traceback__) or 'an unknown line'}; its message "
-        "is withheld, because it may quote the table. Please report this line"
-    )
 
 
 def _refusal(error: OSError) -> str:

@@ -11,6 +11,7 @@ import shlex
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -229,7 +230,11 @@ class Journey:
             columns = document.get("columns") if isinstance(document, dict) else None
             if not isinstance(columns, list) or not all(isinstance(entries, dict) for entries in columns):
                 raise InputValueError("this is not a schema: a mapping with a list of columns is expected")
-            document = _without_usual_row_norm(document)
+            # A row-norm bound that follows from the columns is dropped, since these may change.
+            plain = {entry: value for entry, value in document.items() if entry != "row_norm"}
+            with suppress(TypeError, ValueError):  # not filled in yet
+                if dpmoments.Schema.from_dict(plain).row_norm == document.get("row_norm"):
+                    document = plain
         stated: dict[str, Any] = self.marks | ({"delimiter": "\t"} if self.marks.get("delimiter") == "tab" else {})
         text_format = dpmoments.TextFormat(**stated) if stated else None
         if text_format is None and document.get("text_format"):
@@ -564,13 +569,3 @@ def _fault(entries: Mapping[str, Any]) -> str:
     except (TypeError, ValueError) as error:
         return explain(error)
     return ""
-
-
-def _without_usual_row_norm(document: dict[str, Any]) -> dict[str, Any]:
-    """Drop a row-norm bound that follows from the columns, since these may change."""
-    plain = {entry: value for entry, value in document.items() if entry != "row_norm"}
-    try:
-        usual = dpmoments.Schema.from_dict(plain).row_norm == document.get("row_norm")
-    except (TypeError, ValueError):  # not filled in yet
-        return document
-    return plain if usual else document
