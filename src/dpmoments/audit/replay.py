@@ -192,12 +192,9 @@ def replay(
     if before.error is not None:
         spent = "after it had spent" if recorder.exchanges else "before it spent anything"
         stopped.append(f"the run stopped {spent}: {before.error[0]}: {before.error[1]}")
-    return (*stopped, *_unfounded_floors(recorder), *replayer.faults, *_differences(before, after, "the run's outcome"))
 
-
-def _unfounded_floors(recorder: Recorder) -> list[str]:
-    """Find Wishart draws whose matrix has another bound, or is not a sum of squares."""
-    result, bounded = [], list[float]()
+    # Wishart draws whose matrix has another bound, or is not a sum of squares.
+    unfounded, bounded = [], list[float]()
     for exchange in recorder.exchanges:
         if isinstance(exchange.made.law, EigenvalueBound):
             bounded.append(float(exchange.query))
@@ -205,10 +202,10 @@ def _unfounded_floors(recorder: Recorder) -> list[str]:
             eigenvalues = np.linalg.eigvalsh(exchange.query)
             rounding = _TOLERANCE * max(1.0, float(eigenvalues[-1]))
             if eigenvalues[0] < -rounding:
-                result.append(f"{exchange.made.what} has a negative eigenvalue: its curve is for sums of squares")
+                unfounded.append(f"{exchange.made.what} has a negative eigenvalue: its curve is for sums of squares")
             if any(bound > eigenvalues[0] + rounding for bound in bounded):
-                result.append(f"{exchange.made.what} relies on a bound that is for another matrix")
-    return result
+                unfounded.append(f"{exchange.made.what} relies on a bound that is for another matrix")
+    return (*stopped, *unfounded, *replayer.faults, *_differences(before, after, "the run's outcome"))
 
 
 def replay_everywhere(

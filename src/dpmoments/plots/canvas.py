@@ -46,16 +46,12 @@ class StandIns:
         if text.isascii():
             return text
         missing = _missing_letters(text) | {letter for letter in text if letter in _ALL_STAND_INS}
-        return "".join(self._one(letter) if letter in missing else letter for letter in text)
-
-    def _one(self, letter: str) -> str:
-        if letter not in self._of:
+        for letter in filter(missing.__contains__, text):
             wide = unicodedata.east_asian_width(letter) in "WF"
             left = self._wide if wide and self._wide else self._others or self._wide
-            if not left:
-                return escaped(letter)
-            self._of[letter] = left.pop()
-        return self._of[letter]
+            if left and letter not in self._of:
+                self._of[letter] = left.pop()
+        return "".join(self._of.get(letter, escaped(letter)) if letter in missing else letter for letter in text)
 
     def restored(self, text: str) -> str:
         return text.translate({ord(other): letter for letter, other in self._of.items()})
@@ -269,24 +265,21 @@ def legend_below(ax: Axes) -> None:
     )
 
 
-def _of_escaped(ax: Axes, title: str) -> str:
-    """Return an explanation of escaped letters, if there are any."""
-    from matplotlib.text import Text
-
-    shown = [title, *(text.get_text() for text in ax.findobj(Text))]
-    return "\\u…: a letter that no font here has" if any(map(ESCAPED.search, shown)) else ""
-
-
 def entitle(ax: Axes, title: str, *meaning: str, grow: bool) -> None:
     """Set the title, and below it in smaller letters the meaning of the marks."""
     # Empty paragraphs of `meaning` are skipped. If `grow`, the figure becomes taller, so that the axes keep their size.
+    from matplotlib.text import Text
+
     figure = ax.get_figure(root=True)
     assert figure is not None
     if (engine := figure.get_layout_engine()) is not None:
         engine.execute(figure)  # labels take their part of the width
     index, (wide, high) = ax.get_position(), figure.get_size_inches()
     alone = grow or len(figure.axes) == 1
-    title, meaning = drawable(title), (*map(drawable, meaning), _of_escaped(ax, title))
+    written = [title, *(text.get_text() for text in ax.findobj(Text))]
+    title, meaning = drawable(title), tuple(map(drawable, meaning))
+    if any(map(ESCAPED.search, written)):
+        meaning = (*meaning, "\\u…: a letter that no font here has")
     width = max((1.0 - index.x0 if alone else index.width) * wide, _NARROWEST)
     lines = textwrap.wrap(title, int(width * _LETTERS_AN_INCH))
     small = [line for words in meaning for line in textwrap.wrap(words, int(width * _SMALL_LETTERS_AN_INCH))]

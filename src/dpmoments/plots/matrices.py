@@ -89,7 +89,11 @@ def draw_matrix(
     _hatched(ax, ~np.isfinite(values) & drawn, "xxxx", "no number", "#555555" if few else "#8c8c8c")
     if texts and max(values.shape) <= _MAX_NUMBERED:
         _write(ax, values, norm, texts, is_noise, drawn)
-    _separate(ax, groups)
+    if len(set(groups)) < len(groups):  # lines between columns of the table, if any has several features
+        for index, (before, after) in enumerate(pairwise(groups)):
+            if before != after:
+                ax.axhline(index + 0.5, color="#404040", linewidth=0.5)
+                ax.axvline(index + 0.5, color="#404040", linewidth=0.5)
     _name(ax, rows, columns, groups)
     return image
 
@@ -178,16 +182,6 @@ def _write(
             bbox=paper if is_noise[row, column] else None,
             **literal_text(),
         )
-
-
-def _separate(ax: Axes, groups: Sequence[str]) -> None:
-    """Draw lines between columns of the table, if any has several features."""
-    if len(set(groups)) == len(groups):
-        return
-    for index, (before, after) in enumerate(pairwise(groups)):
-        if before != after:
-            ax.axhline(index + 0.5, color="#404040", linewidth=0.5)
-            ax.axvline(index + 0.5, color="#404040", linewidth=0.5)
 
 
 def _name(ax: Axes, rows: Sequence[str], columns: Sequence[str], groups: Sequence[str]) -> None:

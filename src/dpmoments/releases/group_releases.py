@@ -186,7 +186,10 @@ class GroupReleases(Disclosed, Mapping[Level, MomentRelease]):
         if not Path(path).is_dir():
             GROUPS_FILE.write(self.to_dict(), path, overwrite=overwrite)
             return
-        files = [Path(path) / _file_name(index, level) for index, level in enumerate(self, start=1)]
+        # Names that every file system accepts.
+        plain = [re.sub(r"[^\w.]+", "-", str(level), flags=re.ASCII).strip("-.")[:40] for level in self]
+        names = [f"{index:02d}-{level}" if level else f"{index:02d}" for index, level in enumerate(plain, start=1)]
+        files = [Path(path) / f"{name}.json" for name in names]
         for file in files:
             check_output(file, overwrite=overwrite)
         for file, release in zip(files, self.releases, strict=True):
@@ -234,9 +237,3 @@ class GroupReleases(Disclosed, Mapping[Level, MomentRelease]):
             f"GroupReleases(by={self.by.name!r}, levels: {levels}; {len(first.feature_names)} features, "
             f"mechanism={first.mechanism!r}, {first.privacy.budget}{flag})"
         )
-
-
-def _file_name(index: int, level: Level) -> str:
-    """Return a name that every file system accepts."""
-    plain = re.sub(r"[^\w.]+", "-", str(level), flags=re.ASCII).strip("-.")[:40]
-    return f"{index:02d}-{plain}.json" if plain else f"{index:02d}.json"

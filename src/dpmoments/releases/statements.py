@@ -190,20 +190,16 @@ def composition_so_far(release: AuditedRelease, ledger: Ledger | str | os.PathLi
         raise InputValueError(
             f"the ledger {opened.path} does not confirm this release: {failed[0].what}: {failed[0].detail}"
         )
-    reported = "; ".join(
-        _describe_account(opened, dataset) for dataset in dict.fromkeys(name for name, _ in charged if name)
-    )
+    totals = []
+    for account in map(opened.account, dict.fromkeys(name for name, _ in charged if name)):
+        left_open = "" if not account.n_open else f" and {account.n_open} uncommitted reservations, which also count,"
+        totals.append(
+            f"{account.n_released} releases of {account.dataset!r}{left_open} spent {account.spent.describe()} of the "
+            f"{account.grant.amount.describe()} granted"
+            + "".join(f"; the grant was changed from {change}" for change in account.changes)
+        )
+    reported = "; ".join(totals)
     return f"By the ledger {opened.identity[:8]}…, whose chain of hashes contains this release: {reported}."
-
-
-def _describe_account(ledger: Ledger, dataset: str) -> str:
-    account = ledger.account(dataset)
-    left_open = "" if not account.n_open else f" and {account.n_open} uncommitted reservations, which also count,"
-    return (
-        f"{account.n_released} releases of {dataset!r}{left_open} spent {account.spent.describe()} of the "
-        f"{account.grant.amount.describe()} granted"
-        + "".join(f"; the grant was changed from {change}" for change in account.changes)
-    )
 
 
 @dataclass(frozen=True)

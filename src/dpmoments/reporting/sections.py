@@ -11,7 +11,7 @@ import numpy as np
 from dpmoments.analysis.answers import number, rounded
 from dpmoments.analysis.components import SCALINGS
 from dpmoments.analysis.correlations import Correlations
-from dpmoments.analysis.cross_table import MAX_TESTED, CountTable
+from dpmoments.analysis.cross_table import MAX_TESTED
 from dpmoments.analysis.description import Description
 from dpmoments.analysis.functionals import describe_law
 from dpmoments.analysis.group_means import GroupMeans
@@ -476,34 +476,29 @@ def counts_sections(release: CountsRelease, level: float) -> tuple[Section, ...]
         best = [name for name in table.by if release.table(name).standard_error == table.margin(name).standard_error]
         margins = [name for name in best if name not in shown]
         shown |= set(margins)
-        sections.append(_counts_section(index, table, margins))
-    return tuple(sections)
+        head, *cells = table.table()
+        hidden = len(cells) - _MAX_CELLS
+        caption = "Counts of rows" if hidden <= 0 else "Counts of rows, the first cells"
+        tables = [PageTable.of(caption, [head, *cells[:_MAX_CELLS]])]
+        if len(table.by) > 1:
+            tables += [PageTable.of(f"Margin: {name}", table.margin(name).table()) for name in margins]
 
-
-def _counts_section(index: int, table: CountTable, margins: Sequence[str]) -> Section:
-    head, *cells = table.table()
-    hidden = len(cells) - _MAX_CELLS
-    tables = [
-        PageTable.of(
-            "Counts of rows" if hidden <= 0 else "Counts of rows, the first cells", [head, *cells[:_MAX_CELLS]]
+        sizes = dict(zip(table.by, map(len, table.levels), strict=True))
+        pairs = [pair for pair in combinations(table.by, 2) if sizes[pair[0]] * sizes[pair[1]] <= MAX_TESTED]
+        tested = [table.cross_table(one, other, level=table.level) for one, other in pairs]
+        section = Section(
+            f"Counts by {', '.join(table.by)}",
+            f"counts-{index}",
+            lead=(_OF_COUNTS, *table.heading) if index == 1 else table.heading,
+            tables=tuple(tables),
+            remarks=(
+                *table.remarks,
+                f"{hidden:,} more cells are in the release." if hidden > 0 else "",
+                *(f"{each.by} and {each.other}: {each.test_text}." for each in tested),
+            ),
         )
-    ]
-    if len(table.by) > 1:
-        tables += [PageTable.of(f"Margin: {name}", table.margin(name).table()) for name in margins]
-    sizes = dict(zip(table.by, map(len, table.levels), strict=True))
-    pairs = [pair for pair in combinations(table.by, 2) if sizes[pair[0]] * sizes[pair[1]] <= MAX_TESTED]
-    tested = [table.cross_table(one, other, level=table.level) for one, other in pairs]
-    return Section(
-        f"Counts by {', '.join(table.by)}",
-        f"counts-{index}",
-        lead=(_OF_COUNTS, *table.heading) if index == 1 else table.heading,
-        tables=tuple(tables),
-        remarks=(
-            *table.remarks,
-            f"{hidden:,} more cells are in the release." if hidden > 0 else "",
-            *(f"{each.by} and {each.other}: {each.test_text}." for each in tested),
-        ),
-    )
+        sections.append(section)
+    return tuple(sections)
 
 
 def _lost(release: MeanRelease) -> list[int]:
