@@ -133,7 +133,23 @@ class Features:
                 "spends nothing."
             )
         if not isinstance(frame, nw.DataFrame):
-            array = _table_array(X, n_columns)
+            array = (
+                _rows_one_by_one(X, n_columns) if isinstance(X, list | tuple) else np.asarray(declared_array(X, "X"))
+            )
+            if array.ndim != 2:
+                raise InputValueError(
+                    f"Expected 2D array, got {array.ndim}D array instead: a table has rows and columns. Reshape your "
+                    "data using X.reshape(-1, 1) for a single column, or X.reshape(1, -1) for a single row"
+                )
+            if array.dtype.kind == "c":
+                raise InputValueError("Complex data not supported: X must hold numbers, or levels among objects")
+            if array.dtype.names is not None or array.dtype.kind not in "biufO":
+                raise InputTypeError(
+                    f"X is an array of type {array.dtype.type.__name__}, not of numbers: pass a frame, or an array of "
+                    "objects (dtype=object), whose cells are read one by one"
+                )
+            if array.shape[1] == 0:
+                raise InputValueError("X has 0 feature(s) (shape=(, 0)) while a minimum of 1 is required.")
             return cls(array, None, tuple(array.T), len(array))
         if all(isinstance(name, str) for name in frame.columns):
             columns = tuple(frame[name] for name in frame.columns)
@@ -173,26 +189,6 @@ def frame_of(X: Any) -> Any:
     if twice or (isinstance(X, pa.Table) and len(set(X.column_names)) < X.num_columns):
         raise InputValueError("two columns of the frame have the same name: rename one of them")
     return nw.from_native(X, pass_through=True)
-
-
-def _table_array(X: Any, n_columns: int | None) -> npt.NDArray[Any]:
-    """Convert X to an array of shape (n, d), of its declared type."""
-    array = _rows_one_by_one(X, n_columns) if isinstance(X, list | tuple) else np.asarray(declared_array(X, "X"))
-    if array.ndim != 2:
-        raise InputValueError(
-            f"Expected 2D array, got {array.ndim}D array instead: a table has rows and columns. Reshape your "
-            "data using X.reshape(-1, 1) for a single column, or X.reshape(1, -1) for a single row"
-        )
-    if array.dtype.kind == "c":
-        raise InputValueError("Complex data not supported: X must hold numbers, or levels among objects")
-    if array.dtype.names is not None or array.dtype.kind not in "biufO":
-        raise InputTypeError(
-            f"X is an array of type {array.dtype.type.__name__}, not of numbers: pass a frame, or an array of "
-            "objects (dtype=object), whose cells are read one by one"
-        )
-    if array.shape[1] == 0:
-        raise InputValueError("X has 0 feature(s) (shape=(, 0)) while a minimum of 1 is required.")
-    return array
 
 
 def _rows_one_by_one(X: Sequence[Any], n_columns: int | None) -> npt.NDArray[Any]:
