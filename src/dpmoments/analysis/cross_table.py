@@ -270,7 +270,6 @@ def _joint_counts(release: Moments, first: Levels, second: Levels) -> tuple[Floa
 
 
 def _rows_with_both(release: Moments, first: Levels, second: Levels) -> float:
-    """Return the number of rows that have a value of both columns."""
     share = release.both_present
     return release.n_rows * (1.0 if share is None else float(share[first.features[0], second.features[0]]))
 

@@ -204,9 +204,21 @@ class Description(Answer):
         unknown = np.full(len(self.feature_names), np.nan)
         means, spreads = (unknown if values is None else values for values in (self.mean, spread))
         noise = self.standard_deviation_noise
+
+        cells = _describe_values(means, self.mean_noise, self.mean_is_noise)
+        ends = rounded_cells(np.array(self._below), self.mean_noise)
+        for index, (name, most, hidden) in enumerate(
+            zip(self.feature_names, self._below, self.mean_is_noise, strict=True)
+        ):
+            if name in self.dates and not hidden and math.isfinite(means[index]):
+                date = self.dates[name].datetimes(means[index : index + 1])
+                cells[index] = str(np.datetime_as_string(date, unit="auto")[0])
+            elif most > 0.0:
+                cells[index] = f"below {ends[index]}"
+
         return [
             Column("feature", self.feature_names, "feature", label=True),
-            Column("mean", self.mean, "mean", self._mean_cells(means)),
+            Column("mean", self.mean, "mean", cells),
             Column("mean_noise", self.mean_noise, "± noise", self._with_units(self.mean_noise)),
             Column("mean_is_noise", self.mean_is_noise),
             Column(
@@ -232,19 +244,6 @@ class Description(Answer):
             f"below {end}" if upper > 0.0 and cell != "noise" else cell
             for cell, end, upper in zip(cells, rounded_cells(most, noise), most, strict=True)
         ]
-
-    def _mean_cells(self, means: FloatArray) -> list[str]:
-        cells = _describe_values(means, self.mean_noise, self.mean_is_noise)
-        ends = rounded_cells(np.array(self._below), self.mean_noise)
-        for index, (name, most, hidden) in enumerate(
-            zip(self.feature_names, self._below, self.mean_is_noise, strict=True)
-        ):
-            if name in self.dates and not hidden and math.isfinite(means[index]):
-                date = self.dates[name].datetimes(means[index : index + 1])
-                cells[index] = str(np.datetime_as_string(date, unit="auto")[0])
-            elif most > 0.0:
-                cells[index] = f"below {ends[index]}"
-        return cells
 
     def _with_units(self, values: FloatArray, cells: list[str] | None = None) -> list[str]:
         """Return cells of durations with the unit of the column; by default rounded to two digits."""
@@ -307,7 +306,10 @@ def describe(release: Moments, columns: Sequence[str] | None = None) -> Descript
     """
     with_mean, with_count = release.noisy_sum is not None, release.noisy_count is not None
     unknown = np.full(len(release.feature_names), np.nan)
-    spread = _root(np.diag(release.covariance if with_mean else release.second_moment)) if with_count else unknown
+    spread = unknown
+    if with_count:
+        variance = np.diag(release.covariance if with_mean else release.second_moment)
+        spread = np.sqrt(np.where(variance >= 0, variance, np.nan))  # negative: a release without repair
     mean_noise, shared = _mean_noise(release)
     unclear = _unclear_shares(release, mean_noise)
     deviation_noise, below = (
@@ -348,11 +350,6 @@ def _unclear_shares(release: Moments, noise: FloatArray) -> BoolArray:
     if release.noise is None or not shares.any():
         return np.zeros(len(noise), dtype=bool)
     return hidden_by_noise(LocalMoments.of(release).location, noise, release.noise, shares)[0]
-
-
-def _root(variance: FloatArray) -> FloatArray:
-    """Return the square root; NaN for a negative variance (a release without repair)."""
-    return np.sqrt(np.where(variance >= 0, variance, np.nan))
 
 
 def _mean_noise(release: Moments) -> tuple[FloatArray, FloatArray]:

@@ -74,11 +74,13 @@ def _cells_by_name(frame: Any, names: Sequence[str]) -> dict[str, Any]:
         f"{type(frame).__name__}"
     )
     if isinstance(frame, Mapping):
-        if scalar := [name for name in names if name in frame and _is_one_value(frame[name])]:
-            raise InputTypeError(
-                f"a dict of columns holds a list of values for each, and '{scalar[0]}' holds none: give [value]"
-            )
-        frame = ColumnTable({name: declared_column(frame[name], name) for name in names if name in frame})
+        given = {name: frame[name] for name in names if name in frame}
+        for name, values in given.items():
+            if isinstance(values, str | bytes) or not hasattr(values, "__len__") or getattr(values, "ndim", 1) == 0:
+                raise InputTypeError(
+                    f"a dict of columns holds a list of values for each, and '{name}' holds none: give [value]"
+                )
+        frame = ColumnTable({name: declared_column(values, name) for name, values in given.items()})
     elif not isinstance(frame, ColumnTable) and not hasattr(frame, "columns") and not isinstance(frame, pa.RecordBatch):
         raise refusal
     if isinstance(frame, pa.RecordBatch):
@@ -100,10 +102,6 @@ def _cells_by_name(frame: Any, names: Sequence[str]) -> dict[str, Any]:
     if not isinstance(read, nw.DataFrame):
         raise refusal
     return {name: series_cells(read[name], name) for name in names}
-
-
-def _is_one_value(values: object) -> bool:
-    return isinstance(values, str | bytes) or not hasattr(values, "__len__") or getattr(values, "ndim", 1) == 0
 
 
 def _one_hot(cells: Any, column: Categorical) -> FloatArray:

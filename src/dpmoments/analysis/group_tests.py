@@ -22,10 +22,13 @@ from dpmoments.analysis.answers import (
 from dpmoments.analysis.confidence import deviations_for, error_rate, format_probability, score_test
 from dpmoments.analysis.functionals import describe_law
 from dpmoments.analysis.group_means import GroupSums, Levels, group_means
-from dpmoments.analysis.released import Moments, cautions_by_code, feature_index, needs_mean, shown_names
+from dpmoments.analysis.released import Moments, cautions_by_code, feature_index, needs_mean
 from dpmoments.analysis.resolvability import decided, not_clear
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.errors import InputValueError
+
+_SHOWN_NAMES = 8
+"""Max number of names listed in a message."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -168,9 +171,10 @@ def t_test(
     every = Levels.of(release, by)
     two = every if groups is None else every.chosen(groups)
     if len(two.names) != 2:
+        more = f", … ({len(two.names)} in all)" if len(two.names) > _SHOWN_NAMES else ""
         raise InputValueError(
-            f"a t-test is of two groups, and here are {len(two.names)} ({shown_names(two.names)}): name two by "
-            "groups=, or use anova"
+            f"a t-test is of two groups, and here are {len(two.names)} "
+            f"({', '.join(map(repr, two.names[:_SHOWN_NAMES]))}{more}): name two by groups=, or use anova"
         )
     sums = GroupSums.of(release, feature, every)
     pair = [every.names.index(name) for name in two.names]

@@ -629,7 +629,16 @@ def _error_bound(release: Moments, fit: PenalizedFit, failure: float) -> tuple[f
     model = release.noise_model
     interval = None if model is None else model.interval(release, [*fit.levels.indices, fit.target], failure)
     if model is not None and interval is not None:
-        return times * _bound_by_interval(release, fit, interval), _COVERAGE.get(model.condition, "")
+        if interval.constant and not fit.intercept:
+            # moments about the zero of the table's units, in units of the encoding's scale
+            matrix = np.eye(len(interval.center))
+            matrix[1:, 0] = (release.encoding.offset / release.encoding.scale)[[*fit.levels.indices, fit.target]]
+            about_zero = interval.mapped(matrix)
+            interval = MomentInterval(about_zero.center[1:, 1:], about_zero.spread[1:, 1:], False, interval.count_error)
+        interval = interval.mapped(fit.levels.map_of(interval.constant))
+        of_count = 0.0 if release.count_is_public else interval.count_error
+        bound = _coefficient_error_bound(interval, fit.penalized, fit.alpha, float(release.n_rows), of_count)
+        return times * bound, _COVERAGE.get(model.condition, "")
     if release.noise is None:
         return None, f"the noise distribution of {release.mechanism!r} is unknown"
     if release.noise.caveats:
@@ -676,20 +685,6 @@ _COVERAGE = MappingProxyType(
     }
 )
 """Notes on the coverage of a bound from an interval, by the condition of the interval."""
-
-
-def _bound_by_interval(release: Moments, fit: PenalizedFit, result: MomentInterval) -> float:
-    """Bound the error by the interval of the noise model, whatever repair was made."""
-    if result.constant and not fit.intercept:
-        # moments about the zero of the table's units, in units of the encoding's scale
-        matrix = np.eye(len(result.center))
-        matrix[1:, 0] = (release.encoding.offset / release.encoding.scale)[[*fit.levels.indices, fit.target]]
-        about_zero = result.mapped(matrix)
-        result = MomentInterval(about_zero.center[1:, 1:], about_zero.spread[1:, 1:], False, result.count_error)
-    result = result.mapped(fit.levels.map_of(result.constant))
-    n_rows = float(release.n_rows)
-    of_count = 0.0 if release.count_is_public else result.count_error
-    return _coefficient_error_bound(result, fit.penalized, fit.alpha, n_rows, of_count)
 
 
 def _coefficient_error_bound(

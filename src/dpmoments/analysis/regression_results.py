@@ -242,7 +242,7 @@ class FittedLine(Answer):
         by_name = dict.fromkeys(self.features, False)
         if self.equations is not None:
             fitted = [name for name in self.features if name not in self.too_few]
-            estimates = self.equations.estimates(self.level)[self._first :]
+            estimates = self.equations.estimates(self.level)[int(self.with_intercept) :]
             by_name |= {name: each.estimable for name, each in zip(fitted, estimates, strict=True)}
         named = tuple(by_name[name] for name in self.features)
         return Identification(self.features, named, self._is_identified)
@@ -259,7 +259,7 @@ class FittedLine(Answer):
 
     def _slopes(self, part: str) -> FloatArray:
         """Return one attribute of the estimates of the features, shape (k,)."""
-        return of_estimates(self.estimates[self._first :], part)
+        return of_estimates(self.estimates[int(self.with_intercept) :], part)
 
     @property
     def standard_errors(self) -> FloatArray:
@@ -607,11 +607,6 @@ class FittedLine(Answer):
     def names(self) -> tuple[str, ...]:
         """Features, preceded by the intercept if there is one."""
         return (INTERCEPT, *self.features) if self.with_intercept else self.features
-
-    @property
-    def _first(self) -> int:
-        """Index of the first feature among ``names``."""
-        return int(self.with_intercept)
 
     @property
     def _is_identified(self) -> bool:

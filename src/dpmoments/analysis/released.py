@@ -112,16 +112,27 @@ class Release(ABC):
         require_kinds(content, privacy=dict, receipt=dict, origin=dict)
         schema = Schema.from_dict(content["schema"])
         schema = schema.with_indicators if "noisy_gram_upper_triangle" in content else schema
-        _check_features(content["features"], features_entry(schema, mean=content.get("noisy_sum", ()) is not None))
-        return {
+
+        given, expected = content["features"], features_entry(schema, mean=content.get("noisy_sum", ()) is not None)
+        require_known(given, expected, "features")
+        d = len(expected["names"])
+        numbers = [(finite_numbers(given[name], d, name), np.array(expected[name])) for name in ("offset", "scale")]
+        if given["names"] != expected["names"] or not all(np.allclose(one, other, 1e-9, 0.0) for one, other in numbers):
+            raise InputValueError("the features are not those of the schema")
+
+        statements = {
             "origin": ReleaseOrigin.from_dict(content["origin"], "origin"),
             "schema": schema,
             "privacy": PrivacyStatement.from_dict(content["privacy"], "privacy"),
             "receipt": Receipt.from_dict(content["receipt"]),
             "mechanism": content["mechanism"],
             "mechanism_options": plain_mapping(content, "mechanism_options"),
-            "diagnostics": _read_diagnostics(content),
         }
+        learned = plain_mapping(content, "diagnostics")
+        if "warnings" in learned:
+            raise InputValueError("warnings are an entry of a release, and not of its diagnostics")
+        said = messages_of(content["warnings"], WARNINGS, "warnings")
+        return {**statements, "diagnostics": {**learned, "warnings": said} if said else learned}
 
     def _described(self, size: str) -> str:
         flag = (", no ledger" if getattr(self, "notes", ()) else "") if self.privacy.private else ", NOT PRIVATE"
@@ -136,25 +147,6 @@ def features_entry(schema: Schema, *, mean: bool) -> dict[str, Any]:
     # Value = offset + scale · encoded.
     encoding = schema.encoding(mean=mean)
     return {"names": list(schema.feature_names), "offset": encoding.offset.tolist(), "scale": encoding.scale.tolist()}
-
-
-def _check_features(given: object, expected: Mapping[str, Any]) -> None:
-    """Raise unless a file states the features that follow from its schema."""
-    require_known(given, expected, "features")  # type: ignore[arg-type]
-    assert isinstance(given, Mapping)
-    d = len(expected["names"])
-    numbers = [(finite_numbers(given[name], d, name), np.array(expected[name])) for name in ("offset", "scale")]
-    if given["names"] != expected["names"] or not all(np.allclose(one, other, 1e-9, 0.0) for one, other in numbers):
-        raise InputValueError("the features are not those of the schema")
-
-
-def _read_diagnostics(content: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a run learned, with its warnings."""
-    learned = plain_mapping(content, "diagnostics")
-    if "warnings" in learned:
-        raise InputValueError("warnings are an entry of a release, and not of its diagnostics")
-    said = messages_of(content["warnings"], WARNINGS, "warnings")
-    return {**learned, "warnings": said} if said else learned
 
 
 _ROUNDING = 256.0 * float(np.finfo(float).eps)
@@ -440,9 +432,6 @@ def _without_mean(before: str) -> InputValueError:
 
 # Features by name, as analyses are asked for them.
 
-_SHOWN_NAMES = 8
-"""Max number of names listed in a message."""
-
 
 def feature_index(release: Release, name: str) -> int:
     """Return the index of a feature; a column of one feature has its name."""
@@ -531,16 +520,6 @@ def unrelated(release: Release, features: Sequence[int]) -> BoolArray:
     names = sorted(set().union(*chosen))
     made_of = np.array([[name in each for name in names] for each in chosen], dtype=float).reshape(len(chosen), -1)
     return np.asarray(made_of @ made_of.T == 0.0)
-
-
-def shown_names(names: Sequence[str]) -> str:
-    """Format names as a message lists them.
-
-    >>> shown_names(["a", "b"])
-    "'a', 'b'"
-    """
-    more = f", … ({len(names)} in all)" if len(names) > _SHOWN_NAMES else ""
-    return ", ".join(map(repr, names[:_SHOWN_NAMES])) + more
 
 
 # What speaks against reading an answer as that of the table.

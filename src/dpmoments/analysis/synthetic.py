@@ -162,7 +162,17 @@ def synthetic_rows(
     >>> rows.columns.tolist(), bool(abs(rows["age"].mean() - released.mean[0]) < 1.0), rows.attrs["private"]
     (['age', 'pay'], True, False)
     """
-    _check(release, n_rows, seed, format)
+    for name, value, least in (("n_rows", n_rows, 1), ("seed", seed, 0)):
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+            raise InputValueError(f"{name}={shown(value)} must be a whole number, {least} or more")
+    check_one_of("format", format, ("pandas", "arrow"))
+    if release.noisy_count is None or release.noisy_sum is None:
+        refused = (
+            "rows are drawn with the released mean and covariance, and this release has no "
+            f"{'mean' if release.noisy_sum is None else 'count'}: one made "
+        )
+        raise InputValueError(f"{refused}with mean=True has both", shell=f"{refused}without --no-mean has both")
+
     rng = np.random.default_rng([seed, 1])
     blocks, drawn = _blocks(release)
     target = np.asarray(release.covariance)[np.ix_(drawn, drawn)]
@@ -188,19 +198,6 @@ def synthetic_rows(
     frame = table.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get)
     frame.attrs.update(about)
     return frame
-
-
-def _check(release: Moments, n_rows: object, seed: object, format: object) -> None:
-    for name, value, least in (("n_rows", n_rows, 1), ("seed", seed, 0)):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-            raise InputValueError(f"{name}={shown(value)} must be a whole number, {least} or more")
-    check_one_of("format", format, ("pandas", "arrow"))
-    if release.noisy_count is None or release.noisy_sum is None:
-        refused = (
-            "rows are drawn with the released mean and covariance, and this release has no "
-            f"{'mean' if release.noisy_sum is None else 'count'}: one made "
-        )
-        raise InputValueError(f"{refused}with mean=True has both", shell=f"{refused}without --no-mean has both")
 
 
 def _blocks(release: Moments) -> tuple[list[_Block], npt.NDArray[np.intp]]:
