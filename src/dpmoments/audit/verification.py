@@ -243,7 +243,6 @@ def _symmetric(release: MomentRelease) -> Check:
 
 
 def _no_negative_eigenvalue(release: MomentRelease) -> Check:
-    """Check that the covariance has no negative eigenvalue."""
     what = "no negative eigenvalue"
     matrix = release.unit_ball_covariance if release.noisy_sum is not None else release.unit_ball_gram
     smallest = float(np.linalg.eigvalsh(matrix)[0])

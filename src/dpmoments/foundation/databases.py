@@ -263,7 +263,6 @@ class _PostgresSession(DatabaseSession):
 
 
 def _server_type(field: Any) -> str:
-    """Return the server's name of a column's type."""
     held = getattr(field.type, "type_name", None) or (field.metadata or {}).get(b"POSTGRESQL:type", b"").decode()
     return "enumeration" if held.startswith("unnamed") else str(held)
 

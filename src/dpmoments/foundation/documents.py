@@ -221,7 +221,6 @@ def _publish(temporary: Path, path: Path, overwrite: bool, taken: str) -> None:
 
 
 def _flush(path: Path, flags: int) -> None:
-    """Flush a file or folder to disk."""
     descriptor = os.open(path, flags)
     try:
         os.fsync(descriptor)

@@ -108,7 +108,6 @@ def _tagged(tag: str, held: Any, depth: int) -> Any:
 
 
 def _array_of(dtype: Any, shape: Any, entries: Any) -> np.ndarray[Any, Any]:
-    """Convert ``entries`` to an array."""
     # Raise ArithmeticError, TypeError or ValueError if they are not one.
     plain = (int,) if dtype not in ("bool", "float32", "float64") else (bool,) if dtype == "bool" else (float,)
     if dtype not in _ARRAY_TYPES or not isinstance(entries, list) or any(type(entry) not in plain for entry in entries):

@@ -344,7 +344,6 @@ def _regression(release: MomentRelease, formula: str, fit: FittedLine, anchor: s
 
 
 def _coefficient_statements(release: MomentRelease, fit: FittedLine) -> tuple[Statement, ...]:
-    """Return a statement on each slope that is estimable."""
     held = ", all else in the regression equal" if len(fit.features) > 1 else ""
     two_values = {column.name for column in release.schema.columns if isinstance(column, Boolean)}
     result = []
@@ -410,7 +409,6 @@ def _group_means(answer: GroupMeans, anchor: str) -> Section:
 
 
 def _difference_statements(answer: GroupMeans) -> tuple[Statement, ...]:
-    """Return a statement on each difference of two means."""
     differences, [feature], result = answer.differences, answer.features, []
     errors = np.hypot(differences.privacy_noise[0], differences.sampling_noise[0])
     for index, (one, other) in enumerate(differences.pairs):
