@@ -101,8 +101,9 @@ def judged() -> Iterator[str]:
     low, high = numbers.min(), numbers.max()
     yield (
         "We chose the constants of the default on one half of our tables; the other half undid one change, of how means are "
-        f"joined. On the {found['means']['table'].nunique()} real tables of the other half (ε = 1 and 3, pure and with δ = 10⁻⁶), errors of "
-        f"correlations are {said['correlations']:.2f} times smaller than by the default before it ({low:.2f} to {high:.2f} for "
+        f"joined. On the {found['means']['table'].nunique()} real tables of the other half (ε = 1 and 3, pure and with "
+        f"δ = 10⁻⁶), errors of correlations are {said['correlations']:.2f} times smaller than by the default before it "
+        f"({low:.2f} to {high:.2f} for "
         f"tables of numbers), of means in SDs {said['means']:.2f} times, of SDs {said['sds']:.2f} times; means and SDs of "
         "small clean tables with tight bounds are noisier "
         "([every table, budget and seed](docs/evidence/tables/default-errors-now.csv))."

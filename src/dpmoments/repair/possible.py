@@ -232,8 +232,8 @@ def nearest_possible(
     definite = (vectors * np.maximum(eigenvalues, 0.0)) @ vectors.T * np.outer(slack, slack)
     back = np.zeros_like(definite)
     for column in columns:  # its block is a projector, or 1, plus what was added to it
-        own, axes = np.linalg.eigh(definite[np.ix_(column, column)])
-        back[np.ix_(column, column)] = (axes * np.where(own > 0.5, np.maximum(own, 0.5) ** -0.5, 0.0)) @ axes.T
+        sizes, axes = np.linalg.eigh(definite[np.ix_(column, column)])
+        back[np.ix_(column, column)] = (axes * np.where(sizes > 0.5, np.maximum(sizes, 0.5) ** -0.5, 0.0)) @ axes.T
     covariance = back @ definite @ back.T * np.outer(roots, roots)
     covariance = _with_possible_counts(covariance, known, means, features)
     lack = max(0.0, -float(np.linalg.eigvalsh(covariance * np.outer(factor, factor))[0]))
