@@ -38,13 +38,6 @@ def _gram_term(family: CellFamily, matrix: FloatArray, cells: FloatArray) -> Noi
     return NoiseTerm(family, cells, np.vstack([np.zeros((1, matrix.shape[1])), matrix]))
 
 
-def _sum_term(family: CellFamily, n_features: int, variance: float) -> NoiseTerm:
-    """Return noise on the sum only."""
-    cells = np.zeros((n_features + 1,) * 2)
-    cells[0, 1:] = cells[1:, 0] = variance
-    return NoiseTerm(family, cells)
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class InverseNormalModel(WithOwnCount):
     """Symmetric normal noise on the inverse of the Gram matrix; normal noise on the sum."""
@@ -67,7 +60,9 @@ class InverseNormalModel(WithOwnCount):
         d, gram = self.n_features, released.noisy_gram
         terms = [_gram_term(GaussianCells(), gram, symmetric_cells(d, self.inverse_scale**2))]
         if self.sum_scale is not None:
-            terms.append(_sum_term(GaussianCells(), d, self.sum_scale**2))
+            of_sum = np.zeros((d + 1, d + 1))
+            of_sum[0, 1:] = of_sum[1:, 0] = self.sum_scale**2
+            terms.append(NoiseTerm(GaussianCells(), of_sum))
         return self._with_count(terms, [self.condition, _LINEARIZED])
 
     def interval(self, released: ReleasedMoments, chosen: Sequence[int], failure: float) -> MomentInterval | None:

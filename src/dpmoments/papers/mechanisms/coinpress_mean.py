@@ -439,7 +439,9 @@ class CoinPressMean(PaperOptions, MeanMechanism):
         )
         if self.constants == "practical":
             noise_error = sensitivity * math.sqrt(d / (1.8 * rho)) / n_rows
-            shell = normal_norm_radius(d, noise_error, _normal_weight(d))
+            # A quarter of the weight for skewed norms, more in few dimensions (a wider clip is cheap there).
+            weight = _skewed_weight(d) * max(0.25, 1.0 / math.sqrt(d))
+            shell = normal_norm_radius(d, noise_error, weight)
             clip = partial(mean_clip, shell=shell, quantile=shell_quantile(shell, d))
             schedule = planned(
                 spherical=clip,
@@ -470,12 +472,6 @@ def _skewed_weight(n_features: int) -> float:
     """Return ``bias_weight`` of :func:`normal_norm_radius` for a skewed product distribution."""
     # About √(1/(2d)).
     return math.sqrt(0.5 / n_features)
-
-
-def _normal_weight(n_features: int) -> float:
-    """Return the weight for norms that look normal."""
-    # A quarter, more in few dimensions (a wider clip is cheap there).
-    return _skewed_weight(n_features) * max(0.25, 1.0 / math.sqrt(n_features))
 
 
 _FAR = 1.5

@@ -95,17 +95,15 @@ class RegimeRule(Mechanism):
             raise out_of_range("largest_eigenvalue", self.largest_eigenvalue, "a positive finite number")
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> Plan:
-        if self._eigenvectors_are_ahead(shape, budget):
-            return IterativeEigenvectors().plan(shape, PrivacyBudget.pure(budget.epsilon), neighbors)
-        return Gaussian().plan(shape, budget, neighbors)
-
-    def _eigenvectors_are_ahead(self, shape: MomentShape, budget: PrivacyBudget) -> bool:
+        pure = PrivacyBudget.pure(budget.epsilon)
         if budget.kind is BudgetKind.PURE:
-            return True
+            return IterativeEigenvectors().plan(shape, pure, neighbors)
         largest = self.largest_eigenvalue if self.largest_eigenvalue is not None else shape.n_rows
         if largest is None:
             raise InputValueError(
                 "the rule needs the largest eigenvalue of the Gram matrix, or the number of rows, which bounds it and "
                 "is private here: give largest_eigenvalue from public knowledge"
             )
-        return largest * math.log(max(largest, 1.0)) * budget.epsilon <= -math.log(budget.delta)
+        if largest * math.log(max(largest, 1.0)) * budget.epsilon <= -math.log(budget.delta):
+            return IterativeEigenvectors().plan(shape, pure, neighbors)
+        return Gaussian().plan(shape, budget, neighbors)

@@ -100,7 +100,11 @@ class SpectralPlan(Plan):
         parts = {"sum": self.sum_budget, "eigenvalues": self.eigenvalue_budget, "directions": self.direction_budget}
         return {
             "rank": self.rank,
-            "budgets": {name: _amount(part) for name, part in parts.items() if part is not None},
+            "budgets": {
+                name: part.epsilon if part.kind is BudgetKind.PURE else part.rho
+                for name, part in parts.items()
+                if part is not None
+            },
             "eigenvalue_scale": self.eigenvalue_scale,
             "sum_scale": self.sum_scale,
             "lattice_bits": self.bits,
@@ -306,10 +310,6 @@ def _eigenvalue_sensitivity(neighbors: Neighbors, n_features: int, bits: int, *,
         return sorted_eigenvalues_l1(neighbors, n_features).in_units(1.0, rounding=n_features * 4.0**-bits)
     rounding = math.nextafter(math.sqrt(n_features), math.inf) * 4.0**-bits
     return sorted_eigenvalues_l2(neighbors, n_features).in_units(1.0, rounding=rounding)
-
-
-def _amount(part: PrivacyBudget) -> float:
-    return part.epsilon if part.kind is BudgetKind.PURE else part.rho
 
 
 # Variances of the error Ĝ − G of mechanisms that draw eigenvectors, cell by cell in the released eigenbasis.
