@@ -103,15 +103,11 @@ class Auto(Mechanism):
         if not plans:
             raise refusals[0]
         plans.sort(key=lambda plan: plan.expected_error or math.inf)
-        return replace(plans[0], chosen_because=_because_of_error(plans, budget))
-
-
-def _because_of_error(plans: list[Plan], budget: PrivacyBudget) -> Message:
-    best, second = plans[0], plans[1] if len(plans) > 1 else None
-    facts: dict[str, Any] = {"mechanism": best.mechanism.name, "kind": str(best.cost.kind)}
-    if second is not None and second.expected_error and best.expected_error:
-        facts |= {"second": second.mechanism.name, "times": second.expected_error / best.expected_error}
-    return Message("least-error", **facts, **budget.facts)
+        best, second = plans[0], plans[1] if len(plans) > 1 else None
+        because: dict[str, Any] = {"mechanism": best.mechanism.name, "kind": str(best.cost.kind)}
+        if second is not None and second.expected_error and best.expected_error:
+            because |= {"second": second.mechanism.name, "times": second.expected_error / best.expected_error}
+        return replace(best, chosen_because=Message("least-error", **because, **budget.facts))
 
 
 def _one_column_without_bounds(shape: MomentShape, budget: PrivacyBudget) -> bool:

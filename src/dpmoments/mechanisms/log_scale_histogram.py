@@ -678,6 +678,15 @@ class LogScaleHistogramPlan(Plan):
             mean, of_mean = float(values[0]) / _AUGMENTATION * radius / n_rows, deviation / _AUGMENTATION * radius
         variance = square / n_rows - mean**2
         of_variance = math.hypot(deviation * radius**2, 2.0 * mean * of_mean)
+        warnings = list(column_warnings(rows.schema.feature_names, [column]))
+        if column.is_constant:
+            warnings.append(Message("values-mostly-equal"))
+        else:
+            if of_variance > _NOISE_DECIDES * variance:
+                warnings.append(Message("variance-lost"))
+            # If the variance is lost in noise the located scale stands for it.
+            if of_mean > _NOISE_DECIDES * math.sqrt(max(variance, column.located.histogram.scale**2)):
+                warnings.append(Message("mean-lost"))
         diagnostics = {
             "center": center,
             "scale": column.located.histogram.scale,
@@ -686,10 +695,7 @@ class LogScaleHistogramPlan(Plan):
             "share_unseen": column.share_unseen,
             "noise_on_mean": of_mean if self.shape.mean else None,
             "noise_on_variance": of_variance,
-            "warnings": (
-                *column_warnings(rows.schema.feature_names, [column]),
-                *_doubts(column, variance, of_variance, of_mean),
-            ),
+            "warnings": tuple(warnings),
         }
         released = self.shape.mean or self.neighbors.table_size_is_public
         return RunResult(
@@ -712,19 +718,6 @@ class LogScaleHistogramPlan(Plan):
         """Return the noise SD of the sum of squares at radius 1."""
         scale = noise_scale_for(loss, self._sensitivity(loss).value)
         return noise_deviation(scale, pure=loss.kind is BudgetKind.PURE)
-
-
-def _doubts(column: ClippedColumn, variance: float, of_variance: float, of_mean: float) -> list[Message]:
-    """Return warnings if noise dominates the variance or the mean."""
-    if column.is_constant:
-        return [Message("values-mostly-equal")]
-    result = []
-    if of_variance > _NOISE_DECIDES * variance:
-        result.append(Message("variance-lost"))
-    # If the variance is lost in noise the located scale stands for it.
-    if of_mean > _NOISE_DECIDES * math.sqrt(max(variance, column.located.histogram.scale**2)):
-        result.append(Message("mean-lost"))
-    return result
 
 
 @dataclass(frozen=True)

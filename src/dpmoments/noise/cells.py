@@ -56,18 +56,16 @@ class CountNoise:
     @property
     def standard_deviation(self) -> float:
         """SD of the noise, in rows."""
-        return math.sqrt(self.cells * self._variance_of_cell)
-
-    @property
-    def _variance_of_cell(self) -> float:
         if self.law == "laplace":
             tail = math.exp(-self.step / self.scale)
-            return 2.0 * tail * (self.step / math.expm1(-self.step / self.scale)) ** 2
-        if self.scale >= _SMALL_SCALE * self.step:
-            return self.scale**2
-        points = np.arange(-100.0, 101.0)
-        weights = np.exp(-0.5 * (points * min(self.step / self.scale, _FAR)) ** 2)
-        return float(self.step**2 * (weights @ points**2) / weights.sum())
+            of_cell = 2.0 * tail * (self.step / math.expm1(-self.step / self.scale)) ** 2
+        elif self.scale >= _SMALL_SCALE * self.step:
+            of_cell = self.scale**2
+        else:
+            points = np.arange(-100.0, 101.0)
+            weights = np.exp(-0.5 * (points * min(self.step / self.scale, _FAR)) ** 2)
+            of_cell = float(self.step**2 * (weights @ points**2) / weights.sum())
+        return math.sqrt(self.cells * of_cell)
 
     def half_width(self, level: float) -> float:
         """Return the smallest bound on the noise with probability ``level`` or more, in rows."""

@@ -261,7 +261,8 @@ class BoundedSums(MeanMechanism):
         if budget.kind is not BudgetKind.ZCDP:
             plans.append(self._k_norm(shape, PrivacyBudget.pure(budget.epsilon), neighbors))
         if budget.kind is not BudgetKind.PURE:
-            plans.append(self._gaussian(shape, budget, neighbors))
+            plan = GaussianSumsPlan(self, shape, neighbors, budget, 0, self.drawable_budget(budget))
+            plans.append(replace(plan, bits=choose_bits(float(plan.sum_deviations[0]), shape.n_features)))
         one_row = NormalRows(1, np.ones(shape.n_features))
         return min(plans, key=lambda plan: _error_in_spreads(plan.expected_errors(one_row), shape))
 
@@ -278,10 +279,6 @@ class BoundedSums(MeanMechanism):
                 "larger budget"
             )
         return KNormSumsPlan(self, shape, neighbors, budget, bits, body, unit_bits)
-
-    def _gaussian(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> GaussianSumsPlan:
-        plan = GaussianSumsPlan(self, shape, neighbors, budget, 0, self.drawable_budget(budget))
-        return replace(plan, bits=choose_bits(float(plan.sum_deviations[0]), shape.n_features))
 
 
 def _error_in_spreads(errors: FloatArray, shape: MomentShape) -> float:
