@@ -279,3 +279,16 @@ def test_without_noise_a_release_is_the_table_of_few_rows(n_rows: int) -> None:
     assert release.noisy_count == pytest.approx(n_rows, abs=1e-4)
     np.testing.assert_allclose(release.mean, exact.mean(axis=0), atol=1e-4)
     np.testing.assert_allclose(release.covariance, np.cov(exact.T, bias=True), atol=1e-3)
+
+
+@pytest.mark.parametrize(("width", "passes"), [(5.0, 3), (1e5, 6)])
+def test_a_run_says_before_it_how_often_it_reads_the_table_at_most(
+    width: float, passes: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    table = np.random.default_rng(0).normal(size=(2000, 2))
+    schema = dpm.Schema(*[dpm.Numeric(name, -width, width) for name in "xy"])
+    with caplog.at_level("DEBUG", logger="dpmoments"):
+        dpm.release(table, schema, epsilon=1.0, insecure_seed=0)
+    said = [record.getMessage() for record in caplog.records]
+    assert "the run begins: at most 6 passes over the table" in said
+    assert sum("begun" in message for message in said) == passes

@@ -84,6 +84,11 @@ class CalibratedPlan(ABC, Generic[Noisy]):
         return None
 
     @property
+    def most_passes(self) -> int | None:
+        """Most passes over the data, or None if unknown."""
+        return self.passes
+
+    @property
     def unspent_reason(self) -> str | None:
         """Reason why a run may spend less than the stated cost; None if it spends all of it."""
         return self.mechanism.unspent_reason

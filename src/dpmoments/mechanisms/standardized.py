@@ -121,11 +121,24 @@ class StandardizedPlan(Plan):
         return np.array([self.coordinates.lengths[feature] for feature in self.coordinates.singles])
 
     @property
+    def passes(self) -> int | None:
+        return None if any(self.coordinates.is_number) else 1
+
+    @property
+    def most_passes(self) -> int:
+        # rough sums, further rounds, lengths, and the Gram matrix
+        return 3 + self._most_rounds if any(self.coordinates.is_number) else 1
+
+    @property
+    def _most_rounds(self) -> int:
+        return _ROUNDS if self.mechanism.clip else 0
+
+    @property
     def left_at_least(self) -> float:
         """Share of the budget that the last step has in any run."""
         if not any(self.coordinates.is_number):
             return 1.0
-        rounds = 0.0 if self.mechanism.clip is False else _ROUNDS * _SHARE_OF_ROUND
+        rounds = self._most_rounds * _SHARE_OF_ROUND
         return 1.0 - self.share(_SHARE_OF_SCALES) - self.share(_SHARE_OF_RADIUS) - rounds
 
     def bits_for_sums(self) -> int:
@@ -238,7 +251,7 @@ class StandardizedPlan(Plan):
         for index, stated in enumerate(coordinates.typical):
             if stated is not None:
                 center[index], variance[index] = stated[0], stated[1] ** 2
-        for _ in range(_ROUNDS if self.mechanism.clip else 0):
+        for _ in range(self._most_rounds):
             chosen = np.flatnonzero(squared & (variance <= _LOST * of_square * reach**2))
             if not len(chosen):
                 break

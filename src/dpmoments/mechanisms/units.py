@@ -78,6 +78,10 @@ class UnitsPlan(OuterPlan[Noisy]):
     def passes(self) -> int | None:
         return None if self.inner.passes is None else ROUNDS + self.inner.passes
 
+    @property
+    def most_passes(self) -> int | None:
+        return None if self.inner.most_passes is None else ROUNDS + self.inner.most_passes
+
     def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> Noisy:
         """Choose the kept rows by a key drawn for this run, and run the plan for rows on them."""
         if rows.privacy_unit != self.unit:

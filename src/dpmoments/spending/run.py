@@ -326,7 +326,8 @@ def spend(
         for record in _RECORDS.get():
             record.append(reservation)
 
-        log.info("the run begins")
+        most = run.most_passes
+        log.info("the run begins%s", "" if most is None else f": at most {most} passes over the table")
         try:
             with blas_threads(rows.threads):
                 reservation.result = run.run(rows, privacy_filter)
