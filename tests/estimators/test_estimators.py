@@ -668,7 +668,7 @@ def test_the_library_alone_imports_no_scikit_learn() -> None:
     ("bounds", "said"),
     [
         ([(0, 100), (50, 200)], "can be read as a pair for each"),
-        (([0, 50], [100, 200]), "can be read as a pair for each"),
+        ([[0, 50], [100, 200]], "can be read as a pair for each"),
         ({"x": (0, 1), "y": (0, 1)}, "bounds"),
         ((False, True), "bounds"),
         (("0", "1"), "bounds"),
@@ -679,8 +679,9 @@ def test_bounds_that_can_be_read_both_ways_are_refused(bounds: Any, said: str) -
         DPCovariance(bounds=bounds, epsilon=1.0).fit(np.zeros((5, 2)))
 
 
-def test_ends_of_two_columns_are_arrays() -> None:
-    ends = np.array([0.0, 50.0]), np.array([100.0, 200.0])
+@pytest.mark.parametrize("of", [np.array, list])
+def test_ends_of_two_columns_are_lists_or_arrays(of: Any) -> None:
+    ends = of([0.0, 50.0]), of([100.0, 200.0])
     fitted = DPCovariance(bounds=ends, epsilon=1.0, insecure_seed=0).fit(np.full((50, 2), 60.0))
     assert [column.bounds for column in fitted.release_.schema.columns] == [(0.0, 100.0), (50.0, 200.0)]
 

@@ -85,10 +85,11 @@ def pairs_of_bounds(bounds: Any, n_columns: int) -> list[tuple[float, float]]:
         raise out_of_range("bounds", bounds, pair)
     if any(np.asarray(end).dtype.kind not in "iuf" for end in bounds):
         raise out_of_range("bounds", bounds, pair)
-    if n_columns == 2 and all(isinstance(end, list | tuple) for end in bounds):
+    of_two = n_columns == 2 and all(isinstance(end, list | tuple) for end in bounds)
+    if of_two and (isinstance(bounds, list) or any(isinstance(end, tuple) for end in bounds)):
         raise InputValueError(
-            f"bounds={shown(bounds)} can be read as a pair for each of the two columns and as lower and upper bounds: give the "
-            "lower and the upper ends as arrays, bounds=(np.array([low, low]), np.array([high, high])), or a schema"
+            f"bounds={shown(bounds)} can be read as a pair for each of the two columns and as lower and upper bounds: give a "
+            "tuple of the lower and the upper ends, bounds=([low, low], [high, high]), or a schema"
         )
     ends = [np.asarray(end, dtype=np.float64) for end in bounds]
     if any(end.shape not in ((), (n_columns,)) for end in ends):

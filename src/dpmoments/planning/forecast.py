@@ -107,7 +107,7 @@ def forecast(
 
     >>> schema = Schema(Numeric("age", 0, 100), Numeric("hours", 0, 80), Boolean("smoker"))
     >>> print(forecast(schema, n_rows=1000, rho=0.5, robust=["hours", "smoker"]).robust_cost)
-    with hours^2, hours:smoker, for robust standard errors: ± 0.021 → 0.06 on a correlation
+    with hours^2, hours:smoker, for robust standard errors: ± 0.016 → 0.035 on a correlation
 
     If five rows of a person count, additive noise is five times that for rows:
 
