@@ -80,11 +80,9 @@ def public_schema(
 
 def pairs_of_bounds(bounds: Any, n_columns: int) -> list[tuple[float, float]]:
     """Return a lower and an upper bound for every column."""
-    pair = "a pair (low, high), each a number or one number per column"
-    if isinstance(bounds, str | bytes | Mapping) or not hasattr(bounds, "__len__") or len(bounds) != 2:
-        raise out_of_range("bounds", bounds, pair)
-    if any(np.asarray(end).dtype.kind not in "iuf" for end in bounds):
-        raise out_of_range("bounds", bounds, pair)
+    of_other_kind = isinstance(bounds, str | bytes | Mapping) or not hasattr(bounds, "__len__") or len(bounds) != 2
+    if of_other_kind or any(np.asarray(end).dtype.kind not in "iuf" for end in bounds):
+        raise out_of_range("bounds", bounds, "a pair (low, high), each a number or one number per column")
     of_two = n_columns == 2 and all(isinstance(end, list | tuple) for end in bounds)
     if of_two and (isinstance(bounds, list) or any(isinstance(end, tuple) for end in bounds)):
         raise InputValueError(

@@ -100,7 +100,8 @@ def joined_moments(
     of_mean = np.full(len(mean), last.variance / 2.0 / (w * n) ** 2)
     of_rough, stretch, unknown = np.zeros(len(mean)), np.ones(len(mean)), np.zeros(len(mean))
     if rough is not None:
-        unit = 1.0 / (lattice.scale * np.array([of.ones[feature] for feature in singles]))  # column units in one of z
+        ones = np.array([of.ones[feature] for feature in singles])
+        unit = 1.0 / (lattice.scale * ones)  # column units in one of z
         shift = np.zeros(m)
         if ball is not None:
             clipped = _clipped(
@@ -109,7 +110,6 @@ def joined_moments(
             stretch[:m], unknown[:m], shift = clipped
         first, second = rough.mean_variance / unit**2, of_mean[:m]
         trust = first / (first + second)
-        ones = np.array([of.ones[feature] for feature in singles])
         by_rough = (rough.mean * ones - lattice.center) * lattice.scale
         # of the bias of the last draw, normal beforehand, the difference of the two means tells something
         told = shift**2 / np.maximum(shift**2 + first + second, np.finfo(float).tiny)

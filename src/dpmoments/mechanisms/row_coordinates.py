@@ -114,6 +114,11 @@ class RowCoordinates:
         )
 
     @property
+    def has_numbers(self) -> bool:
+        """True if scales must be found: all else of levels and Booleans is public."""
+        return any(self.is_number)
+
+    @property
     def n_coordinates(self) -> int:
         """Dimensions of a row."""
         return len(self.singles) + sum(_width(block) for block in self.blocks)

@@ -122,12 +122,12 @@ class StandardizedPlan(Plan):
 
     @property
     def passes(self) -> int | None:
-        return None if any(self.coordinates.is_number) else 1
+        return None if self.coordinates.has_numbers else 1
 
     @property
     def most_passes(self) -> int:
         # rough sums, further rounds, lengths, and the Gram matrix
-        return 3 + self._most_rounds if any(self.coordinates.is_number) else 1
+        return 3 + self._most_rounds if self.coordinates.has_numbers else 1
 
     @property
     def _most_rounds(self) -> int:
@@ -136,7 +136,7 @@ class StandardizedPlan(Plan):
     @property
     def left_at_least(self) -> float:
         """Share of the budget that the last step has in any run."""
-        if not any(self.coordinates.is_number):
+        if not self.coordinates.has_numbers:
             return 1.0
         rounds = self._most_rounds * _SHARE_OF_ROUND
         return 1.0 - self.share(_SHARE_OF_SCALES) - self.share(_SHARE_OF_RADIUS) - rounds
@@ -187,7 +187,7 @@ class StandardizedPlan(Plan):
         rough: RoughMoments | None = None
         ball: Ball | None = None
         answers = list[FloatArray]()
-        if any(coordinates.is_number):
+        if coordinates.has_numbers:
             left -= self.share(_SHARE_OF_SCALES)
             rough, spent = self._rough_moments(rows, privacy_filter, answers)
             left -= spent
@@ -483,4 +483,4 @@ class Standardized(Mechanism):
                     f"the budget is too small: noise of {noise:.3g} per entry would hide a table of any size: give a "
                     "larger budget"
                 )
-        return replace(plan, bits=bits, bits_of_sums=plan.bits_for_sums() if any(coordinates.is_number) else 0)
+        return replace(plan, bits=bits, bits_of_sums=plan.bits_for_sums() if coordinates.has_numbers else 0)

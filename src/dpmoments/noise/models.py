@@ -614,7 +614,7 @@ class StandardizedModel(NoiseModel):
         # rows that are shortened as a whole lose of all their columns alike, and correlations stay
         gram = np.asarray(released.noisy_gram - np.outer(total, total) / released.noisy_count)
         own = np.maximum(gram.diagonal(), self.clipping)
-        spread = np.where(own > 0.0, self.clipping / np.where(own > 0.0, own, 1.0), 0.0)
+        spread = np.divide(self.clipping, own, out=np.zeros_like(own), where=own > 0.0)
         of_rows = ScaleTerm(
             (1.0 - _OF_ONE_COLUMN) * spread**2,
             np.vstack([np.zeros(self.n_features), np.eye(self.n_features)]),
