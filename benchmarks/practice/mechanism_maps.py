@@ -235,6 +235,10 @@ def _mark(panel: plt.Axes, where: np.ndarray) -> None:
     panel.plot(columns + 0.5, lines + 0.5, linestyle="none", marker="x", markersize=4, color="0.55")
 
 
+_NARROW = 5.0
+"""Width in inches that three columns of a legend need."""
+
+
 def _finish(figure: plt.Figure, handles: Sequence[Patch], title: str, path: Path) -> None:
     """The legend beneath, and the file."""
     more = [Patch(facecolor="#e4e4e4", edgecolor=NOISE, hatch="////", label="all noise")]
@@ -244,7 +248,7 @@ def _finish(figure: plt.Figure, handles: Sequence[Patch], title: str, path: Path
     figure.legend(
         handles=[*handles, *more, cross],
         loc="outside lower center",
-        ncols=3,
+        ncols=3 if figure.get_figwidth() > _NARROW else 2,
         frameon=False,
         fontsize=LETTERS - 1.5,
         title=title,
