@@ -397,6 +397,7 @@ def _check(file: PublishedFile, content: bytes, where: str, advice: str) -> None
 
 def _download(file: PublishedFile) -> bytes:
     import http.client
+    import urllib.error
     import urllib.request
 
     try:
@@ -404,6 +405,8 @@ def _download(file: PublishedFile) -> bytes:
             # The limit keeps an endless answer from filling the memory; an answer that it cuts fails the md5 check.
             content: bytes = response.read(_MAX_DOWNLOAD)
     except (OSError, http.client.HTTPException) as error:
+        if isinstance(error, urllib.error.HTTPError):
+            error.close()  # it holds the connection
         path = _cache_folder() / file.name
         raise InputConnectionError(
             f"could not download {file.url} ({error}). Get {file.name} by other means and save it as {path}, or "
