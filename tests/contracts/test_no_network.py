@@ -36,11 +36,13 @@ def test_every_table_is_at_hand():
 
 
 @pytest.mark.slow
-def test_the_demo_needs_no_network(tmp_path):
+def test_the_demo_needs_no_network_and_prints_at_most_sixty_lines(tmp_path):
     guarded = "import runpy, sys; from support.network import forbid; forbid(); runpy.run_path(sys.argv[0], run_name='__main__')"
     program = guarded.replace("sys.argv[0]", repr(str(ROOT / "examples" / "demo.py")))
     path = os.pathsep.join([str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, "PYTHONPATH": path, "XDG_CACHE_HOME": str(tmp_path / "cache")}
     environment.pop("DPMOMENTS_DATA", None)
-    subprocess.run([sys.executable, "-c", program, str(tmp_path)], env=environment, check=True, capture_output=True)
+    command = [sys.executable, "-c", program, str(tmp_path)]
+    run = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+    assert len((run.stdout + run.stderr).splitlines()) <= 60
     assert {"adult.json", "adult.png", "adult.html"} <= {path.name for path in tmp_path.iterdir()}
