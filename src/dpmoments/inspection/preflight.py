@@ -40,7 +40,7 @@ from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.request import PrivacyRequest
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit, require_unit
-from dpmoments.rows.sources.opening import columns_of_array, open_source
+from dpmoments.rows.sources.opening import Table, columns_of_array, open_source
 from dpmoments.rows.units import ROUNDS
 from dpmoments.schema.columns import Boolean
 from dpmoments.schema.constraints import schema_of_tables
@@ -72,7 +72,7 @@ _ADVICE = (
 
 
 def preflight(
-    data: Any,
+    data: Table,
     schema: Schema,
     *,
     epsilon: float | None = None,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, overload
 
 from dpmoments.foundation.documents import DocumentKind, read_document
+from dpmoments.foundation.errors import InputTypeError
 from dpmoments.releases.counts_release import COUNTS_FILE, CountsRelease
 from dpmoments.releases.group_releases import GROUPS_FILE, GroupReleases
 from dpmoments.releases.mean_release import MEAN_RELEASE_FILE, MeanRelease
@@ -17,24 +18,40 @@ AnyRelease = MomentRelease | MeanRelease | CountsRelease | GroupReleases
 """A release of any kind."""
 
 
-def load(path: str | Path) -> MomentRelease | Any:
+Kind = TypeVar("Kind", MomentRelease, MeanRelease, CountsRelease, GroupReleases, PooledRelease)
+
+
+@overload
+def load(path: str | Path) -> MomentRelease: ...
+
+
+@overload
+def load(path: str | Path, kind: type[Kind]) -> Kind: ...
+
+
+def load(path: str | Path, kind: type[Any] = object) -> Any:
     """Load a release of any kind; code in the file is never run.
 
     Parameters
     ----------
     path : path
         A file that the method ``save`` of a release wrote.
+    kind : type, optional
+        The expected class, such as ``dpm.MeanRelease``, which tells type checkers and editors what is returned; without it
+        they assume a MomentRelease. Any kind is loaded without it.
 
     Returns
     -------
     MomentRelease, MeanRelease, CountsRelease, GroupReleases or PooledRelease
-        The content of the file; type checkers accept it as any of them.
+        The content of the file.
 
     Raises
     ------
     ValueError
         If the file is not a release, has an unsupported version, is truncated, was changed (the checksum detects
         accidents and careless edits; it is not a signature), or its receipt does not add up.
+    TypeError
+        If the release is of another kind.
     OSError
         If the file cannot be read.
     """
@@ -45,4 +62,7 @@ def load(path: str | Path) -> MomentRelease | Any:
         GROUPS_FILE: GroupReleases.from_dict,
         POOLED_FILE: PooledRelease.from_dict,
     }
-    return read_document(path, builders)
+    released = read_document(path, builders)
+    if not isinstance(released, kind):
+        raise InputTypeError(f"{path} holds a {type(released).__name__}: load it with that kind, or without one")
+    return released

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
@@ -40,6 +40,8 @@ from dpmoments.releases.disclosed import Disclosed
 from dpmoments.repair.repair import Repair, floored_count
 
 if TYPE_CHECKING:
+    import pandas
+
     from dpmoments.plots.accessor import ReleasePlots
 
 _CUT = "before a release the column can be cut into ranges: a Categorical has the share of each"
@@ -137,6 +139,10 @@ class MomentRelease(Moments, Disclosed):
 
         return ReleasePlots(self)
 
+    @overload
+    def synthetic(self, n_rows: int, seed: int = 0, *, format: Literal["pandas"] = "pandas") -> pandas.DataFrame: ...
+    @overload
+    def synthetic(self, n_rows: int, seed: int = 0, *, format: Literal["arrow"]) -> Any: ...
     def synthetic(self, n_rows: int, seed: int = 0, *, format: Literal["pandas", "arrow"] = "pandas") -> Any:
         """Draw synthetic rows: :func:`dpmoments.analysis.synthetic.synthetic_rows`."""
         return synthetic_rows(self, n_rows, seed, format=format)

@@ -28,7 +28,7 @@ from dpmoments.releases.mean_release import MeanRelease
 from dpmoments.releases.moment_release import MomentRelease, of_present_values
 from dpmoments.repair.repair import Repair, few_rows_message
 from dpmoments.rows.rows import Rows
-from dpmoments.rows.sources.opening import columns_of_array
+from dpmoments.rows.sources.opening import Table, columns_of_array
 from dpmoments.schema.columns import Boolean, Categorical
 from dpmoments.schema.constraints import (
     Level,
@@ -61,7 +61,7 @@ _LITTLE_KNOWN = 0.1
 
 @takes_request(Asked)
 def release(
-    data: Any,
+    data: Table,
     schema: Schema,
     *,
     mechanism: Mechanism | str = "auto",
@@ -270,7 +270,7 @@ def warnings_of_count(noisy_count: float, error: float | None, table_size: int) 
 
 @takes_request(Asked, others="options")
 def release_mean(
-    data: Any,
+    data: Table,
     schema: Schema,
     *,
     mechanism: MeanMechanism | str = "auto",
@@ -408,7 +408,7 @@ def groups_of_units() -> InputValueError:
 
 @takes_request(Asked)
 def release_groups(
-    data: Any,
+    data: Table,
     schema: Schema,
     *,
     by: str,
@@ -528,7 +528,7 @@ def release_groups(
 
 @takes_request(Asked)
 def release_counts(
-    data: Any,
+    data: Table,
     schema: Schema,
     *,
     by: str | Sequence[str] | Sequence[Sequence[str]],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -37,6 +37,41 @@ from dpmoments.rows.sources.source import Reading
 from dpmoments.rows.sources.spark import is_of_spark, open_files_on_spark, open_spark
 from dpmoments.rows.sources.text import CsvSource
 from dpmoments.schema.schema import Schema
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    from narwhals.typing import IntoDataFrame, IntoLazyFrame
+
+    class _ArrowStream(Protocol):
+        """Arrow table or batch, or what gives one."""
+
+        def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
+
+    class _Scanned(Protocol):
+        """Arrow dataset."""
+
+        def scanner(self, *args: Any, **options: Any) -> Any: ...
+
+    class _Blocks(Protocol):
+        """Array of an engine."""
+
+        def map_blocks(self, *args: Any, **options: Any) -> Any: ...
+
+    Table: TypeAlias = (
+        npt.NDArray[Any]
+        | IntoDataFrame
+        | IntoLazyFrame
+        | _ArrowStream
+        | _Scanned
+        | _Blocks
+        | ColumnTable
+        | str
+        | PathLike[str]
+        | DatabaseQuery
+        | EngineFiles
+    )
+else:
+    Table: TypeAlias = Any  # the libraries are loaded only if a table is of one
 
 _ENDINGS: Mapping[type[FileSource], tuple[str, ...]] = {
     ExcelSource: EXCEL_ENDINGS,
