@@ -64,6 +64,7 @@ lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/codespell src docs README.md CONTRIBUTING.md SECURITY.md CHANGELOG.md
 	$(BIN)/mypy
+	$(BIN)/basedpyright
 
 # The words notebooks of every message, for every audience, in tests/golden/words: read the difference.
 words: $(STAMP)

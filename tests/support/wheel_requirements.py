@@ -15,7 +15,7 @@ from typing import Any
 PROJECT = Path(__file__).parents[2] / "pyproject.toml"
 LEFT_OUT = {"dask", "distributed", "pyspark"}
 """Engines, which ask for newer pandas or for Java."""
-CHECKERS = {"ruff", "mypy", "types-PyYAML", "pandas-stubs", "scipy-stubs"}
+CHECKERS = {"ruff", "mypy", "basedpyright", "types-PyYAML", "pandas-stubs", "scipy-stubs"}
 REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)(\[[\w,]+\])?(>=(?P<oldest>[\w.]+))?")
 
 
