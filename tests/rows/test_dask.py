@@ -45,7 +45,7 @@ from dpmoments.rows.sources.dask import (
     partition_outcome,
     sealed,
 )
-from dpmoments.rows.sources.engine import Failure, JobOutcome, PartitionJob, PassProgress, Seal, summarized
+from dpmoments.rows.sources.engine import JobOutcome, PartitionJob, PassProgress, Seal, summarized
 from dpmoments.rows.sources.opening import open_source
 from dpmoments.rows.sources.source import Reading
 from support.said import Said, refused
@@ -168,10 +168,10 @@ def test_frames_of_files_give_the_bits_of_their_rows(tmp_path: Path) -> None:
 def test_of_two_failures_that_of_the_lower_partition_is_told(order: tuple[int, int]) -> None:
     count = RowCount("drop", keep_dropped=True)
     job = PartitionJob(Reading(SCHEMA, True), partial(summarized, count), count.merge, 0, fingerprinted=False)
-    first, second = (JobOutcome(frozenset({n}), None, failure=Failure(InputError, f"of {n}")) for n in order)
+    first, second = (JobOutcome(frozenset({n}), None, failure=InputError(f"of {n}")) for n in order)
     found = job.merged([first, second]).failure
     assert found is not None
-    assert found.text == "of 2"
+    assert str(found) == "of 2"
 
 
 ARRAY = np.random.default_rng(3).normal(0, 0.5, (300, 3))

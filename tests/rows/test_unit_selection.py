@@ -242,12 +242,12 @@ class Cluster:
 
     order: tuple[int, ...]
 
-    def summarize_units(self, summary: Summary[Any, Any], *, threads: int | None = None, on_block: Any = None) -> Any:
+    def summarize(self, summary: Summary[Any, Any], *, threads: int | None = None, on_block: Any = None) -> Any:
         del threads, on_block
         parts = [TABLE.slice(0, 300), TABLE.slice(300, 0), TABLE.slice(300, 1), TABLE.slice(301)]
         unit = dpm.PrivacyUnit("person_id", 3)
         results = [
-            sent(Rows.of(parts[place], SCHEMA, privacy_unit=unit).source.summarize_units(sent(summary), threads=1))
+            sent(Rows.of(parts[place], SCHEMA, privacy_unit=unit).source.summarize(sent(summary), threads=1))
             for place in self.order
         ]
         return reduce(summary.merge, results, summary.finish(summary.start()))

@@ -34,9 +34,9 @@ from dpmoments.rows.encode import encode_columns
 from dpmoments.rows.rows import Rows
 from dpmoments.schema import Coordinate, DerivedColumn, Schema, derived_values
 from dpmoments.schema.constraints import Constraints, LevelBlock
+from dpmoments.schema.derived import column_from_dict
 from dpmoments.schema.document import parse_yaml
 from dpmoments.schema.encoding import column_weights, may_be_shortened
-from dpmoments.schema.entries import column_from_dict
 from support.examples import examples
 from support.said import Said, refused
 

@@ -19,8 +19,8 @@ import dpmoments as dpm
 from dpmoments.cli.entry import main
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.messages.message import Message
+from dpmoments.schema.derived import column_from_dict
 from dpmoments.schema.encoding import RoughScale
-from dpmoments.schema.entries import column_from_dict
 from support.said import Said, refused, warned
 
 ROOT = Path(__file__).parents[2]

@@ -56,19 +56,19 @@ MISTAKES: dict[str, tuple[str, str]] = {
     ),
     "no colon": (
         AGE.replace("lower:", "lower"),
-        " is not a YAML file (line 5): a colon is missing or superfluous, here or in the line before, or an",
+        " is not a YAML file (line 5): check the indent, colons and quotes there and in the line before",
     ),
     "no colon at the end": (
         AGE.replace("upper:", "upper"),
-        " is not a YAML file (line 6): a colon is missing or superfluous, here or in the line before, or an",
+        " is not a YAML file (line 6): check the indent, colons and quotes there and in the line before",
     ),
     "no blank after the colon": (
         AGE.replace("upper: ", "upper:"),
-        " is not a YAML file (line 6): a colon is missing or superfluous, here or in the line before, or an",
+        " is not a YAML file (line 6): check the indent, colons and quotes there and in the line before",
     ),
     "an indent and no colon": (
         AGE.replace("    upper:", "      upper"),
-        "line 2: column 'age' has no bounds (upper) (a value runs on from line 4 to 5: is a colon, or the",
+        "line 2: column 'age' has no bounds (upper). Fill these in",
     ),
     "no blank in the name": (
         "columns:\n  - name:age\n",
@@ -76,7 +76,7 @@ MISTAKES: dict[str, tuple[str, str]] = {
     ),
     "open quote": (
         AGE.replace("100", '"100'),
-        " is not a YAML file (line 6): a quote is opened and not closed",
+        " is not a YAML file (line 6): check the indent, colons and quotes there and in the line before",
     ),
     "repeated": (
         AGE + "    lower: 5\n",
@@ -152,7 +152,7 @@ MISTAKES: dict[str, tuple[str, str]] = {
     ),
     "two columns with the same name": (
         AGE + AGE[9:],
-        "lines 2 and 6: two columns are named 'age': rename or delete one",
+        "line 6: two columns are named 'age': rename or delete one",
     ),
     "thousands or decimals": (
         AGE.replace("100", "50.000"),
@@ -168,15 +168,15 @@ MISTAKES: dict[str, tuple[str, str]] = {
     ),
     "open bracket": (
         AGE + "  - name: ward\n    kind: categorical\n    levels: [a, b\n    missing: error\n",
-        " is not a YAML file (line 8): the [ that opens there is not closed with ]",
+        " is not a YAML file (line 8): a bracket that opens there is not closed, or lacks a comma",
     ),
     "open brace": (
         AGE + "  - {name: x, kind: boolean\n  - {name: y, kind: boolean}\n",
-        " is not a YAML file (line 6): the { that opens there is not closed with }",
+        " is not a YAML file (line 6): a bracket that opens there is not closed, or lacks a comma",
     ),
     "comma in a list": (
         AGE + TOWN.replace("LEVELS", '"a" "b"'),
-        " is not a YAML file (line 6): the [ that opens there is not closed with ], or a comma is missing in",
+        " is not a YAML file (line 6): a bracket that opens there is not closed, or lacks a comma",
     ),
     "no blank after the dash": (
         AGE.replace("- ", "-"),
@@ -192,15 +192,15 @@ MISTAKES: dict[str, tuple[str, str]] = {
     ),
     "indented less": (
         AGE.replace("    lower", "   lower"),
-        " is not a YAML file (line 4): its indent differs: indent it like the line above, with a column's",
+        " is not a YAML file (line 4): check the indent, colons and quotes there and in the line before",
     ),
     "indented more": (
         AGE.replace("    lower", "     lower"),
-        " is not a YAML file (line 4): a colon is missing or superfluous, here or in the line before, or an",
+        " is not a YAML file (line 4): check the indent, colons and quotes there and in the line before",
     ),
     "a column indented more": (
         AGE + "    - name: x\n      kind: boolean\n",
-        " is not a YAML file (line 6): its indent differs: indent it like the line above, with a column's",
+        " is not a YAML file (line 6): check the indent, colons and quotes there and in the line before",
     ),
     "several": (
         AGE.replace("100", "1,000") + TOWN.replace("LEVELS", ""),

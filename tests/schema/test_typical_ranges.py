@@ -18,8 +18,8 @@ from dpmoments.papers.mechanisms.comparisons import EntrywiseGaussian
 from dpmoments.rows.encode import encode_columns
 from dpmoments.rows.rows import Rows
 from dpmoments.schema import encoding as typical_ranges
+from dpmoments.schema.derived import column_from_dict
 from dpmoments.schema.encoding import DOUBT, TRUST, column_weights
-from dpmoments.schema.entries import column_from_dict
 from support.said import Said, codes, refused
 
 SCHEMA = dpm.Schema(

@@ -22,7 +22,7 @@ from dpmoments.privacy.sensitivity import SENSITIVITIES
 from dpmoments.privacy.statement import ARITHMETICS
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.repair.repair import Repair
-from dpmoments.schema.entries import _KINDS
+from dpmoments.schema.derived import _KINDS
 
 ROOT = Path(__file__).parent.parent.parent
 SCHEMA = ROOT / "src" / "dpmoments" / "releases" / "format.schema.json"

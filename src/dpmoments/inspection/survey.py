@@ -313,7 +313,7 @@ class _SurveyedUnits:
 
     source: LocalSource[Any] | EngineSource
 
-    def summarize_units(
+    def summarize(
         self, summary: Summary[Any, Any], *, threads: int | None = None, on_block: Callable[[int], None] | None = None
     ) -> Any:
         if isinstance(self.source, EngineSource):
@@ -330,7 +330,7 @@ class _SurveyedUnits:
 
 
 def _units_of_partition(summary: Summary[Any, Any], source: LocalSource[Any]) -> Any:
-    return _SurveyedUnits(source).summarize_units(summary, threads=1)
+    return _SurveyedUnits(source).summarize(summary, threads=1)
 
 
 def _parts(

@@ -23,7 +23,7 @@ from dpmoments.releases.disclosed import Disclosed
 from dpmoments.releases.moment_release import MomentRelease
 from dpmoments.schema.columns import Boolean, Categorical
 from dpmoments.schema.constraints import Level, levels_of
-from dpmoments.schema.entries import column_from_dict
+from dpmoments.schema.derived import column_from_dict
 
 GROUPS_FILE = DocumentKind("dpmoments-group-releases", 1, "release of groups")
 

@@ -188,7 +188,7 @@ class Rows:
             # Wherever the source is, it needs no more of the selection.
             sent = replace(self.selection, repeated=self.selection.repeated[:0])
             tallied = Tallied(Prepared(asked, sent.kept), self.selection.key)
-            result, tally = self.source.summarize_units(tallied, threads=self.threads, on_block=self.on_block)
+            result, tally = self.source.summarize(tallied, threads=self.threads, on_block=self.on_block)
             require_same_table(self.selection.fingerprint, tally)
             repeated = np.array_split(self.selection.repeated, len(self.selection.repeated) // asked.rows_per_task + 1)
             return asked.merge(result, summarize_in_threads(asked, repeated, lambda block: block, 1))

@@ -35,6 +35,8 @@ class Summary(ABC, Generic[Running, Result]):
 
     takes_levels: ClassVar[bool] = False
     """True if batches may also be of type :class:`~dpmoments.rows.level_sums.CodedBlock`."""
+    takes_units: ClassVar[bool] = False
+    """True if batches name each row's unit (:class:`~dpmoments.rows.units.UnitBlock`)."""
 
     def of_numbers(self, rules: Any) -> Summary[Any, Any] | None:
         """Return a summary in machine code with the same result, of numbers before their encoding.

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import pairwise
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -124,6 +124,8 @@ class Tallied(Summary[tuple[Running, UnitTally], tuple[Result, UnitTally]], Gene
     summary: Summary[Running, Result]
     key: SelectionKey
 
+    takes_units: ClassVar[bool] = True
+
     @property
     def rows_per_task(self) -> int:
         return self.summary.rows_per_task
@@ -211,7 +213,7 @@ class UnitBlock:
 class UnitSource(Protocol):
     """Interface of a source that the selection reads."""
 
-    def summarize_units(
+    def summarize(
         self, summary: Summary[Any, Any], *, threads: int | None = None, on_block: Callable[[int], None] | None = None
     ) -> Any:
         """Map a summary of :class:`UnitBlock` over the table's partitions and merge the results."""
@@ -240,6 +242,8 @@ class _Candidates(Summary[list[UnitBlock], tuple[UnitBlock, ...]]):
 
     key: int
     wanted: BoolArray = field(repr=False)
+
+    takes_units: ClassVar[bool] = True
 
     def start(self) -> list[UnitBlock]:
         return []
@@ -304,7 +308,7 @@ def selection_of_units(
 ) -> UnitSelection:
     """Select rows in two rounds of passes; ``key`` is 128 random bits."""
     # The second round reports progress as one pass: how often it passes over the data depends on the number of rows.
-    _, tally = source.summarize_units(Tallied(_NoSummary(), key), threads=threads, on_block=on_block)
+    _, tally = source.summarize(Tallied(_NoSummary(), key), threads=threads, on_block=on_block)
     fingerprint = tally.fingerprint()
     most_rows = _COLLECTED_BYTES // (8 * n_features + _BYTES_BESIDE_ROW)
     shares = list(_bucket_shares(tally.counts, privacy_unit.max_rows, most_rows))
@@ -312,7 +316,7 @@ def selection_of_units(
     result = []
     for wanted in shares:
         candidates = Tallied(_Candidates(key[0], wanted), key)
-        collected, tally = source.summarize_units(candidates, threads=threads, on_block=reported)
+        collected, tally = source.summarize(candidates, threads=threads, on_block=reported)
         require_same_table(fingerprint, tally)
         result.append(_ranked(collected, privacy_unit.max_rows, n_features, key))
     names, hashes, thresholds, repeated = zip(*result, strict=True)
@@ -435,13 +439,13 @@ def counts_of_units(
 ) -> UnitCounts:
     """Count the units of a table, with the contribution bound ``max_rows``."""
     # It takes two rounds of passes.
-    _, tally = source.summarize_units(Tallied(_NoSummary(), (_KEY, _KEY)), threads=threads, on_block=on_block)
+    _, tally = source.summarize(Tallied(_NoSummary(), (_KEY, _KEY)), threads=threads, on_block=on_block)
     buckets = tally.counts
     units, over = int(np.count_nonzero(buckets == 1)), np.zeros(0, np.int64)
     shares = list(_bucket_shares(buckets, 1, _COLLECTED_BYTES // _BYTES_BESIDE_ROW))
     reported = None if on_block is None else _PartOfAPass(on_block, len(shares))
     for wanted in shares:
-        collected = source.summarize_units(_Candidates(_KEY, wanted), threads=threads, on_block=reported)
+        collected = source.summarize(_Candidates(_KEY, wanted), threads=threads, on_block=reported)
         ids = pa.concat_arrays([pa.array([], pa.large_binary()), *(block.ids for block in collected)])
         distinct = ids.dictionary_encode()  # exact: bytes are compared
         of_units = np.bincount(distinct.indices.to_numpy(zero_copy_only=False), minlength=len(distinct.dictionary))

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import yaml
 
 from dpmoments.foundation.errors import InputValueError, listed, shown
-from dpmoments.schema.entries import ENTRIES, UnknownEntriesError, blank_entries, column_from_dict
+from dpmoments.schema.derived import ENTRIES, FILL_IN, UnknownEntriesError, blank_entries, column_from_dict
 
 _PLAIN_WORDS = re.compile(r"[^\W\d](?:[\w -]*\w)?")
 """Text that is written without quotes: words that begin with a letter."""
@@ -55,28 +55,17 @@ def read_yaml_nodes(path: str | Path) -> tuple[Any, Any]:
 
 
 def _syntax_fault(text: str, error: yaml.MarkedYAMLError) -> str:
-    """Describe a syntax error if its cause is recognized; quotes no text of the file."""
-    tabs = [number for number, line in enumerate(text.splitlines(), start=1) if re.match(r"[ ]*\t", line)]
-    if tabs:
-        return _in_line(tabs[0], "it is indented with a tab, but YAML allows only spaces")
-    unspaced = [
-        number for number, line in enumerate(text.splitlines(), start=1) if re.match(r"\s*-[^\W\d][\w ]*:", line)
-    ]
-    if unspaced:  # as in ``-name: age``
-        return _in_line(unspaced[0], _DASH_WITHOUT_SPACE)
-    problem, context = error.problem or "", error.context or ""
-    if "while parsing a flow" in context and error.context_mark is not None:
-        opening, closing = "[]" if "sequence" in context else "{}"
-        comma = ", or a comma is missing in it" if "<scalar>" in problem else ""
-        fault = f"the {opening} that opens there is not closed with {closing}{comma}"
-        return _in_line(error.context_mark.line + 1, fault)
-    if "expected <block end>" in problem and "<scalar>" not in problem:
-        return _placed("its indent differs: indent it like the line above, with a column's entries aligned", error)
-    if "expected ':'" in problem or "mapping values are not allowed" in problem:
-        return _placed("a colon is missing or superfluous, here or in the line before, or an indent differs", error)
-    if "scanning a quoted scalar" in context:
-        return _placed("a quote is opened and not closed", error)
-    return _placed("check its indents and quotes", error)
+    """Describe a syntax error, with its line; quotes no text of the file."""
+    for pattern, fault in (
+        (r"[ ]*\t", "it is indented with a tab, but YAML allows only spaces"),
+        (r"\s*-[^\W\d][\w ]*:", _DASH_WITHOUT_SPACE),  # as in ``-name: age``
+    ):
+        for number, line in enumerate(text.splitlines(), start=1):
+            if re.match(pattern, line):
+                return _in_line(number, fault)
+    if "while parsing a flow" in (error.context or "") and error.context_mark is not None:
+        return _in_line(error.context_mark.line + 1, "a bracket that opens there is not closed, or lacks a comma")
+    return _placed("check the indent, colons and quotes there and in the line before", error)
 
 
 _DASH_WITHOUT_SPACE = "add a space after the - that begins a column"
@@ -256,30 +245,19 @@ def mistakes_in(root: yaml.Node | None, values: object) -> list[str]:
             question = f" (did you mean {listed(close)}?)" if close else ""
             result.append(f"line {line}: unknown entries in the schema: {shown(key)}{question}")
 
-    first_lines: dict[str, int] = {}
-    named_twice = []
+    advice = ""
+    names: list[object] = []
     for column, node in zip(values["columns"], columns.value, strict=True):
-        slips = [*_slips_of(node)]  # what else the column gets wrong may follow from them
-        result += [f"line {line}: {slip}" for line, slip in slips]
-        if not slips and (fault := _fault(column)):
-            result.append(f"line {_line_of(fault, node)}: {fault}{_value_running_on(node)}")
         name = column.get("name") if isinstance(column, Mapping) else None
-        if isinstance(name, str):
-            line = _lines_of(node)["name"]
-            if name in first_lines:
-                lines = f"lines {first_lines[name]} and {line}"
-                named_twice.append(f"{lines}: two columns are named {shown(name)}: rename or delete one")
-            first_lines.setdefault(name, line)
-    return result + named_twice
-
-
-def slips_in(root: yaml.Node) -> bool:
-    """Return True if a schema file contains values that are probably typing mistakes."""
-    columns = _value(root, "columns")
-    of_columns = columns.value if isinstance(columns, yaml.SequenceNode) else []
-    return any(True for column in of_columns for _ in _slips_of(column)) or any(
-        True for _ in _grouped_by_points(_value(root, "row_norm"))
-    )
+        if slips := [*_slips_of(node)]:  # what else the column gets wrong may follow from them
+            result += [f"line {line}: {slip}" for line, slip in slips]
+        elif fault := _fault(column):
+            result.append(f"line {_line_of(fault, node)}: {fault}")
+            advice = f". {FILL_IN}" if fault == blank_entries(column) else advice
+        elif name is not None and name in names:
+            result.append(f"line {_lines_of(node)['name']}: two columns are named {shown(name)}: rename or delete one")
+        names.append(name)
+    return [*result[:-1], result[-1] + advice] if result else []
 
 
 def _fault(column: Any) -> str:
@@ -301,15 +279,6 @@ def _line_of(fault: str, column: yaml.Node) -> int:
     words = names if unknown else re.sub(r"'[^']*'", "", of_column)  # a value may be written like an entry
     lines = _lines_of(column)
     return next((lines[word] for word in re.findall(r"\w+", words) if word in lines), _line(column))
-
-
-def _value_running_on(column: yaml.Node) -> str:
-    """Ask about a value without quotes that goes on in the next line."""
-    for _, value in column.value if isinstance(column, yaml.MappingNode) else []:
-        first, last = _line(value), value.end_mark.line + 1
-        if _is_plain(value) and first < last:
-            return f" (a value runs on from line {first} to {last}: is a colon, or the space after one, missing there?)"
-    return ""
 
 
 def _slips_of(column: yaml.Node) -> Iterator[tuple[int, str]]:

@@ -27,11 +27,15 @@ from dpmoments.schema.column import MarkedMissing, checked_marks, checked_mean_w
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, coordinates, without_cleaning
 from dpmoments.schema.dates import Date
 from dpmoments.schema.derived import (
+    ENTRIES,
+    FILL_IN,
     DerivedColumn,
     MissingIndicator,
     Power,
     Product,
     SchemaColumn,
+    blank_entries,
+    column_from_dict,
     columns_with_slices,
     indicators,
     presence_column,
@@ -48,15 +52,10 @@ from dpmoments.schema.encoding import (
     column_weights,
     lattice_weights,
 )
-from dpmoments.schema.entries import ENTRIES, blank_entries, column_from_dict
 from dpmoments.schema.numeric import Numeric
 
 _FORMAT = "dpmoments-schema"
 _FORMAT_VERSION = 1
-_FILL_IN = (
-    "Fill these in from public knowledge (they are never read from the data, because that would leak it), or delete unwanted "
-    "columns"
-)
 
 
 @dataclass(frozen=True, init=False)
@@ -500,7 +499,7 @@ class Schema:
         if unknown := sorted(set(values) - set(ENTRIES), key=str):
             raise InputValueError(f"unknown entries in the schema: {', '.join(map(str, [*map(shown, unknown)]))}")
         if blanks := [*filter(None, map(blank_entries, values["columns"]))]:
-            raise InputValueError(f"{'; '.join(blanks)}. {_FILL_IN}")
+            raise InputValueError(f"{'; '.join(blanks)}. {FILL_IN}")
         columns = [column_from_dict(column) for column in values["columns"]]
         text_format = values.get("text_format")
         return cls(
@@ -526,23 +525,16 @@ class Schema:
         ValueError
             If the file is not a schema, or has mistakes or blanks; the message names all of these columns, with lines.
         """
-        from dpmoments.schema.document import mistakes_in, read_yaml_nodes, slips_in
+        from dpmoments.schema.document import mistakes_in, read_yaml_nodes
 
         values, node = read_yaml_nodes(path)
-        try:
-            schema = cls.from_dict(values)
-        except (TypeError, ValueError) as error:
-            failure = str(error)
-        else:
-            if not slips_in(node):
-                return schema
-            failure = "it holds a value that YAML reads differently than it looks"
-        mistakes = mistakes_in(node, values)
-        columns = values.get("columns") if isinstance(values, Mapping) else None
-        blank = [blank_entries(column) for column in columns] if isinstance(columns, list) else []
-        blanks = any(mistake.partition(": ")[2] in blank for mistake in mistakes)
-        advice = f". {_FILL_IN}" if blanks else ""
-        raise InputValueError(f"{path}: {'; '.join(mistakes or [failure])}{advice}")
+        failure = "; ".join(mistakes_in(node, values))
+        if not failure:
+            try:
+                return cls.from_dict(values)
+            except (TypeError, ValueError) as error:
+                failure = str(error)
+        raise InputValueError(f"{path}: {failure}")
 
     def __repr__(self) -> str:
         shown = ", ".join(repr(column) for column in self.columns[:8])

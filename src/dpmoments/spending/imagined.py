@@ -69,10 +69,6 @@ class RepeatedRows:
         """Refuse: groups of typical rows have no meaning."""
         raise NotImplementedError
 
-    def summarize_units(self, summary: object, **options: object) -> NoReturn:
-        """Refuse: a plan for units is run at the loss of one row, on rows without units."""
-        raise NotImplementedError
-
 
 class ExpectedAnswers(PrivacyFilter):
     """Filter that prices and records draws, and answers without noise.

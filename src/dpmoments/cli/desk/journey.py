@@ -39,9 +39,9 @@ from dpmoments.planning.forecast_table import Forecast
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.releases.disclosed import MessageWarning
 from dpmoments.releases.loading import AnyRelease
+from dpmoments.schema.derived import blank_entries, column_from_dict
 from dpmoments.schema.document import format_yaml, parse_yaml, read_text, read_yaml_nodes
 from dpmoments.schema.drafting import default_output
-from dpmoments.schema.entries import blank_entries, column_from_dict
 
 Form = Mapping[str, str]
 Report = Callable[[float | None], None]

@@ -24,13 +24,13 @@ from dpmoments.rows.sources.arrow import FileSource
 from dpmoments.rows.sources.engine import (
     FAN_IN,
     EngineSource,
-    Failure,
     FilePieces,
     JobOutcome,
     PartitionJob,
     PassProgress,
     Seal,
     require_installed,
+    unquoted,
 )
 from dpmoments.rows.sources.guesses import columns_of_skipped_nan
 from dpmoments.rows.sources.memory import ArraySource, FrameSource, require_columns
@@ -312,7 +312,7 @@ def partition_outcome(seal: Seal | None, task: Any, number: int, job: Any, *give
     try:
         partition = task(dict(zip(inputs_of(task), given, strict=True)))
     except Exception as error:
-        return sealed(seal, JobOutcome(frozenset([number]), None, failure=Failure.of(error)))
+        return sealed(seal, JobOutcome(frozenset([number]), None, failure=unquoted(error)))
     return sealed(seal, work.outcome(partition, number))
 
 

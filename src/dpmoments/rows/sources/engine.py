@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.util import find_spec
-from typing import Any, ClassVar, NoReturn, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -54,32 +54,18 @@ def opened_partition(reading: Reading, partition: Any) -> LocalSource[Any]:
     return ArraySource(reading, partition)
 
 
-@dataclass(frozen=True)
-class Failure:
-    """Reason why a partition could not be read, in text that quotes no value."""
-
-    kind: type[InputError]
-    text: str
-    at_the_shell: str | None = None
-
-    @classmethod
-    def of(cls, error: Exception) -> Failure:
-        """Return the error's own message if this library wrote it, else its type and location."""
-        if isinstance(error, InputError):
-            kinds = (InputTypeError, InputFileNotFoundError, InputPermissionError)
-            kind = next((kind for kind in kinds if isinstance(error, kind)), InputValueError)
-            return cls(kind, str(error), error.text("shell"))
-        line = line_of(error.__traceback__)
-        return cls.of(
-            InputValueError(
-                f"a partition cannot be read: stopped by {type(error).__name__}{f' at {line}' if line else ''}; the message is "
-                "withheld, because it may quote the table"
-            )
+def unquoted(error: Exception) -> InputError:
+    """Return a new error without values: this library's own words, else type and line only."""
+    if isinstance(error, InputError):
+        kinds = (InputTypeError, InputFileNotFoundError, InputPermissionError)
+        return next((kind for kind in kinds if isinstance(error, kind)), InputValueError)(
+            str(error), shell=error.text("shell")
         )
-
-    def tell(self) -> NoReturn:
-        """Raise the error, in the driver."""
-        raise self.kind(self.text, shell=self.at_the_shell)
+    line = line_of(error.__traceback__)
+    return InputValueError(
+        f"a partition cannot be read: stopped by {type(error).__name__}{f' at {line}' if line else ''}; the message is "
+        "withheld, because it may quote the table"
+    )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -93,7 +79,7 @@ class JobOutcome:
     partitions: frozenset[int]
     result: Any
     fingerprint: int = 0
-    failure: Failure | None = None
+    failure: InputError | None = None
 
 
 Work = Callable[[LocalSource[Any]], Any]
@@ -124,7 +110,7 @@ class PartitionJob:
             source = opened_partition(self.reading, partition)
             result = self.work(replace(source, fingerprint=fingerprint) if self.fingerprinted else source)
         except Exception as error:
-            return JobOutcome(frozenset([number]), None, failure=Failure.of(error))
+            return JobOutcome(frozenset([number]), None, failure=unquoted(error))
         return JobOutcome(frozenset([number]), result, fingerprint.value)
 
     def merged(self, outcomes: Iterable[JobOutcome]) -> JobOutcome:
@@ -138,7 +124,7 @@ class PartitionJob:
         partitions = first.partitions | second.partitions
         if first.partitions & second.partitions:
             twice = InputValueError("the engine returned a partition's result twice: the sums would be wrong")
-            return JobOutcome(partitions, None, failure=Failure.of(twice))
+            return JobOutcome(partitions, None, failure=twice)
         failed = [one for one in (first, second) if one.failure is not None]
         if failed:
             failure = min(failed, key=lambda one: min(one.partitions)).failure
@@ -147,9 +133,9 @@ class PartitionJob:
         return JobOutcome(partitions, self.merge(first.result, second.result), fingerprint)
 
 
-def summarized(summary: Summary[Any, Any], source: LocalSource[Any], *, of_units: bool = False) -> Any:
-    """Summarize one partition in a pass; its batches name each row's unit if ``of_units``."""
-    return (source.summarize_units if of_units else source.summarize)(summary, threads=1)
+def summarized(summary: Summary[Any, Any], source: LocalSource[Any]) -> Any:
+    """Summarize one partition in a pass, in one thread."""
+    return source.summarize(summary, threads=1)
 
 
 FAN_IN = 8
@@ -200,13 +186,6 @@ class EngineSource(Source):
         result: Result = self.mapped(partial(summarized, summary), summary.merge, nothing, on_block)
         return result
 
-    def summarize_units(
-        self, summary: Summary[Any, Any], *, threads: int | None = None, on_block: Callable[[int], None] | None = None
-    ) -> Any:
-        del threads
-        nothing = summary.finish(summary.start())
-        return self.mapped(partial(summarized, summary, of_units=True), summary.merge, nothing, on_block)
-
     def mapped(
         self, work: Work, merge: Callable[[Any, Any], Any], nothing: Any, on_block: Callable[[int], None] | None = None
     ) -> Any:
@@ -217,7 +196,7 @@ class EngineSource(Source):
         job = PartitionJob(self.reading, work, merge, nothing, self.fingerprinted)
         outcome, n_partitions = read_quietly(partial(self.outcome, job, progress), self.where, FAILED_QUERY)
         if outcome.failure is not None:
-            outcome.failure.tell()
+            raise outcome.failure
         if outcome.partitions != frozenset(range(n_partitions)):
             raise InputValueError(f"{self.where}: the engine lost a partition's result: the sums would be wrong")
         if self.fingerprinted:

@@ -88,10 +88,6 @@ class LocalSource(Source, Generic[Part]):
         """True if parts may be encoded in machine code."""
         return True
 
-    def _of_numbers(self, summary: Summary[Running, Result]) -> Summary[Running, Result] | None:
-        rules = cell_rules(self.reading.encoded_schema, self.reading.layout) if self.encodes_numbers else None
-        return None if rules is None else cast("Summary[Running, Result] | None", summary.of_numbers(rules))
-
     def number_block(self, part: Part, memory: BlockMemory) -> NumberBlock:
         """Return a part that is encoded when a summary has chosen how."""
         columns = self.reading.counted(self.cells(part))
@@ -148,29 +144,28 @@ class LocalSource(Source, Generic[Part]):
         threads: int | None = None,
         on_block: Callable[[int], None] | None = None,
     ) -> Result:
-        # `on_block` gets each part's share of `pass_length`.
-        memory = BlockMemory()
-        if not self.reading.layout.columns:
-            numbers = self._of_numbers(summary)
-            if numbers is not None:
-                encode_later: Callable[[Part], Any] = partial(self.number_block, memory=memory)
-                return summarize_in_threads(numbers, self._watched(numbers, on_block), encode_later, threads)
-            encode = partial(self.encode, memory=memory)
-            return summarize_in_threads(summary, self._watched(summary, on_block), encode, threads)
-        levels: Callable[[Part], Any] = partial(self.encode_levels, memory=memory)
-        # What follows is decided by the schema and what is asked: levels are counted where that is possible, and less work.
-        counting = counting_levels(summary, self.reading.encoded_schema, self.reading.layout)
-        if counting is not None:
-            sums = summarize_in_threads(counting, self._watched(counting, on_block), levels, threads)
-            return cast("Result", counting.result(sums))
-        asked = summary if summary.takes_levels else OfEncodedRows(summary)
-        return summarize_in_threads(asked, self._watched(asked, on_block), levels, threads)
+        # `on_block` gets each part's share of `pass_length`. The schema and what is asked decide how parts are encoded.
+        schema, layout, memory = self.reading.encoded_schema, self.reading.layout, BlockMemory()
 
-    def summarize_units(
-        self, summary: Summary[Any, Any], *, threads: int | None = None, on_block: Callable[[int], None] | None = None
-    ) -> Any:
-        blocks: Callable[[Part], Any] = self.encode_units
-        return summarize_in_threads(summary, self._watched(summary, on_block), blocks, threads)
+        def summed(asked: Summary[Any, Any], encode: Callable[..., Any], **options: Any) -> Any:
+            return summarize_in_threads(asked, self._watched(asked, on_block), partial(encode, **options), threads)
+
+        result: Result
+        if summary.takes_units:
+            result = summed(summary, self.encode_units)
+        elif layout.columns and (counting := counting_levels(summary, schema, layout)) is not None:
+            result = cast("Result", counting.result(summed(counting, self.encode_levels, memory=memory)))
+        elif layout.columns:
+            asked = summary if summary.takes_levels else OfEncodedRows(summary)
+            result = summed(asked, self.encode_levels, memory=memory)
+        else:
+            rules = cell_rules(schema, layout) if self.encodes_numbers else None
+            numbers = None if rules is None else summary.of_numbers(rules)
+            if numbers is None:
+                result = summed(summary, self.encode, memory=memory)
+            else:
+                result = summed(numbers, self.number_block, memory=memory)
+        return result
 
     def require_types(self, empty: Part) -> None:
         """Raise if a column of a part without rows has a type of which no value is usable."""

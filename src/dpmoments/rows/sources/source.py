@@ -113,12 +113,6 @@ class Source(ABC):
     ) -> Result:
         """Map a summary over the table's partitions and merge the results."""
 
-    @abstractmethod
-    def summarize_units(
-        self, summary: Summary[Any, Any], *, threads: int | None = None, on_block: Callable[[int], None] | None = None
-    ) -> Any:
-        """Summarize like :meth:`summarize`, in :class:`~dpmoments.rows.units.UnitBlock` batches."""
-
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
 
