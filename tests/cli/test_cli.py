@@ -708,7 +708,7 @@ SCHEMAS = {
     "unknown kind": ("{name: age, kind: number}", "use numeric, categorical, boolean"),
     "unknown entry": ("{name: age, kind: numeric, lower: 0, upper: 1, mean: 0.5}", "unknown entries 'mean'"),
     "duplicate names": (
-        "{name: age, kind: boolean}\n  - {name: age, kind: boolean}", "lines 2 and 3: two columns are named 'age'",
+        "{name: age, kind: boolean}\n  - {name: age, kind: boolean}", "line 3: two columns are named 'age'",
     ),
     "unknown column": ("{name: height, kind: boolean}", "has no column 'height'"),
     "text in a numeric column": ("{name: region, kind: numeric, lower: 0, upper: 1}", "needs numbers"),
