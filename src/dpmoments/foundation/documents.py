@@ -76,7 +76,9 @@ def whole_file(path: str | Path, *, overwrite: bool = False, taken: str = NEVER_
     try:
         yield temporary
         _flush(temporary, os.O_RDWR)
-        _publish(temporary, path, overwrite, taken)
+        publish(temporary, path, overwrite=overwrite)
+    except FileExistsError:
+        raise _taken(path, taken) from None
     except OSError as error:
         if error.errno is None:  # in words already
             raise
@@ -84,8 +86,6 @@ def whole_file(path: str | Path, *, overwrite: bool = False, taken: str = NEVER_
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
-    with suppress(OSError):  # the new name survives a power cut, on systems that can flush a folder
-        _flush(path.parent, os.O_RDONLY)
 
 
 def read_document(path: str | Path, builders: Mapping[DocumentKind, Callable[[Mapping[str, Any]], Result]]) -> Result:
@@ -206,18 +206,20 @@ def _exists(path: Path) -> bool:
     return True
 
 
-def _publish(temporary: Path, path: Path, overwrite: bool, taken: str) -> None:
-    """Rename the finished file atomically."""
-    if not overwrite:
+def publish(temporary: Path, path: Path, *, overwrite: bool = False) -> None:
+    """Move a finished file to its name in one step; raise FileExistsError if that is taken."""
+    if overwrite:
+        os.replace(temporary, path)
+    else:
         try:
             os.link(temporary, path)  # fails if a file has appeared since the check
-            return
         except FileExistsError:
-            raise _taken(path, taken) from None
-        except OSError:  # a file system without hard links
-            if _exists(path):
-                raise _taken(path, taken) from None
-    os.replace(temporary, path)
+            raise
+        except OSError:  # a file system without hard links: the name is taken first, by one process alone
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+            os.replace(temporary, path)
+    with suppress(OSError):  # the new name survives a power cut, on systems that can flush a folder
+        _flush(path.parent, os.O_RDONLY)
 
 
 def _flush(path: Path, flags: int) -> None:

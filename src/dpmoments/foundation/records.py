@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from enum import StrEnum
+from fractions import Fraction
 from functools import cache
 from types import UnionType
 from typing import Annotated, Any, Literal, Self, Union, get_args, get_origin, get_type_hints
@@ -105,6 +106,10 @@ def _written(value: Any) -> Any:
         return [_written(each) for each in value]
     if isinstance(value, np.ndarray):
         return value.tolist()
+    if isinstance(value, Mapping):
+        return {name: _written(each) for name, each in value.items()}
+    if isinstance(value, Fraction):
+        return f"{value.numerator}/{value.denominator}"
     if isinstance(value, StrEnum):
         return str(value)
     return value.to_dict() if hasattr(value, "to_dict") else value

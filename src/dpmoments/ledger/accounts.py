@@ -42,13 +42,12 @@ from dpmoments.ledger.grants import (
     ROW,
     Amount,
     Composition,
+    Exact,
     Grant,
     GrantKind,
-    as_text,
     as_written,
     check_unit,
     downward,
-    from_text,
     no_more,
     require_dataset,
     upward,
@@ -73,37 +72,22 @@ _MAX_EPSILON_TWICE = 700.0
 
 
 @dataclass(frozen=True)
-class Losses:
+class Losses(Record):
     """Privacy loss of one release in every unit in which it is known, exact or rounded up.
 
     The release is (``epsilon``, ``delta``)-private, ``rho``-zCDP and μ-Gaussian private with μ² = ``mu_squared``; if
     ``gaussian`` (all draws are discrete Gaussian), the last holds up to the margin of discrete noise.
     """
 
-    epsilon: Fraction | None
-    delta: Fraction | None
-    rho: Fraction | None
-    mu_squared: Fraction | None
+    epsilon: Exact | None
+    delta: Exact | None
+    rho: Exact | None
+    mu_squared: Exact | None
     gaussian: bool
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for the history."""
-        known = {name: getattr(self, name) for name in _AMOUNTS}
-        return {name: None if loss is None else as_text(loss) for name, loss in known.items()} | {
-            "gaussian": self.gaussian
-        }
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Losses:
-        """Build the object from :meth:`to_dict`."""
-        require_known(values, (*_AMOUNTS, "gaussian"), "the losses of a release")
-        known = {name: None if values[name] is None else from_text(values[name]) for name in _AMOUNTS}
-        if not isinstance(values["gaussian"], bool):
-            raise InputTypeError("gaussian must be true or false")
-        losses = cls(**known, gaussian=values["gaussian"])
-        if (losses.epsilon is None) != (losses.delta is None) or not (losses.epsilon or losses.rho):
+    def __post_init__(self) -> None:
+        if (self.epsilon is None) != (self.delta is None) or not (self.epsilon or self.rho):
             raise InputValueError("the losses of a release have no unit that a ledger supports")
-        return losses
 
 
 def losses_of(cost: PrivacyBudget, unit: LossUnit, neighbors: Neighbors, relation: Neighbors) -> Losses:
@@ -270,7 +254,7 @@ class HistoryEntry:
         """Description of what was granted, reserved or ended, with rounded numbers."""
         if self.action is Action.GRANT:
             granted = Grant.from_dict(self.content)
-            return f"{granted}, {granted.neighbors}, {granted.unit}{_why(self.content)}"
+            return f"{granted}, {granted.neighbors}, {granted.unit}{granted.why}"
         if self.action is Action.RESERVE:
             content = self.content
             return (
@@ -287,14 +271,6 @@ class HistoryEntry:
     def to_dict(self) -> dict[str, Any]:
         """Return the entry and its hash as plain values."""
         return {name: getattr(self, name) for name in _ENTRIES} | {"content": dict(self.content), "hash": self.hash}
-
-
-def _why(grant: Mapping[str, Any]) -> str:
-    """Format the reason of a grant and who decided it, if they are stated."""
-    stated = [
-        f"{label}{shown(grant[name])}" for name, label in (("reason", "reason: "), ("by", "by ")) if name in grant
-    ]
-    return f"; {', '.join(stated)}" if stated else ""
 
 
 def _now() -> str:
@@ -608,12 +584,12 @@ class Account:
             return False
         return any(grant.limits[name] > limit for name, limit in self.grant.limits.items())
 
-    def with_grant(self, grant: Grant, why: str = "") -> Account:
+    def with_grant(self, grant: Grant) -> Account:
         """Return the account with its grant replaced."""
         changes = self.changes
         if self.sums.n_releases:
             if grant != self.grant:
-                changes = (*changes, f"{self.grant} to {grant}{why}")
+                changes = (*changes, f"{self.grant} to {grant}{grant.why}")
             for what in _FIXED:
                 old, new = getattr(self.grant, what), getattr(grant, what)
                 if old != new:
@@ -678,7 +654,7 @@ class Accounts:
         if entry.action is Action.GRANT:
             grant = Grant.from_dict(content)
             known = self.by_dataset.get(dataset)
-            account = Account(dataset, grant, Sums()) if known is None else known.with_grant(grant, _why(content))
+            account = Account(dataset, grant, Sums()) if known is None else known.with_grant(grant)
         elif entry.action is Action.RESERVE:
             reservation = ReservedCost.from_dict(content, "a reservation")
             account = self.account(dataset)

@@ -11,10 +11,11 @@ from enum import StrEnum
 from fractions import Fraction
 from numbers import Real
 from types import MappingProxyType
-from typing import Any
+from typing import Annotated, Any
 
 from dpmoments.foundation.checks import check_one_of
 from dpmoments.foundation.errors import InputTypeError, InputValueError, shown, wrong_type
+from dpmoments.foundation.records import ABSENT_IF_NONE, ReadBy, Record
 from dpmoments.foundation.values import check_text, no_less, require_known
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves.gaussian import MAX_COMPOSED_COORDINATES, discrete_gaussian_rho
@@ -35,19 +36,16 @@ def as_written(number: float) -> Fraction:
     return Fraction(repr(float(number)))
 
 
-def as_text(number: Fraction) -> str:
-    """Return an exact number as "numerator/denominator", for the file."""
-    return f"{number.numerator}/{number.denominator}"
-
-
 def from_text(text: object) -> Fraction:
-    """Parse the text of :func:`as_text`."""
-    if not isinstance(text, str) or len(text) > _MAX_RATIO_LENGTH or not (result := _RATIO.fullmatch(text)):
-        raise InputValueError("an amount in the ledger is not a numerator and a denominator in lowest terms")
-    number = Fraction(int(result[1]), int(result[2]))
-    if as_text(number) != text:
-        raise InputValueError("an amount in the ledger is not a numerator and a denominator in lowest terms")
-    return number
+    """Parse a numerator and a denominator in lowest terms."""
+    if isinstance(text, str) and len(text) <= _MAX_RATIO_LENGTH and (result := _RATIO.fullmatch(text)):
+        number = Fraction(int(result[1]), int(result[2]))
+        if (str(number.numerator), str(number.denominator)) == result.groups():
+            return number
+    raise InputValueError("an amount in the ledger is not a numerator and a denominator in lowest terms")
+
+
+Exact = Annotated[Fraction, ReadBy(from_text)]
 
 
 _PARTS = {"pure": ("epsilon",), "approximate": ("epsilon", "delta"), "zcdp": ("rho",), "gaussian": ("mu",)}
@@ -145,8 +143,22 @@ class Composition(StrEnum):
     GAUSSIAN = "gaussian"
 
 
+_LIMITS = {
+    GrantKind.PURE: ("epsilon",),
+    GrantKind.APPROXIMATE: ("delta", "epsilon", "mu_squared", "rho"),
+    GrantKind.ZCDP: ("rho",),
+    GrantKind.GAUSSIAN: ("mu_squared",),
+}
+"""Names of the limits of each kind."""
+
+
+def _read_limits(values: Any) -> Mapping[str, Fraction]:
+    require_known(values, _LIMITS[GrantKind.APPROXIMATE], "the limits of a grant")
+    return {name: from_text(limit) for name, limit in values.items()}
+
+
 @dataclass(frozen=True)
-class Grant:
+class Grant(Record):
     """Privacy budget of a dataset.
 
     Attributes
@@ -156,13 +168,23 @@ class Grant:
         ``mu_squared`` are what ε and δ allow, computed when it was granted.
     unit : str
         Privacy unit: ``row``, or the id column of units with several rows.
+    reason, by : str or None
+        Why the amount was changed, and who decided it.
     """
 
     kind: GrantKind
-    limits: Mapping[str, Fraction]
+    limits: Annotated[Mapping[str, Fraction], ReadBy(_read_limits)]
     neighbors: Neighbors = Neighbors.ADD_REMOVE
     unit: str = "row"
     composition: Composition = field(default=Composition.AUTO, kw_only=True)
+    reason: Annotated[str | None, ABSENT_IF_NONE] = field(default=None, kw_only=True, compare=False)
+    by: Annotated[str | None, ABSENT_IF_NONE] = field(default=None, kw_only=True, compare=False)
+
+    def __post_init__(self) -> None:
+        check_unit(self.unit)
+        if sorted(self.limits) != list(_LIMITS[self.kind]):
+            raise InputValueError(f"the limits of a {self.kind} grant are {', '.join(_LIMITS[self.kind])}")
+        object.__setattr__(self, "limits", MappingProxyType(dict(self.limits)))
 
     @classmethod
     def of(
@@ -184,7 +206,6 @@ class Grant:
         ('ε = 3, δ = 1e-06', 'μ = 0.5')
         """
         relation = Neighbors.of(neighbors)
-        check_unit(unit)
         check_one_of("composition", composition, list(Composition))
         rule = Composition(str(composition))
         if mu is not None:
@@ -209,7 +230,7 @@ class Grant:
                 limits |= {"delta": as_written(budget.delta), **_converted(budget, rule)}
         if kind is not GrantKind.APPROXIMATE and rule is not Composition.AUTO:
             raise InputValueError(f"composition={shown(str(rule))} needs a budget of epsilon and delta")
-        return cls(kind, MappingProxyType(limits), relation, unit, composition=rule)
+        return cls(kind, limits, relation, unit, composition=rule)
 
     @property
     def amount(self) -> Amount:
@@ -232,31 +253,11 @@ class Grant:
     def __str__(self) -> str:
         return str(self.amount)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for the history."""
-        return {
-            "kind": str(self.kind),
-            "limits": {name: as_text(limit) for name, limit in self.limits.items()},
-            "neighbors": str(self.neighbors),
-            "unit": self.unit,
-            "composition": str(self.composition),
-        }
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Grant:
-        """Build the grant from :meth:`to_dict`."""
-        kind = GrantKind(values["kind"])
-        names = {
-            GrantKind.PURE: {"epsilon"},
-            GrantKind.ZCDP: {"rho"},
-            GrantKind.GAUSSIAN: {"mu_squared"},
-            GrantKind.APPROXIMATE: {"epsilon", "delta", "rho", "mu_squared"},
-        }[kind]
-        require_known(values["limits"], names, "the limits of a grant")
-        limits = {name: from_text(values["limits"][name]) for name in sorted(names)}
-        check_unit(values["unit"])
-        composition, neighbors = Composition(values["composition"]), Neighbors.of(values["neighbors"])
-        return cls(kind, MappingProxyType(limits), neighbors, values["unit"], composition=composition)
+    @property
+    def why(self) -> str:
+        """Text of the reason, and of who decided it, if they are stated."""
+        stated = [f"{label}{shown(text)}" for label, text in (("reason: ", self.reason), ("by ", self.by)) if text]
+        return f"; {', '.join(stated)}" if stated else ""
 
 
 def unit_name(privacy_unit: PrivacyUnit | None) -> str:

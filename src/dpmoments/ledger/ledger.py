@@ -10,11 +10,12 @@ import secrets
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import RLock
 from typing import Any, NoReturn
 
+from dpmoments.foundation.documents import publish
 from dpmoments.foundation.errors import InputValueError, LedgerError, shown
 from dpmoments.foundation.values import check_text
 from dpmoments.ledger.accounts import Account, Accounts, Action, HistoryEntry, NoGrantError, ReservedCost, losses_of
@@ -131,7 +132,9 @@ class LedgerFile:
                     connection.execute(statement)
                 connection.execute("INSERT INTO identity VALUES (?)", (secrets.token_hex(_ID_DIGITS // 2),))
                 connection.execute("COMMIT")
-            _publish(temporary, self.path)
+            publish(temporary, self.path)
+        except FileExistsError:
+            return
         except sqlite3.Error as reason:
             self._explain(reason)
         except OSError as reason:
@@ -250,26 +253,6 @@ def _count_names(path: Path) -> int:
             return before.st_nlink - made_under
 
 
-def _publish(temporary: Path, path: Path) -> None:
-    """Move the finished file to its name in one step, unless another process was first."""
-    try:
-        os.link(temporary, path)
-    except FileExistsError:
-        return
-    except OSError:  # a file system without hard links: the name is taken first, by one process alone
-        try:
-            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
-        except FileExistsError:
-            return
-        os.replace(temporary, path)
-    with suppress(OSError):
-        descriptor = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
 _SECONDS_TO_WAIT = 30.0
 _MAX_LINE = 300
 
@@ -288,8 +271,10 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_Process.forked)
 
 
-def _line(option: str, text: object) -> str:
-    """Return one line of printable text for the history."""
+def _line(option: str, text: object) -> str | None:
+    """Return one line of printable text for the history; None if none is given."""
+    if text is None:
+        return None
     if not isinstance(text, str) or not text.strip() or not text.isprintable() or len(text) > _MAX_LINE:
         raise InputValueError(f"{option}={shown(text)} must be one line of at most {_MAX_LINE} printable characters")
     check_text(text, option)
@@ -468,10 +453,10 @@ class Ledger:
         with self._lock:
             if self._seen is None and not self._file.exists():  # never in place of one that existed before
                 self._file.create()
-        stated = {key: _line(key, text) for key, text in (("reason", reason), ("by", by)) if text is not None}
+        granted = replace(granted, reason=_line("reason", reason), by=_line("by", by))
         with self._writing() as (accounts, append):
             known = accounts.by_dataset.get(name)
-            if known is not None and known.is_raised_by(granted) and len(stated) < 2:
+            if known is not None and known.is_raised_by(granted) and None in (granted.reason, granted.by):
                 refused = (
                     f"the budget of '{name}' is {known.grant}, and some of it is spent: to make it {granted}, state why and who "
                     "decided it: "
@@ -480,7 +465,7 @@ class Ledger:
                     f"{refused}reason='…', by='…'; the history keeps both",
                     shell=f"{refused}--reason TEXT --by NAME; the history keeps both",
                 )
-            append(Action.GRANT, name, granted.to_dict() | stated)
+            append(Action.GRANT, name, granted.to_dict())
         return granted
 
     def account(self, dataset: str) -> Account:
