@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 
 from dpmoments.foundation.records import Record
 from dpmoments.ledger.accounts import Losses, ReservedCost
+from dpmoments.ledger.grants import Grant
 from dpmoments.noise.models import MeanModel
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import PrivacyBudget
@@ -25,7 +27,11 @@ from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 UNIT = PrivacyUnit("person_id", max_rows=3)
 GROUP = GroupOfRows("f" * 32, "region", "north", 2)
 ENTRY = LedgerEntry("a" * 32, 1, "0" * 64)
+LOSSES = Losses(Fraction(1), Fraction(0), Fraction(1, 2), Fraction(3, 4), False)
 RECORDS: dict[str, Any] = {
+    "a grant": replace(Grant.of(epsilon=3.0, delta=1e-6, unit="person_id"), reason="a second study"),
+    "a grant in μ": Grant.of(mu=0.5, neighbors="replace_one"),
+    "losses": LOSSES,
     "unit": UNIT,
     "group": GROUP,
     "ledger": ENTRY,
@@ -45,13 +51,13 @@ RECORDS: dict[str, Any] = {
         LossUnit.EPSILON,
         Neighbors.ADD_REMOVE,
         "row",
-        Losses(Fraction(1), Fraction(0), Fraction(1, 2), Fraction(3, 4), False),
+        LOSSES,
     ),
     "mean": MeanModel("laplace", np.array([1.0, 2.0]), np.array([0.5, 0.0]), clipped=0.25, bias_suspected=True),
     "a mean of K-norm noise": MeanModel("k-norm", np.ones(2), np.zeros(2), dimension=3, block_sizes=(1, 1)),
 }
 FORGERIES = (None, True, 7, -1, 1.5, math.nan, 2**1100, "text", "", [], [None], {}, {"kind": "pure"})
-MAY_BE_ABSENT = {"delta", "privacy_unit", "dimension", "block_sizes"}
+MAY_BE_ABSENT = {"delta", "privacy_unit", "dimension", "block_sizes", "reason"}
 """Entries that a file may leave out."""
 
 

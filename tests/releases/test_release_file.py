@@ -701,12 +701,7 @@ def test_a_file_system_without_hard_links(tmp_path: Path, monkeypatch: pytest.Mo
     made.save(tmp_path / "release.json")
     assert_same(dpm.load(tmp_path / "release.json"), made)
     with pytest.raises(FileExistsError):
-        documents._publish(
-            tmp_path / "release.json",
-            tmp_path / "release.json",
-            overwrite=False,
-            taken="it is not overwritten; choose another name",
-        )
+        documents.publish(tmp_path / "release.json", tmp_path / "release.json")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="permission bits")
