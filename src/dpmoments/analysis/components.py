@@ -201,8 +201,8 @@ class PrincipalComponents(Answer):
 
     @property
     def is_noise(self) -> BoolArray:
-        """Mask of components with an unrepaired variance within the noise floor, shape (k,)."""
-        return np.asarray(self.noisy_variance <= self.noise_edge)
+        """Mask of components with a variance, before or after repair, within the floor, shape (k,)."""
+        return np.asarray(np.minimum(self.noisy_variance, self.explained_variance) <= self.noise_edge)
 
     def conf_int(self, level: float = 0.95) -> FloatArray:
         """Return intervals of the population's explained variances, shape (k, 2).
@@ -318,8 +318,8 @@ def pca(
 
     The noise on an explained variance is vᵀNv/n, v the component and N the noise on the moments (first-order perturbation);
     the sampling part assumes normal rows, except for levels and Booleans, whose variation follows from their shares. A
-    component is noise if its variance before repair is below the edge of the noise spectrum, in the directions that earlier
-    components leave.
+    component is noise if its variance, before or after repair, is below the edge of the noise spectrum, in the directions
+    that earlier components leave.
 
     Examples
     --------
@@ -366,7 +366,7 @@ def pca(
         by_deviation=scaling == "correlation",
     )
     edge = noise_edges(cells, components[:k], moments.law)
-    hidden = eigenvalues[:k][noisy <= edge]
+    hidden = eigenvalues[:k][np.minimum(noisy, eigenvalues[:k]) <= edge]
     return PrincipalComponents(
         components=components[:k],
         explained_variance=eigenvalues[:k],

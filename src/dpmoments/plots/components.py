@@ -78,6 +78,7 @@ def draw_components(answer: PrincipalComponents, n_features: int = 25, ax: Axes 
 
 # The picture of a spectrum: the variances of the principal components against what noise alone would make of them.
 
+_HOLLOW = "hollow: the variance before or after repair, whichever is smaller"
 _DECADES_BELOW = 1.5
 """Decades that the axis extends below the smallest floor or clear variance."""
 
@@ -92,7 +93,9 @@ def draw_spectrum(answer: PrincipalComponents, ax: Axes | None = None) -> Axes:
     variance, edge, index = answer.explained_variance, answer.noise_edge, np.arange(1, k + 1)
     known, is_noise = answer.noise is not None, answer.is_noise
     least = _least_shown(answer)
-    shown = np.maximum(variance, least)
+    # a component is noise if the smaller of its variances before and after repair is within the floor
+    drawn = np.where(is_noise, np.minimum(variance, answer.noisy_variance), variance)
+    shown = np.maximum(drawn, least)
     size = 6.0 if k <= 40 else 4.0
     ax.set_yscale("log")
     if known:
@@ -138,7 +141,7 @@ def draw_spectrum(answer: PrincipalComponents, ax: Axes | None = None) -> Axes:
         ax.plot(
             index, shown, "D", markersize=size, markerfacecolor="white", markeredgecolor=CERTAIN, label="noise unknown"
         )
-    beyond = variance < least
+    beyond = drawn < least
     if beyond.any():
         ax.plot(index[beyond], shown[beyond], "v", markersize=size, color=NOISE_COLOR, label="below the axis, or 0")
     ax.set_xlim(0.5, k + 0.5)
@@ -154,9 +157,7 @@ def draw_spectrum(answer: PrincipalComponents, ax: Axes | None = None) -> Axes:
     entitle(
         ax,
         f"principal components: {certain}",
-        f"{SCALINGS[answer.scaling]}; variances before repair are compared with the floor"
-        if known
-        else SCALINGS[answer.scaling],
+        f"{SCALINGS[answer.scaling]}; {_HOLLOW}" if is_noise.any() else SCALINGS[answer.scaling],
         describe_law(answer.noise),
         answer.warning,
         grow=grow,
