@@ -292,12 +292,13 @@ def test_the_bars_of_a_spectrum_are_its_intervals() -> None:
     np.testing.assert_allclose(found, ends, rtol=1e-6)
     np.testing.assert_allclose(bars.lines[0].get_ydata(), answer.explained_variance[~answer.is_noise], rtol=1e-9)
     beyond = [line for line in ax.lines if line.get_marker() == "v"]
-    below = answer.explained_variance < least
+    compared = np.minimum(answer.explained_variance, answer.noisy_variance)
+    below = np.where(answer.is_noise, compared, answer.explained_variance) < least
     assert [line.get_xdata().tolist() for line in beyond] == (
         [(1 + np.flatnonzero(below)).tolist()] if below.any() else []
     )
     (hollow,) = [line for line in ax.lines if line.get_markerfacecolor() == "white"]
-    np.testing.assert_allclose(hollow.get_ydata(), np.maximum(answer.explained_variance[answer.is_noise], least))
+    np.testing.assert_allclose(hollow.get_ydata(), np.maximum(compared[answer.is_noise], least))
     (floor,) = [patch for patch in ax.patches if "noise floor" in str(patch.get_label())]
     assert floor.get_data().edges.tolist() == (np.arange(k + 1) + 0.5).tolist()
 

@@ -786,6 +786,7 @@ def spectrum_of(variance: list[float], edge: list[float], hidden: list[bool], **
     values = np.array(variance)
     given = {
         "explained_variance": values,
+        "noisy_variance": values,
         "noise_edge": np.array(edge),
         "is_noise": np.array(hidden),
         "conf_int": lambda: np.stack([values / 2.0, 1.5 * values], axis=1),

@@ -180,6 +180,10 @@ def test_the_spectrum_is_hollow_below_the_floor() -> None:
             found = replace(found, noisy_variance=found.noisy_variance[::-1])
             assert (found.is_noise != (found.explained_variance <= found.noise_edge)).any()
             ax = draw_spectrum(found, Figure().subplots())
+        for points in (line for line in ax.lines if line.get_marker() == "o"):
+            floor_there = found.noise_edge[points.get_xdata().astype(int) - 1]
+            above = points.get_ydata() > floor_there
+            assert not above.any() if points.get_markerfacecolor() == "white" else above.all()
         (hollow,) = [line for line in ax.lines if line.get_label() == NOT_CLEAR_NOISE]
         assert hollow.get_xdata().tolist() == (1 + np.flatnonzero(found.is_noise)).tolist()
         assert hollow.get_markerfacecolor() == "white"
