@@ -276,8 +276,8 @@ def entitle(ax: Axes, title: str, *meaning: str, grow: bool) -> None:
         engine.execute(figure)  # labels take their part of the width
     index, (wide, high) = ax.get_position(), figure.get_size_inches()
     alone = grow or len(figure.axes) == 1
-    written = [title, *(text.get_text() for text in ax.findobj(Text))]
     title, meaning = drawable(title), tuple(map(drawable, meaning))
+    written = [title, *meaning, *(text.get_text() for text in ax.findobj(Text))]
     if any(map(ESCAPED.search, written)):
         meaning = (*meaning, "\\u…: a letter that no font here has")
     width = max((1.0 - index.x0 if alone else index.width) * wide, _NARROWEST)

@@ -243,7 +243,7 @@ def draw_groups(
         level = name.removeprefix(f"{answer.by}=")
         lines.append(
             _IntervalLine(
-                f"{label(level, 20)}  ({answer.counts[index]:,.0f}{noise})",
+                f"{label(level, 30)}  ({answer.counts[index]:,.0f}{noise})",
                 float(answer.mean[0, index]),
                 float(answer.lower[0, index]),
                 float(answer.upper[0, index]),
