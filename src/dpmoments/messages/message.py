@@ -152,6 +152,27 @@ def messages_of(values: object, codes: Iterable[str], what: str) -> tuple[Messag
     return tuple(Message.from_dict(value, codes) for value in values)
 
 
+_NAMED = 3
+"""Columns that a line on several names."""
+
+
+def lines_of(messages: Iterable[Message]) -> tuple[str, ...]:
+    """Return messages in words; those that differ in nothing but their column are one line."""
+    alike: dict[tuple[Any, ...], list[Message]] = {}
+    for message in messages:
+        rest = tuple(fact for fact in message._facts if fact[0] != "column")
+        alike.setdefault((message.code, rest), []).append(message)
+    lines = []
+    for first, *others in alike.values():
+        columns = [str(message.facts["column"]) for message in (first, *others) if "column" in message.facts]
+        if others and columns:
+            left = f" and {len(columns) - _NAMED} more" if len(columns) > _NAMED else ""
+            named = f"{len(columns)} columns ({', '.join(columns[:_NAMED])}{left})"
+            first = Message(first.code, **{**first.facts, "column": named})
+        lines.append(first.text())
+    return tuple(lines)
+
+
 def _in_file(fact: Fact) -> Any:
     return [_in_file(part) for part in fact] if isinstance(fact, tuple) else fact
 

@@ -10,7 +10,7 @@ from typing import Annotated
 
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.records import ABSENT_IF_NONE, ReadBy, Record, Rule
-from dpmoments.messages.message import Message, messages_of
+from dpmoments.messages.message import Message, lines_of, messages_of
 from dpmoments.messages.wordings import RULES
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
@@ -79,7 +79,7 @@ class PrivacyStatement(Record):
     def describe(self) -> str:
         """Return the statement as text, a paragraph and a list of rules."""
         lines = [message.text() for message in self.sentences]
-        lines.extend(f"- {rule.text()}" for rule in self.rules)
+        lines.extend(f"- {line}" for line in lines_of(self.rules))
         lines.append(f"Made by dpmoments {self.version}.")
         return "\n".join(lines)
 

@@ -27,7 +27,7 @@ from dpmoments.foundation.errors import InputTypeError, InputValueError, out_of_
 from dpmoments.foundation.values import no_less
 from dpmoments.ledger import Ledger
 from dpmoments.ledger.ledger import originals
-from dpmoments.messages.message import Message
+from dpmoments.messages.message import Message, lines_of
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.profile import REFERENCE_DELTA, PrivacyProfile, RunCurve
 from dpmoments.privacy.receipt import Receipt
@@ -333,7 +333,7 @@ def _levels(
             "section 3",
             (
                 *describe_runs(release),
-                *map(str, privacy.rules),
+                *lines_of(privacy.rules),
                 *(f"Warning: {message.text()}" for message in release.warnings),
                 *(f"Released without noise: {text}." for text in unprotected),
                 *(f"Free of privacy cost: {text}." for text in free),
@@ -577,7 +577,7 @@ def registry_entry(
             "implementation": {
                 "preprocessing_and_hyperparameter_tuning": _listed(
                     [
-                        *map(str, privacy.rules),
+                        *lines_of(privacy.rules),
                         answer("tuning"),
                     ]
                 ),
