@@ -400,6 +400,17 @@ _MAX_ZEROS = 15
 """Numbers of more decimals or digits are written with an exponent."""
 
 
+def count_text(count: float, noise: float | None) -> str:
+    """Format a number of rows with its noise; the noise is 0 if it is public, None if unknown.
+
+    >>> count_text(20009, 52.3), count_text(20009, 0.0), count_text(20009, None)
+    ('20,009 ± 52', '20,009 (public, exact)', '20,009 (noisy)')
+    """
+    if noise == 0.0:
+        return f"{count:,} (public, exact)"
+    return f"{count:,} (noisy)" if noise is None else f"{count:,} ± {rounded(noise, noise)}"
+
+
 def intervals(lower: npt.ArrayLike, upper: npt.ArrayLike, errors: npt.ArrayLike) -> list[str]:
     """Return one cell for each interval, its ends rounded by the error of what it is about."""
     ends = rounded_cells(lower, errors), rounded_cells(upper, errors)
@@ -438,7 +449,7 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
 
 # Names as pictures and notebooks show them: they are data, and may hold anything.
 
-MAX_LABEL_LENGTH = 26
+MAX_LABEL_LENGTH = 40
 
 
 def label(name: str, longest: int = MAX_LABEL_LENGTH) -> str:

@@ -14,7 +14,15 @@ from typing import Any
 import numpy as np
 import scipy
 
-from dpmoments.analysis.answers import Answer, Column, confidence_level, format_level, in_floating_point, rounded
+from dpmoments.analysis.answers import (
+    Answer,
+    Column,
+    confidence_level,
+    count_text,
+    format_level,
+    in_floating_point,
+    rounded,
+)
 from dpmoments.analysis.confidence import format_probability, score_test
 from dpmoments.analysis.functionals import LocalMoments, bilinear, describe_law
 from dpmoments.analysis.group_means import Levels, PresentRows, whole_counts
@@ -515,8 +523,7 @@ class CountTable(Answer):
 
     @property
     def heading(self) -> tuple[str, ...]:
-        exactness = "public" if self.public_rows is not None else "noisy"
-        return (f"counts by {', '.join(self.by)}: {self.n_rows:,} rows ({exactness})",)
+        return (f"counts by {', '.join(self.by)}; rows: {count_text(self.n_rows, self.total_error)}",)
 
     @property
     def remarks(self) -> tuple[str, ...]:

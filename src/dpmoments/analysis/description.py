@@ -14,10 +14,10 @@ from dpmoments.analysis.answers import (
     Answer,
     Column,
     confidence_level,
+    count_text,
     html_table,
     in_floating_point,
     label,
-    rounded,
     rounded_cells,
 )
 from dpmoments.analysis.confidence import deviations_for, fieller_interval
@@ -120,12 +120,7 @@ class Description(Answer):
         """The number of rows and how far it can be trusted."""
         if self.n_rows is None:
             return "not released (the number of rows is private and nothing was spent on it)"
-        if self.count_is_public:
-            return f"{self.n_rows:,} (public, exact)"
-        deviation = (
-            "" if self.count_noise is None else f", standard deviation {rounded(self.count_noise, self.count_noise)}"
-        )
-        return f"{self.n_rows:,} (noisy{deviation})"
+        return count_text(self.n_rows, 0.0 if self.count_is_public else self.count_noise)
 
     @property
     def noise_text(self) -> str:
@@ -211,8 +206,7 @@ class Description(Answer):
             zip(self.feature_names, self._below, self.mean_is_noise, strict=True)
         ):
             if name in self.dates and not hidden and math.isfinite(means[index]):
-                date = self.dates[name].datetimes(means[index : index + 1])
-                cells[index] = str(np.datetime_as_string(date, unit="auto")[0])
+                cells[index] = self.dates[name].date_text(means[index], self.mean_noise[index])
             elif most > 0.0:
                 cells[index] = f"below {ends[index]}"
 

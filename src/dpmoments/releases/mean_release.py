@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpmoments.analysis.answers import aligned, in_floating_point, number
+from dpmoments.analysis.answers import aligned, count_text, in_floating_point, number
 from dpmoments.analysis.description import card
 from dpmoments.analysis.released import Release
 from dpmoments.foundation.arrays import FloatArray
@@ -174,10 +174,9 @@ class MeanRelease(Release, Disclosed):
 
     def summary(self) -> str:
         """Return the release as text, with its noise and warnings."""
-        exactness = "public, exact" if self.count_is_public else "noisy"
         lines = [
             f"mean by {self.mechanism}, {self.privacy.budget}, neighbors={str(self.privacy.neighbors)!r}",
-            f"rows: {self.n_rows:,} ({exactness})",
+            f"rows: {count_text(self.n_rows, 0.0 if self.count_is_public else None)}",
             aligned(self.table()),
             self.noise_text,
             *(f"Warning: {message.text()}" for message in self.warnings),
@@ -190,10 +189,9 @@ class MeanRelease(Release, Disclosed):
         return self.summary()
 
     def _repr_html_(self) -> str:
-        exactness = "public, exact" if self.count_is_public else "noisy"
         return card(
             f"Mean of {len(self.feature_names):,} features by {self.mechanism}",
-            [f"rows: {self.n_rows:,} ({exactness})", self.noise_text],
+            [f"rows: {count_text(self.n_rows, 0.0 if self.count_is_public else None)}", self.noise_text],
             self.table(),
             self.privacy,
             [f"Warning: {message.text()}" for message in self.warnings],

@@ -12,13 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from dpmoments.analysis.answers import confidence_level
+from dpmoments.analysis.answers import confidence_level, count_text
 from dpmoments.analysis.released import cautions
 from dpmoments.analysis.resolvability import ERROR_RATE, largest_resolved
 from dpmoments.audit.verification import checks
 from dpmoments.foundation.documents import KEEPS_A_FILE, check_output, write_text
 from dpmoments.foundation.errors import InputTypeError, InputValueError
 from dpmoments.foundation.values import no_less
+from dpmoments.messages.message import lines_of
 from dpmoments.planning.forecast_noise import ForecastNoise, ReleasePlan
 from dpmoments.planning.forecast_table import Forecast, coefficient_text, column_table, correlation_text
 from dpmoments.privacy.budget import MAX_LOSS, BudgetKind
@@ -149,9 +150,10 @@ def _(release: MomentRelease, asked: _Asked) -> str:
 @_page.register
 def _(release: MeanRelease | CountsRelease, asked: _Asked) -> str:
     if isinstance(release, MeanRelease):
-        held, sections = "a mean was", mean_sections(release, asked.level)
+        held, sections, noise = "a mean was", mean_sections(release, asked.level), None
     else:
         held, sections = "counts were", counts_sections(release, asked.level)
+        noise = min(table.total_error for table in release.tables)
     if asked:
         raise InputValueError(
             "regressions and group means need count, mean and second moment (dpmoments.release), but only "
@@ -159,7 +161,7 @@ def _(release: MeanRelease | CountsRelease, asked: _Asked) -> str:
         )
     return _page_of_release(
         release,
-        ("Rows", f"{release.n_rows:,} ({'public, exact' if release.count_is_public else 'noisy'})"),
+        ("Rows", count_text(release.n_rows, 0.0 if release.count_is_public else noise)),
         [("", sections)],
         tuple(message.text() for message in release.warnings),
         summary=asked.summary,
@@ -232,7 +234,7 @@ def _page_of_release(
         findings=findings,
         promise=_describe_promise(release, power),
         guarantee=[line for line in privacy.describe().split("\n") if not line.startswith("- ")],
-        rules=tuple(map(str, privacy.rules)),
+        rules=lines_of(privacy.rules),
         receipt=PageTable.of(
             "Every noise draw, then the total and the stated budget",
             [("query", "noise distribution", "sensitivity", "loss"), *release.receipt.lines()],

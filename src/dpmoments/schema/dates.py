@@ -227,6 +227,15 @@ class Date(FilledColumn):
         day = _SECONDS["days"] * MICROSECONDS
         return ((since_origin + day // 2) // day).astype("datetime64[D]")
 
+    def date_text(self, number: float, noise: float) -> str:
+        """Return a date up to the longest unit that its noise, in units of the column, exceeds."""
+        date, error = self.datetimes(np.array([number])), noise * _SECONDS[self.unit]
+        units = [("years", "Y"), ("months", "M"), ("days", "D"), ("hours", "h"), ("minutes", "m"), ("seconds", "s")]
+        if date.dtype == "datetime64[D]":
+            units = units[:3]
+        code = next((code for unit, code in units if error >= _SECONDS[unit]), units[-1][1])
+        return str(date.astype(f"datetime64[{code}]")[0])
+
     @property
     def public_values_text(self) -> str:
         """Column's values according to the schema, for people."""
