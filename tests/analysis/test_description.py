@@ -34,10 +34,7 @@ def test_with_mean_and_count() -> None:
     assert found.feature_names == FEATURES
     assert not found.count_is_public
     assert found.count_noise == np.sqrt(release.noise.count_variance)
-    assert (
-        found.rows_text
-        == f"{release.n_rows:,} (noisy, standard deviation {rounded(found.count_noise, found.count_noise)})"
-    )
+    assert found.rows_text == f"{release.n_rows:,} ± {rounded(found.count_noise, found.count_noise)}"
     np.testing.assert_array_equal(found.standard_deviation, np.sqrt(np.diag(release.covariance)))
     assert found.root_mean_square is None
     assert "root_mean_square" not in found.to_dict()
@@ -58,7 +55,7 @@ def test_a_public_count() -> None:
     assert (told.describe().count_is_public, told.describe().count_noise) == (True, 0.0)
     # a rule of the schema can drop rows
     found = described(neighbors="replace_one")
-    assert found.rows_text.startswith(f"{found.n_rows:,} (noisy, standard deviation ")
+    assert found.rows_text.startswith(f"{found.n_rows:,} ± ")
     # public from elsewhere than the table, beside a second moment alone
     found = described(mean=False, n_rows=4_000)
     assert found.rows_text == "4,000 (public, exact)"
@@ -179,6 +176,15 @@ def test_a_deviation_is_noise_if_its_noise_hides_it_or_is_beyond_the_bounds() ->
     ):
         changed = replace(found, standard_deviation=np.array([deviation]), standard_deviation_noise=np.array([noise]))
         assert changed.standard_deviation_is_noise == [hidden]
+
+
+def test_a_date_ends_with_the_longest_unit_that_its_noise_exceeds() -> None:
+    days = dpm.Date("day", "2015-01-01", "2021-01-01")
+    for noise, text in ((400.0, "2015"), (40.0, "2015-04"), (4.0, "2015-04-11"), (0.01, "2015-04-11"), (math.nan, "2015-04-11")):
+        assert days.date_text(100.2, noise) == text
+    seconds = dpm.Date("at", "2015-01-01T00:00", "2021-01-01", unit="seconds")
+    for noise, text in ((7200.0, "2015-01-01T01"), (70.0, "2015-01-01T01:23"), (0.1, "2015-01-01T01:23:20")):
+        assert seconds.date_text(5000.4, noise) == text
 
 
 @pytest.mark.parametrize(

@@ -1892,11 +1892,11 @@ def test_what_noise_hides_of_a_description() -> None:
     )
     assert lost.standard_deviation_is_noise == [True, True, True]
     assert described(standard_deviation=None).standard_deviation_is_noise == [False] * 3
-    assert made.rows_text == "400 (noisy, standard deviation 8.0)"
+    assert made.rows_text == "400 ± 8.0"
     assert described(count_is_public=True).rows_text == "400 (public, exact)"
     assert described(count_noise=None).rows_text == "400 (noisy)"
     assert described(n_rows=None).rows_text.startswith("not released")
-    assert made.heading == ("rows: 400 (noisy, standard deviation 8.0)",)
+    assert made.heading == ("rows: 400 ± 8.0",)
     assert "“noise”" in made.noise_text
     assert "“below”" in made.noise_text
     clear = described(

@@ -1142,7 +1142,7 @@ def test_show_prints_the_statement_the_schema_and_the_moments(people_json: Path,
     assert " ".join(released.privacy.describe().split()) in outcome.words
     assert "income numeric 0 to 120000 error" in outcome.words
     assert "region categorical north, south, east error" in outcome.words
-    assert f"rows: {released.n_rows:,} (noisy, standard deviation" in outcome.words
+    assert f"rows: {released.n_rows:,} ± " in outcome.words
     for row in released.describe().table()[1:]:
         assert " ".join(row) in outcome.words
     assert "age 48" in outcome.words

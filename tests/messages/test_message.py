@@ -16,7 +16,7 @@ import pytest
 
 import dpmoments
 from dpmoments.foundation.errors import InputError
-from dpmoments.messages.message import Message, messages_of
+from dpmoments.messages.message import Message, lines_of, messages_of
 from dpmoments.messages.wordings import WARNINGS, WORDINGS
 from support.said import refused
 
@@ -90,6 +90,15 @@ def test_a_message_of_a_part_begins_with_its_name() -> None:
     inner = NAMED.within("region=north").within("1:people")
     assert inner.facts["part"] == ("1:people", "region=north")
     assert inner.text() == f"1:people: region=north: {NAMED.text()}"
+
+
+def test_messages_that_differ_in_their_column_are_one_line() -> None:
+    items = [dpmoments.Numeric(f"item{i}", 1, 6) for i in range(1, 6)]
+    rules = dpmoments.Schema(*items[:2], dpmoments.Numeric("age", 0, 99), *items[2:]).rules
+    first, second, *_ = lines_of(rules)
+    assert first == "5 columns (item1, item2, item3 and 2 more): values clipped to [1, 6]; missing values: error."
+    assert second == str(rules[2])
+    assert lines_of([Message("not-private")] * 2) == (str(Message("not-private")),)
 
 
 def test_no_fact_is_read_as_a_template_and_none_reaches_a_terminal() -> None:
