@@ -833,7 +833,7 @@ def counted(release: dpm.CountsRelease, found: Found) -> None:
             found.unless(number_of(row[len(by)]) == count, f"{where}: {row}, frame {count}")
             found.unless((low, high) == (values["lower"], values["upper"]) and low <= count <= high, f"{where}: {row}")
             shown_as(found, f"share of {where}", row[len(by) + 1], count / max(answer.n_rows, 1))
-        heading = re.search(r": ([\d,]+) rows", answer.heading[0])
+        heading = re.search(r"rows: ([\d,]+)", answer.heading[0])
         found.unless(heading and number_of(heading[1]) == frame["count"].sum(), f"{by}: {answer.heading}")
         empty = re.search(r"empty cells: ([\d,]+)", str(answer))
         found.unless((number_of(empty[1]) if empty else 0.0) == (frame["lower"] <= 0.0).sum(), f"{by}: {empty}")
