@@ -82,7 +82,7 @@ def test_moments_are_those_of_the_rows_as_often_as_they_count() -> None:
     table = TypicalTable.of(SCHEMA)
     rows = table.values(1024)
     repeated = np.vstack([rows, rows, rows[:100]])
-    mean, covariance = table.moments(2148)
+    mean, covariance, _ = table.moments(2148)
     np.testing.assert_allclose(mean, repeated.mean(axis=0))
     np.testing.assert_allclose(covariance, np.cov(repeated.T, ddof=0), atol=1e-6)
 
@@ -98,6 +98,85 @@ def test_encoded_rows_are_those_of_a_table_of_these_values() -> None:
     assert block.shape == (64, 5)
     np.testing.assert_allclose(block.sum(axis=0), read.sum.astype(float) * read.scale, atol=1e-6)
     np.testing.assert_allclose(block.T @ block, read.gram.astype(float) * read.scale**2, atol=1e-6)
+
+
+GAPS = dpm.Schema(
+    dpm.Numeric("a", 0, 10, missing="available", fill=6.0, missing_share=0.25),
+    dpm.Numeric("b", 0, 10, missing="fill", fill=9.0, missing_share=0.5),
+    dpm.Numeric("c", 0, 10, missing="drop", missing_share=0.2),
+    dpm.Boolean("d", missing="available", missing_share=0.1),
+    dpm.Categorical("e", ["x", "y"], missing="available", missing_share=0.4),
+    dpm.Power("a", 2),
+)
+
+
+def test_missing_values_are_treated_as_the_schema_says() -> None:
+    table = TypicalTable.of(GAPS, typical_mean={"b": 5.0, "d": 0.3})
+    mean, covariance, both = table.moments(1024)
+    np.testing.assert_allclose(np.diag(both), [0.75, 1.0, 1.0, 0.9, 0.6, 0.6, 0.75], atol=2e-3)
+    np.testing.assert_allclose(mean[:4], [6.0, 7.0, 2.5, 0.3], atol=0.06)
+    assert mean[4] + mean[5] == pytest.approx(1.0)
+    assert table.kept_share == pytest.approx(0.8)
+    assert both[0, 4] == pytest.approx(0.45, abs=0.03)  # columns miss values independently
+    values, present = table.values(1024), table.present(1024).astype(bool)
+    np.testing.assert_allclose(covariance[0, 0], values[present[:, 0], 0].var())
+    rows = present[:, 0] & present[:, 3]
+    expected = np.mean((values[rows, 0] - mean[0]) * (values[rows, 3] - mean[3]))
+    assert covariance[0, 3] == pytest.approx(expected)
+
+
+def test_an_imagined_release_has_the_present_values_of_its_typical_rows() -> None:
+    table = dpm.forecast(GAPS, n_rows=10_000, epsilon=1e6, mechanism="laplace", typical_mean={"b": 5.0})
+    assert table.noise is not None
+    mean, covariance, _ = table.noise.typical.moments(8000)
+    np.testing.assert_allclose(table.noise.release.mean, mean, atol=1e-5)
+    np.testing.assert_allclose(table.noise.release.covariance[:5, :5], covariance[:5, :5], atol=1e-4)
+    assert table.noise.release.n_rows == 8000
+
+
+def test_missing_values_make_the_noise_on_a_mean_larger() -> None:
+    schema = dpm.Schema(dpm.Numeric("a", 0, 1, missing="available"), dpm.Numeric("b", 0, 1))
+    plain, gaps = (
+        dpm.forecast(schema, n_rows=9000, rho=1.0, missing_share=guess, mechanism="gaussian").noise
+        for guess in ({}, {"a": 0.5})
+    )
+    assert plain is not None
+    assert gaps is not None
+    assert gaps.mean[0] == pytest.approx(2.0 * plain.mean[0], rel=0.3)
+    assert gaps.mean[1] == pytest.approx(plain.mean[1], rel=1e-2)
+
+
+def test_guesses_by_pattern_give_way_to_names() -> None:
+    schema = dpm.Schema(
+        *(dpm.Numeric(name, 0, 10) for name in ("A1", "A2", "B1")), dpm.Boolean("A3", missing="available")
+    )
+    table = TypicalTable.of(schema, typical_sd={"A2": 3.0, "A[12]": 1.0}, missing_share={"*": 0.1})
+    np.testing.assert_allclose(table.guessed_deviations[:3], [1.0, 3.0, 1.0])
+    assert table.assumed.tolist() == [False, False, True, True]
+    assert table.missing == {"A3": 0.1}
+    with refused("names", names=("C*",)):
+        TypicalTable.of(schema, typical_sd={"C*": 1.0})
+    with refused("stops a release at the first missing value"):
+        TypicalTable.of(schema, missing_share={"A1": 0.1})
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.0, float("nan"), "0.1", True])
+def test_an_impossible_share_of_missing_values_is_refused(share: object) -> None:
+    with refused("must be a number from 0 to below 1"):
+        dpm.Numeric("a", 0, 1, missing="drop", missing_share=share)  # type: ignore[arg-type]
+
+
+def test_a_fill_near_a_bound_leaves_little_to_vary() -> None:
+    table = TypicalTable.of(dpm.Schema(dpm.Numeric("pay", 0, 1e6, missing="available", fill=20_000)))
+    assert table.means[0] == pytest.approx(20_000, rel=0.02)
+    assert table.standard_deviations[0] == pytest.approx(20_000, rel=0.05)
+    assert (table.assumed[0], table.assumed_means[0]) == (True, False)
+
+
+def test_a_share_of_missing_values_is_kept_in_the_file_and_compares_equal() -> None:
+    assert dpm.Schema.from_dict(GAPS.to_dict()) == GAPS
+    assert dpm.Schema.from_dict(GAPS.to_dict()).columns[1].missing_share == 0.5  # type: ignore[union-attr]
+    assert dpm.Boolean("d", missing="drop", missing_share=0.1) == dpm.Boolean("d", missing="drop")
 
 
 def test_only_columns_of_the_table_have_guesses() -> None:

@@ -31,16 +31,22 @@ def _wanted_option(text: str) -> Option:
     own={
         "n_rows": _N_ROWS,
         "typical_sd": Option(
-            "Assumed standard deviation in original units, from public knowledge; may be repeated (default: a "
-            "tenth of the range).",
+            "Assumed standard deviation in original units, from public knowledge; a pattern such as 'A*=1.4' is of all features "
+            "that it matches. May be repeated (default: a quarter of the schema's typical range, else a tenth of the range).",
             ASSUMED,
             "FEATURE=NUMBER",
             list[str],
         ),
         "typical_mean": Option(
-            "Assumed mean in original units, or share of a Boolean or a level; may be repeated.",
+            "Assumed mean in original units, or share of a Boolean or a level; may be repeated (default: what the schema says).",
             ASSUMED,
             "FEATURE=NUMBER",
+            list[str],
+        ),
+        "missing_share": Option(
+            "Assumed fraction of missing values; may be repeated (default: missing_share of the schema, else 0).",
+            ASSUMED,
+            "COLUMN=NUMBER",
             list[str],
         ),
         "robust": Option(
@@ -76,6 +82,7 @@ def _wanted_option(text: str) -> Option:
         **OBJECTS,
         "typical_sd": lambda typical_sd: _numbers_by_name(typical_sd, "--typical-sd"),
         "typical_mean": lambda typical_mean: _numbers_by_name(typical_mean, "--typical-mean"),
+        "missing_share": lambda missing_share: _numbers_by_name(missing_share, "--missing-share"),
         "robust": lambda robust: None if robust is None else robust.split(","),
         "mechanism": lambda mechanism: mechanism,
     },

@@ -183,7 +183,7 @@ def _tighter_bounds(setting: ReleasePlan, noise: ForecastNoise) -> Change | None
     for column in sorted(columns, key=lambda column: -float(noise.mean_in_deviations[indices[column.name]])):
         index = indices[column.name]
         lower, upper = column.bounds
-        width, mean = (upper - lower) / 2.0, float(typical.means[index])
+        width, mean = (upper - lower) / 2.0, float(typical.guessed_means[index])
         is_factor = any(column.name == factor.name for derived in schema.derived_columns for factor in derived.factors)
         if is_factor or 4.0 * float(typical.standard_deviations[index]) > width:
             continue

@@ -42,6 +42,7 @@ def forecast(
     mean: bool = True,
     typical_sd: Mapping[str, float] | None = None,
     typical_mean: Mapping[str, float] | None = None,
+    missing_share: Mapping[str, float] | None = None,
     robust: Sequence[str] | None = None,
     mechanism: str | None = None,
     **asked: Unpack[AskedPrivacy],
@@ -51,8 +52,10 @@ def forecast(
     Only public numbers are used. The plan of a release is run on typical rows without noise in its answers, and the analyses
     of that imagined release say what noise to expect. The noise on a mean hardly depends on the table; that on a standard
     deviation or a correlation depends on how much a column varies. That is taken from ``typical_sd``, else from the schema's
-    ``typical`` range, else it is a tenth of the range, and marked with ~. Numbers are noise SDs before repair, to first
-    order, as ``release.describe()`` states them; ``docs/evidence/forecast-errors.md`` compares them with simulated releases.
+    ``typical`` range, else it is a tenth of the range, and marked with ~. A mean is ``typical_mean``, else the schema's ``fill``
+    (with ``missing="available"``) or the middle of the typical range, else at a quarter of the range. Numbers are noise SDs
+    before repair, to first order, as ``release.describe()`` states them; ``docs/evidence/forecast-errors.md`` compares them
+    with simulated releases.
 
     Parameters
     ----------
@@ -67,7 +70,10 @@ def forecast(
         including ``epsilon_needed``. **n_rows must then also come from public knowledge.**
     typical_sd, typical_mean : mapping of features to floats, optional
         Public guesses of standard deviations and means, in original units: ``{"age": 18}``. **Never computed from the
-        table.** For a Boolean column or a level the mean is its share.
+        table.** For a Boolean column or a level the mean is its share. A pattern is of all features that it matches, as in
+        ``{"A*": 1.4}``; a name comes before it.
+    missing_share : mapping of columns to floats, optional
+        Public guesses of the fraction of missing values, by name or pattern. Default: ``missing_share`` of the schema, else 0.
     robust : sequence of str, optional
         Columns of a regression, the target among them: the forecast says by how much its robust standard errors would raise all
         noise, which need the products of ``schema.with_products(robust)``.
@@ -120,7 +126,7 @@ def forecast(
     """
     require_row_count(n_rows)
     request = PrivacyRequest.of_options(asked, schema)
-    typical = TypicalTable.of(schema, typical_sd=typical_sd, typical_mean=typical_mean)
+    typical = TypicalTable.of(schema, typical_sd=typical_sd, typical_mean=typical_mean, missing_share=missing_share)
 
     def planned_by(kind: Mechanism) -> ReleasePlan:
         return ReleasePlan(typical, n_rows, request, kind, mean)

@@ -50,7 +50,7 @@ class ReleasePlan:
     def imagined(self) -> ForecastNoise:
         """Imagined release of the typical rows, without noise in its numbers."""
         plan = replace(self.plan, chosen_because=None)
-        return _imagined(plan, self.typical, self.n_rows, self.request)
+        return _imagined(plan, self.typical, max(1, round(self.n_rows * self.typical.kept_share)), self.request)
 
     @property
     def noise(self) -> ForecastNoise | None:
@@ -108,7 +108,7 @@ class ForecastNoise:
     @property
     def _typical_moments(self) -> tuple[FloatArray, FloatArray]:
         """Means and covariance of the typical rows, which a run may clip."""
-        return self.typical.moments(self.n_rows)
+        return self.typical.moments(self.n_rows)[:2]
 
     @cached_property
     def description(self) -> Description:
@@ -234,7 +234,8 @@ class ForecastNoise:
         """
         law = self.release.as_drawn.noise
         assert law is not None
-        sampling = np.full(self.correlation.shape, self.release.privacy.rows_per_unit / self.n_rows)
+        together = np.maximum(self.typical.moments(self.n_rows)[2] * self.n_rows, 1.0)
+        sampling = self.release.privacy.rows_per_unit / together
         privacy = np.nan_to_num(self.correlation, nan=0.0, posinf=1.0) ** 2
         smallest = smallest_seen(privacy, sampling, self.n_pairs, law)
         smallest = np.where((smallest > 1.0) | self.correlation_is_noise, np.inf, smallest)

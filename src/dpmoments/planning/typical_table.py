@@ -6,12 +6,14 @@ Values lie within their bounds and are moderately correlated; nothing here is co
 
 from __future__ import annotations
 
+import fnmatch
 import math
 import operator
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 import scipy
@@ -19,8 +21,9 @@ import scipy
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.foundation.errors import InputTypeError, InputValueError, listed, shown
 from dpmoments.foundation.values import is_finite_number
+from dpmoments.schema.column import check_missing_share
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate
-from dpmoments.schema.derived import DerivedColumn, MissingIndicator, SchemaColumn
+from dpmoments.schema.derived import DerivedColumn, MissingIndicator, SchemaColumn, presence_column
 from dpmoments.schema.numeric import Numeric
 from dpmoments.schema.schema import Schema
 
@@ -46,17 +49,19 @@ _Guesses = tuple[tuple[str, float], ...]
 
 @dataclass(frozen=True, eq=False)
 class TypicalTable:
-    """Guessed standard deviation and mean of every feature, and rows that have them."""
+    """Guessed means, standard deviations and missing values, and rows that have them."""
 
     schema: Schema
-    standard_deviations: FloatArray  # with `means`: (d,), in original units
-    means: FloatArray
+    # with `guessed_means`: (d,), of the values that are present, in original units; rows have them if that is possible
+    guessed_deviations: FloatArray
+    guessed_means: FloatArray
     # with `assumed_means`: (d,), true if the standard deviation (the mean) is a default, given neither by the caller
-    # nor by the schema's typical range
+    # nor by the schema
     assumed: BoolArray
     assumed_means: BoolArray
     shares: BoolArray  # (d,), features that are 0 or 1, whose mean is a share: Boolean columns and levels
     columns: tuple[str, ...]  # the column of each feature
+    missing: Mapping[str, float]  # fraction of missing values of the columns that have some
 
     @classmethod
     def of(
@@ -65,44 +70,51 @@ class TypicalTable:
         *,
         typical_sd: Mapping[str, float] | None = None,
         typical_mean: Mapping[str, float] | None = None,
+        missing_share: Mapping[str, float] | None = None,
     ) -> TypicalTable:
-        """Combine guesses of the caller, typical ranges of the schema, and defaults, in this order."""
-        means, deviations = (
-            tuple(sorted(_checked(schema, what, given).items()))
-            for what, given in (("typical_mean", typical_mean), ("typical_sd", typical_sd))
-        )
-        return cls._of(schema, deviations, means)
+        """Combine guesses of the caller, what the schema states, and defaults, in this order."""
+        features = schema.without_derived.feature_names  # the others follow from them
+        means = _checked(schema, "typical_mean", typical_mean, features)
+        deviations = _checked(schema, "typical_sd", typical_sd, features)
+        stated = {column.name: getattr(column, "missing_share", None) for column in schema.table_columns}
+        missing = {name: share for name, share in stated.items() if share is not None}
+        missing |= _checked(schema, "missing_share", missing_share, tuple(stated))
+        return cls._of(schema, *(tuple(sorted(guesses.items())) for guesses in (deviations, means, missing)))
 
     @classmethod
     @lru_cache(maxsize=16)
-    def _of(cls, schema: Schema, typical_sd: _Guesses, typical_mean: _Guesses) -> TypicalTable:
+    def _of(cls, schema: Schema, typical_sd: _Guesses, typical_mean: _Guesses, missing: _Guesses) -> TypicalTable:
         parts = [_defaults(column, schema) for column in schema.columns]
-        deviations, means, assumed, shares = (np.concatenate(values) for values in zip(*parts, strict=True))
-        columns = tuple(column.name for column in schema.columns for _ in column.feature_names)
-        shares, assumed_means = shares.astype(bool), assumed.astype(bool)
+        deviations, means, assumed, assumed_means, shares = map(np.concatenate, zip(*parts, strict=True))
         for name, value in typical_mean:
             index = schema.feature_names.index(name)
             means[index], assumed_means[index] = value, False
             if shares[index]:
-                deviations[index], assumed[index] = math.sqrt(value * (1.0 - value)), 0.0
+                deviations[index], assumed[index] = math.sqrt(value * (1.0 - value)), False
         for name, value in typical_sd:
             index = schema.feature_names.index(name)
-            deviations[index], assumed[index] = value, 0.0
+            deviations[index], assumed[index] = value, False
             if shares[index] and name not in dict(typical_mean):
                 assumed_means[index] = False
                 means[index] = (1.0 - math.sqrt(max(0.0, 1.0 - 4.0 * value**2))) / 2.0
         for column, features in schema.columns_with_slices:
             if isinstance(column, Categorical) and (rest := assumed_means[features]).any():  # the shares that are left
                 means[features][rest] = max(1.0 - float(means[features][~rest].sum()), 0.0) / rest.sum()
-        return cls(schema, deviations, means, assumed.astype(bool), assumed_means, shares, columns)._as_possible()
+        # A mean that is known to be near a bound leaves less room to vary than the default.
+        near = np.minimum(*(np.abs(means - bound) for bound in schema.feature_bounds))
+        near = np.where(assumed & ~assumed_means & ~shares & (near > 0.0), near, np.inf)
+        columns = tuple(column.name for column in schema.columns for _ in column.feature_names)
+        return cls(schema, np.minimum(deviations, near), means, assumed, assumed_means, shares, columns, dict(missing))
 
-    def _as_possible(self) -> TypicalTable:
-        """Return the table with the moments of its rows.
+    @property
+    def means(self) -> FloatArray:
+        """Mean of each feature in the typical rows, shape (d,)."""
+        return self.moments(_DISTINCT_ROWS)[0]
 
-        Guesses may be impossible within bounds, or not add up to 1.
-        """
-        values = self.values(_DISTINCT_ROWS)
-        return replace(self, standard_deviations=values.std(axis=0), means=values.mean(axis=0))
+    @cached_property
+    def standard_deviations(self) -> FloatArray:
+        """Standard deviation of each feature in the typical rows, shape (d,)."""
+        return np.asarray(np.sqrt(np.diag(self.moments(_DISTINCT_ROWS)[1])))
 
     def for_schema(self, schema: Schema) -> TypicalTable:
         """Return the same guesses for a schema of some of the columns.
@@ -112,17 +124,23 @@ class TypicalTable:
         result, names = TypicalTable.of(schema), self.schema.feature_names
         known = [(index, names.index(name)) for index, name in enumerate(schema.feature_names) if name in names]
         here, there = (list(side) for side in zip(*known, strict=True))
-        arrays = {}
-        for name in ("standard_deviations", "means", "assumed", "assumed_means"):
-            arrays[name] = getattr(result, name).copy()
-            arrays[name][here] = getattr(self, name)[there]
-        return replace(result, **arrays)._as_possible()
+        changes: dict[str, Any] = {
+            "missing": {name: self.missing[name] for name in schema.names if name in self.missing}
+        }
+        for name in ("guessed_deviations", "guessed_means", "assumed", "assumed_means"):
+            changes[name] = getattr(result, name).copy()
+            changes[name][here] = getattr(self, name)[there]
+        return replace(result, **changes)
+
+    @cached_property
+    def kept_share(self) -> float:
+        """Fraction of the rows that no missing value drops; columns miss values independently."""
+        dropping = {column.name for column in self.schema.table_columns if column.missing == "drop"}
+        return math.prod(1.0 - share for name, share in self.missing.items() if name in dropping)
 
     @property
     def words(self) -> str:
         """Assumptions behind the marked numbers, one line; empty if nothing is assumed."""
-        if not self.assumed.any():
-            return ""
         blocks = {column.name: column for column in self.schema.columns}
         guessed = [blocks[name] for name, assumed in zip(self.columns, self.assumed, strict=True) if assumed]
         numbers = [column for column, share in zip(guessed, self.shares[self.assumed], strict=True) if not share]
@@ -135,9 +153,14 @@ class TypicalTable:
             "coordinates spread evenly over the unit ball": of_ball and bool(numbers),
             "Boolean columns true in a quarter of the rows": any(isinstance(column, Boolean) for column in guessed),
             "all levels equally frequent": any(isinstance(column, Categorical) for column in guessed),
+            "no missing values": any(
+                column.missing != "error" and column.name not in self.missing for column in self.schema.table_columns
+            ),
         }
         assumed = ", ".join(words for words, is_so in said.items() if is_so)
-        return f"~ assumes {assumed}: give typical_sd, a public guess, for others"
+        return (
+            f"~ assumes {assumed}: public guesses (typical sd and mean, missing share) replace them" if assumed else ""
+        )
 
     @cached_property
     def features_of_columns(self) -> Mapping[str, tuple[int, ...]]:
@@ -149,28 +172,39 @@ class TypicalTable:
 
     @lru_cache(maxsize=16)  # noqa: B019 - tables are few and immutable
     def encoded(self, n_rows: int, *, mean: bool) -> FloatArray:
-        """Return typical rows, encoded as for a release, without missing values; at most 1,024."""
+        """Return typical rows, encoded as for a release; at most 1,024."""
         drawn, values = self.schema.with_indicators, self.values(min(n_rows, _DISTINCT_ROWS))
+        present = self.present(len(values))
         encoding, block = drawn.encoding(mean=mean), np.zeros((len(values), drawn.n_features))
         block[:, : values.shape[1]] = values
-        for feature in range(drawn.n_features):
-            block[:, feature] = encoding.encode_cells(block[:, feature].copy(), feature)
+        for column, features in drawn.columns_with_slices:
+            if isinstance(column, MissingIndicator):
+                block[:, features] = 1.0 - present[:, list(self.features_of_columns[column.stated.column])]
+            for feature in range(features.start, features.stop):
+                block[:, feature] = encoding.encode_cells(block[:, feature].copy(), feature)
+            if isinstance(column, DerivedColumn) and not isinstance(column, MissingIndicator):
+                block[:, features] *= present[:, features]
         encoding.scale_into_ball(block)
         return block
 
     @lru_cache(maxsize=64)  # noqa: B019
-    def moments(self, n_rows: int) -> tuple[FloatArray, FloatArray]:
-        """Return means and covariance, in original units, of ``n_rows`` typical rows."""
+    def moments(self, n_rows: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return means, covariance, and the fraction of rows with both values, of typical rows.
+
+        In original units, of the values that are present among ``n_rows`` rows.
+        """
         values = self.values(min(n_rows, _DISTINCT_ROWS))
+        present = self.present(len(values))
         times, rest = divmod(n_rows, len(values))
         weights = (times + (np.arange(len(values)) < rest)) / n_rows
-        mean = weights @ values
-        centered = values - mean
-        return mean, centered.T @ (centered * weights[:, None])
+        both = present.T @ (present * weights[:, None])
+        mean = weights @ (values * present) / np.diag(both)
+        centered = (values - mean) * present
+        return mean, centered.T @ (centered * weights[:, None]) / np.where(both > 0.0, both, 1.0), both
 
     @lru_cache(maxsize=16)  # noqa: B019
     def values(self, n_rows: int) -> FloatArray:
-        """Return typical rows in original units, shape (n_rows, d)."""
+        """Return typical rows in original units after the schema's rules, shape (n_rows, d)."""
         result = np.empty((n_rows, len(self.columns)))
         by_column: dict[str, FloatArray] = {}
         blocks = {column.name: column for column in self.schema.columns}
@@ -180,15 +214,31 @@ class TypicalTable:
             rows = np.random.default_rng(d).standard_normal((n_rows, d))
             lengths = scipy.special.ndtr(np.random.default_rng(d + 1).standard_normal(n_rows)) ** (1.0 / d)
             rows *= (math.sqrt(d + 2.0) * lengths / np.linalg.norm(rows, axis=1))[:, None]
-            result[:, coordinates] = self.means[coordinates] + rows * self.standard_deviations[coordinates]
+            result[:, coordinates] = self.guessed_means[coordinates] + rows * self.guessed_deviations[coordinates]
         for column in sorted(self.schema.columns, key=lambda column: isinstance(column, DerivedColumn)):
             own = list(self.features_of_columns[column.name])
             if isinstance(column, DerivedColumn):
                 result[:, own] = column.values([by_column[factor.name] for factor in column.factors])
-            elif not isinstance(column, Coordinate | MissingIndicator):
-                result[:, own] = _values(column, self.means[own], self.standard_deviations[own], n_rows)
+            elif not isinstance(column, Coordinate):
+                result[:, own] = _values(column, self.guessed_means[own], self.guessed_deviations[own], n_rows)
+                lost = self._lost(column.name, n_rows)
+                if column.missing != "drop":
+                    result[lost[:, None], own] = 0.0 if isinstance(column, Categorical) else column.replacement
             by_column[column.name] = result[:, own]
         return result
+
+    def present(self, n_rows: int) -> FloatArray:
+        """Return 1 for values that are present, 0 for those left out, shape (n_rows, d)."""
+        result = np.ones((n_rows, len(self.columns)))
+        for column, features in self.schema.columns_with_slices:
+            if (of := presence_column(column)) is not None:
+                result[self._lost(of, n_rows), features] = 0.0
+        return result
+
+    def _lost(self, column: str, n_rows: int) -> IntegerArray:
+        """Return the rows without a value, chosen for each column by itself."""
+        order = np.random.default_rng(zlib.crc32(f"missing {column}".encode())).permutation(n_rows)
+        return order[: min(round(self.missing.get(column, 0.0) * n_rows), n_rows - 1)]
 
 
 def _values(column: Column, means: FloatArray, deviations: FloatArray, n_rows: int) -> FloatArray:
@@ -238,41 +288,57 @@ def _places(name: str, n_rows: int) -> IntegerArray:
     return result
 
 
-def _defaults(column: SchemaColumn, schema: Schema) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Return SDs, means, and whether they are defaults and shares, of a column's features."""
+def _defaults(column: SchemaColumn, schema: Schema) -> tuple[FloatArray, FloatArray, BoolArray, BoolArray, BoolArray]:
+    """Return a column's SDs, means, whether they are defaults, and whether means are shares."""
     size = len(column.feature_names)
-    ones, zeros = np.ones(size), np.zeros(size)
+    ones, true, false = np.ones(size), np.ones(size, dtype=bool), np.zeros(size, dtype=bool)
     if isinstance(column, Categorical):
-        return ones * math.sqrt((size - 1) / size**2), ones / size, ones, ones
+        return ones * math.sqrt((size - 1) / size**2), ones / size, true, true, true
     if isinstance(column, DerivedColumn):  # as its columns
-        return ones, zeros, ones, ones * column.is_flag
+        return ones, 0.0 * ones, true, true, true if column.is_flag else false
     if isinstance(column, Boolean):
-        return ones * math.sqrt(_FLAG_SHARE * (1.0 - _FLAG_SHARE)), ones * _FLAG_SHARE, ones, ones
+        return ones * math.sqrt(_FLAG_SHARE * (1.0 - _FLAG_SHARE)), ones * _FLAG_SHARE, true, true, true
     if isinstance(column, Coordinate):
         reach = 1.0 if schema.row_norm is None else schema.row_norm
-        return ones * reach / math.sqrt(schema.n_features + 2), zeros, ones, zeros
+        return ones * reach / math.sqrt(schema.n_features + 2), 0.0 * ones, true, true, false
     if isinstance(column, Numeric) and column.scale is not None:
-        return ones * math.sqrt(column.scale[0] * column.scale[1]), ones * (column.center or 0.0), ones, zeros
+        return ones * math.sqrt(column.scale[0] * column.scale[1]), ones * (column.center or 0.0), true, true, false
     lower, upper = column.bounds
-    typical = None if isinstance(column, MissingIndicator) else column.typical_within_bounds
-    if typical is not None:
-        return ones * (typical[1] / 4.0 - typical[0] / 4.0), ones * (typical[0] / 2.0 + typical[1] / 2.0), zeros, zeros
-    width = upper - lower
-    return ones * _DEVIATION_SHARE * width, ones * (lower + _MEAN_SHARE * width), ones, zeros
+    deviation, mean, assumed = _DEVIATION_SHARE * (upper - lower), lower + _MEAN_SHARE * (upper - lower), true
+    if (typical := column.typical_within_bounds) is not None:
+        deviation, mean, assumed = typical[1] / 4.0 - typical[0] / 4.0, typical[0] / 2.0 + typical[1] / 2.0, false
+    # Under "fill" the value counts as one that is missing, and need not be like the others.
+    fill = column.fill_as_number if column.missing == "available" else None
+    if fill is None:
+        return ones * deviation, ones * mean, assumed, assumed.copy(), false
+    return ones * deviation, ones * fill, assumed, false.copy(), false
 
 
-def _checked(schema: Schema, what: str, given: Mapping[str, float] | None) -> dict[str, float]:
-    """Check the guesses, by feature."""
+def _checked(schema: Schema, what: str, given: Mapping[str, float] | None, known: Sequence[str]) -> dict[str, float]:
+    """Check the guesses, and return them by name; a name overrules a pattern such as ``A*``."""
     if given is None:
         return {}
     if not isinstance(given, Mapping):
         raise InputTypeError(f"{what} is a mapping of features to numbers, as in {what}={{'age': 18}}")
-    names, known = schema.feature_names, schema.without_derived.feature_names  # the others follow from them
-    if unknown := sorted(set(given) - set(known), key=str):
-        raise InputValueError(f"{what} names {listed([*map(str, unknown)])}: use {listed(known)}")
+    rules = {column.name: column.missing for column in schema.table_columns}
+    result: dict[str, float] = {}
+    unknown = []
+    for pattern, value in sorted(given.items(), key=lambda guess: guess[0] in known):
+        names = [pattern] if pattern in known else fnmatch.filter(known, str(pattern))
+        if what == "missing_share" and pattern not in known:  # a rule that stops a release has no missing values
+            names = [name for name in names if rules[name] != "error"]
+        if not names:
+            unknown.append(str(pattern))
+        result |= dict.fromkeys(names, value)
+    if unknown:
+        raise InputValueError(f"{what} names {listed(sorted(unknown))}: use {listed(known)}")
+    if what == "missing_share":
+        for name, value in result.items():
+            check_missing_share(name, value, rules[name])
+        return {name: float(value) for name, value in result.items()}
     lower, upper = schema.feature_bounds
-    for name, value in given.items():
-        index = names.index(name)
+    for name, value in result.items():
+        index = schema.feature_names.index(name)
         least, most = (float(lower[index]), float(upper[index]))
         if what == "typical_mean":
             if not (is_finite_number(value) and least <= value <= most):
@@ -288,4 +354,4 @@ def _checked(schema: Schema, what: str, given: Mapping[str, float] | None) -> di
                 f"largest possible standard deviation between {least:g} and {most:g}: is it in the units of the "
                 "bounds?"
             )
-    return {name: float(value) for name, value in given.items()}
+    return {name: float(value) for name, value in result.items()}

@@ -113,9 +113,11 @@ class NamedColumn(TableColumn):
     missing_values: MarkedMissing | None = field(default=None, kw_only=True)
     source: str | None = field(default=None, kw_only=True)
     weight: float | None = field(default=None, kw_only=True)
+    missing_share: float | None = field(default=None, kw_only=True, compare=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        check_missing_share(self.name, self.missing_share, self.missing)
         if self.source is not None:
             if not isinstance(self.source, str) or not self.source:
                 raise InputTypeError(
@@ -155,18 +157,33 @@ class FilledColumn(NamedColumn):
             f"of numbers or dates, and the rule is {shown(self.missing)}"
         )
 
-    def _fill_as_number(self) -> float | None:
+    @property
+    def fill_as_number(self) -> float | None:
+        """Stated value in place of a missing one, in the column's unit."""
         fill: Any = self.fill
         return None if fill is None else float(fill)
 
     @property
     def replacement(self) -> float:
         """Number in place of a missing value (rules ``available``, ``fill`` and ``center``)."""
-        center, fill, typical = float(self.offset(mean=True)[0]), self._fill_as_number(), self.typical_within_bounds
+        center, fill, typical = float(self.offset(mean=True)[0]), self.fill_as_number, self.typical_within_bounds
         if self.missing != "available":
             return center if fill is None else fill
         middle = center if typical is None else typical[0] / 2.0 + typical[1] / 2.0
         return anchored(middle if fill is None else fill, center, float(self.unit_length(mean=True)[0]))
+
+
+def check_missing_share(column: str, share: object, rule: str) -> None:
+    """Raise ValueError unless a guessed share of missing values is possible."""
+    if share is None:
+        return
+    if not (is_number(share) and 0.0 <= share < 1.0):
+        raise InputValueError(f"column '{column}': missing_share={shown(share)} must be a number from 0 to below 1")
+    if rule == "error" and share > 0.0:
+        raise InputValueError(
+            f"column '{column}': missing_share={shown(share)}, but missing='error' stops a release at the first missing "
+            "value: choose missing='available', 'drop' or 'fill', or leave missing_share out"
+        )
 
 
 def anchored(fill: float, center: float, unit: float) -> float:

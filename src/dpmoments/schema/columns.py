@@ -52,7 +52,7 @@ class Boolean(FilledColumn):
         Values that mean true and false, such as ``true_values=["yes", 1], false_values=["no", 2]``, besides true and
         false, and besides 1 and 0 unless these are listed. Other numbers then count as missing ones. In text files they
         take the place of the file's.
-    missing_values, source, weight, description : optional
+    missing_values, source, weight, missing_share, description : optional
         As for :class:`Numeric`.
 
     Examples
@@ -70,7 +70,7 @@ class Boolean(FilledColumn):
     bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
     options: ClassVar[tuple[str, ...]] = (
         *("name", "missing", "description", "fill", "true_values", "false_values", "missing_values", "source"),
-        "weight",
+        *("weight", "missing_share"),
     )
 
     def __post_init__(self) -> None:
@@ -136,7 +136,7 @@ class Categorical(NamedColumn):
         Other spellings of levels: ``{"east": ["E", "Est"]}``.
     strip, casefold : bool
         True to ignore spaces around a value, and to ignore its case.
-    missing_values, source, weight, description : optional
+    missing_values, source, weight, missing_share, description : optional
         As for :class:`Numeric`. A level or an alias is never a missing value of the table's.
 
     Examples
@@ -157,7 +157,7 @@ class Categorical(NamedColumn):
     missing_rules: ClassVar[tuple[str, ...]] = ("error", "available", "zero", "drop")
     options: ClassVar[tuple[str, ...]] = (
         *("name", "levels", "missing", "other", "description", "aliases", "strip", "casefold", "missing_values"),
-        *("source", "weight"),
+        *("source", "weight", "missing_share"),
     )
 
     def __post_init__(self) -> None:

@@ -123,7 +123,7 @@ class Date(FilledColumn):
         With ``missing="fill"``: the date of missing ones; with ``"available"``: a guess of the mean.
     missing_values : list of str, optional
         Texts that mean a missing value, and dates that do, as ISO 8601: ``["unknown", "1900-01-01"]``.
-    source, weight : optional
+    source, weight, missing_share : optional
         As for :class:`~dpmoments.Numeric`.
 
     Raises
@@ -157,7 +157,7 @@ class Date(FilledColumn):
     typical: ClassVar[None] = None
     options: ClassVar[tuple[str, ...]] = (
         *("name", "lower", "upper", "unit", "origin", "format", "missing", "fill", "missing_values"),
-        *("source", "weight", "description"),
+        *("source", "weight", "missing_share", "description"),
     )
 
     def __post_init__(self) -> None:
@@ -185,7 +185,9 @@ class Date(FilledColumn):
                 f"{shown(self.upper)}"
             )
 
-    def _fill_as_number(self) -> float | None:
+    @property
+    def fill_as_number(self) -> float | None:
+        """Stated value in place of a missing one, in the column's unit."""
         return None if self.fill is None else float(self.numbers(np.array([_microseconds(self.fill)]))[0])
 
     @cached_property

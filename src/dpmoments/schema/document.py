@@ -213,7 +213,7 @@ _IN_TYPOGRAPHIC_QUOTES = re.compile("[“”„‟«»‹›‘‚‛].*|.*[“�
 _TYPOGRAPHIC_QUOTES = "“”„‟«»‹›‘’‚‛"
 _GROUPED_BY_POINT = re.compile(r"([+-]?[1-9]\d{0,2})\.000")
 """50.000 is 50 in YAML and 50,000 to many who write it; numbers such as 1.375 are clear."""
-_NUMBERS = ("lower", "upper", "scale", "typical", "center", "radius", "weight")
+_NUMBERS = ("lower", "upper", "scale", "typical", "center", "radius", "weight", "missing_share")
 
 
 def mistakes_in(root: yaml.Node | None, values: object) -> list[str]:

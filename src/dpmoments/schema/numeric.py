@@ -84,6 +84,9 @@ class Numeric(FilledColumn):
     weight : float, optional
         Priority of the column, from public knowledge: its correlations get less noise, those of the others a little more
         (``docs/evidence/forecast-errors.md``). Default: 1.
+    missing_share : float, optional
+        Guess of the fraction of missing values, from public knowledge, for :func:`dpmoments.forecast`. A release does not
+        use it; ignored when columns are compared.
 
     Raises
     ------
@@ -120,7 +123,7 @@ class Numeric(FilledColumn):
     kind: ClassVar[str] = "numeric"
     options: ClassVar[tuple[str, ...]] = (
         *("name", "lower", "upper", "scale", "center", "radius", "typical", "missing", "fill", "missing_values"),
-        *("decimal", "thousands", "source", "weight", "description"),
+        *("decimal", "thousands", "source", "weight", "missing_share", "description"),
     )
 
     def __post_init__(self) -> None:
