@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpmoments.cells.objects import is_missing, plain_text, read_objects
+from dpmoments.cells.objects import plain_object, read_objects, utf8_text
 from dpmoments.cells.text_numbers import TextCells, decoded_bytes, is_nothing, is_text
 from dpmoments.foundation.arrays import BoolArray, FloatArray
 from dpmoments.foundation.errors import InputTypeError
@@ -122,10 +122,11 @@ def _without_marks(values: FloatArray, column: Date) -> FloatArray:
 def _moment(cell: object) -> Any:
     """Convert to microseconds since 1970 in UTC."""
     # Text stays, None if missing, ``_UNREADABLE`` if not a date.
-    if is_missing(cell):
+    cell = plain_object(cell)
+    if cell is None:
         return None
     if isinstance(cell, str):
-        text = plain_text(cell)
+        text = utf8_text(cell)
         return _UNREADABLE if text is None else text
     if isinstance(cell, np.datetime64):
         days = int(cell.astype("datetime64[D]").astype(np.int64))

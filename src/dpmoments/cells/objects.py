@@ -73,7 +73,7 @@ def object_numbers(cells: ObjectArray) -> tuple[npt.NDArray[np.float64], BoolArr
     NaN if missing or unreadable. The second result marks objects of other types, None without any. None, NaN and
     pandas' missing values are missing.
     """
-    result = read_objects(cells, _number, None)
+    result = read_objects(cells, lambda cell: _number(plain_object(cell)), None)
     values = np.array(result, dtype=np.float64)  # None becomes NaN
     if not np.isnan(values).any():
         return values, None
@@ -87,7 +87,7 @@ def object_texts(cells: ObjectArray, *, integers: bool) -> Any:
     Null if missing, ``NO_LEVEL`` if they cannot be levels. If ``integers``, the column's levels are integers, and
     floats such as 3.0 are allowed.
     """
-    texts: list[str | None] = read_objects(cells, lambda cell: _text(cell, integers), NO_LEVEL)
+    texts: list[str | None] = read_objects(cells, lambda cell: _text(plain_object(cell), integers), NO_LEVEL)
     return pa.array(texts, pa.large_string())
 
 
@@ -104,73 +104,68 @@ def read_objects(cells: Iterable[object], read: Callable[[Any], Found], unreadab
     return result
 
 
-def plain_text(cell: str) -> str | None:
-    """Return the characters of a text, bypassing its methods."""
-    # None without UTF-8 (half of a surrogate pair).
-    text = cell if type(cell) is str else str.__str__(cell)
-    if not text.isascii():
-        try:
-            text.encode()
-        except UnicodeEncodeError:
-            return None
-    return text
-
-
-def is_missing(cell: object) -> bool:
-    """Return True if an object means a missing value."""
-    if cell is None or type(cell).__name__ in ("NAType", "NaTType"):
-        return True
-    if isinstance(cell, Decimal):
-        return Decimal.is_nan(cell)
-    if isinstance(cell, np.datetime64):
-        return bool(np.isnat(cell))
+def plain_object(cell: object) -> Any:
+    """Return a value as a plain object, without the methods of its own type; None if missing."""
+    # These may raise, or warn and quote the value. Floats of NumPy keep their width; what no reader accepts stays.
+    kind = type(cell)
+    if cell is None or kind.__name__ in ("NAType", "NaTType"):
+        return None
     if isinstance(cell, float):
-        return math.isnan(float.__float__(cell))
-    return isinstance(cell, np.floating) and bool(np.isnan(cell))
-
-
-def _number(cell: object) -> float | None:
-    """Convert an object to a number: NaN if missing, None if unreadable."""
-    if type(cell) is float:
-        return cell
-    if is_missing(cell):
-        return math.nan
-    # Without the methods of the object's type, whose warning could quote the value.
-    try:
-        if isinstance(cell, int):
-            return int.__float__(cell)
-        if isinstance(cell, float):
-            return float.__float__(cell)
-        if isinstance(cell, Decimal):
-            return Decimal.__float__(cell)
-        of_numpy = isinstance(cell, np.integer | np.floating | np.bool_) and type(cell).__module__ == "numpy"
-        if type(cell) is Fraction or (of_numpy and not isinstance(cell, np.timedelta64)):
-            return float(cell)  # type: ignore[arg-type]
-        return None
-    except OverflowError:  # an integer or a fraction beyond the range of float64
-        whole = cell.numerator if type(cell) is Fraction else int.__int__(cell)  # type: ignore[arg-type]
-        return math.inf if whole > 0 else -math.inf
-
-
-def _text(cell: object, integers: bool) -> str | None:
+        number = float.__float__(cell)
+        return None if math.isnan(number) else number
     if isinstance(cell, str):
-        text = plain_text(cell)
-        return NO_LEVEL if text is None else text
-    if is_missing(cell):
+        return str.__str__(cell)
+    if isinstance(cell, int):
+        return cell if kind is bool else int.__int__(cell)
+    if isinstance(cell, bytes):
+        return bytes.__getitem__(cell, slice(None))
+    if isinstance(cell, Decimal):
+        return None if Decimal.is_nan(cell) else cell
+    if isinstance(cell, np.generic) and kind.__module__ == "numpy":
+        if isinstance(cell, np.datetime64):
+            return None if np.isnat(cell) else cell
+        if isinstance(cell, np.floating):
+            return None if np.isnan(cell) else cell
+        return cell.item() if isinstance(cell, np.integer | np.bool_) and kind is not np.timedelta64 else cell
+    return cell
+
+
+def utf8_text(plain: object) -> str | None:
+    """Return a plain object if it is text of UTF-8, else None."""
+    if type(plain) is str:
+        with suppress(UnicodeEncodeError):
+            plain.encode()
+            return plain
+    return None
+
+
+def _number(plain: Any) -> float | None:
+    """Convert a plain object to a number: NaN if missing, None if unreadable."""
+    if plain is None:
+        return math.nan
+    kind = type(plain)
+    try:
+        if kind in (float, int, bool, Fraction) or (isinstance(plain, np.floating) and kind.__module__ == "numpy"):
+            return float(plain)
+        return Decimal.__float__(plain) if isinstance(plain, Decimal) else None
+    except OverflowError:  # an integer or a fraction beyond the range of float64
+        return math.inf if plain > 0 else -math.inf
+
+
+def _text(plain: Any, integers: bool) -> str | None:
+    if plain is None:
         return None
-    if isinstance(cell, bool | np.timedelta64):
-        return NO_LEVEL
-    if isinstance(cell, int | np.integer):
-        number = int.__int__(cell) if isinstance(cell, int) else int(cell)
+    if type(plain) is int:
         # Python refuses to write out integers of thousands of digits, and none of them is a level.
-        return int.__repr__(number) if abs(number) < 10**1000 else NO_LEVEL
-    if isinstance(cell, float | np.floating):
-        number_held = float.__float__(cell) if isinstance(cell, float) else float(cell)
+        return str(plain) if abs(plain) < 10**1000 else NO_LEVEL
+    if isinstance(plain, float | np.floating):
+        number = float(plain)
         if integers:
-            return float.__repr__(number_held + 0.0)  # −0.0 becomes 0.0
+            return str(number + 0.0)  # −0.0 becomes 0.0
         # Whole numbers as their integers, as in a column of floats; no other number is a level.
-        return str(int(number_held)) if number_held.is_integer() and abs(number_held) < 2.0**63 else NO_LEVEL
-    return NO_LEVEL
+        return str(int(number)) if number.is_integer() and abs(number) < 2.0**63 else NO_LEVEL
+    text = utf8_text(plain)
+    return NO_LEVEL if text is None else text
 
 
 _READABLE_KINDS = "biufOUSTM"

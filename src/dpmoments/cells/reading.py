@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpmoments.cells.dates import date_numbers, object_dates
-from dpmoments.cells.objects import object_numbers, object_texts, plain_text, read_objects
-from dpmoments.cells.text_numbers import column_format, decoded_bytes, is_text, text_flags, text_numbers
+from dpmoments.cells.dates import date_numbers, object_dates, text_dates
+from dpmoments.cells.objects import object_numbers, object_texts, plain_object, read_objects, utf8_text
+from dpmoments.cells.text_numbers import TextCells, column_format, decoded_bytes, is_text, text_flags, text_numbers
 from dpmoments.foundation.arrays import BoolArray, FloatArray
 from dpmoments.foundation.errors import InputTypeError
 from dpmoments.foundation.table_libraries import pa, pc
+from dpmoments.foundation.text_format import TextFormat
 from dpmoments.schema.column import MarkedMissing, folded, numbers_of, texts_of
 from dpmoments.schema.columns import Boolean, Categorical, Coordinate
 from dpmoments.schema.dates import Date
@@ -49,6 +50,14 @@ def numbers(cells: Any, column: NumberColumn) -> tuple[FloatArray, BoolArray | N
     if isinstance(cells, np.ndarray):
         return _object_numbers(cells, column)
     return _gather_pairs(cells, lambda chunk: _plain_numbers(chunk, column))
+
+
+def text_values(texts: Any, column: NumberColumn, of_file: TextFormat | None = None) -> TextCells:
+    """Parse text, of a file in a format if one is given, as a column's numbers or dates."""
+    if isinstance(column, Date):
+        return text_dates(texts, column, of_file or TextFormat())
+    read = text_flags if isinstance(column, Boolean) else text_numbers
+    return read(texts, column_format(column, of_file))
 
 
 def _plain_numbers(chunk: Any, column: Numeric | Boolean | Coordinate) -> tuple[FloatArray, BoolArray | None]:
@@ -87,7 +96,7 @@ def _as_floats(chunk: Any) -> FloatArray:
 
 def _numbers_of_text(chunk: Any, column: Numeric | Boolean) -> tuple[FloatArray, BoolArray | None]:
     texts, broken = decoded_bytes(chunk)
-    read = (text_flags if isinstance(column, Boolean) else text_numbers)(texts, column_format(column))
+    read = text_values(texts, column)
     unreadable = read.unparsable | broken
     values, wrong = np.where(unreadable, np.nan, read.values), None
     if isinstance(column, Numeric):
@@ -109,7 +118,7 @@ def _object_numbers(
     wrong = None if wrong is None else wrong & ~flags
     if unreadable is None:
         return cleaned, wrong if wrong is not None and wrong.any() else None
-    texts = read_objects(cells[unreadable], lambda cell: plain_text(cell) if isinstance(cell, str) else None, None)
+    texts = read_objects(cells[unreadable], lambda cell: utf8_text(plain_object(cell)), None)
     held = pa.array(texts, pa.large_string())
     indices = np.flatnonzero(unreadable)
     unreadable = unreadable.copy() if wrong is None else unreadable | wrong

@@ -30,7 +30,7 @@ from uuid import UUID
 
 import numpy as np
 
-from dpmoments.cells.objects import is_missing, read_objects
+from dpmoments.cells.objects import plain_object, read_objects
 from dpmoments.cells.reading import gather
 from dpmoments.cells.text_numbers import is_text
 from dpmoments.foundation.arrays import BoolArray
@@ -135,25 +135,22 @@ def _whole_or_missing(chunk: Any) -> BoolArray:
 
 
 def _object_id(cell: object) -> bytes | None:
-    if is_missing(cell):
+    plain = plain_object(cell)
+    if plain is None:
         return None
-    if isinstance(cell, UUID):
-        return int.to_bytes(cell.int, 16)
-    if isinstance(cell, bytes):
-        return bytes.__getitem__(cell, slice(None)) or None
-    if isinstance(cell, str):
-        text = str.__str__(cell)
+    if isinstance(plain, UUID):
+        return int.to_bytes(plain.int, 16)
+    if type(plain) is bytes:
+        return plain or None
+    if type(plain) is str:
         # Halves of surrogate pairs are kept apart.
-        return None if text in _NO_UNIT else _plain_text(text).encode(errors="surrogatepass")
-    if isinstance(cell, float | np.floating):
-        number = float.__float__(cell) if isinstance(cell, float) else float(cell)
-        limit = _EXACT_INTEGERS[min(cell.itemsize if isinstance(cell, np.floating) else 8, 8)]
+        return None if plain in _NO_UNIT else _plain_text(plain).encode(errors="surrogatepass")
+    if isinstance(plain, float | np.floating):
+        number = float(plain)
+        limit = _EXACT_INTEGERS[min(plain.itemsize if isinstance(plain, np.floating) else 8, 8)]
         return str(int(number)).encode() if number.is_integer() and abs(number) < limit else _UNREADABLE
-    if isinstance(cell, int | np.integer) and not isinstance(cell, bool | np.timedelta64):
-        whole = int.__int__(cell) if isinstance(cell, int) else int(cell)
-        # Python refuses to write out integers of thousands of digits in decimal.
-        return int.__repr__(whole).encode() if abs(whole) < 10**1000 else _UNREADABLE
-    return _UNREADABLE
+    # Python refuses to write out integers of thousands of digits in decimal.
+    return str(plain).encode() if type(plain) is int and abs(plain) < 10**1000 else _UNREADABLE
 
 
 def _plain_text(text: str) -> str:

@@ -16,9 +16,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from dpmoments.cells.dates import text_dates
 from dpmoments.cells.objects import read_objects
-from dpmoments.cells.reading import MISSING, UNKNOWN, NumberColumn, level_codes, numbers
+from dpmoments.cells.reading import MISSING, UNKNOWN, NumberColumn, level_codes, numbers, text_values
 from dpmoments.cells.text_numbers import (
     TextCells,
     column_format,
@@ -27,7 +26,6 @@ from dpmoments.cells.text_numbers import (
     decoded_without,
     is_text,
     null_markers,
-    text_flags,
     text_numbers,
 )
 from dpmoments.cells.units import nameless_cells, unit_ids
@@ -167,10 +165,8 @@ def _other_marks(
 
 
 def _read_texts(texts: Any, column: NumberColumn, written: TextFormat) -> TextCells:
-    if isinstance(column, Date):
-        return text_dates(texts, column, written)
-    read = (text_flags if isinstance(column, Boolean) else text_numbers)(texts, column_format(column, written))
-    if isinstance(column, Boolean):
+    read = text_values(texts, column, written)
+    if isinstance(column, Boolean | Date):
         return read
     values = numbers(pa.array(read.values), column)[0]  # without those that mean a missing one
     return TextCells(values, np.isnan(values) & ~read.unparsable | read.missing, read.unparsable)

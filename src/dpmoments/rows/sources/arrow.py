@@ -16,11 +16,10 @@ from pathlib import Path
 from typing import Any, Self
 from urllib.parse import unquote
 
-import numpy as np
-
-from dpmoments.cells.text_numbers import column_format, text_flags, text_numbers
+from dpmoments.cells.reading import text_values
 from dpmoments.foundation.table_files import open_ipc
-from dpmoments.foundation.table_libraries import pa, pq
+from dpmoments.foundation.table_libraries import pa, pc, pq
+from dpmoments.foundation.text_format import TextFormat
 from dpmoments.rows.sources.guesses import (
     require_no_guess_of_arrow,
     require_no_guess_of_duckdb,
@@ -28,8 +27,9 @@ from dpmoments.rows.sources.guesses import (
 from dpmoments.rows.sources.local import LocalSource
 from dpmoments.rows.sources.memory import require_columns
 from dpmoments.rows.sources.source import DAMAGED_FILE, FAILED_QUERY, read_quietly
-from dpmoments.schema.columns import Boolean, Categorical, Column
+from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate
 from dpmoments.schema.dates import Date
+from dpmoments.schema.numeric import Numeric
 
 _ROWS_PER_BATCH = 65_536
 _PARQUET_BUFFER_BYTES = 1 << 20
@@ -92,11 +92,15 @@ def key_cells(text: str | None, column: Column | None, n_rows: int) -> Any:
         return pa.nulls(n_rows)
     if column is None or isinstance(column, Categorical | Date):
         return pa.repeat(pa.scalar(text), n_rows)
-    read = text_flags if isinstance(column, Boolean) else text_numbers
-    value = read(pa.array([text]), column_format(column)).values[0]
+    return pa.repeat(values_as_cells(pa.array([text]), column)[0], n_rows)
+
+
+def values_as_cells(texts: Any, column: Numeric | Boolean | Coordinate, of_file: TextFormat | None = None) -> Any:
+    """Parse text of a column as an Arrow array of numbers or of Booleans."""
+    values = text_values(texts, column, of_file).values
     if isinstance(column, Boolean):  # whose codes are read: 0 and 1 are none
-        return pa.array([None if np.isnan(value) else bool(value)] * n_rows, pa.bool_())
-    return pa.array(np.full(n_rows, value))
+        return pc.equal(pa.array(values, from_pandas=True), 1.0)
+    return pa.array(values)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

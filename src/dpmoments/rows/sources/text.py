@@ -16,26 +16,16 @@ from pathlib import Path
 from typing import Any, Self
 from weakref import WeakSet
 
-from dpmoments.cells.text_numbers import (
-    column_format,
-    decoded_bytes,
-    decoded_levels,
-    decoded_without,
-    needs_text,
-    null_markers,
-    text_flags,
-    text_numbers,
-)
+from dpmoments.cells.text_numbers import decoded_bytes, decoded_levels, decoded_without, needs_text, null_markers
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.table_files import file_ending
 from dpmoments.foundation.table_libraries import pa, pa_csv, pc
 from dpmoments.foundation.text_format import TextFormat
 from dpmoments.foundation.text_reading import LineLengths, first_line, names_in, open_utf8, other_delimiter
-from dpmoments.rows.sources.arrow import StreamedFileSource, folder_keys, with_bytes_read
+from dpmoments.rows.sources.arrow import StreamedFileSource, folder_keys, values_as_cells, with_bytes_read
 from dpmoments.rows.sources.source import LONG_LINE, UNCONVERTED, ReadAgain, read_quietly
-from dpmoments.schema.columns import Boolean, Categorical, Coordinate
+from dpmoments.schema.columns import Boolean, Categorical
 from dpmoments.schema.dates import Date
-from dpmoments.schema.numeric import Numeric
 
 _CSV_BLOCK_BYTES = 4 << 20
 """Size of a block (half for few columns, four times for long lines); 32 are read ahead."""
@@ -186,15 +176,8 @@ class CsvSource(StreamedFileSource):
                     decoded = decoded_levels if isinstance(column, Categorical) else decoded_without
                     made.append(decoded(cells, words)[0])
             else:
-                made.append(self._numbers(cells if is_text else decoded_bytes(cells)[0], column))
+                made.append(values_as_cells(cells if is_text else decoded_bytes(cells)[0], column, self.text_format))
         return pa.RecordBatch.from_arrays(made, names=part.schema.names)
-
-    def _numbers(self, texts: Any, column: Numeric | Boolean | Coordinate) -> Any:
-        written = column_format(column, self.text_format)
-        result = (text_flags if isinstance(column, Boolean) else text_numbers)(texts, written)
-        if isinstance(column, Boolean):  # whose codes are read: 0 and 1 are none
-            return pc.equal(pa.array(result.values, from_pandas=True), 1.0)
-        return pa.array(result.values)
 
     def _delimiter(self, path: Path) -> str:
         return self.text_format.delimiter_for(file_ending(path))
