@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from tools.documentation.mechanisms import derivation_page, own_page
 
 from benchmarks.pages import DOCS, EVIDENCE
 from benchmarks.practice import mechanism_grid as forecast_grid
@@ -34,7 +35,7 @@ from benchmarks.practice.mechanism_maps import (
     words_of_map,
 )
 from dpmoments import ReleaseWarning
-from dpmoments.cli.mechanisms import BUDGETS_SHOWN, derivation_page, own_page
+from dpmoments.cli.mechanisms import BUDGETS_SHOWN
 from dpmoments.mechanisms.base import ConfiguredMechanism
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget

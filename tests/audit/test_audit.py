@@ -671,8 +671,8 @@ def test_the_command_prints_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     printed = capsys.readouterr()
     assert code == 0
     assert "laplace" in printed.out
-    lines = [line.split() for line in printed.out.splitlines() if line.strip().startswith("add_remove")]
-    assert [words[1] for words in lines] == ["yes", "no"]
+    lines = [line.split() for line in printed.out.splitlines() if " add_remove " in line]
+    assert [words[2] for words in lines] == ["yes", "no"]
     assert all("1.000" in words for words in lines)
     assert "2 of 2" in printed.err
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tools.documentation.analyses import API, FOLDER, analyses, index, pages, texts
+from tools.documentation.mechanisms import WITHOUT_A_PROOF, mechanisms_page
 from tools.documentation.notebooks import notebooks, recorded, run
 
-from dpmoments.cli.mechanisms import _WITHOUT_A_PROOF, _mechanisms_page
 from dpmoments.mechanisms.registry import MECHANISMS
 from support.doc_blocks import run_in_order
 
@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 
 def test_the_table_of_mechanisms_is_current() -> None:
     written = (ROOT / "docs" / "mechanisms.md").read_text(encoding="utf-8")
-    assert written == _mechanisms_page(), "run dpmoments mechanisms --markdown > docs/mechanisms.md"
+    assert written == mechanisms_page(), "run python -m tools.documentation.mechanisms"
 
 
 def test_every_analysis_has_a_page_that_is_current() -> None:
@@ -126,7 +126,7 @@ def test_links_of_the_readme_and_the_docs_lead_somewhere() -> None:
 def test_every_mechanism_has_its_derivation() -> None:
     for name in MECHANISMS:
         page = ROOT / "docs" / "evidence" / "derivations" / f"{name.replace('-', '_')}.md"
-        assert page.exists() == (name not in _WITHOUT_A_PROOF), name
+        assert page.exists() == (name not in WITHOUT_A_PROOF), name
 
 
 def test_the_page_on_reading_tables_runs(

@@ -435,12 +435,12 @@ def format_level(level: float) -> str:
     return f"{100.0 * level:.6g} %"
 
 
-def aligned(rows: Sequence[Sequence[str]]) -> str:
-    """Format rows of text as a table: the first column to the left, numbers to the right."""
+def aligned(rows: Sequence[Sequence[str]], *, numbers: bool = True) -> str:
+    """Format rows of text as a table: the first column to the left, and all others unless they hold numbers."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(
         "  ".join(
-            cell.rjust(width) if index else cell.ljust(width)
+            cell.rjust(width) if numbers and index else cell.ljust(width)
             for index, (cell, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
         for row in rows

@@ -76,6 +76,12 @@ class Release(ABC):
         return self.origin.dataset
 
     @property
+    def mechanism_text(self) -> str:
+        """Mechanism that ran, with the options that have a value."""
+        options = ", ".join(f"{key}={value}" for key, value in self.mechanism_options.items() if value is not None)
+        return f"{self.mechanism} ({options})" if options else self.mechanism
+
+    @property
     def feature_names(self) -> tuple[str, ...]:
         """Names of the features, in the order of every array."""
         return self.schema.feature_names

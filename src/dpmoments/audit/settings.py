@@ -6,9 +6,11 @@ import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 import numpy as np
 
+from dpmoments.analysis.answers import Answer, Column
 from dpmoments.audit.procedure import LEVEL, AuditEffort, AuditResult, audit
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.mechanisms import CoinPress, InverseGaussian, PrivatePreconditioning
@@ -83,6 +85,49 @@ class AuditPlan:
 
     settings: tuple[AuditSetting, ...]
     refusals: Mapping[str, str]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Audits(Answer):
+    """Results of audits as one table, with the mechanisms that could not be audited."""
+
+    results: tuple[AuditResult, ...]
+    refusals: Mapping[str, str]
+
+    def _columns(self) -> list[Column]:
+        rows = map(_row, self.results)
+        return [Column(name, values, name) for name, values in zip(_HEADS, zip(*rows, strict=True), strict=True)]
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        return (
+            *(f"not {name}: {refusal}" for name, refusal in self.refusals.items()),
+            "'ε at least' is a lower bound, with 99.9 % confidence; 'exact ε' follows from the stated noise distributions on "
+            "the worst pair, 'measured ε' with the scale of noise, or the temperature of directions, that fresh runs show at "
+            "least (included in the 99.9 %). The pairs are in JSON.",
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"audits": [result.to_dict() for result in self.results], "refused": dict(self.refusals)}
+
+
+_HEADS = ("mechanism", "neighbors", "mean", "budget", "at δ", "stated ε", "ε at least", "exact ε", "measured ε")
+
+
+def _row(result: AuditResult) -> tuple[str, ...]:
+    """Return the cells of an audit under ``_HEADS``."""
+    options = ", ".join(f"{key}={value}" for key, value in result.options.items())
+    measured = None if result.measured is None else result.measured.epsilon
+    return (
+        f"{result.mechanism} ({options})" if options else result.mechanism,
+        str(result.neighbors),
+        "yes" if result.mean else "no",
+        str(result.cost),
+        f"{result.delta:g}",
+        f"{result.stated_epsilon:.3f}",
+        f"{'EXCEEDED ' if result.exceeded else ''}{result.lower_bound:.3f}",
+        *("–" if value is None else f"{value:.3f}" for value in (result.exact, measured)),
+    )
 
 
 def configuration(mechanism: Mechanism | str) -> Mechanism:

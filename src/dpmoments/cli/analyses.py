@@ -17,7 +17,6 @@ from rich.markup import escape
 
 import dpmoments
 from dpmoments.analysis.answers import Answer, aligned
-from dpmoments.analysis.description import Description
 from dpmoments.cli.arguments import column_and_feature, needs_option
 from dpmoments.cli.options import (
     Option,
@@ -27,7 +26,7 @@ from dpmoments.cli.options import (
     with_options,
     without_marks,
 )
-from dpmoments.cli.output import complain, print_checks, print_json, print_lines, print_table, print_text
+from dpmoments.cli.output import complain, print_answer, print_checks, print_json, print_text
 from dpmoments.foundation.documents import check_output
 from dpmoments.foundation.errors import InputValueError, shown
 from dpmoments.foundation.table_files import (
@@ -42,7 +41,6 @@ from dpmoments.releases.counts_release import CountsRelease
 from dpmoments.releases.group_releases import GroupReleases
 from dpmoments.releases.loading import AnyRelease
 from dpmoments.releases.mean_release import MeanRelease
-from dpmoments.releases.moment_release import MomentRelease
 
 Analysis = Callable[..., Answer]
 
@@ -92,11 +90,7 @@ def command_of(name: str, analysis: Analysis) -> Callable[..., None]:
             answer = analysis(
                 released, **{key: _read_frame(value) if hints[key] is Any else value for key, value in chosen.items()}
             )
-        if as_json:
-            print_json(answer.to_dict())
-            return
-        for part in filter(None, [*answer.heading, aligned(answer.table()), *answer.remarks]):
-            (print_lines if "\n" in part else print_text)(part)  # only tables keep their lines
+        print_answer(answer, as_json)
 
     example = " ".join(
         ["dpmoments", name, "people.json", *(option.metavar for option in own.values() if option.metavar)]
@@ -188,71 +182,18 @@ def show(file: Path, as_json: bool = False, for_audit: bool = False, ledger: Pat
     if as_json:
         print_json(_as_dict(released))
         return
+    schema = released.runs[0].schema
+    columns = [(column.name, column.kind, column.public_values_text, column.missing) for column in schema.columns]
     print_text(released.privacy.describe())
-    print_text(f"Release {released.id}{'' if released.dataset is None else f' of {released.dataset}'}.")
-    print_text()
+    print_text(f"Release {released.id}{'' if released.dataset is None else f' of {released.dataset}'}.\n")
     print_text("Receipt: each query and its privacy loss; then the total, and the stated budget.")
-    print_table(("noised", "law", "sensitivity", "loss"), released.receipt.lines())
-    if (on_a_unit := released.receipt.on_a_unit_text) is not None:
-        print_text(on_a_unit, indent=2)
-    print_text()
-    if isinstance(released, CountsRelease):
-        print_text("Contingency tables only: no mean or second moment was released.")
-        print_text()
-        _show_schema(released)
-        for table in released.tables:
-            print_lines(table.summary())
-            print_text()
-    elif isinstance(released, GroupReleases):
-        by, rows = released.by.name, [(str(level), one.describe().rows_text) for level, one in released.items()]
-        print_text(_mechanism(released.releases[0]))
-        print_text()
-        _show_schema(released.releases[0])
-        print_table((by, "rows"), rows)
+    print_text(aligned([("noised", "law", "sensitivity", "loss"), *released.receipt.lines()], numbers=False))
+    print_text(f"{released.receipt.on_a_unit_text or ''}\n")
+    print_text(aligned([("column", "kind", "public values", "missing"), *columns], numbers=False))
+    print_text("\n".join(f"{column.name}: {column.description}" for column in schema.columns if column.description))
+    print_text(released.summary())
+    if isinstance(released, GroupReleases):
         print_text("'dpmoments groups' writes each of them to its own file.")
-    else:
-        _show_numbers(released)
-    for message in released.warnings:
-        print_text()
-        print_text(f"Warning: {message.text()}")
-
-
-def _show_numbers(released: MomentRelease | MeanRelease) -> None:
-    """Print mechanism, number of rows, schema and the table of features."""
-    if isinstance(released, MeanRelease):
-        answer: Description | MeanRelease = released
-        print_text("Mean only: no second moment was released, so analyses do not work on it.")
-        print_text(_mechanism(released))
-        rows = f"{released.n_rows:,} ({'public, exact' if released.count_is_public else 'noisy'})"
-    else:
-        answer = described = released.describe()
-        rows = described.rows_text
-        print_text(f"{_mechanism(released)}; repair: {released.repair}")
-        if released.chosen_because is not None:
-            print_text(f"Chosen: {released.chosen_because.text()}")
-    print_text(f"rows: {rows}")
-    print_text()
-    _show_schema(released)
-    head, *features = answer.table()
-    print_table(head, map(tuple, features), numbers=head[1:])
-    if answer.noise_text:
-        print_text(answer.noise_text)
-
-
-def _mechanism(released: MomentRelease | MeanRelease) -> str:
-    options = ", ".join(f"{key}={value}" for key, value in released.mechanism_options.items())
-    return f"mechanism: {released.mechanism}{f' ({options})' if options else ''}"
-
-
-def _show_schema(released: MomentRelease | MeanRelease | CountsRelease) -> None:
-    print_table(
-        ("column", "kind", "public values", "missing"),
-        ((column.name, column.kind, column.public_values_text, column.missing) for column in released.schema.columns),
-    )
-    for column in released.schema.columns:
-        if column.description is not None:
-            print_text(f"{column.name}: {column.description}")
-    print_text()
 
 
 @with_options(into=Option("An existing folder; no file in it is overwritten."))
@@ -371,49 +312,31 @@ def verify(file: Path) -> None:
 def _as_dict(released: AnyRelease) -> dict[str, Any]:
     """Return what ``show --json`` prints, arrays among it."""
     privacy = released.privacy.to_dict() | {"description": released.privacy.describe()}
+    spent = {"privacy": privacy, "receipt": released.receipt.to_dict()}
     if isinstance(released, GroupReleases):
-        return {
-            "by": released.by.to_dict(),
-            "privacy": privacy,
-            "receipt": released.receipt.to_dict(),
-            "groups": [_as_dict(release) for release in released.releases],
-        }
-    shown: dict[str, Any] = {
+        return {"by": released.by.to_dict(), **spent, "groups": [*map(_as_dict, released.releases)]}
+
+    stated: dict[str, Any] = {
         "origin": released.origin.to_dict(),
-        "privacy": privacy,
-        "receipt": released.receipt.to_dict(),
+        **spent,
         "mechanism": released.mechanism,
         "mechanism_options": dict(released.mechanism_options),
+        "warnings": [message.to_dict() | {"description": message.text()} for message in released.warnings],
+        "schema": released.schema.to_dict(),
     }
-    warnings = [message.to_dict() | {"description": message.text()} for message in released.warnings]
-    schema = released.schema.to_dict()
     if isinstance(released, CountsRelease):
-        return shown | {
-            "warnings": warnings,
-            "schema": schema,
-            "tables": [table.to_dict() for table in released.tables],
-        }
+        return stated | {"tables": [table.to_dict() for table in released.tables]}
+    noise: Any
     if isinstance(released, MeanRelease):
-        return shown | {
-            "warnings": warnings,
-            "schema": schema,
-            "n_rows": released.n_rows,
-            "feature_names": list(released.feature_names),
-            "mean": released.mean,
-            "mean_noise": released.standard_errors,
-            "noise": None if released.noise is None else released.noise.to_dict(),
-        }
-    described = released.describe().to_dict()
-    return shown | {
-        "repair": str(released.repair),
-        "warnings": warnings,
-        "noise": None if released.noise_model is None else released.noise_model.to_dict(),
-        "schema": schema,
-        **{name: described[name] for name in _DESCRIBED if name in described},
-        "covariance": None if released.noisy_sum is None else released.covariance,
-        "second_moment": None if released.noisy_count is None else released.second_moment,
-        "gram": released.gram,
-    }
+        noise, names = released.noise, ("n_rows", "feature_names", "mean")
+        stated |= {name: getattr(released, name) for name in names} | {"mean_noise": released.standard_errors}
+    else:
+        noise, described = released.noise_model, released.describe().to_dict()
+        stated |= {"repair": str(released.repair), "gram": released.gram}
+        stated |= {name: described[name] for name in _DESCRIBED if name in described}
+        stated["covariance"] = None if released.noisy_sum is None else released.covariance
+        stated["second_moment"] = None if released.noisy_count is None else released.second_moment
+    return stated | {"noise": None if noise is None else noise.to_dict()}
 
 
 @options_of(

@@ -20,7 +20,6 @@ from dpmoments.cli.output import (
     complain,
     drop_output,
     explain,
-    print_page,
     print_text,
     printing,
     tell_steps,
@@ -160,7 +159,8 @@ def dpmoments_command(
     if version:
         print_text(_VERSION)
     elif context.invoked_subcommand is None:
-        print_page(f"{context.get_help()}\n")
+        with printing():
+            print(context.get_help())
 
 
 for section, commands in _COMMANDS.items():

@@ -9,7 +9,7 @@ from typing import Any
 import dpmoments
 from dpmoments.cli.arguments import OPTIONS_EXCLUSIVE, budget_of, columns_of_table, given_twice, needs_option
 from dpmoments.cli.options import OBJECTS, SPLIT, TABLES, Option, options_of
-from dpmoments.cli.output import bad_option, print_answer, print_json, print_lines, print_text
+from dpmoments.cli.output import bad_option, print_answer, print_json, print_text
 from dpmoments.foundation.checks import not_one_of
 from dpmoments.foundation.documents import KEEPS_A_FILE, check_output
 from dpmoments.foundation.errors import shown
@@ -170,7 +170,7 @@ def forecast(
         else:
             print_text(f"ρ needed with {with_rows}, {by}: {value:.4g}")
     if not needed:
-        print_lines(result.summary())
+        print_text(result.text())
 
 
 def _given(options: Mapping[str, object]) -> list[str]:

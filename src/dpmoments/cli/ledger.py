@@ -9,11 +9,11 @@ from typing import Any
 import typer
 
 import dpmoments
+from dpmoments.analysis.answers import aligned
 from dpmoments.cli.options import BUDGET_PANEL, Option, options_of, with_options
-from dpmoments.cli.output import bad_option, complain, print_checks, print_command, print_json, print_table, print_text
+from dpmoments.cli.output import bad_option, complain, print_checks, print_command, print_json, print_text
 from dpmoments.foundation.errors import shown
-from dpmoments.ledger.accounts import Account
-from dpmoments.ledger.grants import Composition, Grant, GrantKind
+from dpmoments.ledger.grants import Grant
 from dpmoments.privacy.origin import LedgerEntry
 
 ledger = typer.Typer(
@@ -83,34 +83,10 @@ def show(file: Path, dataset: str | None = None, as_json: bool = False) -> None:
     kept = dpmoments.Ledger(file)
     accounts = [kept.account(name) for name in (kept.datasets if dataset is None else (dataset,))]
     if as_json:
-        print_json({"ledger": str(file), "datasets": [_as_dict(account) for account in accounts]})
+        print_json({"ledger": str(file), "datasets": [account.to_dict() for account in accounts]})
         return
     for account in accounts:
-        granted = account.grant
-        print_text(f"{account.dataset} ({granted.neighbors}, privacy unit: {granted.unit})")
-        ways = [("left" if not index else "", words, kind) for index, (kind, words) in enumerate(account.ways_left)]
-        if granted.kind is GrantKind.APPROXIMATE:
-            print_text(f"costs are added {_composition(account)}", indent=2)
-        print_table(
-            ("", "", ""),
-            [("granted", str(granted), ""), ("spent", str(account.spent), ""), *(ways or [("left", "nothing", "")])],
-        )
-        for change in account.changes:
-            print_text(f"changed from {change}", indent=2)
-        print_text(f"{account.n_released} {'release' if account.n_released == 1 else 'releases'}", indent=2)
-        if account.n_refunded:
-            print_text(
-                f"{account.n_refunded} refunded: runs that an error stopped before they drew noise. The "
-                f"occurrence of the error, which is visible to those who started them, is a fact about the table.",
-                indent=2,
-            )
-        if account.n_open:
-            print_text(
-                f"{account.n_open} reserved and uncommitted: a release that is running now, or one that was "
-                f"stopped. They stay spent, since it is unknown whether noise was drawn and seen.",
-                indent=2,
-            )
-        print_text()
+        print_text(f"{account}\n")
     if not accounts:
         print_text("No dataset has a budget yet.")
 
@@ -130,15 +106,11 @@ def history(file: Path, dataset: str | None = None, as_json: bool = False) -> No
     if as_json:
         print_json({"ledger": str(file), "entries": [entry.to_dict() for entry in entries]})
         return
-    print_table(
-        ("entry", "time", "dataset", "", "", "hash"),
-        (
-            (str(entry.number), entry.time, entry.dataset, str(entry.action), entry.description, f"{entry.hash[:8]}…")
-            for entry in entries
-        ),
-        numbers=("entry",),
-        whole=("time", "hash"),
-    )
+    rows = [
+        (str(entry.number), entry.time, entry.dataset, str(entry.action), entry.description, f"{entry.hash[:8]}…")
+        for entry in entries
+    ]
+    print_text(aligned([("entry", "time", "dataset", "", "", "hash"), *rows], numbers=False))
 
 
 @ledger.command("verify")
@@ -171,31 +143,3 @@ def verify(file: Path, release: list[Path] | None = None, head: str | None = Non
     if failed := print_checks(kept.verify(releases, head=entry)):
         complain(f"dpmoments: {file} is not reliable: {failed}")
         raise typer.Exit(1)
-
-
-def _composition(account: Account) -> str:
-    words = {
-        Composition.AUTO: "loss by loss, in ρ or in μ, whichever is sufficient",
-        Composition.BASIC: "part by part",
-        Composition.ZCDP: "in ρ",
-        Composition.GAUSSIAN: "in μ",
-    }
-    by_parts = account.grant.composition is Composition.AUTO and not account.sums.concentrated
-    return words[Composition.BASIC if by_parts else account.grant.composition]
-
-
-def _as_dict(account: Account) -> dict[str, Any]:
-    left = account.left
-    return {
-        "dataset": account.dataset,
-        "grant": account.grant.amount.to_dict(),
-        "neighbors": str(account.grant.neighbors),
-        "unit": account.grant.unit,
-        "composition": str(account.grant.composition),
-        "spent": account.spent.to_dict(),
-        "left": {"epsilon": left.epsilon, "delta": left.delta, "rho": left.rho, "mu": left.mu},
-        "released": account.n_released,
-        "reserved": account.n_open,
-        "refunded": account.n_refunded,
-        "changes": list(account.changes),
-    }

@@ -8,12 +8,10 @@ from __future__ import annotations
 import errno
 import json
 import logging
-import math
 import os
 import re
 import sys
 import tempfile
-import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import pairwise
@@ -23,7 +21,6 @@ from typing import TYPE_CHECKING, Any
 import typer
 from rich.console import Console
 from rich.padding import Padding
-from rich.table import Table
 
 from dpmoments.foundation.errors import InputError, line_of, visible
 from dpmoments.foundation.progress import log
@@ -53,105 +50,40 @@ def drop_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def print_text(text: str = "", *, indent: int = 0) -> None:
-    """Print to standard output, wrapped at the terminal's width."""
-    # Names of columns are never read as markup.
-    _print(Padding(visible(text), (0, 0, 0, indent)))
+def print_text(text: str = "") -> None:
+    """Print to standard output, wrapped at the terminal's width; rows of tables stay whole."""
+    with printing():
+        console = _console()
+        for line in visible(text).split("\n"):
+            words = line.strip()
+            if "  " in words or not words:  # columns of a table are two spaces apart
+                print(line.rstrip())
+                continue
+            with console.capture() as capture:
+                console.print(Padding(words, (0, 0, 0, len(line) - len(line.lstrip()))))
+            print("\n".join(wrapped.rstrip() for wrapped in capture.get().splitlines()))
 
 
 def print_command(text: str) -> None:
     """Print a command to copy: indented, on one line however long."""
     with printing():
-        _console().print(f"  {visible(text)}", soft_wrap=True)
-
-
-def print_lines(text: str) -> None:
-    """Print lines of a table unchanged, however long."""
-    with printing():
-        print("\n".join(line.rstrip() for line in visible(text).splitlines()))
-
-
-def print_page(text: str) -> None:
-    """Print a page for a file, unchanged."""
-    with printing():
-        print(text, end="")
-
-
-def print_table(
-    headers: Sequence[str], rows: Iterable[tuple[str, ...]], *, numbers: Sequence[str] = (), whole: Sequence[str] = ()
-) -> None:
-    """Print rows under headers (none if all are empty)."""
-    # `numbers` are right-aligned, and `whole` columns unbroken. Columns that do not fit the terminal follow below,
-    # after the first column once more.
-    body = [tuple(map(visible, row)) for row in rows]
-    unbroken = [header in numbers or header in whole for header in headers]
-    words = [visible(header).replace("± ", "±\u00a0") for header in headers]
-    space = _console().width - _TABLE_INDENT
-    widths = [max([len(word), *(len(row[index]) for row in body)]) for index, word in enumerate(words)]
-    if sum(widths) + _BETWEEN_COLUMNS * (len(widths) - 1) > space:
-        for index in (index for index, of_digits in enumerate(unbroken) if of_digits):
-            least = max([*map(len, words[index].split(" ")), *(len(row[index]) for row in body)])
-            words[index] = "\n".join(textwrap.wrap(words[index], least, break_long_words=False))
-            widths[index] = least
-    for number, chosen in enumerate(_parts_that_fit(words, widths, unbroken, space)):
-        if number:
-            print_text()
-        table = Table(
-            box=None, pad_edge=False, padding=(0, _BETWEEN_COLUMNS, 0, 0), header_style="bold", show_header=any(headers)
-        )
-        for index in chosen:
-            table.add_column(
-                words[index],
-                justify="right" if headers[index] in numbers else "left",
-                overflow="fold",
-                no_wrap=unbroken[index],
-                vertical="bottom" if any(unbroken) else "top",
-            )
-        for row in body:
-            table.add_row(*(row[index] for index in chosen))
-        _print(Padding(table, (0, 0, 0, _TABLE_INDENT)))
-
-
-_TABLE_INDENT, _BETWEEN_COLUMNS = 2, 2
-_FOLDED_TEXT = 12
-"""Least characters of a column of text, which is broken over lines."""
-
-
-def _parts_that_fit(
-    words: Sequence[str], widths: Sequence[int], unbroken: Sequence[bool], space: int
-) -> list[list[int]]:
-    """Return the columns of each table to print: an error (±) with its number, the first in all."""
-    least = [width if fixed else min(width, _FOLDED_TEXT) for width, fixed in zip(widths, unbroken, strict=True)]
-    if any(unbroken):
-        least[:1] = [min(width, space // 2) for width in widths[:1]]
-    groups: list[list[int]] = []
-    for index in range(1, len(words)):
-        if groups and words[index].startswith("±"):
-            groups[-1].append(index)
-        else:
-            groups.append([index])
-    parts: list[list[int]] = [[0][: len(words)]]
-    for group in groups:
-        together = [*parts[-1], *group]
-        if len(parts[-1]) > 1 and sum(least[i] + _BETWEEN_COLUMNS for i in together) - _BETWEEN_COLUMNS > space:
-            parts.append([0, *group])
-        else:
-            parts[-1] = together
-    return parts
+        print(f"  {visible(text)}")
 
 
 def print_json(value: dict[str, Any]) -> None:
     """Print one JSON document; numbers keep every bit, and non-finite numbers become null."""
+    from dpmoments.analysis.answers import plain
+
     with printing():
-        print(json.dumps(_plain(value), indent=1, allow_nan=False))
+        print(json.dumps(plain(value, finite=True), indent=1, allow_nan=False))
 
 
 def print_answer(answer: Answer, as_json: bool) -> None:
-    """Print an answer as JSON, or as its text unchanged."""
+    """Print an answer as JSON, or as its text."""
     if as_json:
         print_json(answer.to_dict())
     else:
-        print_lines(answer.summary())
+        print_text(answer.text())
 
 
 def print_checks(checks: Iterable[Any]) -> str:
@@ -169,31 +101,8 @@ def complain(text: str) -> None:
     _console(stderr=True).print(visible(text), soft_wrap=True)
 
 
-def _print(content: Padding) -> None:
-    """Print without the spaces with which rich fills every line."""
-    with printing():
-        console = _console()
-        with console.capture() as capture:
-            console.print(content)
-        print("\n".join(line.rstrip() for line in capture.get().splitlines()))
-
-
 def _console(*, stderr: bool = False) -> Console:
     return Console(stderr=stderr, markup=False, highlight=False, emoji=False)
-
-
-def _plain(value: Any) -> Any:
-    import numpy as np
-
-    if isinstance(value, np.ndarray):
-        return _plain(value.tolist())
-    if isinstance(value, dict):
-        return {str(key): _plain(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(entry) for entry in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
 
 
 # The library's log on standard error: what ``--verbose`` shows.

@@ -472,6 +472,14 @@ _FIXED = ("kind", "neighbors", "unit", "composition")
 """Attributes of a grant that cannot change once some of it is spent."""
 
 
+_ADDED = {
+    Composition.AUTO: "loss by loss, in ρ or in μ, whichever is sufficient",
+    Composition.BASIC: "part by part",
+    Composition.ZCDP: "in ρ",
+    Composition.GAUSSIAN: "in μ",
+}
+
+
 @dataclass(frozen=True)
 class Account:
     """Budget of one dataset."""
@@ -517,6 +525,43 @@ class Account:
         return (
             " or ".join(f"{words} {f'({kind})' if kind else ''}".strip() for kind, words in self.ways_left) or "nothing"
         )
+
+    def __str__(self) -> str:
+        lines = [f"{self.dataset} ({self.grant.neighbors}, privacy unit: {self.grant.unit})"]
+        if self.grant.kind is GrantKind.APPROXIMATE:
+            by_parts = self.grant.composition is Composition.AUTO and not self.sums.concentrated
+            lines.append(f"costs are added {_ADDED[Composition.BASIC if by_parts else self.grant.composition]}")
+        lines += [f"granted  {self.grant}", f"spent    {self.spent}", f"left     {self.left_text}"]
+        lines += [f"changed from {change}" for change in self.changes]
+        lines.append(f"{self.n_released} {'release' if self.n_released == 1 else 'releases'}")
+        if self.n_refunded:
+            lines.append(
+                f"{self.n_refunded} refunded: runs that an error stopped before they drew noise. The occurrence of the error, "
+                "which is visible to those who started them, is a fact about the table."
+            )
+        if self.n_open:
+            lines.append(
+                f"{self.n_open} reserved and uncommitted: a release that is running now, or one that was stopped. They stay "
+                "spent, since it is unknown whether noise was drawn and seen."
+            )
+        return "\n  ".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return grant, spent and remaining budget, and the number of releases, as plain values."""
+        left = self.left
+        return {
+            "dataset": self.dataset,
+            "grant": self.grant.amount.to_dict(),
+            "neighbors": str(self.grant.neighbors),
+            "unit": self.grant.unit,
+            "composition": str(self.grant.composition),
+            "spent": self.spent.to_dict(),
+            "left": {"epsilon": left.epsilon, "delta": left.delta, "rho": left.rho, "mu": left.mu},
+            "released": self.n_released,
+            "reserved": self.n_open,
+            "refunded": self.n_refunded,
+            "changes": list(self.changes),
+        }
 
     def require_for(self, neighbors: Neighbors, unit: str) -> None:
         """Raise LedgerError unless releases with this relation and unit can be charged."""

@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from dpmoments.analysis.answers import aligned
 from dpmoments.analysis.classifiers import NaiveBayes, naive_bayes
 from dpmoments.analysis.description import card, describe
 from dpmoments.foundation.documents import DocumentKind, check_output
@@ -194,6 +195,15 @@ class GroupReleases(Disclosed, Mapping[Level, MomentRelease]):
             check_output(file, overwrite=overwrite)
         for file, release in zip(files, self.releases, strict=True):
             release.save(file, overwrite=overwrite)
+
+    def summary(self) -> str:
+        """Return the releases as text: their mechanism, the number of rows of each, and their warnings."""
+        rows = [(str(level), describe(release).rows_text) for level, release in self.items()]
+        lines = [
+            f"mechanism: {self.releases[0].mechanism_text}",
+            aligned([(self.by.name, "rows"), *rows], numbers=False),
+        ]
+        return "\n".join([*lines, *(f"Warning: {message.text()}" for message in self.warnings)])
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for a file, without loss of precision."""

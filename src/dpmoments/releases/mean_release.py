@@ -175,7 +175,8 @@ class MeanRelease(Release, Disclosed):
     def summary(self) -> str:
         """Return the release as text, with its noise and warnings."""
         lines = [
-            f"mean by {self.mechanism}, {self.privacy.budget}, neighbors={str(self.privacy.neighbors)!r}",
+            "Mean only: no second moment was released, so analyses do not work on it.",
+            f"by {self.mechanism_text}, {self.privacy.budget}, neighbors={str(self.privacy.neighbors)!r}",
             f"rows: {count_text(self.n_rows, 0.0 if self.count_is_public else None)}",
             aligned(self.table()),
             self.noise_text,

@@ -147,6 +147,12 @@ class MomentRelease(Moments, Disclosed):
         """Draw synthetic rows: :func:`dpmoments.analysis.synthetic.synthetic_rows`."""
         return synthetic_rows(self, n_rows, seed, format=format)
 
+    def summary(self) -> str:
+        """Return the release as text: its mechanism, its features with their noise, and its warnings."""
+        chosen = "" if self.chosen_because is None else f"\nChosen: {self.chosen_because.text()}"
+        lines = [f"mechanism: {self.mechanism_text}; repair: {self.repair}{chosen}", describe(self).text()]
+        return "\n".join([*lines, *(f"Warning: {message.text()}" for message in self.warnings)])
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for a file, without loss of precision."""
         total, center = self.noisy_sum, self.center
