@@ -436,7 +436,7 @@ def format_level(level: float) -> str:
 
 
 def aligned(rows: Sequence[Sequence[str]], *, numbers: bool = True) -> str:
-    """Format rows of text as a table: the first column to the left, and all others unless they hold numbers."""
+    """Format rows of text as a table: to the left, but for columns of ``numbers``."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(
         "  ".join(

@@ -76,7 +76,7 @@ def _supports(mechanism: Configured) -> tuple[str, str, str]:
 
 
 def _described(mechanism: Configured) -> str:
-    """Return what a mechanism supports, its options, and its documentation without line breaks in paragraphs."""
+    """Return what a mechanism supports, its options, and its documentation."""
     budgets, relations, bound = _supports(mechanism)
     facts = [f"source: {mechanism.source}", f"budget: {budgets}", f"neighbors: {relations}", f"bound on rows: {bound}"]
     text = (inspect.getdoc(mechanism) or "").partition("\nExamples\n---")[0]

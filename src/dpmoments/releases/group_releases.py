@@ -197,7 +197,7 @@ class GroupReleases(Disclosed, Mapping[Level, MomentRelease]):
             release.save(file, overwrite=overwrite)
 
     def summary(self) -> str:
-        """Return the releases as text: their mechanism, the number of rows of each, and their warnings."""
+        """Return the releases as text: mechanism, rows of each group, warnings."""
         rows = [(str(level), describe(release).rows_text) for level, release in self.items()]
         lines = [
             f"mechanism: {self.releases[0].mechanism_text}",

@@ -148,7 +148,7 @@ class MomentRelease(Moments, Disclosed):
         return synthetic_rows(self, n_rows, seed, format=format)
 
     def summary(self) -> str:
-        """Return the release as text: its mechanism, its features with their noise, and its warnings."""
+        """Return the release as text: mechanism, features with their noise, warnings."""
         chosen = "" if self.chosen_because is None else f"\nChosen: {self.chosen_because.text()}"
         lines = [f"mechanism: {self.mechanism_text}; repair: {self.repair}{chosen}", describe(self).text()]
         return "\n".join([*lines, *(f"Warning: {message.text()}" for message in self.warnings)])
