@@ -15,8 +15,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import dpmoments as dpm
-from dpmoments.cells.dates import text_dates
 from dpmoments.cells.reading import numbers
+from dpmoments.cells.text import text_dates
 from dpmoments.rows.rows import Rows
 from dpmoments.schema import Date, Schema
 from support.examples import examples

@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 import dpmoments as dpm
-from dpmoments.cells.text_numbers import text_numbers
+from dpmoments.cells.text import text_numbers
 from dpmoments.cli.entry import main
 from dpmoments.inspection.facts import _MAX_VALUES, ValueSample, nearest_level
 from dpmoments.inspection.survey import Survey, SurveyPart

@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import dpmoments as dpm
-from dpmoments.cells.text_numbers import text_flags, text_numbers
+from dpmoments.cells.text import text_flags, text_numbers
 from dpmoments.foundation import text_reading
 from dpmoments.foundation.text_format import TextFormat
 from dpmoments.foundation.text_reading import Utf8Stream

@@ -7,22 +7,34 @@ whole number matches the text of its integer. No error names a value.
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dpmoments.cells.dates import date_numbers, object_dates, text_dates
 from dpmoments.cells.objects import object_numbers, object_texts, plain_object, read_objects, utf8_text
-from dpmoments.cells.text_numbers import TextCells, column_format, decoded_bytes, is_text, text_flags, text_numbers
+from dpmoments.cells.text import (
+    FARTHEST,
+    TextCells,
+    column_format,
+    decoded_bytes,
+    is_text,
+    nulls,
+    scaled,
+    text_dates,
+    text_flags,
+    text_numbers,
+    without_marks,
+)
 from dpmoments.foundation.arrays import BoolArray, FloatArray
 from dpmoments.foundation.errors import InputTypeError
 from dpmoments.foundation.table_libraries import pa, pc
 from dpmoments.foundation.text_format import TextFormat
 from dpmoments.schema.column import MarkedMissing, folded, numbers_of, texts_of
 from dpmoments.schema.columns import Boolean, Categorical, Coordinate
-from dpmoments.schema.dates import Date
+from dpmoments.schema.dates import MICROSECONDS, Date
 from dpmoments.schema.numeric import Numeric
 
 CodeArray = npt.NDArray[np.int64]
@@ -158,6 +170,98 @@ def _cleaned(
     if missing.any():
         values = np.where(missing, np.nan, values)
     return values, wrong if wrong is not None and wrong.any() else None
+
+
+# Dates and times as numbers in a column's unit since its origin. A column of objects may mix dates, times and text.
+
+_PER_SECOND = {"s": 1, "ms": 1_000, "us": MICROSECONDS, "ns": 1_000_000_000}
+_DAY = 86_400 * MICROSECONDS
+_EPOCH = dt.datetime(1970, 1, 1)
+_UNREADABLE: Any = object()
+"""Placeholder of an object that is not a date."""
+
+
+def date_numbers(chunk: Any, column: Date) -> tuple[FloatArray, BoolArray | None]:
+    """Convert an Arrow array of dates, timestamps, text or nulls to float64.
+
+    NaN if missing or unreadable.
+
+    The second result marks texts that are not dates in the column's format, None without any.
+
+    >>> column = Date("day", "2020-01-01", "2021-01-01")
+    >>> date_numbers(pa.array(["2020-01-31", None, "2020-01-31T12:00:00+01:00"]), column)
+    (array([30.        ,         nan, 30.45833333]), None)
+    """
+    kind = chunk.type
+    if pa.types.is_null(kind):
+        return np.full(len(chunk), np.nan), None
+    if is_text(kind):
+        read = text_dates(chunk, column, TextFormat(), only_empty=True)
+        return read.values, read.unparsable if read.unparsable.any() else None
+    if pa.types.is_date32(kind):
+        times = scaled(pc.cast(chunk, pa.int32()), _DAY)
+    elif pa.types.is_date64(kind):
+        times = scaled(pc.cast(chunk, pa.int64()), 1_000)
+    elif pa.types.is_timestamp(kind):  # with a zone or without, it counts from 1970 in UTC
+        per_second = _PER_SECOND[kind.unit]
+        counts = pc.cast(chunk, pa.int64())
+        if per_second <= MICROSECONDS:
+            times = scaled(counts, MICROSECONDS // per_second)
+        else:
+            times = pc.fill_null(counts, 0).to_numpy(zero_copy_only=False).astype(np.int64) // 1_000
+    else:
+        raise InputTypeError(
+            f"column '{column.name}' has a type without dates; a date column needs dates, timestamps or text: "
+            "convert it, or describe it as Numeric"
+        )
+    result = column.numbers(times)
+    result[nulls(chunk)] = np.nan
+    return without_marks(result, column), None
+
+
+def object_dates(cells: npt.NDArray[np.object_], column: Date) -> tuple[FloatArray, BoolArray | None]:
+    """Convert dates, times and text among Python objects like :func:`date_numbers`."""
+    # Other objects are unreadable.
+    result = np.full(len(cells), np.nan)
+    unreadable = np.zeros(len(cells), dtype=bool)
+    texts: list[str | None] = [None] * len(cells)
+    for index, moment in enumerate(read_objects(cells, _moment, _UNREADABLE)):
+        if isinstance(moment, str):
+            texts[index] = moment
+        elif moment is _UNREADABLE:
+            unreadable[index] = True
+        elif moment is not None:
+            result[index] = column.numbers(np.array([moment]))[0]
+    if any(text is not None for text in texts):
+        parsed, wrong = date_numbers(pa.array(texts, pa.large_string()), column)
+        result = np.where(np.isnan(parsed), result, parsed)
+        unreadable |= False if wrong is None else wrong
+    return without_marks(result, column), unreadable if unreadable.any() else None
+
+
+def _moment(cell: object) -> Any:
+    """Convert to microseconds since 1970 in UTC."""
+    # Text stays, None if missing, ``_UNREADABLE`` if not a date.
+    cell = plain_object(cell)
+    if cell is None:
+        return None
+    if isinstance(cell, str):
+        text = utf8_text(cell)
+        return _UNREADABLE if text is None else text
+    if isinstance(cell, np.datetime64):
+        days = int(cell.astype("datetime64[D]").astype(np.int64))
+        if abs(days) > FARTHEST // _DAY:
+            return FARTHEST if days > 0 else -FARTHEST
+        return int(cell.astype("datetime64[us]").astype(np.int64))
+    if isinstance(cell, dt.datetime):
+        shift = cell.utcoffset() or dt.timedelta(0)
+        return int((cell.replace(tzinfo=None) - _EPOCH - shift) // dt.timedelta(microseconds=1))
+    if isinstance(cell, dt.date):
+        return int((cell - _EPOCH.date()).days) * _DAY
+    return _UNREADABLE
+
+
+# Levels.
 
 
 def level_codes(cells: Any, column: Categorical) -> CodeArray:

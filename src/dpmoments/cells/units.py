@@ -32,12 +32,13 @@ import numpy as np
 
 from dpmoments.cells.objects import plain_object, read_objects
 from dpmoments.cells.reading import gather
-from dpmoments.cells.text_numbers import is_text
+from dpmoments.cells.text import is_text
 from dpmoments.foundation.arrays import BoolArray
 from dpmoments.foundation.errors import InputTypeError
 from dpmoments.foundation.table_libraries import pa, pc
+from dpmoments.foundation.text_format import TextFormat
 
-_NO_UNIT = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "none", "n/a", "#N/A", "-NaN", "-nan", "<NA>", "NaT")
+_NO_UNIT = (*TextFormat().null_markers, "<NA>", "NaT")
 """Null markers. Rows of many people would otherwise be one unit, and none of them protected."""
 _WHOLE_FLOAT = r"\A(-?[0-9]+)\.0\z"
 """Pattern for Arrow, whose ``$`` matches only at the end.

@@ -18,7 +18,7 @@ import numpy as np
 
 from dpmoments.cells.objects import read_objects
 from dpmoments.cells.reading import MISSING, UNKNOWN, NumberColumn, level_codes, numbers, text_values
-from dpmoments.cells.text_numbers import (
+from dpmoments.cells.text import (
     TextCells,
     column_format,
     decoded_bytes,

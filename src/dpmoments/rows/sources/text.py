@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Self
 from weakref import WeakSet
 
-from dpmoments.cells.text_numbers import decoded_bytes, decoded_levels, decoded_without, needs_text, null_markers
+from dpmoments.cells.text import decoded_bytes, decoded_levels, decoded_without, needs_text, null_markers
 from dpmoments.foundation.errors import InputValueError
 from dpmoments.foundation.table_files import file_ending
 from dpmoments.foundation.table_libraries import pa, pa_csv, pc

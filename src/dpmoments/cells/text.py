@@ -1,7 +1,9 @@
-"""Numbers and Booleans in text values, in a given text format; correctly rounded.
+"""Numbers, Booleans and dates in text values, in a given text format.
+
 
 With the default format they are read as Arrow's CSV reader does: spaces and tabs around a number are ignored, ``inf``
-and ``nan`` in any case are non-finite numbers, and null markers are compared exactly.
+and ``nan`` in any case are non-finite numbers, and null markers are compared exactly. Times with a zone are converted to UTC;
+times without one are assumed to be in UTC. Fractions of a microsecond are cut off.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from dpmoments.cells.objects import NO_LEVEL
 from dpmoments.foundation.arrays import BoolArray, FloatArray
@@ -19,7 +22,7 @@ from dpmoments.foundation.table_libraries import pa, pc
 from dpmoments.foundation.text_format import TextFormat
 from dpmoments.schema.column import texts_of
 from dpmoments.schema.columns import Boolean, Categorical, Coordinate
-from dpmoments.schema.dates import Date
+from dpmoments.schema.dates import MICROSECONDS, MONTHS, Date, date_pattern
 from dpmoments.schema.numeric import Numeric
 
 _BLANKS = " \t"
@@ -193,3 +196,103 @@ def _pattern(text_format: TextFormat) -> str:
         whole = rf"(?:\d{{1,3}}(?:{re.escape(text_format.thousands)}\d{{3}})+|\d+)"
     finite = rf"(?:{whole}(?:{mark}\d*)?|{mark}\d+)(?:[eE][+-]?\d+)?"
     return rf"^[+-]?(?:{finite}|(?i:inf|infinity|nan(?:\([A-Za-z0-9_]*\))?))$"
+
+
+# Dates and times, in microseconds since 1970.
+
+FARTHEST = 2**62
+"""Max microseconds from 1970: 146,000 years, outside all bounds. Times beyond are clipped."""
+IntegerArray = npt.NDArray[np.int64]
+
+
+def text_dates(cells: Any, column: Date, text_format: TextFormat, *, only_empty: bool = False) -> TextCells:
+    """Convert a column of text to dates."""
+    # If `only_empty`, only the empty text is a null marker, as in frames.
+    texts = pc.cast(cells, pa.large_string())
+    if isinstance(texts, pa.ChunkedArray):
+        texts = texts.combine_chunks()
+    distinct = pc.dictionary_encode(texts, null_encoding="encode")  # a table has fewer days than rows
+    readable, broken = decoded_bytes(distinct.dictionary)
+    marks = texts_of(column.missing_values or ())
+    nothing = is_nothing(readable, (*(("",) if only_empty else text_format.null_markers), *marks))
+    pattern = date_pattern(column.format)
+    parts = pc.extract_regex(pc.utf8_trim(readable, " \t"), pattern)
+    times, possible = _times(parts, re.findall(r"\(\?P<(\w+)>", pattern))
+    result = TextCells.of(pa.array(without_marks(column.numbers(times), column)), nothing, pa.array(possible))
+    if broken.any():  # what is not UTF-8 is no date
+        result = TextCells(
+            np.where(broken, np.nan, result.values), result.missing & ~broken, result.unparsable | broken
+        )
+    indices = distinct.indices.to_numpy(zero_copy_only=False)
+    return TextCells(result.values[indices], result.missing[indices], result.unparsable[indices])
+
+
+def without_marks(values: FloatArray, column: Date) -> FloatArray:
+    """Replace the dates that mean a missing value by NaN."""
+    if column.missing_numbers:
+        values[np.isin(values, column.missing_numbers)] = np.nan
+    return values
+
+
+def scaled(counts: Any, factor: int) -> IntegerArray:
+    """Multiply counts by ``factor`` microseconds, limited to ``FARTHEST``; 0 if null."""
+    plain = pc.fill_null(counts, 0).to_numpy(zero_copy_only=False).astype(np.int64)
+    most = FARTHEST // factor
+    scaled: IntegerArray = np.clip(plain, -most, most) * factor
+    return scaled
+
+
+def nulls(chunk: Any) -> BoolArray:
+    """Return the mask of null values, shape (n,)."""
+    return np.asarray(pc.is_null(chunk).to_numpy(zero_copy_only=False), dtype=np.bool_)
+
+
+def _times(parts: Any, groups: list[str]) -> tuple[IntegerArray, BoolArray]:
+    """Compute microseconds since 1970 from date parts, and a mask of valid days and times."""
+    matched = ~nulls(parts)
+
+    def whole(group: str, usual: int = 0) -> IntegerArray:
+        if group not in groups:
+            return np.full(len(parts), usual, dtype=np.int64)
+        texts = pc.utf8_ltrim(pc.struct_field(parts, groups.index(group)), " ")
+        given = pc.if_else(pc.equal(pc.binary_length(texts), 0), str(usual), texts)  # a part that may be left out
+        return scaled(pc.cast(given, pa.int64()), 1)
+
+    year, month, day = whole("year"), whole("month"), whole("day")
+    if "short_year" in groups:
+        short = whole("short_year")
+        year = np.where(short < 69, 2000, 1900) + short
+    if "month_name" in groups:
+        names = pc.utf8_lower(pc.utf8_slice_codeunits(pc.struct_field(parts, groups.index("month_name")), 0, 3))
+        month = scaled(pc.index_in(names, pa.array(MONTHS, names.type)), 1) + 1
+    hour, minute, second = whole("hour"), whole("minute"), whole("second")
+    possible = matched & (year >= 1) & (month >= 1) & (month <= 12) & (day >= 1)
+    possible &= (hour < 24) & (minute < 60) & (second < 60)
+    first = _first_of_month(np.where(possible, year, 1970), np.where(possible, month, 1))
+    following = _first_of_month(np.where(possible, year + month // 12, 1970), np.where(possible, month % 12 + 1, 2))
+    possible &= day <= following - first
+    times = ((first + day - 1) * 86_400 + hour * 3_600 + minute * 60 + second) * MICROSECONDS
+    if "fraction" in groups:
+        digits = pc.utf8_slice_codeunits(pc.struct_field(parts, groups.index("fraction")), 0, 6)
+        times += scaled(pc.cast(pc.utf8_rpad(digits, 6, "0"), pa.int64()), 1)
+    if "zone" in groups:
+        minutes, in_a_day = _zone_minutes(pc.struct_field(parts, groups.index("zone")))
+        times -= minutes * 60 * MICROSECONDS
+        possible &= in_a_day
+    return np.where(possible, times, 0), possible
+
+
+def _first_of_month(year: IntegerArray, month: IntegerArray) -> IntegerArray:
+    """Compute days from 1970 to the first of a month, in the Gregorian calendar throughout."""
+    months = (year - 1970) * 12 + month - 1
+    return months.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
+
+
+def _zone_minutes(zones: Any) -> tuple[IntegerArray, BoolArray]:
+    """Convert zones such as ``+01:30`` to minutes ahead of UTC, and a mask of those below a day."""
+    texts = pc.replace_substring(pc.fill_null(zones, ""), ":", "")
+    plain = pc.if_else(pc.is_in(texts, pa.array(["", "Z"], texts.type)), "+0000", pc.utf8_rpad(texts, 5, "0"))
+    hours = scaled(pc.cast(pc.utf8_slice_codeunits(plain, 1, 3), pa.int64()), 1)
+    minutes = scaled(pc.cast(pc.utf8_slice_codeunits(plain, 3, 5), pa.int64()), 1)
+    ahead = np.where(pc.starts_with(plain, "-").to_numpy(zero_copy_only=False), -1, 1)
+    return ahead * (hours * 60 + minutes), (hours < 24) & (minutes < 60)
