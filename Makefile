@@ -48,7 +48,7 @@ test-oldest test-newest: test-%:
 	.$*/venv/bin/python -m pip install --quiet --requirement .$*/requirements.txt .$*/*.whl
 	$(ONE_THREAD) .$*/venv/bin/python -m pytest -n 2 --dist loadfile $(OPTIONS_OF_$*) $(OF_THE_WHEEL) --pyargs dpmoments
 
-OF_THE_WHEEL := $(addprefix tests/,contracts/test_import.py rows/test_rows.py rows/test_sources.py rows/test_guessed_types.py ledger/test_ledger_file.py spending/test_release.py \
+OF_THE_WHEEL := $(addprefix tests/,contracts/test_import.py rows/test_rows.py rows/test_sources.py rows/test_guessed_types.py privacy/test_ledger_file.py spending/test_release.py \
   releases/test_release_file.py analysis/test_regression.py estimators/test_estimators.py plots/test_plots.py reporting/test_report.py cli/test_cli.py)
 # The page beside scikit-learn shows OpenDP as it is today; the newest Click, which is not ours to choose, warns the oldest Typer.
 OPTIONS_OF_oldest := -W ignore::DeprecationWarning -W ignore::FutureWarning --deselect tests/estimators/test_estimators.py::test_the_page_runs \
@@ -68,7 +68,7 @@ lint: $(STAMP)
 
 # The words notebooks of every message, for every audience, in tests/golden/words: read the difference.
 words: $(STAMP)
-	$(BIN)/python tests/messages/test_words.py
+	$(BIN)/python tests/base/test_words.py
 
 # What the notebooks of docs print.
 notebooks: $(STAMP)

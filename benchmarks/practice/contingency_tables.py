@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 import dpmoments as dpm
-from dpmoments.foundation.arrays import FloatArray
+from dpmoments.base.arrays import FloatArray
 
 TRIALS = 200
 BUDGETS: dict[str, dict[str, Any]] = {

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from dpmoments.foundation.arrays import FloatArray
+from dpmoments.base.arrays import FloatArray
 from dpmoments.mechanisms.registry import make_mean_mechanism
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.noise.entropy import insecure_generator
 from dpmoments.papers.metrics import mahalanobis_mean_error
 from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.rows.rows import Rows
 from dpmoments.schema.schema import Schema

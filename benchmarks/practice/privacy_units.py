@@ -22,13 +22,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.pages import EVIDENCE, write_part
+from dpmoments.base.arrays import FloatArray
 from dpmoments.datasets import adult
-from dpmoments.foundation.arrays import FloatArray
 from dpmoments.mechanisms import Gaussian, MatrixLaplace, Standardized
 from dpmoments.mechanisms.additive import AdditivePlan
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.request import PrivacyRequest
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit

@@ -17,7 +17,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, loa
 import dpmoments as dpm
 from benchmarks.pages import EVIDENCE, write_part
 from dpmoments import Boolean, Categorical, Numeric, Schema
-from dpmoments.foundation.arrays import FloatArray
+from dpmoments.base.arrays import FloatArray
 
 EPSILONS = (0.3, 1.0, 3.0, 10.0)
 DELTAS = (0.0, 1e-9)

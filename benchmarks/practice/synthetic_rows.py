@@ -19,7 +19,7 @@ from benchmarks.practice.structure import made_of_classes
 from benchmarks.practice.tables.clustered import clusters
 from benchmarks.practice.tables.measurements import diabetes
 from dpmoments import Schema
-from dpmoments.foundation.arrays import FloatArray
+from dpmoments.base.arrays import FloatArray
 from dpmoments.rows.rows import Rows
 
 PAGE = EVIDENCE / "synthetic-rows.md"

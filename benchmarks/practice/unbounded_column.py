@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from dpmoments.foundation.arrays import BoolArray, FloatArray
+from dpmoments.base.arrays import BoolArray, FloatArray
 from dpmoments.mechanisms import Auto, CoinPress, LogScaleHistogram
 from dpmoments.mechanisms.registry import make_mean_mechanism
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows

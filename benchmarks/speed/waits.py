@@ -43,8 +43,8 @@ import dpmoments as dpm
 from benchmarks.pages import EVIDENCE, write_part
 from benchmarks.speed import engines, releases
 from benchmarks.speed.kernel import processor
-from dpmoments.noise.discrete import discrete_gaussian
-from dpmoments.noise.entropy import SecureGenerator
+from dpmoments.privacy.discrete import discrete_gaussian
+from dpmoments.privacy.entropy import SecureGenerator
 from dpmoments.rows.compiled import why_not_compiled
 from dpmoments.rows.rows import Rows
 

@@ -6,43 +6,43 @@ Analyze the release freely.
 from importlib import import_module
 from typing import Any
 
-from dpmoments.foundation import __version__ as __version__
+from dpmoments.base import __version__ as __version__
 
 _MODULES = {name: name for name in ("datasets", "mechanisms", "noise", "privacy", "rows")}
 _PAPERS = {"metrics": "papers.metrics", "utility_bounds": "papers.bounds"}
 """Modules of the papers: in no list of names, so that a star import loads none of them."""
 _NAMES: dict[str, str] = {
     "Boolean": "schema.columns",
-    "BudgetExceededError": "ledger",
+    "BudgetExceededError": "base.errors",
     "Categorical": "schema.columns",
     "Coordinate": "schema.columns",
     "CountsRelease": "releases.counts_release",
-    "DatabaseQuery": "foundation.databases",
+    "DatabaseQuery": "base.databases",
     "Date": "schema.dates",
-    "EngineFiles": "foundation.table_files",
+    "EngineFiles": "base.table_files",
     "GroupReleases": "releases.group_releases",
-    "Ledger": "ledger",
-    "LedgerError": "ledger",
+    "Ledger": "privacy.ledger",
+    "LedgerError": "base.errors",
     "MeanRelease": "releases.mean_release",
     "MomentRelease": "releases.moment_release",
     "Neighbors": "privacy.unit",
     "Numeric": "schema.numeric",
     "PooledRelease": "releases.pooling",
     "Power": "schema.derived",
-    "Preflight": "inspection.preflight",
+    "Preflight": "planning.preflight",
     "PrivacyBudget": "privacy.budget",
     "PrivacyUnit": "privacy.unit",
     "Product": "schema.derived",
     "ReleaseWarning": "releases.disclosed",
     "Schema": "schema.schema",
-    "TextFormat": "foundation.text_format",
+    "TextFormat": "base.text_format",
     "UnsavedReleaseError": "spending.run",
     "forecast": "planning.forecast",
     "forecast_counts": "planning.forecast",
     "forecast_mean": "planning.forecast",
     "load": "releases.loading",
     "pool": "releases.pooling",
-    "preflight": "inspection.preflight",
+    "preflight": "planning.preflight",
     "release": "spending.release",
     "release_counts": "spending.release",
     "release_groups": "spending.release",

@@ -22,8 +22,8 @@ from dpmoments.analysis.cross_table import _rounded_to_margins
 from dpmoments.analysis.functionals import LocalMoments, bilinear, opposite_levels, second_levels
 from dpmoments.analysis.group_means import GroupSums, Levels
 from dpmoments.analysis.resolvability import NOT_ESTIMABLE
-from dpmoments.noise.cells import GaussianCells
-from dpmoments.noise.terms import NoiseLaw
+from dpmoments.moments.cells import GaussianCells
+from dpmoments.moments.terms import NoiseLaw
 from support.drawn_releases import planted
 from support.said import refused
 

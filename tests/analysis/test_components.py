@@ -12,8 +12,8 @@ import dpmoments as dpm
 from dpmoments.analysis import functionals
 from dpmoments.analysis.components import _trace_of_square
 from dpmoments.analysis.functionals import _noise_edge, noise_edges
-from dpmoments.noise.cells import GaussianCells
-from dpmoments.noise.terms import NoiseLaw, NoiseTerm
+from dpmoments.moments.cells import GaussianCells
+from dpmoments.moments.terms import NoiseLaw, NoiseTerm
 from support.said import refused
 
 NAMES = ["a", "b", "c"]

@@ -13,8 +13,8 @@ import pytest
 
 import dpmoments as dpm
 from dpmoments.analysis.functionals import LocalMoments
+from dpmoments.moments.repair import Repair
 from dpmoments.plots import matrices as stated
-from dpmoments.repair.repair import Repair
 
 RUNS, N_ROWS = 300, 900
 SCHEMA = dpm.Schema(

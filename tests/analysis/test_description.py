@@ -19,7 +19,7 @@ from contracts.cases import run_plan
 from dpmoments.analysis.answers import rounded
 from dpmoments.mechanisms.registry import make_mechanism
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.noise.entropy import insecure_generator
+from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.rows.rows import Rows
 
 
@@ -180,7 +180,13 @@ def test_a_deviation_is_noise_if_its_noise_hides_it_or_is_beyond_the_bounds() ->
 
 def test_a_date_ends_with_the_longest_unit_that_its_noise_exceeds() -> None:
     days = dpm.Date("day", "2015-01-01", "2021-01-01")
-    for noise, text in ((400.0, "2015"), (40.0, "2015-04"), (4.0, "2015-04-11"), (0.01, "2015-04-11"), (math.nan, "2015-04-11")):
+    for noise, text in (
+        (400.0, "2015"),
+        (40.0, "2015-04"),
+        (4.0, "2015-04-11"),
+        (0.01, "2015-04-11"),
+        (math.nan, "2015-04-11"),
+    ):
         assert days.date_text(100.2, noise) == text
     seconds = dpm.Date("at", "2015-01-01T00:00", "2021-01-01", unit="seconds")
     for noise, text in ((7200.0, "2015-01-01T01"), (70.0, "2015-01-01T01:23"), (0.1, "2015-01-01T01:23:20")):

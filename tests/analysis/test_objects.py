@@ -10,7 +10,7 @@ import pytest
 import scipy
 
 import dpmoments as dpm
-from dpmoments.foundation.errors import InputAttributeError, InputError
+from dpmoments.base.errors import InputAttributeError, InputError
 from support.said import refused
 
 SCHEMA = dpm.Schema(

@@ -75,12 +75,12 @@ from dpmoments.analysis.resolvability import (
     sign_verdicts,
     smallest_seen,
 )
-from dpmoments.messages.message import Message
-from dpmoments.noise.cells import CountNoise
-from dpmoments.noise.models import MomentInterval
+from dpmoments.base.message import Message
+from dpmoments.moments.cells import CountNoise
+from dpmoments.moments.models import MomentInterval
+from dpmoments.moments.spectral import SpectralNoise
 from dpmoments.privacy import sensitivity
 from dpmoments.privacy.budget import BudgetKind
-from dpmoments.repair.spectral import SpectralNoise
 from support.coefficients import inverted_p_value
 from support.drawn_releases import drawn, template
 from support.noise_models import gaussian, laplace

@@ -37,10 +37,10 @@ from dpmoments.analysis import resolvability
 from dpmoments.analysis.answers import Answer
 from dpmoments.analysis.classifiers import naive_bayes
 from dpmoments.analysis.cross_table import CountTable
-from dpmoments.foundation.errors import InputError
-from dpmoments.messages.message import Message
-from dpmoments.noise.cells import CountNoise
-from dpmoments.noise.models import StandardizedModel
+from dpmoments.base.errors import InputError
+from dpmoments.base.message import Message
+from dpmoments.moments.cells import CountNoise
+from dpmoments.moments.models import StandardizedModel
 from dpmoments.papers.models import WishartModel
 from dpmoments.releases.moment_release import of_present_values
 from dpmoments.schema.derived import MissingIndicator

@@ -15,8 +15,8 @@ import scipy
 import dpmoments as dpm
 from dpmoments.analysis import resolvability
 from dpmoments.analysis.confidence import deviations_for
-from dpmoments.noise.cells import CellFamily, GaussianCells, IsotropicCells, LaplaceCells, MatrixLaplaceCells
-from dpmoments.noise.terms import NoiseLaw
+from dpmoments.moments.cells import CellFamily, GaussianCells, IsotropicCells, LaplaceCells, MatrixLaplaceCells
+from dpmoments.moments.terms import NoiseLaw
 
 
 def _law(family: CellFamily) -> NoiseLaw:

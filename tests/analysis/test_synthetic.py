@@ -20,8 +20,8 @@ from scipy import stats
 
 import dpmoments as dpm
 from dpmoments.analysis import synthetic
+from dpmoments.base.table_files import write_table
 from dpmoments.cli import main
-from dpmoments.foundation.table_files import write_table
 from dpmoments.rows.rows import Rows
 from support.drawn_releases import planted
 from support.said import refused

@@ -50,12 +50,12 @@ from dpmoments.cli import main
 from dpmoments.mechanisms import IterativeEigenvectors
 from dpmoments.mechanisms.registry import MECHANISMS
 from dpmoments.mechanisms.shape import RunResult
-from dpmoments.noise.entropy import insecure_generator, secure_generator
-from dpmoments.noise.models import AdditiveModel
+from dpmoments.moments.models import AdditiveModel
 from dpmoments.papers.laws import GaussianDraw
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves import gaussian_epsilon
+from dpmoments.privacy.entropy import insecure_generator, secure_generator
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.sensitivity import count, gram_entrywise_l1, gram_frobenius, gram_nuclear
 from dpmoments.privacy.unit import Neighbors

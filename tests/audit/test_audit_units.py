@@ -17,9 +17,9 @@ from dpmoments.audit.settings import audit_plan
 from dpmoments.cli import main
 from dpmoments.mechanisms import Gaussian, Laplace
 from dpmoments.mechanisms.registry import make_mechanism
-from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.accounting import Loss, LossUnit, allowance
 from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.units import UnitSelection

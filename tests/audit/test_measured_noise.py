@@ -15,8 +15,8 @@ from dpmoments.mechanisms import Standardized
 from dpmoments.mechanisms.base import Plan
 from dpmoments.mechanisms.registry import make_mean_mechanism, make_mechanism
 from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.moments.models import NoiseModel
 from dpmoments.noise import insecure_generator
-from dpmoments.noise.models import NoiseModel
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.receipt import Draw

@@ -29,12 +29,12 @@ import dpmoments as dpm
 from contracts.cases import CASES, COMPARISONS, Case
 from dpmoments.analysis.answers import aligned
 from dpmoments.audit.verification import checks
+from dpmoments.base.errors import InputError
+from dpmoments.base.message import Message
 from dpmoments.cli import main
 from dpmoments.cli.analyses import analyses
 from dpmoments.cli.output import explain
-from dpmoments.foundation.errors import InputError
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS
-from dpmoments.messages.message import Message
 from dpmoments.schema.drafting import Header, HeaderColumn, _read_header, _schema_template
 from dpmoments.spending.run import NOTHING_SPENT
 from support.databases import sqlite_file
@@ -803,7 +803,7 @@ def test_a_disk_that_fills_up_leaves_no_half_release(folder: Path, run: Run, mon
     def full(_: int) -> None:
         raise OSError(28, "No space left on device", "people.json")
 
-    monkeypatch.setattr("dpmoments.foundation.documents.os.fsync", full)
+    monkeypatch.setattr("dpmoments.base.documents.os.fsync", full)
     outcome = run(*release_command())
     assert outcome.code == 1
     assert outcome.error.startswith("dpmoments: people.json: No space left on device")

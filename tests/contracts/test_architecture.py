@@ -72,13 +72,13 @@ MECHANISMS_MAY_IMPORT = (
     ),
     *("numpy", "numpy.typing", "scipy"),
 )
-TABLE_LIBRARIES = "dpmoments.foundation.table_libraries"
+TABLE_LIBRARIES = "dpmoments.base.table_libraries"
 """Stands for libraries that are not on the list."""
 MECHANISMS_MAY_USE_OF_SCIPY = {"optimize", "special"}
 MECHANISMS_NEVER_CALL = {"open", "print", "getattr", "setattr", "vars", "globals", "locals"}
-HAS_THE_LOGGER = {"dpmoments.foundation.progress", "dpmoments.cli.output"}
+HAS_THE_LOGGER = {"dpmoments.base.progress", "dpmoments.cli.output"}
 MAY_LOG = {
-    *("dpmoments.foundation.progress", "dpmoments.spending.run"),
+    *("dpmoments.base.progress", "dpmoments.spending.run"),
     *("dpmoments.cli.entry", "dpmoments.cli.output"),
 }
 """What tells of the steps of a job; none of them holds a cell or counts a row."""
@@ -87,7 +87,7 @@ MAY_ONLY_ASK = ("mechanisms", "spending")
 MAKES_SENSITIVITIES = ("dpmoments.privacy.sensitivity", "dpmoments.privacy.distances")
 NEVER_REACHES_A_ROW = (
     *("analysis", "foundation", "messages", "plots", "repair", "schema"),
-    *("noise.cells", "noise.models", "noise.terms", "papers.cells", "papers.models"),
+    *("moments.cells", "moments.models", "moments.terms", "papers.cells", "papers.models"),
     *("releases.moment_release", "releases.group_releases", "releases.pooling", "releases.statements"),
     "releases.disclosed",
 )
@@ -96,10 +96,10 @@ FORBIDDEN_MODULES = {"pickle", "cPickle", "dill", "joblib", "marshal", "shelve",
 LOADS_PAPERS = ("dpmoments.audit",)
 """What knows a paper's mechanism by its class."""
 LOADS_BY_NAME = {
-    *("dpmoments", "dpmoments.cli.entry", "dpmoments.mechanisms.entries", "dpmoments.repair.repair"),
+    *("dpmoments", "dpmoments.cli.entry", "dpmoments.mechanisms.entries", "dpmoments.moments.repair"),
     *(
-        "dpmoments.foundation.loaded_classes",
-        "dpmoments.foundation.table_libraries",
+        "dpmoments.base.loaded_classes",
+        "dpmoments.base.table_libraries",
         "dpmoments.noise",
         "dpmoments.privacy.curves",
         "dpmoments.privacy.sampling",
@@ -110,8 +110,8 @@ FORBIDDEN_CALLS = {"eval", "exec", "compile", "__import__", "import_module"}
 RANDOM_CLASSES = {"Generator", "BitGenerator", "SeedSequence"}
 MAY_SEED = {
     "dpmoments.analysis.synthetic",  # rows drawn from what was released: no noise of any release
-    "dpmoments.noise.entropy",  # the marked insecure seed
-    *("dpmoments.noise.extreme_eigenvalues", "dpmoments.papers.cells"),  # quantiles of public laws
+    "dpmoments.privacy.entropy",  # the marked insecure seed
+    *("dpmoments.moments.extreme_eigenvalues", "dpmoments.papers.cells"),  # quantiles of public laws
     "dpmoments.planning.typical_table",  # typical rows of forecasts
     "dpmoments.rows.histogram",  # made-up rows of a check
 }
@@ -317,8 +317,7 @@ def circles(known: Mapping[str, str] = SOURCES) -> list[set[str]]:
 def takes_the_logger(source: str) -> bool:
     """Whether a module imports ``log`` from the foundation."""
     return any(
-        (statement.module or "").startswith("dpmoments.foundation.")
-        and "log" in [alias.name for alias in statement.names]
+        (statement.module or "").startswith("dpmoments.base.") and "log" in [alias.name for alias in statement.names]
         for statement in import_statements(source)
         if isinstance(statement, ast.ImportFrom)
     )
@@ -400,7 +399,7 @@ def test_the_core_imports_no_wing() -> None:
 def test_only_faces_have_a_list_of_names() -> None:
     """What starts with an underscore is a file's own; ``__all__`` is for the names of a package."""
     faces = {module_name(path) for path in PACKAGE.rglob("__init__.py")}
-    faces |= {"dpmoments.releases.moment_release", "dpmoments.foundation.table_libraries"}  # names of other files
+    faces |= {"dpmoments.releases.moment_release", "dpmoments.base.table_libraries"}  # names of other files
     assert [module for module, source in SOURCES.items() if "\n__all__ = " in source and module not in faces] == []
 
 
@@ -433,7 +432,7 @@ def test_the_parts_are_where_the_rules_look_for_them() -> None:
     assert {*MAY_IMPORT_NOISE, *MAY_RECORD, *SAMPLING, *SAMPLERS, *LOADS_BY_NAME} <= set(SOURCES)
     assert len([module for module in SOURCES if part_of(module) == "rows"]) > 10
     assert "dpmoments.rows.rows" in reached("dpmoments.spending.release")
-    assert "dpmoments.noise.discrete" in reached("dpmoments.mechanisms.additive")
+    assert "dpmoments.privacy.discrete" in reached("dpmoments.mechanisms.additive")
 
 
 def test_test_files_have_names_of_their_own() -> None:
@@ -443,25 +442,25 @@ def test_test_files_have_names_of_their_own() -> None:
 
 
 PLANTED_IMPORTS = [
-    ("dpmoments.repair.repair", "from dpmoments.rows.rows import Rows", "see records"),
-    ("dpmoments.repair.repair", "import dpmoments.rows", "see records"),
-    ("dpmoments.repair.repair", "from dpmoments import rows", "see records"),
-    ("dpmoments.repair.repair", "from ..rows import rows", "see records"),
+    ("dpmoments.moments.repair", "from dpmoments.rows.rows import Rows", "see records"),
+    ("dpmoments.moments.repair", "import dpmoments.rows", "see records"),
+    ("dpmoments.moments.repair", "from dpmoments import rows", "see records"),
+    ("dpmoments.moments.repair", "from ..rows import rows", "see records"),
     ("dpmoments.analysis.regression", "def f():\n    from dpmoments.rows.moments import ExactMoments", "see records"),
     ("dpmoments.releases.moment_release", "from dpmoments.rows.rows import Rows", "see records"),
     ("dpmoments.audit.verification", "from dpmoments.rows.rows import Rows", "see records"),
-    ("dpmoments.planning.forecast", "from dpmoments.noise.matrices import matrix_laplace", "draw noise"),
-    ("dpmoments.spending.release", "from dpmoments.noise import entropy", "draw noise"),
-    ("dpmoments.mechanisms.new", "from dpmoments.noise.matrices import matrix_laplace", "draw noise"),
+    ("dpmoments.planning.forecast", "from dpmoments.privacy.matrices import matrix_laplace", "draw noise"),
+    ("dpmoments.spending.release", "from dpmoments.privacy import entropy", "draw noise"),
+    ("dpmoments.mechanisms.new", "from dpmoments.privacy.matrices import matrix_laplace", "draw noise"),
     ("dpmoments.papers.mechanisms.new", "from dpmoments.papers.sampling import wishart", "draw noise"),
     ("dpmoments.papers.mechanisms.new", "from dpmoments.papers.sphere import sample_bingham", "draw noise"),
     ("dpmoments.mechanisms.new", "from dpmoments.privacy.sampling import noised", "draw noise"),
     ("dpmoments.mechanisms.new", "from dpmoments.privacy import sampling", "draw noise"),
-    ("dpmoments.privacy.laws", "from dpmoments.noise import discrete", "draw noise"),
-    ("dpmoments.schema.encoding", "from dpmoments.noise import discrete", "draw noise"),
-    ("dpmoments.cli.curator", "import dpmoments.noise.entropy as e", "draw noise"),
+    ("dpmoments.privacy.laws", "from dpmoments.privacy import discrete", "draw noise"),
+    ("dpmoments.schema.encoding", "from dpmoments.privacy import discrete", "draw noise"),
+    ("dpmoments.cli.curator", "import dpmoments.privacy.entropy as e", "draw noise"),
     ("dpmoments.privacy.budget", "from dpmoments.rows.rows import Rows", "higher floor"),
-    ("dpmoments.noise", "from dpmoments.repair.repair import Repair", "higher floor"),
+    ("dpmoments.noise", "from dpmoments.moments.repair import Repair", "higher floor"),
     ("dpmoments.rows.kernel", "from dpmoments.mechanisms.base import Plan", "higher floor"),
     ("dpmoments.analysis.regression", "from dpmoments.releases.moment_release import MomentRelease", "higher floor"),
     (
@@ -472,18 +471,18 @@ PLANTED_IMPORTS = [
     ("dpmoments.mechanisms.additive", "from dpmoments.spending.release import release", "higher floor"),
     ("dpmoments.spending.release", "from dpmoments.cli.entry import main", "higher floor"),
     ("dpmoments.spending.release", "import dpmoments", "stands above it"),
-    ("dpmoments.foundation.documents", "import pickle", "imports pickle"),
+    ("dpmoments.base.documents", "import pickle", "imports pickle"),
     ("dpmoments.papers.sphere", "import random", "imports random"),
 ]
 PLANTED_FAULTS = [
     ("dpmoments.papers.sphere", "import numpy as np\nx = np.random.normal()", "numpy.random.normal"),
     ("dpmoments.papers.sphere", "import numpy\nnumpy.random.seed(0)", "numpy.random.seed"),
     ("dpmoments.papers.sphere", "import numpy as np\nrng = np.random.default_rng(0)", "numpy.random.default_rng"),
-    ("dpmoments.foundation.documents", "eval(text)", "calls eval"),
+    ("dpmoments.base.documents", "eval(text)", "calls eval"),
     ("dpmoments.mechanisms.new", "import importlib\nimportlib.import_module('dpmoments.noise')", "calls import_module"),
     ("dpmoments.spending.release", "print(rows)", "prints"),
     ("dpmoments.rows.sources.arrow", "import warnings", "logs or warns"),
-    ("dpmoments.rows.rows", "from dpmoments.foundation.progress import log", "logs: only"),
+    ("dpmoments.rows.rows", "from dpmoments.base.progress import log", "logs: only"),
     ("dpmoments.spending.release", "import logging", "logger of its own"),
     ("dpmoments.rows.utils", "", "vague name"),
     ("dpmoments.rows.rows", "class RowManager: ...", "vague name"),
@@ -513,7 +512,7 @@ PLANTED_IN_MECHANISMS = [
     ("import scipy\nscipy.stats.norm", "uses scipy.stats"),
     ("import logging", "imports logging"),
     ("import sys", "imports sys"),
-    ("from dpmoments.foundation.table_libraries import pa", "imports dpmoments.foundation.table_libraries"),
+    ("from dpmoments.base.table_libraries import pa", "imports dpmoments.base.table_libraries"),
     ("privacy_filter._highest_bounds[None] = 1e9", "touches privacy_filter._highest_bounds"),
     ("privacy_filter.close()", "touches privacy_filter.close"),
     ("other._plan", "which is private"),
@@ -546,11 +545,11 @@ def test_a_broken_rule_is_found(module: str, source: str, words: str) -> None:
 
 def test_a_forbidden_way_round_is_found() -> None:
     planted = dict(SOURCES) | {
-        "dpmoments.repair.repair": "from dpmoments.shortcut import thing",
+        "dpmoments.moments.repair": "from dpmoments.shortcut import thing",
         "dpmoments.shortcut": "import dpmoments.rows.rows",
     }
-    assert "dpmoments.rows.rows" in reached("dpmoments.repair.repair", planted)
-    assert "dpmoments.rows.rows" not in reached("dpmoments.repair.repair")
+    assert "dpmoments.rows.rows" in reached("dpmoments.moments.repair", planted)
+    assert "dpmoments.rows.rows" not in reached("dpmoments.moments.repair")
 
 
 def test_allowed_imports_are_not_faults() -> None:
@@ -561,5 +560,7 @@ def test_allowed_imports_are_not_faults() -> None:
     )
     assert not list(import_faults("dpmoments", "from dpmoments import noise, rows"))
     assert not list(
-        other_faults("dpmoments.noise.entropy", "import numpy as np\nx: np.random.Generator = np.random.default_rng(0)")
+        other_faults(
+            "dpmoments.privacy.entropy", "import numpy as np\nx: np.random.Generator = np.random.default_rng(0)"
+        )
     )

@@ -26,8 +26,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import dpmoments as dpm
+from dpmoments.base.errors import InputError, InputValueError
 from dpmoments.cli.entry import main
-from dpmoments.foundation.errors import InputError, InputValueError
 from dpmoments.privacy import filter as filter_module
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.rows.rows import Rows

@@ -50,8 +50,8 @@ from contracts.odd_rows import (
     table,
 )
 from dpmoments import estimators
-from dpmoments.foundation.table_files import _COMPRESSIONS, CSV_DELIMITERS, ENGINES, FEATHER_ENDINGS, PARQUET_ENDINGS
-from dpmoments.foundation.text_format import TextFormat
+from dpmoments.base.table_files import _COMPRESSIONS, CSV_DELIMITERS, ENGINES, FEATHER_ENDINGS, PARQUET_ENDINGS
+from dpmoments.base.text_format import TextFormat
 from dpmoments.rows.moments import ExactMoments
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.sources import opening
@@ -852,7 +852,7 @@ def test_a_reader_that_infers_is_found(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_units_told_apart_by_the_whole_column_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from dpmoments.cells.units import unit_ids
+    from dpmoments.schema.cells.units import unit_ids
 
     def by_looks(cells: Any, column: str, **how: Any) -> Any:
         found = unit_ids(cells, column, **how)

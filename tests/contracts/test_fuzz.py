@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 import fuzz
-from dpmoments.foundation import values as plain_values
+from dpmoments.base import values as plain_values
 from dpmoments.releases import counts_release, mean_release, moment_release
 from dpmoments.rows import encode
 from dpmoments.rows.sources import arrow, local, text

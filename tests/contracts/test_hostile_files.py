@@ -17,16 +17,16 @@ import pytest
 import dpmoments as dpm
 from dpmoments.analysis.released import features_entry
 from dpmoments.audit.verification import checks
+from dpmoments.base.errors import InputError
+from dpmoments.base.values import from_plain
 from dpmoments.cli import main
-from dpmoments.foundation.errors import InputError
-from dpmoments.foundation.values import from_plain
+from dpmoments.moments.repair import Repair
 from dpmoments.privacy import receipt as receipt_module
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.sensitivity import sensitivity_from_dict
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.releases.mean_release import MeanRelease
 from dpmoments.releases.moment_release import MomentRelease
-from dpmoments.repair.repair import Repair
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.sources import text
 from dpmoments.schema import Schema

@@ -15,9 +15,9 @@ import pyarrow.parquet
 import pytest
 
 import dpmoments as dpm
+from dpmoments.base import table_libraries
 from dpmoments.cli import entry
 from dpmoments.cli.analyses import analyses
-from dpmoments.foundation import table_libraries
 
 SLOW = {
     *("dask", "distributed", "duckdb", "numba", "pandas", "polars", "pyspark"),  # a user's, where the user has them
@@ -76,7 +76,7 @@ def test_an_analyst_needs_nothing_that_tables_are_read_with(tmp_path: Path) -> N
     )
     (used,) = lines(ANALYST, str(tmp_path / "x.json"))
     assert {"narwhals", "pandas", "pyarrow", "yaml"} & set(used.split()) == set()
-    assert {"dpmoments.ledger", "dpmoments.mechanisms", "dpmoments.plots", "dpmoments.rows"} & set(
+    assert {"dpmoments.privacy.ledger", "dpmoments.mechanisms", "dpmoments.plots", "dpmoments.rows"} & set(
         used.split()
     ) == set()
     assert {"scipy.interpolate", "scipy.optimize"} & set(used.split()) == set()
@@ -87,7 +87,7 @@ def test_the_command_imports_what_it_runs() -> None:
     """The help page needs no NumPy, and says of every command what the command says."""
     program = "import sys, dpmoments.cli\ndpmoments.cli.main(['--help'])\nprint(*sys.modules)"
     *_, used = lines(program)
-    assert {"numpy", "pydantic", "dpmoments.analysis", "dpmoments.messages"} & set(used.split()) == set()
+    assert {"numpy", "pydantic", "dpmoments.analysis", "dpmoments.base.message"} & set(used.split()) == set()
     commands = {name: words for section in entry._COMMANDS.values() for name, words in section.items()}
     for name, summary in commands.items():
         said = (entry._loaded(name).help or "").partition("\n\n")[0]

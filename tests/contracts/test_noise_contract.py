@@ -23,8 +23,8 @@ import pytest
 import dpmoments as dpm
 from contracts.comparison_cases import EVERY_ANALYSIS
 from dpmoments.mechanisms.registry import MECHANISMS as MECHANISMS_BY_NAME
-from dpmoments.noise.cells import GaussianCells
-from dpmoments.noise.terms import NoiseLaw, NoiseTerm
+from dpmoments.moments.cells import GaussianCells
+from dpmoments.moments.terms import NoiseLaw, NoiseTerm
 from support.drawn_releases import without_bisection
 
 N_ROWS = 4_000

@@ -26,7 +26,7 @@ import pytest
 import dpmoments as dpm
 from dpmoments.cli import main
 from dpmoments.estimators import DPCovariance
-from dpmoments.ledger import Ledger
+from dpmoments.privacy.ledger import Ledger
 from dpmoments.rows.rows import Rows
 from support.watched_files import WatchedFile, leaks, watched
 

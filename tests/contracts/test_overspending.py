@@ -23,7 +23,6 @@ from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.means import variance_aware as variance_aware_module
 from dpmoments.mechanisms.registry import make_mean_mechanism, make_mechanism
 from dpmoments.mechanisms.shape import MomentShape, RunResult
-from dpmoments.noise.entropy import insecure_generator
 from dpmoments.papers.mechanisms import (
     additive_wishart,
     coordinatewise,
@@ -31,6 +30,7 @@ from dpmoments.papers.mechanisms import (
     wishart_sampling,
 )
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.privacy.filter import PrivacyFilterError
 from dpmoments.privacy.laws import MatrixLaplaceDraw
 from dpmoments.privacy.sensitivity import count_l1, gram_frobenius, gram_nuclear, rank_score

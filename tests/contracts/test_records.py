@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmoments.foundation.records import Record
-from dpmoments.ledger.accounts import Losses, ReservedCost
-from dpmoments.ledger.grants import Grant
-from dpmoments.noise.models import MeanModel
+from dpmoments.base.records import Record
+from dpmoments.moments.models import MeanModel
 from dpmoments.privacy.accounting import LossUnit
+from dpmoments.privacy.accounts import Losses, ReservedCost
 from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.grants import Grant
 from dpmoments.privacy.origin import GroupOfRows, LedgerEntry, ReleaseOrigin
 from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit

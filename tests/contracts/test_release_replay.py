@@ -15,9 +15,9 @@ import pytest
 import dpmoments as dpm
 from dpmoments.audit.replay import Recorder, Replayer
 from dpmoments.audit.verification import checks
-from dpmoments.messages.message import Message
-from dpmoments.noise.entropy import insecure_generator
+from dpmoments.base.message import Message
 from dpmoments.privacy import origin
+from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.releases.disclosed import MessageWarning
 from support.said import codes

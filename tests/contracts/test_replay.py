@@ -20,13 +20,13 @@ from contracts.faulty_mechanisms import (
     as_a,
 )
 from dpmoments.audit.replay import replay_everywhere, replay_on_any_table
+from dpmoments.base.message import Message
 from dpmoments.mechanisms.additive import AdditivePlan, Gaussian, GaussianNoise, MatrixLaplace
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.shape import RunResult
-from dpmoments.messages.message import Message
-from dpmoments.noise.entropy import insecure_generator
 from dpmoments.papers.mechanisms.wishart_sampling import JohnsonLindenstrauss, PaddedGramPlan
 from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.privacy.sensitivity import gram_frobenius
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows

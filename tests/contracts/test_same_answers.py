@@ -11,8 +11,8 @@ import pytest
 import dpmoments as dpm
 from contracts.analyses import AnalysisCase, Numbers, released
 from contracts.comparison_cases import EVERY_ANALYSIS
+from dpmoments.base.arrays import directions_of, leading_positive
 from dpmoments.cli.analyses import analyses
-from dpmoments.foundation.arrays import directions_of, leading_positive
 from support.drawn_releases import drawn, nudged, planted, template
 
 TOLERANCE = 1e-6

@@ -24,10 +24,9 @@ import dpmoments as dpm
 from contracts.cases import CASES, COMPARISONS, MEAN_CASES
 from dpmoments.audit.replay import Exchange, Recorder, Replayer
 from dpmoments.cli import main
-from dpmoments.noise import entropy
-from dpmoments.noise.discrete import discrete_gaussian
-from dpmoments.noise.entropy import insecure_generator, secure_generator
-from dpmoments.privacy import origin
+from dpmoments.privacy import entropy, origin
+from dpmoments.privacy.discrete import discrete_gaussian
+from dpmoments.privacy.entropy import insecure_generator, secure_generator
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.rows.rows import Rows
 from support.forged_files import forge

@@ -15,8 +15,8 @@ from dpmoments.mechanisms.auto import _CANDIDATES
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.coinpress import CoinPressPlan
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.rows.rows import Rows
 from dpmoments.schema.encoding import RoughScale
 from support.said import refused

@@ -15,8 +15,8 @@ from dpmoments.mechanisms.means import bounded_sums
 from dpmoments.mechanisms.means.bounded_sums import BoundedSums, GaussianSumsPlan, KNormSumsPlan
 from dpmoments.mechanisms.registry import make_mean_mechanism
 from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.moments.models import MeanModel
 from dpmoments.noise import insecure_generator
-from dpmoments.noise.models import MeanModel
 from dpmoments.privacy.distances import Norm, query_distance
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.sensitivity import sums_in_body

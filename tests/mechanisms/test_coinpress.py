@@ -19,9 +19,9 @@ from contracts.cases import run_plan
 from dpmoments.mechanisms.coinpress import _LastClip, _run_diagnostics
 from dpmoments.mechanisms.noisy_step import StepNoise, noisy_step
 from dpmoments.mechanisms.shape import MomentShape, RunResult
-from dpmoments.noise.entropy import insecure_generator
 from dpmoments.papers.mechanisms.coinpress_mean import PaperCoinPress
 from dpmoments.privacy.accounting import LossUnit, allowance
+from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows

@@ -14,9 +14,9 @@ import dpmoments as dpm
 from dpmoments.audit.replay import Recorder
 from dpmoments.mechanisms.coinpress import CoinPress
 from dpmoments.mechanisms.shape import MomentShape, RunResult
-from dpmoments.noise.entropy import insecure_generator
 from dpmoments.papers.mechanisms.coinpress_mean import PaperCoinPress
 from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.rows.rows import Rows
 from dpmoments.schema.encoding import RoughScale
 from references.reference_coinpress import Rules, Run, rules

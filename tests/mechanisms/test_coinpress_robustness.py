@@ -15,7 +15,7 @@ from dpmoments.analysis.released import cautions
 from dpmoments.mechanisms.coinpress import Evidence, Observation, _histogram_share, _upper
 from dpmoments.mechanisms.row_norm_histogram import noisy_tail_histograms, tail_edges
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.noise.entropy import insecure_generator
+from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.rows.rows import Rows
 from support.opened_filter import filter_that_pays

@@ -23,9 +23,9 @@ from dpmoments.mechanisms.coinpress import (
 )
 from dpmoments.mechanisms.coinpress_schedule import Schedule
 from dpmoments.mechanisms.noisy_step import NoisyStep
-from dpmoments.noise.entropy import insecure_generator
 from dpmoments.papers.mechanisms.coinpress_mean import ridged
 from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.rows.rows import Rows
 from support.opened_filter import filter_that_pays
 from support.said import codes

@@ -12,7 +12,7 @@ from scipy import special, stats
 import dpmoments as dpm
 from dpmoments.mechanisms import Auto, Isotropic, MatrixLaplace
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.noise.models import AdditiveModel
+from dpmoments.moments.models import AdditiveModel
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.unit import Neighbors
 from support.noise_models import additive

@@ -22,10 +22,10 @@ from dpmoments.mechanisms import Gaussian, Isotropic, Laplace, MatrixLaplace
 from dpmoments.mechanisms.additive import augmented_gram
 from dpmoments.mechanisms.level_coordinates import LevelCoordinates
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.noise.entropy import insecure_generator
-from dpmoments.noise.models import CenteredLevelsModel, NoiseModel
+from dpmoments.moments.models import CenteredLevelsModel, NoiseModel
 from dpmoments.papers.mechanisms.comparisons import EntrywiseGaussian
 from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.privacy.sensitivity import gram_frobenius, gram_nuclear
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows

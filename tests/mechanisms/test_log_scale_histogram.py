@@ -26,9 +26,9 @@ from dpmoments.mechanisms.log_scale_histogram import (
 from dpmoments.mechanisms.means import LogScaleHistogramMean
 from dpmoments.mechanisms.row_norm_histogram import FALSE_TAIL
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.distances import query_distance
+from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.releases.disclosed import ReleaseWarning
 from dpmoments.rows.rows import Rows

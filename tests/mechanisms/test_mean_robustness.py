@@ -16,8 +16,8 @@ from dpmoments.mechanisms.means.variance_aware import norm_quantile, shrunk_move
 from dpmoments.mechanisms.registry import make_mean_mechanism
 from dpmoments.mechanisms.row_norm_histogram import NormHistogram, noise_margin, norm_edges, spread_about_mean
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.rows.rows import Rows
 from dpmoments.schema.schema import Schema

@@ -17,7 +17,6 @@ from dpmoments.mechanisms.log_scale_histogram import choose, clamped_mean
 from dpmoments.mechanisms.means.base import NoisyMean, noisy_clipped_sums
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, make_mean_mechanism
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.noise.entropy import insecure_generator, secure_generator
 from dpmoments.papers.mechanisms.coordinatewise import (
     _MAX_EXPONENT,
     _MIN_EXPONENT,
@@ -27,6 +26,7 @@ from dpmoments.papers.mechanisms.coordinatewise import (
 )
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.entropy import insecure_generator, secure_generator
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.sensitivity import rank_score
 from dpmoments.privacy.unit import Neighbors

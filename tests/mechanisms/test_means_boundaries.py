@@ -15,10 +15,10 @@ from dpmoments.mechanisms.means.variance_aware import search_warnings
 from dpmoments.mechanisms.registry import make_mean_mechanism
 from dpmoments.mechanisms.row_norm_histogram import NormHistogram, noise_margin
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.noise.entropy import insecure_generator
 from dpmoments.papers.mechanisms import coinpress_mean, coordinatewise
 from dpmoments.papers.mechanisms.coinpress_mean import CoinPressMean
 from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.rows.rows import Rows
 from dpmoments.schema.schema import Schema

@@ -12,11 +12,11 @@ import pytest
 from contracts.cases import run_plan
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, make_mean_mechanism
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.noise.entropy import insecure_generator
 from dpmoments.papers.mechanisms import coinpress_mean
 from dpmoments.papers.mechanisms.coinpress_mean import CoinPressMean
 from dpmoments.papers.mechanisms.coordinatewise import SymmetricQuantilesPlan
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.rows.rows import Rows
 from dpmoments.schema.schema import Schema
 from support.said import Said, refused

@@ -28,16 +28,16 @@ from dpmoments.mechanisms import (
 )
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.noise.entropy import insecure_generator
-from dpmoments.noise.models import AdditiveModel
-from dpmoments.noise.terms import NoiseLaw
+from dpmoments.moments.models import AdditiveModel
+from dpmoments.moments.repair import Repair
+from dpmoments.moments.terms import NoiseLaw
 from dpmoments.papers.mechanisms.eigenvectors import projected_cells, subtracted_cells
 from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.origin import ReleaseOrigin
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.releases.moment_release import MomentRelease
-from dpmoments.repair.repair import Repair
 from dpmoments.rows.rows import Rows
 from dpmoments.spending.release import moment_release
 from references.plain_rotated_noise import RotatedNoise

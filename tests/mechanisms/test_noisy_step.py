@@ -11,6 +11,7 @@ import pytest
 
 import dpmoments as dpm
 from dpmoments.audit.replay import Recorder
+from dpmoments.base.message import Message
 from dpmoments.mechanisms.lattice_noise import COUNT_SHARE, count_error, count_scale, noisy_count, split_for_count
 from dpmoments.mechanisms.noisy_step import (
     NoisyStep,
@@ -21,9 +22,8 @@ from dpmoments.mechanisms.noisy_step import (
     require_workable_budget,
 )
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.messages.message import Message
-from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows

@@ -21,7 +21,7 @@ from dpmoments.mechanisms.row_norm_histogram import (
     norm_edges,
     tail_edges,
 )
-from dpmoments.noise.entropy import insecure_generator
+from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 from references.reference_coinpress import occupied

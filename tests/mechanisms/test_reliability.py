@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dpmoments.base.message import Message
 from dpmoments.mechanisms.means.variance_aware import norm_quantile, shrunk_move
 from dpmoments.mechanisms.row_norm_histogram import (
     NormHistogram,
@@ -19,12 +20,11 @@ from dpmoments.mechanisms.row_norm_histogram import (
     spread_about_mean,
 )
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.messages.message import Message
-from dpmoments.noise.entropy import insecure_generator
 from dpmoments.papers.mechanisms import coinpress_mean
 from dpmoments.papers.mechanisms.coinpress_mean import CoinPressMean, last_step_warnings
 from dpmoments.papers.mechanisms.coordinatewise import beyond_radius, coordinate_warnings
 from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.rows.rows import Rows
 from dpmoments.schema.schema import Schema

@@ -21,9 +21,9 @@ from dpmoments.mechanisms import Standardized
 from dpmoments.mechanisms.row_coordinates import LatticeCoordinates, RowCoordinates
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.mechanisms.standardized import StandardizedPlan
-from dpmoments.noise.entropy import insecure_generator
-from dpmoments.noise.models import StandardizedModel
+from dpmoments.moments.models import StandardizedModel
 from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.rows.marginal_sums import MarginalSummary
 from dpmoments.rows.rows import Rows
 from support.said import refused

@@ -9,9 +9,9 @@ from scipy import stats
 import dpmoments as dpm
 from contracts.cases import run_plan
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy import curves
 from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 from support.rows_read_once import RowsReadOnce

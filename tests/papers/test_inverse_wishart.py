@@ -10,8 +10,8 @@ from scipy import stats
 import dpmoments as dpm
 from contracts.cases import run_plan
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.privacy.filter import PrivacyFilterError
 from support.opened_filter import run_unchecked
 from support.rows_read_once import RowsReadOnce

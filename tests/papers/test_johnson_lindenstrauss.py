@@ -10,10 +10,10 @@ from scipy import stats
 import dpmoments as dpm
 from contracts.cases import run_plan
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.noise.entropy import insecure_generator
 from dpmoments.papers.mechanisms.wishart_sampling import _default_degrees, paper_padding
 from dpmoments.privacy import curves
 from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.privacy.filter import PrivacyFilter, PrivacyFilterError
 from dpmoments.privacy.sensitivity import gram_frobenius
 from dpmoments.privacy.unit import Neighbors

@@ -11,12 +11,12 @@ import pytest
 import dpmoments as dpm
 from contracts.cases import run_plan
 from dpmoments.audit.replay import Recorder
+from dpmoments.base.message import Message
 from dpmoments.mechanisms.shape import MomentShape, RunResult
-from dpmoments.messages.message import Message
-from dpmoments.noise.entropy import insecure_generator
 from dpmoments.papers.bounds.normal_rows import CONTRACTION, RESCALE
 from dpmoments.papers.mechanisms.private_preconditioning import _SHRINK, _shrink_long
 from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.rows.rows import Rows
 from support.said import codes, refused
 

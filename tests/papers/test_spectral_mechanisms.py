@@ -17,12 +17,12 @@ from contracts.cases import run_plan
 from dpmoments.audit.replay import Recorder
 from dpmoments.mechanisms.additive import choose_bits
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.noise.entropy import insecure_generator
 from dpmoments.papers.datasets import amin_synthetic
 from dpmoments.papers.laws import Directions
 from dpmoments.papers.mechanisms.eigenvectors import temperature
 from dpmoments.papers.sphere import sample_bingham
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.privacy.filter import PrivacyFilter, PrivacyFilterError
 from dpmoments.privacy.laws import DiscreteGaussian, DiscreteLaplace
 from dpmoments.privacy.sensitivity import sorted_eigenvalues_l1, sorted_eigenvalues_l2

@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose
 from scipy import integrate, special, stats
 
 import dpmoments.papers.sphere as sphere
-from dpmoments.foundation.errors import InputValueError
+from dpmoments.base.errors import InputValueError
 from dpmoments.papers.sphere import envelope_parameter, sample_bingham, sample_bingham_diagonal
 from references.exact_bingham import mean_proposals, second_moments
 from support.said import refused

@@ -14,8 +14,8 @@ from scipy.special import bdtr, bdtrc
 import dpmoments as dpm
 from dpmoments import mechanisms, utility_bounds
 from dpmoments.analysis.regression import _coefficient_error_bound
-from dpmoments.noise.extreme_eigenvalues import normal_norm_quantile
-from dpmoments.noise.models import LastStepModel, MomentInterval, NoiseModel
+from dpmoments.moments.extreme_eigenvalues import normal_norm_quantile
+from dpmoments.moments.models import LastStepModel, MomentInterval, NoiseModel
 from dpmoments.papers.cells import wishart_eigenvalue_range, wishart_frobenius_quantile
 from dpmoments.papers.models import InverseNormalModel, WishartModel
 from dpmoments.papers.sampling import inverse_wishart, wishart

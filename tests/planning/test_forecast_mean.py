@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import dpmoments as dpm
-from dpmoments.foundation.errors import InputValueError
+from dpmoments.base.errors import InputValueError
 from dpmoments.mechanisms.means.base import NormalRows
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, make_mean_mechanism
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpmoments.foundation.values import no_less
-from dpmoments.messages.message import Message
+from dpmoments.base.message import Message
+from dpmoments.base.values import no_less
 from dpmoments.privacy.accounting import LossUnit, allowance
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves.gaussian import discrete_gaussian_rho

@@ -20,8 +20,7 @@ import pytest
 from scipy import special, stats
 from threadpoolctl import threadpool_limits
 
-from dpmoments.messages.message import Message
-from dpmoments.noise.entropy import insecure_generator, secure_generator
+from dpmoments.base.message import Message
 from dpmoments.papers.laws import (
     AdditiveWishartDraw,
     Directions,
@@ -46,6 +45,7 @@ from dpmoments.privacy.curves.gaussian import (
     discrete_gaussian_rho,
 )
 from dpmoments.privacy.distances import Norm, Sensitivity, query_distance
+from dpmoments.privacy.entropy import insecure_generator, secure_generator
 from dpmoments.privacy.laws import (
     LAWS,
     Choice,

@@ -25,10 +25,9 @@ from hypothesis import strategies as st
 
 from contracts.cases import CASES, COMPARISONS, MEAN_CASES, Case, run_plan
 from dpmoments.audit.replay import Exchange, Recorder, Replayer
-from dpmoments.foundation.values import rounded_down
+from dpmoments.base.message import Message
+from dpmoments.base.values import rounded_down
 from dpmoments.mechanisms.means.base import NoisyMean
-from dpmoments.messages.message import Message
-from dpmoments.noise.entropy import SecureGenerator, insecure_generator
 from dpmoments.papers.laws import (
     AdditiveWishartDraw,
     Directions,
@@ -46,6 +45,7 @@ from dpmoments.privacy.curves.gaussian import (
     discrete_gaussian_rho,
 )
 from dpmoments.privacy.distances import Norm, Sensitivity
+from dpmoments.privacy.entropy import SecureGenerator, insecure_generator
 from dpmoments.privacy.filter import GroupFilter, PrivacyFilter, PrivacyFilterError
 from dpmoments.privacy.laws import LAWS, Choice, DiscreteGaussian, DiscreteLaplace, DrawLaw, MatrixLaplaceDraw
 from dpmoments.privacy.receipt import Draw, Receipt, total_loss

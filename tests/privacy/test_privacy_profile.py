@@ -18,9 +18,8 @@ from scipy import stats
 
 import dpmoments as dpm
 from contracts.cases import CASES, N_ROWS, Case
-from dpmoments.foundation.values import rounded_up
-from dpmoments.messages.message import Message
-from dpmoments.noise.entropy import insecure_generator
+from dpmoments.base.message import Message
+from dpmoments.base.values import rounded_up
 from dpmoments.papers.laws import EigenvalueBound
 from dpmoments.privacy.accounting import Loss, LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
@@ -34,6 +33,7 @@ from dpmoments.privacy.curves.composed import (
     laplace_delta,
     randomized_response_delta,
 )
+from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.laws import Choice, DiscreteGaussian, DiscreteLaplace
 from dpmoments.privacy.profile import (

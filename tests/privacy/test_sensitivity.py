@@ -15,10 +15,10 @@ import pytest
 
 from dpmoments.mechanisms.additive import augmented_gram
 from dpmoments.mechanisms.row_norm_histogram import TransformedNorm
-from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy import sensitivity as sensitivity_module
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.distances import Norm, Sensitivity, query_distance
+from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.privacy.filter import PrivacyFilterError
 from dpmoments.privacy.laws import DiscreteGaussian
 from dpmoments.privacy.receipt import Receipt

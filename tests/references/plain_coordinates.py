@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import norm
 
-from dpmoments.messages.message import Message
+from dpmoments.base.message import Message
 from references.plain_answers import Answers, finest_bits
 
 

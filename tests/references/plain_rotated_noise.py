@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from dpmoments.foundation.arrays import FloatArray
-from dpmoments.noise.models import LastStepModel, WithOwnCount
+from dpmoments.base.arrays import FloatArray
+from dpmoments.moments.models import LastStepModel, WithOwnCount
 from dpmoments.papers.models import InverseNormalModel, WishartModel
 
 

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from scipy.stats import norm
 
+from dpmoments.base.message import Message
 from dpmoments.mechanisms.means.base import NoisyMean
 from dpmoments.mechanisms.row_norm_histogram import NormHistogram, norm_edges
-from dpmoments.messages.message import Message
 from references.plain_answers import Answers, finest_bits, lengths
 from references.plain_balls import clipped_size, clipped_sum, shortened, spread_of
 

@@ -15,9 +15,9 @@ import dpmoments as dpm
 from dpmoments.mechanisms.means.base import NoisyMean
 from dpmoments.mechanisms.registry import make_mean_mechanism
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.noise.entropy import insecure_generator
-from dpmoments.noise.models import MeanModel
+from dpmoments.moments.models import MeanModel
 from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.rows.rows import Rows
 from support.forged_files import forge

@@ -11,8 +11,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import dpmoments as dpm
 from dpmoments.audit.verification import checks
-from dpmoments.foundation.arrays import FloatArray
-from dpmoments.repair.repair import Repair, repair_moments
+from dpmoments.base.arrays import FloatArray
+from dpmoments.moments.repair import Repair, repair_moments
 from dpmoments.schema.constraints import Constraints
 from support.noise_models import gaussian
 from support.said import refused

@@ -15,7 +15,7 @@ import pytest
 
 import dpmoments as dpm
 from contracts.cases import BUDGETS, CASES, MEAN_CASES, Case
-from dpmoments.messages.message import Message
+from dpmoments.base.message import Message
 from support.file_schema import schema_faults
 
 DATASET, DESCRIPTION, LEVEL = "people of 2026", "years since birth", "far north"

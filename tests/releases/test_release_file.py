@@ -20,10 +20,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import dpmoments as dpm
-from dpmoments.foundation import documents
-from dpmoments.foundation.values import from_plain, to_plain
-from dpmoments.messages.message import Message
-from dpmoments.noise.models import AdditiveModel
+from dpmoments.base import documents
+from dpmoments.base.message import Message
+from dpmoments.base.values import from_plain, to_plain
+from dpmoments.moments.models import AdditiveModel
+from dpmoments.moments.repair import Repair
 from dpmoments.papers.laws import GaussianDraw
 from dpmoments.privacy import laws, sensitivity
 from dpmoments.privacy.accounting import LossUnit, allowance
@@ -33,7 +34,6 @@ from dpmoments.privacy.receipt import Draw, Receipt
 from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.releases.moment_release import MomentRelease
-from dpmoments.repair.repair import Repair
 from dpmoments.schema import Schema
 from support.examples import examples
 from support.forged_files import FORGED_RECEIPTS, forge, signed

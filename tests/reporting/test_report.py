@@ -16,11 +16,11 @@ from markupsafe import Markup
 
 import dpmoments as dpm
 from dpmoments.analysis.resolvability import resolved
+from dpmoments.base.message import Message
 from dpmoments.cli import main
 from dpmoments.cli.arguments import column_and_feature
-from dpmoments.messages.message import Message
-from dpmoments.noise.cells import GaussianCells
-from dpmoments.noise.terms import NoiseLaw, NoiseTerm
+from dpmoments.moments.cells import GaussianCells
+from dpmoments.moments.terms import NoiseLaw, NoiseTerm
 from dpmoments.reporting import page as page_module
 from dpmoments.reporting import sections as mean_sections
 from dpmoments.reporting import sections as section_module

@@ -32,8 +32,8 @@ import pytest
 
 import dpmoments as dpm
 from contracts.cases import CASES, MEAN_CASES, Case
+from dpmoments.base.errors import InputError
 from dpmoments.cli import main
-from dpmoments.foundation.errors import InputError
 from dpmoments.rows.histogram import RowCount
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.sources.dask import (

@@ -20,8 +20,8 @@ from contracts.entrances import LOCAL
 from contracts.odd_rows import odd_rows
 from contracts.test_entrances import asked, examine
 from dpmoments.audit.verification import checks
-from dpmoments.foundation import databases
-from dpmoments.foundation.errors import InputValueError
+from dpmoments.base import databases
+from dpmoments.base.errors import InputValueError
 from dpmoments.rows.rows import Rows
 from support.databases import PASSWORD, on_postgres, postgres_table, postgres_url, sqlite_file
 from support.said import refused

@@ -18,10 +18,10 @@ from dpmoments.audit.verification import checks
 from dpmoments.mechanisms import Gaussian, MatrixLaplace
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.noise.entropy import insecure_generator
-from dpmoments.noise.models import AdditiveModel
+from dpmoments.moments.models import AdditiveModel
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind
+from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.releases.disclosed import ReleaseWarning
 from dpmoments.rows.rows import Rows
 from mechanisms.test_means import OPTIONS

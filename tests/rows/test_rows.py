@@ -18,7 +18,7 @@ import pytest
 
 import dpmoments as dpm
 from contracts.cases import CASES
-from dpmoments.foundation.progress import Watch
+from dpmoments.base.progress import Watch
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.mechanisms.units import UnitsPlan
 from dpmoments.privacy.filter import PrivacyFilter
@@ -165,7 +165,7 @@ def test_progress_of_several_passes(monkeypatch: pytest.MonkeyPatch) -> None:
         assert seen == [*every_hundredth, *every_hundredth[:30]]
     assert seen == every_hundredth * 2
     clock = iter([0.0, 0.1, 0.3, 0.35, 9.0])
-    monkeypatch.setattr("dpmoments.foundation.progress.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr("dpmoments.base.progress.time.monotonic", lambda: next(clock))
     seen.clear()
     with watch.passing(None):
         for _ in range(5):
@@ -218,7 +218,7 @@ def test_the_bar_tells_rows_a_second_only_where_their_number_is_public(
         reset = update = note
 
     monkeypatch.setattr("rich.progress.Progress", Display)
-    monkeypatch.setattr("dpmoments.foundation.progress.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr("dpmoments.base.progress.time.monotonic", lambda: next(clock))
     options: dict[str, Any] = dict(epsilon=1.0, mechanism="laplace", progress=True, neighbors=neighbors)
     dpm.release(np.zeros((4_000, 2)), Schema.unit_ball(2), **options)
     assert [step["description"] for step in shown if "description" in step] == ["reading rows, pass 1 of 1"]

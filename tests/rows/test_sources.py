@@ -22,11 +22,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpmoments as dpm
-from dpmoments.cells.objects import ColumnTable
 from dpmoments.rows.kernel import exact_moments
 from dpmoments.rows.moments import ExactMoments
 from dpmoments.rows.rows import Rows
 from dpmoments.schema import Coordinate, Schema
+from dpmoments.schema.cells.objects import ColumnTable
 from support.encoded_blocks import encoded_blocks
 from support.said import refused
 from support.spark_session import of_spark

@@ -17,7 +17,7 @@ import dpmoments as dpm
 from contracts.cases import CASES, Case, run_plan
 from dpmoments.mechanisms.log_scale_histogram import CoordinateValue
 from dpmoments.mechanisms.row_norm_histogram import TransformedNorm
-from dpmoments.noise.entropy import insecure_generator
+from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.rows import kernel
 from dpmoments.rows.histogram import Histogram, HistogramSummary, RowCount
 from dpmoments.rows.kernel import MomentSummary, RunningMoments

@@ -19,13 +19,13 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import dpmoments as dpm
-from dpmoments.cells.text import text_flags, text_numbers
-from dpmoments.foundation import text_reading
-from dpmoments.foundation.text_format import TextFormat
-from dpmoments.foundation.text_reading import Utf8Stream
+from dpmoments.base import text_reading
+from dpmoments.base.text_format import TextFormat
+from dpmoments.base.text_reading import Utf8Stream
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.sources import text
 from dpmoments.schema import Schema
+from dpmoments.schema.cells.text import text_flags, text_numbers
 from support.examples import examples
 from support.said import Said, refused
 

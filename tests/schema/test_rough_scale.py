@@ -16,9 +16,9 @@ import pytest
 import yaml
 
 import dpmoments as dpm
+from dpmoments.base.message import Message
 from dpmoments.cli.entry import main
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.messages.message import Message
 from dpmoments.schema.derived import column_from_dict
 from dpmoments.schema.encoding import RoughScale
 from support.said import Said, refused, warned

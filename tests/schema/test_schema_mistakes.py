@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import dpmoments as dpm
-from dpmoments.foundation.values import number_as_text
+from dpmoments.base.values import number_as_text
 from dpmoments.schema import Schema
 from support.said import Said, refused
 

@@ -11,7 +11,7 @@ import pytest
 
 import dpmoments as dpm
 from dpmoments.audit.verification import checks
-from dpmoments.foundation.errors import InputTypeError, InputValueError
+from dpmoments.base.errors import InputTypeError, InputValueError
 from dpmoments.mechanisms.additive import MatrixLaplace
 from dpmoments.mechanisms.registry import make_mechanism
 from dpmoments.mechanisms.shape import MomentShape

@@ -21,9 +21,9 @@ from dpmoments.audit.verification import checks
 from dpmoments.cli import main
 from dpmoments.mechanisms.counts import Counts
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.noise import cells as noise_cells
+from dpmoments.moments import cells as noise_cells
+from dpmoments.moments.cells import CountNoise
 from dpmoments.noise import insecure_generator
-from dpmoments.noise.cells import CountNoise
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.rows.rows import Rows
 from support.file_schema import schema_faults

@@ -78,7 +78,7 @@ def test_a_file_on_a_full_disk_is_named_and_not_left_half_written(
     folder: Path, command: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = set(folder.iterdir())
-    monkeypatch.setattr("dpmoments.foundation.documents.os.fsync", refuse)
+    monkeypatch.setattr("dpmoments.base.documents.os.fsync", refuse)
     assert main(command) == 1
     said = capsys.readouterr().err.splitlines()[-1]
     assert said.startswith(f"dpmoments: {command[-1]}: {os.strerror(errno.ENOSPC)}")
@@ -118,7 +118,7 @@ def test_a_full_disk_inside_a_pass_says_what_to_do(
     def spill(*_: Any, **__: Any) -> None:
         raise OSError(errno.ENOSPC, "[Errno 28] while writing 'a cell'")
 
-    monkeypatch.setattr(sys.modules["dpmoments.inspection.preflight"], "survey_table", spill)
+    monkeypatch.setattr(sys.modules["dpmoments.planning.preflight"], "survey_table", spill)
     assert main(PREFLIGHT) == 1
     said = capsys.readouterr().err.splitlines()[-1]
     assert os.strerror(errno.ENOSPC) in said
@@ -130,7 +130,7 @@ def test_a_full_disk_inside_a_pass_says_what_to_do(
 def test_a_release_that_can_be_kept_nowhere_is_said_to_be_spent(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("dpmoments.foundation.documents.os.fsync", refuse)
+    monkeypatch.setattr("dpmoments.base.documents.os.fsync", refuse)
     assert main([*RELEASE, "--output", "new.json"]) == 1
     said = capsys.readouterr().err
     assert os.strerror(errno.ENOSPC) in said

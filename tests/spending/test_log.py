@@ -13,8 +13,8 @@ import pyarrow.csv as pa_csv
 import pytest
 
 import dpmoments as dpm
+from dpmoments.base.progress import Watch, log
 from dpmoments.cli import main
-from dpmoments.foundation.progress import Watch, log
 from support.said import refused
 
 SCHEMA = dpm.Schema(dpm.Numeric("age", 0, 9999), dpm.Categorical("ward", ["north", "south"]))

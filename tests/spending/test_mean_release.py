@@ -17,7 +17,7 @@ import pytest
 
 import dpmoments as dpm
 from dpmoments.audit.verification import Check, checks
-from dpmoments.messages.message import Message
+from dpmoments.base.message import Message
 from dpmoments.releases.mean_release import MEAN_RELEASE_FILE
 from dpmoments.releases.moment_release import RELEASE_FILE
 from support.forged_files import FORGED_RECEIPTS, Edit, forge, signed, smaller_budget_everywhere

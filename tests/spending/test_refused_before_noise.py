@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dpmoments as dpm
-from dpmoments.foundation.errors import InputError
+from dpmoments.base.errors import InputError
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.spending.run import NOTHING_SPENT

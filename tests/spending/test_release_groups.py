@@ -21,10 +21,10 @@ import pytest
 import dpmoments as dpm
 from dpmoments.audit.replay import Recorder, Replayer, replay
 from dpmoments.audit.verification import checks
+from dpmoments.base.message import Message
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.messages.message import Message
-from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy import origin
+from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.privacy.filter import PrivacyFilter, PrivacyFilterError
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.encode import Restriction

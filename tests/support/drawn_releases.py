@@ -22,8 +22,8 @@ import pytest
 
 import dpmoments as dpm
 from dpmoments.analysis import group_means, resolvability
-from dpmoments.noise.cells import GaussianCells, LaplaceCells, MatrixLaplaceCells
-from dpmoments.noise.terms import NoiseLaw, NoiseTerm, ScaleTerm
+from dpmoments.moments.cells import GaussianCells, LaplaceCells, MatrixLaplaceCells
+from dpmoments.moments.terms import NoiseLaw, NoiseTerm, ScaleTerm
 
 __all__ = ["drawn", "drawn_noise", "nudged", "planted", "template", "without_bisection"]
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from dpmoments.foundation.values import from_plain, rounded_up
+from dpmoments.base.values import from_plain, rounded_up
 from dpmoments.privacy.accounting import LossUnit, allowance
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.laws import LAWS

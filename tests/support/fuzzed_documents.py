@@ -23,12 +23,12 @@ import pyarrow as pa
 
 import dpmoments as dpm
 from dpmoments.audit.verification import checks
+from dpmoments.base.errors import InputError
 from dpmoments.cli import main
-from dpmoments.foundation.errors import InputError
+from dpmoments.moments.repair import Repair
 from dpmoments.releases.counts_release import CountsRelease
 from dpmoments.releases.mean_release import MeanRelease
 from dpmoments.releases.moment_release import MomentRelease
-from dpmoments.repair.repair import Repair
 from dpmoments.schema import Schema
 from support import mutations
 from support.forged_files import signed, with_true_losses

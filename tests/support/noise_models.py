@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpmoments.noise.models import AdditiveModel
+from dpmoments.moments.models import AdditiveModel
 
 
 def additive(

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from dpmoments.foundation.errors import InputError
-from dpmoments.messages.message import Message
+from dpmoments.base.errors import InputError
+from dpmoments.base.message import Message
 from dpmoments.releases.disclosed import MessageWarning
 
 __all__ = ["Said", "codes", "refused", "warned"]

@@ -12,16 +12,16 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, get_args
 
-from dpmoments.foundation.databases import CLAUSES
-from dpmoments.messages.message import PART
-from dpmoments.messages.wordings import QUERIES, REASONS, RULES, WARNINGS, WORDINGS
-from dpmoments.noise.models import _NOISE_MODELS, MeanLaw
+from dpmoments.base.databases import CLAUSES
+from dpmoments.base.message import PART
+from dpmoments.base.wordings import QUERIES, REASONS, RULES, WARNINGS, WORDINGS
+from dpmoments.moments.models import _NOISE_MODELS, MeanLaw
+from dpmoments.moments.repair import Repair
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.laws import LAWS
 from dpmoments.privacy.sensitivity import SENSITIVITIES
 from dpmoments.privacy.statement import ARITHMETICS
 from dpmoments.privacy.unit import Neighbors
-from dpmoments.repair.repair import Repair
 from dpmoments.schema.derived import _KINDS
 
 ROOT = Path(__file__).parent.parent.parent

@@ -16,11 +16,11 @@ PACKAGES = {
     "mechanisms": ("mechanisms",),
     "rows": (
         "rows/encode",
-        "cells/reading",
+        "schema/cells/reading",
         "rows/summary",
         "rows/kernel",
         "rows/rounding",
-        "cells/units",
+        "schema/cells/units",
         "rows/units",
         "rows/rows",
         "rows/level_sums",
@@ -88,7 +88,7 @@ TESTS = {
         "privacy_filter",
         "release_file",
     ),
-    "foundation/values": (
+    "base/values": (
         "privacy_filter",
         "sensitivity",
         "laws",
@@ -147,7 +147,7 @@ TESTS = {
         "privacy_filter",
         "inverse_wishart",
     ),
-    "foundation/one_variable": (
+    "base/one_variable": (
         "curve_wishart_sampling",
         "curve_additive_wishart",
         "curve_discrete_gaussian",
@@ -165,13 +165,13 @@ TESTS = {
         "low_bits",
         "privacy_filter",
     ),
-    "noise/extreme_eigenvalues": (
+    "moments/extreme_eigenvalues": (
         "plain_bounds",
         "components",
         "noise_terms",
         "plots",
     ),
-    "noise/discrete": (
+    "privacy/discrete": (
         "choice",
         "laws",
         "rejection",
@@ -306,8 +306,8 @@ TESTS = {
         "means_replayed",
         "means",
     ),
-    "cells/units": ("unit_selection",),
-    "cells/reading": (
+    "schema/cells/units": ("unit_selection",),
+    "schema/cells/reading": (
         "encoding",
         "cell_rules",
         "rows",
@@ -345,12 +345,12 @@ TESTS = {
         "unit_selection",
         "privacy_units",
     ),
-    "noise/terms": (
+    "moments/terms": (
         "noise_terms",
         "covariance_noise",
         "coverage",
     ),
-    "noise/cells": (
+    "moments/cells": (
         "plain_bounds",
         "noise_law",
         "noise_terms",
@@ -359,7 +359,7 @@ TESTS = {
     ),
     "mechanisms/counts": ("counts_release",),
     "rows/histogram": ("cell_counts", "counts_release"),
-    "noise/models": (
+    "moments/models": (
         "plain_bounds",
         "noise_terms",
         "noise_law",

@@ -6,7 +6,7 @@ import numpy as np
 
 from dpmoments.mechanisms.additive import AdditivePlan
 from dpmoments.mechanisms.base import Plan
-from dpmoments.repair.repair import Repair, repair_gram
+from dpmoments.moments.repair import Repair, repair_gram
 
 __all__ = ["EPSILONS", "repaired"]
 

@@ -9,9 +9,9 @@ import dpmoments as dpm
 from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.registry import make_mechanism
 from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.moments.repair import Repair
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.unit import Neighbors
-from dpmoments.repair.repair import Repair
 
 __all__ = ["BEFORE", "NOW", "Cell", "Contender", "spectral_repair"]
 

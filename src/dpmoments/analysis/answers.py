@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, ParamSpec, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from dpmoments.foundation.errors import InputTypeError, InputValueError, shown
-from dpmoments.foundation.table_libraries import pa
+from dpmoments.base.errors import InputTypeError, InputValueError, shown
+from dpmoments.base.table_libraries import pa
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -344,7 +344,7 @@ def in_floating_point(compute: Callable[Parameters, Found]) -> Callable[Paramete
     >>> in_floating_point(lambda number: number**2)(1e200)
     Traceback (most recent call last):
     ...
-    dpmoments.foundation.errors.InputValueError: the numbers of this release exceed the range ...
+    dpmoments.base.errors.InputValueError: the numbers of this release exceed the range ...
     """  # language: ok
     within: Callable[Parameters, Found] = unless_beyond_floating_point(_refuse)(compute)
 

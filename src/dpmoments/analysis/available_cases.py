@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpmoments.foundation.arrays import FloatArray, IntegerArray, bordered
-from dpmoments.noise.cells import GaussianCells
-from dpmoments.noise.terms import NoiseLaw, NoiseTerm
+from dpmoments.base.arrays import FloatArray, IntegerArray, bordered
+from dpmoments.moments.cells import GaussianCells
+from dpmoments.moments.terms import NoiseLaw, NoiseTerm
 from dpmoments.schema.columns import Boolean, Categorical
 from dpmoments.schema.dates import Date
 from dpmoments.schema.derived import MissingIndicator, presence_column

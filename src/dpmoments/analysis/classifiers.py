@@ -31,7 +31,7 @@ from dpmoments.analysis.group_means import GroupSums, Levels
 from dpmoments.analysis.group_tests import between_groups
 from dpmoments.analysis.released import Moments, cautions_by_code, columns_with_indices, needs_mean, unknown_feature
 from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE, decided
-from dpmoments.foundation.arrays import (
+from dpmoments.base.arrays import (
     BoolArray,
     FloatArray,
     IntegerArray,
@@ -39,7 +39,7 @@ from dpmoments.foundation.arrays import (
     first_largest,
     leading_positive,
 )
-from dpmoments.foundation.errors import InputValueError, out_of_range
+from dpmoments.base.errors import InputValueError, out_of_range
 from dpmoments.schema.columns import Boolean, Categorical
 from dpmoments.schema.constraints import Level
 from dpmoments.schema.derived import DerivedColumn

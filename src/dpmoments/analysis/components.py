@@ -24,7 +24,7 @@ from dpmoments.analysis.functionals import (
 )
 from dpmoments.analysis.released import Moments, cautions_by_code, chosen_features, columns_with_indices, needs_mean
 from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE
-from dpmoments.foundation.arrays import (
+from dpmoments.base.arrays import (
     BoolArray,
     FloatArray,
     IntegerArray,
@@ -32,9 +32,9 @@ from dpmoments.foundation.arrays import (
     largest_first,
     leading_positive,
 )
-from dpmoments.foundation.checks import check_one_of
-from dpmoments.foundation.errors import InputValueError, listed, out_of_range, shown
-from dpmoments.noise.terms import NoiseLaw
+from dpmoments.base.checks import check_one_of
+from dpmoments.base.errors import InputValueError, listed, out_of_range, shown
+from dpmoments.moments.terms import NoiseLaw
 from dpmoments.schema.columns import Boolean, Categorical
 from dpmoments.schema.schema import Schema
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
-from dpmoments.foundation.arrays import FloatArray
-from dpmoments.noise.cells import CountNoise
-from dpmoments.noise.terms import NoiseLaw
+from dpmoments.base.arrays import FloatArray
+from dpmoments.moments.cells import CountNoise
+from dpmoments.moments.terms import NoiseLaw
 
 
 def error_rate(level: float) -> float:

@@ -23,8 +23,8 @@ from dpmoments.analysis.answers import Answer, Column, confidence_level, format_
 from dpmoments.analysis.confidence import Estimate
 from dpmoments.analysis.normal_equations import JointTest, NormalEquations
 from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE, decided, not_clear, resolved, sign_verdicts
-from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.errors import InputTypeError, InputValueError, closest, shown
+from dpmoments.base.arrays import FloatArray
+from dpmoments.base.errors import InputTypeError, InputValueError, closest, shown
 from dpmoments.schema.columns import Categorical
 from dpmoments.schema.derived import DerivedColumn, Power
 from dpmoments.schema.schema import Schema

@@ -42,8 +42,8 @@ from dpmoments.analysis.resolvability import (
     sign_verdicts,
 )
 from dpmoments.analysis.robust_errors import PairProducts, known_ratio
-from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray, largest_first
-from dpmoments.foundation.errors import InputValueError
+from dpmoments.base.arrays import BoolArray, FloatArray, IntegerArray, largest_first
+from dpmoments.base.errors import InputValueError
 
 # How correlations vary from sample to sample, by what kind of features they are of.
 

@@ -28,10 +28,10 @@ from dpmoments.analysis.functionals import LocalMoments, bilinear, describe_law
 from dpmoments.analysis.group_means import Levels, PresentRows, whole_counts
 from dpmoments.analysis.released import Moments, cautions_by_code, needs_mean
 from dpmoments.analysis.resolvability import decided, hidden_by_noise, not_clear
-from dpmoments.foundation.arrays import FloatArray, IntegerArray
-from dpmoments.foundation.errors import InputValueError, closest, shown
-from dpmoments.noise.cells import CountNoise
-from dpmoments.noise.terms import NoiseLaw
+from dpmoments.base.arrays import FloatArray, IntegerArray
+from dpmoments.base.errors import InputValueError, closest, shown
+from dpmoments.moments.cells import CountNoise
+from dpmoments.moments.terms import NoiseLaw
 from dpmoments.schema.constraints import Level
 
 _ROUNDS = 50

@@ -24,8 +24,8 @@ from dpmoments.analysis.confidence import deviations_for, fieller_interval
 from dpmoments.analysis.functionals import WHY_NOISE_UNKNOWN, FeatureVariances, LocalMoments
 from dpmoments.analysis.released import Moments, cautions_in_full, chosen_features, indices_of
 from dpmoments.analysis.resolvability import hidden_by_noise
-from dpmoments.foundation.arrays import BoolArray, FloatArray
-from dpmoments.noise.terms import NoiseLaw
+from dpmoments.base.arrays import BoolArray, FloatArray
+from dpmoments.moments.terms import NoiseLaw
 from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.schema.constraints import Constraints
 from dpmoments.schema.dates import Date

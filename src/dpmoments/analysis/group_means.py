@@ -29,10 +29,10 @@ from dpmoments.analysis.resolvability import (
     p_by_inversion,
     sign_verdicts,
 )
-from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray, bordered
-from dpmoments.foundation.errors import InputTypeError, InputValueError, listed, meant
-from dpmoments.noise.terms import NoiseLaw
-from dpmoments.repair.repair import Repair
+from dpmoments.base.arrays import BoolArray, FloatArray, IntegerArray, bordered
+from dpmoments.base.errors import InputTypeError, InputValueError, listed, meant
+from dpmoments.moments.repair import Repair
+from dpmoments.moments.terms import NoiseLaw
 from dpmoments.schema.columns import Boolean, Categorical
 from dpmoments.schema.constraints import not_a_grouping_column, unknown_grouping_column
 

@@ -24,8 +24,8 @@ from dpmoments.analysis.functionals import describe_law
 from dpmoments.analysis.group_means import GroupSums, Levels, group_means
 from dpmoments.analysis.released import Moments, cautions_by_code, feature_index, needs_mean
 from dpmoments.analysis.resolvability import decided, not_clear
-from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.errors import InputValueError
+from dpmoments.base.arrays import FloatArray
+from dpmoments.base.errors import InputValueError
 
 _SHOWN_NAMES = 8
 """Max number of names listed in a message."""

@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 import scipy
 
-from dpmoments.foundation.arrays import FloatArray, IntegerArray, first_largest
-from dpmoments.noise.terms import NoiseLaw
+from dpmoments.base.arrays import FloatArray, IntegerArray, first_largest
+from dpmoments.moments.terms import NoiseLaw
 
 _MAX_STEPS = 60
 _SETTLED = 1e-9

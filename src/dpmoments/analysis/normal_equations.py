@@ -17,9 +17,9 @@ from dpmoments.analysis.regressors import Regressors
 from dpmoments.analysis.released import Moments
 from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE
 from dpmoments.analysis.robust_errors import ResidualProducts, moments_with_constant, robust_covariance
-from dpmoments.foundation.arrays import FloatArray, IntegerArray
-from dpmoments.foundation.errors import InputValueError
-from dpmoments.noise.terms import NoiseLaw
+from dpmoments.base.arrays import FloatArray, IntegerArray
+from dpmoments.base.errors import InputValueError
+from dpmoments.moments.terms import NoiseLaw
 
 _AGREEMENT = 30.0
 """Standard deviations of a cell.

@@ -32,8 +32,8 @@ from dpmoments.analysis.contrasts import (
 from dpmoments.analysis.frames import named_values
 from dpmoments.analysis.normal_equations import NormalEquations
 from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE, NOT_ESTIMABLE, decided, estimable, not_clear
-from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.errors import InputValueError
+from dpmoments.base.arrays import FloatArray
+from dpmoments.base.errors import InputValueError
 from dpmoments.schema.schema import Schema
 
 if TYPE_CHECKING:

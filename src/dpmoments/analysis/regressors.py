@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from dpmoments.analysis.released import Moments, columns_with_indices, feature_index, named_features
-from dpmoments.foundation.arrays import FloatArray, first_largest
-from dpmoments.foundation.errors import InputTypeError, InputValueError, listed, meant, shown, wrong_type
+from dpmoments.base.arrays import FloatArray, first_largest
+from dpmoments.base.errors import InputTypeError, InputValueError, listed, meant, shown, wrong_type
 from dpmoments.schema.columns import Categorical
 from dpmoments.schema.derived import DerivedColumn, Product
 from dpmoments.schema.schema import Schema

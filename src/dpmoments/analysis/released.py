@@ -13,10 +13,11 @@ import numpy as np
 
 from dpmoments.analysis.answers import in_floating_point
 from dpmoments.analysis.available_cases import AvailableCases
-from dpmoments.foundation.arrays import BoolArray, FloatArray, bordered
-from dpmoments.foundation.documents import DocumentKind
-from dpmoments.foundation.errors import InputKeyError, InputTypeError, InputValueError, listed, meant, shown
-from dpmoments.foundation.values import (
+from dpmoments.base.arrays import BoolArray, FloatArray, bordered
+from dpmoments.base.documents import DocumentKind
+from dpmoments.base.errors import InputKeyError, InputTypeError, InputValueError, listed, meant, shown
+from dpmoments.base.message import Message, messages_of
+from dpmoments.base.values import (
     finite_numbers,
     is_finite_number,
     plain_mapping,
@@ -24,15 +25,14 @@ from dpmoments.foundation.values import (
     require_known,
     to_plain,
 )
-from dpmoments.messages.message import Message, messages_of
-from dpmoments.messages.wordings import WARNINGS
-from dpmoments.noise.models import NoiseModel
-from dpmoments.noise.rounding import Rounding
-from dpmoments.noise.terms import NoiseLaw
+from dpmoments.base.wordings import WARNINGS
+from dpmoments.moments.models import NoiseModel
+from dpmoments.moments.repair import Repair, exact_law, few_rows_message, floored_count, repair_moments
+from dpmoments.moments.rounding import Rounding
+from dpmoments.moments.terms import NoiseLaw
 from dpmoments.privacy.origin import ReleaseOrigin
 from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.statement import PrivacyStatement
-from dpmoments.repair.repair import Repair, exact_law, few_rows_message, floored_count, repair_moments
 from dpmoments.schema.constraints import Constraints
 from dpmoments.schema.derived import DerivedColumn, SchemaColumn
 from dpmoments.schema.encoding import LATTICE, Encoding

@@ -15,9 +15,9 @@ import numpy as np
 import scipy
 
 from dpmoments.analysis.confidence import deviations_for
-from dpmoments.foundation.arrays import BoolArray, FloatArray
-from dpmoments.noise.cells import CountNoise
-from dpmoments.noise.terms import NoiseLaw
+from dpmoments.base.arrays import BoolArray, FloatArray
+from dpmoments.moments.cells import CountNoise
+from dpmoments.moments.terms import NoiseLaw
 
 ERROR_RATE = 0.05
 """Probability that any statement of one table is false."""

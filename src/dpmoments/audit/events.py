@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.errors import InputTypeError, shown
-from dpmoments.foundation.table_libraries import pa
+from dpmoments.base.arrays import FloatArray
+from dpmoments.base.errors import InputTypeError, shown
+from dpmoments.base.table_libraries import pa
 from dpmoments.mechanisms.base import CalibratedPlan
 from dpmoments.mechanisms.shape import RunResult
 from dpmoments.privacy.filter import PrivacyFilter

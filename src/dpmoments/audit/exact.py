@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.one_variable import brent_root
+from dpmoments.base.arrays import FloatArray
+from dpmoments.base.one_variable import brent_root
 from dpmoments.mechanisms.base import Plan
-from dpmoments.noise.models import NoiseModel
+from dpmoments.moments.models import NoiseModel
 from dpmoments.papers.mechanisms.eigenvectors import IterativeEigenvectorsPlan, temperature
 from dpmoments.papers.sphere import envelope_parameter
 from dpmoments.privacy.curves import gaussian_epsilon, zcdp_epsilon

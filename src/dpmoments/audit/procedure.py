@@ -41,14 +41,14 @@ from dpmoments.audit.exact import (
 )
 from dpmoments.audit.pairs import NeighboringPair, distant_pairs, neighboring_pairs, unit_pairs
 from dpmoments.audit.replay import Recorder
-from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.checks import check_probability
-from dpmoments.foundation.errors import InputRuntimeError, InputValueError, shown
+from dpmoments.base.arrays import FloatArray
+from dpmoments.base.checks import check_probability
+from dpmoments.base.errors import InputRuntimeError, InputValueError, shown
 from dpmoments.mechanisms.base import CalibratedPlan, Mechanism, Plan
 from dpmoments.mechanisms.registry import make_mechanism
 from dpmoments.mechanisms.shape import MomentShape, RunResult
 from dpmoments.mechanisms.units import UnitsPlan
-from dpmoments.noise.models import NoiseModel
+from dpmoments.moments.models import NoiseModel
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import zcdp_epsilon
 from dpmoments.privacy.request import PrivacyRequest

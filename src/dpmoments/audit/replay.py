@@ -19,13 +19,13 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 
 from dpmoments.audit.pairs import everyday_pairs, neighboring_pairs, unrelated_tables
-from dpmoments.foundation.values import finite_numbers
+from dpmoments.base.values import finite_numbers
 from dpmoments.mechanisms.base import CalibratedPlan, ConfiguredMechanism, Plan
 from dpmoments.mechanisms.shape import MomentShape, RunResult
-from dpmoments.noise.entropy import insecure_generator
 from dpmoments.papers.laws import EigenvalueBound, WishartSampling
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.distances import query_distance
+from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.privacy.filter import PrivacyFilter, PrivacyFilterError, PrivatePlan
 from dpmoments.privacy.receipt import Draw, Receipt
 from dpmoments.privacy.sampling import coordinates_of

@@ -12,13 +12,13 @@ import numpy as np
 
 from dpmoments.analysis.answers import Answer, Column
 from dpmoments.audit.procedure import LEVEL, AuditEffort, AuditResult, audit
-from dpmoments.foundation.errors import InputValueError
+from dpmoments.base.errors import InputValueError
 from dpmoments.mechanisms import CoinPress, InverseGaussian, PrivatePreconditioning
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.registry import MECHANISMS, make_mechanism
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.noise.entropy import insecure_generator, secure_generator
 from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.entropy import insecure_generator, secure_generator
 from dpmoments.privacy.request import PrivacyRequest
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 

@@ -11,15 +11,16 @@ import numpy as np
 
 from dpmoments.analysis.answers import in_floating_point
 from dpmoments.audit.replay import run_on_no_rows
-from dpmoments.foundation import __version__
-from dpmoments.foundation.values import is_finite_number
+from dpmoments.base import __version__
+from dpmoments.base.values import is_finite_number
 from dpmoments.mechanisms.base import CalibratedPlan, ConfiguredMechanism, Plan
 from dpmoments.mechanisms.counts import Counts, CountsPlan
 from dpmoments.mechanisms.level_coordinates import LevelCoordinates
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS, make_mean_mechanism, make_mechanism
 from dpmoments.mechanisms.row_coordinates import RowCoordinates
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.noise.terms import NoiseLaw
+from dpmoments.moments.repair import Repair, exact_law
+from dpmoments.moments.terms import NoiseLaw
 from dpmoments.privacy.accounting import budget_for_rows
 from dpmoments.privacy.filter import PrivacyFilterError
 from dpmoments.privacy.receipt import Receipt
@@ -29,7 +30,6 @@ from dpmoments.releases.loading import AnyRelease
 from dpmoments.releases.mean_release import MeanRelease
 from dpmoments.releases.moment_release import AvailableRelease, MomentRelease
 from dpmoments.releases.pooling import PooledRelease, pool
-from dpmoments.repair.repair import Repair, exact_law
 from dpmoments.schema.constraints import every_row_has_levels
 
 _FALSE_ALARM = 1e-9

@@ -17,6 +17,16 @@ from rich.markup import escape
 
 import dpmoments
 from dpmoments.analysis.answers import Answer, aligned
+from dpmoments.base.documents import check_output
+from dpmoments.base.errors import InputValueError, shown
+from dpmoments.base.table_files import (
+    CSV_DELIMITERS,
+    FEATHER_ENDINGS,
+    PARQUET_ENDINGS,
+    file_ending,
+    open_ipc,
+    write_table,
+)
 from dpmoments.cli.arguments import column_and_feature, needs_option
 from dpmoments.cli.options import (
     Option,
@@ -27,16 +37,6 @@ from dpmoments.cli.options import (
     without_marks,
 )
 from dpmoments.cli.output import complain, print_answer, print_checks, print_json, print_text
-from dpmoments.foundation.documents import check_output
-from dpmoments.foundation.errors import InputValueError, shown
-from dpmoments.foundation.table_files import (
-    CSV_DELIMITERS,
-    FEATHER_ENDINGS,
-    PARQUET_ENDINGS,
-    file_ending,
-    open_ipc,
-    write_table,
-)
 from dpmoments.releases.counts_release import CountsRelease
 from dpmoments.releases.group_releases import GroupReleases
 from dpmoments.releases.loading import AnyRelease

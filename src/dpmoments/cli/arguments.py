@@ -15,11 +15,11 @@ from typing import Any, TypeVar
 
 import typer
 
+from dpmoments.base.databases import DatabaseQuery
+from dpmoments.base.errors import InputValueError, listed, shown
+from dpmoments.base.table_files import ENGINES, EngineFiles
+from dpmoments.base.text_format import TextFormat
 from dpmoments.cli.output import bad_option
-from dpmoments.foundation.databases import DatabaseQuery
-from dpmoments.foundation.errors import InputValueError, listed, shown
-from dpmoments.foundation.table_files import ENGINES, EngineFiles
-from dpmoments.foundation.text_format import TextFormat
 from dpmoments.mechanisms.base import ConfiguredMechanism, Mechanism
 from dpmoments.mechanisms.means.base import MeanMechanism
 from dpmoments.privacy.budget import PrivacyBudget

@@ -14,6 +14,9 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 import dpmoments
+from dpmoments.base.documents import check_output
+from dpmoments.base.errors import InputFileExistsError, InputModuleNotFoundError, InputValueError
+from dpmoments.base.table_files import EngineFiles
 from dpmoments.cli.arguments import (
     OPTIONS_EXCLUSIVE,
     budget_of,
@@ -32,12 +35,9 @@ from dpmoments.cli.output import (
     printing,
     refuge,
 )
-from dpmoments.foundation.documents import check_output
-from dpmoments.foundation.errors import InputFileExistsError, InputModuleNotFoundError, InputValueError
-from dpmoments.foundation.table_files import EngineFiles
-from dpmoments.inspection.messages import Outcome
 from dpmoments.mechanisms.counts import Counts
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, automatic_mean
+from dpmoments.planning.preflight_messages import Outcome
 from dpmoments.releases.group_releases import GroupReleases
 from dpmoments.releases.loading import AnyRelease
 from dpmoments.schema.constraints import schema_of_tables

@@ -14,6 +14,8 @@ import typer
 import typer.core
 import typer.main
 
+from dpmoments.base import __version__
+from dpmoments.base.errors import InputAttributeError
 from dpmoments.cli.output import (
     OutputError,
     StoppedError,
@@ -25,8 +27,6 @@ from dpmoments.cli.output import (
     tell_steps,
     what_number_to_write,
 )
-from dpmoments.foundation import __version__
-from dpmoments.foundation.errors import InputAttributeError
 
 _CURATOR = "With the table"
 _ANALYST = "With a release: these cost no privacy"

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import dpmoments
+from dpmoments.base.checks import not_one_of
+from dpmoments.base.documents import KEEPS_A_FILE, check_output
+from dpmoments.base.errors import shown
 from dpmoments.cli.arguments import OPTIONS_EXCLUSIVE, budget_of, columns_of_table, given_twice, needs_option
 from dpmoments.cli.options import OBJECTS, SPLIT, TABLES, Option, options_of
 from dpmoments.cli.output import bad_option, print_answer, print_json, print_text
-from dpmoments.foundation.checks import not_one_of
-from dpmoments.foundation.documents import KEEPS_A_FILE, check_output
-from dpmoments.foundation.errors import shown
 from dpmoments.privacy.budget import BudgetKind
 
 ASSUMED = "Assumptions about the table"

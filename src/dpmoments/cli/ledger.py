@@ -10,10 +10,10 @@ import typer
 
 import dpmoments
 from dpmoments.analysis.answers import aligned
+from dpmoments.base.errors import shown
 from dpmoments.cli.options import BUDGET_PANEL, Option, options_of, with_options
 from dpmoments.cli.output import bad_option, complain, print_checks, print_command, print_json, print_text
-from dpmoments.foundation.errors import shown
-from dpmoments.ledger.grants import Grant
+from dpmoments.privacy.grants import Grant
 from dpmoments.privacy.origin import LedgerEntry
 
 ledger = typer.Typer(

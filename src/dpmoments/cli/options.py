@@ -17,9 +17,9 @@ from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_ori
 import typer
 from rich.markup import escape
 
+from dpmoments.base.table_files import ENGINES
 from dpmoments.cli.arguments import data_of, mechanism_of, privacy_unit_of, progress_of, tables_of, text_format_of
-from dpmoments.foundation.table_files import ENGINES
-from dpmoments.repair.repair import Repair
+from dpmoments.moments.repair import Repair
 from dpmoments.schema.schema import Schema
 
 BUDGET_PANEL = "Privacy"

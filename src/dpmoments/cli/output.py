@@ -22,8 +22,8 @@ import typer
 from rich.console import Console
 from rich.padding import Padding
 
-from dpmoments.foundation.errors import InputError, line_of, visible
-from dpmoments.foundation.progress import log
+from dpmoments.base.errors import InputError, line_of, visible
+from dpmoments.base.progress import log
 
 if TYPE_CHECKING:
     from dpmoments.analysis.answers import Answer
@@ -149,7 +149,7 @@ def what_number_to_write(message: str, options: Sequence[str], arguments: Sequen
     >>> print(what_number_to_write(refused, ["--n-rows"], ["forecast", "--n-rows", "9.700"]))
     must be a whole number, got the text '9.700': write 9700
     """
-    from dpmoments.foundation.values import number_as_text
+    from dpmoments.base.values import number_as_text
 
     result = re.search(r"unable to parse string as an? (integer|number)|is not a valid (integer|float)", message)
     if result is None:

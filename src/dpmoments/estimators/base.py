@@ -20,9 +20,9 @@ from sklearn.base import BaseEstimator, _clone_parametrized
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpmoments.analysis.frames import feature_values
-from dpmoments.cells.objects import ColumnTable, declared_array, declared_column, objects_of
-from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.errors import (
+from dpmoments.base.arrays import FloatArray
+from dpmoments.base.errors import (
+    BudgetExceededError,
     InputError,
     InputTypeError,
     InputValueError,
@@ -31,14 +31,15 @@ from dpmoments.foundation.errors import (
     shown,
     wrong_type,
 )
-from dpmoments.foundation.table_libraries import nw, pa
-from dpmoments.ledger import BudgetExceededError, Ledger
+from dpmoments.base.table_libraries import nw, pa
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.registry import make_mechanism
 from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.ledger import Ledger
 from dpmoments.privacy.origin import check_dataset
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.releases.moment_release import MomentRelease
+from dpmoments.schema.cells.objects import ColumnTable, declared_array, declared_column, objects_of
 from dpmoments.schema.columns import Categorical, Column, Coordinate
 from dpmoments.schema.numeric import Numeric
 from dpmoments.schema.schema import Schema

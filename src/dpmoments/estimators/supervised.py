@@ -16,11 +16,11 @@ from sklearn.exceptions import DataConversionWarning
 
 from dpmoments.analysis.classifiers import most_likely, require_shrinkage
 from dpmoments.analysis.regression import stated_penalty
-from dpmoments.cells.objects import declared_column
+from dpmoments.base.arrays import FloatArray
+from dpmoments.base.errors import InputValueError, listed, meant, shown
+from dpmoments.base.table_libraries import nw
 from dpmoments.estimators.base import Features, PrivateEstimator, frame_of, pairs_of_bounds, public_schema
-from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.errors import InputValueError, listed, meant, shown
-from dpmoments.foundation.table_libraries import nw
+from dpmoments.schema.cells.objects import declared_column
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate
 from dpmoments.schema.dates import Date
 from dpmoments.schema.derived import DerivedColumn

@@ -14,10 +14,10 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from dpmoments.analysis.components import Scaling, number_of_components, require_scaling
 from dpmoments.analysis.frames import feature_values
 from dpmoments.analysis.functionals import precision
+from dpmoments.base.arrays import FloatArray
+from dpmoments.base.errors import InputValueError
+from dpmoments.base.message import Message
 from dpmoments.estimators.base import PrivateEstimator, public_schema
-from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.errors import InputValueError
-from dpmoments.messages.message import Message
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.releases.disclosed import ReleaseWarning
 from dpmoments.schema.schema import Schema

@@ -17,8 +17,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpmoments.foundation.arrays import FloatArray, IntegerArray
-from dpmoments.foundation.errors import InputValueError
+from dpmoments.base.arrays import FloatArray, IntegerArray
+from dpmoments.base.errors import InputValueError
+from dpmoments.base.message import Query
 from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Mechanism, Plan
 from dpmoments.mechanisms.lattice_noise import (
     noise_scale_for,
@@ -29,8 +30,7 @@ from dpmoments.mechanisms.lattice_noise import (
 )
 from dpmoments.mechanisms.level_coordinates import LATTICE_BITS, LevelCoordinates
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape, RunResult
-from dpmoments.messages.message import Query
-from dpmoments.noise.models import AdditiveModel, CenteredLevelsModel
+from dpmoments.moments.models import AdditiveModel, CenteredLevelsModel
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import zcdp_noise_scale

@@ -6,15 +6,15 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
-from dpmoments.foundation.checks import check_one_of
-from dpmoments.foundation.errors import InputValueError
+from dpmoments.base.checks import check_one_of
+from dpmoments.base.errors import InputValueError
+from dpmoments.base.message import Message
 from dpmoments.mechanisms.additive import Gaussian, Isotropic, Laplace, MatrixLaplace
 from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.coinpress import CoinPress
 from dpmoments.mechanisms.log_scale_histogram import LogScaleHistogram
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.mechanisms.standardized import Standardized
-from dpmoments.messages.message import Message
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.unit import Neighbors
 

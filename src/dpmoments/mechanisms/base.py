@@ -14,11 +14,11 @@ from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any, ClassVar, Generic, TypeVar
 
-from dpmoments.foundation.errors import InputValueError
+from dpmoments.base.errors import InputValueError
+from dpmoments.base.message import Message
 from dpmoments.mechanisms.lattice_noise import count_error, count_scale, noisy_count, split_for_count
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape, RunResult
-from dpmoments.messages.message import Message
-from dpmoments.noise.models import NoiseModel
+from dpmoments.moments.models import NoiseModel
 from dpmoments.privacy.accounting import LossUnit, allowance, budget_for_rows
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter

@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpmoments.foundation.arrays import BoolArray, FloatArray
-from dpmoments.foundation.errors import InputValueError, out_of_range
+from dpmoments.base.arrays import BoolArray, FloatArray
+from dpmoments.base.errors import InputValueError, out_of_range
+from dpmoments.base.message import Message
 from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Mechanism, Plan
 from dpmoments.mechanisms.coinpress_schedule import (
     STAND_IN_ROWS,
@@ -32,7 +33,6 @@ from dpmoments.mechanisms.noisy_step import (
 )
 from dpmoments.mechanisms.row_norm_histogram import noisy_tail_histograms, tail_edges
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape, RunResult, positive_definite
-from dpmoments.messages.message import Message
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter

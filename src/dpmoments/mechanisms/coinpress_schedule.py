@@ -16,9 +16,9 @@ from typing import Literal
 import numpy as np
 import scipy
 
-from dpmoments.foundation.checks import check_one_of
-from dpmoments.foundation.errors import InputValueError, out_of_range, shown
-from dpmoments.foundation.one_variable import brent_root
+from dpmoments.base.checks import check_one_of
+from dpmoments.base.errors import InputValueError, out_of_range, shown
+from dpmoments.base.one_variable import brent_root
 
 MAX_STEPS = 60
 _SLACK = 0.003

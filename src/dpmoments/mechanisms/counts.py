@@ -9,14 +9,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.errors import InputTypeError, InputValueError
-from dpmoments.foundation.values import is_finite_number
+from dpmoments.base.arrays import FloatArray
+from dpmoments.base.errors import InputTypeError, InputValueError
+from dpmoments.base.message import Message
+from dpmoments.base.values import is_finite_number
 from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, CalibratedPlan, ConfiguredMechanism
 from dpmoments.mechanisms.lattice_noise import finer_bits, noise_scale_for, with_noise
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape
-from dpmoments.messages.message import Message
-from dpmoments.noise.cells import CountNoise
+from dpmoments.moments.cells import CountNoise
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.filter import PrivacyFilter

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
-from dpmoments.foundation.arrays import FloatArray
+from dpmoments.base.arrays import FloatArray
 from dpmoments.mechanisms.row_coordinates import LatticeCoordinates
 from dpmoments.mechanisms.shape import RunResult
-from dpmoments.noise.models import StandardizedModel
+from dpmoments.moments.models import StandardizedModel
 
 _LEAST_COUNTS = 1.0, 10.0
 """Bounds of the least number of rows that noisy sums are divided by.

@@ -15,8 +15,8 @@ from types import MappingProxyType
 import numpy as np
 import numpy.typing as npt
 
-from dpmoments.foundation.arrays import FloatArray
-from dpmoments.messages.message import Query
+from dpmoments.base.arrays import FloatArray
+from dpmoments.base.message import Query
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import zcdp_noise_scale
 from dpmoments.privacy.distances import Sensitivity

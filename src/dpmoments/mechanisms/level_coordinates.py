@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpmoments.foundation.arrays import FloatArray, IntegerArray
+from dpmoments.base.arrays import FloatArray, IntegerArray
 from dpmoments.rows.moments import ExactMoments
 from dpmoments.schema.constraints import Constraints, LevelBlock
 from dpmoments.schema.encoding import LATTICE

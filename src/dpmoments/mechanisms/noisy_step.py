@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from dpmoments.foundation.arrays import FloatArray
+from dpmoments.base.arrays import FloatArray
+from dpmoments.base.message import Message
 from dpmoments.mechanisms.additive import augmented_gram, choose_augmentation, choose_bits
 from dpmoments.mechanisms.lattice_noise import (
     COUNT_SHARE,
@@ -20,8 +21,7 @@ from dpmoments.mechanisms.lattice_noise import (
     with_gaussian_noise,
 )
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.messages.message import Message
-from dpmoments.noise.models import LastStepModel
+from dpmoments.moments.models import LastStepModel
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves import zcdp_noise_scale
 from dpmoments.privacy.filter import PrivacyFilter

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
-from dpmoments.foundation.errors import InputTypeError, InputValueError, meant
-from dpmoments.foundation.loaded_classes import LoadedClasses
+from dpmoments.base.errors import InputTypeError, InputValueError, meant
+from dpmoments.base.loaded_classes import LoadedClasses
 from dpmoments.mechanisms.base import ConfiguredMechanism, Mechanism
 from dpmoments.mechanisms.entries import MEANS, MOMENTS
 from dpmoments.mechanisms.means.base import MeanMechanism

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpmoments.foundation.arrays import FloatArray
+from dpmoments.base.arrays import FloatArray
 from dpmoments.rows.moments import ExactMoments
 from dpmoments.schema.columns import Boolean, Categorical, Coordinate
 from dpmoments.schema.constraints import LevelBlock

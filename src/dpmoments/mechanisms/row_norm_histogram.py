@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy
 
-from dpmoments.foundation.arrays import FloatArray
+from dpmoments.base.arrays import FloatArray
+from dpmoments.base.message import Query
 from dpmoments.mechanisms.lattice_noise import with_gaussian_noise
-from dpmoments.messages.message import Query
 from dpmoments.privacy.curves import zcdp_noise_scale
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.sensitivity import histogram_l2

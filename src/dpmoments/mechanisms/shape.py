@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.errors import InputValueError, shown
+from dpmoments.base.arrays import FloatArray
+from dpmoments.base.errors import InputValueError, shown
+from dpmoments.base.message import Message
 from dpmoments.mechanisms.level_coordinates import LevelCoordinates
 from dpmoments.mechanisms.row_coordinates import RowCoordinates
-from dpmoments.messages.message import Message
-from dpmoments.noise.models import NoiseModel
+from dpmoments.moments.models import NoiseModel
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.schema.encoding import RoughScale
 from dpmoments.schema.schema import Schema

@@ -9,9 +9,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpmoments.foundation.arrays import BoolArray, FloatArray
-from dpmoments.foundation.errors import InputValueError
-from dpmoments.foundation.values import is_finite_number
+from dpmoments.base.arrays import BoolArray, FloatArray
+from dpmoments.base.errors import InputValueError
+from dpmoments.base.message import Message
+from dpmoments.base.values import is_finite_number
 from dpmoments.mechanisms.additive import COARSEST_BITS, choose_bits
 from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Mechanism, Plan
 from dpmoments.mechanisms.joined_moments import Ball, LastDraw, RoughMoments, divisor, joined_moments
@@ -25,7 +26,7 @@ from dpmoments.mechanisms.lattice_noise import (
 )
 from dpmoments.mechanisms.row_coordinates import LatticeCoordinates, RowCoordinates
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape, RunResult
-from dpmoments.messages.message import Message
+from dpmoments.moments.posterior import posterior_variance
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import zcdp_noise_scale
@@ -42,7 +43,6 @@ from dpmoments.privacy.sensitivity import (
     sums_in_body,
 )
 from dpmoments.privacy.unit import Neighbors
-from dpmoments.repair.posterior import posterior_variance
 from dpmoments.rows.marginal_sums import MarginalSums
 from dpmoments.rows.rows import Rows
 

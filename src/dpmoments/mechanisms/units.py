@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 
-from dpmoments.foundation.errors import InputValueError
+from dpmoments.base.errors import InputValueError
 from dpmoments.mechanisms.base import CalibratedPlan, spent_by_units
 from dpmoments.privacy.accounting import LossUnit, budget_for_rows
 from dpmoments.privacy.budget import PrivacyBudget

@@ -13,10 +13,10 @@ from typing import ClassVar
 import numpy as np
 import scipy
 
-from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.checks import check_at_least, check_between, check_probability
-from dpmoments.foundation.one_variable import log_gamma_density, log_integral
-from dpmoments.noise.cells import (
+from dpmoments.base.arrays import FloatArray
+from dpmoments.base.checks import check_at_least, check_between, check_probability
+from dpmoments.base.one_variable import log_gamma_density, log_integral
+from dpmoments.moments.cells import (
     MIN_SHAPE,
     CellFamily,
     ComplexArray,
@@ -27,7 +27,7 @@ from dpmoments.noise.cells import (
     mixture_bound,
     root_of,
 )
-from dpmoments.noise.extreme_eigenvalues import SEED, all_below, least_value, n_draws, outside
+from dpmoments.moments.extreme_eigenvalues import SEED, all_below, least_value, n_draws, outside
 
 _MAX_LIBRARY_SHAPE = 1e4
 """Largest shape for SciPy's incomplete gamma.

@@ -19,9 +19,9 @@ from itertools import pairwise
 import numpy as np
 import scipy
 
-from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.errors import InputValueError, out_of_range, shown
-from dpmoments.foundation.one_variable import (
+from dpmoments.base.arrays import FloatArray
+from dpmoments.base.errors import InputValueError, out_of_range, shown
+from dpmoments.base.one_variable import (
     brent_root,
     log_gamma_density,
     log_integral,

@@ -16,9 +16,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmoments.datasets import Dataset
-from dpmoments.foundation.checks import check_at_least, check_one_of
-from dpmoments.foundation.errors import (
+from dpmoments.base.checks import check_at_least, check_one_of
+from dpmoments.base.errors import (
     InputConnectionError,
     InputNotADirectoryError,
     InputOSError,
@@ -26,7 +25,8 @@ from dpmoments.foundation.errors import (
     out_of_range,
     shown,
 )
-from dpmoments.foundation.table_libraries import pa, pc
+from dpmoments.base.table_libraries import pa, pc
+from dpmoments.datasets import Dataset
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate
 from dpmoments.schema.numeric import Numeric
 

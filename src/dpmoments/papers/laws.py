@@ -15,9 +15,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.errors import InputValueError
-from dpmoments.foundation.values import rounded_up
+from dpmoments.base.arrays import FloatArray
+from dpmoments.base.errors import InputValueError
+from dpmoments.base.values import rounded_up
 from dpmoments.papers.curves import additive_wishart_delta, raised_wishart_delta, wishart_sampling_delta
 from dpmoments.privacy.accounting import Loss, LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget

@@ -9,11 +9,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpmoments.foundation.arrays import FloatArray, bordered
-from dpmoments.foundation.checks import check_between, check_positive
-from dpmoments.noise.cells import CellFamily, GaussianCells, LaplaceCells
-from dpmoments.noise.extreme_eigenvalues import normal_norm_quantile
-from dpmoments.noise.models import (
+from dpmoments.base.arrays import FloatArray, bordered
+from dpmoments.base.checks import check_between, check_positive
+from dpmoments.moments.cells import CellFamily, GaussianCells, LaplaceCells
+from dpmoments.moments.extreme_eigenvalues import normal_norm_quantile
+from dpmoments.moments.models import (
     MomentInterval,
     NoiseModel,
     ReleasedMoments,
@@ -21,7 +21,7 @@ from dpmoments.noise.models import (
     require_entry,
     symmetric_cells,
 )
-from dpmoments.noise.terms import NoiseLaw, NoiseTerm
+from dpmoments.moments.terms import NoiseLaw, NoiseTerm
 from dpmoments.papers.cells import WishartCells, wishart_eigenvalue_range
 
 _LINEARIZED = "linearized"

@@ -1,4 +1,4 @@
-"""Repairs of papers, loaded by the names of :class:`dpmoments.repair.Repair`."""
+"""Repairs of papers, loaded by the names of :class:`dpmoments.moments.Repair`."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from dpmoments.foundation.arrays import FloatArray
-from dpmoments.noise.terms import NoiseLaw
-from dpmoments.repair.repair import Repair, from_eigen
-from dpmoments.repair.spectral import (
+from dpmoments.base.arrays import FloatArray
+from dpmoments.moments.repair import Repair, from_eigen
+from dpmoments.moments.spectral import (
     SpectralNoise,
     pooled_spread,
     possible_eigenvalues,
     rotation_invariant_eigenvalues,
 )
+from dpmoments.moments.terms import NoiseLaw
 
 _SHIFT_FAILURE = 0.05
 """Failure probability of the noise bound of ``noise-shift``."""

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from dpmoments.foundation.errors import InputValueError, listed, shown
-from dpmoments.foundation.values import is_finite_number
+from dpmoments.base.errors import InputValueError, listed, shown
+from dpmoments.base.values import is_finite_number
 from dpmoments.planning.forecast_noise import ForecastNoise, ReleasePlan
 from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.privacy.budget import MAX_LOSS, BudgetKind, PrivacyBudget

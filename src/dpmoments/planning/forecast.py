@@ -14,15 +14,15 @@ from typing import Any, Unpack
 import numpy as np
 
 from dpmoments.analysis.answers import Answer, Column, aligned, format_level, number, plain
-from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.checks import is_whole
-from dpmoments.foundation.errors import InputKeyError, InputValueError, listed, out_of_range
+from dpmoments.base.arrays import FloatArray
+from dpmoments.base.checks import is_whole
+from dpmoments.base.errors import InputKeyError, InputValueError, listed, out_of_range
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.counts import Counts, CountsPlan, shape_of
 from dpmoments.mechanisms.means.base import MeanMechanism, NormalRows
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS, make_mechanism, unknown_mechanism
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.noise.cells import CountNoise
+from dpmoments.moments.cells import CountNoise
 from dpmoments.planning.changes import changes, cost_of_derived, cost_of_products, positive
 from dpmoments.planning.forecast_noise import ReleasePlan
 from dpmoments.planning.forecast_table import Forecast, ForecastRow, short_refusal

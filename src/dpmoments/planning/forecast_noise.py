@@ -13,7 +13,7 @@ from dpmoments.analysis.correlations import correlation_noise
 from dpmoments.analysis.description import Description
 from dpmoments.analysis.released import correlation_of, unrelated
 from dpmoments.analysis.resolvability import smallest_seen
-from dpmoments.foundation.arrays import BoolArray, FloatArray
+from dpmoments.base.arrays import BoolArray, FloatArray
 from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.planning.typical_table import TypicalTable

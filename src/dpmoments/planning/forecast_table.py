@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from dpmoments.analysis.answers import Answer, Column, plain
 from dpmoments.analysis.resolvability import POWER
-from dpmoments.foundation.errors import InputKeyError, InputValueError
+from dpmoments.base.errors import InputKeyError, InputValueError
+from dpmoments.base.message import Message
 from dpmoments.mechanisms.registry import make_mechanism, unknown_mechanism
-from dpmoments.messages.message import Message
 from dpmoments.planning.changes import Change, Wanted, budget_needed, rows_needed
 from dpmoments.planning.forecast_noise import ForecastNoise, ReleasePlan
 from dpmoments.planning.picture import MAX_FEATURES, plot_forecast

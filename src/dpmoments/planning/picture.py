@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from dpmoments.foundation.checks import not_one_of
-from dpmoments.foundation.errors import InputValueError, shown
+from dpmoments.base.checks import not_one_of
+from dpmoments.base.errors import InputValueError, shown
 from dpmoments.planning.forecast_noise import ForecastNoise, ReleasePlan
 from dpmoments.plots.canvas import (
     CERTAIN,

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 import scipy
 
-from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
-from dpmoments.foundation.errors import InputTypeError, InputValueError, listed, shown
-from dpmoments.foundation.values import is_finite_number
+from dpmoments.base.arrays import BoolArray, FloatArray, IntegerArray
+from dpmoments.base.errors import InputTypeError, InputValueError, listed, shown
+from dpmoments.base.values import is_finite_number
 from dpmoments.schema.column import check_missing_share
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate
 from dpmoments.schema.derived import DerivedColumn, MissingIndicator, SchemaColumn, presence_column

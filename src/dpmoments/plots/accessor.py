@@ -11,9 +11,9 @@ from dpmoments.analysis.correlations import correlations
 from dpmoments.analysis.group_means import group_means
 from dpmoments.analysis.regression import lasso, ols, ridge
 from dpmoments.analysis.released import Moments, Release, feature_index
-from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.checks import check_one_of
-from dpmoments.foundation.errors import InputTypeError, InputValueError, shown
+from dpmoments.base.arrays import FloatArray
+from dpmoments.base.checks import check_one_of
+from dpmoments.base.errors import InputTypeError, InputValueError, shown
 from dpmoments.plots.canvas import captioned, plot_of_release, require_count, require_mean, sized
 from dpmoments.plots.components import draw_components, draw_spectrum
 from dpmoments.plots.intervals import deviations_of, draw_coefficients, draw_groups

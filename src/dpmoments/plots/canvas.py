@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from dpmoments.analysis.answers import MAX_LABEL_LENGTH, escaped, in_floating_point
 from dpmoments.analysis.answers import label as shortened
 from dpmoments.analysis.released import Moments
-from dpmoments.foundation.errors import InputValueError, out_of_range, wrong_type
-from dpmoments.foundation.values import is_finite_number
+from dpmoments.base.errors import InputValueError, out_of_range, wrong_type
+from dpmoments.base.values import is_finite_number
 from dpmoments.schema.schema import Schema
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ import numpy as np
 from dpmoments.analysis.components import SCALINGS, PrincipalComponents
 from dpmoments.analysis.functionals import describe_law
 from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE
-from dpmoments.foundation.arrays import largest_first
-from dpmoments.foundation.errors import InputValueError, shown
+from dpmoments.base.arrays import largest_first
+from dpmoments.base.errors import InputValueError, shown
 from dpmoments.plots.canvas import (
     CERTAIN,
     HATCH,

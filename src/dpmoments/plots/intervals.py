@@ -15,7 +15,7 @@ from dpmoments.analysis.group_means import LOST, GroupMeans
 from dpmoments.analysis.regression_results import FittedLine
 from dpmoments.analysis.released import Moments
 from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE, NOT_CLEAR_ROWS, NOT_ESTIMABLE, UNCLEAR, decided
-from dpmoments.foundation.arrays import FloatArray, largest_first
+from dpmoments.base.arrays import FloatArray, largest_first
 from dpmoments.plots.canvas import (
     CERTAIN,
     FAINT,

@@ -15,7 +15,7 @@ from dpmoments.analysis.description import describe
 from dpmoments.analysis.functionals import FeatureVariances, LocalMoments, describe_law, indicator_mask, shows_shares
 from dpmoments.analysis.released import Moments, chosen_features, columns_of
 from dpmoments.analysis.resolvability import NOT_ESTIMABLE
-from dpmoments.foundation.arrays import BoolArray, FloatArray
+from dpmoments.base.arrays import BoolArray, FloatArray
 from dpmoments.plots.canvas import (
     DIVERGING,
     FAINT,

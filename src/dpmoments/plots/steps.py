@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpmoments.analysis.released import Release, named_features
-from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.errors import InputValueError
-from dpmoments.foundation.values import finite_numbers, is_finite_number
+from dpmoments.base.arrays import FloatArray
+from dpmoments.base.errors import InputValueError
+from dpmoments.base.values import finite_numbers, is_finite_number
 from dpmoments.plots.canvas import (
     CERTAIN,
     NOISE_COLOR,

@@ -12,8 +12,8 @@ from enum import StrEnum
 from fractions import Fraction
 from functools import lru_cache
 
-from dpmoments.foundation.errors import InputValueError
-from dpmoments.foundation.values import no_less, rounded_down, rounded_up
+from dpmoments.base.errors import InputValueError
+from dpmoments.base.values import no_less, rounded_down, rounded_up
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves.gaussian import MIN_COMPOSED_SCALE, discrete_gaussian_rho
 from dpmoments.privacy.curves.inversion import safe_root

@@ -13,9 +13,9 @@ from functools import lru_cache
 from numbers import Real
 from typing import Annotated, Any
 
-from dpmoments.foundation.errors import InputValueError, shown, wrong_type
-from dpmoments.foundation.records import ABSENT_IF_NONE, Record
-from dpmoments.foundation.values import no_less, rounded_down, rounded_up
+from dpmoments.base.errors import InputValueError, shown, wrong_type
+from dpmoments.base.records import ABSENT_IF_NONE, Record
+from dpmoments.base.values import no_less, rounded_down, rounded_up
 
 MAX_LOSS = 1e100
 """Largest ε or ρ accepted.

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpmoments.foundation.errors import InputValueError
-from dpmoments.foundation.values import rounded_up
+from dpmoments.base.errors import InputValueError
+from dpmoments.base.values import rounded_up
 from dpmoments.privacy.unit import Neighbors
 
 Argument = float | tuple[float, ...]

@@ -14,13 +14,13 @@ from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
-from dpmoments.foundation.errors import InputRuntimeError, InputTypeError, InputValueError
-from dpmoments.messages.message import Message, Query
-from dpmoments.noise.entropy import insecure_generator, secure_generator
+from dpmoments.base.errors import InputRuntimeError, InputTypeError, InputValueError
+from dpmoments.base.message import Message, Query
 from dpmoments.privacy.accounting import Loss, LossUnit, allowance_for_rows
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves.gaussian import MAX_COMPOSED_COORDINATES
 from dpmoments.privacy.distances import Sensitivity
+from dpmoments.privacy.entropy import insecure_generator, secure_generator
 from dpmoments.privacy.laws import DrawLaw
 from dpmoments.privacy.receipt import Draw, Receipt, total_loss
 from dpmoments.privacy.sampling import coordinates_of, noised

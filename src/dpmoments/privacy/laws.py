@@ -20,10 +20,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpmoments.foundation.checks import is_whole
-from dpmoments.foundation.errors import InputTypeError, InputValueError, out_of_range
-from dpmoments.foundation.loaded_classes import LoadedClasses
-from dpmoments.foundation.values import is_finite_number, rounded_up
+from dpmoments.base.checks import is_whole
+from dpmoments.base.errors import InputTypeError, InputValueError, out_of_range
+from dpmoments.base.loaded_classes import LoadedClasses
+from dpmoments.base.values import is_finite_number, rounded_up
 from dpmoments.privacy.accounting import Loss, LossUnit
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves.composed import PrivacyCurve, bounded_range_delta, discrete_laplace_delta, laplace_delta

@@ -7,11 +7,11 @@ import secrets
 from dataclasses import dataclass, replace
 from typing import Annotated
 
-from dpmoments.foundation.databases import CLAUSES
-from dpmoments.foundation.errors import InputTypeError, InputValueError, shown
-from dpmoments.foundation.records import NUMBERED, Record, Rule, hexadecimal
-from dpmoments.foundation.values import check_name, check_text
-from dpmoments.messages.message import Message
+from dpmoments.base.databases import CLAUSES
+from dpmoments.base.errors import InputTypeError, InputValueError, shown
+from dpmoments.base.message import Message
+from dpmoments.base.records import NUMBERED, Record, Rule, hexadecimal
+from dpmoments.base.values import check_name, check_text
 from dpmoments.schema.constraints import Level
 
 _ID_BITS = 128

@@ -16,8 +16,8 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
-from dpmoments.foundation.errors import out_of_range
-from dpmoments.foundation.values import no_less, rounded_up
+from dpmoments.base.errors import out_of_range
+from dpmoments.base.values import no_less, rounded_up
 from dpmoments.privacy.accounting import Loss, LossUnit, loss_for_units
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves.composed import PrivacyCurve, composed, randomized_response_delta

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from dpmoments.foundation.errors import InputTypeError, InputValueError, shown
-from dpmoments.foundation.values import is_finite_number, plain_mapping, require_known, rounded_up, to_plain
-from dpmoments.messages.message import Message
-from dpmoments.messages.wordings import QUERIES
+from dpmoments.base.errors import InputTypeError, InputValueError, shown
+from dpmoments.base.message import Message
+from dpmoments.base.values import is_finite_number, plain_mapping, require_known, rounded_up, to_plain
+from dpmoments.base.wordings import QUERIES
 from dpmoments.privacy.accounting import Loss, LossUnit, allowance_for_rows
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves.gaussian import MAX_COMPOSED_COORDINATES

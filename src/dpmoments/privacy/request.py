@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, TypedDict, TypeVar, get_type_hints
 
-from dpmoments.foundation.errors import InputTypeError, closest, shown
+from dpmoments.base.errors import InputTypeError, closest, shown
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit, require_unit
 from dpmoments.schema.schema import Schema

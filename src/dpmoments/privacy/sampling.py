@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpmoments.foundation.arrays import FloatArray, IntegerArray
-from dpmoments.foundation.errors import InputArithmeticError, InputTypeError
-from dpmoments.noise.discrete import choose_by_score, discrete_gaussian, discrete_laplace, k_norm
-from dpmoments.noise.matrices import isotropic, matrix_laplace
+from dpmoments.base.arrays import FloatArray, IntegerArray
+from dpmoments.base.errors import InputArithmeticError, InputTypeError
+from dpmoments.privacy.discrete import choose_by_score, discrete_gaussian, discrete_laplace, k_norm
 from dpmoments.privacy.laws import (
     Choice,
     DiscreteGaussian,
@@ -23,6 +22,7 @@ from dpmoments.privacy.laws import (
     KNorm,
     MatrixLaplaceDraw,
 )
+from dpmoments.privacy.matrices import isotropic, matrix_laplace
 
 _KEPT_BITS = 30
 # Bits per SD to which floating-point noise is resolved. Uniform integers replace the bits below.

@@ -19,8 +19,8 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
-from dpmoments.foundation.errors import InputTypeError, InputValueError, out_of_range, shown
-from dpmoments.foundation.values import is_finite_number, require_kinds, require_known, rounded_up
+from dpmoments.base.errors import InputTypeError, InputValueError, out_of_range, shown
+from dpmoments.base.values import is_finite_number, require_kinds, require_known, rounded_up
 from dpmoments.privacy.distances import Argument, Norm, Sensitivity
 from dpmoments.privacy.unit import Neighbors
 

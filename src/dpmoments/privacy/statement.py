@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from dpmoments.foundation.errors import InputValueError
-from dpmoments.foundation.records import ABSENT_IF_NONE, ReadBy, Record, Rule
-from dpmoments.messages.message import Message, lines_of, messages_of
-from dpmoments.messages.wordings import RULES
+from dpmoments.base.errors import InputValueError
+from dpmoments.base.message import Message, lines_of, messages_of
+from dpmoments.base.records import ABSENT_IF_NONE, ReadBy, Record, Rule
+from dpmoments.base.wordings import RULES
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 

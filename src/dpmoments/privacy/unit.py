@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal, get_args
 
-from dpmoments.foundation.checks import is_whole
-from dpmoments.foundation.errors import InputValueError, out_of_range, shown, wrong_type
-from dpmoments.foundation.records import Record
+from dpmoments.base.checks import is_whole
+from dpmoments.base.errors import InputValueError, out_of_range, shown, wrong_type
+from dpmoments.base.records import Record
 
 # Neighboring relations: the two tables that a guarantee makes hard to distinguish.
 

@@ -14,12 +14,12 @@ from dpmoments.analysis.answers import confidence_level, in_floating_point
 from dpmoments.analysis.cross_table import CountTable, CrossTable, best_margin
 from dpmoments.analysis.description import card
 from dpmoments.analysis.released import Release, dependent_rows
-from dpmoments.foundation.arrays import FloatArray, IntegerArray
-from dpmoments.foundation.documents import DocumentKind
-from dpmoments.foundation.errors import InputTypeError, InputValueError, shown
-from dpmoments.foundation.values import finite_numbers, require_known
-from dpmoments.messages.message import Message
-from dpmoments.noise.cells import CountNoise
+from dpmoments.base.arrays import FloatArray, IntegerArray
+from dpmoments.base.documents import DocumentKind
+from dpmoments.base.errors import InputTypeError, InputValueError, shown
+from dpmoments.base.message import Message
+from dpmoments.base.values import finite_numbers, require_known
+from dpmoments.moments.cells import CountNoise
 from dpmoments.privacy.laws import DiscreteGaussian, DiscreteLaplace
 from dpmoments.privacy.receipt import Draw
 from dpmoments.releases.disclosed import Disclosed

@@ -6,11 +6,11 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dpmoments.messages.message import Message
-from dpmoments.messages.wordings import Fact
+from dpmoments.base.message import Message
+from dpmoments.base.wordings import Fact
 
 if TYPE_CHECKING:
-    from dpmoments.ledger import Ledger
+    from dpmoments.privacy.ledger import Ledger
     from dpmoments.privacy.profile import PrivacyProfile, RunCurve
     from dpmoments.releases.statements import AuditedRelease, AuditorStatement, RegistryEntry
 

@@ -12,10 +12,10 @@ from typing import Any
 from dpmoments.analysis.answers import aligned
 from dpmoments.analysis.classifiers import NaiveBayes, naive_bayes
 from dpmoments.analysis.description import card, describe
-from dpmoments.foundation.documents import DocumentKind, check_output
-from dpmoments.foundation.errors import InputKeyError, InputValueError, listed, shown
-from dpmoments.foundation.values import require_kinds, require_known
-from dpmoments.messages.message import Message
+from dpmoments.base.documents import DocumentKind, check_output
+from dpmoments.base.errors import InputKeyError, InputValueError, listed, shown
+from dpmoments.base.message import Message
+from dpmoments.base.values import require_kinds, require_known
 from dpmoments.privacy.origin import GroupOfRows, group_label
 from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.statement import PrivacyStatement

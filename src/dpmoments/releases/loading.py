@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar, overload
 
-from dpmoments.foundation.documents import DocumentKind, read_document
-from dpmoments.foundation.errors import InputTypeError
+from dpmoments.base.documents import DocumentKind, read_document
+from dpmoments.base.errors import InputTypeError
 from dpmoments.releases.counts_release import COUNTS_FILE, CountsRelease
 from dpmoments.releases.group_releases import GROUPS_FILE, GroupReleases
 from dpmoments.releases.mean_release import MEAN_RELEASE_FILE, MeanRelease

@@ -12,12 +12,12 @@ import numpy as np
 from dpmoments.analysis.answers import aligned, count_text, in_floating_point, number
 from dpmoments.analysis.description import card
 from dpmoments.analysis.released import Release
-from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.documents import DocumentKind
-from dpmoments.foundation.errors import InputOverflowError, InputValueError, shown
-from dpmoments.foundation.values import finite_numbers, is_finite_number, require_known
-from dpmoments.messages.message import Message
-from dpmoments.noise.models import MeanModel
+from dpmoments.base.arrays import FloatArray
+from dpmoments.base.documents import DocumentKind
+from dpmoments.base.errors import InputOverflowError, InputValueError, shown
+from dpmoments.base.message import Message
+from dpmoments.base.values import finite_numbers, is_finite_number, require_known
+from dpmoments.moments.models import MeanModel
 from dpmoments.releases.disclosed import Disclosed
 
 if TYPE_CHECKING:

@@ -22,9 +22,10 @@ from dpmoments.analysis.group_tests import anova, t_test
 from dpmoments.analysis.regression import lasso, ols, ridge
 from dpmoments.analysis.released import Moments
 from dpmoments.analysis.synthetic import synthetic_rows
-from dpmoments.foundation.documents import DocumentKind
-from dpmoments.foundation.errors import InputAttributeError, InputValueError
-from dpmoments.foundation.values import (
+from dpmoments.base.documents import DocumentKind
+from dpmoments.base.errors import InputAttributeError, InputValueError
+from dpmoments.base.message import Message
+from dpmoments.base.values import (
     finite_numbers,
     is_finite_number,
     plain_mapping,
@@ -32,12 +33,11 @@ from dpmoments.foundation.values import (
     require_known,
     to_plain,
 )
-from dpmoments.messages.message import Message
-from dpmoments.messages.wordings import REASONS
-from dpmoments.noise.models import NoiseModel
-from dpmoments.noise.terms import NoiseLaw
+from dpmoments.base.wordings import REASONS
+from dpmoments.moments.models import NoiseModel
+from dpmoments.moments.repair import Repair, floored_count
+from dpmoments.moments.terms import NoiseLaw
 from dpmoments.releases.disclosed import Disclosed
-from dpmoments.repair.repair import Repair, floored_count
 
 if TYPE_CHECKING:
     import pandas

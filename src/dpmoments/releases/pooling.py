@@ -12,13 +12,14 @@ import numpy as np
 
 from dpmoments.analysis.answers import in_floating_point
 from dpmoments.analysis.released import Moments
-from dpmoments.foundation import __version__
-from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.documents import DocumentKind
-from dpmoments.foundation.errors import InputTypeError, InputValueError
-from dpmoments.foundation.values import require_kinds, require_known
-from dpmoments.messages.message import Message
-from dpmoments.noise.models import PooledModel
+from dpmoments.base import __version__
+from dpmoments.base.arrays import FloatArray
+from dpmoments.base.documents import DocumentKind
+from dpmoments.base.errors import InputTypeError, InputValueError
+from dpmoments.base.message import Message
+from dpmoments.base.values import require_kinds, require_known
+from dpmoments.moments.models import PooledModel
+from dpmoments.moments.repair import Repair
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.origin import ReleaseOrigin
 from dpmoments.privacy.receipt import PooledReceipt
@@ -27,7 +28,6 @@ from dpmoments.releases.counts_release import CountsRelease
 from dpmoments.releases.disclosed import ReleaseWarning
 from dpmoments.releases.mean_release import MeanRelease
 from dpmoments.releases.moment_release import MomentRelease
-from dpmoments.repair.repair import Repair
 
 if TYPE_CHECKING:
     from dpmoments.privacy.profile import RunCurve
@@ -147,7 +147,7 @@ def pool(releases: Iterable[MomentRelease], *, repair: Repair | str = "auto") ->
 
     **Noise.** Moments about different centers (of ``standardized``, ``coinpress``) are moved to one, the mean of the
     centers weighted by row counts: with T z = (1, x − c), Σ z zᵀ becomes T (Σ z zᵀ) Tᵀ and its noise T N Tᵀ
-    (:class:`dpmoments.noise.models.PooledModel`). The noise distribution is exact for a fixed c, and to first order if
+    (:class:`dpmoments.moments.models.PooledModel`). The noise distribution is exact for a fixed c, and to first order if
     c uses noisy row counts. It is conditional on everything that the releases' noise is conditional on. If one of them
     is biased on purpose, the noise of the pooled release is unknown.
 

@@ -22,13 +22,12 @@ from typing import Any, Protocol
 
 import yaml
 
-from dpmoments.foundation.documents import NEVER_OVERWRITTEN, write_text
-from dpmoments.foundation.errors import InputTypeError, InputValueError, out_of_range, shown, wrong_type
-from dpmoments.foundation.values import no_less
-from dpmoments.ledger import Ledger
-from dpmoments.ledger.ledger import originals
-from dpmoments.messages.message import Message, lines_of
+from dpmoments.base.documents import NEVER_OVERWRITTEN, write_text
+from dpmoments.base.errors import InputTypeError, InputValueError, out_of_range, shown, wrong_type
+from dpmoments.base.message import Message, lines_of
+from dpmoments.base.values import no_less
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.ledger import Ledger, originals
 from dpmoments.privacy.profile import REFERENCE_DELTA, PrivacyProfile, RunCurve
 from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.statement import PrivacyStatement

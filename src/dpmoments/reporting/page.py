@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from dpmoments.analysis.group_means import LOST
 from dpmoments.analysis.resolvability import UNCLEAR
-from dpmoments.foundation.errors import visible
+from dpmoments.base.errors import visible
 from dpmoments.plots.canvas import fonts_of_reader
 
 if TYPE_CHECKING:

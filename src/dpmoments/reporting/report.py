@@ -16,10 +16,10 @@ from dpmoments.analysis.answers import confidence_level, count_text
 from dpmoments.analysis.released import cautions
 from dpmoments.analysis.resolvability import ERROR_RATE, largest_resolved
 from dpmoments.audit.verification import checks
-from dpmoments.foundation.documents import KEEPS_A_FILE, check_output, write_text
-from dpmoments.foundation.errors import InputTypeError, InputValueError
-from dpmoments.foundation.values import no_less
-from dpmoments.messages.message import lines_of
+from dpmoments.base.documents import KEEPS_A_FILE, check_output, write_text
+from dpmoments.base.errors import InputTypeError, InputValueError
+from dpmoments.base.message import lines_of
+from dpmoments.base.values import no_less
 from dpmoments.planning.forecast_noise import ForecastNoise, ReleasePlan
 from dpmoments.planning.forecast_table import Forecast, coefficient_text, column_table, correlation_text
 from dpmoments.privacy.budget import MAX_LOSS, BudgetKind

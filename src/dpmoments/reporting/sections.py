@@ -23,8 +23,8 @@ from dpmoments.analysis.resolvability import (
     UNCLEAR,
     smallest_seen,
 )
-from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.errors import InputValueError, shown
+from dpmoments.base.arrays import FloatArray
+from dpmoments.base.errors import InputValueError, shown
 from dpmoments.plots.components import draw_spectrum
 from dpmoments.plots.intervals import deviations_of, draw_coefficients, draw_groups
 from dpmoments.plots.matrices import draw_correlations

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmoments.foundation.arrays import BoolArray, FloatArray
+from dpmoments.base.arrays import BoolArray, FloatArray
 from dpmoments.rows.lattice import Lattice
 from dpmoments.rows.rounding import RowMap
 

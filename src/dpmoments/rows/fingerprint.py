@@ -15,11 +15,11 @@ from uuid import UUID
 
 import numpy as np
 
-from dpmoments.cells.objects import read_objects
-from dpmoments.cells.reading import gather
-from dpmoments.foundation.errors import InputValueError
-from dpmoments.foundation.table_libraries import pa, pc
+from dpmoments.base.errors import InputValueError
+from dpmoments.base.table_libraries import pa, pc
 from dpmoments.rows.units import HashArray, mixed, unit_hashes
+from dpmoments.schema.cells.objects import read_objects
+from dpmoments.schema.cells.reading import gather
 
 _WORD = (1 << 64) - 1
 _STEP = 0xD1342543DE82EF95

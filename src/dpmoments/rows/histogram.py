@@ -11,8 +11,8 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from dpmoments.foundation.arrays import FloatArray, IntegerArray
-from dpmoments.foundation.errors import InputValueError
+from dpmoments.base.arrays import FloatArray, IntegerArray
+from dpmoments.base.errors import InputValueError
 from dpmoments.rows.level_sums import CodedBlock
 from dpmoments.rows.summary import Missing, Summary, plain_rows
 from dpmoments.schema.columns import Boolean, Categorical

@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 from numpy.typing import ArrayLike, NDArray
 
-from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.errors import InputTypeError
+from dpmoments.base.arrays import FloatArray
+from dpmoments.base.errors import InputTypeError
 from dpmoments.rows.compiled import (
     CellRules,
     CompiledNumbers,

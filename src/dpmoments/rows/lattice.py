@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmoments.foundation.errors import InputValueError, shown
+from dpmoments.base.errors import InputValueError, shown
 
 EXACT = 2.0**53
 """Integers of magnitude up to 2^53 are float64 numbers, and so are their sums below it."""

@@ -22,13 +22,13 @@ import numpy as np
 import numpy.typing as npt
 from numpy.typing import NDArray
 
-from dpmoments.cells.reading import CodeArray
-from dpmoments.foundation.arrays import BoolArray, FloatArray
-from dpmoments.foundation.errors import InputValueError
+from dpmoments.base.arrays import BoolArray, FloatArray
+from dpmoments.base.errors import InputValueError
 from dpmoments.rows.kernel import MomentSummary, MovedNumbers, RunningMoments
 from dpmoments.rows.lattice import Lattice
 from dpmoments.rows.moments import LIMB_BITS, ExactMoments, add_limbs, split_limbs
 from dpmoments.rows.summary import Adapted, Prepared, Summary
+from dpmoments.schema.cells.reading import CodeArray
 from dpmoments.schema.columns import Categorical, Coordinate
 from dpmoments.schema.derived import columns_with_slices
 from dpmoments.schema.encoding import Encoding

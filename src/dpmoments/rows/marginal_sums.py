@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dpmoments.foundation.arrays import FloatArray
+from dpmoments.base.arrays import FloatArray
 from dpmoments.rows.compiled import CellRules, CompiledFeatures, compiled_features
 from dpmoments.rows.histogram import Histogram
 from dpmoments.rows.kernel import NumberBlock, transformed_norms

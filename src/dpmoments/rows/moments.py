@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmoments.foundation.errors import InputOverflowError, InputValueError
+from dpmoments.base.errors import InputOverflowError, InputValueError
 from dpmoments.rows.lattice import Lattice
 
 # An integer is stored as high·2^60 + low with 0 ≤ low < 2^60, which makes the pair unique. Two lows add up to

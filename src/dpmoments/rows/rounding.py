@@ -8,9 +8,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.checks import check_one_of
-from dpmoments.foundation.errors import InputValueError
+from dpmoments.base.arrays import FloatArray
+from dpmoments.base.checks import check_one_of
+from dpmoments.base.errors import InputValueError
 from dpmoments.rows.lattice import EXACT, NARROW, Lattice, clip_rows, squared_norms
 from dpmoments.rows.summary import Missing, fill_missing
 

@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.errors import InputValueError
-from dpmoments.foundation.text_format import TextFormat
+from dpmoments.base.arrays import FloatArray
+from dpmoments.base.errors import InputValueError
+from dpmoments.base.text_format import TextFormat
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit, SelectionKey, require_unit
 from dpmoments.rows.encode import Restriction
 from dpmoments.rows.histogram import (

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 from numpy.typing import NDArray
 
-from dpmoments.foundation.arrays import BoolArray, FloatArray
-from dpmoments.foundation.errors import InputTypeError, InputValueError, shown, wrong_type
+from dpmoments.base.arrays import BoolArray, FloatArray
+from dpmoments.base.errors import InputTypeError, InputValueError, shown, wrong_type
 
 Running = TypeVar("Running")
 Result = TypeVar("Result")

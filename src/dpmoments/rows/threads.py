@@ -18,7 +18,7 @@ import numpy.typing as npt
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
-from dpmoments.foundation.errors import InputRuntimeError, InputValueError, out_of_range, shown
+from dpmoments.base.errors import InputRuntimeError, InputValueError, out_of_range, shown
 from dpmoments.rows.summary import Summary
 
 # What the kernel needs of the linear algebra library: one thread a product, exact integer products.

@@ -24,12 +24,12 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from dpmoments.cells.units import unit_ids
-from dpmoments.foundation.arrays import BoolArray, FloatArray
-from dpmoments.foundation.errors import InputValueError
-from dpmoments.foundation.table_libraries import pa, pc
+from dpmoments.base.arrays import BoolArray, FloatArray
+from dpmoments.base.errors import InputValueError
+from dpmoments.base.table_libraries import pa, pc
 from dpmoments.privacy.unit import PrivacyUnit, SelectionKey
 from dpmoments.rows.summary import Summary
+from dpmoments.schema.cells.units import unit_ids
 
 # Keyed hashes of units and of encoded rows, whole blocks at a time.
 

@@ -10,10 +10,10 @@ from typing import Any, ClassVar, Literal, TypeGuard
 
 import numpy as np
 
-from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.checks import check_between, check_one_of
-from dpmoments.foundation.errors import InputTypeError, InputValueError, shown, wrong_type
-from dpmoments.foundation.values import check_description, check_name, check_text
+from dpmoments.base.arrays import FloatArray
+from dpmoments.base.checks import check_between, check_one_of
+from dpmoments.base.errors import InputTypeError, InputValueError, shown, wrong_type
+from dpmoments.base.values import check_description, check_name, check_text
 
 MissingNumber = Literal["error", "available", "fill", "drop", "center"]
 

@@ -10,11 +10,11 @@ from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 
-from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.checks import check_one_of
-from dpmoments.foundation.errors import InputTypeError, InputValueError, shown, wrong_type
-from dpmoments.foundation.values import check_text
-from dpmoments.messages.message import Message
+from dpmoments.base.arrays import FloatArray
+from dpmoments.base.checks import check_one_of
+from dpmoments.base.errors import InputTypeError, InputValueError, shown, wrong_type
+from dpmoments.base.message import Message
+from dpmoments.base.values import check_text
 from dpmoments.schema.column import (
     FilledColumn,
     MarkedMissing,

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.errors import InputValueError, listed, meant, shown
+from dpmoments.base.arrays import FloatArray
+from dpmoments.base.errors import InputValueError, listed, meant, shown
 from dpmoments.schema.columns import Boolean, Categorical, Column
 from dpmoments.schema.derived import DerivedColumn
 from dpmoments.schema.encoding import may_be_shortened

@@ -13,10 +13,10 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.errors import InputTypeError, InputValueError, listed, shown
-from dpmoments.foundation.values import check_name
-from dpmoments.messages.message import Message
+from dpmoments.base.arrays import FloatArray
+from dpmoments.base.errors import InputTypeError, InputValueError, listed, shown
+from dpmoments.base.message import Message
+from dpmoments.base.values import check_name
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate
 from dpmoments.schema.dates import Date
 from dpmoments.schema.numeric import MAX_BOUND, Numeric

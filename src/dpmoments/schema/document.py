@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import yaml
 
-from dpmoments.foundation.errors import InputValueError, listed, shown
+from dpmoments.base.errors import InputValueError, listed, shown
 from dpmoments.schema.derived import ENTRIES, FILL_IN, UnknownEntriesError, blank_entries, column_from_dict
 
 _PLAIN_WORDS = re.compile(r"[^\W\d](?:[\w -]*\w)?")

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from dpmoments.foundation.databases import DatabaseQuery
-from dpmoments.foundation.documents import NEVER_OVERWRITTEN, write_text
-from dpmoments.foundation.errors import InputError, InputPermissionError, InputTypeError, InputValueError, shown
-from dpmoments.foundation.table_files import (
+from dpmoments.base.databases import DatabaseQuery
+from dpmoments.base.documents import NEVER_OVERWRITTEN, write_text
+from dpmoments.base.errors import InputError, InputPermissionError, InputTypeError, InputValueError, shown
+from dpmoments.base.table_files import (
     CSV_DELIMITERS,
     EXCEL_ENDINGS,
     FEATHER_ENDINGS,
@@ -28,9 +28,9 @@ from dpmoments.foundation.table_files import (
     sheet_names,
     statistics_columns,
 )
-from dpmoments.foundation.table_libraries import nw, pa, pq
-from dpmoments.foundation.text_format import TextFormat
-from dpmoments.foundation.text_reading import first_line, names_in, other_delimiter
+from dpmoments.base.table_libraries import nw, pa, pq
+from dpmoments.base.text_format import TextFormat
+from dpmoments.base.text_reading import first_line, names_in, other_delimiter
 
 _PANDAS_INDEX = "__index_level_"
 """Pandas' name of an unnamed index in a Parquet or Feather file."""

@@ -10,8 +10,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.errors import InputValueError, shown, wrong_type
+from dpmoments.base.arrays import FloatArray
+from dpmoments.base.errors import InputValueError, shown, wrong_type
 from dpmoments.schema.columns import Boolean, Categorical, Coordinate
 from dpmoments.schema.derived import DerivedColumn, MissingIndicator, SchemaColumn, stated_columns
 from dpmoments.schema.numeric import MAX_BOUND, Numeric

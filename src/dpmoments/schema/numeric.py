@@ -12,11 +12,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.errors import InputTypeError, InputValueError, shown, wrong_type
-from dpmoments.foundation.text_format import TextFormat
-from dpmoments.foundation.values import number_as_text
-from dpmoments.messages.message import Message
+from dpmoments.base.arrays import FloatArray
+from dpmoments.base.errors import InputTypeError, InputValueError, shown, wrong_type
+from dpmoments.base.message import Message
+from dpmoments.base.text_format import TextFormat
+from dpmoments.base.values import number_as_text
 from dpmoments.schema.column import FilledColumn, MissingNumber
 
 MAX_BOUND = 1e100

@@ -19,10 +19,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.errors import InputTypeError, InputValueError, listed, meant, shown, wrong_type
-from dpmoments.foundation.text_format import TextFormat
-from dpmoments.messages.message import Message
+from dpmoments.base.arrays import FloatArray
+from dpmoments.base.errors import InputTypeError, InputValueError, listed, meant, shown, wrong_type
+from dpmoments.base.message import Message
+from dpmoments.base.text_format import TextFormat
 from dpmoments.schema.column import MarkedMissing, checked_marks, checked_mean_weight, spellings_of
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, coordinates, without_cleaning
 from dpmoments.schema.dates import Date

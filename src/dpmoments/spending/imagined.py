@@ -12,16 +12,16 @@ from typing import Any, ClassVar, NoReturn, TypeVar
 
 import numpy as np
 
-from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.errors import InputTypeError
+from dpmoments.base.arrays import FloatArray
+from dpmoments.base.errors import InputTypeError
 from dpmoments.mechanisms.base import Plan
 from dpmoments.mechanisms.units import UnitsPlan
+from dpmoments.moments.repair import Repair
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.origin import ReleaseOrigin
 from dpmoments.privacy.receipt import Draw
 from dpmoments.privacy.request import PrivacyRequest
 from dpmoments.releases.moment_release import MomentRelease, of_present_values
-from dpmoments.repair.repair import Repair
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.summary import Missing, Summary
 from dpmoments.rows.threads import summarize_in_threads

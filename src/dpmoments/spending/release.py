@@ -7,15 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar, Unpack, cast
 
-from dpmoments.foundation import __version__
-from dpmoments.foundation.errors import InputValueError
+from dpmoments.base import __version__
+from dpmoments.base.errors import InputValueError
+from dpmoments.base.message import Message
 from dpmoments.mechanisms.base import CalibratedPlan, Mechanism, Plan
 from dpmoments.mechanisms.counts import Counts, shape_of
 from dpmoments.mechanisms.means.base import MeanMechanism
 from dpmoments.mechanisms.registry import automatic_mean, make_mean_mechanism, make_mechanism
 from dpmoments.mechanisms.shape import RunResult
 from dpmoments.mechanisms.units import OuterPlan
-from dpmoments.messages.message import Message
+from dpmoments.moments.repair import Repair, few_rows_message
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.origin import ReleaseOrigin, group_label
 from dpmoments.privacy.receipt import Receipt
@@ -26,7 +27,6 @@ from dpmoments.releases.counts_release import CountsRelease, rules_of_counts
 from dpmoments.releases.group_releases import GroupReleases
 from dpmoments.releases.mean_release import MeanRelease
 from dpmoments.releases.moment_release import MomentRelease, of_present_values
-from dpmoments.repair.repair import Repair, few_rows_message
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.sources.opening import Table, columns_of_array
 from dpmoments.schema.columns import Boolean, Categorical

@@ -12,10 +12,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from dpmoments.foundation.checks import is_whole
-from dpmoments.foundation.databases import DatabaseQuery
-from dpmoments.foundation.documents import check_output
-from dpmoments.foundation.errors import (
+from dpmoments.base.checks import is_whole
+from dpmoments.base.databases import DatabaseQuery
+from dpmoments.base.documents import check_output
+from dpmoments.base.errors import (
     InputError,
     InputTypeError,
     InputValueError,
@@ -25,17 +25,17 @@ from dpmoments.foundation.errors import (
     shown,
     wrong_type,
 )
-from dpmoments.foundation.progress import log, watched
-from dpmoments.foundation.text_format import TextFormat
-from dpmoments.ledger import Ledger
-from dpmoments.ledger.accounts import NoGrantError, OtherUnitError
-from dpmoments.ledger.grants import ROW, require_dataset, unit_name
+from dpmoments.base.message import Message
+from dpmoments.base.progress import log, watched
+from dpmoments.base.text_format import TextFormat
 from dpmoments.mechanisms.base import CalibratedPlan, ConfiguredMechanism
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.mechanisms.units import UnitsPlan
-from dpmoments.messages.message import Message
+from dpmoments.privacy.accounts import NoGrantError, OtherUnitError
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter, PrivacyFilterError
+from dpmoments.privacy.grants import ROW, require_dataset, unit_name
+from dpmoments.privacy.ledger import Ledger
 from dpmoments.privacy.origin import LedgerEntry, ReleaseOrigin, check_dataset
 from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.request import AskedPrivacy, PrivacyRequest, all_options

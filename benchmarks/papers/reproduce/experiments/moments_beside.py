@@ -23,11 +23,11 @@ from benchmarks.papers.reproduce.experiments.second_moments import released_gram
 from benchmarks.papers.summed_once import SummedOnce
 from dpmoments import datasets
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.noise.entropy import insecure_generator
+from dpmoments.moments.repair import Repair
 from dpmoments.papers import datasets as papers_datasets
 from dpmoments.papers.mechanisms.comparisons import RegimeRule
+from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.privacy.filter import PrivacyFilter
-from dpmoments.repair.repair import Repair
 
 __all__ = ["FORMS", "SIDES", "measure", "taken"]
 

@@ -18,9 +18,9 @@ from benchmarks.papers.reproduce.declaration import Method, Point
 from benchmarks.papers.reproduce.experiments.regressions import ADD_REMOVE, estimated, with_its_plan
 from benchmarks.papers.sheffet.techniques import BASE, OUTPUTS, Experiment, outputs_as_features
 from benchmarks.papers.summed_once import SummedOnce
-from dpmoments.noise.entropy import insecure_generator
+from dpmoments.moments.repair import clip
+from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.privacy.filter import PrivacyFilter
-from dpmoments.repair.repair import clip
 
 __all__ = [
     "BASE_ZEROS",

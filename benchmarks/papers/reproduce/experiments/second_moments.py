@@ -20,12 +20,12 @@ from benchmarks.papers.reproduce.experiments import tables
 from benchmarks.papers.summed_once import SummedOnce
 from dpmoments.mechanisms.base import Plan
 from dpmoments.mechanisms.registry import make_mechanism
-from dpmoments.noise.entropy import insecure_generator
+from dpmoments.moments.repair import Repair, clip
 from dpmoments.papers.mechanisms.comparisons import PaperLaplace
+from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.sensitivity import gram_frobenius
 from dpmoments.privacy.unit import Neighbors
-from dpmoments.repair.repair import Repair, clip
 
 __all__ = ["measure", "planned", "released_gram"]
 

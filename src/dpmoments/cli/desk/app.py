@@ -22,9 +22,9 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dpmoments.audit.verification import checks
+from dpmoments.base.errors import InputValueError
 from dpmoments.cli.desk.journey import ENTRIES_OF_KIND, SETTINGS, Form, Journey, lines_of, lines_of_aliases
 from dpmoments.cli.output import explain
-from dpmoments.foundation.errors import InputValueError
 from dpmoments.reporting.page import PageTable, filled_in
 from dpmoments.reporting.report import budgets_table
 

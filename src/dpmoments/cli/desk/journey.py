@@ -18,12 +18,11 @@ from typing import Any
 from yaml import YAMLError
 
 import dpmoments
-from dpmoments.cli.arguments import shell_arguments
-from dpmoments.cli.output import explain, notes_of, refuge
-from dpmoments.foundation.databases import DatabaseQuery
-from dpmoments.foundation.documents import check_output
-from dpmoments.foundation.errors import InputFileNotFoundError, InputValueError, LedgerError, shown
-from dpmoments.foundation.table_files import (
+from dpmoments.base.databases import DatabaseQuery
+from dpmoments.base.documents import check_output
+from dpmoments.base.errors import InputFileNotFoundError, InputValueError, LedgerError, shown
+from dpmoments.base.message import Message
+from dpmoments.base.table_files import (
     CSV_DELIMITERS,
     EXCEL_ENDINGS,
     FEATHER_ENDINGS,
@@ -31,11 +30,12 @@ from dpmoments.foundation.table_files import (
     STATISTICS_ENDINGS,
     file_ending,
 )
-from dpmoments.inspection.preflight import Preflight
-from dpmoments.ledger.accounts import Account
+from dpmoments.cli.arguments import shell_arguments
+from dpmoments.cli.output import explain, notes_of, refuge
 from dpmoments.mechanisms.registry import MECHANISMS
-from dpmoments.messages.message import Message
 from dpmoments.planning.forecast_table import Forecast
+from dpmoments.planning.preflight import Preflight
+from dpmoments.privacy.accounts import Account
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.releases.disclosed import MessageWarning
 from dpmoments.releases.loading import AnyRelease

@@ -12,15 +12,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.errors import InputValueError, out_of_range, shown
+from dpmoments.base.arrays import FloatArray
+from dpmoments.base.errors import InputValueError, out_of_range, shown
+from dpmoments.base.message import Message
 from dpmoments.mechanisms.additive import choose_bits
 from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, CalibratedPlan, ConfiguredMechanism
 from dpmoments.mechanisms.lattice_noise import split_for_count, with_gaussian_noise
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.messages.message import Message
-from dpmoments.noise.models import MeanModel
-from dpmoments.noise.rounding import with_rounding
+from dpmoments.moments.models import MeanModel
+from dpmoments.moments.rounding import with_rounding
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import zcdp_noise_scale

@@ -10,8 +10,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.errors import InputValueError
+from dpmoments.base.arrays import FloatArray
+from dpmoments.base.errors import InputValueError
 from dpmoments.mechanisms.additive import COARSEST_BITS, choose_bits
 from dpmoments.mechanisms.lattice_noise import (
     count_error,
@@ -21,9 +21,9 @@ from dpmoments.mechanisms.lattice_noise import (
 )
 from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean, NormalRows
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape
-from dpmoments.noise.cells import KNormCells
-from dpmoments.noise.models import MeanModel
-from dpmoments.noise.rounding import with_rounding
+from dpmoments.moments.cells import KNormCells
+from dpmoments.moments.models import MeanModel
+from dpmoments.moments.rounding import with_rounding
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.laws import KNorm

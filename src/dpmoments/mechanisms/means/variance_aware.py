@@ -11,7 +11,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpmoments.foundation.arrays import FloatArray
+from dpmoments.base.arrays import FloatArray
+from dpmoments.base.message import Message
 from dpmoments.mechanisms.coinpress_schedule import normal_norm_radius
 from dpmoments.mechanisms.means.base import (
     ClippedSums,
@@ -35,7 +36,6 @@ from dpmoments.mechanisms.row_norm_histogram import (
     spread_about_mean,
 )
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape
-from dpmoments.messages.message import Message
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves import zcdp_noise_scale
 from dpmoments.privacy.filter import PrivacyFilter

@@ -13,8 +13,8 @@ from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, get_args
 import numpy as np
 import numpy.typing as npt
 
-from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.checks import (
+from dpmoments.base.arrays import FloatArray
+from dpmoments.base.checks import (
     check_at_least,
     check_not_negative,
     check_positive,
@@ -22,7 +22,7 @@ from dpmoments.foundation.checks import (
     check_vector,
     not_one_of,
 )
-from dpmoments.foundation.errors import InputValueError, shown, wrong_type
+from dpmoments.base.errors import InputValueError, shown, wrong_type
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")

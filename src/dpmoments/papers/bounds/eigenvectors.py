@@ -14,16 +14,16 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.checks import (
+from dpmoments.base.arrays import FloatArray
+from dpmoments.base.checks import (
     check_at_least,
     check_between,
     check_not_negative,
     check_positive,
     check_probability,
 )
-from dpmoments.foundation.errors import InputValueError, out_of_range, shown
-from dpmoments.foundation.one_variable import brent_root
+from dpmoments.base.errors import InputValueError, out_of_range, shown
+from dpmoments.base.one_variable import brent_root
 from dpmoments.papers.bounds.arguments import Constants, NoiseKind, check_draw, checked, descending
 
 

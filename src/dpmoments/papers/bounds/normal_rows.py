@@ -18,10 +18,10 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from dpmoments.foundation.checks import check_probability
-from dpmoments.foundation.errors import InputValueError
+from dpmoments.base.checks import check_probability
+from dpmoments.base.errors import InputValueError
 from dpmoments.mechanisms.coinpress_schedule import last_step_shares
-from dpmoments.noise.extreme_eigenvalues import normal_norm_quantile
+from dpmoments.moments.extreme_eigenvalues import normal_norm_quantile
 from dpmoments.papers.bounds.arguments import checked, least_rows, rows_needed
 from dpmoments.papers.cells import wishart_eigenvalue_range, wishart_frobenius_quantile
 from dpmoments.papers.mechanisms.coinpress_mean import (

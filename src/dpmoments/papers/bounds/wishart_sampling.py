@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 import scipy
 
-from dpmoments.foundation.checks import check_not_negative, check_positive, check_probability
-from dpmoments.foundation.errors import InputValueError
-from dpmoments.noise.extreme_eigenvalues import normal_norm_quantile
+from dpmoments.base.checks import check_not_negative, check_positive, check_probability
+from dpmoments.base.errors import InputValueError
+from dpmoments.moments.extreme_eigenvalues import normal_norm_quantile
 from dpmoments.papers.bounds.arguments import checked
 from dpmoments.papers.cells import wishart_eigenvalue_range
 from dpmoments.privacy.curves import wishart_sampling_padding

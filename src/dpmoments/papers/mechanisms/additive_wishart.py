@@ -9,9 +9,10 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from dpmoments.foundation.arrays import FloatArray, IntegerArray
-from dpmoments.foundation.checks import check_one_of
-from dpmoments.foundation.errors import InputValueError, shown
+from dpmoments.base.arrays import FloatArray, IntegerArray
+from dpmoments.base.checks import check_one_of
+from dpmoments.base.errors import InputValueError, shown
+from dpmoments.base.message import Query
 from dpmoments.mechanisms.additive import (
     AdditivePlan,
     Noise,
@@ -24,8 +25,7 @@ from dpmoments.mechanisms.additive import (
 from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.lattice_noise import under_law
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape, RunResult, positive_definite
-from dpmoments.messages.message import Query
-from dpmoments.noise.models import AdditiveModel
+from dpmoments.moments.models import AdditiveModel
 from dpmoments.papers.curves import additive_wishart_degrees, additive_wishart_delta, additive_wishart_scale
 from dpmoments.papers.laws import AdditiveWishartDraw
 from dpmoments.papers.models import ScaledWishartModel

@@ -14,9 +14,10 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import scipy
 
-from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.checks import check_one_of
-from dpmoments.foundation.errors import InputValueError, out_of_range, shown
+from dpmoments.base.arrays import FloatArray
+from dpmoments.base.checks import check_one_of
+from dpmoments.base.errors import InputValueError, out_of_range, shown
+from dpmoments.base.message import Message
 from dpmoments.mechanisms.coinpress import CoinPress, Ellipsoid, StepRules
 from dpmoments.mechanisms.coinpress_schedule import (
     MAX_STEPS,
@@ -55,7 +56,6 @@ from dpmoments.mechanisms.row_norm_histogram import (
     spread_about_mean,
 )
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape, positive_definite
-from dpmoments.messages.message import Message
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves import zcdp_noise_scale
 from dpmoments.privacy.filter import PrivacyFilter

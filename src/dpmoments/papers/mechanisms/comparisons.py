@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dpmoments.foundation.errors import InputValueError, out_of_range
+from dpmoments.base.errors import InputValueError, out_of_range
 from dpmoments.mechanisms.additive import Gaussian, GaussianNoise, Laplace, Noise
 from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.shape import MomentShape

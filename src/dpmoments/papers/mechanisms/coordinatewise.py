@@ -13,8 +13,9 @@ from typing import ClassVar
 import numpy as np
 import scipy
 
-from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.errors import out_of_range
+from dpmoments.base.arrays import FloatArray
+from dpmoments.base.errors import out_of_range
+from dpmoments.base.message import Message
 from dpmoments.mechanisms.additive import choose_bits
 from dpmoments.mechanisms.base import ZCDP_LOSS_UNITS
 from dpmoments.mechanisms.lattice_noise import noise_deviation, noise_scale_for, with_noise
@@ -29,9 +30,8 @@ from dpmoments.mechanisms.log_scale_histogram import (
 from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean, NormalRows
 from dpmoments.mechanisms.row_norm_histogram import FROM_EDGE, marked_names, noise_margin
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape
-from dpmoments.messages.message import Message
-from dpmoments.noise.models import MeanModel
-from dpmoments.noise.rounding import with_rounding
+from dpmoments.moments.models import MeanModel
+from dpmoments.moments.rounding import with_rounding
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter

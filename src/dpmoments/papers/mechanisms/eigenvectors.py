@@ -15,15 +15,15 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import scipy
 
-from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.checks import check_one_of, check_probability
-from dpmoments.foundation.errors import InputValueError, out_of_range
-from dpmoments.foundation.values import finite_numbers
+from dpmoments.base.arrays import FloatArray
+from dpmoments.base.checks import check_one_of, check_probability
+from dpmoments.base.errors import InputValueError, out_of_range
+from dpmoments.base.message import Message
+from dpmoments.base.values import finite_numbers
 from dpmoments.mechanisms.additive import MAX_NOISE, choose_bits
 from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.lattice_noise import count_scale, noise_deviation, noise_scale_for, with_noise
 from dpmoments.mechanisms.shape import MomentShape, RunResult
-from dpmoments.messages.message import Message
 from dpmoments.papers.bounds.arguments import Constants, NoiseKind
 from dpmoments.papers.bounds.eigenvectors import eigenvector_release_error, largest_noise, released_eigenvector_error
 from dpmoments.papers.laws import Directions

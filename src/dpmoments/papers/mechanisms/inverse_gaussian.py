@@ -8,10 +8,10 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.checks import check_one_of, check_positive
-from dpmoments.foundation.errors import InputValueError
-from dpmoments.foundation.values import finite_numbers
+from dpmoments.base.arrays import FloatArray
+from dpmoments.base.checks import check_one_of, check_positive
+from dpmoments.base.errors import InputValueError
+from dpmoments.base.values import finite_numbers
 from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Mechanism, Plan
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape, RunResult
 from dpmoments.papers.laws import GaussianDraw
@@ -141,7 +141,7 @@ class InverseGaussian(Mechanism):
     >>> InverseGaussian().plan(shape, budget, "add_remove")
     Traceback (most recent call last):
         ...
-    dpmoments.foundation.errors.InputValueError: inverse-gaussian needs a public lower bound on the smallest eigenvalue ...
+    dpmoments.base.errors.InputValueError: inverse-gaussian needs a public lower bound on the smallest eigenvalue ...
     """
 
     smallest_eigenvalue: float | None = None

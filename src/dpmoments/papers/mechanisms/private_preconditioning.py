@@ -12,9 +12,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.checks import check_between, check_positive, check_probability
-from dpmoments.foundation.errors import InputValueError
+from dpmoments.base.arrays import FloatArray
+from dpmoments.base.checks import check_between, check_positive, check_probability
+from dpmoments.base.errors import InputValueError
+from dpmoments.base.message import Message
 from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Mechanism, Plan
 from dpmoments.mechanisms.coinpress import spectral_edge
 from dpmoments.mechanisms.coinpress_schedule import checked_eigenvalue_bounds
@@ -28,7 +29,6 @@ from dpmoments.mechanisms.noisy_step import (
     require_workable_budget,
 )
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape, RunResult
-from dpmoments.messages.message import Message
 from dpmoments.papers.bounds.normal_rows import CONTRACTION, RESCALE, ROUNDS_SHARE, n_rounds
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget

@@ -15,9 +15,9 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.checks import check_between, check_one_of, check_positive
-from dpmoments.foundation.errors import InputValueError, shown
+from dpmoments.base.arrays import FloatArray
+from dpmoments.base.checks import check_between, check_one_of, check_positive
+from dpmoments.base.errors import InputValueError, shown
 from dpmoments.mechanisms.additive import augmented_dimension, augmented_gram, choose_augmentation, taken_apart
 from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.lattice_noise import noise_scale_for

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpmoments.foundation.arrays import FloatArray
+from dpmoments.base.arrays import FloatArray
 
 _N_STEPS = 2_000
 """Steps of the grid, from 0 to the largest loss of all draws together."""

@@ -24,8 +24,8 @@ from fractions import Fraction
 import numpy as np
 import scipy
 
-from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.errors import out_of_range
+from dpmoments.base.arrays import FloatArray
+from dpmoments.base.errors import out_of_range
 from dpmoments.privacy.curves.inversion import require_delta, require_nonnegative, require_positive, safe_root
 
 # Relative error of gaussian_delta: below 1e-12 in the tests, against 60 digits. Inversions leave room for it.

@@ -4,9 +4,9 @@ import math
 from collections.abc import Callable
 from typing import Literal
 
-from dpmoments.foundation.checks import check_not_negative, check_positive
-from dpmoments.foundation.errors import InputArithmeticError, InputValueError, shown
-from dpmoments.foundation.one_variable import brent_root
+from dpmoments.base.checks import check_not_negative, check_positive
+from dpmoments.base.errors import InputArithmeticError, InputValueError, shown
+from dpmoments.base.one_variable import brent_root
 
 _MAX_EXCESS = 1e300  # stands in for an infinite excess, which the root finder cannot interpolate
 _MAX_STEPS = 200

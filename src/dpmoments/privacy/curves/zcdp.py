@@ -17,8 +17,8 @@ accuracy, never privacy.
 import math
 from fractions import Fraction
 
-from dpmoments.foundation.errors import InputValueError, shown
-from dpmoments.foundation.one_variable import brent_root
+from dpmoments.base.errors import InputValueError, shown
+from dpmoments.base.one_variable import brent_root
 from dpmoments.privacy.curves.inversion import require_delta, require_nonnegative, require_positive, safe_root
 
 _UNIT = 2.0**-52

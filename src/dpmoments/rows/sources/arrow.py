@@ -16,10 +16,9 @@ from pathlib import Path
 from typing import Any, Self
 from urllib.parse import unquote
 
-from dpmoments.cells.reading import text_values
-from dpmoments.foundation.table_files import open_ipc
-from dpmoments.foundation.table_libraries import pa, pc, pq
-from dpmoments.foundation.text_format import TextFormat
+from dpmoments.base.table_files import open_ipc
+from dpmoments.base.table_libraries import pa, pc, pq
+from dpmoments.base.text_format import TextFormat
 from dpmoments.rows.sources.guesses import (
     require_no_guess_of_arrow,
     require_no_guess_of_duckdb,
@@ -27,6 +26,7 @@ from dpmoments.rows.sources.guesses import (
 from dpmoments.rows.sources.local import LocalSource
 from dpmoments.rows.sources.memory import require_columns
 from dpmoments.rows.sources.source import DAMAGED_FILE, FAILED_QUERY, read_quietly
+from dpmoments.schema.cells.reading import text_values
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate
 from dpmoments.schema.dates import Date
 from dpmoments.schema.numeric import Numeric

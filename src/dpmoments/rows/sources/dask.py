@@ -18,8 +18,8 @@ from uuid import uuid4
 
 import numpy as np
 
-from dpmoments.foundation.errors import InputTypeError, listed
-from dpmoments.foundation.table_libraries import nw, pa
+from dpmoments.base.errors import InputTypeError, listed
+from dpmoments.base.table_libraries import nw, pa
 from dpmoments.rows.sources.arrow import FileSource
 from dpmoments.rows.sources.engine import (
     FAN_IN,

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from dpmoments.foundation.errors import (
+from dpmoments.base.errors import (
     InputError,
     InputFileNotFoundError,
     InputModuleNotFoundError,
@@ -25,7 +25,7 @@ from dpmoments.foundation.errors import (
     line_of,
     shown,
 )
-from dpmoments.foundation.table_libraries import nw
+from dpmoments.base.table_libraries import nw
 from dpmoments.rows.fingerprint import Fingerprint, FirstPass
 from dpmoments.rows.sources.arrow import BatchSource
 from dpmoments.rows.sources.local import LocalSource

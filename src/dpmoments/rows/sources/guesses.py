@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import unquote
 
-from dpmoments.foundation.errors import InputTypeError, listed, shown
-from dpmoments.foundation.table_libraries import pa
+from dpmoments.base.errors import InputTypeError, listed, shown
+from dpmoments.base.table_libraries import pa
 from dpmoments.rows.sources.source import Reading
 from dpmoments.schema.columns import Coordinate
 from dpmoments.schema.numeric import Numeric

@@ -13,8 +13,8 @@ from typing import Any, Generic, Self, TypeVar, cast
 
 import numpy.typing as npt
 
-from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.text_format import TextFormat
+from dpmoments.base.arrays import FloatArray
+from dpmoments.base.text_format import TextFormat
 from dpmoments.rows.encode import (
     cell_rules,
     encode_columns,

@@ -12,14 +12,14 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from dpmoments.cells.objects import ColumnTable, array_cells, series_cells
-from dpmoments.foundation.errors import InputTypeError, InputValueError, listed
-from dpmoments.foundation.table_libraries import nw
+from dpmoments.base.errors import InputTypeError, InputValueError, listed
+from dpmoments.base.table_libraries import nw
 from dpmoments.rows.kernel import NumberBlock
 from dpmoments.rows.sources.guesses import require_no_guess_of_polars
 from dpmoments.rows.sources.local import LocalSource
 from dpmoments.rows.sources.source import FAILED_QUERY, read_quietly
 from dpmoments.rows.summary import BlockMemory, Missing, Summary
+from dpmoments.schema.cells.objects import ColumnTable, array_cells, series_cells
 from dpmoments.schema.columns import Boolean, Coordinate
 from dpmoments.schema.numeric import Numeric
 

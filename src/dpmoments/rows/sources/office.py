@@ -10,10 +10,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from dpmoments.cells.objects import objects_of
-from dpmoments.foundation.databases import DatabaseSession
-from dpmoments.foundation.errors import InputTypeError, shown
-from dpmoments.foundation.table_files import (
+from dpmoments.base.databases import DatabaseSession
+from dpmoments.base.errors import InputTypeError, shown
+from dpmoments.base.table_files import (
     StatisticsColumn,
     file_ending,
     sheet_names,
@@ -21,13 +20,14 @@ from dpmoments.foundation.table_files import (
     statistics_batches,
     statistics_columns,
 )
-from dpmoments.foundation.table_libraries import pa
-from dpmoments.foundation.text_format import TextFormat
+from dpmoments.base.table_libraries import pa
+from dpmoments.base.text_format import TextFormat
 from dpmoments.rows.fingerprint import Fingerprint, FirstPass
 from dpmoments.rows.sources.arrow import FileSource
 from dpmoments.rows.sources.local import LocalSource
 from dpmoments.rows.sources.memory import require_columns
 from dpmoments.rows.sources.source import FAILED_QUERY, read_quietly
+from dpmoments.schema.cells.objects import objects_of
 from dpmoments.schema.columns import Categorical, Column
 from dpmoments.schema.dates import Date
 

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 
-from dpmoments.cells.objects import ColumnTable
-from dpmoments.foundation.databases import DatabaseQuery
-from dpmoments.foundation.errors import InputTypeError, InputValueError, wrong_type
-from dpmoments.foundation.table_files import (
+from dpmoments.base.databases import DatabaseQuery
+from dpmoments.base.errors import InputTypeError, InputValueError, wrong_type
+from dpmoments.base.table_files import (
     CSV_DELIMITERS,
     EXCEL_ENDINGS,
     FEATHER_ENDINGS,
@@ -23,8 +22,8 @@ from dpmoments.foundation.table_files import (
     file_ending,
     fixed_folder,
 )
-from dpmoments.foundation.table_libraries import nw, pa
-from dpmoments.foundation.text_format import TextFormat
+from dpmoments.base.table_libraries import nw, pa
+from dpmoments.base.text_format import TextFormat
 from dpmoments.privacy.unit import PrivacyUnit
 from dpmoments.rows.fingerprint import FirstPass
 from dpmoments.rows.sources.arrow import DatasetSource, FeatherSource, FileSource, ParquetSource, RelationSource
@@ -36,6 +35,7 @@ from dpmoments.rows.sources.office import DatabaseSource, ExcelSource, SeveralSo
 from dpmoments.rows.sources.source import Reading
 from dpmoments.rows.sources.spark import is_of_spark, open_files_on_spark, open_spark
 from dpmoments.rows.sources.text import CsvSource
+from dpmoments.schema.cells.objects import ColumnTable
 from dpmoments.schema.schema import Schema
 
 if TYPE_CHECKING:

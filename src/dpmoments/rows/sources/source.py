@@ -12,13 +12,13 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from dpmoments.foundation.errors import (
+from dpmoments.base.errors import (
     InputError,
     InputFileNotFoundError,
     InputPermissionError,
     InputValueError,
 )
-from dpmoments.foundation.text_reading import EncodingError, LongLineError
+from dpmoments.base.text_reading import EncodingError, LongLineError
 from dpmoments.privacy.unit import PrivacyUnit
 from dpmoments.rows.encode import Restriction, largest_block
 from dpmoments.rows.level_sums import LevelLayout

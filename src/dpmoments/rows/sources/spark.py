@@ -20,8 +20,8 @@ from functools import partial
 from typing import Any, ClassVar
 from uuid import uuid4
 
-from dpmoments.foundation.errors import InputTypeError, InputValueError
-from dpmoments.foundation.table_libraries import pa
+from dpmoments.base.errors import InputTypeError, InputValueError
+from dpmoments.base.table_libraries import pa
 from dpmoments.rows.sources.arrow import BatchSource, FileSource
 from dpmoments.rows.sources.engine import (
     EngineSource,

@@ -1,0 +1,216 @@
+"""Lossless conversion of values to JSON and back, without running code.
+
+Checks of numbers and text in files.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from decimal import ROUND_CEILING, Context
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from dpmoments.base.arrays import FloatArray
+from dpmoments.base.errors import InputTypeError, InputValueError, shown
+
+_MAX_DEPTH = 128
+"""Maximum nesting of lists and mappings: whatever is read can be written again."""
+_ARRAY_TYPES = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64")
+
+
+def to_plain(value: Any) -> Any:
+    """Convert a value to nested lists, dictionaries, strings and numbers that JSON can hold."""
+    # Arrays, tuples and non-finite floats become dictionaries with one key that begins with a dollar sign; a mapping's
+    # own keys that begin with a dollar sign get a second one. A value of any other type is kept as its text: refusing
+    # it would lose a release whose budget is already spent.
+    if isinstance(value, np.ndarray):
+        array = value.astype(np.float64) if value.dtype == np.longdouble else value
+        if array.dtype.name not in _ARRAY_TYPES:
+            return to_plain(array.tolist())
+        values = [to_plain(entry) for entry in array.ravel().tolist()]
+        return {"$array": {"dtype": array.dtype.name, "shape": list(array.shape), "values": values}}
+    if isinstance(value, np.generic):
+        value = float(value) if isinstance(value, np.floating) else value.item()
+    if isinstance(value, Mapping):
+        return {_escaped(str(key)): to_plain(entry) for key, entry in value.items()}
+    if isinstance(value, tuple):
+        return {"$tuple": [to_plain(entry) for entry in value]}
+    if isinstance(value, list):
+        return [to_plain(entry) for entry in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"$float": repr(float(value))}
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    return str(value)
+
+
+def from_plain(value: Any, *, depth: int = 0) -> Any:
+    """Invert :func:`to_plain`; ``depth`` is the nesting level of the value."""
+    if not isinstance(value, list | dict):
+        return value
+    if depth > _MAX_DEPTH:
+        raise InputValueError(f"it nests values more than {_MAX_DEPTH} deep")
+    if isinstance(value, list):
+        return [from_plain(entry, depth=depth + 1) for entry in value]
+    tag = next(iter(value), "")
+    if len(value) == 1 and tag.startswith("$") and not tag.startswith("$$"):
+        return _tagged(tag, value[tag], depth + 1)
+    return {
+        key[1:] if key.startswith("$$") else key: from_plain(entry, depth=depth + 1) for key, entry in value.items()
+    }
+
+
+def plain_mapping(content: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Convert an entry that :func:`to_plain` made of a mapping."""
+    result = from_plain(content[name])
+    if not isinstance(result, dict):
+        raise InputTypeError(f"{name} must be a mapping")
+    return result
+
+
+def is_finite_number(value: object) -> bool:
+    """Return True for an int or float that is finite as float64; Booleans are not numbers.
+
+    >>> is_finite_number(3), is_finite_number(10**400), is_finite_number(True)
+    (True, False, False)
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return abs(value) <= 2**1023 if isinstance(value, int) else math.isfinite(value)
+
+
+def finite_numbers(values: object, length: int, name: str) -> FloatArray:
+    """Convert a list from a file to an array of shape (length,)."""
+    if not isinstance(values, list) or len(values) != length or not all(map(is_finite_number, values)):
+        raise InputValueError(f"{name} must hold {length} finite numbers")
+    return np.array(values, dtype=np.float64)
+
+
+def _escaped(key: str) -> str:
+    return f"${key}" if key.startswith("$") else key
+
+
+def _tagged(tag: str, held: Any, depth: int) -> Any:
+    if tag == "$float" and held in ("nan", "inf", "-inf"):
+        return float(held)
+    if tag == "$tuple" and isinstance(held, list):
+        return tuple(from_plain(held, depth=depth))
+    if tag == "$array" and isinstance(held, dict) and set(held) == {"dtype", "shape", "values"}:
+        entries = from_plain(held["values"], depth=depth)
+        with suppress(ArithmeticError, TypeError, ValueError):
+            return _array_of(held["dtype"], held["shape"], entries)
+    raise InputValueError(f"a value is marked {shown(tag)} but is of another kind")
+
+
+def _array_of(dtype: Any, shape: Any, entries: Any) -> np.ndarray[Any, Any]:
+    # Raise ArithmeticError, TypeError or ValueError if they are not one.
+    plain = (int,) if dtype not in ("bool", "float32", "float64") else (bool,) if dtype == "bool" else (float,)
+    if dtype not in _ARRAY_TYPES or not isinstance(entries, list) or any(type(entry) not in plain for entry in entries):
+        raise ValueError
+    if any(type(length) is not int or length < 0 for length in shape):
+        raise ValueError
+    with np.errstate(over="raise"):
+        return np.array(entries, dtype=dtype).reshape(tuple(shape))
+
+
+def require_known(given: Mapping[str, Any], known: Iterable[str], what: str) -> None:
+    """Raise ValueError if ``what`` has unknown entries, TypeError if it is not a mapping."""
+    if not isinstance(given, Mapping):
+        raise InputTypeError(f"{what} must be a mapping")
+    if unknown := sorted(set(given) - set(known), key=str):
+        raise InputValueError(f"{what} has unknown entries {', '.join(map(str, [*map(shown, unknown)]))}")
+
+
+def require_kinds(content: Mapping[str, Any], **kinds: type) -> None:
+    """Raise unless the named entries of a mapping have these types."""
+    words: dict[type, str] = {str: "a text", dict: "a mapping", list: "a list", bool: "true or false"}
+    if not isinstance(content, Mapping):
+        raise InputTypeError(f"a mapping with {', '.join(map(str, [*kinds]))} is expected")
+    for name, kind in kinds.items():
+        if not isinstance(content[name], kind):
+            raise InputTypeError(f"{name} must be {words[kind]}")
+
+
+# Checks of the names, rules and texts of columns of every kind.
+
+_MAX_DESCRIPTION_LENGTH = 300
+"""In characters."""
+
+
+def check_name(name: object) -> None:
+    """Raise unless ``name`` is non-empty text that a file can hold."""
+    if not isinstance(name, str) or not name:
+        raise InputTypeError(f"a column's name is a non-empty string, got {shown(name)}")
+    check_text(name, "name")
+
+
+def check_text(text: str, parameter: str, column: str | None = None) -> None:
+    """Raise unless a file can hold the ``text`` of a parameter."""
+    # Checked here, because a failure to write the file of a release would come after its budget is spent.
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        where = "" if column is None else f"column '{column}': "
+        raise InputValueError(
+            f"{where}{parameter}={shown(text)} is not valid Unicode text (it holds half of a surrogate pair)"
+        ) from None
+
+
+def check_description(column: str, description: object) -> None:
+    """Raise unless ``description`` is None or one line of printable text."""
+    # Control characters, line ends and marks of writing direction could make a page or a terminal show something else.
+    if description is None:
+        return
+    if not isinstance(description, str) or not description.strip():
+        raise InputTypeError(f"column '{column}': description={shown(description)} must be a text, or left out")
+    if len(description) > _MAX_DESCRIPTION_LENGTH or not description.isprintable():
+        raise InputValueError(
+            f"column '{column}': its description must be one line of printable characters, "
+            f"{_MAX_DESCRIPTION_LENGTH} at most"
+        )
+
+
+def number_as_text(text: str) -> str:
+    """Describe what is wrong with a text in place of a number, and how to write it."""
+    plain = text.strip()
+    wrong = f"must be a number, got the text {shown(text)}"
+    number = None
+    if re.fullmatch(r"[+-]?\d{1,3}([,_ '’\u00a0\u202f]\d{3})+(\.\d+)?", plain) or re.fullmatch(
+        r"[+-]?\d[\d_]*(\.\d+)?", plain
+    ):
+        number = re.sub(r"[^0-9.+-]", "", plain)
+    elif re.fullmatch(r"[+-]?\d{1,3}(\.\d{3})+(,\d+)?", plain):
+        number = plain.replace(".", "").replace(",", ".")
+    elif re.fullmatch(r"[+-]?\d*,\d+", plain):
+        number = plain.replace(",", ".")
+    elif re.fullmatch(r"\d{4}-\d{2}-\d{2}.*", plain):
+        return f"{wrong}: a column with dates for bounds is of kind date, dpmoments.Date"
+    if number is None:
+        return f"{wrong}: digits with a decimal point, without a unit or thousands separators"
+    return f"{wrong}: write {number}"
+
+
+# Exact numbers as floats, rounded to the safe side; losses in words that never say less.
+
+
+def rounded_up(value: Fraction) -> float:
+    """Return the smallest float that is at least ``value``."""
+    rounded = float(value)
+    return rounded if Fraction(rounded) >= value else math.nextafter(rounded, math.inf)
+
+
+def rounded_down(value: Fraction) -> float:
+    """Return the largest float that is at most ``value``."""
+    return -rounded_up(-value)
+
+
+def no_less(loss: float, digits: int = 6) -> str:
+    """Format a loss with ``digits`` significant digits, rounded up."""
+    # From the shortest decimal that is this float: 0.1 is not 0.100001.
+    rounded = Context(prec=digits, rounding=ROUND_CEILING).create_decimal(repr(float(loss)))
+    return f"{float(rounded):.{digits}g}"

@@ -1,0 +1,715 @@
+"""Words of every message, with the kinds of its facts and advice for each reader.
+
+Templates are the library's own: no text of a fact is ever read as one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Literal, NamedTuple
+
+from dpmoments.base.errors import listed, visible
+from dpmoments.base.values import no_less
+
+Fact = bool | int | float | str | tuple["Fact", ...]
+Facts = Mapping[str, Fact]
+Words = str | Callable[[Facts], str]
+"""A template with the facts' names in braces, or a function of the facts."""
+Audience = Literal["analyst", "curator", "shell", "short"]
+"""Reader of a message.
+
+``curator`` reads Python, ``shell`` is a curator at the command line, ``short`` is a caption or a cell.
+"""
+
+
+class Wording(NamedTuple):
+    """Words of a code, the kinds of its facts, and advice for its readers.
+
+    A ``?`` marks a fact that may be absent. A curator at the shell gets the curator's advice unless ``shell`` is given.
+    """
+
+    words: Words
+    facts: Mapping[str, str] = MappingProxyType({})
+    analyst: str = ""
+    curator: Words = ""
+    shell: str = ""
+
+    def text(self, facts: Facts, audience: Audience) -> str:
+        """Return the sentences for an audience."""
+        advice = {"analyst": self.analyst, "curator": self.curator, "shell": self.shell or self.curator}
+        return " ".join(_filled(words, facts) for words in (self.words, advice.get(audience, "")) if words)
+
+
+class _Names(tuple[Fact, ...]):
+    """Facts that are formatted as a list: in quotes, as ``plain`` text, or ``all`` of them."""
+
+    def __format__(self, spec: str) -> str:
+        return ", ".join(map(str, self)) if spec == "all" else listed(self, quoted=spec != "plain")
+
+
+def _filled(words: Words, facts: Facts) -> str:
+    """Return the words with the facts in them.
+
+    Characters of names that a terminal obeys are shown.
+
+    >>> print(_filled("{names} and {share:.0%}", {"names": ("a", "{share}"), "share": 0.2}))
+    'a', '{share}' and 20%
+    """
+    seen = {name: _visible(fact) for name, fact in facts.items()}
+    return words(seen) if callable(words) else words.format(**seen)
+
+
+def _visible(fact: Fact) -> Fact:
+    """Return a fact without characters of names that a terminal obeys."""
+    if isinstance(fact, tuple):
+        return _Names(map(_visible, fact))
+    return visible(fact) if isinstance(fact, str) else fact
+
+
+# Words that follow from several facts.
+
+
+def _tables(facts: Facts) -> str:
+    """Return which two tables a guarantee is about."""
+    if "unit" in facts:
+        return (
+            f"tables that differ by all rows with one value of {facts['unit']}, present or absent (add-remove; the numbers of "
+            "units and of rows are private)"
+        )
+    if facts["neighbors"] == "add_remove":
+        return "tables that differ by one row, present or absent (add-remove; the number of rows is private)"
+    return "tables that differ in one row's values (replace-one; the number of rows of the table is public)"
+
+
+def _zcdp(facts: Facts) -> str:
+    rho, epsilon, delta = _losses(facts, "rho"), _losses(facts, "epsilon", 4), f"{facts['delta']:g}"
+    return (
+        f"The Rényi divergence of order α between the outputs on any two {_tables(facts)} is at most {rho}·α for every α > 1 "
+        f"(ρ-zero-concentrated differential privacy, ρ = {rho}). For example, it implies ε = {epsilon} at δ = {delta}."
+    )
+
+
+def _pure(facts: Facts) -> str:
+    epsilon = _losses(facts, "epsilon")
+    return (
+        f"For any two {_tables(facts)} and every set of outputs, the probability of the set under either table is at most "
+        f"e^{epsilon} times its probability under the other (ε-differential privacy, ε = {epsilon})."
+    )
+
+
+def _approximate(facts: Facts) -> str:
+    epsilon, delta = _losses(facts, "epsilon"), _losses(facts, "delta")
+    return (
+        f"For any two {_tables(facts)} and every set of outputs, the probability of the set under either table is at most "
+        f"e^{epsilon} times its probability under the other, plus {delta} ((ε, δ)-differential privacy, ε = {epsilon}, "
+        f"δ = {delta})."
+    )
+
+
+def _losses(facts: Facts, name: str, digits: int = 6) -> str:
+    value = facts[name]
+    assert isinstance(value, int | float)
+    return no_less(value, digits)
+
+
+_GROUP_LOSS: Mapping[Fact, str] = MappingProxyType(
+    {
+        "pure": "ε is up to k times as large",
+        "zcdp": "ρ is up to k² times as large",
+        "approximate": "ε is up to k times and δ up to (e^(kε) − 1)/(e^ε − 1) times as large",
+    }
+)
+"""Group privacy by kind of budget: docs/evidence/derivations/privacy-units.md, step 2."""
+
+
+def _row_is_unit(facts: Facts) -> str:
+    return (
+        f"The privacy unit is one row. A person with k rows is protected less: for them {_GROUP_LOSS[facts['kind']]}."
+    )
+
+
+def _rows_of_unit(facts: Facts) -> str:
+    column, most = facts["column"], facts["max_rows"]
+    used = (
+        f"of which at most {most:,}, chosen at random, are used"
+        if most != 1
+        else "of which one, chosen at random, is used"
+    )
+    unlabeled = (
+        f"Rows without a {column} were dropped"
+        if facts["missing"] == "drop"
+        else f"A table with a row without a {column} is refused"
+    )
+    return (
+        f"The privacy unit is all rows with one value of {column}, {used}. {unlabeled}. A person with k values of {column} is "
+        f"protected less: for them {_GROUP_LOSS[facts['kind']]}."
+    )
+
+
+def _values_clipped(facts: Facts) -> str:
+    typical = ""
+    if "typical_lower" in facts and "typical_upper" in facts:
+        typical = f" Typical range: {facts['typical_lower']:g} to {facts['typical_upper']:g}."
+    return f"{facts['column']}: values clipped to [{facts['lower']:g}, {facts['upper']:g}]; {_missing(facts)}.{typical}"
+
+
+def _query_rows(facts: Facts) -> str:
+    clauses = facts["clauses"]
+    assert isinstance(clauses, tuple)
+    said = (
+        "The table is the result of a database query. The guarantee is about its rows. It is about the database only if adding, "
+        "removing or replacing one row there does the same to at most one row of the result, as the curator promises."
+    )
+    held = f" The query has what can break this promise: {listed(clauses, quoted=False)}."
+    return said + (held if clauses else "")
+
+
+_AVAILABLE = "missing values are left out of its moments, and counted with noise"
+
+
+def _missing(facts: Facts) -> str:
+    if facts["missing"] == "available":
+        return _AVAILABLE
+    if "fill" not in facts:
+        return f"missing values: {facts['missing']}"
+    fill = facts["fill"]
+    return f"missing values count as {fill if isinstance(fill, str) else f'{fill:g}'}"
+
+
+def _dates_clipped(facts: Facts) -> str:
+    return (
+        f"{facts['column']}: {facts['unit']} since {facts['origin']} (UTC), clipped to [{facts['lower']}, {facts['upper']}]; "
+        f"{_missing(facts)}."
+    )
+
+
+def _scale_range(facts: Facts) -> str:
+    return (
+        f"{facts['column']}: values not clipped to public bounds. Expected: standard deviation from {facts['least']:g} to "
+        f"{facts['largest']:g}, mean within {facts['radius']:g} of {facts['center']:g} (accuracy depends on whether this is "
+        f"right, privacy does not); {_missing(facts)}."
+    )
+
+
+def _two_values(facts: Facts) -> str:
+    if "fill" in facts:
+        return f"{facts['column']}: true or false; missing values count as {'true' if facts['fill'] else 'false'}."
+    return f"{facts['column']}: true or false; {_missing(facts)}."
+
+
+def _public_levels(facts: Facts) -> str:
+    return f"{facts['column']}: {facts['levels']:,} public levels; {_missing(facts)}; other values: {facts['other']}."
+
+
+def _pooled(facts: Facts) -> str:
+    one, common = (f"all rows of a {facts['unit']} are", f"{facts['unit']}") if "unit" in facts else ("a row is", "row")
+    stays = ""
+    if facts["neighbors"] == "replace_one":
+        stays = " A row that is replaced stays in its table; the number of rows of each table is public."
+    return (
+        f"Pooled from {facts['tables']} releases of disjoint tables: {one} in one of them, so the largest of their budgets "
+        f"covers all of them together (parallel composition).{stays} Nobody checked that the tables have no {common} in common."
+    )
+
+
+def _of(facts: Facts) -> str:
+    names = facts.get("names", ())
+    assert isinstance(names, tuple)
+    return f"{listed(names)}: " if names else ""
+
+
+def _about(sentence: str) -> Words:
+    """Return words that begin with the names of the columns, if there are any."""
+
+    def words(facts: Facts) -> str:
+        of = _of(facts)
+        return f"{of}{sentence}" if of else f"{sentence[:1].upper()}{sentence[1:]}"
+
+    return words
+
+
+def _delta(facts: Facts) -> str:
+    if "rows" not in facts:
+        return f"delta={facts['delta']:g} is too large for all but small tables: it allows publishing whole rows."
+    rows, delta = facts["rows"], facts["delta"]
+    assert isinstance(rows, int)
+    assert isinstance(delta, int | float)
+    published = round(rows * delta)
+    whole = f"about {published:,} whole rows" if published > 1 else "a whole row"
+    return f"delta={delta:g} is too large for {rows:,} rows: it allows publishing {whole}."
+
+
+def _row_count(facts: Facts) -> str:
+    noise, rows = facts["noise"], facts["rows"]
+    assert isinstance(noise, int | float)
+    assert isinstance(rows, int | float)
+    share = noise / max(rows, 1.0)
+    return f"The number of kept rows is known only to ± {noise:,.0f} ({share:.0%}); means and second moments are divided by it."
+
+
+def _budget(facts: Facts) -> str:
+    """Return a budget in words.
+
+    >>> _budget({"epsilon": 1.0}), _budget({"rho": 0.5})
+    ('ε = 1', 'ρ = 0.5')
+    """
+    signs = {"epsilon": "ε", "delta": "δ", "rho": "ρ"}
+    return ", ".join(f"{sign} = {_losses(facts, name)}" for name, sign in signs.items() if name in facts)
+
+
+def _at_unit(facts: Facts) -> str:
+    return (
+        f" Chosen at the budget of one row (a unit has up to {facts['unit_rows']:,})." if "unit_rows" in facts else ""
+    )
+
+
+def _rough_scales(facts: Facts) -> str:
+    return (
+        f"{facts['mechanism']}, because columns rarely fill their bounds: rough private scales are found first, and the noise is "
+        f"added in units of them.{_at_unit(facts)}"
+    )
+
+
+def _least_error(facts: Facts) -> str:
+    second = (
+        f"; {facts['second']} has {facts['times']:.2g} times as much" if "second" in facts and "times" in facts else ""
+    )
+    return (
+        f"{facts['mechanism']}, because it has the least expected error of the additive mechanisms at {_budget(facts)}"
+        f"{second}.{_at_unit(facts)}"
+    )
+
+
+def _to_do_better(facts: Facts) -> str:
+    """Return what makes the error of a mechanism that ``auto`` chose smaller."""
+    budget = "more budget"
+    if facts["kind"] == "pure":
+        budget = "more epsilon (the error falls as 1/epsilon), or, with many columns, a small delta"
+    return f"To do better: fewer columns, {budget}."
+
+
+def _of_step(query: str) -> Words:
+    """Return words that begin with the step of a run that a query belongs to."""
+
+    def words(facts: Facts) -> str:
+        if facts.get("last"):
+            return f"last step: {query}"
+        for name in ("step", "round"):
+            if name in facts:
+                return f"{name} {facts[name]}: {query}"
+        return query
+
+    return words
+
+
+# What is said, by code.
+
+_BUDGET = {"epsilon?": "number", "delta?": "number", "rho?": "number"}
+_STEP = {"step?": "integer", "last?": "flag", "round?": "integer"}
+_FEATURE = {"feature": "integer"}
+_LEVEL = {"feature": "integer", "level": "integer"}
+_NAMES = {"names": "names"}
+_SHARE = {"share": "number"}
+_CLIPPED = "Read all results as results about clipped rows."
+_NO_RELIANCE = "Do not rely on it."
+
+
+RULES: Mapping[str, Wording] = MappingProxyType(
+    {
+        "values-clipped-to-bounds": Wording(
+            _values_clipped,
+            {
+                "column": "name",
+                "lower": "number",
+                "upper": "number",
+                "missing": "word",
+                "fill?": "number",
+                "typical_lower?": "number",
+                "typical_upper?": "number",
+            },
+        ),
+        "dates-clipped-to-bounds": Wording(
+            _dates_clipped,
+            {
+                "column": "name",
+                "lower": "name",
+                "upper": "name",
+                "missing": "word",
+                "fill?": "name",
+                "unit": "word",
+                "origin": "name",
+            },
+        ),
+        "scale-range": Wording(
+            _scale_range,
+            {
+                "column": "name",
+                "least": "number",
+                "largest": "number",
+                "center": "number",
+                "radius": "number",
+                "missing": "word",
+                "fill?": "number",
+            },
+        ),
+        "two-values": Wording(_two_values, {"column": "name", "missing": "word", "fill?": "number"}),
+        "public-levels": Wording(
+            _public_levels, {"column": "name", "levels": "integer", "missing": "word", "other": "word"}
+        ),
+        "derived-feature": Wording(
+            "{column}: computed from {factors:plain}, after the rules for them.", {"column": "name", "factors": "names"}
+        ),
+        "coordinates": Wording(
+            "{coordinates:,} coordinates, not clipped one by one; missing values: {missing:plain}.",
+            {"coordinates": "integer", "missing": "words"},
+        ),
+        "row-norm-bound": Wording(
+            "Encoded rows with a Euclidean norm above {norm:g} were scaled down to it.", {"norm": "number"}
+        ),
+        "no-row-norm-bound": Wording(
+            "Rows have no public bound; the mechanism clipped them at radii that it chose from public numbers and noisy answers."
+        ),
+        "noise-by-typical-range": Wording(
+            "Noise is divided among columns by their typical ranges (accuracy depends on whether they are right, privacy does "
+            "not)."
+        ),
+        "noise-by-weight": Wording(
+            "Noise is divided among columns by stated weights: {names:all} have less than others, or more if a weight is "
+            "below 1.",
+            {"names": "names", "weights": "numbers"},
+        ),
+        "noise-by-mean-weight": Wording(
+            "Means have a stated weight of {weight:g} against covariances, by which noise is divided (1 is the default).",
+            {"weight": "number"},
+        ),
+        "rows-scaled-to-ball": Wording(
+            "Rows whose numbers and Booleans, in units of rough private scales, had a length above {radius:.3g} were scaled down "
+            "to it; levels were not changed. The stated errors include what this hides.",
+            {"radius": "number"},
+        ),
+        "rows-of-query": Wording(_query_rows, {"clauses": "names"}),
+        "group-of-rows": Wording(
+            "One of {groups:,} groups of a parallel release by {column}: only rows whose {column} is {level}. A row is in at "
+            "most one group, so all groups together spend the stated budget once.",
+            {"column": "name", "level": "level", "groups": "integer"},
+        ),
+        "parallel-groups": Wording(
+            "One release for each of the {groups:,} levels of {column} (parallel composition). A row is in at most one group, so "
+            "adding or removing it changes one group only, and all groups together spend the budget once. Rows of no level of "
+            "{column} are in no group; empty groups are released like the others.",
+            {"column": "name", "groups": "integer"},
+        ),
+        "pooled-tables": Wording(_pooled, {"tables": "integer", "neighbors": "word", "unit?": "name"}),
+        "pooled-part": Wording(
+            lambda facts: f"{facts['mechanism']}, {_budget(facts)}.", {"mechanism": "name", **_BUDGET}
+        ),
+    }
+)
+"""Rules of the privacy statement.
+
+What was done to values and rows, and why budgets need not be added.
+"""
+
+GUARANTEES: Mapping[str, Wording] = MappingProxyType(
+    {
+        "zcdp": Wording(
+            _zcdp, {"rho": "number", "epsilon": "number", "delta": "number", "neighbors": "word", "unit?": "name"}
+        ),
+        "pure-dp": Wording(_pure, {"epsilon": "number", "neighbors": "word", "unit?": "name"}),
+        "approximate-dp": Wording(
+            _approximate, {"epsilon": "number", "delta": "number", "neighbors": "word", "unit?": "name"}
+        ),
+        "unit-is-row": Wording(_row_is_unit, {"kind": "word"}),
+        "unit-is-rows": Wording(
+            _rows_of_unit, {"column": "name", "max_rows": "integer", "missing": "word", "kind": "word"}
+        ),
+        "exact-lattice": Wording(
+            "Sums are exact integers and noise is drawn exactly from a discrete distribution: the proof covers the program's "
+            "arithmetic, and assumes that the random bits of the operating system are ideal."
+        ),
+        "lattice-rounded": Wording(
+            "Sums are exact integers; noise was drawn in floating point and rounded to the integer lattice. The proof assumes "
+            "that floating-point draws have the ideal distribution."
+        ),
+        "idealized": Wording("The proof is for real numbers; the sampler worked in floating point."),
+        "not-private": Wording(
+            "NOT PRIVATE: the noise came from an insecure seed and can be reproduced and removed. The guarantee below would hold "
+            "only with secure noise."
+        ),
+        "no-ledger": Wording(
+            "No ledger was used: composition with other releases of the same people is not tracked here.",
+            curator="Release with ledger= and dataset=, so that all releases of the table add up.",
+            shell="Release with --ledger and --dataset, so that all releases of the table add up.",
+        ),
+    }
+)
+"""Sentences of the privacy statement that follow from its entries; no file stores them.
+
+The theorems are in ``docs/evidence/derivations/composition.md`` and ``privacy-units.md``.
+"""
+
+WARNINGS: Mapping[str, Wording] = MappingProxyType(
+    {
+        "rows-dropped": Wording(
+            "About {share:.0%} of the table's {rows:,} rows were dropped (missing values, or values outside the schema).",
+            {"share": "number", "rows": "integer"},
+            analyst="Results describe the rest.",
+            curator="The release describes the rest. dpm.preflight shows which columns dropped them.",
+            shell="The release describes the rest. 'dpmoments preflight' shows which columns dropped them.",
+        ),
+        "row-count-uncertain": Wording(
+            _row_count,
+            {"noise": "number", "rows": "number"},
+            curator="More rows, a larger budget, or rules that drop no rows would help.",
+        ),
+        "too-few-rows": Wording(
+            "Too few rows for this budget: the row count is {rows:,.0f} ± {noise:,.0f}. Everything computed from it may be "
+            "mostly noise.",
+            {"rows": "number", "noise": "number"},
+            analyst="Rely only on results that are marked as distinguishable from noise.",
+            curator="More rows or a larger budget would help; see dpm.forecast before the next release.",
+            shell="More rows or a larger budget would help; see 'dpmoments forecast' before the next release.",
+        ),
+        "delta-too-large": Wording(
+            _delta,
+            {"delta": "number", "rows?": "integer"},
+            curator="Use a delta well below 1/n.",
+            shell="Use a --delta well below 1/n.",
+        ),
+        "location-lost": Wording(
+            _about("too few rows to locate the values at this budget; mean and variance are noise."),
+            _NAMES,
+            analyst="Do not use them.",
+            curator="Give public bounds, more rows or a larger budget.",
+        ),
+        "search-unsettled": Wording(
+            _about(
+                "the search for the values ended before it found them, so noise is calibrated to the remaining range."
+            ),
+            _NAMES,
+            curator="Give more rows or a larger budget, or use coinpress with a radius.",
+        ),
+        "values-clipped": Wording(
+            "{names}: up to {share:.1%} of the values were clipped, because they are rare and distant or the budget is small. "
+            "The variance is too small, and the mean is pulled toward the other values.",
+            {"share": "number", "names": "names"},
+            analyst=_CLIPPED,
+            curator="Give public bounds, or a larger radius or scale.",
+        ),
+        "values-unseen": Wording(
+            "{names}: up to about {share:.0%} of the values could be outlying without being detected, and would have been "
+            "clipped. If there are any, the variance is too small.",
+            {"share": "number", "names": "names"},
+            curator="Public bounds, more rows or a larger budget would help.",
+        ),
+        "values-mostly-equal": Wording(
+            "Most values are equal (within floating-point precision). The variance comes from the others, and is too small "
+            "if some of them were not detected."
+        ),
+        "variance-lost": Wording(
+            "Noise dominates the variance: too few rows for this budget, or values that span too many scales.",
+            analyst=_NO_RELIANCE,
+            curator="Give public bounds, more rows or a larger budget.",
+        ),
+        "mean-lost": Wording(
+            _about("noise dominates the mean."),
+            {"names?": "names"},
+            analyst=_NO_RELIANCE,
+            curator="Give more rows or a larger budget, or a smaller radius or scale if the stated one is too large.",
+        ),
+        "mean-beyond-radius": Wording(
+            _about("the estimated mean is outside the stated radius by more than noise explains."),
+            {"names?": "names"},
+            curator="Give a larger radius.",
+        ),
+        "values-beyond-radius": Wording(
+            _about("most values are outside the stated radius; the search ends at twice the radius."),
+            _NAMES,
+            curator="Give a larger radius.",
+        ),
+        "mostly-clipped": Wording(
+            _about("over half the values were clipped, so the result is not the mean of the column."),
+            {"names?": "names"},
+            curator="Use a larger radius or scale.",
+        ),
+        "rows-mostly-clipped": Wording(
+            "Most rows were clipped: they are far outside the stated radius or scale, or have very heavy tails.",
+            analyst=_CLIPPED,
+            curator="Give a larger radius or scale.",
+        ),
+        "rows-unseen": Wording(
+            "The budget is too small to locate the rows.", curator="More rows or a larger rho are needed."
+        ),
+        "outlying-rows-clipped": Wording(
+            "About {share:.1%} of rows are outlying and were clipped: the mean is nearly that of the other rows.",
+            _SHARE,
+            curator="A mechanism with a public radius and scale includes them.",
+        ),
+        "noise-incomplete": Wording(
+            "The stated noise is probably not the whole error of the mean: clipping may have moved it by more. The rows have "
+            "longer tails than normal rows, or too few of them were distinguishable from noise to judge."
+        ),
+        "rows-outside-bounds": Wording(
+            "Most rows were clipped: they are far outside the stated bounds, or have very heavy tails.",
+            analyst=_CLIPPED,
+            curator="Widen the schema's scale or radius, or eigenvalue_bounds or mean_radius.",
+        ),
+        "small-eigenvalues-lost": Wording(
+            "The budget is too small for this range of eigenvalues: the smallest are lost in noise.",
+            curator="Give more rows, a larger rho or a narrower range.",
+        ),
+        "clip-widened": Wording(
+            "Outlying rows widened the last clipping region to {times:.2g} times its planned radius; noise on "
+            "every column grew with the square of that.",
+            {"times": "number"},
+            curator="Give public bounds, or release a transformed column (its logarithm).",
+        ),
+        "variance-of-few-rows": Wording(
+            "The variance of some column, or combination of columns, comes from few rows (which were clipped) or is below its "
+            "scale range. Its released variance is far too small, or mostly noise.",
+            curator="Declare columns of two values as Boolean, or give bounds.",
+        ),
+        "variance-of-outlying-rows": Wording(
+            "About {share:.1%} of rows are outlying and were clipped: the variance of some column, or combination of columns, is "
+            "too small.",
+            _SHARE,
+            curator="Give public bounds, or release a transformed column (its logarithm).",
+        ),
+        "noise-above-covariance": Wording(
+            "The expected error exceeds the covariance itself: this release is mostly noise."
+        ),
+        "rows-unseen-tail": Wording(
+            "Up to about {share:.0%} of rows could be outlying, at any distance, without being detected, and would have been "
+            "clipped. If there are any, variances are too small.",
+            _SHARE,
+        ),
+        "tail-not-excluded": Wording(
+            "The stated noise is about the rows as the last step clipped them. Up to {share:.1%} of rows could be beyond, at any "
+            "distance, without being detected: if one of these columns has a long tail, its standard deviation is far too small "
+            "({names}).",
+            {"share": "number", "names": "names"},
+        ),
+        "fewer-rows-than-features": Wording(
+            "There are fewer rows than features: the second moment of the rows is singular, whatever its noise."
+        ),
+        "rounds-too-noisy": Wording(
+            "The noise of a round exceeded a tenth of the bound that the round tests, so directions may have been halved "
+            "wrongly.",
+            curator="This mechanism needs many more rows; coinpress needs fewer.",
+        ),
+        "tables-not-checked": Wording(
+            "Nobody checked that the pooled tables are disjoint: no dataset is named by {names:plain}. If two releases are of "
+            "one table, its rows count twice, and its privacy loss may be as large as the sum of both budgets.",
+            _NAMES,
+            analyst="Ask the curators whether the tables have rows in common.",
+            curator="Make releases with dataset='…', one name for each table.",
+            shell="Make releases with --dataset NAME, one name for each table.",
+        ),
+        "dependent-rows": Wording(
+            "Each {column} contributes up to {max_rows:,} rows, which may be similar. Sampling variances are therefore "
+            "{max_rows:,} times those of independent rows, an upper bound: intervals may be too wide and p-values too large.",
+            {"column": "name", "max_rows": "integer"},
+            analyst="Read p-values as upper bounds.",
+            curator="A contribution bound of one row per unit avoids this.",
+            shell="--max-rows-per-unit 1 avoids this.",
+        ),
+        "not-in-ledger": Wording(
+            "The release was made, but the ledger could not record it ({reason}). Entry {entry} shows its budget as reserved, "
+            "which counts as spent.",
+            {"entry": "integer", "reason": "name"},
+            curator="Do not release again; the budget is counted.",
+        ),
+        "directions-lost": Wording(
+            "{directions} of {features} directions are not distinguishable from noise: precision_ and mahalanobis leave "
+            "them out.",
+            {"directions": "integer", "features": "integer"},
+            curator="More rows or a larger budget would help.",
+        ),
+    }
+)
+"""Reasons not to trust a release, or an answer."""
+
+CAVEATS: Mapping[str, Wording] = MappingProxyType(
+    {
+        "linearized": Wording(
+            "The noise distribution is linearized about the release: it is accurate if noise is small compared with the moments."
+        ),
+        "clipped-in-last-step": Wording(
+            "The stated noise is about the rows as the last step clipped them; the effect of clipping is not included."
+        ),
+        "asserted-smallest-eigenvalue": Wording(
+            "The noise distribution holds if no eigenvalue is below the stated smallest_eigenvalue."
+        ),
+    }
+)
+"""Conditions under which the noise of a release is known.
+
+Codes of :class:`dpmoments.moments.terms.NoiseLaw`.
+"""
+
+REASONS: Mapping[str, Wording] = MappingProxyType(
+    {
+        "rough-private-scales": Wording(
+            _rough_scales, {"mechanism": "word", "kind": "word", "unit_rows?": "integer"}, curator=_to_do_better
+        ),
+        "least-error": Wording(
+            _least_error,
+            {
+                "mechanism": "word",
+                "kind": "word",
+                "second?": "word",
+                "times?": "number",
+                "unit_rows?": "integer",
+                **_BUDGET,
+            },
+            curator=_to_do_better,
+        ),
+    }
+)
+"""Reasons of a choice: why ``auto`` took a mechanism."""
+
+QUERIES: Mapping[str, Wording] = MappingProxyType(
+    {
+        "query": Wording("{name}", {"name": "name"}),
+        "count": Wording("count"),
+        "sum": Wording(_of_step("sum"), _STEP),
+        "sum-and-count": Wording("sum and count"),
+        "gram": Wording(_of_step("Gram matrix"), _STEP),
+        "sum-and-gram": Wording(_of_step("sum and Gram matrix"), _STEP),
+        "squares": Wording(_of_step("squares"), _STEP),
+        "count-sum-gram": Wording("count, sum and Gram matrix"),
+        "sum-and-squares": Wording("sum and sum of squares"),
+        "mapped-rows": Wording("sums of mapped rows"),
+        "eigenvalues": Wording("eigenvalues"),
+        "directions": Wording("directions"),
+        "direction": Wording("direction {direction}", {"direction": "integer"}),
+        "inverse-gram": Wording("inverse of the Gram matrix"),
+        "padded-gram": Wording("padded Gram matrix"),
+        "eigenvalue-bound": Wording("bound on the smallest eigenvalue"),
+        "norm-histogram": Wording(
+            lambda facts: f"histogram of norms {facts.get('histogram', '')}".rstrip(), {"histogram?": "integer"}
+        ),
+        "outlying-rows": Wording("count of outlying rows"),
+        "rough-sums": Wording("count, sums and squares of columns, for their rough scales"),
+        "rough-sums-again": Wording("sums and squares of columns with wide bounds, again"),
+        "row-lengths": Wording("histogram of the rows' lengths in SDs"),
+        "coordinate-mean": Wording("mean of feature {feature}", _FEATURE),
+        "coordinate-scale": Wording("scale of feature {feature}", _FEATURE),
+        "coordinate-bin": Wording("bin of feature {feature}, level {level}", _LEVEL),
+        "coordinate-quantile": Wording(
+            "quantile {quantile:g} of feature {feature}, level {level}", {**_LEVEL, "quantile": "number"}
+        ),
+        "clamped-values": Wording("clamped values of feature {feature}", _FEATURE),
+        "values-beyond-noise": Wording("values of feature {feature} above the noise", _FEATURE),
+        "median": Wording("median of feature {feature}, level {level}", _LEVEL),
+        "rows-far-from-median": Wording("rows far from the median of feature {feature}, level {level}", _LEVEL),
+        "log-scale-histogram": Wording("log-scale histogram of feature {feature}", _FEATURE),
+        "clipped-rows-of-feature": Wording("clipped rows of feature {feature}", _FEATURE),
+        "cell-counts": Wording("counts by {names:all}", _NAMES),
+    }
+)
+"""Queries of a receipt: what got noise. Features, levels and steps are numbered from 1."""
+
+WORDINGS: Mapping[str, Wording] = MappingProxyType({**RULES, **GUARANTEES, **WARNINGS, **CAVEATS, **REASONS, **QUERIES})
+"""Every code."""

@@ -1,1 +1,0 @@
-"""Preflight check of a table for the curator: exact and not private."""

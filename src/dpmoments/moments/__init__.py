@@ -1,0 +1,1 @@
+"""Distributions of the noise of released moments, and their repair."""

@@ -1,0 +1,394 @@
+"""Values of Arrow arrays and of arrays of Python objects, read as numbers or as levels.
+
+Text is compared with the levels exactly, spaces and case included; the empty text is a level if the column lists it.
+Integer levels match integers, floats (an integer column with gaps) and text (``3`` or ``3.0``); if levels are text, a
+whole number matches the text of its integer. No error names a value.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpmoments.base.arrays import BoolArray, FloatArray
+from dpmoments.base.errors import InputTypeError
+from dpmoments.base.table_libraries import pa, pc
+from dpmoments.base.text_format import TextFormat
+from dpmoments.schema.cells.objects import object_numbers, object_texts, plain_object, read_objects, utf8_text
+from dpmoments.schema.cells.text import (
+    FARTHEST,
+    TextCells,
+    column_format,
+    decoded_bytes,
+    is_text,
+    nulls,
+    scaled,
+    text_dates,
+    text_flags,
+    text_numbers,
+    without_marks,
+)
+from dpmoments.schema.column import MarkedMissing, folded, numbers_of, texts_of
+from dpmoments.schema.columns import Boolean, Categorical, Coordinate
+from dpmoments.schema.dates import MICROSECONDS, Date
+from dpmoments.schema.numeric import Numeric
+
+CodeArray = npt.NDArray[np.int64]
+NumberColumn = Numeric | Date | Boolean | Coordinate
+
+UNKNOWN, MISSING = -1, -2
+"""Codes of values outside the column's levels, and of missing values."""
+
+
+def numbers(cells: Any, column: NumberColumn) -> tuple[FloatArray, BoolArray | None]:
+    """Convert values to float64, shape (n,), NaN if missing or unreadable.
+
+    The second result marks values that are neither missing nor of the kind that the column needs; None if there are
+    none.
+
+    >>> numbers(pa.array([True, None, False]), Boolean("smoker"))
+    (array([ 1., nan,  0.]), None)
+    >>> numbers(np.array([True, "yes"], dtype=object), Boolean("smoker"))
+    (array([ 1., nan]), array([False,  True]))
+    """
+    if isinstance(column, Date):
+        if isinstance(cells, np.ndarray):
+            return object_dates(cells, column)
+        return _gather_pairs(cells, lambda chunk: date_numbers(chunk, column))
+    if isinstance(cells, np.ndarray):
+        return _object_numbers(cells, column)
+    return _gather_pairs(cells, lambda chunk: _plain_numbers(chunk, column))
+
+
+def text_values(texts: Any, column: NumberColumn, of_file: TextFormat | None = None) -> TextCells:
+    """Parse text, of a file in a format if one is given, as a column's numbers or dates."""
+    if isinstance(column, Date):
+        return text_dates(texts, column, of_file or TextFormat())
+    read = text_flags if isinstance(column, Boolean) else text_numbers
+    return read(texts, column_format(column, of_file))
+
+
+def _plain_numbers(chunk: Any, column: Numeric | Boolean | Coordinate) -> tuple[FloatArray, BoolArray | None]:
+    """Convert an Arrow array to float64, and mark unreadable values, like :func:`numbers`."""
+    kind = chunk.type
+    if pa.types.is_boolean(kind):
+        return _as_floats(pc.cast(chunk, pa.uint8())), None
+    if is_text(kind) and not isinstance(column, Coordinate) and column.reads_text:
+        return _numbers_of_text(chunk, column)
+    if pa.types.is_decimal(kind):
+        # Through text, which rounds each cell correctly: the direct cast's rounding depends on the type's scale.
+        chunk = pc.cast(chunk, pa.string())
+    elif pa.types.is_temporal(kind):
+        raise InputTypeError(
+            f"column '{column.name}' holds dates or times, and a {column.kind} column needs numbers: describe "
+            "it as Date, with dates for bounds"
+        )
+    elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_null(kind)):
+        options = {"numeric": 'decimal="."', "boolean": "true_values and false_values"}.get(column.kind)
+        or_read = f"; or state {options} in the schema, and text is read" if is_text(kind) and options else ""
+        raise InputTypeError(
+            f"column '{column.name}' has type {_type_name(kind)} in the table and a {column.kind} column needs numbers: "
+            f"convert it, or describe it as Categorical{or_read}"
+        )
+    return _cleaned(_as_floats(chunk), column, _FLOATS.get(str(kind)))
+
+
+_FLOATS: Mapping[str, type[np.floating[Any]]] = {"float": np.float32, "halffloat": np.float16}
+"""Types of floats that round a number of the schema, as they rounded the table's."""
+
+
+def _as_floats(chunk: Any) -> FloatArray:
+    values = pc.cast(chunk, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    return np.asarray(values, dtype=np.float64)
+
+
+def _numbers_of_text(chunk: Any, column: Numeric | Boolean) -> tuple[FloatArray, BoolArray | None]:
+    texts, broken = decoded_bytes(chunk)
+    read = text_values(texts, column)
+    unreadable = read.unparsable | broken
+    values, wrong = np.where(unreadable, np.nan, read.values), None
+    if isinstance(column, Numeric):
+        values, wrong = _cleaned(values, column)
+    unreadable = unreadable if wrong is None else unreadable | wrong
+    return values, unreadable if unreadable.any() else None
+
+
+def _object_numbers(
+    cells: npt.NDArray[np.object_], column: Numeric | Boolean | Coordinate
+) -> tuple[FloatArray, BoolArray | None]:
+    values, unreadable = object_numbers(cells)
+    if isinstance(column, Coordinate):
+        return values, unreadable
+    cleaned, wrong = _cleaned(values.copy(), column)
+    # true and false themselves are no codes, as in a column of them
+    flags = np.array(read_objects(cells, lambda cell: isinstance(cell, bool | np.bool_), False), dtype=bool)
+    cleaned[flags] = values[flags]
+    wrong = None if wrong is None else wrong & ~flags
+    if unreadable is None:
+        return cleaned, wrong if wrong is not None and wrong.any() else None
+    texts = read_objects(cells[unreadable], lambda cell: utf8_text(plain_object(cell)), None)
+    held = pa.array(texts, pa.large_string())
+    indices = np.flatnonzero(unreadable)
+    unreadable = unreadable.copy() if wrong is None else unreadable | wrong
+    if column.reads_text:
+        read, unread = _numbers_of_text(held, column)
+        cleaned[indices] = read
+        absent = np.array([text is None for text in texts])
+        unreadable[indices] = absent if unread is None else unread | absent
+    elif column.missing_values:
+        marks = pa.array(texts_of(column.missing_values), pa.large_string())
+        unreadable[indices] = ~np.asarray(pc.is_in(held, marks).to_numpy(zero_copy_only=False), dtype=bool)
+    return cleaned, unreadable if unreadable.any() else None
+
+
+def _cleaned(
+    values: FloatArray, column: Numeric | Boolean | Coordinate, held_as: type[np.floating[Any]] | None = None
+) -> tuple[FloatArray, BoolArray | None]:
+    """Apply the column's missing values and codes to numbers; mark numbers outside its codes."""
+    # Only a column with codes marks any, None without any. Numbers of the schema are compared as the type ``held_as``
+    # of the column holds them.
+    if isinstance(column, Coordinate):
+        return values, None
+
+    def among(marks: MarkedMissing) -> BoolArray:
+        numbers = np.array(numbers_of(marks))
+        if held_as is not None:
+            with np.errstate(over="ignore"):
+                numbers = numbers.astype(held_as).astype(np.float64)
+        return np.isin(values, numbers[np.isfinite(numbers)])  # infinite: no number that the column can hold
+
+    missing = among(column.missing_values or ())
+    wrong = None
+    if isinstance(column, Boolean) and numbers_of((*(column.true_values or ()), *(column.false_values or ()))):
+        true, false = among(column.true_values or ()), among(column.false_values or ())
+        wrong = np.isfinite(values) & ~missing & ~true & ~false & (values != 0.0) & (values != 1.0)
+        values = np.where(true, 1.0, np.where(false, 0.0, np.where(wrong, np.nan, values)))
+    if missing.any():
+        values = np.where(missing, np.nan, values)
+    return values, wrong if wrong is not None and wrong.any() else None
+
+
+# Dates and times as numbers in a column's unit since its origin. A column of objects may mix dates, times and text.
+
+_PER_SECOND = {"s": 1, "ms": 1_000, "us": MICROSECONDS, "ns": 1_000_000_000}
+_DAY = 86_400 * MICROSECONDS
+_EPOCH = dt.datetime(1970, 1, 1)
+_UNREADABLE: Any = object()
+"""Placeholder of an object that is not a date."""
+
+
+def date_numbers(chunk: Any, column: Date) -> tuple[FloatArray, BoolArray | None]:
+    """Convert an Arrow array of dates, timestamps, text or nulls to float64.
+
+    NaN if missing or unreadable.
+
+    The second result marks texts that are not dates in the column's format, None without any.
+
+    >>> column = Date("day", "2020-01-01", "2021-01-01")
+    >>> date_numbers(pa.array(["2020-01-31", None, "2020-01-31T12:00:00+01:00"]), column)
+    (array([30.        ,         nan, 30.45833333]), None)
+    """
+    kind = chunk.type
+    if pa.types.is_null(kind):
+        return np.full(len(chunk), np.nan), None
+    if is_text(kind):
+        read = text_dates(chunk, column, TextFormat(), only_empty=True)
+        return read.values, read.unparsable if read.unparsable.any() else None
+    if pa.types.is_date32(kind):
+        times = scaled(pc.cast(chunk, pa.int32()), _DAY)
+    elif pa.types.is_date64(kind):
+        times = scaled(pc.cast(chunk, pa.int64()), 1_000)
+    elif pa.types.is_timestamp(kind):  # with a zone or without, it counts from 1970 in UTC
+        per_second = _PER_SECOND[kind.unit]
+        counts = pc.cast(chunk, pa.int64())
+        if per_second <= MICROSECONDS:
+            times = scaled(counts, MICROSECONDS // per_second)
+        else:
+            times = pc.fill_null(counts, 0).to_numpy(zero_copy_only=False).astype(np.int64) // 1_000
+    else:
+        raise InputTypeError(
+            f"column '{column.name}' has a type without dates; a date column needs dates, timestamps or text: "
+            "convert it, or describe it as Numeric"
+        )
+    result = column.numbers(times)
+    result[nulls(chunk)] = np.nan
+    return without_marks(result, column), None
+
+
+def object_dates(cells: npt.NDArray[np.object_], column: Date) -> tuple[FloatArray, BoolArray | None]:
+    """Convert dates, times and text among Python objects like :func:`date_numbers`."""
+    # Other objects are unreadable.
+    result = np.full(len(cells), np.nan)
+    unreadable = np.zeros(len(cells), dtype=bool)
+    texts: list[str | None] = [None] * len(cells)
+    for index, moment in enumerate(read_objects(cells, _moment, _UNREADABLE)):
+        if isinstance(moment, str):
+            texts[index] = moment
+        elif moment is _UNREADABLE:
+            unreadable[index] = True
+        elif moment is not None:
+            result[index] = column.numbers(np.array([moment]))[0]
+    if any(text is not None for text in texts):
+        parsed, wrong = date_numbers(pa.array(texts, pa.large_string()), column)
+        result = np.where(np.isnan(parsed), result, parsed)
+        unreadable |= False if wrong is None else wrong
+    return without_marks(result, column), unreadable if unreadable.any() else None
+
+
+def _moment(cell: object) -> Any:
+    """Convert to microseconds since 1970 in UTC."""
+    # Text stays, None if missing, ``_UNREADABLE`` if not a date.
+    cell = plain_object(cell)
+    if cell is None:
+        return None
+    if isinstance(cell, str):
+        text = utf8_text(cell)
+        return _UNREADABLE if text is None else text
+    if isinstance(cell, np.datetime64):
+        days = int(cell.astype("datetime64[D]").astype(np.int64))
+        if abs(days) > FARTHEST // _DAY:
+            return FARTHEST if days > 0 else -FARTHEST
+        return int(cell.astype("datetime64[us]").astype(np.int64))
+    if isinstance(cell, dt.datetime):
+        shift = cell.utcoffset() or dt.timedelta(0)
+        return int((cell.replace(tzinfo=None) - _EPOCH - shift) // dt.timedelta(microseconds=1))
+    if isinstance(cell, dt.date):
+        return int((cell - _EPOCH.date()).days) * _DAY
+    return _UNREADABLE
+
+
+# Levels.
+
+
+def level_codes(cells: Any, column: Categorical) -> CodeArray:
+    """Return the index of each value's level, ``UNKNOWN`` or ``MISSING``, shape (n,).
+
+    >>> level_codes(pa.array(["south", "west", None]), Categorical("region", ["north", "south"])).tolist()
+    [1, -1, -2]
+    """
+    integers = isinstance(column.levels[0], int)
+    if isinstance(cells, np.ndarray):
+        cells = object_texts(cells, integers=integers)
+    spellings, nothing = column.spellings
+    known = spellings | dict.fromkeys(nothing, MISSING)
+    if integers:  # such as a frame with gaps writes
+        known = {f"{text}.0": code for text, code in known.items() if _is_integer(text)} | known
+    value_set, code_of = pa.array(list(known), pa.large_string()), np.array([*known.values(), UNKNOWN], dtype=np.int64)
+
+    def read(chunk: Any) -> CodeArray:
+        kind = chunk.type
+        if is_text(kind) or pa.types.is_null(kind) or (pa.types.is_integer(kind) and not integers):
+            chunk = pc.cast(chunk, pa.large_string())
+            if column.strip or column.casefold:
+                return _folded_codes(chunk, column, known)
+            missing = pc.is_null(chunk)
+            if is_text(kind) and "" not in known:
+                missing = pc.fill_null(pc.equal(chunk, ""), True)
+        elif pa.types.is_floating(kind) and not integers:
+            chunk, missing = _whole_number_texts(chunk), pc.is_null(chunk, nan_is_null=True)
+        elif pa.types.is_integer(kind) or pa.types.is_floating(kind):
+            by_number = {float(text): code for text, code in known.items() if _is_integer(text)}
+            values = pc.cast(chunk, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+            of_number = np.array([*by_number.values(), UNKNOWN], dtype=np.int64)[_index_of(values, list(by_number))]
+            return np.where(np.isnan(values), MISSING, of_number)
+        else:
+            raise InputTypeError(
+                f"column '{column.name}' has type {_type_name(kind)} in the table and a categorical column needs "
+                "text or integers: convert it, or describe it as Numeric or Boolean"
+            )
+        position = pc.fill_null(pc.index_in(chunk, value_set=value_set), len(known))
+        codes: CodeArray = code_of[position.to_numpy(zero_copy_only=False)]
+        codes[missing.to_numpy(zero_copy_only=False).astype(bool)] = MISSING
+        return codes
+
+    return gather(cells, read, MISSING)
+
+
+def _is_integer(text: str) -> bool:
+    """Return True for the text of an integer as Python writes it, of at most 17 digits."""
+    return len(text) < 18 and text.removeprefix("-").isdecimal() and str(int(text)) == text
+
+
+def _index_of(values: FloatArray, keys: list[float]) -> npt.NDArray[np.int64]:
+    """Return the index of each value among keys, shape (n,)."""
+    # It is the number of keys if no key equals the value.
+    if not keys:
+        return np.zeros(len(values), dtype=np.int64)
+    order = np.argsort(keys)
+    nearest = np.minimum(np.searchsorted(np.array(keys)[order], values), len(keys) - 1)
+    result: npt.NDArray[np.int64] = np.where(np.array(keys)[order][nearest] == values, order[nearest], len(keys))
+    return result
+
+
+def _folded_codes(chunk: Any, column: Categorical, known: Mapping[str, int]) -> CodeArray:
+    """Return the codes of folded texts; each distinct text is looked up once."""
+    distinct = pc.dictionary_encode(chunk)
+    held = pc.cast(distinct.dictionary, pa.large_binary()).to_pylist()
+    codes = []
+    for cell in held:
+        # what is not UTF-8 gets halves of surrogate pairs, which no level has
+        text = folded(cell.decode(errors="surrogateescape"), strip=column.strip, casefold=column.casefold)
+        codes.append(known.get(text, MISSING if text == "" else UNKNOWN))
+    indices = pc.fill_null(distinct.indices, len(codes)).to_numpy(zero_copy_only=False)
+    result: CodeArray = np.array([*codes, MISSING], dtype=np.int64)[indices]
+    return result
+
+
+def _whole_number_texts(chunk: Any) -> Any:
+    """Format whole numbers among floats as text, null elsewhere."""
+    values = pc.cast(chunk, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    whole = np.isfinite(values) & (values == np.rint(values)) & (np.abs(values) < 2.0**63)
+    texts = pc.cast(pa.array(np.where(whole, values, 0.0).astype(np.int64)), pa.large_string())
+    return pc.if_else(pa.array(whole), texts, pa.scalar(None, pa.large_string()))
+
+
+def gather(cells: Any, read: Callable[[Any], npt.NDArray[Any]], null: Any) -> npt.NDArray[Any]:
+    """Apply ``read`` to the plain arrays of ``cells``.
+
+    Of a dictionary array, it reads the dictionary only.
+    """
+    parts = []
+    for part in cells.chunks or [pa.array([], cells.type)] if isinstance(cells, pa.ChunkedArray) else [cells]:
+        chunk = pc.run_end_decode(part) if pa.types.is_run_end_encoded(part.type) else part
+        if not pa.types.is_dictionary(chunk.type):
+            parts.append(read(chunk))
+            continue
+        of_values = read(chunk.dictionary)
+        if not chunk.null_count and len(of_values):
+            parts.append(np.take(of_values, chunk.indices.to_numpy()))
+            continue
+        indices = pc.fill_null(pc.cast(chunk.indices, pa.int64()), len(of_values))
+        parts.append(np.take(np.append(of_values, of_values.dtype.type(null)), indices.to_numpy(zero_copy_only=False)))
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def _gather_pairs(
+    cells: Any, read: Callable[[Any], tuple[FloatArray, BoolArray | None]]
+) -> tuple[FloatArray, BoolArray | None]:
+    """Apply ``read``, which returns values and a mask, to the plain arrays of ``cells``."""
+    masks: list[BoolArray] = []
+
+    def values_of(chunk: Any) -> FloatArray:
+        values, marked = read(chunk)
+        masks.append(np.zeros(len(values), dtype=bool) if marked is None else marked)
+        return values
+
+    result = gather(cells, values_of, np.nan)
+    if not any(mask.any() for mask in masks):
+        return result, None
+    parts = iter(masks)  # by chunk, in the same order
+    marked = gather(cells, lambda _: next(parts), False)
+    return result, marked if marked.any() else None
+
+
+def _type_name(kind: Any) -> str:
+    """Format an Arrow type without what may come from values: field names, digits, widths."""
+    if pa.types.is_nested(kind):
+        return "nested values"
+    if pa.types.is_decimal(kind):
+        return "decimal"
+    return "binary" if pa.types.is_fixed_size_binary(kind) else str(kind)

@@ -1,0 +1,301 @@
+"""Columns of dates: cells of every type as numbers since an origin, by Python's own calendar, and what is refused."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+import dpmoments as dpm
+from dpmoments.rows.rows import Rows
+from dpmoments.schema import Date, Schema
+from dpmoments.schema.cells.reading import numbers
+from dpmoments.schema.cells.text import text_dates
+from support.examples import examples
+from support.said import refused
+
+UTC = dt.UTC
+SECONDS = Date("t", "0001-01-01", "9999-12-31", unit="seconds", origin="1970-01-01")
+SECRET = "Schmidt-4711"
+FORMATS = [
+    "%d.%m.%Y",
+    "%Y%m%d",
+    "%m/%d/%y",
+    "%d %b %Y",
+    "%B %d, %Y",
+    "%d-%m-%Y %H:%M",
+    "%Y-%m-%dT%H:%M:%S.%f%z",
+    "%d.%m.%Y %H:%M:%S",
+    "100%% %Y (%m) [%d]",
+]
+
+
+def python_seconds(text: str, date_format: str) -> float | None:
+    """By Python's strptime; None where it refuses."""
+    try:
+        found = dt.datetime.strptime(text, date_format)
+    except ValueError:
+        return None
+    return (
+        (found if found.tzinfo else found.replace(tzinfo=UTC)) - dt.datetime(1970, 1, 1, tzinfo=UTC)
+    ) / dt.timedelta(seconds=1)
+
+
+@given(
+    date_format=st.sampled_from(FORMATS),
+    moment=st.datetimes(dt.datetime(1000, 1, 2), dt.datetime(9998, 12, 30)),
+    minutes=st.integers(-1439, 1439),
+    change=st.none() | st.tuples(st.integers(0, 30), st.sampled_from("0123456789 .-xZ")),
+)
+@settings(max_examples=examples(300), deadline=None)
+@example(date_format="%d.%m.%Y", moment=dt.datetime(2020, 2, 29), minutes=0, change=None)
+@example(date_format="%d.%m.%Y", moment=dt.datetime(2020, 2, 29), minutes=0, change=(3, "1"))
+@example(date_format="%Y%m%d", moment=dt.datetime(2001, 2, 1), minutes=0, change=(0, " "))
+@example(date_format="%Y%m%d", moment=dt.datetime(2001, 2, 1), minutes=0, change=(6, " "))
+def test_text_is_read_as_python_reads_it(
+    date_format: str, moment: dt.datetime, minutes: int, change: tuple[int, str] | None
+) -> None:
+    if "%z" in date_format:
+        moment = moment.replace(tzinfo=dt.timezone(dt.timedelta(minutes=minutes)))
+    cell = moment.strftime(date_format)
+    if change is not None and change[0] < len(cell):
+        cell = cell[: change[0]] + change[1] + cell[change[0] + 1 :]
+    column = Date("t", "0001-01-01", "9999-12-31", unit="seconds", origin="1970-01-01", format=date_format)
+    found = text_dates(pa.array([cell]), column, dpm.TextFormat())
+    expected = python_seconds(cell.strip(" \t"), date_format)
+    assert found.unparsable[0] == (expected is None)
+    assert expected is None or abs(found.values[0] - expected) < 1e-4
+
+
+@pytest.mark.parametrize(
+    ("cell", "moment"),
+    [
+        ("2020-01-31", dt.datetime(2020, 1, 31)),
+        ("1950-02-28", dt.datetime(1950, 2, 28)),
+        ("2000-02-29", dt.datetime(2000, 2, 29)),
+        ("0001-01-01", dt.datetime(1, 1, 1)),
+        ("9999-12-31", dt.datetime(9999, 12, 31)),
+        ("2020-01-31T23:59", dt.datetime(2020, 1, 31, 23, 59)),
+        ("2020-01-31 23:59:59.5", dt.datetime(2020, 1, 31, 23, 59, 59, 500000)),
+        ("2020-01-31T00:30+01:00", dt.datetime(2020, 1, 30, 23, 30)),
+        ("2020-01-31T12:00:00Z", dt.datetime(2020, 1, 31, 12)),
+        ("2020-01-31T12:00:00-0530", dt.datetime(2020, 1, 31, 17, 30)),
+        (" 2020-01-31 ", dt.datetime(2020, 1, 31)),
+        ("1900-02-29", None),
+        ("2019-02-29", None),
+        ("2020-13-01", None),
+        ("2020-00-10", None),
+        ("2020-01-32", None),
+        ("2020-1-3", None),
+        ("20200131", None),
+        ("31.01.2020", None),
+        ("2020-01-31T24:00", None),
+        ("2020-01-31T12:60", None),
+        ("2020-01-31T12:00+24:00", None),
+        ("0000-01-01", None),
+        ("today", None),
+        ("2020-01-31x", None),
+        ("٢٠٢٠-01-31", None),
+        ("43861", None),
+    ],
+)
+def test_iso_dates(cell: str, moment: dt.datetime | None) -> None:
+    found = text_dates(pa.array([cell]), SECONDS, dpm.TextFormat())
+    assert found.unparsable.tolist() == [moment is None]
+    assert moment is None or found.values[0] == (moment - dt.datetime(1970, 1, 1)).total_seconds()
+
+
+DAY = Date("t", "1960-01-01", "2030-01-01")
+MOMENT = dt.datetime(1969, 12, 31, 12)
+"""Before 1970, and half a day."""
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        pa.array([MOMENT, None]),
+        *(pa.array([MOMENT, None], pa.timestamp(unit)) for unit in ("s", "ms", "us", "ns")),
+        pa.array([MOMENT, None], pa.timestamp("us", "UTC")),
+        pa.array(["1969-12-31T12:00", None]),
+        pa.array(["1969-12-31T13:00+01:00", ""]),
+        pa.array([MOMENT, None]).dictionary_encode(),
+        pa.array(["1969-12-31 12:00", None], pa.large_string()),
+        pa.array([dt.datetime(1969, 12, 31, 7, tzinfo=dt.timezone(dt.timedelta(hours=-5))), None]),
+        np.array([MOMENT, pd.NaT], dtype=object),
+        np.array([pd.Timestamp("1969-12-31 13:00", tz="Europe/Berlin"), None], dtype=object),
+        np.array([np.datetime64("1969-12-31T12"), np.datetime64("NaT", "s")], dtype=object),
+        np.array(["1969-12-31T12:00", pd.NA], dtype=object),
+        np.array([MOMENT.replace(tzinfo=UTC), float("nan")], dtype=object),
+        np.array(["1969-12-31T12:00Z", ""], dtype=object),
+    ],
+    ids=lambda cells: f"{getattr(cells, 'type', 'objects')}",
+)
+def test_cells_of_every_type(cells: Any) -> None:
+    assert np.array_equal(numbers(cells, DAY)[0], [3652.5, np.nan], equal_nan=True)
+
+
+def test_dates_far_away_stay_far_away() -> None:
+    far = pa.array([2**31 - 1, -(2**31)], pa.int32()).cast(pa.date32())
+    assert (np.abs(numbers(far, DAY)[0]) > 1e7).all()
+    assert (np.abs(numbers(pa.array([2**62, -(2**62)], pa.timestamp("s")), DAY)[0]) > 1e7).all()
+    whole = pa.array([86_400_000, None]).cast(pa.date64())
+    assert np.array_equal(numbers(whole, DAY)[0], [3654.0, np.nan], equal_nan=True)
+
+
+def table(n_rows: int = 200, seed: int = 0) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    days = pd.Series(pd.Timestamp("2014-06-01") + pd.to_timedelta(rng.integers(0, 4000, n_rows), unit="D"))
+    days[rng.random(n_rows) < 0.1] = pd.NaT
+    return pd.DataFrame({"admitted": days, "age": rng.uniform(0, 100, n_rows), "late": rng.random(n_rows) < 0.3})
+
+
+SCHEMA = Schema(
+    dpm.Date("admitted", "2015-01-01", "2024-12-31", missing="center"),
+    dpm.Power("admitted", 2),
+    dpm.Numeric("age", 0, 100),
+    dpm.Boolean("late"),
+    dpm.Product("admitted", "late"),
+)
+"""With what is derived of a date: bounds of 0 and 3652 days."""
+
+
+def test_a_date_is_a_numeric_column_of_days_in_every_form_of_the_table(tmp_path: Path) -> None:
+    frame = table()
+    days = frame.assign(admitted=(frame["admitted"] - pd.Timestamp("2015-01-01")).dt.days.astype(float))
+    as_numbers = Schema(
+        dpm.Numeric("admitted", 0, 3652, missing="center"),
+        *(column.stated if hasattr(column, "stated") else column for column in SCHEMA.columns[1:]),
+    )
+    expected = Rows.of(days, as_numbers).moments()
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    frame.assign(admitted=frame["admitted"].dt.strftime("%Y-%m-%d 00:00:00")).to_csv(tmp_path / "times.csv")
+    frame.to_feather(tmp_path / "t.feather")
+    arrow = pa.Table.from_pandas(frame)
+    forms = [
+        frame,
+        frame.astype(object),
+        arrow,
+        pl.from_arrow(arrow),
+        pl.from_arrow(arrow).lazy(),
+        tmp_path / "t.csv",
+        tmp_path / "times.csv",
+        tmp_path / "t.feather",
+        arrow.set_column(0, "admitted", arrow["admitted"].cast(pa.date32())),
+        frame.assign(admitted=frame["admitted"].dt.tz_localize("UTC").dt.tz_convert("Asia/Tokyo")),
+        frame.convert_dtypes(dtype_backend="pyarrow"),
+    ]
+    for form in forms:
+        assert Rows.of(form, SCHEMA).moments() == expected
+    released = dpm.release(frame, SCHEMA, epsilon=1.0, insecure_seed=1)
+    assert (
+        released.noisy_gram.tobytes()
+        == dpm.release(days, as_numbers, epsilon=1.0, insecure_seed=1).noisy_gram.tobytes()
+    )
+    assert released.feature_names == ("admitted", "admitted^2", "age", "late", "admitted:late")
+
+
+def test_a_prediction_takes_dates_and_rows_drawn_hold_them() -> None:
+    released = dpm.release(table(5000), SCHEMA.without_derived, epsilon=50.0, insecure_seed=1)
+    fit = released.ridge("age", ["admitted", "late"])
+    days = {"admitted": [dt.date(2015, 1, 2), dt.date(2020, 1, 1)], "late": [True, False]}
+    texts = {"admitted": ["2015-01-02", "2020-01-01"], "late": [True, False]}
+    assert np.array_equal(fit.predict(days), fit.predict(texts))
+    drawn = released.synthetic(300, format="arrow")
+    assert pa.types.is_date32(drawn["admitted"].type)
+    found = drawn["admitted"].to_numpy()
+    assert found.min() >= np.datetime64("2015-01-01")
+    assert found.max() <= np.datetime64("2024-12-31")
+    assert Rows.of(drawn, SCHEMA).count() == 300
+    hours = Schema(dpm.Date("t", "2015-01-01T00:30:00", "2015-01-03", unit="hours"))
+    made = dpm.release(pa.table({"t": [dt.datetime(2015, 1, 2)] * 50}), hours, epsilon=50.0, insecure_seed=1)
+    assert pa.types.is_timestamp(made.synthetic(5, format="arrow")["t"].type)
+
+
+def test_a_schema_of_dates_comes_back_from_a_file(tmp_path: Path) -> None:
+    schema = Schema(
+        dpm.Date(
+            "a",
+            dt.date(2015, 1, 1),
+            dt.datetime(2020, 1, 1, 12, tzinfo=dt.timezone(dt.timedelta(hours=2))),
+            unit="years",
+            origin="1900-01-01",
+            format="%d.%m.%Y",
+            missing="drop",
+            description="day of admission",
+        ),
+        dpm.Power("a", 2),
+    )
+    schema.save(tmp_path / "s.yaml")
+    again = Schema.load(tmp_path / "s.yaml")
+    assert again == schema
+    assert again.columns[0].description == "day of admission"
+    assert 'upper: "2020-01-01T10:00:00"' in (tmp_path / "s.yaml").read_text()
+    assert again.columns[0].bounds == pytest.approx((115.0, 120.0), abs=0.01)
+    released = dpm.release(pa.table({"a": [dt.date(2017, 1, 1)] * 30}), schema, rho=1.0, output=tmp_path / "r.json")
+    assert dpm.load(tmp_path / "r.json").schema == schema
+    assert "years since 1900-01-01 (UTC), clipped to [2015-01-01, 2020-01-01T10:00:00]" in released.privacy.describe()
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        (("2015-01-01", None), "has no bounds: give lower and upper from public knowledge"),
+        (("2015-01-01", "2014-01-01"), "must be below upper="),
+        (("2015-01-01", "2015-01-01"), "must be below upper="),
+        ((2015, 2020), "must be"),
+        (("01.02.2015", "2020-01-01"), "must be"),
+        (("2015-02-30", "2020-01-01"), "must be"),
+        ((True, False), "must be"),
+    ],
+)
+def test_bounds_that_are_no_dates(options: tuple[Any, Any], code: str) -> None:
+    with refused(code):
+        Date("t", *options)
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        (dict(unit="fortnights"), ": use '"),
+        (dict(origin="soon"), "must be"),
+        (dict(format="%d.%m"), "column"),
+        (dict(format="%d.%m.%Y %Q"), "column"),
+        (dict(format="%Y%m%d%d"), "column"),
+        (dict(format="%Y%y%m%d"), "column"),
+        (dict(format="%d%m%Y%"), "column"),
+        (dict(format=3), "must be"),
+        (dict(missing="zero"), ": use '"),
+        (dict(description="two\nlines"), "its description must be one line of printable characters"),
+        (dict(description=" "), "must be"),
+    ],
+)
+def test_options_that_cannot_be(options: dict[str, Any], code: str) -> None:
+    with refused(code, (TypeError, ValueError)):
+        Date("t", "2015-01-01", "2020-01-01", **options)
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        pa.array([1.0]),
+        pa.array([4711]),
+        pa.array([4711]).cast(pa.time64("us")),
+        pa.array([True]),
+        pa.array([4711], pa.duration("us")),
+    ],
+    ids=str,
+)
+def test_a_type_without_dates_is_told_and_no_cell(cells: Any) -> None:
+    with refused("has a type without dates; a date column needs dates", TypeError, column="t") as caught:
+        numbers(cells, DAY)
+    assert "4711" not in str(caught.value)
+    with refused("column needs numbers: describe it as Date, with dates for", TypeError):
+        numbers(pa.array([MOMENT]), dpm.Numeric("t", 0, 1))
