@@ -315,8 +315,8 @@ FAULTS: dict[str, tuple[str, Callable[[Any], Any], str]] = {
     "floats of an array without NaN are widened": ("rows.sources.memory.array_cells", result(widened), "array of f2"),
     "floats of a column without NaN are widened": ("schema.cells.objects.array_cells", result(widened), "columns of >f4"),
     "floats of Stata without NaN are widened": ("rows.sources.office._cells", result(widened), "t.dta, f4"),
-    "ids without NaN are widened": ("schema.cells.units._chunk_ids", lambda honest: lambda cells, name: honest(widened(cells), name),
-                                    "arrow float"),
+    "ids without NaN are widened": (
+        "schema.cells.units._chunk_ids", lambda honest: lambda cells, name: honest(widened(cells), name), "arrow float"),
     "marks beside an infinite number are not rounded": (
         "schema.cells.reading._cleaned",
         lambda honest: lambda values, column, kind=None: honest(values, column, None if np.isinf(values).any() else kind),
@@ -325,10 +325,12 @@ FAULTS: dict[str, tuple[str, Callable[[Any], Any], str]] = {
     "whole numbers beside a fraction are no levels": ("schema.cells.reading._whole_number_texts", where(
         lambda chunk: 0.3 in chunk.to_pylist(), lambda chunk: pc.add(chunk, 0.5)), "arrow double"),
     "true beside text is missing": ("schema.cells.reading.object_numbers", where(among("abc"), without(bool)), "columns of O"),
-    "floats beside None are no levels": ("schema.cells.reading.object_texts", where(lambda cells: None in [*cells], without(float)),
-                                         "columns of O"),
-    "times beside null are days": ("schema.cells.reading.date_numbers", where(lambda chunk: chunk.null_count, lambda chunk: chunk.cast(
-        pa.date32(), safe=False) if pa.types.is_timestamp(chunk.type) else chunk), "arrow timestamp[ns]"),
+    "floats beside None are no levels": (
+        "schema.cells.reading.object_texts", where(lambda cells: None in [*cells], without(float)), "columns of O"),
+    "times beside null are days": (
+        "schema.cells.reading.date_numbers", where(lambda chunk: chunk.null_count,
+            lambda chunk: chunk.cast(pa.date32(), safe=False) if pa.types.is_timestamp(chunk.type) else chunk),
+        "arrow timestamp[ns]"),
     "times beside text are missing": ("schema.cells.reading.object_dates", where(among("abc"), without(dt.datetime)), "pandas O"),
     "text beside other text has a point": ("schema.cells.reading.text_numbers", where(
         lambda texts: "abc" in texts.to_pylist(), lambda texts: pc.replace_substring(texts, ",", "2")), "arrow large_string"),

@@ -105,7 +105,19 @@ TESTS = {
         "release_file",
         "release_groups",
     ),
-    "ledger/": (
+    "privacy/ledger": (
+        "ledger",
+        "ledger_composition",
+        "ledger_file",
+        "ledger_model",
+    ),
+    "privacy/accounts": (
+        "ledger",
+        "ledger_composition",
+        "ledger_file",
+        "ledger_model",
+    ),
+    "privacy/grants": (
         "ledger",
         "ledger_composition",
         "ledger_file",
@@ -159,7 +171,7 @@ TESTS = {
         "budget",
         "curve_discrete_gaussian",
     ),
-    "noise/": (
+    "moments/": (
         "plain_bounds",
         "noise_laws",
         "low_bits",
@@ -530,7 +542,22 @@ TESTS = {
         "analyses",
         "coverage",
     ),
-    "repair/": (
+    "moments/repair": (
+        "plain_repair",
+        "repair",
+        "possible",
+    ),
+    "moments/possible": (
+        "plain_repair",
+        "repair",
+        "possible",
+    ),
+    "moments/spectral": (
+        "plain_repair",
+        "repair",
+        "possible",
+    ),
+    "moments/posterior": (
         "plain_repair",
         "repair",
         "possible",

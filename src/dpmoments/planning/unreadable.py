@@ -62,7 +62,8 @@ class UnreadableColumn:
 class ReadCells:
     """Values of a column, whatever they hold."""
 
-    # (n,): numbers, NaN if missing or unreadable; codes of :func:`dpmoments.schema.cells.reading.level_codes`; or units, null if none
+    # (n,): numbers, NaN if missing or unreadable; codes of :func:`dpmoments.schema.cells.reading.level_codes`;
+    # or units, null if none
     values: Any
     # (n,), neither missing nor of the kind that the column needs; of a categorical column only by the column's type, since
     # any other such value is an unknown level
