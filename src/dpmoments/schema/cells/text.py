@@ -1,6 +1,5 @@
 """Numbers, Booleans and dates in text values, in a given text format.
 
-
 With the default format they are read as Arrow's CSV reader does: spaces and tabs around a number are ignored, ``inf``
 and ``nan`` in any case are non-finite numbers, and null markers are compared exactly. Times with a zone are converted to UTC;
 times without one are assumed to be in UTC. Fractions of a microsecond are cut off.
