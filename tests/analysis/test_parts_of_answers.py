@@ -66,13 +66,8 @@ from dpmoments.analysis.resolvability import (
     NOT_CLEAR_ROWS,
     NOT_ESTIMABLE,
     estimable,
-    format_findings,
-    holm,
-    largest_resolved,
     not_clear,
     p_values,
-    resolved,
-    sign_verdicts,
     smallest_seen,
 )
 from dpmoments.base.message import Message
@@ -307,39 +302,10 @@ def test_the_score_test_is_a_chi_squared_of_whitened_scores() -> None:
 # --- what a release resolves --------------------------------------------------------------------------------------------------
 
 
-def test_holm_steps_down() -> None:
-    p = np.array([0.01, 0.04, NAN, 0.03, 0.9, 0.02])
-    known = np.sort(p[~np.isnan(p)])
-    adjusted, largest = {}, 0.0
-    for place, value in enumerate(known):
-        largest = max(largest, min((len(known) - place) * value, 1.0))
-        adjusted[value] = largest
-    np.testing.assert_allclose(holm(p), [adjusted.get(value, NAN) for value in p])
-    assert holm(np.array([[0.01, 0.5]])).shape == (1, 2)
-    assert resolved(np.array([0.0249, 0.0499])).tolist() == [True, True]
-    assert resolved(np.array([0.0251, 0.04])).tolist() == [False, False]
-    assert resolved(np.array([0.05])).tolist() == [False]
-    assert largest_resolved(np.array([0.001, 0.02, 0.9, NAN])) == 0.02
-    assert largest_resolved(np.array([0.9])) == -1.0
+def test_an_effect_is_seen_from_its_size_on() -> None:
     ends = np.array([0.0, 0.0, -INF, NAN, 0.0])
     tops = np.array([0.99, 1.0, 1.0, 1.0, INF])
     assert estimable(ends, tops, -1.0, 1.0).tolist() == [True, False, False, False, False]
-
-
-def test_verdicts_say_sign_or_reason() -> None:
-    estimate, p = np.array([1.0, -1.0, 0.5, 0.5, 1.0, 1.0, 1.0]), np.array([1e-4, 1e-4, 0.9, 0.9, 0.5, NAN, 1e-4])
-    privacy, sampling = np.array([1.0, 1.0, 1.0, 0.5, 1.0, 1.0, 1.0]), np.array([1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0])
-    can, counted = np.array([True, False, True, True, False, True, True]), np.array([True] * 6 + [False])
-    words = sign_verdicts(estimate, p, privacy, sampling, can, counted=counted)
-    assert words == ["positive", "negative", NOT_CLEAR_NOISE, NOT_CLEAR_ROWS, NOT_ESTIMABLE, NOISE_UNKNOWN, ""]
-    kept = sign_verdicts(estimate, p, privacy, sampling, can, words=("up", "down"), cutoff=0.5)
-    assert kept == ["up", "down", NOT_CLEAR_NOISE, NOT_CLEAR_ROWS, "up", NOISE_UNKNOWN, "up"]
-    assert not_clear(1.0, 1.0) == NOT_CLEAR_NOISE
-    assert not_clear(1.0, 1.1) == NOT_CLEAR_ROWS
-    assert format_findings(["positive", "", NOT_CLEAR_NOISE], "pairs", "related") == (
-        "1 of 2 pairs are related (5 % chance that any of these is false)"
-    )
-    assert format_findings([NOT_ESTIMABLE], "pairs", "related") == "0 of 1 pairs are related"
     seen = smallest_seen(np.array([3.0, 0.0]), np.array([1.0, 4.0]), 10, NORMAL)
     np.testing.assert_allclose(seen, 2.0 * (stats.norm.isf(0.0025) + stats.norm.ppf(0.8)), rtol=1e-6)
     assert smallest_seen(np.array([0.0]), np.array([1.0]), 0, NORMAL)[0] == pytest.approx(
@@ -1211,18 +1177,21 @@ def three_correlations(**facts: Any) -> pairs.Correlations:
 def test_correlations_say_a_sign_or_why_not() -> None:
     made = three_correlations()
     assert made.verdict == (("", "negative", NOT_CLEAR_NOISE), ("negative", "", ""), (NOT_CLEAR_NOISE, "", ""))
-    assert made.heading == ("correlations: 1 of 2 pairs are related (5 % chance that any of these is false)",)
+    assert made.heading == ("correlations: 1 of 2 pairs are related (10 % chance that any of these is false)",)
     assert made.table() == [
-        ("pair", "correlation", "± privacy", "± sampling", "90 %", "verdict"),
-        ("a ~ b", "-0.500", "0.030", "0.040", "[-0.600, -0.400]", "negative"),
-        ("a ~ c", "0.12", "0.10", "0.10", "[-0.20, 0.40]", NOT_CLEAR_NOISE),
+        ("pair", "correlation", "± privacy", "± sampling", "90 %", "verdict", "among all"),
+        ("a ~ b", "-0.500", "0.030", "0.040", "[-0.600, -0.400]", "negative", "holds"),
+        ("a ~ c", "0.12", "0.10", "0.10", "[-0.20, 0.40]", NOT_CLEAR_NOISE, ""),
     ]
     assert three_correlations(partial=True).heading[0].startswith("partial correlations, given all others")
     assert three_correlations(comparable=None).verdict[2][1] == "positive"
     assert [row[0] for row in three_correlations(comparable=None).table()[1:]] == ["b ~ c", "a ~ b", "a ~ c"]
-    np.testing.assert_array_equal(made.p_values_compared, [1e-5, 0.4])
-    np.testing.assert_array_equal(three_correlations(comparable=None).p_values_compared, [1e-5, 0.4, 1e-9])
-    assert three_correlations(cutoff=1e-6).verdict[0][1] == NOT_CLEAR_ROWS
+    np.testing.assert_array_equal(made.comparisons[0], [1e-5, 0.4])
+    np.testing.assert_array_equal(three_correlations(comparable=None).comparisons[0], [1e-5, 0.4, 1e-9])
+    assert three_correlations(p_value=None).comparisons[0].shape == (2,)
+    assert three_correlations(cutoff=1e-6).verdict == made.verdict
+    assert made.holds_among_all[0, 1]
+    assert not three_correlations(cutoff=1e-6).holds_among_all.any()
     whole = three_correlations(lower=-np.ones((3, 3)), upper=np.ones((3, 3)))
     assert whole.verdict[1][0] == NOT_ESTIMABLE
     unknown = three_correlations(p_value=None, noise_known=False)
@@ -1393,8 +1362,20 @@ def test_contrasts_are_tested_one_by_one() -> None:
         "t-test of 3 combinations of coefficients, regression of income, 1,234 residual degrees of freedom",
     )
     head, first, second, third = made.table()
-    assert head == ("", "estimate", "std err", "privacy", "sampling", "t", "P>|t|", "[0.025", "0.975]", "")
-    assert first == ("a", "2.00", "0.50", "0.30", "0.40", "4.00", first[6], "1.00", "3.00", "positive")
+    assert head == (
+        "",
+        "estimate",
+        "std err",
+        "privacy",
+        "sampling",
+        "t",
+        "P>|t|",
+        "[0.025",
+        "0.975]",
+        "verdict",
+        "among all",
+    )
+    assert first == ("a", "2.00", "0.50", "0.30", "0.40", "4.00", first[6], "1.00", "3.00", "positive", "holds")
     assert second[0] == "b"
     assert third[1:9] == ("–", "–", "–", "–", "–", third[6], "−∞", "∞")
     np.testing.assert_allclose(made.tvalues, [4.0, -0.1 / math.hypot(0.3, 0.3), NAN])
@@ -1440,8 +1421,8 @@ def test_joint_tests_say_which_terms_are_related() -> None:
         "The covariance includes privacy noise and sampling error.",
     )
     head, *rows = made.table()
-    assert head == ("term", "statistic", "p", " ")
-    assert rows[0] == ("a", "F(2, 94) = 12.25", rows[0][2], "related")
+    assert head == ("term", "statistic", "p", "verdict", "among all")
+    assert rows[0] == ("a", "F(2, 94) = 12.25", rows[0][2], "related", "holds")
     assert rows[3][1] == "χ²(1) = 0.40"
     assert rows[4][1].endswith("= –")
     assert replace(made, finding="refuted").table()[0][0] == "hypothesis"
@@ -1633,13 +1614,27 @@ def test_a_fit_says_what_it_is_of() -> None:
     assert ridge.heading[-1] == "counted as an average level (too few rows): g=d"
     assert "residual" not in ridge.heading[1]
     assert made.verdict == ("", "positive", NOT_CLEAR_NOISE)
-    assert line(cutoff=1e-6).verdict == ("", NOT_CLEAR_NOISE, NOT_CLEAR_NOISE)
+    assert line(cutoff=1e-6).verdict == made.verdict
+    assert made.holds_among_all.tolist() == [False, True, False]
+    assert not line(cutoff=1e-6).holds_among_all.any()
     head, constant, first, _ = made.table()
-    assert head == ("", "coef", "std err", "privacy", "sampling", "t", "P>|t|", "[0.025", "0.975]", "")
+    assert head == (
+        "",
+        "coef",
+        "std err",
+        "privacy",
+        "sampling",
+        "t",
+        "P>|t|",
+        "[0.025",
+        "0.975]",
+        "verdict",
+        "among all",
+    )
     assert constant[0] == "(intercept)"
-    assert (first[0], first[1], first[-3:]) == ("a", "3.00", ("2.00", "4.00", "positive"))
+    assert (first[0], first[1], first[-4:]) == ("a", "3.00", ("2.00", "4.00", "positive", "holds"))
     assert without(made, delta_method_valid=False).table()[0][5:7] == ("z", "P>|z|")
-    assert ridge.table() == [("", "coef", ""), ("(intercept)", "1", ""), ("a", "3", "")]
+    assert ridge.table() == [("", "coef"), ("(intercept)", "1"), ("a", "3")]
     unknown = line(equations=None, explained=None)
     assert unknown.verdict == (NOISE_UNKNOWN,) * 3
     assert unknown.table()[1] == ("(intercept)", "1", NOISE_UNKNOWN)
@@ -2082,14 +2077,6 @@ def test_a_card_says_how_many_columns_it_leaves_out() -> None:
         shown = card("a", [], [("feature",), *((f"x{i}",) for i in range(rows))], privacy, [], [])
         assert (more is not None) is ("more</p>" in shown)
         assert more is None or more in shown
-
-
-def test_without_p_values_none_are_compared() -> None:
-    release = dpm.release(
-        np.random.default_rng(0).normal(0, 0.2, (500, 3)), dpm.Schema.unit_ball(3), rho=1.0, insecure_seed=0
-    )
-    assert len(release.correlations().p_values_compared) == 3
-    assert len(replace(release.correlations(), p_value=None).p_values_compared) == 0
 
 
 def test_rare_levels_are_those_noisier_than_four_times_a_quarter_of_all() -> None:

@@ -24,7 +24,7 @@ from matplotlib.figure import Figure
 from scipy.stats import f as f_distribution
 
 import dpmoments as dpm
-from dpmoments.analysis.resolvability import NOISE_UNKNOWN, NOT_ESTIMABLE, largest_resolved
+from dpmoments.analysis.resolvability import NOISE_UNKNOWN, NOT_ESTIMABLE, UNCLEAR, largest_holding
 from dpmoments.datasets import adult, airfoil
 from dpmoments.plots.canvas import label
 from dpmoments.reporting import sections
@@ -314,9 +314,12 @@ def correlated(answer: Any, found: Found, what: str) -> None:
             excludes = ends[0] > 0.0 or ends[1] < 0.0
             found.unless((p_value < 0.05) == excludes or abs(p_value - 0.05) < 1e-6, f"{where}: p {p_value}, {ends}")
         verdict_agrees(found, where, row["verdict"], value, ends)
+        found.unless(not row["holds_among_all"] or row["verdict"] in SIGNS, f"{where}: holds, {row['verdict']}")
+        if row["verdict"] and math.isfinite(p_value):
+            found.unless((row["verdict"] in SIGNS) == (p_value < 0.05), f"{where}: {row['verdict']}, p {p_value}")
         i, j = answer.feature_names.index(one), answer.feature_names.index(other)
         found.unless(value == answer.correlation[i, j] or math.isnan(value), f"{where}: frame and array")
-    for pair, value, privacy, sampling, interval, verdict in rows:
+    for pair, value, privacy, sampling, interval, verdict, _ in rows:
         ends = interval_of(interval)
         shown = number_of(value)
         found.unless(math.isnan(shown) or ends[0] <= shown <= ends[1], f"{what} of {pair}: {value} outside {interval}")
@@ -360,6 +363,7 @@ def fitted(
             np.isclose(errors.iloc[index] ** 2, estimate.privacy**2 + estimate.sampling**2), f"{where}: errors"
         )
         verdict_agrees(found, where, verdict, value, (interval[0], interval[1]))
+        found.unless(not index or (verdict in SIGNS) == excludes, f"{where}: {verdict}, {interval}")
         shown = [number_of(cell) for cell in row[1:]]
         found.unless(shown[6] <= shown[0] <= shown[7], f"{where}: {row}")
         no_finer_than_its_error(found, where, row[1], float(errors.iloc[index]))
@@ -497,6 +501,8 @@ def compared(release: dpm.MomentRelease, by: str, target: str, found: Found) -> 
                 (p_value < 0.05) == (ends[0] > 0.0 or ends[1] < 0.0) or abs(p_value - 0.05) < 1e-6,
                 f"{where}: p {p_value}, {ends}",
             )
+        if math.isfinite(value + p_value):
+            found.unless(verdict.endswith(" higher") == (p_value < 0.05), f"{where}: {verdict}, p {p_value}")
         if verdict.endswith(" higher"):
             sign = 1.0 if verdict == f"{pair[0]} higher" else -1.0
             found.unless(
@@ -617,29 +623,19 @@ def reported(release: dpm.MomentRelease, formula: str, groups: list[tuple[str, s
     answers = Comparisons.of(release, [formula], groups, 0.95)
     if answers.correlations is None:
         return
-    p_values = answers.p_values
-    page = answers.with_cutoff(largest_resolved(p_values))
+    page = answers.with_cutoff(largest_holding(*answers.comparisons, 0.95))
     assert page.correlations is not None
     stated = [*sections._pair_statements(page.correlations)]
     stated += [statement for fit in page.fits for statement in sections._coefficient_statements(release, fit)]
     stated += [statement for means in page.means for statement in sections._difference_statements(means)]
     found.rows += len(stated)
-    signs = {
-        (one, other): (row["verdict"], float(row["lower"]), float(row["upper"]))
-        for (one, other), row in release.correlations().to_pandas().iterrows()
-    }
-    assert page.correlations is not None
-    for (one, other), row in page.correlations.to_pandas().iterrows():
-        alone, low, high = signs[one, other]
-        if row["verdict"] in SIGNS:
-            found.unless(
-                SIGNS[row["verdict"]] * low > 0.0 and SIGNS[row["verdict"]] * high > 0.0,
-                f"report: {one}, {other}: {row['verdict']} in [{low}, {high}]",
-            )
-            found.unless(
-                alone in (row["verdict"], "") or not alone.startswith(("positive", "negative")),
-                f"report: {one}, {other}: {row['verdict']}, {alone}",
-            )
+    alone = Comparisons.of(release, [formula], groups, 0.95)
+    pairs = [(page.correlations, alone.correlations), *zip(page.fits, alone.fits, strict=True)]
+    pairs += [(one.differences, other.differences) for one, other in zip(page.means, alone.means, strict=True)]
+    for one, other in pairs:
+        found.unless(one.verdict == other.verdict, f"report: {one.verdict}, by itself {other.verdict}")
+        signs = ~np.isin(np.array(one.verdict, dtype=object), [*UNCLEAR, ""])
+        found.unless((signs | ~np.asarray(one.holds_among_all)).all(), f"report: {one} holds without a verdict")
     for statement in stated:
         interval = re.search(r"interval ([-−\d.,e∞]+) to ([-−\d.,e∞]+)\)", statement.text)
         if statement.clear and interval:

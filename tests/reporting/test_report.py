@@ -15,7 +15,7 @@ import pytest
 from markupsafe import Markup
 
 import dpmoments as dpm
-from dpmoments.analysis.resolvability import resolved
+from dpmoments.analysis.resolvability import holds_among_all
 from dpmoments.base.message import Message
 from dpmoments.cli import main
 from dpmoments.cli.arguments import column_and_feature
@@ -414,11 +414,12 @@ def test_verdicts_of_a_page_are_by_one_correction_over_all_its_tables() -> None:
     alone = section_module.Comparisons.of(release, asked.regressions, asked.groups, 0.95)
     [(_, sections)] = _chapters([("", "", release)], asked)
     clear = [statement.clear for part in sections for statement in part.statements]
-    assert len(clear) == len(alone.p_values)
-    assert 0 < sum(clear) == int(resolved(alone.p_values).sum()) < len(clear)
+    assert len(clear) == len(alone.comparisons[0])
+    assert 0 < sum(clear) == int(holds_among_all(*alone.comparisons, 0.95).sum()) < len(clear)
     weak = alone.with_cutoff(-1.0)
-    assert not {"positive", "negative"} & {*weak.fits[0].verdict, *weak.correlations.verdict[1]}
-    found = _Findings.of([("", sections)])
+    assert not weak.fits[0].holds_among_all.any()
+    assert (weak.fits[0].verdict, weak.correlations.verdict) == (alone.fits[0].verdict, alone.correlations.verdict)
+    found = _Findings.of([("", sections)], 0.95)
     assert len(found.stated) == min(sum(clear), 5)
     assert found.stated[0] in {statement.text for part in sections for statement in part.statements if statement.clear}
     page = Page(_report_page(release, regressions=asked.regressions, groups=asked.groups)).text

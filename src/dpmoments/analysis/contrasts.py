@@ -20,10 +20,17 @@ import numpy as np
 import scipy
 
 from dpmoments.analysis.answers import Answer, Column, confidence_level, format_level, rounded
-from dpmoments.analysis.confidence import Estimate
+from dpmoments.analysis.confidence import Estimate, error_rate
 from dpmoments.analysis.normal_equations import JointTest, NormalEquations
-from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE, decided, not_clear, resolved, sign_verdicts
-from dpmoments.base.arrays import FloatArray
+from dpmoments.analysis.resolvability import (
+    NOT_CLEAR_NOISE,
+    decided,
+    holds_among_all,
+    not_clear,
+    sign_verdicts,
+    verdict_columns,
+)
+from dpmoments.base.arrays import BoolArray, FloatArray
 from dpmoments.base.errors import InputTypeError, InputValueError, closest, shown
 from dpmoments.schema.columns import Categorical
 from dpmoments.schema.derived import DerivedColumn, Power
@@ -110,12 +117,12 @@ def estimate_columns(
     ]
 
 
-def estimate_verdicts(estimates: Sequence[Estimate], **options: Any) -> tuple[str, ...]:
-    """Return the sign of each estimate, with the options of :func:`sign_verdicts`."""
+def estimate_verdicts(estimates: Sequence[Estimate], level: float, **options: Any) -> tuple[str, ...]:
+    """Return the sign of each estimate by its own interval, in the words of the options."""
     value, p_value = of_estimates(estimates, "value"), of_estimates(estimates, "p_value")
     privacy, sampling = (np.nan_to_num(of_estimates(estimates, part)) ** 2 for part in ("privacy", "sampling"))
     bounded = np.isfinite(value)
-    return tuple(sign_verdicts(value, np.where(bounded, p_value, 1.0), privacy, sampling, bounded, **options))
+    return tuple(sign_verdicts(value, np.where(bounded, p_value, 1.0), privacy, sampling, bounded, level, **options))
 
 
 def describe_statistic(equations: NormalEquations) -> str:
@@ -436,9 +443,14 @@ class ContrastTests(Answer):
 
     @property
     def verdict(self) -> tuple[str, ...]:
-        """Sign of each difference from the tested value: at most 5 % chance that any is false."""
+        """Sign of each difference from the tested value, by its own interval."""
         words = ("positive", "negative") if not self.restrictions.values.any() else ("higher", "lower")
-        return estimate_verdicts(self.estimates, words=words)
+        return estimate_verdicts(self.estimates, self.level, words=words)
+
+    @property
+    def holds_among_all(self) -> BoolArray:
+        """True for tests whose verdict also holds among all of the table, shape (q,)."""
+        return holds_among_all(self.pvalues, np.ones(len(self.labels)), self.level)
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -454,11 +466,14 @@ class ContrastTests(Answer):
             Column("contrast", self.labels, "", said, label=True),
             Column("value", values),
             *estimate_columns(self.estimates, self.equations, self.level, names=names, added=values),
-            Column(head="", cells=self.verdict),
+            *verdict_columns(self.verdict, self.holds_among_all),
         ]
 
 
 # Joint tests.
+
+_LEVEL = 0.95
+"""Confidence of the findings of joint tests."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -504,14 +519,19 @@ class WaldTests(Answer):
 
     @property
     def verdict(self) -> tuple[str, ...]:
-        """Finding of each test: at most 5 % chance that any finding is false."""
+        """Finding of each test by its own p-value."""
         result = []
-        for test, is_resolved in zip(self.tests, resolved(self.pvalues).tolist(), strict=True):
+        for test in self.tests:
             unclear = not_clear(test.privacy_share, 1.0 - test.privacy_share)
             if math.isinf(test.denominator):
                 unclear = NOT_CLEAR_NOISE
-            result.append(decided(test.p_value, self.finding if is_resolved else unclear))
+            result.append(decided(test.p_value, self.finding if test.p_value < error_rate(_LEVEL) else unclear))
         return tuple(result)
+
+    @property
+    def holds_among_all(self) -> BoolArray:
+        """True for findings that also hold among all tests of the table, shape (m,)."""
+        return holds_among_all(self.pvalues, np.ones(len(self.tests)), _LEVEL)
 
     @property
     def heading(self) -> tuple[str, ...]:
@@ -528,7 +548,7 @@ class WaldTests(Answer):
                 head="statistic", cells=[f"{each.name} = {format_statistic(each.statistic)}" for each in self.tests]
             ),
             Column(head="p", cells=[format_p_value(each.p_value) for each in self.tests]),
-            Column(head=" ", cells=self.verdict),
+            *verdict_columns(self.verdict, self.holds_among_all),
         ]
 
     @property

@@ -16,6 +16,7 @@ from dpmoments.analysis.functionals import (
     FeatureVariances,
     LocalMoments,
     Standardized,
+    comparisons_of,
     describe_law,
     functionals_of,
     noise_edges,
@@ -34,12 +35,13 @@ from dpmoments.analysis.released import (
 )
 from dpmoments.analysis.released import correlation_of as correlation_of
 from dpmoments.analysis.resolvability import (
-    NOISE_UNKNOWN,
     NOT_ESTIMABLE,
     estimable,
     format_findings,
+    holds_among_all,
     p_values,
     sign_verdicts,
+    verdict_columns,
 )
 from dpmoments.analysis.robust_errors import PairProducts, known_ratio
 from dpmoments.base.arrays import BoolArray, FloatArray, IntegerArray, largest_first
@@ -266,7 +268,9 @@ class Correlations(Answer):
     columns_of_features : tuple of str
         The column of each feature.
     cutoff : float or None
-        Largest p-value of a clear sign; None: by Holm's correction over this table.
+        Largest p/``counts_as`` of a pair that holds among all of a page; None: by Holm's correction over this table.
+    counts_as : ndarray of shape (k, k) or None
+        Comparisons that each pair counts as: k levels of a column are k − 1 of them. None for 1.
     left_out : str
         Remark on levels that are not shown.
     warning : str
@@ -287,6 +291,7 @@ class Correlations(Answer):
     comparable: BoolArray | None = None
     columns_of_features: tuple[str, ...] = ()
     cutoff: float | None = None
+    counts_as: FloatArray | None = None
     left_out: str = ""
     warning: str = ""
 
@@ -294,7 +299,7 @@ class Correlations(Answer):
 
     def __getitem__(self, names: Sequence[str]) -> Correlations:
         """Return the correlations of some of the features, by name."""
-        # Verdicts are of a table of these pairs only.
+        # Pairs hold among all of these pairs only.
         chosen = indices_of(self.feature_names, names)
         if len(chosen) < 2:
             raise InputValueError("a correlation is of two features: name two at least")
@@ -310,14 +315,24 @@ class Correlations(Answer):
 
     @cached_property
     def verdict(self) -> tuple[tuple[str, ...], ...]:
-        """Conclusion for each pair. The chance that any sign in the table is false is at most 5 %.
-
-        Empty if not comparable.
-        """
+        """Verdict on each pair by its own interval; empty if not comparable."""
         result = np.full(self.lower.shape, "", dtype=object)
         first, second = self._pairs
         result[first, second] = result[second, first] = self._verdicts
         return tuple(map(tuple, result.tolist()))
+
+    @cached_property
+    def holds_among_all(self) -> BoolArray:
+        """True for pairs whose sign also holds among all comparisons of the page, shape (k, k).
+
+        The chance that any of them is false is at most 1 − ``level``.
+        """
+        first, second = self._pairs
+        result = np.zeros(self.lower.shape, dtype=bool)
+        counted, (p_value, counts_as) = self._counted, self.comparisons
+        held = holds_among_all(p_value, counts_as, self.level, self.cutoff)
+        result[first[counted], second[counted]] = result[second[counted], first[counted]] = held
+        return result
 
     @cached_property
     def _verdicts(self) -> list[str]:
@@ -330,12 +345,11 @@ class Correlations(Answer):
             np.nan_to_num(self.privacy_noise[first, second] ** 2, nan=1.0),
             np.nan_to_num(self.sampling_noise[first, second] ** 2, nan=0.0),
             estimable(self.lower[first, second], self.upper[first, second], -1.0, 1.0),
-            counted=self._counted,
-            cutoff=self.cutoff,
+            self.level,
         )
-        if self.identified:
-            return words
-        return [NOT_ESTIMABLE if word == NOISE_UNKNOWN and self.noise_known else word for word in words]
+        if not self.identified and self.noise_known:
+            words = [NOT_ESTIMABLE] * len(words)
+        return [word if counted else "" for word, counted in zip(words, self._counted, strict=True)]
 
     @property
     def _pairs(self) -> tuple[Any, Any]:
@@ -347,10 +361,13 @@ class Correlations(Answer):
         return np.ones(len(first), dtype=bool) if self.comparable is None else self.comparable[first, second]
 
     @property
-    def p_values_compared(self) -> FloatArray:
-        """The p-values of the pairs that are compared."""
+    def comparisons(self) -> tuple[FloatArray, FloatArray]:
+        """The p-values of the pairs that are compared, and the comparisons that each counts as."""
         first, second = self._pairs
-        return np.zeros(0) if self.p_value is None else self.p_value[first, second][self._counted]
+        none, one = np.full(self.lower.shape, np.nan), np.ones(self.lower.shape)
+        every = none if self.p_value is None else self.p_value, one if self.counts_as is None else self.counts_as
+        p_value, counts_as = (values[first, second][self._counted] for values in every)
+        return p_value, counts_as
 
     @property
     def _shown(self) -> list[int]:
@@ -368,7 +385,8 @@ class Correlations(Answer):
         kind = "partial correlations, given all others of these features" if self.partial else "correlations"
         if not self.identified:
             return (f"{kind}: {NOT_ESTIMABLE}: too noisy to invert the covariance; use fewer columns",)
-        return (f"{kind}: {format_findings(self._verdicts, 'pairs', 'related')}",)
+        held = self.holds_among_all[self._pairs][self._counted]
+        return (f"{kind}: {format_findings(held, 'pairs', 'related', self.level)}",)
 
     @property
     def _shown_rows(self) -> list[int]:
@@ -397,7 +415,7 @@ class Correlations(Answer):
             Column("lower", lower, format_level(self.level), errors=total, upper=upper),
             Column("upper", upper),
             Column("p_value", None if self.p_value is None else self.p_value[pairs]),
-            Column("verdict", self._verdicts, "verdict"),
+            *verdict_columns(self._verdicts, self.holds_among_all[pairs]),
         ]
 
 
@@ -504,7 +522,8 @@ def correlations(release: Moments, columns: Sequence[str] | None = None, *, leve
 
 def _answer(release: Moments, features: Sequence[int], level: float, **parts: Any) -> Correlations:
     """Return the answer of these features; ``parts`` are the other fields."""
-    stated = {"comparable": unrelated(release, features), **parts}
+    counts_as = comparisons_of(release, features)
+    stated = {"comparable": unrelated(release, features), "counts_as": np.outer(counts_as, counts_as), **parts}
     return Correlations(
         feature_names=tuple(release.feature_names[feature] for feature in features),
         columns_of_features=columns_of(release, features),

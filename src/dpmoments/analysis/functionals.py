@@ -491,6 +491,17 @@ def precision(release: Moments) -> tuple[FloatArray, int]:
     return result, d - int(kept.sum())
 
 
+def comparisons_of(release: Moments, features: Sequence[int]) -> FloatArray:
+    """Return the comparisons that each feature counts as, shape (k,)."""
+    # All k levels of a column add up to one: together they are k − 1.
+    result, chosen = np.ones(len(features)), np.asarray(features)
+    for block in Constraints.of(release.schema, mean=True).blocks:
+        inside, size = (chosen >= block.start) & (chosen < block.stop), block.stop - block.start
+        if block.complete and size > 1 and inside.sum() == size:
+            result[inside] = 1.0 - 1.0 / size
+    return result
+
+
 def without_redundant_levels(release: Moments, columns: Sequence[str] | None) -> list[int]:
     """Drop the most frequent level of every column whose levels add up to one."""
     chosen = chosen_features(release, columns)

@@ -20,14 +20,23 @@ from dpmoments.analysis.answers import (
 )
 from dpmoments.analysis.available_cases import Presence
 from dpmoments.analysis.confidence import deviations_for, fieller_interval
-from dpmoments.analysis.functionals import FeatureVariances, LocalMoments, bilinear, describe_law, indicator_mask
+from dpmoments.analysis.functionals import (
+    FeatureVariances,
+    LocalMoments,
+    bilinear,
+    comparisons_of,
+    describe_law,
+    indicator_mask,
+)
 from dpmoments.analysis.released import Moments, cautions_by_code, chosen_features, columns_with_indices, needs_mean
 from dpmoments.analysis.resolvability import (
     NOT_CLEAR_NOISE,
     format_findings,
     half_widths,
+    holds_among_all,
     p_by_inversion,
     sign_verdicts,
+    verdict_columns,
 )
 from dpmoments.base.arrays import BoolArray, FloatArray, IntegerArray, bordered
 from dpmoments.base.errors import InputTypeError, InputValueError, listed, meant
@@ -378,7 +387,9 @@ class GroupDifferences(Answer):
     # unknown.
     p_value: FloatArray
     level: float
-    cutoff: float | None = None  # largest p-value of a clear sign; None: by Holm's correction over this table
+    # largest p/`counts_as` of a difference that holds among all of a page; None: by Holm's correction over this table
+    cutoff: float | None = None
+    of_features: FloatArray | None = None  # (m,), comparisons that each feature counts as; None for 1
 
     facts = ("level", "**: *")
 
@@ -389,15 +400,14 @@ class GroupDifferences(Answer):
 
     @cached_property
     def verdict(self) -> tuple[tuple[str, ...], ...]:
-        """Conclusion for each difference, feature by feature."""
-        # The chance that any conclusion of the table is false is at most 5 %.
+        """Verdict on each difference by its own interval, feature by feature."""
         signs = sign_verdicts(
             np.sign(self.lower + self.upper).ravel(),
             self.p_value.ravel(),
             self.privacy_noise.ravel() ** 2,
             self.sampling_noise.ravel() ** 2,
             np.isfinite(self.difference.ravel()),
-            cutoff=self.cutoff,
+            self.level,
         )
         higher = {"positive": 0, "negative": 1}
         named = [
@@ -408,9 +418,25 @@ class GroupDifferences(Answer):
         return tuple(tuple(named[row * p : (row + 1) * p]) for row in range(len(self.features)))
 
     @property
+    def comparisons(self) -> tuple[FloatArray, FloatArray]:
+        """The p-values of all differences, and the comparisons that each counts as, shape (m · p,)."""
+        # all pairs of k groups are k − 1
+        of_features = np.ones(len(self.features)) if self.of_features is None else self.of_features
+        return self.p_value.ravel(), np.repeat(of_features * 2.0 / len(self.groups), len(self.pairs))
+
+    @property
+    def holds_among_all(self) -> BoolArray:
+        """True for differences that also hold among all comparisons of the page, shape (m, p).
+
+        The chance that any of them is false is at most 1 − ``level``.
+        """
+        held = holds_among_all(*self.comparisons, self.level, self.cutoff)
+        return np.asarray(held.reshape(self.p_value.shape))
+
+    @property
     def finding(self) -> str:
-        """The number of differences that are clear, as a sentence."""
-        return format_findings([word for row in self.verdict for word in row], "differences", "clear")
+        """The number of differences that hold among all, as a sentence."""
+        return format_findings(self.holds_among_all.ravel(), "differences", "clear", self.level)
 
     def _columns(self) -> list[Column]:
         pairs = self.pairs * len(self.features)
@@ -425,7 +451,7 @@ class GroupDifferences(Answer):
             Column("lower", self.lower.ravel(), format_level(self.level), errors=errors, upper=self.upper),
             Column("upper", self.upper.ravel()),
             Column("p_value", self.p_value.ravel()),
-            Column("verdict", [word for words in self.verdict for word in words], "verdict"),
+            *verdict_columns([word for words in self.verdict for word in words], self.holds_among_all.ravel()),
         ]
 
 
@@ -698,6 +724,7 @@ def group_means(release: Moments, by: str, of: Sequence[str] | None = None, *, l
             sampling_pairs,
             p_pairs,
             level,
+            of_features=comparisons_of(release, chosen),
         ),
         level=level,
         noise_known=law is not None,

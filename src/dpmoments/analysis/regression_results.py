@@ -31,8 +31,16 @@ from dpmoments.analysis.contrasts import (
 )
 from dpmoments.analysis.frames import named_values
 from dpmoments.analysis.normal_equations import NormalEquations
-from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE, NOT_ESTIMABLE, decided, estimable, not_clear
-from dpmoments.base.arrays import FloatArray
+from dpmoments.analysis.resolvability import (
+    NOT_CLEAR_NOISE,
+    NOT_ESTIMABLE,
+    decided,
+    estimable,
+    holds_among_all,
+    not_clear,
+    verdict_columns,
+)
+from dpmoments.base.arrays import BoolArray, FloatArray
 from dpmoments.base.errors import InputValueError
 from dpmoments.schema.schema import Schema
 
@@ -199,7 +207,7 @@ class FittedLine(Answer):
     warning : str
         Reason not to read the fit as a fact about the table (too few rows for the budget); usually empty.
     cutoff : float or None
-        Largest p-value of a clear sign; None: by Holm's correction over this table.
+        Largest p-value of a coefficient that holds among all of a page; None: by Holm's correction over this table.
     """
 
     method: str
@@ -228,7 +236,16 @@ class FittedLine(Answer):
         *("method", "target", "intercept", "**: _of_intercept", "coefficients by features"),
         *("standard_errors by features", "privacy_errors by features", "sampling_errors by features"),
         *("p_values by features", "lower by features", "upper by features", "identified: _is_identified", "is_noise"),
-        *("p_value_of_fit", "references", "too_few", "alpha", "r_squared", "r_squared_interval"),
+        *(
+            "verdict by names",
+            "holds_among_all by names",
+            "p_value_of_fit",
+            "references",
+            "too_few",
+            "alpha",
+            "r_squared",
+            "r_squared_interval",
+        ),
         *("released_r_squared", "n_rows", "unit_ball_error_bound", "level"),
         *("error_bound_note", "warning"),
     )
@@ -590,13 +607,17 @@ class FittedLine(Answer):
         return tuple(filter(None, [about, about_z, about_bound, self.warning]))
 
     def _columns(self) -> list[Column]:
-        name, verdict = Column("feature", self.names, "", label=True), Column(head="", cells=self.verdict)
+        name, verdicts = (
+            Column("feature", self.names, "", label=True),
+            verdict_columns(self.verdict, self.holds_among_all),
+        )
         if self._is_penalized or self.equations is None:
             errors = ("std_err", "privacy_err", "sampling_err", "p_value", "lower", "upper")
             unknown = (Column(each, np.full(len(self.names), np.nan)) for each in errors)
-            return [name, Column("coef", self._with_constant, "coef"), *unknown, verdict]
+            verdicts = [] if self._is_penalized else verdicts[:1]
+            return [name, Column("coef", self._with_constant, "coef"), *unknown, *verdicts]
         columns = estimate_columns(self.estimates, self.equations, self.level, names=("coef", "coef", ""))
-        return [name, *columns, verdict]
+        return [name, *columns, *verdicts]
 
     @property
     def _of_intercept(self) -> dict[str, float]:
@@ -623,16 +644,27 @@ class FittedLine(Answer):
 
     @property
     def verdict(self) -> tuple[str, ...]:
-        """Sign of each of ``names``, with at most 5 % chance that any is false.
-
-        Empty for the intercept and penalized fits.
-        """
+        """Sign of each of ``names`` by its own interval; empty for the intercept and penalized fits."""
         if self._is_penalized:
             return ("",) * len(self.names)
         if self.equations is None:
             return (decided(math.nan, ""),) * len(self.names)
-        features = np.array([name != INTERCEPT for name in self.names])
-        return estimate_verdicts(self.estimates, counted=features, cutoff=self.cutoff)
+        signs = estimate_verdicts(self.estimates, self.level)
+        return ("", *signs[1:]) if self.with_intercept else signs
+
+    @property
+    def comparisons(self) -> tuple[FloatArray, FloatArray]:
+        """The p-values of the features, and the comparisons that each counts as, shape (k,)."""
+        return self.p_values, np.ones(len(self.features))
+
+    @property
+    def holds_among_all(self) -> BoolArray:
+        """True for each of ``names`` whose sign also holds among all comparisons of the page.
+
+        The chance that any of them is false is at most 1 − ``level``.
+        """
+        held = holds_among_all(*self.comparisons, self.level, self.cutoff)
+        return np.append(False, held) if self.with_intercept else held
 
     def predict(self, frame: Any) -> FloatArray:
         """Predict for the rows of a frame, shape (m,); NaN if a value is missing.

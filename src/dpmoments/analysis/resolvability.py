@@ -2,8 +2,8 @@
 
 ``docs/evidence/derivations/resolvability.md``.
 
-Holm's correction over the rows of a table decides on signs, the width of an interval on whether a number is printed, and the
-standard deviations of a forecast on what will be seen.
+An interval by itself decides on the verdict, Holm's correction marks those that hold among all comparisons of a page, the
+width of an interval decides whether a number is printed, and the standard deviations of a forecast on what will be seen.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ from functools import lru_cache
 import numpy as np
 import scipy
 
-from dpmoments.analysis.confidence import deviations_for
+from dpmoments.analysis.answers import Column
+from dpmoments.analysis.confidence import deviations_for, error_rate
 from dpmoments.base.arrays import BoolArray, FloatArray
 from dpmoments.moments.cells import CountNoise
 from dpmoments.moments.terms import NoiseLaw
 
 ERROR_RATE = 0.05
-"""Probability that any statement of one table is false."""
+"""Probability that any comparison that is forecast to hold among all of a table is false."""
 POWER = 0.8
 """Probability with which an effect of the size that a forecast names is resolved."""
 MAX_WIDTH_SHARE = 0.5
@@ -141,35 +142,31 @@ def hidden_by_noise(
     if law is None or not tested.any():
         return np.zeros(noise.shape, dtype=bool), size
     far = np.divide(size, noise, out=none.copy(), where=tested)
-    hidden = tested & ~resolved(np.where(tested, p_values(far, noise**2, none, law), np.nan))
+    p = np.where(tested, p_values(far, noise**2, none, law), np.nan)
+    hidden = tested & ~holds_among_all(p, np.ones(p.shape), 0.95)
     return hidden, size + deviations_for(0.95, law, noise**2, none) * noise
 
 
-def holm(p: FloatArray) -> FloatArray:
-    """Return Holm's adjusted p-values of one family; NaN stays NaN and is not counted."""
-    values = np.asarray(p, dtype=float).ravel()
-    known = np.flatnonzero(~np.isnan(values))
-    order = known[np.argsort(values[known], kind="stable")]
-    result = np.full(values.shape, np.nan)
-    steps = values[order] * np.arange(len(order), 0, -1)
-    result[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
-    return result.reshape(np.shape(p))
+def largest_holding(p: FloatArray, counts_as: FloatArray, level: float) -> float:
+    """Return the largest p/``counts_as`` of the comparisons that hold among all; −1 without any."""
+    # Holm's (1979) correction with weights: the chance that any comparison that holds is false is at most 1 − level,
+    # whatever the weights. k levels count as k − 1 comparisons, so that a column of many takes little from the others.
+    known = ~np.isnan(p)
+    ratio, weight = p[known] / counts_as[known], counts_as[known]
+    order = np.argsort(ratio, kind="stable")
+    remaining = np.cumsum(weight[order][::-1])[::-1]
+    fails = np.append(ratio[order] * remaining >= error_rate(level), True)
+    n_holding = int(np.argmax(fails))
+    return float(ratio[order][n_holding - 1]) if n_holding else -1.0
 
 
-def resolved(p: FloatArray) -> BoolArray:
-    """Return a mask of the rows that Holm's correction over all of them leaves significant."""
-    return np.asarray(np.nan_to_num(holm(p), nan=1.0) < ERROR_RATE)
+def holds_among_all(p: FloatArray, counts_as: FloatArray, level: float, cutoff: float | None = None) -> BoolArray:
+    """Return a mask of the comparisons that hold among all of a page, by its cutoff.
 
-
-def largest_resolved(p: FloatArray) -> float:
-    """Return the largest p-value that Holm's correction over all of them leaves significant.
-
-    −1 without any.
-
-    Tables that are shown together may take it as the ``cutoff`` of :func:`sign_verdicts`.
+    The page is the table itself by default.
     """
-    values = np.asarray(p, dtype=float).ravel()
-    return float(values[resolved(values)].max(initial=-1.0))
+    largest = largest_holding(p, counts_as, level) if cutoff is None else cutoff
+    return np.asarray(np.nan_to_num(p / counts_as, nan=np.inf) <= largest)
 
 
 def estimable(
@@ -198,28 +195,28 @@ def sign_verdicts(
     privacy: FloatArray,
     sampling: FloatArray,
     can_be_estimated: BoolArray,
+    level: float,
     *,
-    counted: BoolArray | None = None,
     words: tuple[str, str] = ("positive", "negative"),
-    cutoff: float | None = None,
 ) -> list[str]:
-    """Return the phrase for each row of a table of signed quantities."""
-    # `counted` marks comparisons of their own (not levels of one column, nor a derived feature and its parent): others
-    # get no verdict. `cutoff` is the largest p-value of a clear sign, by default Holm's over this table.
-    family = np.ones(len(estimate), dtype=bool) if counted is None else counted
-    tested = np.where(family, p, np.nan)
-    certain = resolved(tested) if cutoff is None else np.nan_to_num(tested, nan=1.0) <= cutoff
+    """Return the verdict of each interval by itself: a sign where it excludes 0."""
+    certain = np.nan_to_num(p, nan=1.0) < error_rate(level)
     result = np.where(privacy >= sampling, NOT_CLEAR_NOISE, NOT_CLEAR_ROWS).astype(object)
     result[~can_be_estimated] = NOT_ESTIMABLE
     result[certain & (estimate > 0.0)], result[certain & (estimate < 0.0)] = words
     result[np.isnan(p)] = NOISE_UNKNOWN
-    result[~family] = ""
     return [str(word) for word in result]
 
 
-def format_findings(verdicts: Sequence[str], what: str, finding: str) -> str:
-    """Return the heading of a table of verdicts."""
-    counted = [word for word in verdicts if word]
-    certain = sum(word not in UNCLEAR for word in counted)
-    chance = f" ({100.0 * ERROR_RATE:.0f} % chance that any of these is false)" if certain else ""
-    return f"{certain:,} of {len(counted):,} {what} are {finding}{chance}"
+def verdict_columns(verdicts: Sequence[str], holds: BoolArray) -> list[Column]:
+    """Return the columns of verdicts, and of marks that they hold among all of the page."""
+    cells = ["holds" if each else "" for each in holds.tolist()]
+    marks = Column("holds_among_all", holds.tolist(), "among all", cells)
+    return [Column("verdict", verdicts, "verdict"), marks]
+
+
+def format_findings(holds: BoolArray, what: str, finding: str, level: float) -> str:
+    """Return the heading of a table of comparisons: those that hold among all of the page."""
+    certain = int(holds.sum())
+    chance = f" ({100.0 * error_rate(level):.3g} % chance that any of these is false)" if certain else ""
+    return f"{certain:,} of {len(holds):,} {what} are {finding}{chance}"

@@ -103,9 +103,10 @@ class PageTable:
 
     @classmethod
     def of(cls, caption: str, rows: Sequence[Sequence[str]]) -> PageTable:
-        """Make a table from rows of text, head first; a verdict becomes the second column."""
-        if rows[0][-1] == _VERDICT:
-            rows = [(row[0], row[-1], *row[1:-1]) for row in rows]
+        """Make a table from rows of text, head first; a verdict and its mark follow the name."""
+        if _VERDICT in rows[0]:
+            at = rows[0].index(_VERDICT)
+            rows = [(row[0], *row[at:], *row[1:at]) for row in rows]
         head, *body = rows
         cells = (
             tuple(

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from dpmoments.analysis.answers import confidence_level, count_text
+from dpmoments.analysis.confidence import error_rate
 from dpmoments.analysis.released import cautions
-from dpmoments.analysis.resolvability import ERROR_RATE, largest_resolved
+from dpmoments.analysis.resolvability import largest_holding
 from dpmoments.audit.verification import checks
 from dpmoments.base.documents import KEEPS_A_FILE, check_output, write_text
 from dpmoments.base.errors import InputTypeError, InputValueError
@@ -143,7 +144,7 @@ def _(release: MomentRelease, asked: _Asked) -> str:
         ("Rows", release.describe().rows_text),
         _chapters([("", "", release)], asked),
         tuple(message.text() for message in cautions(release)),
-        summary=asked.summary,
+        asked=asked,
     )
 
 
@@ -164,7 +165,7 @@ def _(release: MeanRelease | CountsRelease, asked: _Asked) -> str:
         ("Rows", count_text(release.n_rows, 0.0 if release.count_is_public else noise)),
         [("", sections)],
         tuple(message.text() for message in release.warnings),
-        summary=asked.summary,
+        asked=asked,
     )
 
 
@@ -182,7 +183,7 @@ def _(release: GroupReleases, asked: _Asked) -> str:
         ("Groups", f"{len(release)}, by {by}: one release each"),
         _chapters(groups, asked),
         tuple(message.within(f"{by}={name}").text() for name, one in release.items() for message in cautions(one)),
-        summary=asked.summary,
+        asked=asked,
     )
 
 
@@ -190,9 +191,10 @@ def _chapters(
     releases: Sequence[tuple[str, str, MomentRelease]], asked: _Asked
 ) -> list[tuple[str, tuple[Section, ...]]]:
     """Return the chapters of releases, each with a heading and the prefix of its anchors."""
-    # Verdicts are by one correction over all tables of the page: at most 5 % chance that any of its findings is false.
+    # Findings are by one correction over all tables of the page: at most 5 % chance that any of them is false.
     answers = [Comparisons.of(release, asked.regressions, asked.groups, asked.level) for _, _, release in releases]
-    cutoff = largest_resolved(np.concatenate([each.p_values for each in answers]))
+    p_values, counts_as = (np.concatenate(parts) for parts in zip(*(each.comparisons for each in answers), strict=True))
+    cutoff = largest_holding(p_values, counts_as, asked.level)
     return [
         (name, moment_sections(release, prefix, each.with_cutoff(cutoff), asked.regressions))
         for (name, prefix, release), each in zip(releases, answers, strict=True)
@@ -205,19 +207,19 @@ def _page_of_release(
     chapters: Sequence[tuple[str, tuple[Section, ...]]],
     warned: tuple[str, ...],
     *,
-    summary: bool,
+    asked: _Asked,
 ) -> str:
     first, privacy = release.runs[0], release.privacy
     power = release.privacy_curve.attacker_power(_FALSE_ALARMS)
     features, columns = len(first.feature_names), len(first.schema.columns)
     named = ", ".join(dict.fromkeys(run.mechanism for run in release.runs))
     pooled = isinstance(release, MomentRelease) and len(release.runs) > 1
-    findings = _Findings.of(chapters)
+    findings = _Findings.of(chapters, asked.level)
     return filled_in(
         "report.html",
-        summary=summary,
-        summary_sections=_summary_sections(chapters, findings) if summary else (),
-        title=f"{'Summary of' if summary else 'Report on'} a {'private ' if privacy.private else ''}release"
+        summary=asked.summary,
+        summary_sections=_summary_sections(chapters, findings) if asked.summary else (),
+        title=f"{'Summary of' if asked.summary else 'Report on'} a {'private ' if privacy.private else ''}release"
         + ("" if release.dataset is None else f" of {release.dataset}"),
         release=release,
         cautions=warned,
@@ -258,7 +260,7 @@ class _Findings:
     unresolved: tuple[str, ...]
 
     @classmethod
-    def of(cls, chapters: Sequence[tuple[str, tuple[Section, ...]]]) -> _Findings | None:
+    def of(cls, chapters: Sequence[tuple[str, tuple[Section, ...]]], level: float) -> _Findings | None:
         """Return the findings; None for a page without comparisons."""
         parts = [(f"{name}: " if name else "", part) for name, sections in chapters for part in sections]
         every = [(prefix, statement) for prefix, part in parts for statement in part.statements]
@@ -275,7 +277,7 @@ class _Findings:
             for prefix, part in reversed(parts)
         ]
         turns = [queue[turn] for turn in range(_MAX_FINDINGS) for queue in queues if turn < len(queue)]
-        chance = f"at most {100.0 * ERROR_RATE:.0f} % chance that any of them is false"
+        chance = f"at most {100.0 * error_rate(level):.3g} % chance that any of them is false"
         about = (
             f"{certain:,} of {len(every):,} comparisons on this page are clear after correction for their number ({chance})."
             + (" The clearest:" if certain > _MAX_FINDINGS else "")

@@ -14,7 +14,7 @@ from dpmoments.analysis.correlations import Correlations
 from dpmoments.analysis.cross_table import MAX_TESTED
 from dpmoments.analysis.description import Description
 from dpmoments.analysis.functionals import describe_law
-from dpmoments.analysis.group_means import GroupMeans
+from dpmoments.analysis.group_means import GroupDifferences, GroupMeans
 from dpmoments.analysis.regression_results import FittedLine
 from dpmoments.analysis.resolvability import (
     NOT_CLEAR_NOISE,
@@ -91,15 +91,16 @@ class Comparisons:
         return cls(correlations, refusal, fits, tuple(means))
 
     @property
-    def p_values(self) -> FloatArray:
-        parts = [np.zeros(0), *(fit.p_values for fit in self.fits)]
-        parts += [answer.differences.p_value.ravel() for answer in self.means]
-        if self.correlations is not None:
-            parts.append(self.correlations.p_values_compared)
-        return np.concatenate(parts)
+    def comparisons(self) -> tuple[FloatArray, FloatArray]:
+        """The p-values of all comparisons, and the comparisons that each counts as."""
+        every: list[FittedLine | GroupDifferences | Correlations] = [*self.fits, *filter(None, [self.correlations])]
+        every += [means.differences for means in self.means]
+        none = np.zeros(0), np.zeros(0)
+        p_values, counts_as = zip(none, *(each.comparisons for each in every), strict=True)
+        return np.concatenate(p_values), np.concatenate(counts_as)
 
     def with_cutoff(self, cutoff: float) -> Comparisons:
-        """Return the answers with verdicts by one correction over the page."""
+        """Return the answers with marks by one correction over the page."""
         correlations = self.correlations
         return Comparisons(
             None if correlations is None else replace(correlations, cutoff=cutoff),
@@ -193,7 +194,7 @@ def _correlations(release: MomentRelease, prefix: str, result: Correlations) -> 
     side = 0.62 * size if size <= 12 else 0.24 * size
     width, height = min(max(side + 2.8, 5.2), 9.6), min(max(side + 2.2, 4.6), 9.2)
     title, rows = f"Heat map: {result.heading[0]}", result.table()
-    clear = [f"{row[0]}: {row[1]}, {row[5]}" for row in rows[1:] if row[5] in ("positive", "negative")][:_NAMED_PAIRS]
+    clear = [f"{row[0]}: {row[1]}, {row[5]}" for row in rows[1:] if row[6]][:_NAMED_PAIRS]
     clearest = f"Clearest pairs: {'; '.join(clear)}." if clear else "No pair is clear."
     statements = _pair_statements(result)
     hidden = max(len(result._shown) - _SHOWN_PAIRS, 0)
@@ -233,7 +234,7 @@ def _pair_statements(answer: Correlations) -> tuple[Statement, ...]:
             f"{names[0]} and {names[1]}: {verdict} correlation of {rounded(value, error)} "
             f"({answer.level:.0%} interval {' to '.join(ends)})."
         )
-        result.append(Statement(words, abs(value), verdict in ("positive", "negative")))
+        result.append(Statement(words, abs(value), bool(answer.holds_among_all[row, other])))
     return tuple(result)
 
 
@@ -309,7 +310,7 @@ def _spectrum(release: MomentRelease, prefix: str) -> Section:
 
 def _regression(release: MomentRelease, formula: str, fit: FittedLine, anchor: str) -> Section:
     head, *rows = fit.table()
-    clear = [name for name, verdict in zip(fit.names, fit.verdict, strict=True) if verdict and verdict not in UNCLEAR]
+    clear = [name for name, holds in zip(fit.names, fit.holds_among_all, strict=True) if holds]
     listed = f": {', '.join(clear[:10])}{' and others' if len(clear) > 10 else ''}" if clear else ""
     description = (
         f"{len(clear)} of {len(fit.features)} coefficients have a clear sign{listed}. The table below has the numbers"
@@ -332,7 +333,7 @@ def _regression(release: MomentRelease, formula: str, fit: FittedLine, anchor: s
         tables=(
             PageTable.of(
                 f"Coefficients of {formula}, in units of the target per unit of the feature",
-                [("feature", *head[1:-1], "verdict"), *rows],
+                [("feature", *head[1:]), *rows],
             ),
         ),
         remarks=tuple(line for line in fit.remarks if line and line != fit.warning),
@@ -347,7 +348,7 @@ def _coefficient_statements(release: MomentRelease, fit: FittedLine) -> tuple[St
     held = ", all else in the regression equal" if len(fit.features) > 1 else ""
     two_values = {column.name for column in release.schema.columns if isinstance(column, Boolean)}
     result = []
-    for name, verdict, each in zip(fit.names, fit.verdict, fit.estimates, strict=True):
+    for name, verdict, holds, each in zip(fit.names, fit.verdict, fit.holds_among_all, fit.estimates, strict=True):
         if not verdict or not each.estimable:
             continue
         error, reference = each.standard_error, fit.references.get(name.rpartition("=")[0])
@@ -360,7 +361,7 @@ def _coefficient_statements(release: MomentRelease, fit: FittedLine) -> tuple[St
         size, interval = _size_and_interval(each.value, each.lower, each.upper, error, fit.level)
         text = f"{fit.target} is {how} by {size} {about}{held} ({interval})."
         strength = abs(each.value) / error if error > 0.0 else np.inf
-        result.append(Statement(text, strength, verdict not in UNCLEAR))
+        result.append(Statement(text, strength, bool(holds)))
     return tuple(result)
 
 
@@ -420,7 +421,7 @@ def _difference_statements(answer: GroupMeans) -> tuple[Statement, ...]:
             Statement(
                 f"Mean of {feature}: {higher} is higher than {other} by {size} ({interval}).",
                 abs(value) / error if error > 0.0 else np.inf,
-                differences.verdict[0][index] not in UNCLEAR,
+                bool(differences.holds_among_all[0, index]),
             )
         )
     return tuple(result)
