@@ -15,6 +15,7 @@ import pytest
 from scipy import stats
 
 import dpmoments.papers.cells as papers_cells
+from dpmoments.audit.exact import loss_dimension, shift_loss
 from dpmoments.base.errors import InputValueError
 from dpmoments.moments import extreme_eigenvalues
 from dpmoments.moments.cells import (
@@ -371,51 +372,51 @@ def lengths(model: AdditiveModel) -> np.ndarray:
 def test_losses_of_shifts_are_those_of_the_densities() -> None:
     for of_sum, of_count in ((4.0, 9.0), (1.0, None), (None, None)):
         model = gaussian(3, 2.0, 1.0, of_sum, of_count)
-        loss = model.shift_loss(SHIFT, OF_SUM, OF_COUNT)
+        loss = shift_loss(model, SHIFT, OF_SUM, OF_COUNT)
         assert loss == pytest.approx((np.linalg.norm(lengths(model)), True))
-        own = replace(model, count_scale=0.6).shift_loss(SHIFT, OF_SUM, OF_COUNT)
+        own = shift_loss(replace(model, count_scale=0.6), SHIFT, OF_SUM, OF_COUNT)
         assert own == pytest.approx((math.hypot(loss.size, OF_COUNT / 0.6), True))
-        assert replace(model, count_scale=0.6, count_is_laplace=True).shift_loss(SHIFT, OF_SUM, OF_COUNT) is None
+        assert shift_loss(replace(model, count_scale=0.6, count_is_laplace=True), SHIFT, OF_SUM, OF_COUNT) is None
         model = laplace(3, 2.0, 1.0, of_sum, of_count)
-        loss = model.shift_loss(SHIFT, OF_SUM, OF_COUNT)
+        loss = shift_loss(model, SHIFT, OF_SUM, OF_COUNT)
         assert loss == pytest.approx((np.abs(lengths(model)).sum() * sqrt(2.0), False))
-        own = replace(model, count_scale=0.6, count_is_laplace=True).shift_loss(SHIFT, OF_SUM, -OF_COUNT)
+        own = shift_loss(replace(model, count_scale=0.6, count_is_laplace=True), SHIFT, OF_SUM, -OF_COUNT)
         assert own == pytest.approx((loss.size + OF_COUNT / 0.6, False))
-        assert replace(model, count_scale=0.6).shift_loss(SHIFT, OF_SUM, OF_COUNT) is None
+        assert shift_loss(replace(model, count_scale=0.6), SHIFT, OF_SUM, OF_COUNT) is None
     # whole matrices: c‖S‖_F and c‖S‖_*, S about a constant whose weight the variances of the sum give
     weight = 0.5
     whole = np.block([[np.array([[weight**2 * OF_COUNT]]), weight * OF_SUM[None]], [weight * OF_SUM[:, None], SHIFT]])
     for family, size in (("isotropic", np.linalg.norm), ("matrix-laplace", lambda s: np.linalg.norm(s, "nuc"))):
         of = (20 / RATE**2, 10 / RATE**2)
         model = additive(family, 3, *of, of[1] / weight**2, of[0] / weight**4, RATE)
-        assert model.shift_loss(SHIFT, OF_SUM, OF_COUNT) == pytest.approx((RATE * size(whole), False))
+        assert shift_loss(model, SHIFT, OF_SUM, OF_COUNT) == pytest.approx((RATE * size(whole), False))
         model = additive(family, 3, *of, None, None, RATE)
-        assert model.shift_loss(SHIFT, OF_SUM, OF_COUNT) == pytest.approx((RATE * size(SHIFT), False))
+        assert shift_loss(model, SHIFT, OF_SUM, OF_COUNT) == pytest.approx((RATE * size(SHIFT), False))
     public = additive("matrix-laplace", 3, *of, of[1] / weight**2, 0.0, RATE)
-    assert public.shift_loss(SHIFT, OF_SUM, 0.0) is None
-    assert additive("wishart", 3, *of, None, None, RATE).shift_loss(SHIFT, OF_SUM, OF_COUNT) is None
+    assert shift_loss(public, SHIFT, OF_SUM, 0.0) is None
+    assert shift_loss(additive("wishart", 3, *of, None, None, RATE), SHIFT, OF_SUM, OF_COUNT) is None
 
 
 @pytest.mark.parametrize("variance", [1.0, 2.0])
 def test_what_moves_without_noise_is_an_infinite_loss(variance: float) -> None:
     zero, none = np.zeros((3, 3)), np.zeros(3)
     model = gaussian(3, variance, variance, variance, 0.0)
-    assert model.shift_loss(zero, none, 1.0) == (math.inf, False)
-    found = model.shift_loss(zero, np.array([1.0, 0.0, 0.0]), 0.0)
+    assert shift_loss(model, zero, none, 1.0) == (math.inf, False)
+    found = shift_loss(model, zero, np.array([1.0, 0.0, 0.0]), 0.0)
     assert found == pytest.approx((1.0 / sqrt(variance), True))
-    assert replace(model, sum_variance=0.0).shift_loss(zero, np.array([1.0, 0.0, 0.0]), 0.0) == (math.inf, False)
-    assert replace(model, off_diagonal_variance=0.0).shift_loss(SHIFT, none, 0.0) == (math.inf, False)
-    assert replace(model, diagonal_variance=0.0).shift_loss(SHIFT, none, 0.0) == (math.inf, False)
+    assert shift_loss(replace(model, sum_variance=0.0), zero, np.array([1.0, 0.0, 0.0]), 0.0) == (math.inf, False)
+    assert shift_loss(replace(model, off_diagonal_variance=0.0), SHIFT, none, 0.0) == (math.inf, False)
+    assert shift_loss(replace(model, diagonal_variance=0.0), SHIFT, none, 0.0) == (math.inf, False)
 
 
 def test_as_many_values_are_noisy_as_have_noise() -> None:
-    assert gaussian(3, 2.0, 1.0, 4.0, 9.0).loss_dimension == 10
-    assert gaussian(3, 2.0, 1.0, 4.0, 0.0).loss_dimension == 9
-    assert gaussian(3, 2.0, 1.0, None, None).loss_dimension == 6
-    assert replace(gaussian(3, 2.0, 1.0, None, None), count_scale=2.0).loss_dimension == 7
-    assert replace(gaussian(3, 2.0, 1.0, None, None), count_scale=2.0, count_is_laplace=True).loss_dimension is None
-    assert gaussian(3, 0.0, 0.0, None, None).loss_dimension is None
-    assert additive("wishart", 3, 20.0, 10.0, None, None, 1.0).loss_dimension is None
+    assert loss_dimension(gaussian(3, 2.0, 1.0, 4.0, 9.0)) == 10
+    assert loss_dimension(gaussian(3, 2.0, 1.0, 4.0, 0.0)) == 9
+    assert loss_dimension(gaussian(3, 2.0, 1.0, None, None)) == 6
+    assert loss_dimension(replace(gaussian(3, 2.0, 1.0, None, None), count_scale=2.0)) == 7
+    assert loss_dimension(replace(gaussian(3, 2.0, 1.0, None, None), count_scale=2.0, count_is_laplace=True)) is None
+    assert loss_dimension(gaussian(3, 0.0, 0.0, None, None)) is None
+    assert loss_dimension(additive("wishart", 3, 20.0, 10.0, None, None, 1.0)) is None
 
 
 # --- errors and laws of models ------------------------------------------------------------------------------------------------
@@ -433,7 +434,6 @@ def test_errors_of_models_are_those_of_their_cells() -> None:
     projection[:2, :2] -= 1 / 2
     projection[2:, 2:] -= 1 / 3
     np.testing.assert_allclose(BLOCKS.projection, projection)
-    assert BLOCKS.noisy_dimension == 3
     whole = np.eye(6)
     whole[1:, 0], whole[1:, 1:] = BLOCKS.center, projection
     np.testing.assert_allclose(BLOCKS.map_to_zero, whole)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import scipy
 
-from dpmoments.base.arrays import FloatArray
+from dpmoments.base.arrays import FloatArray, bordered
 from dpmoments.base.one_variable import brent_root
 from dpmoments.mechanisms.base import Plan
-from dpmoments.moments.models import NoiseModel
+from dpmoments.moments.models import AdditiveModel, CenteredLevelsModel, NoiseModel
 from dpmoments.papers.mechanisms.eigenvectors import IterativeEigenvectorsPlan, temperature
 from dpmoments.papers.sphere import envelope_parameter
 from dpmoments.privacy.curves import gaussian_epsilon, zcdp_epsilon
@@ -24,6 +25,98 @@ from dpmoments.rows.moments import ExactMoments
 _ORDERS = 1.0 + np.geomspace(1e-3, 1e3, 121)
 """Rényi orders to try; the supremum over all orders is larger by less than a thousandth."""
 
+_ROUNDING = 1e-9
+
+
+class ShiftLoss(NamedTuple):
+    """Privacy loss between two tables whose exact moments are known."""
+
+    # the least ε; of normal noise the distance μ in standard deviations. Infinite if what has no noise differs.
+    size: float
+    is_gaussian: bool = False  # true if `size` is μ, and every pair (ε, δ) follows from it
+
+
+def shift_loss(
+    model: NoiseModel, gram_shift: FloatArray, sum_shift: FloatArray, count_shift: float
+) -> ShiftLoss | None:
+    """Return the exact privacy loss between two tables whose moments are so far apart.
+
+    None without a closed form.
+    """
+    if not isinstance(model, AdditiveModel):
+        return None
+    if not isinstance(model, CenteredLevelsModel):
+        return _added_loss(model, gram_shift, sum_shift, count_shift)
+    about, outside = np.eye(model.n_features + 1), np.eye(model.n_features + 1)
+    about[1:, 0] = -model.center
+    shift = about @ bordered(count_shift, sum_shift, gram_shift) @ about.T
+    outside[0, 0] = 0.0
+    outside[1:, 1:] -= model.projection
+    if np.abs(outside @ shift).max() > _ROUNDING * max(1.0, float(np.abs(shift).max())):
+        return ShiftLoss(math.inf)
+    return _added_loss(model, shift[1:, 1:], shift[0, 1:], count_shift)
+
+
+def loss_dimension(model: NoiseModel) -> int | None:
+    """Return the number k of noisy values, if the noise's own loss has a gamma distribution.
+
+    None without a closed form. Pure noise of density ∝ exp(−loss(z)) has a loss of Gamma(k, 1), and half the squared
+    loss of Gaussian noise is Gamma(k/2, 1), since the loss is homogeneous in z.
+    """
+    if not isinstance(model, AdditiveModel):
+        return None
+    m = round(float(np.trace(model.projection))) if isinstance(model, CenteredLevelsModel) else model.n_features
+    zeros = np.zeros((m, m)), np.zeros(m), 0.0
+    cells, known = _noisy_cells(model, *zeros), _added_loss(model, *zeros) is not None
+    return len(cells) + bool(model.count_scale) if cells and known else None
+
+
+def _added_loss(
+    model: AdditiveModel, gram_shift: FloatArray, sum_shift: FloatArray, count_shift: float
+) -> ShiftLoss | None:
+    """Return the loss of noise that is added entry by entry, the count's own noise included."""
+    loss, cells = None, _noisy_cells(model, gram_shift, sum_shift, count_shift)
+    rate = float(model.rate or 0.0)
+    if cells is None:
+        loss = ShiftLoss(math.inf)
+    elif model.family == "gaussian":
+        loss = ShiftLoss(math.sqrt(math.fsum(shift**2 / variance for shift, variance in cells)), is_gaussian=True)
+    elif model.family == "laplace":
+        loss = ShiftLoss(math.fsum(abs(shift) / math.sqrt(variance / 2.0) for shift, variance in cells))
+    elif model.family == "isotropic":
+        # a svec coordinate has the diagonal's variance, whichever cell it stands for
+        square = math.fsum(shift**2 / variance for shift, variance in cells) * model.diagonal_variance
+        loss = ShiftLoss(rate * math.sqrt(square))
+    elif model.family == "matrix-laplace" and (model.sum_variance is None or model.count_variance):
+        shift = gram_shift
+        if model.sum_variance is not None:
+            w = math.sqrt(model.off_diagonal_variance / model.sum_variance)
+            shift = bordered(w * w * count_shift, w * sum_shift, gram_shift)
+        loss = ShiftLoss(rate * float(np.abs(np.linalg.eigvalsh(shift)).sum()))
+    if loss is None or not model.count_scale:
+        return loss
+    if loss.is_gaussian == model.count_is_laplace:
+        return None  # the sum of a Gaussian loss and a Laplace loss has no closed form
+    of_count = abs(count_shift) / model.count_scale
+    size = math.hypot(loss.size, of_count) if loss.is_gaussian else loss.size + of_count
+    return ShiftLoss(size, is_gaussian=loss.is_gaussian)
+
+
+def _noisy_cells(
+    model: AdditiveModel, gram_shift: FloatArray, sum_shift: FloatArray, count_shift: float
+) -> list[tuple[float, float]] | None:
+    """Return (shift, noise variance) of every noisy cell; None if one without noise moves."""
+    size = len(gram_shift)
+    cells = [(float(gram_shift[i, i]), model.diagonal_variance) for i in range(size)]
+    cells += [(float(shift), model.off_diagonal_variance) for shift in gram_shift[np.triu_indices(size, 1)]]
+    if model.sum_variance is not None:
+        cells += [(float(shift), model.sum_variance) for shift in sum_shift]
+    if model.count_variance is not None:
+        cells.append((float(count_shift), model.count_variance))
+    if any(variance == 0.0 and shift != 0.0 for shift, variance in cells):
+        return None
+    return [(shift, variance) for shift, variance in cells if variance > 0.0]
+
 
 def noise_epsilon(
     model: NoiseModel, first: ExactMoments, second: ExactMoments, delta: float, *, rate: float = 1.0
@@ -34,7 +127,7 @@ def noise_epsilon(
     Laplace and matrix Laplace noise is pure: its loss at δ = 0 is returned for any ``delta``. Rows have norm at most 1.
     """
     shifts = gram_of(second) - gram_of(first), _sum(second) - _sum(first), float(second.count - first.count)
-    loss = model.shift_loss(*shifts)
+    loss = shift_loss(model, *shifts)
     if loss is None or not loss.is_gaussian or loss.size == 0.0:
         return None if loss is None else rate * loss.size
     return gaussian_epsilon(delta, rate * loss.size, 1.0) if delta > 0.0 else math.inf
@@ -51,7 +144,7 @@ def noise_rate_at_least(
     # It is in units of the stated rate. `samples` has the exact moments of a table with the noisy moments of runs on
     # it. The loss of pure noise over N runs of k values is Gamma(Nk, 1/rate) or larger, and half the squared loss of
     # Gaussian noise Gamma(Nk/2, 1/rate²) (`docs/evidence/derivations/measured-noise.md`). None without a closed form.
-    k = model.loss_dimension
+    k = loss_dimension(model)
     if k is None:
         return None
     total, count, is_gaussian = 0.0, 0, False
@@ -59,7 +152,7 @@ def noise_rate_at_least(
         gram, own_sum = gram_of(exact), _sum(exact)
         for noisy_gram, noisy_sum, noisy_count in runs:
             shift = np.zeros_like(own_sum) if noisy_sum is None else noisy_sum - own_sum
-            loss = model.shift_loss(noisy_gram - gram, shift, noisy_count - exact.count)
+            loss = shift_loss(model, noisy_gram - gram, shift, noisy_count - exact.count)
             assert loss is not None
             is_gaussian, count = loss.is_gaussian, count + 1
             total += loss.size**2 / 2.0 if loss.is_gaussian else loss.size

@@ -33,6 +33,7 @@ from dpmoments.audit.exact import (
     draw_rates_at_least,
     gram_of,
     leading_scores,
+    loss_dimension,
     noise_epsilon,
     noise_rate_at_least,
     one_direction_epsilon,
@@ -422,7 +423,7 @@ def audit(
     exact, worst = _worst_exact(trials) or (None, None)
     failure = 1.0 - level
     measured = None
-    if worst is not None and (model := worst.plan.model) is not None and model.loss_dimension is not None:
+    if worst is not None and (model := worst.plan.model) is not None and loss_dimension(model) is not None:
         failure /= 2.0
         measured = _measured_noise(worst, model, max(effort.final // 2, 20), failure, generator)
     elif warmed := [trial for trial in trials if trial.is_exact and stated_temperature(trial.plan) is not None]:
@@ -430,7 +431,7 @@ def audit(
         losses = [_direction_epsilon(trial, 2.0 * (stated_temperature(trial.plan) or 0.0)) for trial in warmed]
         _, warmest = max((loss, index) for index, loss in enumerate(losses))
         measured = _measured_direction(warmed[warmest], max(effort.final // 2, 20), failure, generator)
-    elif (model := trials[0].plan.model) is None or model.loss_dimension is None:
+    elif (model := trials[0].plan.model) is None or loss_dimension(model) is None:
         failure /= 2.0
         measured = _measured_draws(trials[0], min(effort.final, _MEASURED_RUNS), failure, generator)
     bounds = [candidate.bound(effort.final, failure / len(candidates), generator) for candidate in candidates]

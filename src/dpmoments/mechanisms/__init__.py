@@ -5,9 +5,12 @@
 
 from typing import Any
 
-from dpmoments.mechanisms.entries import MOMENTS, class_named
+from dpmoments.base.loaded_classes import LoadedClasses
+from dpmoments.mechanisms.entries import MOMENTS
 
-__all__ = [*sorted(entry.partition(":")[2] for entry in MOMENTS.values()), "means"]
+_CLASSES: LoadedClasses[Any] = LoadedClasses({entry.partition(":")[2]: entry for entry in MOMENTS.values()})
+
+__all__ = [*sorted(_CLASSES), "means"]
 
 
 def __getattr__(name: str) -> Any:
@@ -16,8 +19,8 @@ def __getattr__(name: str) -> Any:
         import dpmoments.mechanisms.means as means
 
         return means
-    if name in __all__:
-        return class_named(name, MOMENTS)
+    if name in _CLASSES:
+        return _CLASSES[name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

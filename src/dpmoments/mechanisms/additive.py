@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -109,9 +109,9 @@ class Noise(ABC):
     """Rate c of a family of whole matrices."""
 
     @property
+    @abstractmethod
     def details(self) -> Mapping[str, Any]:
         """Calibrated numbers, for the record of the release."""
-        return asdict(self)
 
     @abstractmethod
     def deviation(self, dimension: int) -> float:
@@ -242,22 +242,23 @@ class AdditiveMechanism(Mechanism):
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> AdditivePlan:
         if not self.about_levels:
             shape = replace(shape, levels=None)
-        augmentation = self._augmentation(shape, neighbors)
+        noisy_count = not shape.count_is_public(neighbors)
+
+        def unit(w: float) -> float:
+            return self.noise_unit(shape, neighbors, w)
+
+        if shape.levels is None or not shape.mean:
+            augmentation = choose_augmentation(shape, unit, noisy_count=noisy_count, diagonal_ratio=self.diagonal_ratio)
+        else:
+            augmentation = shape.levels.choose_augmentation(
+                unit, noisy_count=noisy_count, mean_weight=shape.mean_weight
+            )
         noise, bits = self._noise_and_bits(shape, budget, neighbors, augmentation)
         if shape.levels is not None and bits < LATTICE_BITS:  # levels are not exact on the lattice
             shape = replace(shape, levels=None)
             noise, bits = self._noise_and_bits(shape, budget, neighbors, augmentation)
         sensitivity = self.sensitivity(neighbors, shape.n_features, augmentation, row_square_of(shape.levels))
         return AdditivePlan(self, shape, neighbors, budget, augmentation, bits, noise, sensitivity, shape.levels)
-
-    def _augmentation(self, shape: MomentShape, neighbors: Neighbors) -> float:
-        def unit(w: float) -> float:
-            return self.noise_unit(shape, neighbors, w)
-
-        noisy_count = not shape.count_is_public(neighbors)
-        if shape.levels is None or not shape.mean:
-            return choose_augmentation(shape, unit, noisy_count=noisy_count, diagonal_ratio=self.diagonal_ratio)
-        return shape.levels.choose_augmentation(unit, noisy_count=noisy_count, mean_weight=shape.mean_weight)
 
     def _noise_and_bits(
         self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors, augmentation: float
@@ -397,6 +398,10 @@ class LaplaceNoise(Noise):
     family: ClassVar[str] = "laplace"
     arithmetic: ClassVar[Arithmetic] = Arithmetic.EXACT_LATTICE
 
+    @property
+    def details(self) -> Mapping[str, Any]:
+        return {"noise_scale": self.noise_scale}
+
     def deviation(self, dimension: int) -> float:
         del dimension
         return math.sqrt(2.0) * self.noise_scale
@@ -449,50 +454,52 @@ class Laplace(AdditiveMechanism):
 
 @dataclass(frozen=True)
 class MatrixNoise(Noise):
-    """Noise with a density that falls at rate c with a norm of the matrix."""
+    """Noise with a density that falls at rate c with a norm of the matrix.
+
+    Isotropic: density ∝ exp(−c‖N‖_F). Matrix Laplace: (W₁ − W₂)/(2c), a difference of two Wisharts.
+    """
 
     rate: float
+    draw: type[IsotropicDraw | MatrixLaplaceDraw]
 
     arithmetic: ClassVar[Arithmetic] = Arithmetic.LATTICE_ROUNDED
+
+    @classmethod
+    def calibrated(
+        cls, epsilon: float, sensitivity: float, draw: type[IsotropicDraw | MatrixLaplaceDraw]
+    ) -> MatrixNoise:
+        """Return the noise that costs ε."""
+        # One unit in the last place down: the quotient must not round above ε/Δ.
+        return cls(float(np.nextafter(epsilon / sensitivity, 0.0)), draw)
+
+    @property
+    def family(self) -> str:  # type: ignore[override]
+        return self.draw.name
 
     @property
     def matrix_rate(self) -> float:  # type: ignore[override]
         return self.rate
 
-    @classmethod
-    def calibrated(cls, epsilon: float, sensitivity: float) -> MatrixNoise:
-        """Return the noise that costs ε."""
-        # One unit in the last place down: the quotient must not round above ε/Δ.
-        return cls(float(np.nextafter(epsilon / sensitivity, 0.0)))
+    @property
+    def details(self) -> Mapping[str, Any]:
+        return {"rate": self.rate}
 
-    @staticmethod
-    @abstractmethod
-    def squares(dimension: int) -> int:
+    def _square(self, dimension: int) -> int:
         """Return the variance on the diagonal at rate 1."""
+        return dimension * (dimension + 1) // 2 + 1 if self.draw is IsotropicDraw else dimension + 1
 
     def deviation(self, dimension: int) -> float:
-        return math.sqrt(self.squares(dimension)) / self.rate
+        return math.sqrt(self._square(dimension)) / self.rate
 
     def variances(self, dimension: int, bits: int) -> tuple[float, float]:
         del bits
-        diagonal = self.squares(dimension) / self.rate**2
+        diagonal = self._square(dimension) / self.rate**2
         return diagonal, diagonal / 2.0
-
-
-@dataclass(frozen=True)
-class IsotropicNoise(MatrixNoise):
-    """Noise N of density ∝ exp(−c‖N‖_F)."""
-
-    family: ClassVar[str] = "isotropic"
-
-    @staticmethod
-    def squares(dimension: int) -> int:
-        return dimension * (dimension + 1) // 2 + 1
 
     def added(
         self, privacy_filter: PrivacyFilter, what: Query, query: IntegerArray, sensitivity: Sensitivity, bits: int
     ) -> FloatArray:
-        return under_law(privacy_filter, what, IsotropicDraw(self.rate, bits), query, sensitivity, bits=2 * bits)
+        return under_law(privacy_filter, what, self.draw(self.rate, bits), query, sensitivity, bits=2 * bits)
 
 
 @dataclass(frozen=True)
@@ -527,23 +534,7 @@ class Isotropic(AdditiveMechanism):
         return gram_frobenius(neighbors, n_features, augmentation, row_square)
 
     def noise_for(self, budget: PrivacyBudget, sensitivity: float) -> Noise:
-        return IsotropicNoise.calibrated(budget.epsilon, sensitivity)
-
-
-@dataclass(frozen=True)
-class MatrixLaplaceNoise(MatrixNoise):
-    """Noise (W₁ − W₂)/(2c), a difference of two Wisharts."""
-
-    family: ClassVar[str] = "matrix-laplace"
-
-    @staticmethod
-    def squares(dimension: int) -> int:
-        return dimension + 1
-
-    def added(
-        self, privacy_filter: PrivacyFilter, what: Query, query: IntegerArray, sensitivity: Sensitivity, bits: int
-    ) -> FloatArray:
-        return under_law(privacy_filter, what, MatrixLaplaceDraw(self.rate, bits), query, sensitivity, bits=2 * bits)
+        return MatrixNoise.calibrated(budget.epsilon, sensitivity, IsotropicDraw)
 
 
 @dataclass(frozen=True)
@@ -574,4 +565,4 @@ class MatrixLaplace(AdditiveMechanism):
         return gram_nuclear(neighbors, n_features, augmentation, row_square)
 
     def noise_for(self, budget: PrivacyBudget, sensitivity: float) -> Noise:
-        return MatrixLaplaceNoise.calibrated(budget.epsilon, sensitivity)
+        return MatrixNoise.calibrated(budget.epsilon, sensitivity, MatrixLaplaceDraw)

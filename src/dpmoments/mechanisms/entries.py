@@ -6,8 +6,6 @@ Classes that only papers use are loaded on first use.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import import_module
-from typing import Any
 
 MOMENTS: Mapping[str, str] = {
     "additive-wishart": "dpmoments.papers.mechanisms.additive_wishart:AdditiveWishart",
@@ -38,19 +36,3 @@ MEANS: Mapping[str, str] = {
     "variance-aware": "dpmoments.mechanisms.means.variance_aware:VarianceAware",
 }
 """Mechanisms of means by registry name, sorted."""
-
-
-def class_at(entry: str) -> Any:
-    """Return the class of an entry of this table; no other text is loaded."""
-    if entry not in (*MOMENTS.values(), *MEANS.values()):
-        raise AssertionError(f"{entry!r} is not in the table of mechanisms")
-    module, _, name = entry.partition(":")
-    return getattr(import_module(module), name)
-
-
-def class_named(name: str, entries: Mapping[str, str]) -> Any:
-    """Return the class of this name, such as ``JohnsonLindenstrauss``."""
-    for entry in entries.values():
-        if entry.endswith(f":{name}"):
-            return class_at(entry)
-    raise AttributeError(f"unknown mechanism {name!r}")

@@ -19,6 +19,7 @@ from dpmoments.base.arrays import FloatArray
 from dpmoments.mechanisms.row_coordinates import LatticeCoordinates
 from dpmoments.mechanisms.shape import RunResult
 from dpmoments.moments.models import StandardizedModel
+from dpmoments.moments.posterior import surety_of_fractions
 
 _LEAST_COUNTS = 1.0, 10.0
 """Bounds of the least number of rows that noisy sums are divided by.
@@ -170,7 +171,7 @@ def _clipped(
     difference = np.where(known, rough.variance / unit**2 - variances, 0.0)
     spread = np.where(known, np.hypot(rough.variance_noise / unit**2, noise), np.inf)
     # a Boolean that lacks more than clipping takes holds fractions, and 1 − mean² is not its variance
-    of_fractions = np.array(lattice.of.of_two_values) & (difference > 3.0 * (expected + spread))
+    of_fractions = np.array(lattice.of.of_two_values) & (surety_of_fractions(difference - 3.0 * expected, spread) > 0.0)
     spread = np.where(of_fractions, np.inf, spread)
     lost, _ = _posterior_loss(difference, spread, expected)
     # one column may have all of the excess, and no share says which

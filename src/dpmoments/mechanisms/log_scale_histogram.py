@@ -193,11 +193,12 @@ def _private_center(
     """Return a value near the median of one column."""
     # To within its spread or floating-point resolution.
     edges, certain, value = _float_line(), True, 0.0
-    sensitivity = median_score(rows.neighbors)
+    sensitivity, pure = median_score(rows.neighbors), whole.kind is BudgetKind.PURE
     for level in range(1, _MAX_LEVELS + 1):
         # Of m cells, those more than r rows from the median have weight m·e^(−εr/Δ) in all.
         exponent = sensitivity.value * (math.log(len(edges)) + _CERTAIN) / n_rows
-        loss = _choice_loss(whole, exponent / _RANK_ERROR)
+        enough = exponent / _RANK_ERROR
+        loss = _at_most(whole, enough if pure else enough**2 / 8.0, _LEVEL_SHARE[whole.kind])
         certain = certain and choice_epsilon(loss) >= exponent / _MAX_RANK_ERROR
         histogram = rows.histogram(CoordinateValue(feature), edges)
         ranks = histogram.below + np.concatenate([[0], np.cumsum(histogram.counts)])
@@ -212,10 +213,12 @@ def _private_center(
         cells = min(_CELLS, int((upper - lower) / finest))
         if cells < _MIN_CELLS or float(edges[chosen]) < 0.0 < float(edges[chosen + 1]):
             return Center(value, True, certain)
+        deviation = min(_COUNT_ERROR * n_rows, _MAX_COUNT_NOISE)
+        of_count = math.sqrt(2.0) / deviation if pure else 0.5 / deviation**2
         beyond = _noisy_number_beyond(
             rows,
             privacy_filter,
-            _count_loss(whole, _COUNT_ERROR * n_rows),
+            _at_most(whole, of_count, _LEVEL_COUNT_SHARE[whole.kind]),
             Message("rows-far-from-median", feature=feature + 1, level=level),
             feature=feature,
             center=value,
@@ -238,21 +241,8 @@ def _float_line() -> FloatArray:
     return edges
 
 
-def _choice_loss(whole: PrivacyBudget, epsilon: float) -> PrivacyBudget:
-    """Return the cost of a choice with this ε, at most its share."""
-    needed = epsilon if whole.kind is BudgetKind.PURE else epsilon**2 / 8.0
-    return _at_most(whole, needed, _LEVEL_SHARE[whole.kind])
-
-
-def _count_loss(whole: PrivacyBudget, deviation: float) -> PrivacyBudget:
-    """Return the cost of a count with noise of this SD, at most its share."""
-    # The SD is _MAX_COUNT_NOISE at most.
-    deviation = min(deviation, _MAX_COUNT_NOISE)
-    needed = math.sqrt(2.0) / deviation if whole.kind is BudgetKind.PURE else 0.5 / deviation**2
-    return _at_most(whole, needed, _LEVEL_COUNT_SHARE[whole.kind])
-
-
 def _at_most(whole: PrivacyBudget, needed: float, share: float) -> PrivacyBudget:
+    """Return the loss that is needed, at most this share of the whole."""
     available = whole.epsilon if whole.kind is BudgetKind.PURE else whole.rho
     return share_of(whole, min(share, needed / available))
 
@@ -570,9 +560,8 @@ class LogScaleHistogramMeanPlan(MeanPlan):
 
     def _deviation(self, loss: PrivacyBudget) -> float:
         """Return the noise SD of a sum of values in [−1, 1]."""
-        pure = loss.kind is BudgetKind.PURE
-        sensitivity = row_sum_l1(self.neighbors, 1) if pure else row_sum_l2(self.neighbors)
-        return noise_deviation(noise_scale_for(loss, sensitivity.value), pure=pure)
+        scale = noise_scale_for(loss, total_sensitivity(self.neighbors, loss).value)
+        return noise_deviation(scale, pure=loss.kind is BudgetKind.PURE)
 
 
 def _warnings(names: tuple[str, ...], columns: list[ClippedColumn], noises: list[float]) -> list[Message]:

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Protocol, get_args
+from typing import Annotated, Any, ClassVar, Literal, Protocol, get_args
 
 import numpy as np
 import scipy
@@ -84,14 +84,6 @@ class MomentInterval:
         return MomentInterval(center, spread, self.constant, self.count_error)
 
 
-class ShiftLoss(NamedTuple):
-    """Privacy loss between two tables whose exact moments are known."""
-
-    # the least ε; of normal noise the distance μ in standard deviations. Infinite if what has no noise differs.
-    size: float
-    is_gaussian: bool = False  # true if `size` is μ, and every pair (ε, δ) follows from it
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NoiseModel(ABC):
     """Description of the noise of one run in a file.
@@ -160,27 +152,6 @@ class NoiseModel(ABC):
     def units(self) -> FloatArray:
         """Encoded units in one unit of the lattice's unit ball, shape (d,)."""
         return np.ones(self.n_features)
-
-    def shift_loss(
-        self,
-        gram_shift: FloatArray,  # noqa: ARG002 - for models with a closed form
-        sum_shift: FloatArray,  # noqa: ARG002
-        count_shift: float,  # noqa: ARG002
-    ) -> ShiftLoss | None:
-        """Return the exact privacy loss between two tables whose moments are so far apart.
-
-        None without a closed form.
-        """
-        return None
-
-    @property
-    def loss_dimension(self) -> int | None:
-        """Number k of noisy values, if the noise's own loss has a gamma distribution.
-
-        None without a closed form. Pure noise of density ∝ exp(−loss(z)) has a loss of Gamma(k, 1), and half the squared loss of
-        Gaussian noise is Gamma(k/2, 1), since the loss is homogeneous in z.
-        """
-        return None
 
     def interval(
         self,
@@ -359,11 +330,6 @@ class AdditiveModel(WithOwnCount):
         return math.sqrt(d * self.diagonal_variance + d * (d - 1) * self.off_diagonal_variance)
 
     @property
-    def noisy_dimension(self) -> int:
-        """Number of coordinates in which noise is added to the rows' moments."""
-        return self.n_features
-
-    @property
     def fixed_law(self) -> NoiseLaw:
         law = NoiseLaw.additive(
             self.cells,
@@ -377,61 +343,6 @@ class AdditiveModel(WithOwnCount):
 
     def law(self, released: ReleasedMoments | None = None) -> NoiseLaw:  # noqa: ARG002 - it is the same for all
         return self.fixed_law
-
-    def shift_loss(self, gram_shift: FloatArray, sum_shift: FloatArray, count_shift: float) -> ShiftLoss | None:
-        loss = self._loss_of_cells(gram_shift, sum_shift, count_shift)
-        if loss is None or not self.count_scale:
-            return loss
-        of_count = abs(count_shift) / self.count_scale
-        if loss.is_gaussian == self.count_is_laplace:
-            return None  # the sum of a Gaussian loss and a Laplace loss has no closed form
-        size = math.hypot(loss.size, of_count) if loss.is_gaussian else loss.size + of_count
-        return ShiftLoss(size, is_gaussian=loss.is_gaussian)
-
-    def _loss_of_cells(self, gram_shift: FloatArray, sum_shift: FloatArray, count_shift: float) -> ShiftLoss | None:
-        cells = self._noisy_cells(gram_shift, sum_shift, count_shift)
-        if cells is None:
-            return ShiftLoss(math.inf)
-        if self.family == "gaussian":
-            return ShiftLoss(math.sqrt(math.fsum(shift**2 / variance for shift, variance in cells)), is_gaussian=True)
-        if self.family == "laplace":
-            return ShiftLoss(math.fsum(abs(shift) / math.sqrt(variance / 2.0) for shift, variance in cells))
-        rate = float(self.rate or 0.0)
-        if self.family == "isotropic":
-            # a svec coordinate has the diagonal's variance, whichever cell it stands for
-            square = math.fsum(shift**2 / variance for shift, variance in cells) * self.diagonal_variance
-            return ShiftLoss(rate * math.sqrt(square))
-        if self.family != "matrix-laplace" or (self.sum_variance is not None and not self.count_variance):
-            return None
-        shift = gram_shift
-        if self.sum_variance is not None:
-            w = math.sqrt(self.off_diagonal_variance / self.sum_variance)
-            shift = bordered(w * w * count_shift, w * sum_shift, gram_shift)
-        return ShiftLoss(rate * float(np.abs(np.linalg.eigvalsh(shift)).sum()))
-
-    @property
-    def loss_dimension(self) -> int | None:
-        m = self.noisy_dimension
-        zeros = np.zeros((m, m)), np.zeros(m), 0.0
-        cells = self._noisy_cells(*zeros)
-        known = AdditiveModel.shift_loss(self, *zeros) is not None
-        return len(cells) + bool(self.count_scale) if cells and known else None
-
-    def _noisy_cells(
-        self, gram_shift: FloatArray, sum_shift: FloatArray, count_shift: float
-    ) -> list[tuple[float, float]] | None:
-        """Return (shift, noise variance) of every noisy released cell."""
-        # None if one without noise moves.
-        size = len(gram_shift)
-        cells = [(float(gram_shift[i, i]), self.diagonal_variance) for i in range(size)]
-        cells += [(float(shift), self.off_diagonal_variance) for shift in gram_shift[np.triu_indices(size, 1)]]
-        if self.sum_variance is not None:
-            cells += [(float(shift), self.sum_variance) for shift in sum_shift]
-        if self.count_variance is not None:
-            cells.append((float(count_shift), self.count_variance))
-        if any(variance == 0.0 and shift != 0.0 for shift, variance in cells):
-            return None
-        return [(shift, variance) for shift, variance in cells if variance > 0.0]
 
     def to_dict(self) -> dict[str, Any]:
         return {key: value for key, value in super().to_dict().items() if key != "family"}
@@ -495,10 +406,6 @@ class CenteredLevelsModel(AdditiveModel):
         return _projection(self.block_sizes)
 
     @property
-    def noisy_dimension(self) -> int:
-        return round(float(np.trace(self.projection)))
-
-    @property
     def map_to_zero(self) -> FloatArray:
         """L, shape (d + 1, d + 1)."""
         matrix = np.eye(self.n_features + 1)
@@ -512,18 +419,6 @@ class CenteredLevelsModel(AdditiveModel):
     @property
     def fixed_law(self) -> NoiseLaw:
         return super().fixed_law.carried(self.map_to_zero)
-
-    def shift_loss(self, gram_shift: FloatArray, sum_shift: FloatArray, count_shift: float) -> ShiftLoss | None:
-        shift = bordered(count_shift, sum_shift, gram_shift)
-        about = np.eye(self.n_features + 1)
-        about[1:, 0] = -self.center
-        shift = about @ shift @ about.T
-        outside = np.eye(self.n_features + 1)
-        outside[0, 0] = 0.0
-        outside[1:, 1:] -= self.projection
-        if np.abs(outside @ shift).max() > _ROUNDING * max(1.0, float(np.abs(shift).max())):
-            return ShiftLoss(math.inf)
-        return super().shift_loss(shift[1:, 1:], shift[0, 1:], count_shift)
 
 
 _OF_ONE_COLUMN = 0.15

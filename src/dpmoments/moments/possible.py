@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpmoments.base.arrays import FloatArray, IntegerArray
-from dpmoments.moments.posterior import posterior_mean, posterior_variance
+from dpmoments.moments.posterior import posterior_mean, posterior_variance, surety_of_fractions
 from dpmoments.moments.spectral import SpectralNoise, bulk_and_outlier_eigenvalues, on_simplex
 from dpmoments.moments.terms import NoiseLaw
 from dpmoments.schema.constraints import Constraints
@@ -30,10 +30,8 @@ _TURN = 0.15
 """… if the noise of a correlation is far below this."""
 _LARGEST = 32.0
 """Least upper end of the prior of a number's variance, in noise SDs of a covariance."""
-_FRACTIONS, _MOVED, _ROUNDED = 6.0, 0.5, 1e-4
-"""Noise SDs by which a Boolean's squares fall short if it holds fractions.
-
-The others are what clipping or rounding may take of the squares."""
+_MOVED, _ROUNDED = 0.5, 1e-4
+"""Largest part of a Boolean's squares that clipping, or rounding, may take."""
 _NUMBER, _FLAG, _LEVEL = 1, 2, 3
 """Kinds of features; the product identifies a pair of kinds."""
 
@@ -152,8 +150,8 @@ def _independent(
     found[seen] = posterior_variance(signal, one, np.maximum(signal, _LARGEST)) * unit
     known, flags = np.diag(np.minimum(found, most)), np.flatnonzero(features.kind == _FLAG)
     short = most[flags] - known[flags, flags]  # Booleans that hold no fractions have all there is
-    beyond = np.minimum(short - taken, found[flags]) / (_FRACTIONS * deviations[flags] + 1e-9)
-    known[flags, flags] = most[flags] - short * np.clip(2.0 * beyond - 1.0, 0.0, 1.0)
+    fractions = surety_of_fractions(np.minimum(short - taken, found[flags]), deviations[flags])
+    known[flags, flags] = most[flags] - short * fractions
     for block in features.blocks:
         known[np.ix_(block, block)] = np.diag(means[block]) - np.outer(means[block], means[block])
     return known

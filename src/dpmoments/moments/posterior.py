@@ -19,6 +19,8 @@ _SIZES = np.exp(np.linspace(np.log(1e-4), 0.0, 34))
 """Grid of variances, as shares of the largest possible one."""
 _ALIKE = 20.0
 """Variances that the prior counts as seen evenly over the grid: wide with few columns."""
+_FRACTIONS = 6.0
+"""Noise SDs by which a Boolean's variance falls short if it surely holds fractions."""
 
 
 def posterior_mean(values: FloatArray, variances: FloatArray, scales: FloatArray) -> FloatArray:
@@ -47,6 +49,15 @@ def posterior_variance(values: FloatArray, noise: FloatArray, largest: FloatArra
     found = np.sqrt((posterior * sizes**2).sum(axis=1))
     clear = np.clip((values / deviations[:, 0] - _FOUND) / (_CLEAR - _FOUND), 0.0, 1.0)
     return np.asarray(found + clear * (np.minimum(values, largest) - found))
+
+
+def surety_of_fractions(lacking: FloatArray, noise: FloatArray) -> FloatArray:
+    """Return how surely Booleans hold fractions: 0 to 1, by the lack of their variances.
+
+    ``lacking`` is p(1 − p) less the variance and what clipping or rounding may take, ``noise`` its SD. The result is 0 up
+    to 3 SDs, and 1 from 6 SDs.
+    """
+    return np.asarray(np.clip(2.0 * (lacking / (_FRACTIONS * noise + 1e-9)) - 1.0, 0.0, 1.0))
 
 
 def _fitted(logarithms: FloatArray, alike: float) -> tuple[FloatArray, FloatArray]:

@@ -2,15 +2,18 @@
 
 from typing import Any
 
-from dpmoments.mechanisms.entries import MEANS, class_named
+from dpmoments.base.loaded_classes import LoadedClasses
+from dpmoments.mechanisms.entries import MEANS
 
-__all__ = sorted(entry.partition(":")[2] for entry in MEANS.values())
+_CLASSES: LoadedClasses[Any] = LoadedClasses({entry.partition(":")[2]: entry for entry in MEANS.values()})
+
+__all__ = sorted(_CLASSES)
 
 
 def __getattr__(name: str) -> Any:
     """Load and return a class with this name."""
-    if name in __all__:
-        return class_named(name, MEANS)
+    if name in _CLASSES:
+        return _CLASSES[name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
