@@ -117,35 +117,3 @@ def test_a_label_names_dataset_and_group_or_begins_with_the_id() -> None:
     both = ReleaseOrigin.fresh("people", insecure_seed=0).of_group("region", "north", 3).label
     assert both.startswith("people/")
     assert "north" in both
-
-
-ORIGIN: dict[str, Any] = {
-    "id": "0123456789abcdef" * 2,
-    "dataset": "people",
-    "group": {"run": "f" * 32, "by": "region", "level": "north", "n_levels": 1},
-    "ledger": {"ledger": "a" * 32, "number": 1, "hash": "0" * 64},
-    "query": [],
-}
-
-
-@pytest.mark.parametrize(
-    ("part", "changes", "code"),
-    [
-        (None, {"id": "0" * 31}, "must be 32 hexadecimal digits"),
-        (None, {"query": "order"}, "query must be a list"),
-        (None, {"query": ["no such clause"]}, "query[0] must be one of"),
-        ("group", {"run": 7}, "group.run must be a text"),
-        ("group", {"level": 1.5}, "level must be a text or a whole number"),
-        ("group", {"n_levels": 0}, "n_levels must be a whole number"),
-        ("ledger", {"ledger": "a" * 33}, "ledger must be"),
-        ("ledger", {"number": 0}, "number must be a whole number"),
-        ("ledger", {"hash": "0" * 63}, "hash must be"),
-    ],
-)
-def test_an_origin_is_read_as_it_was_written_or_refused(part: str | None, changes: dict[str, Any], code: str) -> None:
-    assert ReleaseOrigin.from_dict(ORIGIN).to_dict() == ORIGIN
-    alone = dict.fromkeys(ORIGIN) | {"id": ORIGIN["id"]}
-    assert ReleaseOrigin.from_dict(alone).to_dict() == alone
-    forged = ORIGIN | changes if part is None else ORIGIN | {part: {**ORIGIN[part], **changes}}
-    with refused(code, (ValueError, TypeError)):
-        ReleaseOrigin.from_dict(forged, "origin")

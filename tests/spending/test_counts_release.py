@@ -86,30 +86,6 @@ def test_a_release_comes_back_and_verifies(budget: dict[str, float], neighbors: 
         assert made.tables[1].noise.scale == pytest.approx(3.0 * sensitivity)
 
 
-def edits() -> dict[str, Any]:
-    return {
-        "less noise": lambda content: content["tables"][0].update(noise_deviation=0.5),
-        "other levels": lambda content: content["tables"][0].update(levels=[["a", "b", "c"], [False, True]]),
-        "another column": lambda content: content["tables"][0].update(by=["sex", "smoker"]),
-        "a count too few": lambda content: content["tables"][0]["noisy_counts"].pop(),
-        "a table too few": lambda content: content["tables"].pop(),
-        "a count that is no number": lambda content: content["tables"][0]["noisy_counts"].__setitem__(0, "3"),
-        "rows that are no number": lambda content: content.update(public_rows=1.5),
-        "an unknown entry": lambda content: content["tables"][0].update(more=1),
-    }
-
-
-@pytest.mark.parametrize("edit", edits().values(), ids=edits())
-def test_a_forged_file_is_refused(edit: Any, tmp_path: Path) -> None:
-    path = tmp_path / "counts.json"
-    counted(epsilon=1.0, output=path)
-    document = json.loads(path.read_text())
-    edit(document["content"])
-    path.write_text(signed(document))
-    with refused("does not hold a consistent"):
-        dpm.load(path)
-
-
 def test_verify_finds_counts_off_the_lattice_and_a_total_that_cannot_be_public(tmp_path: Path) -> None:
     path = tmp_path / "counts.json"
     counted(epsilon=1.0, output=path)
