@@ -38,7 +38,7 @@ from dpmoments.noise import symmetric_gaussian
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import gaussian_noise_scale
 from dpmoments.rows.rows import Rows
-from dpmoments.rows.sources.local import LocalSource
+from dpmoments.rows.sources.source import LocalSource
 
 PAGE = EVIDENCE / "peers-by-question.md"
 TABLES = ("wine", "diabetes", "airfoil", "fair", "lognormal-5000", "mixed-dependent-10000", "adult")

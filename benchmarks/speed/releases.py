@@ -29,7 +29,7 @@ from benchmarks.pages import EVIDENCE, write_part
 from benchmarks.speed.kernel import processor, without_machine_code
 from dpmoments.privacy import filter as privacy_filter
 from dpmoments.rows.compiled import why_not_compiled
-from dpmoments.rows.sources.local import LocalSource
+from dpmoments.rows.sources.source import LocalSource
 
 ROWS = {10: 2_000_000, 100: 300_000, 500: 60_000}
 

@@ -39,7 +39,7 @@ from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.rows.kernel import MomentSummary
 from dpmoments.rows.level_sums import OfEncodedRows
 from dpmoments.rows.rows import Rows
-from dpmoments.rows.sources.local import LocalSource
+from dpmoments.rows.sources.source import LocalSource
 from dpmoments.rows.threads import summarize_in_threads
 
 MECHANISMS: dict[str, dict[str, Any]] = {

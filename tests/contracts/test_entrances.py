@@ -56,7 +56,7 @@ from dpmoments.rows.moments import ExactMoments
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.sources import opening
 from dpmoments.rows.sources.engine import _PACKAGES, EngineSource
-from dpmoments.rows.sources.local import LocalSource
+from dpmoments.rows.sources.source import LocalSource
 from support.spark_session import of_spark
 
 KEY = (0x5EED, 0xCAFE)

@@ -27,7 +27,7 @@ from dpmoments.rows.encode import encode_levels
 from dpmoments.rows.level_sums import LevelLayout
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.sources.arrow import FileSource
-from dpmoments.rows.sources.local import LocalSource
+from dpmoments.rows.sources.source import LocalSource
 from dpmoments.rows.units import UnitBlock
 from dpmoments.schema import Schema
 from support.examples import examples

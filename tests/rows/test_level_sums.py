@@ -26,10 +26,9 @@ from dpmoments.rows.level_sums import LevelLayout, _longest_row, _scaled_limbs, 
 from dpmoments.rows.moments import ExactMoments
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.sources.engine import PartitionJob, summarized
-from dpmoments.rows.sources.local import LocalSource
 from dpmoments.rows.sources.memory import FrameSource
 from dpmoments.rows.sources.opening import open_source
-from dpmoments.rows.sources.source import Reading
+from dpmoments.rows.sources.source import LocalSource, Reading
 from dpmoments.rows.threads import summarize_in_threads
 from dpmoments.schema import Schema
 from support.examples import examples
@@ -335,7 +334,7 @@ def test_a_group_is_judged_by_its_own_schema(monkeypatch: pytest.MonkeyPatch) ->
         judged.append(schema)
         return counting_levels(summary, schema, layout)
 
-    monkeypatch.setattr("dpmoments.rows.sources.local.counting_levels", watched)
+    monkeypatch.setattr("dpmoments.rows.sources.source.counting_levels", watched)
     group = Rows.of(TABLE, WIDE).where("region", REGIONS[0])
     group.moments()
     assert judged == [group.source.reading.encoded_schema]  # type: ignore[attr-defined]

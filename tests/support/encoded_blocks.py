@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from dpmoments.rows.rows import Rows
-from dpmoments.rows.sources.local import LocalSource
+from dpmoments.rows.sources.source import LocalSource
 from dpmoments.rows.summary import plain_rows
 
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import dpmoments as dpm
 from benchmarks.practice.regression.excess_risk import Regression
 from dpmoments.rows.rows import Rows
-from dpmoments.rows.sources.local import LocalSource
+from dpmoments.rows.sources.source import LocalSource
 from dpmoments.schema.columns import Coordinate
 
 __all__ = ["SingleRegression"]

@@ -25,7 +25,7 @@ from dpmoments.planning.unreadable import (
 from dpmoments.privacy.unit import PrivacyUnit
 from dpmoments.rows.encode import encode_columns
 from dpmoments.rows.sources.engine import EngineSource
-from dpmoments.rows.sources.local import LocalSource
+from dpmoments.rows.sources.source import LocalSource
 from dpmoments.rows.summary import Summary
 from dpmoments.rows.threads import summarize_in_threads
 from dpmoments.rows.units import UnitBlock, UnitCounts, counts_of_units

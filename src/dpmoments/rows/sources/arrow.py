@@ -23,9 +23,8 @@ from dpmoments.rows.sources.guesses import (
     require_no_guess_of_arrow,
     require_no_guess_of_duckdb,
 )
-from dpmoments.rows.sources.local import LocalSource
 from dpmoments.rows.sources.memory import require_columns
-from dpmoments.rows.sources.source import DAMAGED_FILE, FAILED_QUERY, read_quietly
+from dpmoments.rows.sources.source import DAMAGED_FILE, FAILED_QUERY, LocalSource, read_quietly
 from dpmoments.schema.cells.reading import text_values
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate
 from dpmoments.schema.dates import Date

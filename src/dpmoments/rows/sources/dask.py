@@ -6,9 +6,9 @@ the check does not recognize is refused.
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from graphlib import TopologicalSorter
@@ -56,7 +56,8 @@ _KEEPING_PARTITIONS = (
     "Repartition",
 )
 """Plan steps that build a partition from whole other partitions."""
-_EXACT_IN_FLOAT64 = 2**53
+_LONG = re.compile(r"\s*[-+]?[\d_]{16,}\s*")
+"""Text of an integer that float64 may round."""
 _ON_DISK = ("DiskShuffle", "HashJoinP2P", "P2PShuffle")
 _TRANSFER = ("distributed.shuffle.", "partd")
 
@@ -143,7 +144,11 @@ def _changed_by_others(reader: Any, reading: Reading, *, only_columns: bool) -> 
     Return None if it reads nothing so.
     """
     known = reading.schema.columns_by_source
-    exact = {name for name, column in known.items() if isinstance(column, Categorical) and _has_long_levels(column)}
+    exact = {
+        name
+        for name, column in known.items()
+        if isinstance(column, Categorical) and any(map(_LONG.fullmatch, map(str, column.levels)))
+    }
     if reading.privacy_unit is not None:
         exact.add(reading.privacy_unit.column)
     rounded = _rounded_columns(reader)
@@ -178,12 +183,9 @@ def _guessed_keys(reader: Any) -> set[str]:
 
         fragments = (getattr(wrapped, "fragment", wrapped) for wrapped in info["fragments"])
         keys = {name for one in fragments for name in ds.get_partition_keys(one.partition_expression)}
-    return {name for name in keys if not _is_text(_parquet_schema(reader).field(name).type)}
-
-
-def _is_text(kind: Any) -> bool:
-    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+    types = {name: _parquet_schema(reader).field(name).type for name in keys}
+    held = {name: kind.value_type if pa.types.is_dictionary(kind) else kind for name, kind in types.items()}
+    return {name for name, kind in held.items() if not (pa.types.is_string(kind) or pa.types.is_large_string(kind))}
 
 
 def _rounded_columns(reader: Any) -> set[str]:
@@ -196,14 +198,6 @@ def _rounded_columns(reader: Any) -> set[str]:
     return {
         name for name in reader.columns if name in schema.names and schema.field(name).type in (pa.int64(), pa.uint64())
     }
-
-
-def _has_long_levels(column: Categorical) -> bool:
-    for level in column.levels:
-        with suppress(ValueError):
-            if abs(int(level)) >= _EXACT_IN_FLOAT64:
-                return True
-    return False
 
 
 def columns_of_memory(expression: Any) -> Any:

@@ -28,9 +28,8 @@ from dpmoments.base.errors import (
 from dpmoments.base.table_libraries import nw
 from dpmoments.rows.fingerprint import Fingerprint, FirstPass
 from dpmoments.rows.sources.arrow import BatchSource
-from dpmoments.rows.sources.local import LocalSource
 from dpmoments.rows.sources.memory import ArraySource, FrameSource
-from dpmoments.rows.sources.source import FAILED_QUERY, Reading, Source, read_quietly
+from dpmoments.rows.sources.source import FAILED_QUERY, LocalSource, Reading, Source, read_quietly
 from dpmoments.rows.summary import Summary
 
 # What a worker of an engine does with one partition of a table, and how what workers return is merged.

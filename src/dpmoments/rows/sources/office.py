@@ -24,18 +24,15 @@ from dpmoments.base.table_libraries import pa
 from dpmoments.base.text_format import TextFormat
 from dpmoments.rows.fingerprint import Fingerprint, FirstPass
 from dpmoments.rows.sources.arrow import FileSource
-from dpmoments.rows.sources.local import LocalSource
 from dpmoments.rows.sources.memory import require_columns
-from dpmoments.rows.sources.source import FAILED_QUERY, read_quietly
+from dpmoments.rows.sources.source import FAILED_QUERY, LocalSource, read_quietly
 from dpmoments.schema.cells.objects import objects_of
+from dpmoments.schema.cells.text import FARTHEST
 from dpmoments.schema.columns import Categorical, Column
-from dpmoments.schema.dates import Date
+from dpmoments.schema.dates import MICROSECONDS, Date
 
 _ROWS_PER_READ = 500_000
 _DAY = 86_400
-_MICROSECONDS = 1_000_000
-_FARTHEST = 2**62
-"""Max microseconds from 1970: dates beyond it are outside all bounds."""
 _FROM_1960, _FROM_1582 = -3_653 * _DAY, -141_428 * _DAY
 """Seconds from 1970 to the first days that Stata and SAS, and SPSS, count from."""
 
@@ -134,9 +131,9 @@ def _cells(cells: Any, declared: StatisticsColumn, column: Column | None, ending
     values = np.asarray(cells, dtype=np.float32 if declared.is_single else np.float64)
     if isinstance(column, Date):
         unit, origin = _unit_and_origin(declared, ending)
-        numbers, most = values.astype(np.float64), float(_FARTHEST)
+        numbers, most = values.astype(np.float64), float(FARTHEST)
         missing = ~np.isfinite(numbers)
-        micros = np.where(missing, 0.0, numbers) * (unit * _MICROSECONDS) + origin * _MICROSECONDS
+        micros = np.where(missing, 0.0, numbers) * (unit * MICROSECONDS) + origin * MICROSECONDS
         return pa.array(np.rint(np.clip(micros, -most, most)).astype(np.int64), pa.timestamp("us"), mask=missing)
     if isinstance(column, Categorical) and isinstance(column.levels[0], str) and declared.labels:
         labels = {float(code): label for code, label in declared.labels.items() if isinstance(code, int | float)}

@@ -29,10 +29,9 @@ from dpmoments.rows.fingerprint import FirstPass
 from dpmoments.rows.sources.arrow import DatasetSource, FeatherSource, FileSource, ParquetSource, RelationSource
 from dpmoments.rows.sources.dask import is_of_dask, open_dask, open_files_on_dask
 from dpmoments.rows.sources.engine import EngineSource
-from dpmoments.rows.sources.local import LocalSource
 from dpmoments.rows.sources.memory import ArraySource, ColumnSource, FrameSource, LazySource, require_columns
 from dpmoments.rows.sources.office import DatabaseSource, ExcelSource, SeveralSource, StatisticsSource
-from dpmoments.rows.sources.source import Reading
+from dpmoments.rows.sources.source import LocalSource, Reading
 from dpmoments.rows.sources.spark import is_of_spark, open_files_on_spark, open_spark
 from dpmoments.rows.sources.text import CsvSource
 from dpmoments.schema.cells.objects import ColumnTable

