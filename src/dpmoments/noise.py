@@ -6,9 +6,9 @@ Noise distributions and their files.
 from importlib import import_module
 from typing import Any
 
+from dpmoments.moments.law import NoiseLaw
 from dpmoments.moments.models import AdditiveModel as AdditiveModel
 from dpmoments.moments.models import NoiseModel as NoiseModel
-from dpmoments.moments.terms import NoiseLaw
 from dpmoments.moments.terms import NoiseTerm as NoiseTerm
 from dpmoments.privacy.discrete import discrete_gaussian as discrete_gaussian
 from dpmoments.privacy.discrete import discrete_laplace as discrete_laplace

@@ -23,7 +23,7 @@ from dpmoments.analysis.functionals import LocalMoments, bilinear, opposite_leve
 from dpmoments.analysis.group_means import GroupSums, Levels
 from dpmoments.analysis.resolvability import NOT_ESTIMABLE
 from dpmoments.moments.cells import GaussianCells
-from dpmoments.moments.terms import NoiseLaw
+from dpmoments.moments.law import NoiseLaw
 from support.drawn_releases import planted
 from support.said import refused
 

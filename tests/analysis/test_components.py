@@ -13,7 +13,8 @@ from dpmoments.analysis import functionals
 from dpmoments.analysis.components import _trace_of_square
 from dpmoments.analysis.functionals import _noise_edge, noise_edges
 from dpmoments.moments.cells import GaussianCells
-from dpmoments.moments.terms import NoiseLaw, NoiseTerm
+from dpmoments.moments.law import NoiseLaw
+from dpmoments.moments.terms import NoiseTerm
 from support.said import refused
 
 NAMES = ["a", "b", "c"]

@@ -24,7 +24,7 @@ from dpmoments.analysis.inverted_test import Search
 from dpmoments.analysis.normal_equations import NormalEquations
 from dpmoments.analysis.regression_results import ExplainedVariance, FittedLine
 from dpmoments.analysis.robust_errors import known_ratio, robust_covariance
-from dpmoments.moments.terms import NoiseLaw
+from dpmoments.moments.law import NoiseLaw
 from support.coefficients import intervals_of, inverted_p_value
 from support.drawn_releases import drawn
 from support.noise_models import gaussian

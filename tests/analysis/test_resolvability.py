@@ -16,7 +16,7 @@ import dpmoments as dpm
 from dpmoments.analysis import resolvability
 from dpmoments.analysis.confidence import deviations_for
 from dpmoments.moments.cells import CellFamily, GaussianCells, IsotropicCells, LaplaceCells, MatrixLaplaceCells
-from dpmoments.moments.terms import NoiseLaw
+from dpmoments.moments.law import NoiseLaw
 
 
 def _law(family: CellFamily) -> NoiseLaw:

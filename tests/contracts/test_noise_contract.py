@@ -24,7 +24,8 @@ import dpmoments as dpm
 from contracts.comparison_cases import EVERY_ANALYSIS
 from dpmoments.mechanisms.registry import MECHANISMS as MECHANISMS_BY_NAME
 from dpmoments.moments.cells import GaussianCells
-from dpmoments.moments.terms import NoiseLaw, NoiseTerm
+from dpmoments.moments.law import NoiseLaw
+from dpmoments.moments.terms import NoiseTerm
 from support.drawn_releases import without_bisection
 
 N_ROWS = 4_000

@@ -28,9 +28,9 @@ from dpmoments.mechanisms import (
 )
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.moments.law import NoiseLaw
 from dpmoments.moments.models import AdditiveModel
 from dpmoments.moments.repair import Repair
-from dpmoments.moments.terms import NoiseLaw
 from dpmoments.papers.mechanisms.eigenvectors import projected_cells, subtracted_cells
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.entropy import insecure_generator

@@ -24,8 +24,8 @@ from dpmoments.moments.cells import (
     cantelli_quantile,
     gamma_difference_quantile,
 )
+from dpmoments.moments.law import NoiseLaw
 from dpmoments.moments.models import AdditiveModel, NoiseModel
-from dpmoments.moments.terms import NoiseLaw
 from dpmoments.papers.cells import WishartCells, gamma_quantile
 from dpmoments.papers.mechanisms.comparisons import EntrywiseGaussian
 from dpmoments.privacy.budget import PrivacyBudget

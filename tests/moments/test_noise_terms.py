@@ -26,9 +26,10 @@ from dpmoments.moments.cells import (
     MatrixLaplaceCells,
     sum_quantile,
 )
+from dpmoments.moments.law import NoiseLaw
 from dpmoments.moments.models import AdditiveModel, CenteredLevelsModel, LastStepModel, NoiseModel, PooledModel
 from dpmoments.moments.spectral import SpectralNoise
-from dpmoments.moments.terms import NoiseLaw, NoiseTerm, ScaleTerm
+from dpmoments.moments.terms import NoiseTerm, ScaleTerm
 from dpmoments.papers.cells import WishartCells
 from dpmoments.papers.models import InverseNormalModel, ReleasedBasisModel, ScaledWishartModel, WishartModel
 from dpmoments.privacy.entropy import insecure_generator

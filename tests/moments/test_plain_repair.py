@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from dpmoments.moments import repair as repairs
+from dpmoments.moments.law import NoiseLaw
 from dpmoments.moments.repair import Repair, repair_gram
 from dpmoments.moments.rounding import Rounding
 from dpmoments.moments.spectral import (
@@ -20,7 +21,6 @@ from dpmoments.moments.spectral import (
     possible_eigenvalues,
     rotation_invariant_eigenvalues,
 )
-from dpmoments.moments.terms import NoiseLaw
 from references import plain_repair as plain
 from support.noise_models import gaussian
 from support.said import refused

@@ -16,6 +16,7 @@ from scipy.optimize import isotonic_regression
 import dpmoments as dpm
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.moments.cells import MatrixLaplaceCells
+from dpmoments.moments.law import NoiseLaw
 from dpmoments.moments.models import AdditiveModel
 from dpmoments.moments.repair import Repair, repair_gram, repair_moments
 from dpmoments.moments.spectral import (
@@ -25,7 +26,6 @@ from dpmoments.moments.spectral import (
     possible_eigenvalues,
     rotation_invariant_eigenvalues,
 )
-from dpmoments.moments.terms import NoiseLaw
 from dpmoments.papers import datasets as papers_datasets
 from dpmoments.papers.cells import WishartCells
 from dpmoments.papers.repairs import shrink

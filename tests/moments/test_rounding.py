@@ -14,8 +14,8 @@ from dpmoments.analysis.confidence import deviations_by_quantile
 from dpmoments.analysis.released import Moments
 from dpmoments.moments import rounding
 from dpmoments.moments.cells import LaplaceCells
+from dpmoments.moments.law import NoiseLaw
 from dpmoments.moments.rounding import COVER, Rounding
-from dpmoments.moments.terms import NoiseLaw
 from dpmoments.rows.kernel import exact_moments
 
 BITS = 6

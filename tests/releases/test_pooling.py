@@ -18,8 +18,8 @@ import dpmoments as dpm
 from dpmoments.audit.verification import checks
 from dpmoments.base.message import Message
 from dpmoments.cli import main
+from dpmoments.moments.law import NoiseLaw
 from dpmoments.moments.models import AdditiveModel, NoiseModel, PooledModel
-from dpmoments.moments.terms import NoiseLaw
 from dpmoments.privacy.receipt import Receipt
 from dpmoments.releases import pooling
 from support.forged_files import forge

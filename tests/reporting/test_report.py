@@ -20,7 +20,8 @@ from dpmoments.base.message import Message
 from dpmoments.cli import main
 from dpmoments.cli.arguments import column_and_feature
 from dpmoments.moments.cells import GaussianCells
-from dpmoments.moments.terms import NoiseLaw, NoiseTerm
+from dpmoments.moments.law import NoiseLaw
+from dpmoments.moments.terms import NoiseTerm
 from dpmoments.reporting import page as page_module
 from dpmoments.reporting import sections as mean_sections
 from dpmoments.reporting import sections as section_module

@@ -23,7 +23,8 @@ import pytest
 import dpmoments as dpm
 from dpmoments.analysis import group_means, resolvability
 from dpmoments.moments.cells import GaussianCells, LaplaceCells, MatrixLaplaceCells
-from dpmoments.moments.terms import NoiseLaw, NoiseTerm, ScaleTerm
+from dpmoments.moments.law import NoiseLaw
+from dpmoments.moments.terms import NoiseTerm, ScaleTerm
 
 __all__ = ["drawn", "drawn_noise", "nudged", "planted", "template", "without_bisection"]
 

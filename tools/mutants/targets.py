@@ -357,6 +357,11 @@ TESTS = {
         "unit_selection",
         "privacy_units",
     ),
+    "moments/law": (
+        "noise_terms",
+        "covariance_noise",
+        "coverage",
+    ),
     "moments/terms": (
         "noise_terms",
         "covariance_noise",

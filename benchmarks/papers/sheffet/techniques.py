@@ -17,9 +17,9 @@ from dpmoments import mechanisms
 from dpmoments.mechanisms.additive import AdditivePlan, GaussianNoise
 from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.moments.law import NoiseLaw
 from dpmoments.moments.repair import Repair as Names
 from dpmoments.moments.repair import clip, repair_gram
-from dpmoments.moments.terms import NoiseLaw
 from dpmoments.papers.mechanisms.comparisons import EntrywiseGaussian
 from dpmoments.papers.repairs import noise_shift, shift, shrink
 from dpmoments.privacy.curves import additive_wishart_degrees

@@ -13,7 +13,8 @@ import numpy as np
 
 from dpmoments.base.arrays import FloatArray, IntegerArray, bordered
 from dpmoments.moments.cells import GaussianCells
-from dpmoments.moments.terms import NoiseLaw, NoiseTerm
+from dpmoments.moments.law import NoiseLaw
+from dpmoments.moments.terms import NoiseTerm
 from dpmoments.schema.columns import Boolean, Categorical
 from dpmoments.schema.dates import Date
 from dpmoments.schema.derived import MissingIndicator, presence_column

@@ -34,7 +34,7 @@ from dpmoments.base.arrays import (
 )
 from dpmoments.base.checks import check_one_of
 from dpmoments.base.errors import InputValueError, listed, out_of_range, shown
-from dpmoments.moments.terms import NoiseLaw
+from dpmoments.moments.law import NoiseLaw
 from dpmoments.schema.columns import Boolean, Categorical
 from dpmoments.schema.schema import Schema
 

@@ -13,7 +13,7 @@ import scipy
 
 from dpmoments.base.arrays import FloatArray
 from dpmoments.moments.cells import CountNoise
-from dpmoments.moments.terms import NoiseLaw
+from dpmoments.moments.law import NoiseLaw
 
 
 def error_rate(level: float) -> float:

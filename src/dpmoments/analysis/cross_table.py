@@ -31,7 +31,7 @@ from dpmoments.analysis.resolvability import decided, hidden_by_noise, not_clear
 from dpmoments.base.arrays import FloatArray, IntegerArray
 from dpmoments.base.errors import InputValueError, closest, shown
 from dpmoments.moments.cells import CountNoise
-from dpmoments.moments.terms import NoiseLaw
+from dpmoments.moments.law import NoiseLaw
 from dpmoments.schema.constraints import Level
 
 _ROUNDS = 50

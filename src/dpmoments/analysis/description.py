@@ -25,7 +25,7 @@ from dpmoments.analysis.functionals import WHY_NOISE_UNKNOWN, FeatureVariances, 
 from dpmoments.analysis.released import Moments, cautions_in_full, chosen_features, indices_of
 from dpmoments.analysis.resolvability import hidden_by_noise
 from dpmoments.base.arrays import BoolArray, FloatArray
-from dpmoments.moments.terms import NoiseLaw
+from dpmoments.moments.law import NoiseLaw
 from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.schema.constraints import Constraints
 from dpmoments.schema.dates import Date

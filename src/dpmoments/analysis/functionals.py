@@ -15,9 +15,9 @@ from dpmoments.analysis.released import Moments, chosen_features, needs_mean
 from dpmoments.analysis.resolvability import NOISE_UNKNOWN
 from dpmoments.base.arrays import BoolArray, FloatArray, IntegerArray, bordered, directions_of, first_largest
 from dpmoments.base.errors import InputValueError
+from dpmoments.moments.law import NoiseLaw
 from dpmoments.moments.repair import Repair
 from dpmoments.moments.spectral import SpectralNoise
-from dpmoments.moments.terms import NoiseLaw
 from dpmoments.schema.constraints import Constraints
 
 WHY_NOISE_UNKNOWN = (

@@ -40,8 +40,8 @@ from dpmoments.analysis.resolvability import (
 )
 from dpmoments.base.arrays import BoolArray, FloatArray, IntegerArray, bordered
 from dpmoments.base.errors import InputTypeError, InputValueError, listed, meant
+from dpmoments.moments.law import NoiseLaw
 from dpmoments.moments.repair import Repair
-from dpmoments.moments.terms import NoiseLaw
 from dpmoments.schema.columns import Boolean, Categorical
 from dpmoments.schema.constraints import not_a_grouping_column, unknown_grouping_column
 

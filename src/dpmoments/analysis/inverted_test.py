@@ -18,7 +18,7 @@ import numpy as np
 import scipy
 
 from dpmoments.base.arrays import FloatArray, IntegerArray, first_largest
-from dpmoments.moments.terms import NoiseLaw
+from dpmoments.moments.law import NoiseLaw
 
 _MAX_STEPS = 60
 _SETTLED = 1e-9

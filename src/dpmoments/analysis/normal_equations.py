@@ -19,7 +19,7 @@ from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE
 from dpmoments.analysis.robust_errors import ResidualProducts, moments_with_constant, robust_covariance
 from dpmoments.base.arrays import FloatArray, IntegerArray
 from dpmoments.base.errors import InputValueError
-from dpmoments.moments.terms import NoiseLaw
+from dpmoments.moments.law import NoiseLaw
 
 _AGREEMENT = 30.0
 """Standard deviations of a cell.

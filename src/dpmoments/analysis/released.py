@@ -26,10 +26,10 @@ from dpmoments.base.values import (
     to_plain,
 )
 from dpmoments.base.wordings import WARNINGS
+from dpmoments.moments.law import NoiseLaw
 from dpmoments.moments.models import NoiseModel
 from dpmoments.moments.repair import Repair, exact_law, few_rows_message, floored_count, repair_moments
 from dpmoments.moments.rounding import Rounding
-from dpmoments.moments.terms import NoiseLaw
 from dpmoments.privacy.origin import ReleaseOrigin
 from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.statement import PrivacyStatement

@@ -18,7 +18,7 @@ from dpmoments.analysis.answers import Column
 from dpmoments.analysis.confidence import deviations_for, error_rate
 from dpmoments.base.arrays import BoolArray, FloatArray
 from dpmoments.moments.cells import CountNoise
-from dpmoments.moments.terms import NoiseLaw
+from dpmoments.moments.law import NoiseLaw
 
 ERROR_RATE = 0.05
 """Probability that any comparison that is forecast to hold among all of a table is false."""

@@ -22,7 +22,7 @@ from dpmoments.analysis.regressors import Regressors
 from dpmoments.analysis.released import Moments
 from dpmoments.base.arrays import FloatArray, IntegerArray, bordered
 from dpmoments.base.errors import InputValueError
-from dpmoments.moments.terms import NoiseLaw
+from dpmoments.moments.law import NoiseLaw
 from dpmoments.schema.columns import Boolean, Categorical
 from dpmoments.schema.derived import DerivedColumn, Power
 from dpmoments.schema.schema import Schema

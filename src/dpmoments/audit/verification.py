@@ -19,8 +19,8 @@ from dpmoments.mechanisms.level_coordinates import LevelCoordinates
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS, make_mean_mechanism, make_mechanism
 from dpmoments.mechanisms.row_coordinates import RowCoordinates
 from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.moments.law import NoiseLaw
 from dpmoments.moments.repair import Repair, exact_law
-from dpmoments.moments.terms import NoiseLaw
 from dpmoments.privacy.accounting import budget_for_rows
 from dpmoments.privacy.filter import PrivacyFilterError
 from dpmoments.privacy.receipt import Receipt

@@ -645,7 +645,7 @@ CAVEATS: Mapping[str, Wording] = MappingProxyType(
 )
 """Conditions under which the noise of a release is known.
 
-Codes of :class:`dpmoments.moments.terms.NoiseLaw`.
+Codes of :class:`dpmoments.noise.NoiseLaw`.
 """
 
 REASONS: Mapping[str, Wording] = MappingProxyType(

@@ -36,7 +36,8 @@ from dpmoments.moments.cells import (
     MatrixLaplaceCells,
 )
 from dpmoments.moments.extreme_eigenvalues import normal_norm_quantile
-from dpmoments.moments.terms import NoiseLaw, NoiseTerm, ScaleTerm
+from dpmoments.moments.law import NoiseLaw
+from dpmoments.moments.terms import NoiseTerm, ScaleTerm
 
 # Caveat: the distribution is for the rows as the last step clipped them. It leaves out the effect of clipping.
 _CLIPPED_IN_LAST_STEP = "clipped-in-last-step"

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpmoments.base.arrays import FloatArray, IntegerArray
+from dpmoments.moments.law import NoiseLaw
 from dpmoments.moments.posterior import posterior_mean, posterior_variance, surety_of_fractions
 from dpmoments.moments.spectral import SpectralNoise, bulk_and_outlier_eigenvalues, on_simplex
-from dpmoments.moments.terms import NoiseLaw
 from dpmoments.schema.constraints import Constraints
 
 _HALF = 20.0

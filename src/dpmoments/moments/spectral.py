@@ -12,7 +12,7 @@ import scipy
 
 from dpmoments.base.arrays import FloatArray
 from dpmoments.base.one_variable import brent_root
-from dpmoments.moments.terms import NoiseLaw
+from dpmoments.moments.law import NoiseLaw
 
 _FloatOrComplex = TypeVar("_FloatOrComplex", float, npt.NDArray[np.complex128])
 

@@ -13,6 +13,7 @@ from dpmoments.base.arrays import FloatArray, bordered
 from dpmoments.base.checks import check_between, check_positive
 from dpmoments.moments.cells import CellFamily, GaussianCells, LaplaceCells
 from dpmoments.moments.extreme_eigenvalues import normal_norm_quantile
+from dpmoments.moments.law import NoiseLaw
 from dpmoments.moments.models import (
     MomentInterval,
     NoiseModel,
@@ -21,7 +22,7 @@ from dpmoments.moments.models import (
     require_entry,
     symmetric_cells,
 )
-from dpmoments.moments.terms import NoiseLaw, NoiseTerm
+from dpmoments.moments.terms import NoiseTerm
 from dpmoments.papers.cells import WishartCells, wishart_eigenvalue_range
 
 _LINEARIZED = "linearized"

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from dpmoments.base.arrays import FloatArray
+from dpmoments.moments.law import NoiseLaw
 from dpmoments.moments.repair import Repair, from_eigen
 from dpmoments.moments.spectral import (
     SpectralNoise,
@@ -15,7 +16,6 @@ from dpmoments.moments.spectral import (
     possible_eigenvalues,
     rotation_invariant_eigenvalues,
 )
-from dpmoments.moments.terms import NoiseLaw
 
 _SHIFT_FAILURE = 0.05
 """Failure probability of the noise bound of ``noise-shift``."""

@@ -34,9 +34,9 @@ from dpmoments.base.values import (
     to_plain,
 )
 from dpmoments.base.wordings import REASONS
+from dpmoments.moments.law import NoiseLaw
 from dpmoments.moments.models import NoiseModel
 from dpmoments.moments.repair import Repair, floored_count
-from dpmoments.moments.terms import NoiseLaw
 from dpmoments.releases.disclosed import Disclosed
 
 if TYPE_CHECKING:
