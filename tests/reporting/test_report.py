@@ -18,7 +18,7 @@ import dpmoments as dpm
 from dpmoments.analysis.resolvability import holds_among_all
 from dpmoments.base.message import Message
 from dpmoments.cli import main
-from dpmoments.cli.arguments import column_and_feature
+from dpmoments.cli.options import column_and_feature
 from dpmoments.moments.cells import GaussianCells
 from dpmoments.moments.law import NoiseLaw
 from dpmoments.moments.terms import NoiseTerm

@@ -27,16 +27,16 @@ from dpmoments.base.table_files import (
     open_ipc,
     write_table,
 )
-from dpmoments.cli.arguments import column_and_feature, needs_option
 from dpmoments.cli.options import (
     Option,
+    column_and_feature,
     describe_parameters,
     documented_option,
     options_of,
     with_options,
     without_marks,
 )
-from dpmoments.cli.output import complain, print_answer, print_checks, print_json, print_text
+from dpmoments.cli.output import complain, needs_option, print_answer, print_checks, print_json, print_text
 from dpmoments.releases.counts_release import CountsRelease
 from dpmoments.releases.group_releases import GroupReleases
 from dpmoments.releases.loading import AnyRelease

@@ -1,11 +1,11 @@
-"""Curator's commands: init, preflight, the desk, and the releases, which spend a budget."""
+"""Curator's commands: init, preflight, the desk, forecasts, and the releases, which spend a budget."""
 
 from __future__ import annotations
 
 import shlex
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -14,23 +14,33 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 import dpmoments
-from dpmoments.base.documents import check_output
-from dpmoments.base.errors import InputFileExistsError, InputModuleNotFoundError, InputValueError
+from dpmoments.base.checks import not_one_of
+from dpmoments.base.documents import KEEPS_A_FILE, check_output
+from dpmoments.base.errors import InputFileExistsError, InputModuleNotFoundError, InputValueError, shown
 from dpmoments.base.table_files import EngineFiles
-from dpmoments.cli.arguments import (
-    OPTIONS_EXCLUSIVE,
-    budget_of,
+from dpmoments.cli.options import (
+    OBJECTS,
+    SPLIT,
+    TABLES,
+    Option,
+    columns_of_table,
     data_of,
     mean_mechanism_of,
+    numbers_by_name,
+    options_of,
     shell_arguments,
+    with_options,
 )
-from dpmoments.cli.options import OBJECTS, SPLIT, TABLES, Option, options_of, with_options
 from dpmoments.cli.output import (
     StoppedError,
     bad_option,
     complain,
+    naming,
+    needs_option,
     notes_of,
+    print_answer,
     print_command,
+    print_json,
     print_text,
     printing,
     refuge,
@@ -38,6 +48,7 @@ from dpmoments.cli.output import (
 from dpmoments.mechanisms.counts import Counts
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, automatic_mean
 from dpmoments.planning.preflight_messages import Outcome
+from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.releases.group_releases import GroupReleases
 from dpmoments.releases.loading import AnyRelease
 from dpmoments.schema.constraints import schema_of_tables
@@ -45,6 +56,8 @@ from dpmoments.schema.drafting import default_output
 from dpmoments.schema.schema import Schema
 from dpmoments.spending.release import groups_of_units
 from dpmoments.spending.run import COST_SPENT
+
+_EXCLUSIVE = "give one of these options, not several"
 
 
 @with_options(
@@ -81,7 +94,10 @@ def desk(
 
     if not folder.is_dir():
         raise InputValueError(f"{folder} is not a folder: make it first")
-    data = data_of([table] if table else None, database, query) if table or database or query else None
+    data = None
+    if table or database or query:
+        with naming("TABLE, --database, --query"):
+            data = data_of([table] if table else None, database, query)
     assert not isinstance(data, EngineFiles), "no option names an engine"
     journey = Journey(folder, data)
     with socket.create_server(("127.0.0.1", port)) as listening:
@@ -168,6 +184,255 @@ def preflight(options: dict[str, Any]) -> None:
         result.show()
     if result.outcome is not Outcome.WORKS:
         raise typer.Exit(int(result.outcome))
+
+
+# What a release would be worth, before anything is spent: the forecasts, which read no data.
+
+_ASSUMED = "Assumptions about the table"
+_QUESTIONS = "Questions: which release answers them best"
+_REQUIREMENTS = "Requirements for a given noise, as a standard deviation"
+_N_ROWS = Option("Expected number of rows, which scales the errors. With --privacy-unit: of kept rows.", least=1)
+
+
+def _wanted_option(text: str) -> Option:
+    return Option(text, _REQUIREMENTS, "WHAT=NUMBER", list[str])
+
+
+@options_of(
+    dpmoments.forecast,
+    leave_out=("missing_unit",),
+    own={
+        "n_rows": _N_ROWS,
+        "typical_sd": Option(
+            "Assumed standard deviation in original units, from public knowledge; a pattern such as 'A*=1.4' is of all features "
+            "that it matches. May be repeated (default: a quarter of the schema's typical range, else a tenth of the range).",
+            _ASSUMED,
+            "FEATURE=NUMBER",
+            list[str],
+        ),
+        "typical_mean": Option(
+            "Assumed mean in original units, or share of a Boolean or a level; may be repeated (default: what the schema says).",
+            _ASSUMED,
+            "FEATURE=NUMBER",
+            list[str],
+        ),
+        "missing_share": Option(
+            "Assumed fraction of missing values; may be repeated (default: missing_share of the schema, else 0).",
+            _ASSUMED,
+            "COLUMN=NUMBER",
+            list[str],
+        ),
+        "robust": Option(
+            "Show what robust standard errors would cost: the columns of a regression, the target among them, separated by "
+            "commas.",
+            metavar="COLUMNS",
+            kind=str,
+        ),
+        "rows_needed": _wanted_option(
+            "Show the number of rows needed for this noise: correlation=0.02, coefficient=0.05, mean=NUMBER or "
+            "mean.FEATURE=NUMBER, sd and share likewise; repeat the option for several."
+        ),
+        "epsilon_needed": _wanted_option("Show the epsilon needed, with --n-rows rows."),
+        "rho_needed": _wanted_option("Show the rho needed, if --rho is given."),
+        "mechanism": Option("Show the noise of this mechanism, such as gaussian; default: auto."),
+        "means": Option("Compare the ways to release the means: one release, or release-mean.", _QUESTIONS, kind=bool),
+        "table": Option(
+            "Compare the ways to release a contingency table, region:sex: one release, or release-counts. May be repeated.",
+            _QUESTIONS,
+            "COLUMN[:COLUMN…]",
+            list[str],
+        ),
+        "regression": Option(
+            "Compare the ways to fit a regression, income:age:sex with the target first: a release of all columns, or of these. "
+            "May be repeated.",
+            _QUESTIONS,
+            "TARGET:COLUMN…",
+            list[str],
+        ),
+        "html": Option("Write a page instead, with forecasts for a few budgets and numbers of rows."),
+    },
+    objects={
+        **OBJECTS,
+        "typical_sd": lambda typical_sd: numbers_by_name(typical_sd),
+        "typical_mean": lambda typical_mean: numbers_by_name(typical_mean),
+        "missing_share": lambda missing_share: numbers_by_name(missing_share),
+        "robust": lambda robust: None if robust is None else robust.split(","),
+        "mechanism": lambda mechanism: mechanism,
+    },
+)
+def forecast(
+    options: dict[str, Any],
+    rows_needed: list[str] | None = None,
+    epsilon_needed: list[str] | None = None,
+    rho_needed: list[str] | None = None,
+    means: bool = False,
+    table: list[str] | None = None,
+    regression: list[str] | None = None,
+    html: Path | None = None,
+    overwrite: bool = False,
+    as_json: bool = False,
+) -> None:
+    """Show the expected noise of every column, and how to lower it. Reads no data.
+
+    Numbers are standard deviations of privacy noise in original units, before the
+    repair (which lowers large errors). They depend on each column's standard
+    deviation: state it with --typical-sd, from public knowledge; else a tenth of
+    the range is assumed, and marked with ~.
+
+    A second table compares all mechanisms by the root mean square errors of
+    correlations, and of means in standard deviations.
+
+    With --privacy-unit the budget covers all rows of a unit together, and --n-rows
+    is the number of kept rows, at most --max-rows-per-unit of each unit.
+
+    Example:
+
+      dpmoments forecast --schema people.yaml --n-rows 50000 \\
+        --epsilon 1 --neighbors add_remove --typical-sd age=15
+
+      dpmoments forecast --schema people.yaml --n-rows 50000 \\
+        --epsilon 1 --neighbors add_remove --rows-needed correlation=0.02
+
+      dpmoments forecast --schema people.yaml --n-rows 50000 \\
+        --epsilon 1 --neighbors add_remove --means --table region:sex
+
+      dpmoments forecast --schema people.yaml --n-rows 50000 \\
+        --epsilon 1 --neighbors add_remove --html plan.html
+    """
+    questions = _given({"--means": means, "--table": table, "--regression": regression})
+    wanted = {"--rows-needed": rows_needed, "--epsilon-needed": epsilon_needed, "--rho-needed": rho_needed}
+    page = _given({"--html": html is not None})
+    for first, second in (
+        (questions, [*page, *_given(wanted)]),
+        (page, [*_given({"--json": as_json}), *_given(wanted)]),
+    ):
+        if first and second:
+            raise bad_option(", ".join([*first, *second]), _EXCLUSIVE)
+    if overwrite and html is None:
+        raise needs_option("--overwrite", "--html")
+    if html is not None:
+        check_output(html, overwrite=overwrite, taken=KEEPS_A_FILE)
+    result = dpmoments.forecast(**options)
+    if questions:
+        tables, regressions = (
+            [columns_of_table(text, options["schema"]) for text in given or []] for given in (table, regression)
+        )
+        print_answer(result.ways(means=means, tables=tables, regressions=regressions), as_json)
+        return
+    if html is not None:
+        dpmoments.report(result, html, overwrite=overwrite)
+        print_text(f"Wrote {html}: open it in a browser.")
+        return
+    needed = {}
+    for option, given in wanted.items():
+        with naming(option):
+            asked = _wanted(given)
+        name = option.removeprefix("--").replace("-", "_")
+        if asked:
+            needed[name] = getattr(result, name)(**asked)
+    if as_json:
+        print_json(result.to_dict() | needed)
+    elif not needed:
+        print_text(result.text())
+    budget, by = result.budget, f"{options['neighbors']}, {result.mechanism}"
+    delta = f", δ = {budget.delta:g}" if budget.kind is BudgetKind.APPROXIMATE else ""
+    for name, value in {} if as_json else needed.items():
+        if name == "rows_needed":
+            print_text(f"{result.rows_text} needed with {budget}, {by}: {value:,}")
+        else:
+            loss = {"epsilon_needed": "ε", "rho_needed": "ρ"}[name]
+            print_text(f"{loss} needed with {options['n_rows']:,} {result.rows_text}{delta}, {by}: {value:.4g}")
+
+
+def _given(options: Mapping[str, object]) -> list[str]:
+    return [name for name, value in options.items() if value]
+
+
+_ACCURACIES = ("correlation", "coefficient", "mean", "sd", "share")
+
+
+def _wanted(given: Sequence[str] | None) -> dict[str, Any]:
+    """Parse wanted noise: ``correlation=0.02``, ``mean=0.5``, ``mean.age=0.5``."""
+    result: dict[str, Any] = {}
+    for what, value in numbers_by_name(given).items():
+        kind, dot, feature = what.partition(".")
+        if kind not in _ACCURACIES:
+            raise InputValueError(not_one_of("NAME", kind, [*_ACCURACIES, "mean.FEATURE"]))
+        if dot and isinstance(result.setdefault(kind, {}), dict):
+            result[kind][feature] = value
+        elif kind in result:
+            raise InputValueError(f"{shown(what)} is given twice")
+        else:
+            result[kind] = value
+    return result
+
+
+def _deviations(standard_deviation: list[str] | None) -> float | dict[str, float] | None:
+    """Parse one number for all features, or one per named feature; None if nothing was given."""
+    for text in standard_deviation or ():
+        digits = text.rpartition("=")[2]
+        try:
+            value = float(digits)
+        except ValueError:
+            raise InputValueError(f"{shown(text)} is neither a number nor feature=number") from None
+        if standard_deviation == [digits]:
+            return value
+        if digits == text:
+            raise InputValueError(
+                f"{shown(text)} is for all features: leave the others out, or name a feature with each"
+            )
+    return numbers_by_name(standard_deviation) or None
+
+
+@options_of(
+    dpmoments.forecast_mean,
+    leave_out=("missing_unit",),
+    own={
+        "n_rows": _N_ROWS,
+        "standard_deviation": Option(
+            "Assumed standard deviation in original units, of all features or of one; may be repeated.",
+            None,
+            "[FEATURE=]NUMBER",
+        ),
+    },
+    objects={**OBJECTS, "standard_deviation": _deviations},
+)
+def forecast_mean(options: dict[str, Any], as_json: bool = False) -> None:
+    """Show the expected error of every mean-only estimator. Reads no data.
+
+    The error is the root mean square of its length, and of each feature, in original
+    units. Errors marked ~ are for assumed rows: normal, with the given standard
+    deviations (default: --scale, or the largest that the bounds allow).
+
+    Example:
+
+      dpmoments forecast-mean --schema people.yaml --n-rows 50000 \\
+        --rho 0.5 --neighbors replace_one --standard-deviation age=15
+    """
+    print_answer(dpmoments.forecast_mean(**options), as_json)
+
+
+@options_of(
+    dpmoments.forecast_counts,
+    leave_out=("missing_unit",),
+    own={
+        "n_rows": Option("Expected number of rows, for the noise relative to an average cell.", least=1),
+        "by": TABLES,
+        "split": SPLIT,
+    },
+)
+def forecast_counts(options: dict[str, Any], as_json: bool = False) -> None:
+    """Show the noise on the counts of contingency tables. Reads no data.
+
+    It does not depend on the table, so that it is known exactly: the standard
+    deviation of the noise on each count, and the 95 % interval.
+
+    Example:
+
+      dpmoments forecast-counts --schema people.yaml --by region:sex \\
+        --epsilon 1 --neighbors add_remove
+    """
+    print_answer(dpmoments.forecast_counts(**options), as_json)
 
 
 # Commands that spend a budget.
@@ -266,13 +531,13 @@ _NOTHING_COUNTED = (
 def _ask(options: dict[str, Any], *, yes: bool, no_ledger: bool) -> None:
     """Reject invalid budgets and outputs, warn about a seed, ask, and yield a progress bar."""
     if no_ledger and options["ledger"] is not None:
-        raise bad_option("--ledger, --no-ledger", OPTIONS_EXCLUSIVE)
+        raise bad_option("--ledger, --no-ledger", _EXCLUSIVE)
     if options["ledger"] is None and not no_ledger:
         if not yes and sys.stdin.isatty() and sys.stderr.isatty():
             raise bad_option("--ledger, --no-ledger", _NOTHING_COUNTED)
         if options["insecure_seed"] is None:
             complain(f"Warning: not charged to a ledger: {_NOTHING_COUNTED}")
-    budget = budget_of(options["epsilon"], options["delta"], options["rho"])
+    budget = PrivacyBudget.of(**{name: options[name] for name in ("epsilon", "delta", "rho")})
     check_output(options["output"])
     if options["insecure_seed"] is not None:
         complain(

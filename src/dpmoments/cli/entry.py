@@ -74,8 +74,10 @@ _COMMANDS: dict[str, dict[str, str]] = {
 }
 """Commands with their summaries, per section of the help page."""
 _HOMES = {
-    "curator": ("init", "preflight", "desk", "release", "release-mean", "release-counts"),
-    "forecasts": ("forecast", "forecast-mean", "forecast-counts"),
+    "curator": (
+        *("init", "preflight", "desk", "release", "release-mean", "release-counts"),
+        *("forecast", "forecast-mean", "forecast-counts"),
+    ),
     "mechanisms": ("mechanisms", "audit"),
     "ledger": ("ledger",),
     "analyses": ("show", "report", "groups", "pool", "synthetic", "verify"),

@@ -12,7 +12,7 @@ import dpmoments
 from dpmoments.analysis.answers import aligned
 from dpmoments.base.errors import shown
 from dpmoments.cli.options import BUDGET_PANEL, Option, options_of, with_options
-from dpmoments.cli.output import bad_option, complain, print_checks, print_command, print_json, print_text
+from dpmoments.cli.output import bad_option, complain, naming, print_checks, print_command, print_json, print_text
 from dpmoments.privacy.grants import Grant
 from dpmoments.privacy.origin import LedgerEntry
 
@@ -57,10 +57,8 @@ def grant(options: dict[str, Any], file: Path) -> None:
         --delta 1e-6 --neighbors add_remove
     """
     amount = {name: value for name, value in options.items() if name not in ("dataset", "reason", "by")}
-    try:
+    with naming("the budget"):
         Grant.of(**amount)
-    except (TypeError, ValueError) as error:
-        raise bad_option("the budget", error) from error
     dataset, granted = options["dataset"], dpmoments.Ledger(file).grant(**options)
     print_text(f"{dataset}: {granted} is granted ({granted.neighbors}, privacy unit: {granted.unit}).")
     print_text("Next:")

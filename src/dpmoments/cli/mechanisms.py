@@ -16,12 +16,11 @@ import typer
 from dpmoments.analysis.answers import aligned
 from dpmoments.audit import AuditEffort, AuditResult
 from dpmoments.audit.settings import DEFAULT_BUDGETS, Audits, audit_generator, audit_plan, configuration
-from dpmoments.cli.arguments import budget_of, mechanism_of, needs_option
-from dpmoments.cli.options import Option, with_options
-from dpmoments.cli.output import bad_option, complain, print_answer, print_command, print_text
+from dpmoments.cli.options import Option, mechanism_of, with_options
+from dpmoments.cli.output import bad_option, complain, naming, needs_option, print_answer, print_command, print_text
 from dpmoments.mechanisms.base import ConfiguredMechanism
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS, unknown_mechanism
-from dpmoments.privacy.budget import BudgetKind
+from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 
 Configured = type[ConfiguredMechanism[Any]]
@@ -144,10 +143,14 @@ def audit(
         )
     if option and len(mechanism or ()) != 1:
         raise bad_option("--option", "options belong to one mechanism: name one")
-    budgets = [*DEFAULT_BUDGETS] if epsilon is None and rho is None else [budget_of(epsilon, delta, rho)]
-    if epsilon is None and rho is None and delta:
+    budgets = [*DEFAULT_BUDGETS]
+    if epsilon is not None or rho is not None:
+        with naming("--epsilon, --delta, --rho"):
+            budgets = [PrivacyBudget.of(epsilon=epsilon, delta=delta, rho=rho)]
+    elif delta:
         raise needs_option("--delta", "--epsilon")
-    named = [mechanism_of(name, option or ()) for name in mechanism or MECHANISMS]
+    with naming("MECHANISM, --option" if option else "MECHANISM"):
+        named = [mechanism_of(name, option or ()) for name in mechanism or MECHANISMS]
     plan = audit_plan(
         named if option else map(configuration, named),
         budgets=budgets,

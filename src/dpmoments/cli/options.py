@@ -6,9 +6,14 @@ Each parameter has an option, with its type, default and words.
 from __future__ import annotations
 
 import inspect
+import json
+import os
 import re
+import shlex
+import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from types import NoneType, UnionType
@@ -17,9 +22,17 @@ from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_ori
 import typer
 from rich.markup import escape
 
-from dpmoments.base.table_files import ENGINES
-from dpmoments.cli.arguments import data_of, mechanism_of, privacy_unit_of, progress_of, tables_of, text_format_of
+from dpmoments.base.databases import DatabaseQuery
+from dpmoments.base.errors import InputValueError, listed, shown
+from dpmoments.base.table_files import ENGINES, EngineFiles
+from dpmoments.base.text_format import TextFormat
+from dpmoments.cli.output import naming
+from dpmoments.mechanisms.base import Mechanism
+from dpmoments.mechanisms.means.base import MeanMechanism
+from dpmoments.mechanisms.registry import make_mean_mechanism, make_mechanism
 from dpmoments.moments.repair import Repair
+from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.unit import PrivacyUnit
 from dpmoments.schema.schema import Schema
 
 BUDGET_PANEL = "Privacy"
@@ -249,16 +262,185 @@ SPLIT = Option(
 _WITHOUT_OPTION = ("threads", "options")
 """Parameters set by other means: ``DPMOMENTS_THREADS``, or names in ``--option``."""
 
+# What a person writes in place of an object. A parser's parameters are options, and its errors name those that were given.
+
+
+def columns_of_table(text: str, schema: Schema) -> list[str]:
+    """Parse ``COLUMN:COLUMN`` into the columns of a table; a name may contain a colon.
+
+    >>> from dpmoments import Boolean
+    >>> columns_of_table("a:b:c", Schema(Boolean("a:b"), Boolean("c")))
+    ['a:b', 'c']
+    """
+    known = set(schema.names)
+    parts, result = text.split(":"), list[str]()
+    while parts:
+        size = next((size for size in range(len(parts), 0, -1) if ":".join(parts[:size]) in known), 1)
+        result.append(":".join(parts[:size]))
+        parts = parts[size:]
+    return result
+
+
+def _tables_of(by: Sequence[str] | None = None, *, schema: Schema) -> list[list[str]] | None:
+    return None if by is None else [columns_of_table(text, schema) for text in by]
+
+
+def column_and_feature(text: str, schema: Schema) -> tuple[str, str]:
+    """Parse ``COLUMN:OF`` into a grouping column and a feature; both names may contain a colon."""
+    parts = text.split(":")
+    splits = [(":".join(parts[:index]), ":".join(parts[index:])) for index in range(1, len(parts))]
+    columns, features = {column.name for column in schema.columns}, set(schema.feature_names)
+    known = [(by, of) for by, of in splits if by in columns and of in columns | features]
+    if len(known) != 1:
+        raise InputValueError(
+            f"{shown(text)} does not name one column of levels and one feature: write COLUMN:OF, such as "
+            f"sex:income, of the release's columns {listed([*list(columns)[:12]])}"
+        )
+    return known[0]
+
+
+def numbers_by_name(given: Sequence[str] | None) -> dict[str, float]:
+    """Parse ``NAME=NUMBER``, each name once.
+
+    >>> numbers_by_name(["age=15", "a=b=0.5"])
+    {'age': 15.0, 'a=b': 0.5}
+    """
+    result: dict[str, float] = {}
+    for text in given or ():
+        name, _, digits = text.rpartition("=")
+        try:
+            value = float(digits)
+        except ValueError:
+            name = ""
+        if not name:
+            raise InputValueError(f"{shown(text)} is not NAME=NUMBER")
+        if name in result:
+            raise InputValueError(f"{shown(name)} is given twice")
+        result[name] = value
+    return result
+
+
+def data_of(
+    data: Sequence[str] | None = None, database: str | None = None, query: str | None = None, engine: str = "local"
+) -> str | EngineFiles | DatabaseQuery:
+    """Return the table to read: a query on a database, or a path, for this process or an engine.
+
+    >>> data_of(["people.csv"], None, None), data_of(None, "sqlite:///people.db", "SELECT * FROM people")
+    ('people.csv', DatabaseQuery('sqlite://…', 'SELECT * FROM people'))
+    """
+    url = database or os.environ.get("DPMOMENTS_DATABASE")
+    if query and url and not data and engine == "local":
+        return DatabaseQuery(url, query)
+    if query is not None or database is not None:
+        raise InputValueError("a database is read by its URL and a query, without DATA and without an engine")
+    if not data:
+        raise InputValueError("name a file, a quoted glob or a folder, or a database and a query")
+    if len(data) > 1:
+        raise InputValueError("give one path: put a glob in quotes, 'people/*.parquet'")
+    if engine not in ("local", *ENGINES):
+        raise InputValueError(f"unknown engine {shown(engine)}: use one of {', '.join(['local', *ENGINES])}")
+    return data[0] if engine == "local" else EngineFiles(data[0], engine)
+
+
+def shell_arguments(data: str | EngineFiles | DatabaseQuery) -> str:
+    """Return the words of a command that name a table."""
+    # The URL of a server is left out, since it may hold a password.
+    if not isinstance(data, DatabaseQuery):
+        return shlex.quote(str(getattr(data, "path", data)))
+    url = shlex.quote(data.url) if data.scheme == "sqlite" else '"$DPMOMENTS_DATABASE"'
+    return f"--database {url} --query {shlex.quote(data.query)}"
+
+
+def mechanism_of(mechanism: str, option: Sequence[str] | None = None) -> Mechanism:
+    """Return the named mechanism with options given as ``key=value``.
+
+    A value is read as JSON if valid (numbers, true, false, null, lists), else as text.
+
+    >>> mechanism_of("standardized", ["clip=false"])
+    Standardized(clip=False)
+    """
+    return make_mechanism(mechanism, **_values_by_key(option))
+
+
+def mean_mechanism_of(
+    mechanism: str, option: Sequence[str] | None = None, radius: float | None = None, scale: float | None = None
+) -> MeanMechanism | str:
+    """Return the named mean-only mechanism with its options; two of them have their own flags.
+
+    >>> mean_mechanism_of("symq", ["quantile=0.4"], radius=10.0)
+    SymmetricQuantiles(radius=10.0, quantile=0.4)
+    """
+    flags = {key: value for key, value in (("radius", radius), ("scale", scale)) if value is not None}
+    options = _values_by_key(option, flags)
+    if mechanism == "auto" and options:
+        raise InputValueError(f"auto has no options: leave out {', '.join(options)}, or name an estimator")
+    return mechanism if mechanism == "auto" else make_mean_mechanism(mechanism, **options)
+
+
+def _values_by_key(given: Sequence[str] | None, flags: Mapping[str, float] | None = None) -> dict[str, Any]:
+    """Parse ``key=value``, each key once and none of the flags."""
+    result: dict[str, Any] = dict(flags or {})
+    for text in given or ():
+        key, separator, value = text.partition("=")
+        if not separator:
+            raise InputValueError(f"{shown(text)} is not key=value")
+        if key in result:
+            raise InputValueError(f"{shown(key)} is given twice")
+        try:
+            read = json.loads(value)
+        except ValueError:
+            read = value
+        result[key] = tuple(read) if isinstance(read, list) else read
+    return result
+
+
+def _privacy_unit_of(
+    privacy_unit: str | None = None, max_rows_per_unit: int | None = None, missing_unit: str = "error"
+) -> PrivacyUnit | None:
+    """Return the privacy unit that the options name; None if each row is its own unit."""
+    if privacy_unit is None:
+        if max_rows_per_unit is not None or missing_unit != "error":
+            raise InputValueError("it goes with --privacy-unit: give both")
+        return None
+    if max_rows_per_unit is None:
+        raise InputValueError(
+            "state the contribution bound, the most rows of one unit that count (--max-rows-per-unit 5)"
+        )
+    return PrivacyUnit(privacy_unit, max_rows_per_unit, missing_unit)  # type: ignore[arg-type]
+
+
+def _text_format_of(
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    decimal: str | None = None,
+    thousands: str | None = None,
+    null: Sequence[str] | None = None,
+    true: Sequence[str] | None = None,
+    false: Sequence[str] | None = None,
+    *,
+    schema: Schema | None = None,
+) -> TextFormat | None:
+    """Return the text format that the options describe, else as in the schema; None without any."""
+    delimiter = "\t" if delimiter in ("tab", "\\t") else delimiter
+    marks = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal, "thousands": thousands}
+    given: dict[str, Any] = {key: value for key, value in marks.items() if value}
+    given |= {key: words for key, words in (("nulls", null), ("true", true), ("false", false)) if words}
+    return replace((schema and schema.text_format) or TextFormat(), **given) if given else None
+
+
+def _progress_of(progress: bool | None = None) -> bool:
+    return sys.stderr.isatty() if progress is None else progress
+
+
 OBJECTS: Mapping[str, Callable[..., Any]] = {
     "data": data_of,
     "schema": lambda schema: Schema.load(schema),
     "mechanism": mechanism_of,
-    "privacy_unit": privacy_unit_of,
-    "text_format": text_format_of,
-    "by": tables_of,
-    "progress": progress_of,
+    "privacy_unit": _privacy_unit_of,
+    "text_format": _text_format_of,
+    "by": _tables_of,
+    "progress": _progress_of,
 }
-"""Parsers of parameters that are objects: the parser's parameters are the options."""
 
 
 def options_of(
@@ -310,13 +492,22 @@ def options_of(
         shown.sort(key=lambda parameter: parameter.default is not REQUIRED)
 
         def command(**written: Any) -> None:
-            given = {name: {part: written.pop(part) for part in parts[name]} for name in parts}
             arguments: dict[str, Any] = {}
+            if {"schema", "neighbors"} <= parts.keys():  # a release, or its forecast
+                with naming("--epsilon, --delta, --rho"):
+                    PrivacyBudget.of(**{part: written[part] for part in ("epsilon", "delta", "rho")})
             # the schema's file is read when all else is known to be well written, but for what the schema decides
             for name in sorted(parts, key=lambda name: (name in by_schema, name == "schema")):
+                given = {part: written.pop(part) for part in parts[name]}
+                if name not in objects:
+                    arguments[name] = given[name]
+                    continue
                 more = {"schema": arguments["schema"]} if name in by_schema else {}
-                arguments[name] = objects[name](**given[name], **more) if name in objects else given[name][name]
-            body(arguments, **written)
+                stated = [part for part, value in given.items() if value != made[part].default] or [*given]
+                flags = ("DATA" if part == "data" else f"--{part.replace('_', '-')}" for part in stated)
+                with nullcontext() if name == "schema" else naming(", ".join(flags)):
+                    arguments[name] = objects[name](**given, **more)
+            body({name: arguments[name] for name in parts}, **written)
 
         command.__name__, command.__doc__ = body.__name__, body.__doc__
         return _with_signature(command, shown)

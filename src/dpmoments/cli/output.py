@@ -135,6 +135,20 @@ def bad_option(hint: str, refusal: str | Exception) -> typer.BadParameter:
     return typer.BadParameter(text, param_hint=hint)
 
 
+def needs_option(hint: str, option: str) -> typer.BadParameter:
+    """Return the error of an option that goes with another, which is absent."""
+    return bad_option(hint, f"it goes with {option}: give both")
+
+
+@contextmanager
+def naming(hint: str) -> Iterator[None]:
+    """Make an error inside the block one of the command, with the options in ``hint``."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        raise bad_option(hint, error) from error
+
+
 _GROUPED = re.compile(r"[+-]?\d{1,3}(?:([., _'’\u00a0\u202f])\d{3})(?:\1\d{3})*")
 
 

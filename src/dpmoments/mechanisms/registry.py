@@ -6,9 +6,10 @@ The command line, the forecast, the docs and the contract tests use it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import fields
 from typing import Any, TypeVar
 
-from dpmoments.base.errors import InputTypeError, InputValueError, meant
+from dpmoments.base.errors import InputTypeError, InputValueError, meant, shown
 from dpmoments.base.loaded_classes import LoadedClasses
 from dpmoments.mechanisms.base import ConfiguredMechanism, Mechanism
 from dpmoments.mechanisms.entries import MEANS, MOMENTS
@@ -31,7 +32,7 @@ def make_mechanism(mechanism: Mechanism | str, **options: Any) -> Mechanism:
     # A configured one is returned unchanged.
     if isinstance(mechanism, Mechanism):
         return _as_configured(mechanism, options)
-    return _class_named(mechanism, MECHANISMS, "mechanism")(**options)
+    return _made(mechanism, MECHANISMS, "mechanism", options)
 
 
 def make_mean_mechanism(mechanism: MeanMechanism | str, **options: Any) -> MeanMechanism:
@@ -39,7 +40,7 @@ def make_mean_mechanism(mechanism: MeanMechanism | str, **options: Any) -> MeanM
     # A configured one is returned unchanged.
     if isinstance(mechanism, MeanMechanism):
         return _as_configured(mechanism, options)
-    return _class_named(mechanism, MEAN_MECHANISMS, "estimator of means")(**options)
+    return _made(mechanism, MEAN_MECHANISMS, "estimator of means", options)
 
 
 def automatic_mean(schema: Schema, budget: PrivacyBudget, **options: Any) -> MeanMechanism:
@@ -69,9 +70,13 @@ def unknown_mechanism(name: str, known: Iterable[str], *, of_means: bool) -> Inp
     )
 
 
-def _class_named(name: object, known: Mapping[str, type[Configured]], noun: str) -> type[Configured]:
+def _made(name: object, classes: Mapping[str, type[Configured]], noun: str, options: Mapping[str, Any]) -> Configured:
     if not isinstance(name, str):
         raise InputTypeError(f"mechanism must be a name or a configured {noun}, got {type(name).__name__}")
-    if name not in known:
-        raise unknown_mechanism(name, known, of_means=noun != "mechanism")
-    return known[name]
+    if name not in classes:
+        raise unknown_mechanism(name, classes, of_means=noun != "mechanism")
+    known = [option.name for option in fields(classes[name])]
+    if unknown := [key for key in options if key not in known]:
+        advice = f"its options are {', '.join(known)}" if known else "it takes no options"
+        raise InputTypeError(f"mechanism '{name}' has no option {shown(unknown[0])}: {advice}")
+    return classes[name](**options)

@@ -30,7 +30,7 @@ from dpmoments.base.table_files import (
     STATISTICS_ENDINGS,
     file_ending,
 )
-from dpmoments.cli.arguments import shell_arguments
+from dpmoments.cli.options import shell_arguments
 from dpmoments.cli.output import explain, notes_of, refuge
 from dpmoments.mechanisms.registry import MECHANISMS
 from dpmoments.planning.forecast_table import Forecast
