@@ -1,4 +1,4 @@
-"""Curator's commands: init, preflight, the desk, forecasts, and the releases, which spend a budget."""
+"""Curator's commands: init, preflight, forecasts, the desk, and releases, which spend a budget."""
 
 from __future__ import annotations
 
