@@ -862,12 +862,14 @@ def forecasted(answer: Any, found: Found) -> None:
     known = {row.mechanism: row.errors for row in answer.rows if row.is_known}
     found.unless(known[answer.best] == min(known.values()), f"best: {answer.best} of {known}")
     found.unless([*known.values()] == sorted(known.values()), "mechanisms are not in order of their errors")
-    said = re.search(r"over pairs of columns\): ([\d.e+-]+(?: \(noise\))?|noise)", str(answer))
-    found.unless(said and ("noise" in said[1]) == noise.typical_correlation_is_noise, f"{said}")
+    said = re.search(r"over pairs of columns\): ([\d.e+-]+|noise)", str(answer))
+    found.unless(said and (said[1] == "noise") == math.isinf(noise.typical_correlation()), f"{said}")
+    for what, (count, whole) in noise.readable.items():
+        found.unless(0 <= count <= whole and (count > 0) == (f"no {what}" not in answer.headline), answer.headline)
     for change in answer.changes:
-        found.unless(change.after < change.before, f"{change}")
+        found.unless(change.after < change.before and math.isfinite(change.after), f"{change}")
         if change.kind in ("rows", "budget", "delta") and change.measure == "on a correlation":
-            shown_as(found, "noise before a change", f"{change.before:.2g}", noise.typical_correlation())
+            found.unless(change.before == noise.typical_correlation(), f"noise before a change: {change}")
 
 
 def drawn_alike(release: dpm.MomentRelease, target: str, regressors: Sequence[str], by: str, found: Found) -> None:

@@ -64,12 +64,15 @@ def test_what_is_lost_is_called_noise() -> None:
     table = dpm.forecast(SCHEMA, n_rows=40, epsilon=0.5, typical_sd=SPREADS)
     assert table.noise is not None
     assert all(table.noise.description.standard_deviation_is_noise[:2])
-    assert table.noise.typical_correlation_is_noise
+    assert math.isinf(table.noise.typical_correlation())
     assert math.isinf(table.noise.coefficient)
     text = str(table)
     assert re.search(r"age .* noise", text)
-    lost = f"{table.noise.typical_correlation():.2g} (noise)"
-    assert f"± on a correlation (the median over pairs of columns): {lost}" in text
+    assert (
+        "± on a correlation (the median over pairs of columns): noise: noise hides how much features vary (age" in text
+    )
+    assert table.headline == f"40 rows at ε = 0.5: {table.noise.readable_text}"
+    assert table.headline.endswith(", no correlation and no regression")
     assert table.noise.description.noise_text in text  # the words of describe()
     assert "“noise”: the noise is as large as the value" in text
     clear = dpm.forecast(SCHEMA, n_rows=10**6, epsilon=0.5, typical_sd=SPREADS)
@@ -80,7 +83,7 @@ def test_noise_means_the_same_in_every_part_of_a_forecast() -> None:
     table = dpm.forecast(SCHEMA, n_rows=120, epsilon=0.5, typical_sd=SPREADS)
     noise = table.noise_of("laplace")
     hidden = noise.release.correlations().privacy_noise[0, 1]
-    assert noise.typical_correlation_is_noise
+    assert math.isinf(noise.typical_correlation())
     assert math.isnan(hidden)
     assert math.isinf(noise.smallest_correlations()[0])
     assert table["laplace"].correlation_error == pytest.approx(1.0, abs=0.3)
@@ -251,8 +254,8 @@ def test_a_forecast_of_a_mechanism_has_its_numbers() -> None:
         assert found.noise is not None
         np.testing.assert_array_equal(found.noise.mean, plain.noise_of(name).mean)
         assert (found.best, found.mechanism) == (plain.best, name)
-        assert found.heading[1].startswith(f"mechanism: {name}")
-        assert ("(none has a smaller error of correlations)" in found.heading[1]) == (name in ("auto", plain.best))
+        assert found.heading[2].startswith(f"mechanism: {name}")
+        assert ("(none has a smaller error of correlations)" in found.heading[2]) == (name in ("auto", plain.best))
     assert found.rows_needed(correlation=0.05) == plain.rows_needed(correlation=0.05, mechanism=plain.best)
     with refused("cannot spend a budget of"):
         dpm.forecast(schema, n_rows=5000, epsilon=1.0, mechanism="gaussian")
@@ -379,8 +382,9 @@ def test_the_first_screen_and_what_programs_get() -> None:
     text = str(table)
     first = text.splitlines()
     assert first[0] == "Forecast for 4,000 rows, ε = 1, pure, add_remove; no data read"
-    assert first[1].startswith("mechanism: auto")
-    assert first[3].split() == [
+    assert first[1] == table.headline
+    assert first[2].startswith("mechanism: auto")
+    assert first[4].split() == [
         "feature",
         "typical",
         "mean",
@@ -398,8 +402,7 @@ def test_the_first_screen_and_what_programs_get() -> None:
         pytest.approx(value, nan_ok=True)
         for value in table.noise.smallest_correlations()  # type: ignore[union-attr]
     ]
-    assert "what would help:" in text
-    assert text.index("what would help:") < text.index("Error of every mechanism")
+    assert text.index("what would help, with auto:") < text.index("Error of every mechanism")
     assert repr(table) == text
     frame = table.to_arrow()
     assert frame.column("feature").to_pylist() == list(SCHEMA.feature_names)

@@ -11,7 +11,6 @@ import pytest
 
 import dpmoments as dpm
 from dpmoments.cli import main
-from dpmoments.planning.forecast_table import coefficient_text, column_table, correlation_text
 from dpmoments.reporting.report import planner_page
 from support.read_page import Page
 from support.said import refused
@@ -52,11 +51,11 @@ def test_every_block_has_the_numbers_of_its_own_forecast(
         again = dpm.forecast(schema, n_rows=n_rows, neighbors=neighbors, **(budget | {name: budget[name] * times}))
         noise = again.noise_of("auto")
         text = block(source, f"{symbol.format(f'{budget[name] * times:g}')}, {n_rows:,} rows")
-        for row in column_table(noise):
+        for row in noise.table():
             assert " ".join(row) in text
-        for said in (correlation_text(noise), coefficient_text(noise)):
+        for said in (noise.correlation_text, noise.coefficient_text):
             assert f"± {said} on a" in text or f"{said} on a" in text
-        assert f"By {noise.release.mechanism}" in text
+        assert f"By {noise.release.mechanism}: {noise.readable_text}" in text
 
 
 def test_a_budget_without_a_release_is_said_to_have_none(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,7 +93,7 @@ def test_the_page_of_many_features_is_of_moderate_size() -> None:
     assert len(source) < 400_000
     assert source.count("<section") == 9
     text = block(source, "ρ = 0.5, 4,000 rows")
-    assert all(" ".join(row) in text for row in column_table(found.noise_of("auto")))
+    assert all(" ".join(row) in text for row in found.noise_of("auto").table())
 
 
 def test_the_command_writes_the_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

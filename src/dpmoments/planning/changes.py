@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from dpmoments.analysis.answers import plain
 from dpmoments.base.errors import InputValueError, listed, shown
 from dpmoments.base.values import is_finite_number
 from dpmoments.planning.forecast_noise import ForecastNoise, ReleasePlan
@@ -32,13 +33,14 @@ _FEW_COLUMNS = 100
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Change of the plan, with the noise before and after it."""
+    """Change of the plan, with the noise before and after it; infinite if a release would state no number."""
 
     kind: str  # `column`, `columns`, `bounds`, `complete`, `budget`, `rows`, `delta`, `derived` or `products`
     what: str  # description
     measure: str  # quantity that has the noise: the median correlation of the remaining columns, or another
     before: float  # with `after`: noise SDs
     after: float
+    why: str = ""  # reason for more than the change by itself explains
 
     @property
     def ratio(self) -> float:
@@ -46,11 +48,14 @@ class Change:
         return self.after / self.before
 
     def __str__(self) -> str:
-        return f"{self.what}: ± {self.before:.2g} → {self.after:.2g} {self.measure}"
+        noise = (
+            f"± {self.before:.2g} → {self.after:.2g}" if math.isfinite(self.before) else f"noise → ± {self.after:.2g}"
+        )
+        return f"{self.what}: {noise} {self.measure}{self.why and f' ({self.why})'}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for a file."""
-        return {**asdict(self), "ratio": self.ratio}
+        return {**asdict(self), "before": plain(self.before, finite=True), "ratio": self.ratio}
 
 
 def changes(setting: ReleasePlan) -> tuple[Change, ...]:
@@ -58,13 +63,11 @@ def changes(setting: ReleasePlan) -> tuple[Change, ...]:
     if setting.noise is None:
         return ()
     found = [change for offered in _offered(setting) if (change := _compared(setting, *offered)) is not None]
-    found.sort(key=lambda change: change.ratio)
-    columns = [change for change in found if change.kind == "column"]
-    result = [*columns[:1], *(change for change in found if change.kind != "column")]
     if (tighter := _tighter_bounds(setting, setting.noise)) is not None:
-        result.append(tighter)
-    useful = [change for change in result if change.ratio <= _MAX_RATIO]
-    return tuple(sorted(useful, key=lambda change: change.ratio)[:_MAX_CHANGES])
+        found.append(tighter)
+    found = sorted((change for change in found if change.ratio <= _MAX_RATIO), key=lambda change: change.ratio)
+    columns = [change for change in found if change.kind == "column"]
+    return tuple([change for change in found if change not in columns[1:]][:_MAX_CHANGES])
 
 
 def _offered(setting: ReleasePlan) -> Iterator[tuple[str, str, ReleasePlan | None]]:
@@ -72,33 +75,29 @@ def _offered(setting: ReleasePlan) -> Iterator[tuple[str, str, ReleasePlan | Non
     typical, schema, budget, n_rows = setting.typical, setting.typical.schema, setting.request.budget, setting.n_rows
     columns = schema.table_columns
 
-    if 1 < len(columns) <= _FEW_COLUMNS:
-        for column in _costliest(typical, columns):
-            yield "column", f"without {column.name}", _without(setting, {column.name})
-    if len(columns) >= 4:
-        kept = (len(columns) + 1) // 2
-        less = _without(setting, {column.name for column in columns[kept:]})
-        yield "columns", f"only half of the columns (for example the first {kept})", less
+    for column in _costliest(typical, columns) if 1 < len(columns) <= _FEW_COLUMNS else ():
+        yield "column", f"without {column.name}", _without(setting, {column.name})
+    kept = (len(columns) + 1) // 2
+    less = _without(setting, {column.name for column in columns[kept:]}) if len(columns) >= 4 else None
+    yield "columns", f"only half of the columns (for example the first {kept})", less
 
     names = [column.name for column in columns if column.missing == "available"]
-    factors = {factor.name for derived in schema.derived_columns for factor in derived.factors}
-    complete_rows = int(_COMPLETE_ROWS * n_rows)
-    if names and complete_rows and not factors & {*names}:
-        named = ", ".join(names) if len(names) <= _NAMED else f"{len(names)} columns"
-        share = f"if {_COMPLETE_ROWS:.0%} of the rows are complete (the release then describes these)"
-        dropping: list[SchemaColumn] = []
-        for column in schema.columns:
-            change: dict[str, Any] = {"missing": "drop"} if column.name in names else {}
-            if change and getattr(column, "fill", None) is not None:
-                change["fill"] = None
-            dropping.append(replace(column, **change))
+    if names and not {*names} & {factor.name for derived in schema.derived_columns for factor in derived.factors}:
+        rules: dict[str, dict[str, Any]] = {name: {"missing": "drop"} for name in names}
+        for column in columns:
+            if column.name in names and getattr(column, "fill", None) is not None:
+                rules[column.name]["fill"] = None
+        dropping = [replace(column, **rules.get(column.name, {})) for column in schema.columns]
         complete = typical.for_schema(schema.with_columns(dropping, row_norm=_own_row_norm(schema)))
-        changed = replace(setting, typical=complete, n_rows=complete_rows)
-        yield "complete", f"missing: drop for {named}, {share}", changed
+        share = complete.kept_share if any(name in typical.missing for name in names) else _COMPLETE_ROWS
+        rows = n_rows if share == complete.kept_share else int(share * n_rows)
+        named = ", ".join(names) if len(names) <= _NAMED else f"{len(names)} columns"
+        words = f"missing: drop for {named}, if {share:.0%} of the rows are complete (the release then describes these)"
+        yield "complete", words, replace(setting, typical=complete, n_rows=rows) if rows else None
 
     double = 2.0 * setting.size_of_budget
-    if double <= MAX_LOSS:
-        yield "budget", f"twice the budget ({setting.symbol} = {double:.4g})", setting.with_budget(double)
+    more = setting.with_budget(double) if double <= MAX_LOSS else None
+    yield "budget", f"twice the budget ({setting.symbol} = {double:.4g})", more
     yield "rows", f"twice the rows ({2 * n_rows:,})", replace(setting, n_rows=2 * n_rows)
     if budget.kind is BudgetKind.PURE and BudgetKind.APPROXIMATE in setting.mechanism.budget_kinds:
         with_delta = PrivacyBudget.approximate(budget.epsilon, _SMALL_DELTA)
@@ -114,14 +113,19 @@ def _compared(setting: ReleasePlan, kind: str, what: str, changed: ReleasePlan |
     stay = [name for name in left if name in names]
     chosen, those = [left.index(name) for name in stay], [names.index(name) for name in stay]
     now, then = before.typical_correlation(those), after.typical_correlation(chosen)
-    measure = "on a correlation"
-    if not (math.isfinite(now) and math.isfinite(then)):
+    measure, why = "on a correlation", []
+    if not math.isfinite(then):
         now, then = (float(np.median(noise.mean_in_deviations[of])) for noise, of in ((before, those), (after, chosen)))
         measure = "sd on a mean"
-    if not (math.isfinite(now) and math.isfinite(then) and now > 0.0):
+    elif math.isinf(now):
+        lost = [name for name in before.hidden_features if name in stay and name not in after.hidden_features]
+        why.append(f"noise no longer hides how much {listed(lost, quoted=False)} vary" if lost else "no longer hidden")
+    if not (math.isfinite(then) and now > 0.0):
         return None
+    if before.release.mechanism != after.release.mechanism:
+        why.append(f"by {after.release.mechanism}")
     among = {"column": " of the others", "columns": " of those"}.get(kind, "")
-    return Change(kind, what, measure + among, now, then)
+    return Change(kind, what, measure + among, now, then, "; ".join(why))
 
 
 def cost_of_derived(setting: ReleasePlan) -> Change | None:
@@ -146,15 +150,15 @@ def _costliest(typical: TypicalTable, columns: Sequence[SchemaColumn]) -> list[S
     """Return, of similar columns, those with the largest spread."""
     encoding = typical.schema.encoding(mean=True)
     deviations = typical.standard_deviations / encoding.scale
-    alike: dict[tuple[object, ...], tuple[float, int]] = {}
-    for index, column in enumerate(columns):
-        own = list(typical.features_of_columns[column.name])
+    spread = {
+        column.name: np.sum(deviations[list(typical.features_of_columns[column.name])] ** 2) for column in columns
+    }
+    alike: dict[tuple[object, ...], SchemaColumn] = {}
+    for column in sorted(columns, key=lambda column: -float(spread[column.name])):
         needed = sum(column in derived.factors for derived in typical.schema.derived_columns)
-        weight = 1.0 if encoding.weight is None else float(encoding.weight[own[0]])
-        kind = type(column), len(own), column.missing, needed, weight
-        spread = float(np.sum(deviations[own] ** 2))
-        alike[kind] = max(alike.get(kind, (spread, -index)), (spread, -index))
-    return [columns[-index] for _, index in sorted(alike.values(), key=lambda entry: -entry[1])]
+        size, weight = len(column.feature_names), getattr(column, "weight", None)
+        alike.setdefault((type(column), size, column.missing, needed, weight), column)
+    return [column for column in columns if column in alike.values()]
 
 
 def _without(setting: ReleasePlan, names: set[str]) -> ReleasePlan | None:
@@ -178,14 +182,17 @@ def _tighter_bounds(setting: ReleasePlan, noise: ForecastNoise) -> Change | None
     typical, schema = setting.typical, setting.typical.schema
     if len(schema.table_columns) > _FEW_COLUMNS:
         return None
-    indices = {name: index for index, name in enumerate(schema.feature_names)}
-    columns = [column for column in schema.columns if isinstance(column, Numeric) and column.scale is None]
-    for column in sorted(columns, key=lambda column: -float(noise.mean_in_deviations[indices[column.name]])):
-        index = indices[column.name]
+    factors = {factor.name for derived in schema.derived_columns for factor in derived.factors}
+    columns = {
+        schema.feature_names.index(column.name): column
+        for column in schema.columns
+        if isinstance(column, Numeric) and column.scale is None and column.name not in factors
+    }
+    for index in sorted(columns, key=lambda index: -float(noise.mean_in_deviations[index])):
+        column = columns[index]
         lower, upper = column.bounds
-        width, mean = (upper - lower) / 2.0, float(typical.guessed_means[index])
-        is_factor = any(column.name == factor.name for derived in schema.derived_columns for factor in derived.factors)
-        if is_factor or 4.0 * float(typical.standard_deviations[index]) > width:
+        width, mean = (upper - lower) / 2.0, float(typical.means[index])
+        if 4.0 * float(typical.standard_deviations[index]) > width:
             continue
         least = min(max(mean - width / 2.0, lower), upper - width)
         try:
@@ -238,7 +245,7 @@ class Wanted:
                 positive(name, value)
                 if len(typical.features_of_columns) < 2:
                     raise InputValueError(f"{name} needs two columns, but the schema has one")
-        self._correlation, self._coefficient = correlation, coefficient
+        self._correlation, self._coefficient = (limit or math.nan for limit in (correlation, coefficient))
         self._of_features = [
             (what, typical.schema.feature_names.index(name), limit)
             for what, given in (("mean", mean), ("sd", sd), ("share", share))
@@ -247,13 +254,8 @@ class Wanted:
 
     def holds(self, setting: ReleasePlan) -> bool:
         """Return True if a plan exists (a budget can be too small) and reaches all of them."""
-        if (noise := setting.known_noise) is None:
-            return False
-        if self._correlation is not None and not (
-            noise.typical_correlation() <= self._correlation and not noise.typical_correlation_is_noise
-        ):
-            return False
-        if self._coefficient is not None and not noise.coefficient <= self._coefficient:
+        noise = setting.known_noise
+        if noise is None or noise.typical_correlation() > self._correlation or noise.coefficient > self._coefficient:
             return False
         # A noise-dominated standard deviation is not reached.
         deviations = np.where(noise.description.standard_deviation_is_noise, math.inf, noise.standard_deviation)

@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from dpmoments.analysis.answers import Answer, Column, plain
-from dpmoments.analysis.resolvability import POWER
 from dpmoments.base.errors import InputKeyError, InputValueError
 from dpmoments.base.message import Message
 from dpmoments.mechanisms.registry import make_mechanism, unknown_mechanism
@@ -95,80 +94,6 @@ def _refusals_in_a_line(rows: Sequence[ForecastRow]) -> str:
     if not reasons:
         return ""
     return "cannot run here: " + "; ".join(f"{', '.join(names)} ({reason})" for reason, names in reasons.items())
-
-
-# The columns: what the analyses say of the imagined release, with what is assumed of the table.
-
-_NOISE = "noise"
-_SEEN_FROM = "r seen from"
-_FAR_WORSE = 1.5
-"""Name the worst pair if it has this many times the noise of the typical one."""
-_MOVED = 0.01
-"""Name what clipping does to standard deviations from this share on."""
-
-
-def column_table(noise: ForecastNoise) -> list[tuple[str, ...]]:
-    """Return what ``describe()`` shows, one line per feature; ~ marks what is assumed."""
-    # The share of a Boolean column or level determines its standard deviation.
-    typical = noise.typical
-    _, *rows = noise.description.table()
-    seen, any_pair = noise.smallest_correlations(), noise.n_pairs > 0
-    last = (_SEEN_FROM,) if any_pair else ()
-    lines: list[tuple[str, ...]] = [("feature", "typical mean", "± noise", "typical sd", "± noise", *last)]
-    for index, (name, mean, of_mean, deviation, of_deviation, *_) in enumerate(rows):
-        guesses = ((mean, typical.assumed_means[index]), (deviation, typical.assumed[index]))
-        mean, deviation = (f"~{text}" if assumed and text != _NOISE else text for text, assumed in guesses)
-        smallest = (_seen_from(float(seen[index])),) if any_pair else ()
-        lines.append((name, mean, of_mean, deviation, "–" if typical.shares[index] else of_deviation, *smallest))
-    return lines
-
-
-def _seen_from(smallest: float) -> str:
-    """Format the smallest correlation, – for a feature that is compared with no other."""
-    return "–" if math.isnan(smallest) else "none" if math.isinf(smallest) else f"{smallest:.2g}"
-
-
-def correlation_text(noise: ForecastNoise) -> str:
-    """Format the noise on a typical correlation, marked as noise if it hides one."""
-    deviation, hidden = noise.typical_correlation(), noise.typical_correlation_is_noise
-    if not math.isfinite(deviation):
-        return _NOISE
-    return f"{deviation:.2g} ({_NOISE})" if hidden else f"{deviation:.2g}"
-
-
-def coefficient_text(noise: ForecastNoise) -> str:
-    """Format the noise on a standardized coefficient, or return "noise"."""
-    return f"{noise.coefficient:.2g}" if math.isfinite(noise.coefficient) else _NOISE
-
-
-_COUNTED = (
-    "where values are missing, tests of groups count the rows with both values, with more noise than here: about 3 times that of "
-    "the rows of a group"
-)
-"""Measured: 2.6 to 2.9 times, by Laplace and matrix Laplace noise on three groups."""
-
-
-def _describe_noise(noise: ForecastNoise) -> Iterator[str]:
-    """Yield the sentences below the table of columns."""
-    yield from filter(None, [noise.description.noise_text])
-    moved = noise.clipped_deviations.max(initial=0.0)
-    if moved > _MOVED:
-        yield f"clipping is in no ±: it makes standard deviations of typical rows up to {moved:.0%} smaller"
-    if not math.isnan(correlation := noise.typical_correlation()):
-        yield f"± on a correlation (the median over pairs of columns): {correlation_text(noise)}"
-        yield (
-            f"{_SEEN_FROM}: smallest correlation with another feature (the median) whose sign will be clear with {POWER:.0%} "
-            f"probability in a table of {noise.n_pairs:,} pairs, despite noise and sampling error; none: no sign will be clear"
-        )
-        first, second, largest, is_noise = noise.worst_correlation
-        if largest > _FAR_WORSE * correlation:
-            yield f"± on the worst, {first} ~ {second}: {_NOISE if is_noise else f'{largest:.2g}'}"
-        if (regression := noise.regression) is not None:
-            others = "one other" if regression.regressors == 1 else f"{regression.regressors} others"
-            yield f"± on a standardized coefficient (of {regression.target} on {others}): {coefficient_text(noise)}"
-    if noise.typical.schema.has_available:
-        yield _COUNTED
-    yield from filter(None, [noise.typical.words])
 
 
 class _Mechanisms(Answer):
@@ -407,37 +332,55 @@ class Forecast(Answer):
         return "rows" if self.privacy_unit is None else self.privacy_unit.rows_text
 
     @property
+    def headline(self) -> str:
+        """What could be read in a release, and what could not; empty if that is not known."""
+        if self.setting is None or self.noise is None:
+            return ""
+        size = f"{self.setting.symbol} = {self.setting.size_of_budget:.4g}"
+        return f"{self.n_rows:,} {self.rows_text} at {size}: {self.noise.readable_text}"
+
+    @property
     def heading(self) -> tuple[str, ...]:
         if self.noise is None:
             return self.title, f"no numbers in original units: {self.without_units}", *self.mechanisms.heading
         assert self.mechanism is not None
         assert self.best is not None
-        assert self.setting is not None
-        taken = self.setting.plan.mechanism.name
-        name = self.mechanism if taken == self.mechanism else f"{self.mechanism}, which takes {taken}"
         pairs = zip(self[self.best].errors, self[self.mechanism].errors, ("correlations", "means", ""), strict=True)
         least, own, of = next(pair for pair in pairs if math.isfinite(pair[0]))
         compared = f"{self.best} has {least / own:.2g} times its error of {of}"
         if least * _ABOUT_AS_MUCH >= own:
             compared = f"none has a smaller error of {of}"
         in_units = "what describe() would show if the table is as assumed, in original units:"
-        return self.title, f"mechanism: {name} ({compared})", in_units
+        return self.title, self.headline, f"mechanism: {self.mechanism_text} ({compared})", in_units
+
+    @property
+    def mechanism_text(self) -> str:
+        """Mechanism of the numbers in original units, with what ``auto`` takes."""
+        assert self.setting is not None
+        taken = self.setting.plan.mechanism.name
+        return f"{self.mechanism}" if taken == self.mechanism else f"{self.mechanism}, which takes {taken}"
 
     @property
     def mechanisms(self) -> Answer:
         """The table of mechanisms."""
         return _Mechanisms(self)
 
+    def _columns(self) -> Sequence[Column]:
+        if self.noise is None:
+            fields = ("mechanism", "second_moment_error", "arithmetic", "refusal")
+            return [Column(name, [getattr(row, name) for row in self.rows]) for name in fields]
+        return self.noise._columns()
+
     def table(self) -> Sequence[Sequence[str]]:
         """Return one line per feature: assumed mean and SD with their noise; else the mechanisms."""
-        return self.mechanisms.table() if self.noise is None else column_table(self.noise)
+        return self.mechanisms.table() if self.noise is None else self.noise.table()
 
     @property
     def remarks(self) -> tuple[str, ...]:
         if self.noise is None:
             return self.mechanisms.remarks
-        helpful = ["what would help:", *(f"  {change}" for change in self.changes)] if self.changes else []
-        return (*_describe_noise(self.noise), *helpful)
+        helpful = [f"what would help, with {self.mechanism}:", *(f"  {change}" for change in self.changes)]
+        return (*self.noise.remarks, *(helpful if self.changes else ()))
 
     def text(self) -> str:
         """Return the columns and the mechanisms as text."""
@@ -447,22 +390,6 @@ class Forecast(Answer):
     def _repr_html_(self) -> str:
         """Return two escaped tables for notebooks."""
         return super()._repr_html_() + ("" if self.noise is None else self.mechanisms._repr_html_())
-
-    def columns(self) -> Mapping[str, Sequence[Any]]:
-        """Return plain values, one row per feature, or per mechanism without original units."""
-        if self.noise is None:
-            fields = ("mechanism", "second_moment_error", "arithmetic", "refusal")
-            return {name: [getattr(row, name) for row in self.rows] for name in fields}
-        noise, typical = self.noise, self.noise.typical
-        return {
-            "feature": typical.schema.feature_names,
-            "typical_mean": typical.means.tolist(),
-            "typical_mean_assumed": typical.assumed_means.tolist(),
-            "typical_sd": typical.standard_deviations.tolist(),
-            "typical_sd_assumed": typical.assumed.tolist(),
-            **{name: values for name, values in noise.description.columns().items() if name.endswith("noise")},
-            "smallest_correlation": plain(noise.smallest_correlations(), finite=True),
-        }
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, for JSON."""
@@ -477,14 +404,16 @@ class Forecast(Answer):
             "mechanisms": [row.to_dict() for row in self.rows],
             **{name: None if cost is None else cost.to_dict() for name, cost in costs.items()},
             "changes": [change.to_dict() for change in self.changes],
+            "headline": self.headline,
             "in_units": None,
         }
         if (noise := self.noise) is not None:
             regression = noise.regression
             result["in_units"] = {
-                "columns": {name: list(values) for name, values in self.columns().items()},
+                "columns": self.columns(),
+                "readable": {what: list(counts) for what, counts in noise.readable.items()},
                 "correlation": plain(noise.typical_correlation(), finite=True),
-                "correlation_is_noise": noise.typical_correlation_is_noise,
+                "correlation_is_noise": math.isinf(noise.typical_correlation()),
                 "coefficient": plain(noise.coefficient, finite=True),
                 "coefficient_is_noise": math.isinf(noise.coefficient),
                 "regressors": None if regression is None else regression.regressors,

@@ -157,12 +157,16 @@ def _plot_against_budget(setting: ReleasePlan, title: str, ax: Axes | None) -> A
 
 
 def _known(setting: ReleasePlan, one_column: bool) -> tuple[float, bool]:
-    """Return the noise on a typical correlation or mean, and True if it hides that."""
+    """Return the noise on a typical correlation or mean, and True if it hides that.
+
+    A hidden correlation is drawn at 1.
+    """
     if (noise := setting.known_noise) is None:
         return math.nan, False
     if one_column:
         return float(np.max(noise.mean_in_deviations)), all(noise.description.mean_is_noise)
-    return noise.typical_correlation(), noise.typical_correlation_is_noise
+    deviation = noise.typical_correlation()
+    return min(deviation, 1.0), math.isinf(deviation)
 
 
 def _digits(value: float, significant: int = 2) -> str:

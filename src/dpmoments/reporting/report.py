@@ -22,7 +22,7 @@ from dpmoments.base.errors import InputTypeError, InputValueError
 from dpmoments.base.message import lines_of
 from dpmoments.base.values import no_less
 from dpmoments.planning.forecast_noise import ForecastNoise, ReleasePlan
-from dpmoments.planning.forecast_table import Forecast, coefficient_text, column_table, correlation_text
+from dpmoments.planning.forecast_table import Forecast
 from dpmoments.privacy.budget import MAX_LOSS, BudgetKind
 from dpmoments.privacy.profile import REFERENCE_DELTA
 from dpmoments.releases.counts_release import CountsRelease
@@ -498,18 +498,17 @@ def planner_page(forecast: Forecast) -> str:
         noise, table = block.known_noise, None
         as_asked = n_rows == forecast.n_rows and block.request.budget == forecast.budget
         if noise is not None and (len(plan.typical.columns) <= _MAX_TABLES or as_asked):
-            table = PageTable.of("What describe() would show, if the table is as assumed", column_table(noise))
+            table = PageTable.of("What describe() would show, if the table is as assumed", noise.table())
         title = f"{_budget_text(plan, size)}, {n_rows:,} {forecast.rows_text}"
         blocks.append({"budget": budget, "rows": row, "title": title, "words": _words(noise), "table": table})
     unit = "one row" if forecast.privacy_unit is None else forecast.privacy_unit.description
-    by_default = ", which a release takes by default" if forecast.mechanism == "auto" else ""
     return filled_in(
         "planner.html",
         title="Plan a private release",
         facts=[
             ("Asked for", f"{forecast.n_rows:,} {forecast.rows_text}, {forecast.budget}, {forecast.neighbors}"),
             ("Protected", unit),
-            ("Mechanism", f"{forecast.mechanism}{by_default}"),
+            ("Mechanism", forecast.mechanism_text),
         ],
         choices=[
             ("budget", "Budget", [_budget_text(plan, size) for size in budgets], budgets.index(plan.size_of_budget)),
@@ -541,12 +540,11 @@ def _budget_text(plan: ReleasePlan, size: float) -> str:
 def _words(noise: ForecastNoise | None) -> str:
     if noise is None:
         return "No release is possible with this budget."
-    by = noise.release.mechanism
-    if math.isnan(noise.typical_correlation()):
-        return f"By {by}: correlations need two columns that vary."
-    words = f"By {by}: ± {correlation_text(noise)} on a typical correlation"
-    if noise.regression is not None:
-        words += (
-            f", ± {coefficient_text(noise)} on a standardized coefficient of {noise.regression.target} on the others"
-        )
-    return f"{words}.".replace("± noise", "noise")
+    words = [noise.readable_text]
+    if not math.isnan(noise.typical_correlation()):
+        words.append(f"± {noise.correlation_text} on a typical correlation")
+        if noise.regression is not None:
+            words.append(
+                f"± {noise.coefficient_text} on a standardized coefficient of {noise.regression.target} on the others"
+            )
+    return f"By {noise.release.mechanism}: {', '.join(words)}.".replace("± noise", "noise")
