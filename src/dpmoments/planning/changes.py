@@ -33,7 +33,10 @@ _FEW_COLUMNS = 100
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Change of the plan, with the noise before and after it; infinite if a release would state no number."""
+    """Change of the plan, with the noise before and after it.
+
+    Noise is infinite if a release would state no number.
+    """
 
     kind: str  # `column`, `columns`, `bounds`, `complete`, `budget`, `rows`, `delta`, `derived` or `products`
     what: str  # description

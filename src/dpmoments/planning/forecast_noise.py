@@ -29,7 +29,7 @@ from dpmoments.spending.imagined import imagined_release
 _MANY = 30
 """Number of features above which the pairs of that many stand for all."""
 AS_LARGE_AS_A_GUESS = 2.0 / math.sqrt(12.0)
-"""Noise on a correlation or standardized coefficient of which a release says as much as its range, −1 to 1."""
+"""Noise on a correlation or standardized coefficient that says no more than its range."""
 _NOISE = "noise"
 _SEEN_FROM = "r seen from"
 _FAR_WORSE = 1.5
@@ -114,7 +114,7 @@ def _imagined(plan: Plan, typical: TypicalTable, n_rows: int, request: PrivacyRe
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ForecastNoise(Answer):
-    """Noise SDs before repair, as analyses state them of an imagined release; one row per feature."""
+    """Noise SDs before repair, as analyses state them of an imagined release."""
 
     release: MomentRelease
     typical: TypicalTable
@@ -323,7 +323,7 @@ class ForecastNoise(Answer):
 
     @cached_property
     def readable(self) -> dict[str, tuple[int, int]]:
-        """How many means, shares, correlations and regressions a release would state, and of how many."""
+        """Number of means, shares, correlations and regressions to be stated, and their total."""
         law, said, shares = self.release.as_drawn.noise, self.description, self.typical.shares
         assert law is not None
         means = ~(np.array(said.mean_is_noise) | said.share_is_unclear)
@@ -342,7 +342,7 @@ class ForecastNoise(Answer):
 
     @property
     def readable_text(self) -> str:
-        """What could be read in a release, and what could not: "means can be read, no correlation"."""
+        """Kinds of numbers that could be read in a release, and those that could not."""
         can = [
             f"{what}s" if count == total else f"{count:,} of {total:,} {what}s"
             for what, (count, total) in self.readable.items()

@@ -333,7 +333,7 @@ class Forecast(Answer):
 
     @property
     def headline(self) -> str:
-        """What could be read in a release, and what could not; empty if that is not known."""
+        """Kinds of numbers that could be read in a release; empty if that is not known."""
         if self.setting is None or self.noise is None:
             return ""
         size = f"{self.setting.symbol} = {self.setting.size_of_budget:.4g}"
