@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,6 @@ from scipy import stats
 
 import dpmoments as dpm
 from contracts.cases import run_plan
-from dpmoments.mechanisms.coinpress import _LastClip, _run_diagnostics
 from dpmoments.mechanisms.noisy_step import StepNoise, noisy_step
 from dpmoments.mechanisms.shape import MomentShape, RunResult
 from dpmoments.papers.mechanisms.coinpress_mean import PaperCoinPress
@@ -124,23 +122,6 @@ def test_the_error_does_not_grow_with_the_range() -> None:
     assert errors(ours, 7000, False, 6) <= 0.14
 
 
-def test_same_error_as_the_reference_with_the_same_schedule() -> None:
-    shares = (0.1, 0.2, 0.7)
-    mechanism = dpm.mechanisms.CoinPress(eigenvalue_bounds=(1.0, WIDE), split=shares, clip="gaussian")
-    n = 4000
-    shape = MomentShape(D, n_rows=n, mean=False, row_norm=None)
-    plan = mechanism.plan(shape, dpm.PrivacyBudget.zcdp(0.5), "replace_one")
-    clip_square = plan.rules.radius**2
-
-    def slow(table: np.ndarray, seed: int) -> np.ndarray:
-        return reference(table, WIDE, 0.5, shares, clip_square, seed, released_code=False)
-
-    def fast(table: np.ndarray, seed: int) -> np.ndarray:
-        return run(table, mechanism, seed).gram / len(table)
-
-    assert errors(fast, n, True, 12) == pytest.approx(errors(slow, n, True, 12), rel=0.06)
-
-
 def test_unknown_mean_costs_little() -> None:
     rng = np.random.default_rng(3)
     covariance_errors, mean_errors, uncentered = [], [], []
@@ -171,33 +152,6 @@ def test_an_anchor_is_a_change_of_coordinates() -> None:
     plain = run(table, dpm.mechanisms.CoinPress((0.5, 2.0)), 4)
     moved = run(table @ symmetric_root, dpm.mechanisms.CoinPress((0.5, 2.0), anchor=anchor.tolist()), 4)
     np.testing.assert_allclose(moved.gram, symmetric_root @ plain.gram @ symmetric_root, rtol=1e-3, atol=1.0)
-
-
-@pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
-def test_noise_of_a_step_is_that_of_the_radius_it_clips_to(neighbors: str) -> None:
-    """Σ over rows that lie far outside: only the clip bounds them; the noise must be √2γ²/√(2ρ) (γ²/√(2ρ) under add-remove)."""
-    rng = np.random.default_rng(0)
-    table, center, radius, rho = rng.normal(size=(40, 3)) * 1e3, np.array([1.0, 2.0, 3.0]), 2.5, 0.3
-    linear = rng.normal(size=(3, 3))
-    rows = Rows.of(table, dpm.Schema.unbounded(3), neighbors=neighbors)
-    step_noise = StepNoise.calibrated(3, rho, Neighbors.of(neighbors), mean=False)
-    images = (table - center) @ linear.T
-    images *= np.minimum(1.0, radius / np.linalg.norm(images, axis=1))[:, None]
-    exact = images.T @ images
-    generator = insecure_generator(1)
-
-    def step() -> np.ndarray:
-        one_step = filter_that_pays(dpm.PrivacyBudget.zcdp(rho), neighbors, generator)
-        return noisy_step(rows, one_step, {"step": 1}, step_noise, center=center, linear=linear, radius=radius).gram
-
-    noise = np.array([step() - exact for _ in range(600)])
-    scale = (math.sqrt(2) if neighbors == "replace_one" else 1.0) * radius**2 / math.sqrt(2 * rho)
-    diagonal, off = noise[:, range(3), range(3)].ravel(), math.sqrt(2) * noise[:, [0, 0, 1], [1, 2, 2]].ravel()
-    for sample in (diagonal, off):
-        assert stats.kstest(sample / scale, "norm").pvalue > 1e-3
-        # planted fault: noise calibrated to the other relation
-        other = scale * (math.sqrt(0.5) if neighbors == "replace_one" else math.sqrt(2))
-        assert stats.kstest(sample / other, "norm").pvalue < 1e-6
 
 
 @pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
@@ -340,44 +294,6 @@ def test_rows_far_outside_the_bounds_are_warned_of() -> None:
         assert "rows-outside-bounds" in codes(warnings), clip
         inside = run(table / 1e4, dpm.mechanisms.CoinPress((1.0, 10.0), clip=clip), 0).diagnostics["warnings"]
         assert inside == ()
-
-
-@pytest.mark.parametrize("mean", [True, False])
-def test_the_last_clip_is_never_below_the_planned_one(mean: bool) -> None:
-    """Rows so close together that a histogram would clip them far closer."""
-    table = np.zeros((4000, 3)) + np.array([1e-3, 0.0, 0.0])
-    mechanism = dpm.mechanisms.CoinPress((0.01, 1.0), 1.0 if mean else None)
-    for seed in range(3):
-        steps = run(table, mechanism, seed, rho=2.0, mean=mean).diagnostics["steps"]
-        assert steps[-1]["radius"] == steps[0]["radius"]
-
-
-def test_most_rows_outside_is_more_than_half() -> None:
-    """By the histogram; and where the last clip is the planned one, also by how full its ball is."""
-    rules: Any = SimpleNamespace(
-        last_radius=3.0, n_rows=100.0, schedule=SimpleNamespace(scales=[1.0], predicted_error=0.1)
-    )
-
-    def found(outside: float | None, radius: float = 4.0, fill: float = 0.0) -> int:
-        steps = [{"radius": radius, "noise_scale": 0.5, "fill": fill, "center": [0.0] * 4}]
-        return len(_run_diagnostics(steps, rules, _LastClip(1.0, radius, outside), half_seen=False)["warnings"])
-
-    assert [found(outside) for outside in (None, 0.0, 0.5, math.nextafter(0.5, 1.0), 0.7, 1.0)] == [0, 0, 0, 1, 1, 1]
-    # Halfway between d and radius², and four deviations of the noise.
-    limit = (4 + 9) / (2 * 9) + 4 * 0.5 * 2 / 9
-    for outside in (None, 0.1):
-        assert found(outside, 3.0, limit + 1e-9) == 1
-        assert found(outside, 3.0, limit - 1e-9) == 0
-        assert found(outside, 3.1, 2.0 * limit) == 0
-
-
-@pytest.mark.parametrize(("left_out", "half_seen"), [(False, False), (True, False), (False, True), (True, True)])
-def test_lost_variance_is_said_by_whichever_shows_it(left_out: bool, half_seen: bool) -> None:
-    """Rows seen too far out to widen the clip to them, or a direction seen by half."""
-    rules: Any = SimpleNamespace(last_radius=3.0, n_rows=100.0, schedule=SimpleNamespace(predicted_error=0.1))
-    steps = [{"radius": 3.0, "noise_scale": 0.01, "fill": 0.1, "center": [0.0] * 4}]
-    found = _run_diagnostics(steps, rules, _LastClip(1.0, 3.0, 0.0, left_out), half_seen)["warnings"]
-    assert codes(found) == ["variance-of-few-rows"] * (left_out or half_seen)
 
 
 def test_fewer_rows_than_features_and_tiny_budgets_say_what_they_cannot_do() -> None:

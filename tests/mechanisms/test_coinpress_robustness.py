@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from typing import Any
 
@@ -12,13 +11,10 @@ import pytest
 
 import dpmoments as dpm
 from dpmoments.analysis.released import cautions
-from dpmoments.mechanisms.coinpress import Evidence, Observation, _histogram_share, _upper
-from dpmoments.mechanisms.row_norm_histogram import noisy_tail_histograms, tail_edges
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.rows.rows import Rows
-from support.opened_filter import filter_that_pays
 from support.said import codes
 
 FEW_ROWS = "variance-of-few-rows"
@@ -140,49 +136,6 @@ def test_noise_that_drowns_the_covariance_is_said() -> None:
     rows = Rows.of(rng.normal(size=(300, 20)), dpm.Schema.unbounded(20), neighbors="replace_one")
     noisy = plan.run(rows, PrivacyFilter(plan, insecure_generator(0)))
     assert "noise-above-covariance" in codes(noisy.diagnostics["warnings"])
-
-
-def test_upper_is_above_both() -> None:
-    rng = np.random.default_rng(7)
-    for _ in range(20):
-        first, second = (matrix + matrix.T for matrix in rng.normal(size=(2, 4, 4)))
-        above = _upper(first, second)
-        assert min(np.linalg.eigvalsh(above - one)[0] for one in (first, second)) > -1e-9
-    np.testing.assert_array_equal(_upper(np.eye(3), -np.eye(3)), np.eye(3))
-
-
-def test_a_direction_that_lost_its_rows_goes_back_to_where_they_fit() -> None:
-    """Seen with variance 1 ± 0.02, then measured as 0.1: rows at √10 times the radius."""
-    before, now = Observation.now(np.diag([1.0, 1.0]), 0.02), Observation.now(np.diag([1.0, 0.1]), 0.002)
-    held = Evidence((before,)).held(now)
-    np.testing.assert_allclose(held, np.diag([0.0, 10.0]), atol=1e-9)
-    assert not Evidence((before,)).held(before).any()
-    assert not Evidence().held(now).any()
-
-
-def test_rows_along_an_enlarged_direction_are_counted_apart() -> None:
-    table = np.zeros((300, 3))
-    table[:100, 0], table[100:160, 2] = 50.0, 50.0
-    whole, apart = noisy_tail_histograms(
-        Rows.of(table, dpm.Schema.unbounded(3), neighbors="replace_one"),
-        filter_that_pays(dpm.PrivacyBudget.zcdp(1e6), "replace_one", insecure_generator(0)),
-        "histogram of norms",
-        1e6,
-        edges=tail_edges(2.0),
-        center=np.zeros(3),
-        linear=np.eye(3),
-        apart=np.eye(3)[2:],
-    )
-    bin_of_50 = int(np.searchsorted(tail_edges(2.0), 50.0, side="right"))
-    assert (whole.counts[0], whole.counts[bin_of_50], whole.counts.sum()) == (140.0, 100.0, 240.0)
-    assert (apart.counts[bin_of_50], apart.counts.sum()) == (60.0, 60.0)
-
-
-def test_few_features_buy_a_finer_histogram() -> None:
-    shares = [_histogram_share(d) for d in (1, 2, 4, 6, 10, 100)]
-    assert shares == sorted(shares, reverse=True)
-    assert (shares[0], shares[-1]) == (0.1, 0.02)
-    assert math.isclose(_histogram_share(5), 0.02 * 2**1.5)
 
 
 def test_what_thin_tails_may_have_lost_is_said_of_every_column_without_bounds() -> None:

@@ -32,8 +32,7 @@ from dpmoments.moments.spectral import SpectralNoise
 from dpmoments.moments.terms import NoiseTerm, ScaleTerm
 from dpmoments.papers.cells import WishartCells
 from dpmoments.papers.models import InverseNormalModel, ReleasedBasisModel, ScaledWishartModel, WishartModel
-from dpmoments.privacy.entropy import insecure_generator
-from dpmoments.privacy.matrices import isotropic, matrix_laplace, symmetric_gaussian
+from dpmoments.privacy.matrices import matrix_laplace, symmetric_gaussian
 from references.plain_rotated_noise import RotatedNoise, plain_law
 from support.noise_models import additive, gaussian, laplace
 from support.said import refused
@@ -385,21 +384,6 @@ def test_what_is_known_of_a_draw_is_taken_out_of_it() -> None:
     assert off_by(np.cov((noise @ vector).T), forgotten.covariance_of_product(vector)) > 0.1
 
 
-@pytest.mark.parametrize("name", [*FAMILIES, "summed"])
-@pytest.mark.parametrize("of", ["cell", "diagonal", "count"])
-def test_quantiles_are_those_of_draws(name: str, of: Any) -> None:
-    law, noise = drawn(name).law, drawn(name).noise
-    cells = {"cell": noise[:, 2, 3], "diagonal": noise[:, 2, 2], "count": noise[:, 0, 0]}[of]
-    standard = cells / cells.std()
-    for level in (0.01, 0.2, 0.9, 0.995):
-        at = law.quantile(level, of=of)
-        error = 5.0 * math.sqrt(level * (1.0 - level) / DRAWS)
-        assert np.mean(standard <= at) == pytest.approx(level, abs=error)
-    if of != "cell" and name in ("wishart", "laplace"):  # a normal quantile in its place would be found
-        normal = GaussianCells().quantile(0.995, diagonal=True)
-        assert abs(np.mean(standard > normal) - 0.005) > 5.0 * math.sqrt(0.005 / DRAWS)
-
-
 FAMILY_LIST = [GaussianCells(), LaplaceCells(), IsotropicCells(3.0), MatrixLaplaceCells(6.0), WishartCells(9.0)]
 
 
@@ -462,20 +446,6 @@ def test_bounds_about_a_mean_hold(name: str, d: int) -> None:
     level = np.full((d, d), spectral.cell_variance) * (1.0 + np.eye(d))
     if name == "gaussian":
         assert np.mean(norms > law.terms[0].family.norm_bound(level, 0.05, d)) > 0.1
-
-
-def test_the_samplers_of_releases_have_these_laws() -> None:
-    """The families are those that the filter draws from, not only those that this file does."""
-    rng, rate = insecure_generator(9), 0.7
-    found = np.array([matrix_laplace(3, rate, rng)[0, 1] for _ in range(20_000)])
-    family = MatrixLaplaceCells(4.0)
-    assert found.var() == pytest.approx(4.0 / rate**2 / 2.0, rel=0.05)
-    assert np.mean(found / found.std() <= family.quantile(0.99, diagonal=False)) == pytest.approx(0.99, abs=0.004)
-    found = np.array([isotropic(3, rate, rng)[0, 0] for _ in range(20_000)])
-    assert found.var() == pytest.approx(7.0 / rate**2, rel=0.05)
-    assert np.mean(found / found.std() <= IsotropicCells(3.5).quantile(0.99, diagonal=True)) == pytest.approx(
-        0.99, abs=0.004
-    )
 
 
 # Models and files ---------------------------------------------------------------------------------------------------------------

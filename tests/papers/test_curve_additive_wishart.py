@@ -146,18 +146,6 @@ def test_few_degrees_invert_the_scale(neighbors, m):
     assert curves.additive_wishart_degrees(0.7, 0.05, scale * (1 - 1e-6), neighbors) == m + 1
 
 
-def test_values_computed_independently():
-    assert curves.additive_wishart_degrees(1.0, 1e-6, 1.0, "add_remove") == 42
-    assert curves.additive_wishart_degrees(0.5, 1e-6, 1.0, "add_remove") == 85
-    # Sheffet (2015), Theorem 4.1, asks for m = (14 / epsilon^2) 2 log(4 / delta): 425 and 1702.
-    assert int(14 * 2 * math.log(4 / 1e-6)) == 425
-    # The group path needs about twice the exact law for replacements.
-    exact = curves.additive_wishart_degrees(1.0, 1e-6, 1.0, "replace_one")
-    group = curves.additive_wishart_degrees(0.5, 1e-6 / (1 + math.exp(0.5)), 1.0, "add_remove")
-    assert exact == 44
-    assert group > 2 * exact
-
-
 @pytest.mark.parametrize(("epsilon", "m", "scale"), [(0.3, 2, 1.0), (0.5, 6, 0.4), (0.1, 12, 1.0)])
 @pytest.mark.parametrize("d", [2, 4])
 def test_worst_pairs_by_explicit_noise(d, epsilon, m, scale):
@@ -170,19 +158,6 @@ def test_worst_pairs_by_explicit_noise(d, epsilon, m, scale):
     replace_one = curves.additive_wishart_delta(epsilon, m, scale, "replace_one")
     assert agrees(add_remove, *max(without_row, with_row))
     assert agrees(replace_one, *max(without_row, with_row, replaced))
-
-
-def test_planted_faults_are_rejected():
-    generator = np.random.default_rng(31)
-    simulated = hockey_stick_by_simulation(0.1, unit(3, 0), unit(3, 1), 15, 1.0, 60_000, generator)
-    right = curves.additive_wishart_delta(0.1, 12, 1.0, "replace_one")
-    assert agrees(right, *simulated)
-    # The add-remove curve for a replacement, one degree of freedom too many, and a chi-square of m instead of m + 1.
-    assert not agrees(curves.additive_wishart_delta(0.1, 12, 1.0, "add_remove"), *simulated)
-    assert not agrees(curves.additive_wishart_delta(0.1, 13, 1.0, "replace_one"), *simulated)
-    row = hockey_stick_by_simulation(0.1, np.zeros((3, 3)), unit(3, 0), 15, 1.0, 60_000, generator)
-    assert agrees(float(reference_row(0.1, 12, 1)), *row)
-    assert not agrees(float(reference_row(0.1, 11, 1)), *row)
 
 
 @pytest.mark.parametrize(("epsilon", "m", "scale"), [(0.3, 1, 1.0), (0.3, 3, 0.5), (0.8, 12, 0.3)])
@@ -198,16 +173,6 @@ def test_no_other_pair_is_worse(epsilon, m, scale):
             for pair in [(first, second), (second, first)]:
                 simulated, error = hockey_stick_by_simulation(epsilon, *pair, d + m, scale, 8_000, generator)
                 assert simulated < bounds[name] + 4 * error
-
-
-@pytest.mark.parametrize("neighbors", RELATIONS)
-@pytest.mark.parametrize("m", [1, 2, 7, 300])
-def test_shorter_rows_are_never_worse(neighbors, m):
-    # delta decreases in s^2 / B^2: the same noise and a shorter row.
-    scales = np.geomspace(1e-2, 1e3, 50)
-    for epsilon in (0.01, 0.5, 3.0):
-        deltas = [curves.additive_wishart_log_delta(epsilon, m, scale, neighbors) for scale in scales]
-        assert np.all(np.diff(deltas)[np.array(deltas[1:]) < -1e-9] < 0)
 
 
 @pytest.mark.parametrize("neighbors", RELATIONS)

@@ -5,13 +5,11 @@ The planted fault is the misprinted acceptance formula: it must fail every test 
 
 import math
 
-import mpmath
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy import integrate, special, stats
 
-import dpmoments.papers.sphere as sphere
 from dpmoments.base.errors import InputValueError
 from dpmoments.papers.sphere import envelope_parameter, sample_bingham, sample_bingham_diagonal
 from references.exact_bingham import mean_proposals, second_moments
@@ -102,26 +100,12 @@ class TestCoordinateLaw:
         with pytest.raises(AssertionError, match="p ="):
             check_coordinate_law(misprinted, eigenvalues, size=5_000)
 
-    def test_the_reference_sampler_agrees(self):
-        check_coordinate_law(slow, [6.0, 2.0, 0.0])
-
 
 class TestSecondMoments:
     SPECTRUM = np.array([40.0, 20.0, 10.0, 5.0, 0.0]) / 4.0
 
     def test_known_value(self):
         assert_allclose(second_moments(self.SPECTRUM)[0], 0.68763, atol=1e-5)
-
-    def test_the_integral_agrees_with_bessel_functions(self):
-        for gap in (0.0, 0.3, 7.0):
-            exact = 0.5 * (1.0 + special.ive(1, gap / 2) / special.ive(0, gap / 2))
-            assert_allclose(second_moments([gap, 0.0]), [exact, 1.0 - exact], rtol=1e-12)
-
-    def test_the_integral_agrees_with_a_series(self):
-        """One eigenvalue apart from the rest: uniformly u_0² ~ Beta(1/2, (d−1)/2): Kummer's function."""
-        top, d = 12.0, 30
-        ratio = mpmath.hyp1f1(1.5, d / 2 + 1, top) / mpmath.hyp1f1(0.5, d / 2, top) / d
-        assert_allclose(second_moments(np.r_[top, np.zeros(d - 1)])[0], float(ratio), rtol=1e-12)
 
     @pytest.mark.parametrize(
         "eigenvalues",
@@ -178,15 +162,6 @@ class TestUniform:
     def test_zero_matrix(self, d):
         self.check(fast, d)
 
-    @pytest.mark.parametrize("d", [2, 3, 10])
-    def test_directions_of_a_cube_are_rejected(self, d):
-        def cube(_, size, rng):
-            points = rng.uniform(-1.0, 1.0, (size, d))
-            return points / np.linalg.norm(points, axis=1, keepdims=True)
-
-        with pytest.raises(AssertionError, match="p ="):
-            self.check(cube, d)
-
     def test_every_proposal_is_accepted(self):
         assert sample_bingham_diagonal(np.full(40, 3.0), 500, np.random.default_rng(0))[1] == 500
 
@@ -241,18 +216,6 @@ class TestProposals:
     @pytest.mark.parametrize("eigenvalues", SPECTRA, ids=["2", "linear-100", "half-mass-50", "huge-200"])
     def test_measured_mean_is_the_exact_one(self, eigenvalues):
         self.check_mean(eigenvalues, 4_000)
-
-    @pytest.mark.parametrize("eigenvalues", SPECTRA, ids=["2", "linear-100", "half-mass-50", "huge-200"])
-    def test_a_wrong_envelope_parameter_is_rejected(self, eigenvalues, monkeypatch):
-        monkeypatch.setattr(sphere, "envelope_parameter", lambda gaps: 3.0 * envelope_parameter(gaps))
-        # exact_bingham imported its own name, so the expected mean stays the best one
-        with pytest.raises(AssertionError):
-            self.check_mean(eigenvalues, 4_000)
-
-    @pytest.mark.parametrize("factor", [0.3, 3.0])
-    def test_a_wrong_envelope_parameter_does_not_change_the_law(self, factor, monkeypatch):
-        monkeypatch.setattr(sphere, "envelope_parameter", lambda gaps: factor * envelope_parameter(gaps))
-        check_second_moments(fast, TestSecondMoments.SPECTRUM, 40_000)
 
     @pytest.mark.parametrize("d", [1, 2, 7, 100, 1000])
     def test_envelope_parameter_is_the_root(self, d):

@@ -15,9 +15,8 @@ import dpmoments as dpm
 from dpmoments import mechanisms, utility_bounds
 from dpmoments.analysis.regression import _coefficient_error_bound
 from dpmoments.moments.extreme_eigenvalues import normal_norm_quantile
-from dpmoments.moments.models import LastStepModel, MomentInterval, NoiseModel
+from dpmoments.moments.models import LastStepModel, MomentInterval
 from dpmoments.papers.cells import wishart_eigenvalue_range, wishart_frobenius_quantile
-from dpmoments.papers.models import InverseNormalModel, WishartModel
 from dpmoments.papers.sampling import inverse_wishart, wishart
 from dpmoments.releases.moment_release import MomentRelease
 from support.said import refused
@@ -249,34 +248,6 @@ def test_the_interval_of_a_run_holds_the_exact_moments(name: str, mean: bool, ne
     assert not as_rare_as(narrow, trials, failure)
 
 
-def test_planted_faults_in_the_model_of_a_projection_are_found() -> None:
-    """Degrees of freedom four times too many; the padding forgotten; that it was taken off forgotten."""
-    release = dpm.release(
-        TABLE[:400],
-        dpm.Schema.unit_ball(D),
-        mechanism=mechanisms.JohnsonLindenstrauss(60),
-        mean=False,
-        n_rows=400,
-        insecure_seed=0,
-        **BUDGET,
-    )
-    assert isinstance(release.noise_model, WishartModel)
-    exact, trials, failure = TABLE[:400].T @ TABLE[:400], 150, 0.1
-    root = np.linalg.cholesky(exact + release.noise_model.padding * np.eye(D))
-    drawn = [
-        wishart(root, 60, np.random.default_rng(seed)) / 60 - release.noise_model.padding * np.eye(D)
-        for seed in range(trials)
-    ]
-
-    def misses(model: WishartModel) -> int:
-        found = [model.interval(dataclasses.replace(release, noisy_gram=gram), range(D), failure) for gram in drawn]
-        return sum(not inside(one, exact) for one in found if one is not None)
-
-    assert as_rare_as(misses(release.noise_model), trials, failure)
-    for fault in (dict(degrees=240), dict(padding=0.0), dict(subtracted=False)):
-        assert not as_rare_as(misses(dataclasses.replace(release.noise_model, **fault)), trials, failure), fault  # type: ignore[arg-type]
-
-
 def test_the_bound_on_coefficients_holds_for_every_table_in_the_interval() -> None:
     """Random and extreme members of the interval, fits from anywhere; and it is nearly reached."""
     rng, closest = np.random.default_rng(0), 0.0
@@ -413,15 +384,3 @@ def test_a_model_that_is_none_is_refused(name: str, change: dict[str, Any], code
     content["noise"] |= change
     with refused(code):
         MomentRelease.from_dict(content)
-
-
-def test_a_model_without_a_field_is_refused() -> None:
-    law = InverseNormalModel(
-        n_features=1, inverse=np.eye(1), inverse_scale=1.0, smallest_eigenvalue=1.0, sum_scale=None
-    )
-    values = law.to_dict()
-    del values["inverse_scale"]
-    with refused("has no"):
-        NoiseModel.from_dict(values)
-    with refused("must be a mapping", TypeError):
-        NoiseModel.from_dict([])  # type: ignore[arg-type]

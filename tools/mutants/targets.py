@@ -293,13 +293,11 @@ TESTS = {
         "coinpress_reference",
         "coinpress_robustness",
         "reliability",
-        "means_boundaries",
         "means_replayed",
         "mean_robustness",
     ),
     "mechanisms/means/": (
         "means_replayed",
-        "means_boundaries",
         "means_refusals",
         "mean_robustness",
         "mean_noise",
@@ -308,13 +306,11 @@ TESTS = {
     "papers/mechanisms/coinpress_mean": (
         "means_replayed",
         "reliability",
-        "means_boundaries",
         "means_refusals",
         "mean_robustness",
     ),
     "papers/mechanisms/coordinatewise": (
         "reliability",
-        "means_boundaries",
         "means_replayed",
         "means",
     ),
