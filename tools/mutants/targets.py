@@ -292,7 +292,6 @@ TESTS = {
         "norm_histogram",
         "coinpress_reference",
         "coinpress_robustness",
-        "reliability",
         "means_replayed",
         "mean_robustness",
     ),
@@ -305,12 +304,10 @@ TESTS = {
     ),
     "papers/mechanisms/coinpress_mean": (
         "means_replayed",
-        "reliability",
         "means_refusals",
         "mean_robustness",
     ),
     "papers/mechanisms/coordinatewise": (
-        "reliability",
         "means_replayed",
         "means",
     ),
