@@ -240,6 +240,17 @@ def _delta(facts: Facts) -> str:
     return f"delta={delta:g} is too large for {rows:,} rows: it allows publishing {whole}."
 
 
+def _few_rows(facts: Facts) -> str:
+    """Return "too-few-rows" without a count that may as well be 0."""
+    count = (
+        "not distinguishable from 0 (± {noise:,.0f})"
+        if facts["rows"] < 2.0 * facts["noise"]
+        else "{rows:,.0f} ± {noise:,.0f}"
+    )
+    words = f"Too few rows for this budget: the row count is {count}. Everything computed from it may be mostly noise."
+    return words.format(**facts)
+
+
 def _row_count(facts: Facts) -> str:
     noise, rows = facts["noise"], facts["rows"]
     assert isinstance(noise, int | float)
@@ -464,8 +475,7 @@ WARNINGS: Mapping[str, Wording] = MappingProxyType(
             curator="More rows, a larger budget, or rules that drop no rows would help.",
         ),
         "too-few-rows": Wording(
-            "Too few rows for this budget: the row count is {rows:,.0f} ± {noise:,.0f}. Everything computed from it may be "
-            "mostly noise.",
+            _few_rows,
             {"rows": "number", "noise": "number"},
             analyst="Rely only on results that are marked as distinguishable from noise.",
             curator="More rows or a larger budget would help; see dpm.forecast before the next release.",

@@ -252,8 +252,8 @@ def _unresolved_pairs(release: MomentRelease, answer: Correlations, compared: in
     counts = ((lost, "privacy noise"), (few, "too few rows"))
     reasons = [f"{count:,} for {reason}" for count, reason in counts if count]
     words = f"{lost + few:,} of {compared:,} correlations are not clear, {' and '.join(reasons)}."
-    if not known.any():
-        return (words,)
+    if 2 * known.sum() < len(known):  # the pairs that are known are not typical
+        return (f"{words} Noise hides how much most columns vary: for a typical pair no correlation can be seen here.",)
     privacy, sampling = (np.median(part[known], keepdims=True) for part in parts)
     seen = [float(smallest_seen(privacy * share, sampling, compared, release.noise)[0]) for share in (1.0, 0.25, 0.0)]
     sizes = [f"about {size:.2g} or more" if size < 1.0 else "more than 1 (none can)" for size in seen]
