@@ -406,7 +406,7 @@ def count_text(count: float, noise: float | None) -> str:
     >>> count_text(20009, 52.3), count_text(20009, 0.0), count_text(20009, None)
     ('20,009 ± 52', '20,009 (public, exact)', '20,009 (noisy)')
     >>> count_text(9, 9.0)  # sums are divided by no less than the noise, though the count may be negative
-    'not distinguishable from 0 (± 9)'
+    'not distinguishable from 0 (± 9.0)'
     """
     if noise == 0.0:
         return f"{count:,} (public, exact)"

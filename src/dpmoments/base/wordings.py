@@ -242,13 +242,11 @@ def _delta(facts: Facts) -> str:
 
 def _few_rows(facts: Facts) -> str:
     """Return "too-few-rows" without a count that may as well be 0."""
-    count = (
-        "not distinguishable from 0 (± {noise:,.0f})"
-        if facts["rows"] < 2.0 * facts["noise"]
-        else "{rows:,.0f} ± {noise:,.0f}"
-    )
-    words = f"Too few rows for this budget: the row count is {count}. Everything computed from it may be mostly noise."
-    return words.format(**facts)
+    noise, rows = facts["noise"], facts["rows"]
+    assert isinstance(noise, int | float)
+    assert isinstance(rows, int | float)
+    count = f"{rows:,.0f} ± {noise:,.0f}" if rows >= 2.0 * noise else f"not distinguishable from 0 (± {noise:,.0f})"
+    return f"Too few rows for this budget: the row count is {count}. Everything computed from it may be mostly noise."
 
 
 def _row_count(facts: Facts) -> str:
