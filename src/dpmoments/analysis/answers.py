@@ -210,7 +210,11 @@ class Answer:
 
     def table(self) -> Sequence[Sequence[str]]:
         """Return the rows of text, the head first."""
-        shown, rows = [column for column in self._columns() if column.head is not None], self._shown_rows
+        return self.table_of(self._shown_rows)
+
+    def table_of(self, rows: Sequence[int] | None) -> Sequence[Sequence[str]]:
+        """Return some rows of the table as text, the head first; None for all."""
+        shown = [column for column in self._columns() if column.head is not None]
         if rows is not None:
             shown = [column.of_rows(rows) for column in shown]
         return [tuple(column.head or "" for column in shown), *zip(*(column.text() for column in shown), strict=True)]

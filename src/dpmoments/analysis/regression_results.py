@@ -574,7 +574,9 @@ class FittedLine(Answer):
             if level.rpartition("=")[0] in left
         )
         count = f"{len(self.features)} feature{'' if len(self.features) == 1 else 's'}"
-        title = f"{self.method} regression of {self.target} on {count}{alpha}, {self.n_rows:,} rows"
+        error = 0.0 if self.equations is None else math.sqrt(self.equations.noise.count_variance)
+        rows = f"{self.n_rows:,}" + (f" ± {rounded(error, error)}" if error > 0.0 else "")
+        title = f"{self.method} regression of {self.target} on {count}{alpha}, {rows} rows"
         if self.too_few:
             counted = "counted as an average level" if self._is_penalized else "merged into the reference level"
             merged = f"{counted} (too few rows): {', '.join(self.too_few)}"

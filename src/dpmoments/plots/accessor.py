@@ -90,7 +90,7 @@ class ReleasePlots(MeanPlots):
         figsize: tuple[float, float] | None = None,
         caption: bool = True,
     ) -> Axes:
-        """Plot correlations as colored cells, hatched if their sign is not clear.
+        """Plot correlations as colored cells, hatched unless they hold among all pairs.
 
         Parameters
         ----------
@@ -141,8 +141,8 @@ class ReleasePlots(MeanPlots):
         """Plot covariances as colored cells, each column relative to half its range.
 
         Cells show numbers in original units if they have room. Variances are hatched if ``release.describe()`` shows
-        the standard deviation as noise, covariances if ``release.correlations()`` cannot distinguish their sign from
-        noise. Colors are linear up to the noise and logarithmic above.
+        the standard deviation as noise, covariances unless their correlation holds among all pairs. Colors are
+        linear up to the noise and logarithmic above.
 
         Parameters
         ----------

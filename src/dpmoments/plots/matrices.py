@@ -214,6 +214,8 @@ def _labels(names: Sequence[str], groups: Sequence[str]) -> tuple[list[float], l
 
 # The picture of correlations.
 
+_HATCHED = "hatched: does not hold among all pairs"
+
 
 def related_together(answer: Correlations) -> Correlations:
     """Return an answer with its features in the order of a hierarchical clustering by 1 − |r|."""
@@ -230,7 +232,6 @@ def draw_correlations(answer: Correlations, ax: Axes | None = None, *, triangle:
     from matplotlib.colors import Normalize
 
     size = len(answer.feature_names)
-    verdict = np.array(answer.verdict, dtype=object)
     grow = ax is None
     ax = matrix_axes(ax, size, size)
     half = (answer.upper - answer.lower) / 2.0
@@ -241,7 +242,7 @@ def draw_correlations(answer: Correlations, ax: Axes | None = None, *, triangle:
         Normalize(-1.0, 1.0),
         rows=answer.feature_names,
         columns=answer.feature_names,
-        is_noise=_unclear(verdict),
+        is_noise=_left(answer),
         groups=answer.columns_of_features,
         texts=_numbers_and_noise(
             answer.correlation, np.where(off, half, np.nan), lambda value: f"{round(value, 2) + 0.0:.2f}", "–"
@@ -252,13 +253,11 @@ def draw_correlations(answer: Correlations, ax: Axes | None = None, *, triangle:
     typical = float(np.median(reported)) if len(reported) else float("nan")
     with_color_bar(ax, image, "correlation", noise=typical)
     title = answer.heading[0] if answer.noise_known else "correlations: noise unknown"
-    entitle(ax, title, *_meaning(answer, verdict, typical), answer.warning, grow=grow)
+    entitle(ax, title, *_meaning(answer, typical), answer.warning, grow=grow)
     return ax
 
 
-def _meaning(
-    answer: Correlations, verdict: np.ndarray[tuple[int, ...], np.dtype[np.object_]], typical: float
-) -> list[str]:
+def _meaning(answer: Correlations, typical: float) -> list[str]:
     half = (
         f"black lines on the color bar: half a {answer.level:.0%} interval, ±{typical:.2g} (the median)"
         if np.isfinite(typical)
@@ -266,8 +265,8 @@ def _meaning(
     )
     if not answer.noise_known:
         said = [f"hatched: {describe_law(None)}"]
-    elif _unclear(verdict).any():
-        said = [f"hatched: the sign is not clear; {half}"]
+    elif _left(answer).any():
+        said = [f"{_HATCHED}; {half}"]
     else:
         said = [half]
     if not np.isfinite(answer.correlation).all():
@@ -275,9 +274,9 @@ def _meaning(
     return said
 
 
-def _unclear(verdict: np.ndarray[tuple[int, ...], np.dtype[np.object_]]) -> BoolArray:
-    """Return a mask of pairs that have a verdict and no sign."""
-    return np.asarray((verdict != "positive") & (verdict != "negative") & (verdict != ""))
+def _left(answer: Correlations) -> BoolArray:
+    """Return a mask of the compared pairs that do not hold among all, the only ones without a color of their own."""
+    return np.asarray((np.array(answer.verdict, dtype=object) != "") & ~answer.holds_among_all)
 
 
 def _numbers_and_noise(
@@ -344,7 +343,15 @@ def draw_covariances(release: Moments, columns: Sequence[str] | None, level: flo
     typical = float(np.median(noise / half_widths)) if known else float("nan")
     linear = min(max(typical if known else 0.0, _MIN_SHARE * largest), 0.99 * largest)
     names = tuple(release.feature_names[index] for index in chosen)
-    lost, warning = _decided_by_noise(release, chosen, level)
+    described = describe(release)
+    lost = np.diag(np.array(described.standard_deviation_is_noise)[chosen])
+    if release.noise is None:
+        lost[:] = True
+    title = f"variance of {label(names[0])}"
+    if len(chosen) > 1:
+        pairs = correlations(release, names, level=level)
+        lost = lost | _left(pairs)
+        title = pairs.heading[0].replace("correlations", "covariances", 1) if known else "covariances: noise unknown"
     grow = ax is None
     ax = matrix_axes(ax, len(chosen), len(chosen))
     image = draw_matrix(
@@ -366,34 +373,19 @@ def draw_covariances(release: Moments, columns: Sequence[str] | None, level: flo
         noise=typical,
         ticks=_ticks(linear, largest),
     )
-    off = np.tril_indices(len(chosen), -1)
-    stand_out = (
-        f"{int((~lost)[off].sum())} of {len(off[0])} pairs are distinguishable from noise" if known else "noise unknown"
-    )
     cells = "numbers in cells: in original units" + (", ± noise SD" if known else "")
     colors = f"colors are linear up to the noise (black lines, ±{typical:.2g}) and logarithmic above"
     entitle(
         ax,
-        f"covariances: {stand_out}" if len(chosen) > 1 else f"variance of {label(names[0])}",
+        title,
         cells if len(chosen) <= _MAX_NUMBERED else "",
-        f"{'hatched: not clear; ' if lost.any() else ''}{colors}" if known else f"hatched: {describe_law(None)}",
-        warning,
+        f"{'hatched: does not hold among all pairs; ' if lost.any() else ''}{colors}"
+        if known
+        else f"hatched: {describe_law(None)}",
+        described.warning,
         grow=grow,
     )
     return ax
-
-
-def _decided_by_noise(release: Moments, chosen: Sequence[int], level: float) -> tuple[BoolArray, str]:
-    """Find variances and covariances decided by noise, and the warning of ``describe``."""
-    described = describe(release)
-    lost = np.diag(np.array(described.standard_deviation_is_noise)[list(chosen)])
-    if release.noise is None:
-        lost[:] = True
-    if len(chosen) > 1:
-        names = [release.feature_names[index] for index in chosen]
-        verdict = np.array(correlations(release, names, level=level).verdict, dtype=object)
-        lost = lost | _unclear(verdict)
-    return lost, described.warning
 
 
 def _ticks(linear: float, largest: float) -> list[float]:

@@ -64,7 +64,7 @@ _DECIDED_BY_NOISE = (*(NOISE, _NOTHING, LOST), *UNCLEAR)
 """Texts shown in place of a number or a verdict that would carry no information."""
 _VERDICT = "verdict"
 _NUMBER = re.compile(
-    r"(~?below )?[<>~±]?\s*[-+−]?[\d,]*\.?\d+(e[-+]?\d+)?\s*(%|seconds|minutes|hours|days|weeks|months|years)?"
+    r"(~?below )?[<>~±≤]?\s*[-+−]?[\d,]*\.?\d+(e[-+]?\d+)?\s*(%|seconds|minutes|hours|days|weeks|months|years)?"
     r"|\d{4}-\d\d-\d\d(T[\d:.]+)?|[-+−]?(inf|∞)|nan|–|\[.*\]"
 )
 """Numbers, durations, dates, and what stands for a number."""
@@ -130,10 +130,11 @@ class Picture:
 class Statement:
     """Comparison that the head of a page states if it is clear.
 
-    ``strength`` orders those of a section.
+    ``strength`` orders those of a section, ``names`` are the features that it is about.
     """
 
     text: str
+    names: tuple[str, ...]
     strength: float
     clear: bool
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import singledispatch
 from itertools import product
@@ -218,7 +218,13 @@ def _page_of_release(
     return filled_in(
         "report.html",
         summary=asked.summary,
-        summary_sections=_summary_sections(chapters, findings) if asked.summary else (),
+        summary_sections=_summary_sections(
+            chapters,
+            frozenset() if findings is None else findings.names,
+            [column.name for column in first.schema.columns],
+        )
+        if asked.summary
+        else (),
         title=f"{'Summary of' if asked.summary else 'Report on'} a {'private ' if privacy.private else ''}release"
         + ("" if release.dataset is None else f" of {release.dataset}"),
         release=release,
@@ -257,6 +263,7 @@ _MAX_FINDINGS = 5
 class _Findings:
     about: str
     stated: tuple[str, ...]
+    names: frozenset[str]
     unresolved: tuple[str, ...]
 
     @classmethod
@@ -270,13 +277,13 @@ class _Findings:
         # requested analyses first, then the clearest of each section in turn
         queues = [
             [
-                f"{prefix}{each.text}"
+                (prefix, each)
                 for each in sorted(part.statements, key=lambda statement: -statement.strength)
                 if each.clear
             ]
             for prefix, part in reversed(parts)
         ]
-        turns = [queue[turn] for turn in range(_MAX_FINDINGS) for queue in queues if turn < len(queue)]
+        turns = [queue[turn] for turn in range(_MAX_FINDINGS) for queue in queues if turn < len(queue)][:_MAX_FINDINGS]
         chance = f"at most {100.0 * error_rate(level):.3g} % chance that any of them is false"
         about = (
             f"{certain:,} of {len(every):,} comparisons on this page are clear after correction for their number ({chance})."
@@ -285,33 +292,30 @@ class _Findings:
         if not certain:
             about = f"None of {len(every):,} comparisons on this page is clear after correction for their number."
         unresolved = tuple(f"{prefix}{words}" for prefix, part in parts for words in part.unresolved)
-        return cls(about, tuple(turns[:_MAX_FINDINGS]), unresolved)
+        names = frozenset(name for _, each in turns for name in each.names)
+        return cls(about, tuple(f"{prefix}{each.text}" for prefix, each in turns), names, unresolved)
 
 
 _MAX_SUMMARY_ROWS = 12
 
 
-def _summary_sections(chapters: Sequence[tuple[str, tuple[Section, ...]]], findings: _Findings | None) -> list[Section]:
-    """Return the first and the requested sections of a page of one chapter.
-
-    They have their first tables, shortened.
-    """
-    told = " ".join(findings.stated) if findings is not None else ""
+def _summary_sections(
+    chapters: Sequence[tuple[str, tuple[Section, ...]]], named: frozenset[str], columns: Collection[str]
+) -> list[Section]:
+    """Return the first and the requested sections of a page of one chapter, with their first tables, shortened."""
+    # the features that findings name come first, then columns of one feature: numbers before levels
     sections = chapters[0][1] if len(chapters) == 1 else ()
-    return [
-        replace(part, picture=None, tables=tuple(_first_rows(table, told) for table in part.tables[:1]))
-        for index, part in enumerate(sections)
-        if part.requested or (index == 0 and part.tables)
-    ]
-
-
-def _first_rows(table: PageTable, told: str) -> PageTable:
-    """Return the first rows of a table, with those that ``told`` names; the caption counts them."""
-    indices = sorted(range(len(table.rows)), key=lambda index: table.rows[index][0].text not in told)
-    rows = tuple(table.rows[index] for index in sorted(indices[:_MAX_SUMMARY_ROWS]))
-    if len(rows) == len(table.rows):
-        return table
-    return replace(table, rows=rows, caption=f"{len(rows)} of {len(table.rows):,} rows. {table.caption}")
+    shown = [part for index, part in enumerate(sections) if part.requested or (index == 0 and part.tables)]
+    result = []
+    for part in shown:
+        table = part.tables[0]
+        names = [row[0].text for row in table.rows]
+        order = sorted(range(len(names)), key=lambda index: (names[index] not in named, names[index] not in columns))
+        if len(names) > _MAX_SUMMARY_ROWS:
+            rows = tuple(table.rows[index] for index in sorted(order[:_MAX_SUMMARY_ROWS]))
+            table = replace(table, rows=rows, caption=f"{len(rows)} of {len(names):,} rows. {table.caption}")
+        result.append(replace(part, picture=None, tables=(table,)))
+    return result
 
 
 def _guarantee_in_short(release: AnyRelease, power: float) -> str:
@@ -427,7 +431,10 @@ def _appendix(release: AnyRelease) -> dict[str, Any]:
     reasons = dict.fromkeys(getattr(run, "chosen_because", None) for run in release.runs)
     outcomes = {None: "undecided", True: "holds", False: "FAILED"}
     return {
-        "levels": statement.levels,
+        "levels": [  # warnings are at the head of the page
+            replace(level, stated=tuple(line for line in level.stated if not line.startswith("Warning: ")))
+            for level in statement.levels
+        ],
         "chosen": [f"Why this mechanism: {reason.text()}" for reason in reasons if reason is not None],
         "composition": describe_composition(release),
         "at_reference": ""

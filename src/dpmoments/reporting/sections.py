@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -35,6 +36,7 @@ from dpmoments.reporting.page import NOISE, PageTable, Section, Statement, drawn
 from dpmoments.schema.columns import Boolean
 
 _SHOWN_PAIRS = 60
+_OF_PAIRS = ("correlation", "privacy_noise", "sampling_noise", "lower", "upper")
 _SHOWN_COMPONENTS = 15
 _NAMED_PAIRS = 5
 _MAX_COEFFICIENTS = 25
@@ -193,17 +195,19 @@ def _correlations(release: MomentRelease, prefix: str, result: Correlations) -> 
     size = len(result.feature_names)
     side = 0.62 * size if size <= 12 else 0.24 * size
     width, height = min(max(side + 2.8, 5.2), 9.6), min(max(side + 2.2, 4.6), 9.2)
-    title, rows = f"Heat map: {result.heading[0]}", result.table()
-    clear = [f"{row[0]}: {row[1]}, {row[5]}" for row in rows[1:] if row[6]][:_NAMED_PAIRS]
+    title, (head, *lines), hidden = f"Heat map: {result.heading[0]}", *_pair_lines(result)
+    clear = [f"{row[0]}: {row[1]}, {row[5]}" for row in lines if row[6]][:_NAMED_PAIRS]
     clearest = f"Clearest pairs: {'; '.join(clear)}." if clear else "No pair is clear."
     statements = _pair_statements(result)
-    hidden = max(len(result._shown) - _SHOWN_PAIRS, 0)
-    caption = f"The {_SHOWN_PAIRS} clearest pairs" if hidden else "All pairs"
+    caption = "The clearest pairs" if hidden else "All pairs"
     more = f"{hidden:,} more pairs are in the release file." if hidden else ""
     return Section(
         "Correlations",
         f"{prefix}correlations",
-        lead=(_sentence(result.heading[0]), "The sign of hatched pairs is not clear, whatever their color."),
+        lead=(
+            _sentence(result.heading[0]),
+            "Hatched pairs do not hold among all comparisons of this page.",
+        ),
         picture=drawn(
             f"{prefix}correlation-picture",
             width,
@@ -212,12 +216,47 @@ def _correlations(release: MomentRelease, prefix: str, result: Correlations) -> 
             title=title,
             description=f"A square cell for every two of {size} features. {clearest} The table below has the numbers",
         ),
-        tables=(PageTable.of(f"{caption}: each with its noise, interval and sign", rows[: _SHOWN_PAIRS + 1]),),
+        tables=(PageTable.of(f"{caption}: each with its noise, interval and sign", [head, *lines]),),
         remarks=tuple(filter(None, [more, "" if result.noise_known else describe_law(None)])),
         warning=result.warning,
         statements=statements,
         unresolved=_unresolved_pairs(release, result, len(statements)),
     )
+
+
+def _pair_lines(answer: Correlations) -> tuple[list[Sequence[str]], int]:
+    """Return the lines of a table of pairs, head first, and the number of pairs that have none."""
+    values, columns = answer.columns(), dict(zip(answer.feature_names, answer.columns_of_features, strict=True))
+    alike: dict[tuple[str, str], list[int]] = {}
+    for index in answer._shown:
+        features = values["feature"][index], values["other"][index]
+        of = columns[features[0]], columns[features[1]]
+        alike.setdefault(features if values["holds_among_all"][index] or of == features else of, []).append(index)
+
+    # pairs of levels that do not hold among all are one line for their two columns
+    alone = [index for indices in alike.values() if len(indices) == 1 for index in indices]
+    head, *rows = answer.table_of(alone[:_SHOWN_PAIRS])
+    told = len(rows)
+    for (one, other), indices in alike.items():
+        if len(indices) == 1 or len(rows) == _SHOWN_PAIRS:
+            continue
+        part = {name: np.array([values[name][index] for index in indices], dtype=float) for name in _OF_PAIRS}
+        size, privacy, sampling = (float(np.fmax.reduce(np.abs(part[name]))) for name in _OF_PAIRS[:3])
+        error = math.hypot(privacy, sampling)
+        sizes = [rounded(size, error), rounded(privacy, privacy), rounded(sampling, sampling)]
+        ends = rounded(float(part["lower"].min()), error), rounded(float(part["upper"].max()), error)
+        clear = sum(values["verdict"][index] not in UNCLEAR for index in indices)
+        rows.append(
+            (
+                f"{one} ~ {other}, {len(indices):,} pairs of levels",
+                *(each if each == "–" else f"≤ {each}" for each in sizes),
+                f"[{ends[0]}, {ends[1]}]",
+                f"{clear:,} clear by themselves" if clear else "not clear",
+                "",
+            )
+        )
+        told += len(indices)
+    return [head, *rows], len(answer._shown) - told
 
 
 def _pair_statements(answer: Correlations) -> tuple[Statement, ...]:
@@ -234,7 +273,7 @@ def _pair_statements(answer: Correlations) -> tuple[Statement, ...]:
             f"{names[0]} and {names[1]}: {verdict} correlation of {rounded(value, error)} "
             f"({answer.level:.0%} interval {' to '.join(ends)})."
         )
-        result.append(Statement(words, abs(value), bool(answer.holds_among_all[row, other])))
+        result.append(Statement(words, names, abs(value), bool(answer.holds_among_all[row, other])))
     return tuple(result)
 
 
@@ -339,7 +378,7 @@ def _regression(release: MomentRelease, formula: str, fit: FittedLine, anchor: s
         remarks=tuple(line for line in fit.remarks if line and line != fit.warning),
         warning=fit.warning,
         statements=_coefficient_statements(release, fit),
-        unresolved=_unclear_of(f"coefficients of {formula}", fit.verdict),
+        unresolved=_unclear_of(f"Coefficients of {formula}", fit.verdict),
         requested=True,
     )
 
@@ -361,7 +400,7 @@ def _coefficient_statements(release: MomentRelease, fit: FittedLine) -> tuple[St
         size, interval = _size_and_interval(each.value, each.lower, each.upper, error, fit.level)
         text = f"{fit.target} is {how} by {size} {about}{held} ({interval})."
         strength = abs(each.value) / error if error > 0.0 else np.inf
-        result.append(Statement(text, strength, bool(holds)))
+        result.append(Statement(text, (fit.target, name), strength, bool(holds)))
     return tuple(result)
 
 
@@ -375,8 +414,8 @@ def _size_and_interval(value: float, lower: float, upper: float, error: float, l
 def _unclear_of(what: str, verdicts: Iterable[str]) -> tuple[str, ...]:
     """Describe how many verdicts of a table state no finding, by reason."""
     said = [word for word in verdicts if word]
-    reasons = [f"{said.count(word):,} {word}" for word in UNCLEAR if word in said]
-    return (f"Of {len(said):,} {what}, {' and '.join(reasons)}.",) if reasons else ()
+    reasons = [f"{said.count(word):,} of {len(said):,} {word}" for word in UNCLEAR if word in said]
+    return (f"{what}: {' and '.join(reasons)}.",) if reasons else ()
 
 
 def _group_means(answer: GroupMeans, anchor: str) -> Section:
@@ -403,7 +442,7 @@ def _group_means(answer: GroupMeans, anchor: str) -> Section:
         warning=answer.warning,
         statements=_difference_statements(answer),
         unresolved=_unclear_of(
-            f"differences of {feature} by {answer.by}", [word for words in differences.verdict for word in words]
+            f"Differences of {feature} by {answer.by}", [word for words in differences.verdict for word in words]
         ),
         requested=True,
     )
@@ -420,6 +459,7 @@ def _difference_statements(answer: GroupMeans) -> tuple[Statement, ...]:
         result.append(
             Statement(
                 f"Mean of {feature}: {higher} is higher than {other} by {size} ({interval}).",
+                (feature, one, other),
                 abs(value) / error if error > 0.0 else np.inf,
                 bool(differences.holds_among_all[0, index]),
             )
