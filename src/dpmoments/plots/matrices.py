@@ -275,7 +275,7 @@ def _meaning(answer: Correlations, typical: float) -> list[str]:
 
 
 def _left(answer: Correlations) -> BoolArray:
-    """Return a mask of the compared pairs that do not hold among all, the only ones without a color of their own."""
+    """Return a mask of the compared pairs that do not hold among all."""
     return np.asarray((np.array(answer.verdict, dtype=object) != "") & ~answer.holds_among_all)
 
 

@@ -302,7 +302,7 @@ _MAX_SUMMARY_ROWS = 12
 def _summary_sections(
     chapters: Sequence[tuple[str, tuple[Section, ...]]], named: frozenset[str], columns: Collection[str]
 ) -> list[Section]:
-    """Return the first and the requested sections of a page of one chapter, with their first tables, shortened."""
+    """Return the first and the requested sections of a page, with their first tables, shortened."""
     # the features that findings name come first, then columns of one feature: numbers before levels
     sections = chapters[0][1] if len(chapters) == 1 else ()
     shown = [part for index, part in enumerate(sections) if part.requested or (index == 0 and part.tables)]
