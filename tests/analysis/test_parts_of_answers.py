@@ -196,8 +196,8 @@ def test_numbers_are_rounded_to_their_errors() -> None:
 
 
 def test_names_are_cut_at_the_column_first() -> None:
-    assert label("x" * 26) == "x" * 26
-    assert label("x" * 27) == "x" * 25 + "…"
+    assert label("x" * 40) == "x" * 40
+    assert label("x" * 41) == "x" * 39 + "…"
     cut = label("a_long_column_name=north", 20)
     assert len(cut) == 20
     assert cut.endswith("…=north")
@@ -1518,6 +1518,7 @@ def line(**facts: Any) -> FittedLine:
         Estimate(0.1, -0.5, 0.7, 0.7, 0.3, 0.2),
     )
     equations = SimpleNamespace(
+        noise=SimpleNamespace(count_variance=9.0),
         identified=True,
         delta_method_valid=True,
         degrees_of_freedom=97.0,
@@ -1596,7 +1597,7 @@ def test_r_squared_is_a_number_only_where_noise_leaves_one() -> None:
 def test_a_fit_says_what_it_is_of() -> None:
     made = line()
     assert made.heading == (
-        "least squares regression of y on 2 features, 100 rows",
+        "least squares regression of y on 2 features, 100 ± 3.0 rows",
         "R² = 0.500 (95% interval 0.402 to 0.598), adjusted 0.490; residual standard deviation 0.75; "
         "overall test: F(2, 97) = 20.00, p < 0.001",
     )
@@ -1610,7 +1611,7 @@ def test_a_fit_says_what_it_is_of() -> None:
         of_levels.heading[2] == "levels of g are compared with g=a; merged into the reference level (too few rows): g=d"
     )
     ridge = line(method="ridge", alpha=0.0123456, too_few=("g=d",), features=("a",), coefficients=np.array([3.0]))
-    assert ridge.heading[0] == "ridge regression of y on 1 feature, alpha = 0.01235, 100 rows"
+    assert ridge.heading[0] == "ridge regression of y on 1 feature, alpha = 0.01235, 100 ± 3.0 rows"
     assert ridge.heading[-1] == "counted as an average level (too few rows): g=d"
     assert "residual" not in ridge.heading[1]
     assert made.verdict == ("", "positive", NOT_CLEAR_NOISE)

@@ -454,8 +454,6 @@ def test_numbers_of_cells() -> None:
     values, noise = np.array([[1.0, -0.001], [NAN, 0.126]]), np.array([[NAN, 0.5], [0.1, NAN]])
     found = matrices._numbers_and_noise(values, noise, lambda value: f"{value:.1f}", "–")
     assert found == [["1.0", "-0.0\n±0.5"], ["–\n±0.1", "0.1"]]
-    verdicts = np.array([["", "positive", "noise"], ["negative", "", "x"]], dtype=object)
-    np.testing.assert_array_equal(matrices._left(release.correlations()), [[False, False, True], [False, False, True]])
 
 
 def test_alike_features_are_clustered_by_their_distance() -> None:
