@@ -244,11 +244,6 @@ def measured(setting: Setting) -> tuple[Setting, Outcome | None]:
     )
 
 
-def scale_of(equations: Any) -> float:
-    """Encoded units of a first slope in one of the table's."""
-    return 1.0 / float(equations.units_map[1, 1])
-
-
 # The page -----------------------------------------------------------------------------------------------------------------
 
 

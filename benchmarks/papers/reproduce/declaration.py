@@ -7,12 +7,9 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from benchmarks.papers.reproduce.results import Results
 
 __all__ = ["EXACT", "LEGEND", "Claim", "Figure", "Instead", "Method", "Outcome", "Panel", "Point", "Verdict", "digest"]
 
@@ -137,12 +134,12 @@ class Claim:
     """
 
     says: str
-    rule: Callable[[Results], Outcome | None]
+    rule: Callable[[Any], Outcome | None]  # of the figure's `Results`, which are read by declarations
     unknown: str = ""
     needs: str = ""
     ours: bool = False
 
-    def judge(self, results: Results) -> Outcome | None:
+    def judge(self, results: Any) -> Outcome | None:
         """Apply the rule; a refutation says what the claim needs."""
         outcome = self.rule(results)
         if outcome is None or outcome.verdict is not Verdict.FAILS or self.ours:
