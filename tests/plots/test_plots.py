@@ -323,7 +323,7 @@ def test_a_forecast_is_drawn_as_it_is_printed() -> None:
     assert (against.get_xscale(), against.get_yscale()) == ("log", "log")
     (best,) = [line for line in against.lines if line.get_marker() == "None" and len(line.get_xdata()) == 7][:1]
     at = best.get_xdata().tolist().index(0.5)
-    assert best.get_ydata()[at] == pytest.approx(noise.typical_correlation())
+    assert best.get_ydata()[at] == pytest.approx(min(1.0, noise.typical_correlation()))
     with refused(": use '", parameter="against"):
         forecast.plot("rows")
     with refused("cannot plot this forecast: it has no numbers in"):
