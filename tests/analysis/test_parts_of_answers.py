@@ -47,7 +47,7 @@ from dpmoments.analysis.answers import (
 from dpmoments.analysis.components import MahalanobisDistances
 from dpmoments.analysis.confidence import (
     Estimate,
-    deviations_by_quantile,
+    deviations_for,
     fieller_interval,
     format_probability,
     score_test,
@@ -242,10 +242,13 @@ def test_estimates_refuse_to_contradict_themselves() -> None:
 def test_intervals_widen_with_the_noises_share_squared() -> None:
     privacy, sampling = np.array([0.0, 1.0, 3.0, 0.0]), np.array([1.0, 0.0, 1.0, 0.0])
     z = stats.norm.ppf(0.975)
-    found = deviations_by_quantile(0.95, 2.5, privacy, sampling)
+    wide, narrow = (SimpleNamespace(quantile=lambda *_, q=q, **__: q) for q in (2.5, 1.5))
+    found = deviations_for(0.95, wide, privacy, sampling)  # type: ignore[arg-type]
     np.testing.assert_allclose(found, [z, 2.5, z + (2.5 - z) * 0.75**2, z])
-    np.testing.assert_allclose(deviations_by_quantile(0.95, 1.5, privacy, sampling), z)
-    np.testing.assert_allclose(deviations_by_quantile(0.95, None, privacy, sampling), z)
+    np.testing.assert_allclose(deviations_for(0.95, narrow, privacy, sampling), z)  # type: ignore[arg-type]
+    np.testing.assert_allclose(deviations_for(0.95, None, privacy, sampling), z)
+    t = stats.t.ppf(0.975, [6.0, 1e12, 96.0, 6.0])
+    np.testing.assert_allclose(deviations_for(0.95, None, privacy, sampling, 6.0), t)
     p = p_values(np.array([z, 3.0, NAN]), np.ones(3), np.zeros(3), NORMAL)
     np.testing.assert_allclose(p, [0.05, 2 * stats.norm.sf(3.0), NAN], rtol=1e-6)
     for share in (0.3, 1.0):
@@ -376,7 +379,9 @@ def test_welchs_t_is_that_of_sums_about_the_mean_of_both(per_unit: int) -> None:
             safe_counts=counts,
             sums=totals,
             covariance=covariance,
+            own=np.ones(3, dtype=bool),
             sampling_variances=sampling,
+            sampling_degrees=np.maximum(counts / per_unit - 1.0, 1.0),
             moments=moments,
         )
         t, degrees, parts, p = _tested(sums, [2, 0])
@@ -438,11 +443,8 @@ def variance(**facts: Any) -> AnalysisOfVariance:
         noise_between=5.0,
         noise=(1.0, 2.0, 3.0),
         degrees=(2.0, 100.0),
-        f=2.5,
+        test=JointTest(2.5, 2, 100.0, facts.pop("p_value", 0.01), 0.5),
         eta_squared=0.04762,
-        p_value=0.01,
-        statistic=9.21,
-        degrees_of_test=2,
         reason=NOT_CLEAR_NOISE,
         level=0.95,
     )
@@ -472,7 +474,7 @@ def test_an_analysis_of_variance_says_what_is_lost() -> None:
         ("between groups", "30.0", "0", "–"),
         ("within groups", "600.0", "0", "–"),
     ]
-    assert made.remarks[0] == "Score test: χ²(2) = 9.2, p = 0.0100, including privacy noise. eta² = 0.0476."
+    assert made.remarks[0] == "F(2, 100) = 2.50, p = 0.010, including privacy noise. eta² = 0.0476."
     assert lost.remarks[0].endswith("eta² = noise.")
     assert "equal group variances" in made.remarks[2].lower()
     assert "(5.0 between groups)" in made.remarks[1]
@@ -631,39 +633,35 @@ def test_groups_are_compared_by_sums_less_their_share_of_the_total() -> None:
     half = rng.normal(size=(6, 6))
     covariance = half @ half.T
     for counts, n in ((np.array([40.0, 60.0, -2.0]), 100.0), (np.array([40.0, 60.0, 0.4]), 50.0)):
-        own, variances = np.array([True, False, True]), np.array([2.0, 3.0, 4.0])
         sums: Any = SimpleNamespace(
             counts=counts,
             n_rows=n,
             sums=np.array([30.0, -20.0, 1.0]),
             covariance=covariance,
-            own=own,
-            variances=variances,
             total_variance=2.5,
             safe_counts=np.maximum(counts, 1.0),
             count_noise=np.array([2.0, 70.0, NAN]),
             moments=SimpleNamespace(rows_per_unit=2, law=NORMAL),
         )
-        found = group_tests.between_groups(sums)
+        squares, added, deviation, reason = group_tests._between_groups(sums)
         shares = np.maximum(counts, 0.0) / n
         shares /= max(1.0, shares.sum())
         scores = sums.sums - shares * 11.0
         centring = np.eye(3) - np.outer(shares, np.ones(3))
         noise = centring @ covariance[3:, 3:] @ centring.T
         rows = np.maximum(counts, 0.0) + 1 / 3
-        sampling = 2.0 * centring @ np.diag(rows * [2.0, 2.5, 4.0]) @ centring.T
+        sampling = 2.0 * centring @ np.diag(rows * 2.5) @ centring.T
         weights = np.array([1 / 40, 1 / 70, 1.0])
-        assert found.squares == pytest.approx((weights * scores**2).sum())
-        assert found.added == pytest.approx((weights * np.diag(noise)).sum())
+        assert squares == pytest.approx((weights * scores**2).sum())
+        assert added == pytest.approx((weights * np.diag(noise)).sum())
         variance = sum(
             4.0 * weights[i] * weights[j] * scores[i] * scores[j] * noise[i, j]
             + 2.0 * weights[i] * weights[j] * noise[i, j] ** 2
             for i in range(3)
             for j in range(3)
         )
-        assert found.noise == pytest.approx(math.sqrt(variance))
-        assert found[3:6] == pytest.approx(score_test(scores, noise, sampling, 2, NORMAL))
-        assert found.reason == not_clear(float(weights @ np.diag(noise)), float(weights @ np.diag(sampling)))
+        assert deviation == pytest.approx(math.sqrt(variance))
+        assert reason == not_clear(float(weights @ np.diag(noise)), float(weights @ np.diag(sampling)))
 
 
 def test_intervals_of_two_means_are_combined_by_the_correlation_of_their_noise() -> None:
@@ -1000,7 +998,9 @@ def test_axes_of_classes_are_those_of_their_means_in_units_within() -> None:
     frame = dict(zip("xyz", numbers[:5].T, strict=True))
     np.testing.assert_allclose(made.transform(frame), (numbers[:5] - shares @ means) @ expected.T, atol=2e-3)
     assert made.verdict == "groups differ"
-    assert made.heading == ("linear discriminant of kind: between-group differences: groups differ (p < 0.0001)",)
+    assert made.heading == (
+        "linear discriminant of kind: between-group differences: groups differ (Wilks' lambda = 0.123, p < 0.0001)",
+    )
     unclear = replace(made, p_value=0.0501)
     assert unclear.verdict == made.reason
     assert replace(made, p_value=0.0501, level=0.94).verdict == "groups differ"

@@ -10,7 +10,7 @@ import pytest
 import scipy
 
 import dpmoments as dpm
-from dpmoments.analysis.confidence import deviations_by_quantile
+from dpmoments.analysis.confidence import deviations_for
 from dpmoments.analysis.released import Moments
 from dpmoments.moments import rounding
 from dpmoments.moments.cells import LaplaceCells
@@ -100,9 +100,10 @@ def test_errors_of_one_sign_add_up_in_pools() -> None:
 def test_an_error_beside_noise_keeps_every_level(laplace: bool) -> None:
     bias = np.geomspace(0.01, 100.0, 400)
     for level in (0.5, 0.6, 0.68, 0.8, 0.9, 0.95, 0.99, 0.999):
-        quantile = LaplaceCells().quantile(0.5 + level / 2.0, diagonal=True) if laplace else None
+        variances = dict(diagonal=1.0, off_diagonal=1.0, of_sum=1.0, of_count=1.0)
+        noise = NoiseLaw.additive(LaplaceCells(), 2, **variances) if laplace else None
         whole = np.hypot(1.0, COVER * bias)
-        reach = deviations_by_quantile(level, quantile, whole**2, np.zeros_like(bias)) * whole
+        reach = deviations_for(level, noise, whole**2, np.zeros_like(bias)) * whole
         law = scipy.stats.laplace(scale=np.sqrt(0.5)) if laplace else scipy.stats.norm()
         assert (law.cdf(reach - bias) - law.cdf(-reach - bias) >= level).all()
 

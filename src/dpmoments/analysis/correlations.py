@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy
 
 from dpmoments.analysis.answers import Answer, Column, confidence_level, format_level, in_floating_point
 from dpmoments.analysis.confidence import deviations_for
@@ -35,6 +36,7 @@ from dpmoments.analysis.released import (
 )
 from dpmoments.analysis.released import correlation_of as correlation_of
 from dpmoments.analysis.resolvability import (
+    ERROR_RATE,
     NOT_ESTIMABLE,
     estimable,
     format_findings,
@@ -46,6 +48,7 @@ from dpmoments.analysis.resolvability import (
 from dpmoments.analysis.robust_errors import PairProducts, known_ratio
 from dpmoments.base.arrays import BoolArray, FloatArray, IntegerArray, largest_first
 from dpmoments.base.errors import InputValueError
+from dpmoments.moments.terms import NoiseLaw
 
 # How correlations vary from sample to sample, by what kind of features they are of.
 
@@ -144,7 +147,8 @@ class _Errors:
         moments, i, j = self.moments, self.i, self.j
         missing = (moments.gaps[i] + moments.gaps[j]) * (1.0 - rho**2 / 2.0)
         missing = missing + moments.joint_gaps[i, j] * (1.0 + rho**2)
-        return self.privacy(rho), (complete + np.maximum(missing, 0.0)) / moments.independent_rows
+        rows = max(moments.independent_rows - 3.0, 1.0)  # as in Fisher's interval
+        return self.privacy(rho), (complete + np.maximum(missing, 0.0)) / rows
 
     def with_products(self, release: Moments, usable: BoolArray, safe: FloatArray) -> _Errors:
         """Return the errors with the sampling variances that released products give."""
@@ -207,14 +211,38 @@ class _Errors:
         privacy, sampling = np.stack([self._between(each) for each in rho], axis=1)
         error, apart = np.sqrt(privacy + sampling), np.abs(self.r - rho)
         far = np.divide(apart, error, out=np.where(apart > 0.0, np.inf, 0.0), where=error > 0.0)
-        return np.asarray(p_values(far, privacy, sampling, self.moments.law).max(axis=0))
+        at_zero, at_end = p_values(far, privacy, sampling, self.moments.law)
+        result = np.maximum(at_zero, at_end)
+        by_student = _p_by_student(result, self.r, self._on_scale, privacy[0], self.moments.law)
+        return np.where(self.of_normal_rows, np.maximum(by_student, at_end), result)
+
+
+def _p_by_student(
+    p: FloatArray, r: FloatArray, on_scale: FloatArray, privacy: FloatArray, law: NoiseLaw | None
+) -> FloatArray:
+    """Return p-values of ρ = 0 by Student's t, on the side of 0.05 of ``p``, those of Fisher's interval."""
+    # `on_scale`, the sampling variance of artanh r, is 1/(n − 3), and t has n − 2 degrees of freedom.
+    degrees = 1.0 / np.maximum(on_scale, 1e-300) + 1.0
+    t = np.abs(r) * np.sqrt(degrees / np.maximum(1.0 - r**2, 1e-300))
+    normal = -scipy.special.ndtri(scipy.special.stdtr(degrees, -t))
+    sampling = np.divide(r, normal, out=np.sqrt(on_scale), where=normal > 0.0) ** 2
+    error = np.sqrt(privacy + sampling)
+    result = p_values(
+        np.divide(np.abs(r), error, out=np.full_like(r, np.inf), where=error > 0.0), privacy, sampling, law
+    )
+    below = np.minimum(result, np.nextafter(ERROR_RATE, 0.0))
+    return np.where(p < ERROR_RATE, below, np.maximum(result, ERROR_RATE))
+
+
+_STEPS, _NEAR = 24, 1e-11
+"""Max number of steps to a crossing, and the distance from 0 at which all are there."""
 
 
 def _crossing(f: Callable[[FloatArray], FloatArray], inner: FloatArray, outer: FloatArray) -> FloatArray:
     """Return where f, at most 0 at ``inner`` and above 0 at ``outer``, crosses 0."""
     # By the Illinois rule.
     at_inner, at_outer = f(inner), f(outer)
-    for _ in range(12):
+    for _ in range(_STEPS):
         slope = at_outer - at_inner
         share = np.divide(at_inner, -slope, out=np.full_like(slope, 0.5), where=slope > 0.0).clip(0.0, 1.0)
         middle = inner + share * (outer - inner)
@@ -222,6 +250,8 @@ def _crossing(f: Callable[[FloatArray], FloatArray], inner: FloatArray, outer: F
         above = value > 0.0
         at_inner, at_outer = np.where(above, at_inner / 2.0, value), np.where(above, value, at_outer / 2.0)
         inner, outer = np.where(above, inner, middle), np.where(above, middle, outer)
+        if np.abs(value).max(initial=0.0) < _NEAR:
+            return middle
     return outer
 
 
@@ -601,7 +631,7 @@ def partial_correlation(release: Moments, columns: Sequence[str] | None = None, 
     Notes
     -----
     −P_ij/√(P_ii P_jj), P the inverse of the covariance before repair. Privacy: the first order in the noise, dP = −P dC P.
-    Sampling: (1 − ρ²)²/(n − k), as for normal rows. Identified: the smallest eigenvalue of the covariance, in units in which
+    Sampling: (1 − ρ²)²/(n − k − 1), as for normal rows. Identified: the smallest eigenvalue of the covariance, in units in which
     the noise is the same in all directions, is beyond the edge of the noise's spectrum.
 
     Examples
@@ -634,13 +664,15 @@ def partial_correlation(release: Moments, columns: Sequence[str] | None = None, 
     result = np.clip(-(inverse + inverse.T) / (2.0 * np.outer(root, root)), -1.0, 1.0)
     np.fill_diagonal(result, 0.0)
     privacy = _privacy_variances(standardized, inverse / root, result)
-    sampling = (1.0 - result**2) ** 2 / max(n - k, 1.0)
+    on_scale = 1.0 / max(n - k - 1.0, 1.0)
+    sampling = on_scale * (1.0 - result**2) ** 2
     lower, upper = np.full((k, k), np.nan), np.full((k, k), np.nan)
     p_value = np.full((k, k), np.nan)
     if law is not None:
         half = deviations_for(level, law, privacy, sampling)
         lower, upper, standard_errors = _fisher_interval(result, privacy, sampling, half)
         p_value = p_values(standard_errors, privacy, sampling, law)
+        p_value = _p_by_student(p_value, result, np.full_like(result, on_scale), privacy, law)
         result = np.where(estimable(lower, upper, -1.0, 1.0), np.clip(result, lower, upper), np.nan)
     for values, diagonal in ((result, 1.0), (lower, 1.0), (upper, 1.0), (privacy, 0.0), (sampling, 0.0)):
         np.fill_diagonal(values, diagonal)

@@ -57,6 +57,8 @@ class Description(Answer):
         Covariance of the noise on the mean with that on the count, over the count.
     sampling_variance : ndarray of shape (d,)
         Variance of the sampling error of the mean; larger if the variance of a column is noisy. NaN if no mean was released.
+    sampling_degrees : ndarray of shape (d,)
+        Degrees of freedom of the sampling variances: rows less 1, for Student's t.
     noisy_mean : ndarray of shape (d,) or None
         Mean before repair, the center of intervals.
     bounds : tuple of two ndarrays of shape (d,)
@@ -88,6 +90,7 @@ class Description(Answer):
     count_is_public: bool
     mean_count_covariance: FloatArray
     sampling_variance: FloatArray
+    sampling_degrees: FloatArray
     noisy_mean: FloatArray | None
     bounds: tuple[FloatArray, FloatArray]
     share_is_unclear: BoolArray
@@ -177,7 +180,7 @@ class Description(Answer):
     def _mean_ends(self, privacy: FloatArray, sampling: FloatArray, level: float) -> FloatArray:
         if self.noisy_mean is None or self.n_rows is None:
             return np.full((len(self.feature_names), 2), np.nan)
-        factor = deviations_for(level, self.noise, privacy, sampling)
+        factor = deviations_for(level, self.noise, privacy, sampling, self.sampling_degrees)
         # the sum about the noisy mean is 0, and the count is 1, in units of the count
         zero, one = np.zeros_like(privacy), np.ones_like(privacy)
         count = np.full_like(privacy, ((self.count_noise or 0.0) / self.n_rows) ** 2)
@@ -309,6 +312,8 @@ def describe(release: Moments, columns: Sequence[str] | None = None) -> Descript
     deviation_noise, below = (
         _deviation_noise(release, spread, unclear) if with_mean else (unknown, np.zeros(len(unknown)))
     )
+    rows = float(release.n_rows) / release.privacy.rows_per_unit if with_count else math.nan
+    present = np.ones(len(unknown)) if release.present is None else release.present
     result = Description(
         feature_names=release.feature_names,
         mean=release.mean if with_mean else None,
@@ -321,6 +326,7 @@ def describe(release: Moments, columns: Sequence[str] | None = None) -> Descript
         count_is_public=release.count_is_public,
         mean_count_covariance=shared,
         sampling_variance=_sampling_variance(release, mean_noise) if with_mean else unknown,
+        sampling_degrees=np.maximum(rows * present - 1.0, 1.0),
         noisy_mean=LocalMoments.of(release).location if with_mean else None,
         bounds=release.schema.feature_bounds,
         share_is_unclear=unclear,

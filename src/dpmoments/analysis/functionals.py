@@ -225,6 +225,22 @@ def joint_gaps_of(release: Moments) -> FloatArray:
     return np.asarray(1.0 / release.both_present - 1.0 - gaps[:, None] - gaps[None, :])
 
 
+def variance_of_gaps(
+    weights: FloatArray, covariance: FloatArray, gaps: FloatArray, joint_gaps: FloatArray | None
+) -> float:
+    """Return n times the sampling variance that missing values add to Σ W_jk C_jk, C the covariance."""
+    # docs/evidence/derivations/missing-values.md, section 5, for normal rows
+    lines = 2.0 * weights - np.diag(np.diag(weights))
+    along = np.einsum("vj,jk,vk->v", lines, covariance, lines)
+    crossed = np.einsum("vj,jv->v", lines, covariance)
+    own = np.diag(covariance)
+    result = float(gaps @ (own * along + crossed**2))
+    if joint_gaps is not None:
+        of_pairs = (2.0 * weights) ** 2 * (np.outer(own, own) + covariance**2)
+        result += float(np.sum(np.triu(np.maximum(joint_gaps, 0.0) * of_pairs, 1)))
+    return max(result, 0.0)
+
+
 def bilinear(first: FloatArray, second: FloatArray) -> FloatArray:
     """Return the weights of aᵀ U b: (a bᵀ + b aᵀ)/2, over the last axis."""
     product = first[..., :, None] * second[..., None, :]

@@ -230,13 +230,18 @@ class GroupSums:
         return np.asarray(gradient @ self.covariance @ gradient.T)
 
     @property
+    def sampling_degrees(self) -> FloatArray:
+        """Degrees of freedom of the groups' variances, shape (k,): n_g − 1, or n − k if pooled."""
+        own = self.safe_counts / self.moments.rows_per_unit - 1.0
+        return np.maximum(np.where(self.own, own, self.moments.independent_rows - len(self.counts)), 1.0)
+
+    @property
     def sampling_variances(self) -> FloatArray:
         """Sampling variances of the group means, shape (k,)."""
-        # By n − 1, or n − k if pooled, and at most the variances.
+        # Variances are over all rows: unbiased ones are larger by n over the degrees; at most the variances.
         independent = self.safe_counts / self.moments.rows_per_unit
-        rows = self.moments.independent_rows
-        left = np.where(self.own, independent - 1.0, independent * (1.0 - len(self.counts) / rows))
-        return np.asarray(self.variances / np.maximum(left, 1.0))
+        over = np.where(self.own, independent, self.moments.independent_rows)
+        return np.asarray(self.variances / np.maximum(independent * self.sampling_degrees / over, 1.0))
 
 
 def _total_variance(release: Moments, feature: int) -> tuple[float, float]:
@@ -468,7 +473,9 @@ def _ratio_intervals(
     return low, high
 
 
-def _differences(sums: GroupSums, bounds: tuple[float, float], level: float) -> tuple[FloatArray, ...]:
+def differences_of_means(
+    sums: GroupSums, bounds: tuple[float, float], level: float, degrees: FloatArray | None = None
+) -> tuple[FloatArray, ...]:
     """Return ends, noise, sampling error and p-value of the difference of every pair of groups."""
     # It combines the intervals of two means and the correlation of their noise (Zou & Donner 2008).
     one, other = np.array(list(combinations(range(len(sums.counts)), 2)), dtype=np.intp).reshape(-1, 2).T
@@ -499,12 +506,13 @@ def _differences(sums: GroupSums, bounds: tuple[float, float], level: float) -> 
         )
 
     half_width = half_widths(noise)
+    degrees = sums.sampling_degrees if degrees is None else degrees
 
     def excludes_zero(z: FloatArray) -> BoolArray:
-        lower, upper = at(half_width(z, share[one]), half_width(z, share[other]))
+        lower, upper = at(*(half_width(z, share[group], degrees[group]) for group in (one, other)))
         return (lower > 0.0) | (upper < 0.0)
 
-    half = deviations_for(level, noise, of_mean, sampling)
+    half = deviations_for(level, noise, of_mean, sampling, degrees)
     lower, upper = at(half[one], half[other])
     deviations = [np.sqrt(part) * sums.unit for part in parts]
     return lower, upper, *deviations, p_by_inversion(excludes_zero, one.shape)
@@ -692,7 +700,7 @@ def group_means(release: Moments, by: str, of: Sequence[str] | None = None, *, l
             row[:] = np.where(noisy, row, np.clip(each.means, *limits)) if each.some_missing else row
     lost = _lost(of_rows, count_noise, law, level)
     mean = result if law is None else np.clip(result, lower, upper)
-    differences = [_differences(each, limits, level) for each, limits in zip(sums, bounds, strict=True)]
+    differences = [differences_of_means(each, limits, level) for each, limits in zip(sums, bounds, strict=True)]
     of_pairs = np.array([[a - b for a, b in combinations(row, 2)] for row in mean.tolist()]).reshape(len(mean), -1)
     low_pairs, high_pairs, privacy_pairs, sampling_pairs, p_pairs = (
         np.array(part).reshape(of_pairs.shape) for part in zip(*differences, strict=True)
@@ -760,6 +768,6 @@ def _intervals(
     if sums.moments.law is None:
         unknown = np.full(k, np.nan)
         return unknown, unknown, unknown, sampling * sums.unit
-    half = deviations_for(level, sums.moments.law, privacy**2, sampling**2)
+    half = deviations_for(level, sums.moments.law, privacy**2, sampling**2, sums.sampling_degrees)
     lower, upper = _ratio_intervals(sums, np.arange(k), half, (low, high))
     return lower, upper, privacy * sums.unit, sampling * sums.unit

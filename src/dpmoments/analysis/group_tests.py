@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import scipy
@@ -19,9 +18,11 @@ from dpmoments.analysis.answers import (
     number,
     rounded,
 )
-from dpmoments.analysis.confidence import deviations_for, error_rate, format_probability, score_test
-from dpmoments.analysis.functionals import describe_law
-from dpmoments.analysis.group_means import GroupSums, Levels, group_means
+from dpmoments.analysis.confidence import deviations_for, error_rate, format_probability
+from dpmoments.analysis.functionals import describe_law, without_redundant_levels
+from dpmoments.analysis.group_means import GroupSums, Levels, differences_of_means, group_means
+from dpmoments.analysis.normal_equations import JointTest, NormalEquations
+from dpmoments.analysis.regressors import Regressors
 from dpmoments.analysis.released import Moments, cautions_by_code, feature_index, needs_mean
 from dpmoments.analysis.resolvability import decided, not_clear
 from dpmoments.base.arrays import FloatArray
@@ -51,7 +52,8 @@ class TwoGroups(Answer):
         The difference over its standard error if the groups have one mean, reduced for heavy tails of the noise; NaN if the
         noise is not known.
     degrees : float
-        Of the t distribution (Welch–Satterthwaite, at most the rows of both groups less 2).
+        Of the t distribution: Welch–Satterthwaite, at most the rows of both groups less 2; with the pooled variance, all
+        rows less the groups.
     p_value : float
     own_variances : bool
         True if each group's own variance is in the release (Welch's test); else the pooled one is used.
@@ -181,16 +183,15 @@ def t_test(
     means = group_means(release, by, [target], level=level)
     index = next(index for index, names in enumerate(means.differences.pairs) if names == two.names)
     statistic, degrees, parts, p_value = _tested(sums, pair)
-    difference, lower, upper = (
-        float(values[0, index])
-        for values in (means.differences.difference, means.differences.lower, means.differences.upper)
+    difference = float(means.differences.difference[0, index])
+    low, high = (float(bound[feature]) for bound in release.schema.feature_bounds)
+    of_sampling = np.full(len(every.names), _degrees(sums, pair))
+    lower, upper = (
+        min(max(float(ends[index]), low - high), high - low)
+        for ends in differences_of_means(sums, (low, high), level, of_sampling)[:2]
     )
-    if not math.isnan(p_value):
-        # the quantile of the t distribution in place of the normal one
-        wider = float(scipy.special.stdtrit(degrees, 0.5 + 0.5 * level) / scipy.special.ndtri(0.5 + 0.5 * level))
-        middle = (lower + upper) / 2.0 if math.isnan(difference) else difference
-        most = float(np.ptp(np.array(release.schema.feature_bounds)[:, feature]))
-        lower, upper = (min(max(middle + wider * (end - middle), -most), most) for end in (lower, upper))
+    if math.isfinite(difference) and math.isfinite(lower):
+        lower, upper = min(lower, difference), max(upper, difference)
     if p_value >= error_rate(level) or (math.isnan(difference) and release.noise is not None):
         # the test is of sums about one mean, and the interval of two means
         lower, upper = min(lower, 0.0), max(upper, 0.0)
@@ -217,6 +218,15 @@ def t_test(
     )
 
 
+def _degrees(sums: GroupSums, pair: Sequence[int]) -> float:
+    """Return the degrees of freedom of the sampling variance of a difference."""
+    sampling, degrees = sums.sampling_variances[list(pair)], sums.sampling_degrees[list(pair)]
+    if not sums.own[list(pair)].any():
+        return float(degrees[0])  # one pooled variance
+    below = float(np.sum(sampling**2 / degrees))
+    return float(sampling.sum()) ** 2 / below if below > 0.0 else math.inf  # Welch 1947
+
+
 def _tested(sums: GroupSums, pair: Sequence[int]) -> tuple[float, float, tuple[float, float], float]:
     """Return t, its degrees, both parts of the standard error, and p, under equal means."""
     k, rows = len(sums.counts), sums.safe_counts[list(pair)]
@@ -228,15 +238,17 @@ def _tested(sums: GroupSums, pair: Sequence[int]) -> tuple[float, float, tuple[f
     weights[one], weights[other] = -both / rows[0], both / rows[1]
     statistic = float(weights @ np.concatenate([sums.counts, sums.sums]))
     privacy, sampling = float(weights @ sums.covariance @ weights), sums.sampling_variances[list(pair)]
-    independent = rows / sums.moments.rows_per_unit
     total = privacy + float(sampling.sum())
     if math.isnan(total):
         return math.nan, math.nan, (math.nan, math.sqrt(float(sampling.sum()))), math.nan
     if total == 0.0:
         return 0.0, math.inf, (0.0, 0.0), 1.0
-    below = float(np.sum(sampling**2 / np.maximum(independent - 1.0, 1.0)))
-    most = min(float(independent.sum()), sums.moments.independent_rows) - 2.0  # noisy counts may add up to more rows
-    degrees = min(total**2 / below if below > 0.0 else math.inf, max(most, 1.0))
+    of_both = sums.moments.independent_rows - k
+    if sums.own[list(pair)].all():  # noisy counts may add up to more rows
+        independent = float(rows.sum()) / sums.moments.rows_per_unit
+        of_both = min(independent, sums.moments.independent_rows) - 2.0
+    known = (float(sampling.sum()) / total) ** 2  # the variance of the noise has no error
+    degrees = min(_degrees(sums, pair) / known if known > 0.0 else math.inf, max(of_both, 1.0))
     # tails of the noise's own law where it decides: its deviations stand for normal ones
     heavy = float(deviations_for(0.95, sums.moments.law, np.array(privacy), np.array(total - privacy)))
     normal = float(deviations_for(0.95, sums.moments.law, np.array(0.0), np.array(1.0)))
@@ -269,16 +281,11 @@ class AnalysisOfVariance(Answer):
         Noise SDs of the sums of squares between and within groups, and of their total; NaN if not known.
     degrees : tuple of float
         k − 1 and n − k, k the groups that have rows.
-    f : float
-        Mean square between over mean square within, both corrected.
+    test : JointTest
+        Test of no difference between groups, of noise and sampling together: the overall F test of the regression on the
+        groups. Without noise F is the mean square between over that within.
     eta_squared : float
         Share of the variance that is between groups, corrected for noise (R² of the regression on the groups).
-    p_value : float
-        Of no difference between groups, noise and sampling together; NaN if the noise is not known.
-    statistic : float
-        χ² of the score test that the p-value belongs to.
-    degrees_of_test : int
-        Its degrees of freedom.
     reason : str
         Verdict where the groups do not differ clearly: by the larger part of the error, noise or sampling.
     level : float
@@ -294,30 +301,26 @@ class AnalysisOfVariance(Answer):
     noise_between: float
     noise: tuple[float, float, float]
     degrees: tuple[float, float]
-    f: float
+    test: JointTest
     eta_squared: float
-    p_value: float
-    statistic: float
-    degrees_of_test: int
     reason: str
     level: float
     warning: str = ""
 
     facts = (
-        *(
-            "target",
-            "by",
-            "levels",
-            "counts",
-            "sum_of_squares",
-            "noise_between",
-            "noise",
-            "degrees",
-            "f",
-            "eta_squared",
-        ),
-        *("p_value", "statistic", "degrees_of_test", "level", "verdict", "warning"),
+        *("target", "by", "levels", "counts", "sum_of_squares", "noise_between", "noise", "degrees", "f"),
+        *("eta_squared", "p_value", "level", "verdict", "warning"),
     )
+
+    @property
+    def f(self) -> float:
+        """F of the test."""
+        return self.test.f
+
+    @property
+    def p_value(self) -> float:
+        """P-value of the test; NaN if the noise is not known."""
+        return self.test.p_value
 
     @property
     def verdict(self) -> str:
@@ -358,8 +361,7 @@ class AnalysisOfVariance(Answer):
         error = self.noise[0] / total if (total := sum(self.sum_of_squares)) > 0.0 else math.nan
         eta = NOISE if self.lost else rounded(self.eta_squared, error)
         return (
-            f"Score test: χ²({self.degrees_of_test}) = {self.statistic:,.1f}, {format_probability(self.p_value)}, "
-            f"including privacy noise. eta² = {eta}.",
+            f"{self.test.description}, including privacy noise. eta² = {eta}.",
             "Sums of squares are reduced by what the noise is expected to add "
             f"({rounded(self.noise_between, self.noise_between)} between groups).",
             "Equal group variances are assumed.",
@@ -372,27 +374,13 @@ class AnalysisOfVariance(Answer):
             Column("sum_of_squares", self.sum_of_squares),
             Column("degrees", self.degrees),
             Column("f", np.array([self.f, np.nan])),
-            Column("statistic", np.array([self.statistic, np.nan])),
             Column("p_value", np.array([self.p_value, np.nan])),
         ]
 
 
-class BetweenGroups(NamedTuple):
-    """Sum of squares between groups, its expected noise, and the score test of no difference."""
-
-    squares: float
-    added: float
-    noise: float
-    statistic: float
-    degrees: int
-    p_value: float
-    reason: str
-
-
-def between_groups(sums: GroupSums) -> BetweenGroups:
-    """Compare groups."""
-    # The scores S_g = Σy over group g less n_g/n of the total have mean 0 and covariance σ²(diag(n) − n nᵀ/N) plus the
-    # noise covariance if no group differs (`score_test`). The sum of squares is Σ_g (S_g)²/n_g.
+def _between_groups(sums: GroupSums) -> tuple[float, float, float, str]:
+    """Return the sum of squares between groups, its expected noise, its noise SD, and the larger part of its error."""
+    # Σ_g (S_g)²/n_g of the scores S_g = Σy over group g less n_g/n of the total.
     k = len(sums.counts)
     shares = np.maximum(sums.counts, 0.0) / sums.n_rows
     shares = shares / max(1.0, float(shares.sum()))
@@ -400,17 +388,13 @@ def between_groups(sums: GroupSums) -> BetweenGroups:
     centring = np.eye(k) - np.outer(shares, np.ones(k))
     noise = centring @ sums.covariance[k:, k:] @ centring.T
     rows = np.maximum(sums.counts, 0.0) + 1.0 / k  # a group of no rows varies little, but not nothing
-    spread = np.where(sums.own, sums.variances, sums.total_variance)
-    sampling = sums.moments.rows_per_unit * centring @ np.diag(rows * spread) @ centring.T
+    sampling = sums.moments.rows_per_unit * centring @ np.diag(rows * sums.total_variance) @ centring.T
     weights = 1.0 / np.maximum(sums.safe_counts, np.nan_to_num(sums.count_noise, nan=0.0))
-    squares, added = float(np.sum(weights * scores**2)), float(np.sum(weights * np.diag(noise)))
     # of Σ w(S + N)²: 2 Σ w S N, and the variance of Σ w N²
     gradient, own = 2.0 * weights * scores, weights[:, None] * noise
     deviation = math.sqrt(max(float(gradient @ noise @ gradient) + 2.0 * float(np.sum(own * own.T)), 0.0))
     reason = not_clear(float(weights @ np.diag(noise)), float(weights @ np.diag(sampling)))
-    return BetweenGroups(
-        squares, added, deviation, *score_test(scores, noise, sampling, k - 1, sums.moments.law), reason
-    )
+    return float(np.sum(weights * scores**2)), float(np.sum(weights * np.diag(noise))), deviation, reason
 
 
 @in_floating_point
@@ -439,9 +423,9 @@ def anova(release: Moments, target: str, by: str, *, level: float = 0.95) -> Ana
 
     Notes
     -----
-    The p-value comes from a score test: sums over groups about the overall mean, compared with their covariance by sampling and
-    noise if no group differs. The F distribution would call noise a difference. F and eta² are corrected for the expected
-    effect of noise. Equal group variances are assumed, unless the schema has the product of target and level as a feature.
+    F and its p-value are those of the regression on the groups (``fvalue`` and ``f_pvalue`` of
+    :func:`dpmoments.analysis.regression.ols`), whose errors include the noise: the F of the sums of squares would call noise a
+    difference. Sums of squares and eta² are corrected for the expected effect of noise. Equal group variances are assumed.
 
     Examples
     --------
@@ -456,20 +440,25 @@ def anova(release: Moments, target: str, by: str, *, level: float = 0.95) -> Ana
     level = confidence_level(level)
     if release.noisy_sum is None:
         raise needs_mean("analysis of variance")
-    levels = Levels.of(release, by)
-    sums = GroupSums.of(release, feature_index(release, target), levels)
-    test = between_groups(sums)
-    squares, added, p_value = test.squares, test.added, test.p_value
-    if len(levels.names) < 2:
-        p_value = 1.0 if release.noise is not None else np.nan  # one group: there is nothing to differ
+    levels, feature = Levels.of(release, by), feature_index(release, target)
+    sums = GroupSums.of(release, feature, levels)
+    squares, added, of_between, reason = _between_groups(sums)
     total = sums.n_rows * sums.total_variance
     between = min(max(0.0, squares - (0.0 if np.isnan(added) else added)), total)
     within = total - between
     of_total = sums.n_rows * sums.total_noise
     rows = np.maximum(sums.counts, 0.0)
-    present = int((rows >= np.maximum(0.5, np.nan_to_num(sums.count_noise, nan=0.0))).sum())
-    degrees = (float(max(present - 1, 0)), max(sums.n_rows - present, 0.0))
-    usable = degrees[0] > 0.0 and degrees[1] > 0.0 and within > 0.0
+    present = rows >= np.maximum(0.5, np.nan_to_num(sums.count_noise, nan=0.0))
+    compared = without_redundant_levels(release, [by]) if present.sum() > 1 else []
+    if len(levels.features) == len(levels.names):
+        compared = [index for index in compared if present[levels.features.index(index)]]
+    equations = NormalEquations.of(release, Regressors(feature, tuple(compared), True, {})) if compared else None
+    if equations is not None:
+        test = equations.overall_test
+    else:  # one group: there is nothing to differ
+        p_value = math.nan if release.noise is None else 1.0
+        test = JointTest(math.nan, len(compared), math.inf, p_value, math.nan)
+    degrees = (float(max(int(present.sum()) - 1, 0)), max(sums.n_rows - int(present.sum()), 0.0))
     return AnalysisOfVariance(
         target=target,
         by=by,
@@ -477,14 +466,11 @@ def anova(release: Moments, target: str, by: str, *, level: float = 0.95) -> Ana
         counts=rows,
         sum_of_squares=(between * sums.unit**2, within * sums.unit**2),
         noise_between=added * sums.unit**2,
-        noise=(test.noise * sums.unit**2, math.hypot(test.noise, of_total) * sums.unit**2, of_total * sums.unit**2),
+        noise=(of_between * sums.unit**2, math.hypot(of_between, of_total) * sums.unit**2, of_total * sums.unit**2),
         degrees=degrees,
-        f=(between / degrees[0]) / (within / degrees[1]) if usable else np.nan,
+        test=test,
         eta_squared=between / total if total > 0.0 else np.nan,
-        p_value=p_value,
-        statistic=test.statistic,
-        degrees_of_test=test.degrees,
-        reason=test.reason,
+        reason=reason,
         level=level,
         warning=cautions_by_code(release),
     )

@@ -59,6 +59,13 @@ class JointTest:
     privacy_share: float
 
     @property
+    def f(self) -> float:
+        """F, or χ² over its degrees, which is F with infinite residual degrees."""
+        if self.numerator == 0:
+            return math.nan
+        return self.statistic / self.numerator if math.isinf(self.denominator) else self.statistic
+
+    @property
     def description(self) -> str:
         """The statistic with its degrees of freedom, and the p-value."""
         if math.isnan(self.statistic):

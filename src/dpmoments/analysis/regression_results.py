@@ -30,6 +30,7 @@ from dpmoments.analysis.contrasts import (
     statistics_of,
 )
 from dpmoments.analysis.frames import named_values
+from dpmoments.analysis.functionals import variance_of_gaps
 from dpmoments.analysis.normal_equations import NormalEquations
 from dpmoments.analysis.resolvability import (
     NOT_CLEAR_NOISE,
@@ -92,6 +93,7 @@ class ExplainedVariance:
     sampling_error: float
     degrees_of_freedom: float  # n − k
     n_rows: float
+    with_constant: bool = True
 
     @classmethod
     def of_population(cls, equations: NormalEquations) -> ExplainedVariance:
@@ -141,14 +143,21 @@ class ExplainedVariance:
         privacy = float(equations.noise.variance(None, carried[None])[0]) + max(second_order, 0.0)
         # no nearer to 1 than its noise: there the sampling error would be 0
         nearest = min(share, max(1.0 - math.sqrt(privacy), 0.0))
-        sampling = 4.0 * nearest * (1.0 - nearest) ** 2 / independent
-        sampling += 2.0 * (k - equations.with_constant) / independent**2
-        return cls(share, math.sqrt(privacy), math.sqrt(sampling), degrees, n_rows)
+        sampling = 4.0 * nearest * independent + 2.0 * (k - equations.with_constant)
+        sampling *= ((1.0 - nearest) / independent) ** 2
+        if equations.gaps is not None:
+            covariance = moments / n_rows
+            if equations.with_constant:
+                covariance = covariance - np.outer(covariance[0], covariance[0])
+            weights = gradient * (n_rows / total)
+            added = variance_of_gaps(weights, covariance, equations.gaps, equations.joint_gaps)
+            sampling += added / independent
+        return cls(share, math.sqrt(privacy), math.sqrt(sampling), degrees, n_rows, equations.with_constant)
 
     @property
     def adjusted(self) -> float:
-        """1 − (1 − R²)(n − 1)/(n − k)."""
-        return 1.0 - (1.0 - self.share) * max(self.n_rows - 1.0, 1.0) / self.degrees_of_freedom
+        """1 − (1 − R²)(n − 1)/(n − k); n in place of n − 1 without a constant."""
+        return 1.0 - (1.0 - self.share) * max(self.n_rows - self.with_constant, 1.0) / self.degrees_of_freedom
 
     def interval(self, level: float) -> tuple[float, float]:
         """Return a confidence interval within [0, 1]."""
@@ -757,10 +766,7 @@ class FittedLine(Answer):
 
         Of a noisy fit the χ² of test inversion over its degrees, which is F with infinite residual degrees.
         """
-        if self.equations is None:
-            return math.nan
-        test = self.equations.overall_test
-        return test.statistic / test.numerator if math.isinf(test.denominator) else test.statistic
+        return math.nan if self.equations is None else self.equations.overall_test.f
 
     # statsmodels' names; F has the p-value of the fit where noise is small
     f_pvalue = p_value_of_fit

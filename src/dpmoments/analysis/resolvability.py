@@ -8,6 +8,7 @@ width of an interval decides whether a number is printed, and the standard devia
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
@@ -15,7 +16,7 @@ import numpy as np
 import scipy
 
 from dpmoments.analysis.answers import Column
-from dpmoments.analysis.confidence import deviations_for, error_rate
+from dpmoments.analysis.confidence import deviations_for, error_rate, student_quantile
 from dpmoments.base.arrays import BoolArray, FloatArray
 from dpmoments.moments.cells import CountNoise
 from dpmoments.moments.law import NoiseLaw
@@ -57,11 +58,15 @@ def decided(value: float, said: str) -> str:
 _TAILS = np.array([1e-14, 1e-11, 1e-8, 1e-6, 1e-5, 1e-4, 1e-3, 5e-3, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5])
 
 
+_FARTHEST = 38.0
+"""Largest normal quantile that is tried: its tail is the smallest that a number can hold."""
+
+
 @lru_cache(maxsize=8)
-def half_widths(noise: NoiseLaw | CountNoise) -> Callable[[FloatArray, FloatArray], FloatArray]:
+def half_widths(noise: NoiseLaw | CountNoise) -> Callable[..., FloatArray]:
     """Return the half-width of an interval, in standard errors.
 
-    A function of a normal quantile z and the noise's share.
+    A function of a normal quantile z, the noise's share, and the degrees of freedom of the sampling variance.
 
     The share is the fraction of the variance caused by privacy noise. At the quantile of a level the function equals
     :func:`~dpmoments.analysis.confidence.deviations_for`.
@@ -70,8 +75,14 @@ def half_widths(noise: NoiseLaw | CountNoise) -> Callable[[FloatArray, FloatArra
     quantiles = np.array([noise.quantile(1.0 - tail / 2.0, of="cell") for tail in _TAILS[::-1]])
     excess = _monotone(normal, np.maximum(quantiles - normal, 0.0))
 
-    def half_width(z: FloatArray, share: FloatArray) -> FloatArray:
-        return np.asarray(z + excess(np.clip(z, normal[0], normal[-1])) * share**2)
+    # beyond the last tail a quantile grows by the square of the normal one, as it does with exponential tails
+    last = excess(normal[-2:])
+    growth = float(last[1] - last[0]) / float(normal[-1] ** 2 - normal[-2] ** 2)
+
+    def half_width(z: FloatArray, share: FloatArray, degrees: FloatArray | float = math.inf) -> FloatArray:
+        further = growth * np.maximum(z**2 - normal[-1] ** 2, 0.0)
+        beyond = excess(np.clip(z, normal[0], normal[-1])) + further
+        return np.asarray(student_quantile(z, share, degrees) + beyond * share**2)
 
     return half_width
 
@@ -109,8 +120,8 @@ def _end_slope(step: float, further: float, slope: float, beyond: float) -> floa
 def p_by_inversion(excludes: Callable[[FloatArray], BoolArray], shape: tuple[int, ...]) -> FloatArray:
     """Return 1 − level of the widest intervals that exclude "nothing there"."""
     # `excludes` takes a normal quantile per row and returns whether the interval of that width excludes it.
-    low, high = np.zeros(shape), np.full(shape, float(-scipy.special.ndtri(_TAILS[0] / 2.0)))
-    for _ in range(50):
+    low, high = np.zeros(shape), np.full(shape, _FARTHEST)
+    for _ in range(54):
         middle = (low + high) / 2.0
         outside = excludes(middle)
         low, high = np.where(outside, middle, low), np.where(outside, high, middle)
@@ -118,7 +129,11 @@ def p_by_inversion(excludes: Callable[[FloatArray], BoolArray], shape: tuple[int
 
 
 def p_values(
-    deviations: FloatArray, privacy: FloatArray, sampling: FloatArray, noise: NoiseLaw | CountNoise | None
+    deviations: FloatArray,
+    privacy: FloatArray,
+    sampling: FloatArray,
+    noise: NoiseLaw | CountNoise | None,
+    degrees: FloatArray | float = math.inf,
 ) -> FloatArray:
     """Return two-sided p-values of estimates this many standard errors from "nothing there"."""
     # The p-value is 1 − level of the interval that just reaches "nothing there", with the tails of the noise
@@ -129,7 +144,7 @@ def p_values(
     total = privacy + sampling
     share = np.divide(privacy, total, out=np.zeros_like(total), where=total > 0.0)
     half_width = half_widths(noise)
-    result = p_by_inversion(lambda z: half_width(z, share) < size, size.shape)
+    result = p_by_inversion(lambda z: half_width(z, share, degrees) < size, size.shape)
     return np.where(np.isnan(size), np.nan, result)
 
 
