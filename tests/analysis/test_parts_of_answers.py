@@ -380,6 +380,7 @@ def test_welchs_t_is_that_of_sums_about_the_mean_of_both(per_unit: int) -> None:
             sums=totals,
             covariance=covariance,
             own=np.ones(3, dtype=bool),
+            present=np.ones(3, dtype=bool),
             sampling_variances=sampling,
             sampling_degrees=np.maximum(counts / per_unit - 1.0, 1.0),
             moments=moments,
@@ -534,7 +535,7 @@ def test_an_analysis_of_variance_counts_the_groups_that_are_there() -> None:
 
 def test_an_interval_of_a_difference_is_within_the_width_of_the_bounds() -> None:
     for y in ([-1, 3, -1, -1, 3, 3], [3, -1, 3, 3, -1, -1]):
-        made = grouped([0, 0, 0, 1, 1, 1], np.array(y, dtype=float)).t_test("y", "g", ["g=a", "g=b"])
+        made = grouped([0, 0, 0, 1, 1, 1], np.array(y, dtype=float)).t_test("y", "g", ["g=a", "g=b"], level=0.99)
         assert made.difference == pytest.approx(4 / 3 * np.sign(sum(y[:3]) - sum(y[3:])), abs=0.01)
         assert -4.0 <= made.lower < 0.0 < made.upper <= 4.0
         assert 4.0 in (-made.lower, made.upper)
@@ -1127,30 +1128,17 @@ def errors(
     )
 
 
-def test_without_noise_intervals_of_correlations_are_fishers() -> None:
-    for r in (-0.8, 0.0, 0.35, 0.97):
-        made = errors(r, (0.0, 0.0, 0.0), 200.0)
-        reach = stats.norm.ppf(0.975) / math.sqrt(200.0)
-        low, high = made.interval(0.95)
-        assert (low[0], high[0]) == pytest.approx(
-            (math.tanh(math.atanh(r) - reach), math.tanh(math.atanh(r) + reach)), abs=1e-4
-        )
-        assert made.p_values()[0] == pytest.approx(2 * stats.norm.sf(abs(r) / abs(_error_at_zero(r, 200.0))), abs=1e-6)
-    made = errors(0.3, (0.04, 0.01, 0.02), 100.0, gaps=0.2, joint=0.1)
+def test_errors_of_correlations_are_those_of_the_derivation() -> None:
+    made = errors(0.3, (0.04, 0.01, 0.02), 103.0, gaps=0.2, joint=0.1)
     rho = np.array([0.5])
     privacy, sampling = made.parts(rho)
     assert privacy[0] == pytest.approx(0.04 - 2 * 0.5 * 0.01 + 0.25 * 0.02)
     assert sampling[0] == pytest.approx(((1 - 0.25) ** 2 + 0.2 * (1 - 0.125) + 0.1 * 1.25) / 100)
-    assert errors(0.3, (0.0, 0.5, 0.0), 100.0).privacy(rho)[0] == 0.0
-    heavy = errors(0.3, (0.04, 0.01, 0.02), 100.0, gaps=0.2, joint=0.1, times=3.0).parts(rho)[1]
+    assert errors(0.3, (0.0, 0.5, 0.0), 103.0).privacy(rho)[0] == 0.0
+    heavy = errors(0.3, (0.04, 0.01, 0.02), 103.0, gaps=0.2, joint=0.1, times=3.0).parts(rho)[1]
     assert heavy[0] == pytest.approx((3 * (1 - 0.25) ** 2 + 0.2 * (1 - 0.125) + 0.1 * 1.25) / 100)
-    near = errors(0.3, (0.0, 0.0, 0.0), 100.0)._between(np.array([0.3]))
+    near = errors(0.3, (0.0, 0.0, 0.0), 103.0)._between(np.array([0.3]))
     assert near[1][0] == pytest.approx((1 - 0.09) ** 2 / 100)
-
-
-def _error_at_zero(r: float, rows: float) -> float:
-    """Of r − 0, constant on the scale of artanh r."""
-    return (r / math.atanh(r) if r else 1.0) / math.sqrt(rows)
 
 
 def three_correlations(**facts: Any) -> pairs.Correlations:
@@ -1747,12 +1735,12 @@ def test_r_squared_and_its_errors_are_those_of_the_derivation(constant: bool) ->
         gradient = ((1.0 - share) * np.outer(target, target) - np.outer(beyond, beyond)) / total
         privacy = (np.triu(gradient * (2.0 - np.eye(k + 1))) ** 2 * variances).sum()
         privacy += 2.0 * times * np.trace(product @ product) / total**2
-        sampling = 4.0 * share * (1.0 - share) ** 2 / 200.0 + 2.0 * 2 / 200.0**2
+        sampling = (4.0 * share / 200.0 + 2.0 * 2 / 200.0**2) * (1.0 - share) ** 2
         assert found.share == pytest.approx(share)
         assert found.privacy_error == pytest.approx(math.sqrt(privacy))
         assert found.sampling_error == pytest.approx(math.sqrt(sampling))
         assert (found.degrees_of_freedom, found.n_rows) == (400.0 - k, 400.0)
-        assert found.adjusted == pytest.approx(1.0 - (1.0 - share) * 399.0 / (400.0 - k))
+        assert found.adjusted == pytest.approx(1.0 - (1.0 - share) * (400.0 - constant) / (400.0 - k))
     empty = replace(equations, moments=np.zeros_like(moments) + np.diag([400.0] + [0.0] * k))
     for nothing in (ExplainedVariance.of_line(empty, factor * slopes, 30.0) for factor in (0.0, 1.0)):
         assert (nothing.share, nothing.privacy_error, nothing.sampling_error) == (0.0, INF, INF)
@@ -1864,6 +1852,7 @@ def described(**facts: Any) -> Description:
         count_is_public=False,
         mean_count_covariance=np.array([0.001, 0.0, 0.0]),
         sampling_variance=np.array([0.01, 0.0025, 0.0001]),
+        sampling_degrees=np.full(3, INF),
         noisy_mean=np.array([5.0, 2.0, 0.03]),
         bounds=(np.zeros(3), np.array([10.0, 10.0, 1.0])),
         share_is_unclear=np.array([False, False, True]),

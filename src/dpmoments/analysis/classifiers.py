@@ -556,9 +556,9 @@ def _wilks(
             weights = bilinear(combined, lines[start : start + step])
             noise[row, start : start + step] = moments.variances(np.tile(indices, (len(weights), 1)), weights)
     variance = noise + moments.rows_per_unit
-    share = np.mean(noise / variance)
+    share = np.array(np.mean(noise / variance))
     tails = [deviations_for(0.95, law, share, 1.0 - share) for law in (None, moments.law)]
-    scores = classes @ released @ lines.T / np.sqrt(variance) * float(tails[0] / tails[1])
+    scores = classes @ released @ lines.T / np.sqrt(variance) * (tails[0] / tails[1])
     explained = np.minimum(np.linalg.svd(scores, compute_uv=False) ** 2 / rows, 1.0 - 1e-15)
     logarithm = float(np.log1p(-explained).sum())
     both = p**2 + q**2 - 5

@@ -214,7 +214,7 @@ class _Errors:
         at_zero, at_end = p_values(far, privacy, sampling, self.moments.law)
         result = np.maximum(at_zero, at_end)
         by_student = _p_by_student(result, self.r, self._on_scale, privacy[0], self.moments.law)
-        return np.where(self.of_normal_rows, np.maximum(by_student, at_end), result)
+        return np.asarray(np.where(self.of_normal_rows, np.maximum(by_student, at_end), result))
 
 
 def _p_by_student(
@@ -231,7 +231,7 @@ def _p_by_student(
         np.divide(np.abs(r), error, out=np.full_like(r, np.inf), where=error > 0.0), privacy, sampling, law
     )
     below = np.minimum(result, np.nextafter(ERROR_RATE, 0.0))
-    return np.where(p < ERROR_RATE, below, np.maximum(result, ERROR_RATE))
+    return np.asarray(np.where(p < ERROR_RATE, below, np.maximum(result, ERROR_RATE)))
 
 
 _STEPS, _NEAR = 24, 1e-11

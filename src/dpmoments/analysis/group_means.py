@@ -230,10 +230,15 @@ class GroupSums:
         return np.asarray(gradient @ self.covariance @ gradient.T)
 
     @property
+    def present(self) -> BoolArray:
+        """Mask of the groups that have rows, as far as noise lets it be seen, shape (k,)."""
+        return self.counts >= np.maximum(0.5, np.nan_to_num(self.count_noise, nan=0.0))
+
+    @property
     def sampling_degrees(self) -> FloatArray:
-        """Degrees of freedom of the groups' variances, shape (k,): n_g − 1, or n − k if pooled."""
+        """Degrees of freedom of the groups' variances, shape (k,): n_g − 1, or n − groups if pooled."""
         own = self.safe_counts / self.moments.rows_per_unit - 1.0
-        return np.maximum(np.where(self.own, own, self.moments.independent_rows - len(self.counts)), 1.0)
+        return np.maximum(np.where(self.own, own, self.moments.independent_rows - self.present.sum()), 1.0)
 
     @property
     def sampling_variances(self) -> FloatArray:

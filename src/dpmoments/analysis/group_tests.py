@@ -243,7 +243,7 @@ def _tested(sums: GroupSums, pair: Sequence[int]) -> tuple[float, float, tuple[f
         return math.nan, math.nan, (math.nan, math.sqrt(float(sampling.sum()))), math.nan
     if total == 0.0:
         return 0.0, math.inf, (0.0, 0.0), 1.0
-    of_both = sums.moments.independent_rows - k
+    of_both = sums.moments.independent_rows - float(sums.present.sum())
     if sums.own[list(pair)].all():  # noisy counts may add up to more rows
         independent = float(rows.sum()) / sums.moments.rows_per_unit
         of_both = min(independent, sums.moments.independent_rows) - 2.0
@@ -448,7 +448,7 @@ def anova(release: Moments, target: str, by: str, *, level: float = 0.95) -> Ana
     within = total - between
     of_total = sums.n_rows * sums.total_noise
     rows = np.maximum(sums.counts, 0.0)
-    present = rows >= np.maximum(0.5, np.nan_to_num(sums.count_noise, nan=0.0))
+    present = sums.present
     compared = without_redundant_levels(release, [by]) if present.sum() > 1 else []
     if len(levels.features) == len(levels.names):
         compared = [index for index in compared if present[levels.features.index(index)]]
