@@ -531,7 +531,7 @@ def lda(
 def _wilks(
     moments: LocalMoments, indices: IntegerArray, groups: FloatArray, standardized: Standardized
 ) -> tuple[float, float, str]:
-    """Return Wilks' lambda of no difference between groups, its p-value, and the larger part of the error."""
+    """Test that no group differs: Wilks' lambda, its p-value, and the larger part of the error."""
     # The scores S_gj = Σ x_j over group g, x about the mean, have the sampling covariance (diag(n) − n nᵀ/N) ⊗ T. In the
     # eigenvectors of both, where it is the identity, each score is divided by its deviation of sampling and noise; the
     # noise on two of them is uncorrelated where it is the same in all directions of encoded rows. Without noise the

@@ -128,7 +128,7 @@ _NORMAL_ROWS = (
     "± sampling and intervals assume normal rows: 95 % intervals held in 78 % of tables of exponential columns, in "
     "53 % of lognormal ones (σ = 0.75)."
 )
-"""Of three correlated columns, 1,500 tables each; uniform rows: 98 %, t with 5 degrees of freedom: 83 %."""
+"""Share of 1,500 tables of three correlated columns; uniform columns: 98 %, t(5): 83 %."""
 _SHOWN_LOADINGS = 5
 _MIN_LOADING = 0.05
 """Smallest loading that the text shows."""

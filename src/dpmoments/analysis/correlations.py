@@ -48,7 +48,7 @@ from dpmoments.analysis.resolvability import (
 from dpmoments.analysis.robust_errors import PairProducts, known_ratio
 from dpmoments.base.arrays import BoolArray, FloatArray, IntegerArray, largest_first
 from dpmoments.base.errors import InputValueError
-from dpmoments.moments.terms import NoiseLaw
+from dpmoments.moments.law import NoiseLaw
 
 # How correlations vary from sample to sample, by what kind of features they are of.
 
@@ -220,8 +220,8 @@ class _Errors:
 def _p_by_student(
     p: FloatArray, r: FloatArray, on_scale: FloatArray, privacy: FloatArray, law: NoiseLaw | None
 ) -> FloatArray:
-    """Return p-values of ρ = 0 by Student's t, on the side of 0.05 of ``p``, those of Fisher's interval."""
-    # `on_scale`, the sampling variance of artanh r, is 1/(n − 3), and t has n − 2 degrees of freedom.
+    """Return p-values of ρ = 0 by Student's t, on that side of 0.05 on which ``p`` is."""
+    # `p` is of Fisher's interval, `on_scale` the sampling variance of artanh r: 1/(n − 3) where t has n − 2 degrees of freedom.
     degrees = 1.0 / np.maximum(on_scale, 1e-300) + 1.0
     t = np.abs(r) * np.sqrt(degrees / np.maximum(1.0 - r**2, 1e-300))
     normal = -scipy.special.ndtri(scipy.special.stdtr(degrees, -t))

@@ -228,7 +228,7 @@ def joint_gaps_of(release: Moments) -> FloatArray:
 def variance_of_gaps(
     weights: FloatArray, covariance: FloatArray, gaps: FloatArray, joint_gaps: FloatArray | None
 ) -> float:
-    """Return n times the sampling variance that missing values add to Σ W_jk C_jk, C the covariance."""
+    """Return n times the variance that missing values add to Σ W_jk C_jk, C the covariance."""
     # docs/evidence/derivations/missing-values.md, section 5, for normal rows
     lines = 2.0 * weights - np.diag(np.diag(weights))
     along = np.einsum("vj,jk,vk->v", lines, covariance, lines)

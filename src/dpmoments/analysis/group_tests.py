@@ -186,12 +186,9 @@ def t_test(
     difference = float(means.differences.difference[0, index])
     low, high = (float(bound[feature]) for bound in release.schema.feature_bounds)
     of_sampling = np.full(len(every.names), _degrees(sums, pair))
-    lower, upper = (
-        min(max(float(ends[index]), low - high), high - low)
-        for ends in differences_of_means(sums, (low, high), level, of_sampling)[:2]
-    )
-    if math.isfinite(difference) and math.isfinite(lower):
-        lower, upper = min(lower, difference), max(upper, difference)
+    ends = differences_of_means(sums, (low, high), level, of_sampling)[:2]
+    # where one is NaN, the first stays
+    lower, upper = min(float(ends[0][index]), difference), max(float(ends[1][index]), difference)
     if p_value >= error_rate(level) or (math.isnan(difference) and release.noise is not None):
         # the test is of sums about one mean, and the interval of two means
         lower, upper = min(lower, 0.0), max(upper, 0.0)
@@ -379,7 +376,7 @@ class AnalysisOfVariance(Answer):
 
 
 def _between_groups(sums: GroupSums) -> tuple[float, float, float, str]:
-    """Return the sum of squares between groups, its expected noise, its noise SD, and the larger part of its error."""
+    """Return the sum of squares between groups, its expected noise and noise SD, and a reason."""
     # Σ_g (S_g)²/n_g of the scores S_g = Σy over group g less n_g/n of the total.
     k = len(sums.counts)
     shares = np.maximum(sums.counts, 0.0) / sums.n_rows
@@ -423,7 +420,7 @@ def anova(release: Moments, target: str, by: str, *, level: float = 0.95) -> Ana
 
     Notes
     -----
-    F and its p-value are those of the regression on the groups (``fvalue`` and ``f_pvalue`` of
+    F and its p-value equal those of the regression on the groups (``fvalue`` and ``f_pvalue`` of
     :func:`dpmoments.analysis.regression.ols`), whose errors include the noise: the F of the sums of squares would call noise a
     difference. Sums of squares and eta² are corrected for the expected effect of noise. Equal group variances are assumed.
 
