@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 import dpmoments as dpm
 from dpmoments.cli.entry import main
-from dpmoments.planning.unreadable import read_unit_cells
+from dpmoments.planning.survey import read_unit_cells
 from dpmoments.privacy.unit import MissingUnit
 from dpmoments.rows import units as unit_counts
 from dpmoments.rows.rows import Rows

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dpmoments as dpm
-from dpmoments.planning.unreadable import read_level_cells, read_number_cells
+from dpmoments.planning.survey import read_level_cells, read_number_cells
 
 CELLS = pa.array([b"Mull\xffer", b"n\xff", b"north", None, b"7"])
 

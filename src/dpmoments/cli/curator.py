@@ -47,7 +47,7 @@ from dpmoments.cli.output import (
 )
 from dpmoments.mechanisms.counts import Counts
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, automatic_mean
-from dpmoments.planning.preflight_messages import Outcome
+from dpmoments.planning.preflight import Outcome
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.releases.group_releases import GroupReleases
 from dpmoments.releases.loading import AnyRelease

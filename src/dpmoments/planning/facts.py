@@ -14,16 +14,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from heapq import nsmallest
-from typing import Any, Self
+from typing import Any, Literal, Self
 from zlib import crc32
 
-from dpmoments.planning.unreadable import CellValue
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.unit import PrivacyUnit
 from dpmoments.rows.units import UnitCounts
 from dpmoments.schema.columns import Categorical, Column
 from dpmoments.schema.schema import Schema
 
+CellValue = tuple[Literal["text", "number", "form", "type"], str]
+"""Kind and text of a value.
+
+Text, a number, the form of a text (every digit a 9), or the name of its type.
+"""
 _ALIKE = 0.6
 """Min similarity (difflib) of a value and the level suggested for it."""
 _MAX_VALUES = 256

@@ -1,9 +1,15 @@
-"""Pass over a table that reads and counts every value, and that nothing stops."""
+"""Pass over a table that reads and counts every value, and that nothing stops.
+
+A release stops at the first column whose type it refuses and, depending on the rules, at the first unreadable value.
+Here the same readers find all of them, so that all faults of a table are reported at once.
+"""
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -12,16 +18,7 @@ import numpy as np
 from dpmoments.base.arrays import BoolArray, FloatArray
 from dpmoments.base.table_libraries import pa, pc
 from dpmoments.base.text_format import TextFormat
-from dpmoments.planning.facts import ColumnFacts, TableFacts, UnitFacts
-from dpmoments.planning.unreadable import (
-    CellValue,
-    ReadCells,
-    UnreadableColumn,
-    read_level_cells,
-    read_number_cells,
-    read_unit_cells,
-    written_value,
-)
+from dpmoments.planning.facts import CellValue, ColumnFacts, TableFacts, UnitFacts
 from dpmoments.privacy.unit import PrivacyUnit
 from dpmoments.rows.encode import encode_columns
 from dpmoments.rows.sources.engine import EngineSource
@@ -29,8 +26,19 @@ from dpmoments.rows.sources.source import LocalSource
 from dpmoments.rows.summary import Summary
 from dpmoments.rows.threads import summarize_in_threads
 from dpmoments.rows.units import UnitBlock, UnitCounts, counts_of_units
-from dpmoments.schema.cells.objects import NO_LEVEL
-from dpmoments.schema.cells.reading import MISSING, UNKNOWN
+from dpmoments.schema.cells.objects import NO_LEVEL, read_objects
+from dpmoments.schema.cells.reading import MISSING, UNKNOWN, NumberColumn, level_codes, numbers, text_values
+from dpmoments.schema.cells.text import (
+    TextCells,
+    column_format,
+    decoded_bytes,
+    decoded_levels,
+    decoded_without,
+    is_text,
+    null_markers,
+    text_numbers,
+)
+from dpmoments.schema.cells.units import nameless_cells, unit_ids
 from dpmoments.schema.columns import Boolean, Categorical, Coordinate
 from dpmoments.schema.dates import Date
 from dpmoments.schema.derived import DerivedColumn, SchemaColumn
@@ -131,12 +139,18 @@ class Survey(Summary[TableFacts, TableFacts]):
             if isinstance(column, Categorical):
                 read = read_level_cells(cells, column, written=part.written)
                 missing, outside = (read.values == MISSING) & ~read.unreadable, read.values == UNKNOWN
-                _count_levels(of_column, read, missing, outside)
+                of_column.empty += int(np.count_nonzero(missing))
+                of_column.unknown += int(np.count_nonzero(outside))
+                of_column.levels.update(dict(enumerate(np.bincount(read.values[read.values >= 0]).tolist())))
+                of_column.add_found("unknown", read.found)
                 held[column.name] = read.values
             else:
                 read = read_number_cells(cells, column, written=part.written)
                 missing = ~np.isfinite(read.values) & ~read.unreadable
-                lower, upper = _expected(column)
+                lower, upper = column.bounds
+                if column.rough is not None:  # the range of the mean
+                    _, _, center, radius = column.rough
+                    lower, upper = center - radius, center + radius
                 outside = _count_numbers(of_column, read, missing, lower, upper)
                 held[column.name] = pa.array(read.values)
                 is_bounded = column.rough is None and not isinstance(column, Coordinate)
@@ -162,7 +176,12 @@ class Survey(Summary[TableFacts, TableFacts]):
 
         dropped = self._count_rows(facts, rows, held)
         for of_column, missing, values in filled:
-            _count_filled(of_column, missing & ~dropped, values[~missing & ~dropped])
+            lower, upper = of_column.column.bounds
+            present = values[~missing & ~dropped]
+            steps = np.rint((present / 2 - lower / 2) / (upper / 2 - lower / 2) * STEPS)
+            of_column.filled += int(np.count_nonzero(missing & ~dropped))
+            of_column.present += len(present)
+            of_column.steps += int(steps.astype(np.int64).sum())
         return None if units is None else units.filter(pc.and_(pc.is_valid(units), pa.array(~dropped)))
 
     def _count_rows(self, facts: TableFacts, rows: _Rows, held: Mapping[str, Any]) -> BoolArray:
@@ -201,13 +220,6 @@ class Survey(Summary[TableFacts, TableFacts]):
         return dropped
 
 
-def _count_levels(facts: ColumnFacts, read: ReadCells, missing: BoolArray, unknown: BoolArray) -> None:
-    facts.empty += int(np.count_nonzero(missing))
-    facts.unknown += int(np.count_nonzero(unknown))
-    facts.levels.update(dict(enumerate(np.bincount(read.values[read.values >= 0]).tolist())))
-    facts.add_found("unknown", read.found)
-
-
 def _count_numbers(facts: ColumnFacts, read: ReadCells, missing: BoolArray, lower: float, upper: float) -> BoolArray:
     """Count the values of a column of numbers, and return which are outside its bounds."""
     infinite = np.isinf(read.values)
@@ -228,16 +240,6 @@ def _count_numbers(facts: ColumnFacts, read: ReadCells, missing: BoolArray, lowe
     return outside
 
 
-def _count_filled(facts: ColumnFacts, filled: BoolArray, present: FloatArray) -> None:
-    """Count missing values that a public value replaces, and add up the others."""
-    assert not isinstance(facts.column, Coordinate)
-    lower, upper = facts.column.bounds
-    steps = np.rint((present / 2 - lower / 2) / (upper / 2 - lower / 2) * STEPS)
-    facts.filled += int(np.count_nonzero(filled))
-    facts.present += len(present)
-    facts.steps += int(steps.astype(np.int64).sum())
-
-
 def _counted_numbers(values: FloatArray) -> dict[CellValue, int]:
     numbers, times = np.unique(values, return_counts=True)
     return {written_value(number): count for number, count in zip(numbers.tolist(), times.tolist(), strict=True)}
@@ -256,14 +258,6 @@ def _lenient(column: SchemaColumn) -> SchemaColumn:
         return column
     rule: Any = "zero" if isinstance(column, Categorical) else "center"
     return replace(column, missing=rule)
-
-
-def _expected(column: Numeric | Date | Boolean | Coordinate) -> tuple[float, float]:
-    """Return the expected range: the bounds, or the range of the mean with a scale range."""
-    if column.rough is None:
-        return column.bounds
-    _, _, center, radius = column.rough
-    return center - radius, center + radius
 
 
 def survey_table(
@@ -349,3 +343,204 @@ def _parts(
                     on_block(length)
         except (ValueError, OSError, MemoryError) as error:  # what read_quietly raises
             failures.append(str(error))
+
+
+# Values of one column: which could not be read, and what they hold.
+
+_NOT_UTF8: CellValue = ("type", "text that is not UTF-8")
+_DIGITS = re.compile(r"\d")
+
+
+def _raised_by_reading() -> tuple[type[Exception], ...]:
+    """Return the exceptions that reading a column may raise because of its type."""
+    return TypeError, ValueError, ArithmeticError, pa.ArrowException
+
+
+@dataclass(frozen=True, repr=False)
+class UnreadableColumn:
+    """Placeholder of a column whose type no reader accepts."""
+
+    kind: str
+    n_cells: int
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ReadCells:
+    """Values of a column, whatever they hold."""
+
+    # (n,): numbers, NaN if missing or unreadable; codes of :func:`dpmoments.schema.cells.reading.level_codes`;
+    # or units, null if none
+    values: Any
+    # (n,), neither missing nor of the kind that the column needs; of a categorical column only by the column's type, since
+    # any other such value is an unknown level
+    unreadable: BoolArray
+    kind: str | None = None  # the column's type, if it stops a release, whatever the values
+    # counts of the unreadable values, text by its form so that it reveals no number; of a categorical, of unknown levels
+    found: Mapping[CellValue, int] = field(default_factory=dict)
+    like_numbers: int = 0  # count of those that are text and would be numbers
+    # count of those that are text and would be numbers with another decimal mark, and mark between groups of three digits
+    marks: Mapping[tuple[str, str], int] = field(default_factory=dict)
+
+    @classmethod
+    def of_type(cls, values: Any, kind: Any) -> ReadCells:
+        """Return the values of a column whose type no reader accepts."""
+        kind = kind if isinstance(kind, str) else "nested values" if pa.types.is_nested(kind) else str(kind)
+        return cls(values, np.ones(len(values), dtype=bool), kind)
+
+
+def read_number_cells(cells: Any, column: NumberColumn, *, written: TextFormat | None = None) -> ReadCells:
+    """Read the values of a column of numbers, or bytes of a text file in the format ``written``."""
+    if isinstance(cells, UnreadableColumn):
+        return ReadCells.of_type(np.full(cells.n_cells, np.nan), cells.kind)
+    kind = None
+    if written is not None:
+        cells, _ = decoded_bytes(cells)  # what is not UTF-8 is no number either
+        read = _read_texts(cells, column, written)
+        values, unreadable = read.values, read.unparsable
+    else:
+        try:
+            values, wrong = numbers(cells, column)
+        except _raised_by_reading():
+            refused = ReadCells.of_type(np.full(len(cells), np.nan), cells.type)
+            parts = [] if isinstance(cells, np.ndarray) else [_plain(part) for part in _chunks(cells)]
+            if not all(is_text(part.type) for part in parts) or isinstance(cells, np.ndarray):
+                return refused
+            values, kind = refused.values, refused.kind
+            cells = pa.concat_arrays([pa.array([], pa.large_string()), *(decoded_bytes(part)[0] for part in parts)])
+            wrong = pc.is_valid(cells).to_numpy(zero_copy_only=False).astype(bool)
+        unreadable = np.zeros(len(cells), dtype=bool) if wrong is None else wrong
+    counted = _counted(cells, unreadable)
+    forms, like_numbers = _forms(counted, column) if counted else (counted, 0)
+    return ReadCells(
+        values,
+        unreadable,
+        kind,
+        forms,
+        like_numbers if written is None else 0,
+        _other_marks(counted, column, written) if counted else {},
+    )
+
+
+def read_level_cells(cells: Any, column: Categorical, *, written: TextFormat | None = None) -> ReadCells:
+    """Read the values of a categorical column, like :func:`read_number_cells`."""
+    if isinstance(cells, UnreadableColumn):
+        return ReadCells.of_type(np.full(cells.n_cells, MISSING), cells.kind)
+    held, broken = cells, np.zeros(len(cells), dtype=bool)
+    if written is not None:
+        held, broken = decoded_levels(cells, null_markers(column, written))
+    try:
+        codes = level_codes(held, column)
+    except _raised_by_reading():
+        return ReadCells.of_type(np.full(len(cells), MISSING), cells.type)
+    unknown = _counted(held, (codes == UNKNOWN) & ~broken)
+    if broken.any():
+        unknown[_NOT_UTF8] += int(np.count_nonzero(broken))
+    return ReadCells(codes, np.zeros(len(cells), dtype=bool), found=unknown)
+
+
+def read_unit_cells(cells: Any, column: str, *, written: TextFormat | None = None) -> ReadCells:
+    """Read the values of the privacy unit's column, like :func:`read_number_cells`."""
+    if isinstance(cells, UnreadableColumn):
+        return ReadCells.of_type(pa.nulls(cells.n_cells, pa.large_binary()), cells.kind)
+    unreadable = np.zeros(len(cells), dtype=bool)
+    if written is not None:
+        cells, unreadable = decoded_without(cells, written.nulls)
+    try:
+        ids = unit_ids(cells, column)
+    except _raised_by_reading():
+        return ReadCells.of_type(pa.nulls(len(cells), pa.large_binary()), cells.type)
+    return ReadCells(ids, unreadable | nameless_cells(cells))
+
+
+def _other_marks(
+    values: Mapping[CellValue, int], column: NumberColumn, written: TextFormat | None = None
+) -> dict[tuple[str, str], int]:
+    """Count the texts that would be numbers with the other decimal mark.
+
+    >>> from dpmoments.schema.columns import Numeric
+    >>> _other_marks({("text", "1,5"): 3, ("text", "1.234,5"): 2, ("text", "x"): 9}, Numeric("pay", 0, 1))
+    {(',', ''): 3, (',', '.'): 5}
+    """
+    if not isinstance(column, Numeric):
+        return {}
+    texts = [text for kind, text in values if kind == "text"]
+    cells, decimal = pa.array(texts, pa.large_string()), "," if column_format(column, written).decimal == "." else "."
+    counts: dict[tuple[str, str], int] = {}
+    for thousands in ("", "." if decimal == "," else ","):
+        numbers = text_numbers(cells, TextFormat(decimal=decimal, thousands=thousands or None)).values
+        like = {text for text, value in zip(texts, numbers.tolist(), strict=True) if np.isfinite(value)}
+        counts[decimal, thousands] = sum(values["text", text] for text in like)
+    return counts
+
+
+def _read_texts(texts: Any, column: NumberColumn, written: TextFormat) -> TextCells:
+    read = text_values(texts, column, written)
+    if isinstance(column, Boolean | Date):
+        return read
+    values = numbers(pa.array(read.values), column)[0]  # without those that mean a missing one
+    return TextCells(values, np.isnan(values) & ~read.unparsable | read.missing, read.unparsable)
+
+
+def _counted(cells: Any, wanted: BoolArray) -> Counter[CellValue]:
+    """Count the wanted values by what they hold."""
+    if isinstance(cells, np.ndarray):
+        return Counter(read_objects(cells[wanted], written_value, ("type", "object")))
+    result: Counter[CellValue] = Counter()
+    start = 0
+    for part in _chunks(cells):
+        chosen = wanted[start : start + len(part)]
+        start += len(part)
+        if not chosen.any():
+            continue
+        counts = _plain(part).filter(pa.array(chosen)).value_counts()
+        values, broken = counts.field("values"), np.zeros(len(counts), dtype=bool)
+        if is_text(values.type):
+            values, broken = decoded_bytes(values)
+        times = counts.field("counts").tolist()
+        for value, is_broken, number in zip(values.to_pylist(), broken.tolist(), times, strict=True):
+            result[_NOT_UTF8 if is_broken else written_value(value)] += number
+    return result
+
+
+def _chunks(cells: Any) -> list[Any]:
+    return list(cells.chunks) if isinstance(cells, pa.ChunkedArray) else [cells]
+
+
+def _plain(part: Any) -> Any:
+    """Decode an array of a type that Arrow cannot filter or count."""
+    plain = pc.run_end_decode(part) if pa.types.is_run_end_encoded(part.type) else part
+    if pa.types.is_dictionary(plain.type):
+        return _plain(plain.dictionary).take(plain.indices)
+    if pa.types.is_string_view(plain.type):
+        return pc.cast(plain, pa.large_string())
+    return pc.cast(plain, pa.float32()) if pa.types.is_float16(plain.type) else plain
+
+
+def _forms(counts: Mapping[CellValue, int], column: NumberColumn) -> tuple[Counter[CellValue], int]:
+    """Return counts of texts by form, and the count of those that are numbers, which have none."""
+    texts = [text for kind, text in counts if kind == "text"]
+    numeric = ~np.isnan(_read_texts(pa.array(texts, pa.large_string()), column, TextFormat()).values)
+    like = {text for text, is_number in zip(texts, numeric.tolist(), strict=True) if is_number}
+    forms: Counter[CellValue] = Counter()
+    for (kind, text), times in counts.items():
+        if kind != "text":
+            forms[kind, text] += times
+        elif text not in like:
+            forms["form", _DIGITS.sub("9", text)] += times
+    return forms, sum(times for (kind, text), times in counts.items() if kind == "text" and text in like)
+
+
+def written_value(cell: object) -> CellValue:
+    """Describe a value as text; what is neither text nor a number, by its type only."""
+    if isinstance(cell, str):
+        return "text", str.__str__(cell).encode(errors="replace").decode()
+    if isinstance(cell, bool | np.bool_):
+        return "type", "true or false"
+    if isinstance(cell, int | np.integer):
+        whole = int.__int__(cell) if isinstance(cell, int) else int(cell)
+        return "number", str(whole) if abs(whole) < 10**40 else "an integer of more than 40 digits"
+    if isinstance(cell, float | np.floating):
+        # a whole one is written as its integer, as the readers take it
+        number = float.__float__(cell) if isinstance(cell, float) else float(cell)
+        return "number", str(int(number)) if number.is_integer() and abs(number) < 2.0**63 else repr(number)
+    return "type", type(cell).__name__
