@@ -29,10 +29,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("cli",),
 )
 """Packages from the ground up. A file imports from lower floors, and within its own floor where that makes no circle."""
-UNTIL_WINGS = (
-    ("dpmoments.datasets", "dpmoments.papers"),
-    ("dpmoments.mechanisms", "dpmoments.papers"),
-)
+UNTIL_WINGS = (("dpmoments.datasets", "dpmoments.papers"),)
 """Imports upwards that go when ``papers`` is loaded lazily."""
 MAY_IMPORT_ROWS = {"rows", "mechanisms", "papers", "spending", "audit", "planning"}
 """The privilege to see records."""
@@ -99,7 +96,7 @@ FORBIDDEN_MODULES = {"pickle", "cPickle", "dill", "joblib", "marshal", "shelve",
 LOADS_PAPERS = ("dpmoments.audit",)
 """What knows a paper's mechanism by its class."""
 LOADS_BY_NAME = {
-    *("dpmoments", "dpmoments.cli.entry", "dpmoments.mechanisms.entries", "dpmoments.moments.repair"),
+    *("dpmoments", "dpmoments.cli.entry", "dpmoments.moments.repair"),
     *(
         "dpmoments.base.loaded_classes",
         "dpmoments.base.table_libraries",

@@ -292,6 +292,7 @@ TESTS = {
         "norm_histogram",
         "coinpress_reference",
         "coinpress_robustness",
+        "reliability",
         "means_replayed",
         "mean_robustness",
     ),
@@ -304,10 +305,12 @@ TESTS = {
     ),
     "papers/mechanisms/coinpress_mean": (
         "means_replayed",
+        "reliability",
         "means_refusals",
         "mean_robustness",
     ),
     "papers/mechanisms/coordinatewise": (
+        "reliability",
         "means_replayed",
         "means",
     ),

@@ -50,6 +50,12 @@ _AUGMENTATION_STEPS = 64
 """Denominator of w, a multiple of 1/64: w·2^bits is an integer on every lattice in use."""
 
 
+def budget_too_small(noise: float) -> InputValueError:
+    """Return the refusal of a budget with this noise on an entry."""
+    too_small = f"the budget is too small: noise of {noise:.3g} per entry would hide a table of any size"
+    return InputValueError(f"{too_small}: give a larger budget")
+
+
 def choose_bits(noise_scale: float, n_features: int = 1) -> int:
     """Return the lattice exponent b for noise of SD ``noise_scale`` on the Gram matrix.
 
@@ -59,10 +65,7 @@ def choose_bits(noise_scale: float, n_features: int = 1) -> int:
     rounding of rows, or if rows of ``n_features`` entries need it for exact products.
     """
     if noise_scale * 4.0**COARSEST_BITS > MAX_NOISE:
-        raise InputValueError(
-            f"the budget is too small: noise of {noise_scale:.3g} per entry would hide a table of any size: "
-            "give a larger budget"
-        )
+        raise budget_too_small(noise_scale)
     bits = min(_FINEST_BITS, (53 - (n_features - 1).bit_length()) // 2)
     while noise_scale * 4.0**bits > MAX_NOISE:
         bits -= 1

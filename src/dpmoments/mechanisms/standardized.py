@@ -13,7 +13,7 @@ from dpmoments.base.arrays import BoolArray, FloatArray
 from dpmoments.base.errors import InputValueError
 from dpmoments.base.message import Message
 from dpmoments.base.values import is_finite_number
-from dpmoments.mechanisms.additive import COARSEST_BITS, choose_bits
+from dpmoments.mechanisms.additive import COARSEST_BITS, budget_too_small, choose_bits
 from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Mechanism, Plan
 from dpmoments.mechanisms.joined_moments import Ball, LastDraw, RoughMoments, divisor, joined_moments
 from dpmoments.mechanisms.lattice_noise import (
@@ -152,10 +152,7 @@ class StandardizedPlan(Plan):
         )
         bits = math.floor(math.log2(_MOST_NOISE_OF_SUMS / of_one) / 2.0)
         if bits < _BITS_OF_SUMS[0]:
-            raise InputValueError(
-                f"the budget is too small: noise of {of_one:.3g} per entry would hide a table of any size: give a "
-                "larger budget"
-            )
+            raise budget_too_small(of_one)
         return min(bits, _BITS_OF_SUMS[1])
 
     def noise_of_gram(self, square: float, share: float) -> float:
@@ -479,8 +476,5 @@ class Standardized(Mechanism):
         while not coordinates.fit(bits):
             bits -= 1
             if bits < COARSEST_BITS:
-                raise InputValueError(
-                    f"the budget is too small: noise of {noise:.3g} per entry would hide a table of any size: give a "
-                    "larger budget"
-                )
+                raise budget_too_small(noise)
         return replace(plan, bits=bits, bits_of_sums=plan.bits_for_sums() if coordinates.has_numbers else 0)

@@ -11,8 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from dpmoments.base.arrays import FloatArray
-from dpmoments.base.errors import InputValueError
-from dpmoments.mechanisms.additive import COARSEST_BITS, choose_bits
+from dpmoments.mechanisms.additive import COARSEST_BITS, budget_too_small, choose_bits
 from dpmoments.mechanisms.lattice_noise import (
     count_error,
     noise_scale_for,
@@ -274,10 +273,7 @@ class BoundedSums(MeanMechanism):
         unit_bits = min(math.frexp(2.0**52 / (body.dimension + 1) / scale)[1] - 2, _MOST_UNIT_BITS)
         bits = min(choose_bits(scale, shape.n_features), unit_bits - _EDGE_BITS)
         if bits < COARSEST_BITS:
-            raise InputValueError(
-                f"the budget is too small: noise of {scale:.3g} per entry would hide a table of any size: give a "
-                "larger budget"
-            )
+            raise budget_too_small(scale)
         return KNormSumsPlan(self, shape, neighbors, budget, bits, body, unit_bits)
 
 
