@@ -29,8 +29,6 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("cli",),
 )
 """Packages from the ground up. A file imports from lower floors, and within its own floor where that makes no circle."""
-UNTIL_WINGS = (("dpmoments.datasets", "dpmoments.papers"),)
-"""Imports upwards that go when ``papers`` is loaded lazily."""
 MAY_IMPORT_ROWS = {"rows", "mechanisms", "papers", "spending", "audit", "planning"}
 """The privilege to see records."""
 SEES_NO_ROW = {"dpmoments.audit.verification", "dpmoments.papers.metrics"}
