@@ -52,13 +52,6 @@ def test_every_form_of_a_table_has_the_counts_of_the_reference(form: str, tmp_pa
     assert "private" in repr(counts)
 
 
-def test_the_reference_finds_a_table_of_swapped_axes() -> None:
-    """The planted fault of the test above."""
-    swapped = Rows.of(TABLE, COUNTED).cell_counts([["member", "region"]]).tables[0]
-    assert swapped.tolist() != EXPECTED[0]
-    np.testing.assert_array_equal(swapped.reshape(2, 4).T.ravel(), EXPECTED[0])
-
-
 def test_level_codes_and_encoded_rows_have_the_same_counts() -> None:
     rows = Rows.of(TABLE, COUNTED)
     summary = CellCountSummary.of(COUNTED, TABLES, "drop")

@@ -21,8 +21,6 @@ from support.drawn_tables import drawn_table
 from support.examples import examples
 from support.said import refused
 
-FloatArray = NDArray[np.float64]
-
 
 @pytest.fixture
 def from_the_first_row(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,7 +117,3 @@ def test_machine_code_that_fails_is_not_used(fault: str, monkeypatch: pytest.Mon
         assert {"raises": "ImportError", "wrong": "not exact"}[fault] in str(compiled.why_not_compiled())
     finally:
         compiled.why_not_compiled.cache_clear()
-
-
-def test_it_is_used_here() -> None:
-    assert compiled.why_not_compiled() is None

@@ -16,11 +16,7 @@ import pyarrow as pa
 import pytest
 
 import dpmoments as dpm
-from contracts.entrances import LOCAL
-from contracts.odd_rows import odd_rows
-from contracts.test_entrances import asked, examine
 from dpmoments.audit.verification import checks
-from dpmoments.base import databases
 from dpmoments.base.errors import InputValueError
 from dpmoments.rows.rows import Rows
 from support.databases import PASSWORD, on_postgres, postgres_table, postgres_url, sqlite_file
@@ -88,25 +84,6 @@ def test_a_cell_of_sqlite_has_its_own_type(tmp_path: Path) -> None:
     objects = np.array(cells, dtype=object)[:, None]
     query = dpm.DatabaseQuery(url, "SELECT age FROM people UNION ALL SELECT CAST(x'ff31' AS TEXT)")
     assert Rows.of(query, SCHEMA).moments() == Rows.of(objects, SCHEMA).moments()
-
-
-def test_a_reader_of_sqlite_that_infers_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that takes the type of the first cells for all, as drivers of Arrow do."""
-    ask = asked(LOCAL["sqlite"], "drop", tmp_path / "t")
-    odd = [one for one in odd_rows(("region", "code")) if one.kind in ("text", "integer", "nothing")]
-    odd.sort(key=lambda one: one.kind != "integer")  # the first of them is tried in every place
-    assert examine(ask, "drop", odd, singly=True).faults == []
-    read = databases._SqliteSession.batches
-
-    def inferred(session: Any, names: Any, rows: int) -> Any:
-        for batch in read(session, names, rows):
-            for cells in batch.values():
-                if isinstance(cells[0], int):
-                    cells[:] = [cell if isinstance(cell, int | None) else 0 for cell in cells]
-            yield batch
-
-    monkeypatch.setattr(databases._SqliteSession, "batches", inferred)
-    assert examine(ask, "drop", odd, singly=True).faults
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import pickle
 from collections.abc import Iterator
 from functools import partial
@@ -125,24 +124,6 @@ def test_counted_levels_give_the_bits_of_the_dense_pass(
     assert found.clipped == 0
 
 
-def test_a_level_that_is_rounded_up_is_what_the_row_norm_is_for() -> None:
-    """A planted fault: √3, by which a level is rounded up. All rows are then too long, and the dense pass shortens them."""
-    columns = [dpm.Categorical(name, [name, "-"]) for name in "abc"]
-    schema, plain = Schema(*columns), Schema(*columns, row_norm=math.sqrt(3))
-    assert schema.row_norm == 65536 / 37837
-    assert 0 < schema.row_norm / plain.row_norm - 1 < 1e-5
-    layout, lattice = LevelLayout.of(plain, mean=True), Lattice(6, 19, 1.0)
-    assert _longest_row(plain, layout, lattice) == 3 * 302698**2 > 4**19
-    summary = MomentSummary(6, 19, missing="drop")
-    assert counting_levels(summary, plain, layout) is None
-    source = source_of(pa.table({name: [name] * 3 for name in "abc"}), plain)
-    counting = level_sums.LevelSumsSummary(layout, summary)
-    wrong = counting.result(summarize_in_threads(counting, source.parts(), source.encode_levels, 1))  # type: ignore[arg-type]
-    assert wrong.gram[0, 0] == 3 * 302698**2
-    assert dense(source, summary).gram[0, 0] < wrong.gram[0, 0]
-    assert source.summarize(summary) == dense(source, summary)
-
-
 @pytest.mark.parametrize("mean", [True, False])
 @pytest.mark.parametrize("bits", [9, 16, 20])
 def test_the_longest_row_is_attained(mean: bool, bits: int) -> None:
@@ -241,14 +222,6 @@ def test_workers_of_engines_count_levels(expected: ExactMoments, monkeypatch: py
     sent = pickle.loads(pickle.dumps(job))
     outcomes = [pickle.loads(pickle.dumps(sent.outcome(part, place))) for place, part in enumerate(jobs())]
     assert job.merged(outcomes).result == expected
-
-
-def test_a_frame_of_dask_has_the_same_bits(expected: ExactMoments) -> None:
-    dask = pytest.importorskip("dask", reason="Dask is not installed: pip install 'dpmoments[dask]'")
-    frames = pytest.importorskip("dask.dataframe", reason="Dask is not installed: pip install 'dpmoments[dask]'")
-    with dask.config.set(scheduler="synchronous"):
-        frame = frames.from_pandas(TABLE.to_pandas().convert_dtypes(), npartitions=3)
-        assert Rows.of(frame, WIDE, neighbors="replace_one").moments() == expected
 
 
 @pytest.mark.usefixtures("counted_always")

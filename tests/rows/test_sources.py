@@ -41,7 +41,6 @@ from support.table_forms import (
     csv_text,
     parquet,
     reference_moments,
-    reference_rows,
     write,
 )
 
@@ -50,13 +49,6 @@ from support.table_forms import (
 def form(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
     name = request.param
     return FORMS[name]() if name in FORMS else FILES[name](tmp_path)
-
-
-def test_the_reference_itself_is_a_full_table() -> None:
-    rows, dropped = reference_rows(TABLE, SCHEMA)
-    assert 50 < dropped.sum() < 200
-    assert EXPECTED.count == N_ROWS - dropped.sum()
-    assert (rows[~dropped].min(axis=0) < rows[~dropped].max(axis=0)).all()
 
 
 def test_every_form_gives_the_same_bits(form: Any) -> None:

@@ -225,22 +225,6 @@ def test_what_is_larger_than_spark_sends_by_messages_is_sealed(of_units: bool, t
     assert all(seen["files"] and not seen["leaks"] for seen in found.values())
 
 
-def shows_results(found: dict[str, Any], what: str) -> bool:
-    return any(what in told and "mode 644" in told for told in found["files"]["leaks"])
-
-
-def test_the_watcher_finds_results_that_workers_merge(told: dict[str, dict[str, Any]]) -> None:
-    """The planted fault: a tree of workers, each level of which is a shuffle in files that all may read."""
-    assert shows_results(told["planted"], "int64"), told["planted"]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("of_units", [False, True])
-def test_the_watcher_finds_results_that_workers_merge_of_many_files(of_units: bool, tmp_path: Path) -> None:
-    (found,) = run(tmp_path, ("watch", {}, [40, ["files"], of_units, True]))
-    assert shows_results(found, "person-" if of_units else "int64"), found
-
-
 def test_a_frame_whose_plan_writes_rows_is_refused_unless_the_session_encrypts(told: dict[str, dict[str, Any]]) -> None:
     found = told["plans"]
     assert {name for name, said in found.items() if said == "read"} == READ

@@ -109,30 +109,6 @@ def test_a_summary_and_its_results_travel_as_plain_values(make: Callable[[bool],
         summary.missing = "center"  # type: ignore[attr-defined]
 
 
-@dataclass(frozen=True)
-class MeanOfNorms(Summary[list[float], float]):
-    """Planted fault: a floating-point sum, which depends on the order."""
-
-    def start(self) -> list[float]:
-        return [0.0]
-
-    def add(self, running: list[float], block: np.ndarray) -> None:
-        for norm in np.linalg.norm(block, axis=1):
-            running[0] += float(norm)
-
-    def finish(self, running: list[float]) -> float:
-        return running[0]
-
-    def merge(self, first: float, second: float) -> float:
-        return first + second
-
-
-@pytest.mark.slow
-def test_a_sum_that_depends_on_the_order_is_found() -> None:
-    with pytest.raises((AssertionError, ExceptionGroup)):
-        test_any_partitioning_in_any_order_gives_the_same_bits(lambda _: MeanOfNorms())
-
-
 @pytest.mark.parametrize("name", [name for name in SUMMARIES if name.startswith("moments")])
 @pytest.mark.parametrize("n_rows", [5, 6, 10, 13])
 def test_blocks_of_several_steps_lose_no_row(name: str, n_rows: int, monkeypatch: pytest.MonkeyPatch) -> None:

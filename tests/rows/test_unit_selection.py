@@ -135,14 +135,6 @@ def test_as_many_rows_of_each_person_count_as_a_plain_reference_counts(k: int) -
     assert rows.count() == rows.moments().count == sum(min(k, n) for n in of_person.values())
 
 
-def test_distinct_rows_are_cut_by_a_threshold_and_repeated_ones_are_kept_apart() -> None:
-    """Both ways are taken by the table of these tests."""
-    selection = bounded(TABLE, 3).selection
-    assert selection is not None
-    assert 0 < np.count_nonzero(selection.thresholds) < len(selection.thresholds)
-    assert len(selection.repeated) == 3 * np.count_nonzero(selection.thresholds == 0)
-
-
 def test_every_question_is_of_the_rows_that_count() -> None:
     rows = bounded(TABLE, 2)
     kept = np.array([row for row, n in reference(TABLE, 2).items() for _ in range(n)])
@@ -557,23 +549,3 @@ def test_nothing_is_drawn_of_what_was_found_in_another_table(tmp_path: Path, mon
 
 
 # Planted faults --------------------------------------------------------------------------------------------------------------
-
-
-def test_a_selection_by_place_is_seen_by_these_tests(monkeypatch: pytest.MonkeyPatch) -> None:
-    def by_place(rows: np.ndarray, of_units: np.ndarray, key: int) -> np.ndarray:
-        del of_units, key
-        return np.arange(len(rows), dtype=np.uint64)
-
-    monkeypatch.setattr(units, "_row_hashes", by_place)
-    assert counted(bounded(TABLE)) != reference(TABLE, 3)
-    assert counted(bounded(TABLE)) != counted(bounded(in_order(np.arange(len(TABLE))[::-1])))
-
-
-def test_a_threshold_that_takes_all_copies_is_seen_by_these_tests(monkeypatch: pytest.MonkeyPatch) -> None:
-    def forgetful(rows: np.ndarray, codes: np.ndarray, hashes: np.ndarray, k: int) -> np.ndarray:
-        del codes, hashes, k
-        return rows
-
-    monkeypatch.setattr(units, "_cut_with_copies", forgetful)
-    assert bounded(one_person([40.0] * 50), 3).count() != 3
-    assert counted(bounded(TABLE)) != reference(TABLE, 3)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -130,14 +129,6 @@ def test_preflight_reads_by_the_same_rules(name: str, tmp_path: Path) -> None:
     assert all(columns[name]["unreadable"] == 0 for name in columns)
 
 
-@pytest.mark.parametrize("left_out", [{"aliases": None}, {"strip": False}, {"casefold": False}])
-def test_without_a_rule_its_spellings_are_no_levels(left_out: dict[str, Any]) -> None:
-    """The planted fault of the tests above."""
-    table, whole = pa.table({"region": column(2)}), SCHEMA.columns[2]
-    without = replace(whole, **left_out)
-    assert Rows.of(table, dpm.Schema(without)).moments() != Rows.of(table, dpm.Schema(whole)).moments()
-
-
 def test_a_column_has_its_own_format_in_a_file_of_another(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("a;b\n1.5;1.000,5\n2.5;\n")
     schema = dpm.Schema(
@@ -199,14 +190,6 @@ def test_the_levels_of_a_column_are_not_missing_values_of_the_table() -> None:
     assert [column.missing_values for column in schema.table_columns] == [(-9,), ("NA",), ("NA",), ()]
     assert dpm.Schema.from_dict(schema.to_dict()) == schema
     assert [entry.get("missing_values") for entry in schema.to_dict()["columns"]] == [None, None, None, []]
-
-
-def test_a_file_holds_all_rules(tmp_path: Path) -> None:
-    SCHEMA.save(tmp_path / "s.yaml")
-    loaded = dpm.Schema.load(tmp_path / "s.yaml")
-    assert loaded == SCHEMA
-    assert repr(loaded) == repr(SCHEMA)
-    assert dpm.Schema.from_dict(SCHEMA.to_dict()) == SCHEMA
 
 
 @pytest.mark.parametrize(

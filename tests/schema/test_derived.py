@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-import re
 from collections.abc import Callable
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -34,7 +32,6 @@ from dpmoments.rows.encode import encode_columns
 from dpmoments.rows.rows import Rows
 from dpmoments.schema import Coordinate, DerivedColumn, Schema, derived_values
 from dpmoments.schema.constraints import Constraints, LevelBlock
-from dpmoments.schema.derived import column_from_dict
 from dpmoments.schema.document import parse_yaml
 from dpmoments.schema.encoding import column_weights, may_be_shortened
 from support.examples import examples
@@ -649,12 +646,6 @@ def test_an_array_and_a_file_have_the_tables_columns_alone(tmp_path: Path) -> No
         assert Rows.of(data, schema).moments() == expected
 
 
-def test_rules_of_factors_drop_rows_and_derived_features_have_none() -> None:
-    assert not Schema(AGE, dpm.Power("age", 2)).drops_rows
-    assert Schema(replace(AGE, missing="drop"), dpm.Power("age", 2)).drops_rows
-    assert not Schema(AGE, SMOKER, dpm.Product("age", "smoker")).is_coordinates
-
-
 def test_what_the_encoding_makes_true_is_claimed_and_no_more() -> None:
     other = dpm.Boolean("other", missing="drop")
     unsure = dpm.Boolean("unsure", missing="center")
@@ -671,23 +662,6 @@ def test_what_the_encoding_makes_true_is_claimed_and_no_more() -> None:
     assert not may_be_shortened(schema.columns, schema.row_norm)
     # planted fault: as if derived features were no columns in the bound on a row
     assert may_be_shortened(schema.columns, math.sqrt(len(schema.table_columns)))
-
-
-@pytest.mark.parametrize("repair", ["structured", "auto", "clip", "shrink"])
-def test_repaired_moments_of_derived_features_are_possible(repair: str) -> None:
-    schema = Schema(*EVERYTHING.columns, dpm.Boolean("b"), dpm.Product("b", "smoker"))
-    table = people(300)
-    table = table.append_column("b", pa.array(np.random.default_rng(1).random(300) < 0.5))
-    for mean in (True, False):
-        released = dpm.release(
-            table, schema, epsilon=0.5, neighbors="replace_one", mechanism="gaussian", delta=1e-6, mean=mean, repair=repair,
-            insecure_seed=3,
-        )  # fmt: skip
-        assert np.linalg.eigvalsh(released.unit_ball_gram)[0] > -1e-6 * np.trace(released.unit_ball_gram)
-        if mean:
-            lower, upper = schema.feature_bounds
-            assert (released.mean >= lower - 1e-9).all()
-            assert (released.mean <= upper + 1e-9).all()
 
 
 def test_typical_ranges_of_factors_are_passed_on() -> None:
@@ -784,19 +758,6 @@ def test_the_forecast_says_what_robust_errors_would_cost() -> None:
     assert told.robust_cost.after == pytest.approx(with_them.derived_cost.before, rel=1e-9)
     assert str(told.robust_cost) in str(told)
     assert dpm.forecast(schema.with_products(["age"]), n_rows=9, rho=0.5, robust=["age"]).robust_cost is None
-
-
-def test_the_page_on_derived_features_shows_what_the_library_says() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "how-to-derived-features.md").read_text(encoding="utf-8")
-    schema = re.search(r"```python\n(.*?)```", page, re.S)
-    entries = re.search(r"```yaml\n(.*?)```", page, re.S)
-    assert schema is not None
-    assert entries is not None
-    made: dict[str, Any] = {"dpm": dpm}
-    exec(schema[1], made)
-    assert str(dpm.forecast(made["schema"], n_rows=50_000, epsilon=1.0).derived_cost) in page
-    stated = [column_from_dict(entry) for entry in parse_yaml(entries[1])]
-    assert stated == [dpm.Power("age", 2), dpm.Product("age", "smoker")]
 
 
 # Every mechanism, replayed -----------------------------------------------------------------------------------------------------

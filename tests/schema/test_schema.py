@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError
@@ -319,10 +320,47 @@ def test_awkward_names_and_levels_come_back_from_a_file(tmp_path: Path) -> None:
         Schema.load(tmp_path / "schema.yaml")
 
 
-@pytest.mark.parametrize("schema", [Schema.unit_ball(3, missing="drop"), Schema.unbounded(2)])
-def test_array_schemas_come_back_from_a_file_too(schema: Schema, tmp_path: Path) -> None:
-    schema.save(tmp_path / "schema.yaml")
-    assert Schema.load(tmp_path / "schema.yaml") == schema
+EVERY_OPTION = {
+    "cleaning": Schema(
+        dpm.Numeric("pay", 0, 200, "fill", fill=30, typical=(20, 90), decimal=",", thousands=".", source="INC", weight=16),
+        dpm.Boolean("smoker", "fill", fill=True, true_values=["yes", 2], false_values=[1, "no"], weight=0.5),
+        dpm.Categorical("town", ["a", "b"], "zero", "zero", aliases={"a": ["A", 1]}, strip=True, casefold=True, weight=4),
+        dpm.Date(
+            "day", dt.date(2015, 1, 1), dt.datetime(2020, 1, 1, 12, tzinfo=dt.timezone(dt.timedelta(hours=2))), "drop",
+            unit="years", origin="1900-01-01", format="%d.%m.%Y", missing_values=["1900-01-01"], description="of admission",
+        ),
+        dpm.Power("day", 2),
+        missing_values=[-9, "k.A."],
+        text_format=dpm.TextFormat(delimiter=";", encoding="latin-1", nulls=["-"], true=["ja"], quote=None, skip_lines=2),
+        mean_weight=4,
+    ),
+    "scale": Schema(dpm.Numeric("rent", scale=[0.1, np.float64(7)], center=-3, radius=1 / 3), dpm.Numeric("age", 0, 100)),
+    "unit ball": Schema.unit_ball(3, missing="drop"),
+    "unbounded": Schema.unbounded(2),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", EVERY_OPTION)
+def test_a_file_holds_every_option(name: str, tmp_path: Path) -> None:
+    schema, path = EVERY_OPTION[name], tmp_path / "schema.yaml"
+    schema.save(path)
+    loaded = Schema.load(path)
+    assert loaded == Schema.from_dict(schema.to_dict()) == schema
+    assert repr(loaded) == repr(schema)
+    assert [column.description for column in loaded.columns] == [column.description for column in schema.columns]
+    for column in schema.table_columns:
+        for option in {"typical", "weight", "scale", "missing_values", "description"} & set(column.options):
+            assert (option in column.to_dict()) == (getattr(column, option) is not None)
+
+
+def test_options_of_noise_are_stated_in_the_rules() -> None:
+    facts = {rule.code: rule.facts for rule in EVERY_OPTION["cleaning"].rules}
+    assert facts["noise-by-weight"] == {"names": ("pay", "smoker", "town"), "weights": (16.0, 0.5, 4.0)}
+    assert facts["noise-by-mean-weight"] == {"weight": 4.0}
+    assert "noise-by-typical-range" in facts
+    assert not any(code.startswith("noise-by") for code in codes(EVERY_OPTION["scale"].rules))
+    dates = EVERY_OPTION["cleaning"].columns[3]
+    assert dates.bounds == pytest.approx((115.0, 120.0), abs=0.01)
 
 
 def test_levels_in_a_file_stay_what_was_written(tmp_path: Path) -> None:

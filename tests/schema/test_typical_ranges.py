@@ -18,7 +18,6 @@ from dpmoments.papers.mechanisms.comparisons import EntrywiseGaussian
 from dpmoments.rows.encode import encode_columns
 from dpmoments.rows.rows import Rows
 from dpmoments.schema import encoding as typical_ranges
-from dpmoments.schema.derived import column_from_dict
 from dpmoments.schema.encoding import DOUBT, TRUST, column_weights
 from support.said import Said, codes, refused
 
@@ -74,23 +73,13 @@ def in_the_tables_units(table: pa.Table) -> np.ndarray:
         ((20, 30, 75), Said("must be a pair", parameter="typical")),
         ("20", Said("must be a pair", parameter="typical")),
         (20, Said("must be a pair", parameter="typical")),
-    ],
-)
-def test_a_range_that_cannot_be_is_refused(typical: Any, said: Said) -> None:
-    with refused(said, column="age"):
-        dpm.Numeric("age", 0, 120, typical=typical)
-
-
-@pytest.mark.parametrize(
-    ("typical", "said"),
-    [
         ((True, 75), Said("must be", expected="a number", got="bool", parameter="typical[0]")),
         ((20, "75"), Said("must be a number, got the text", parameter="typical[1]")),
         ((None, 75), Said("must be", expected="a number", got="NoneType", parameter="typical[0]")),
     ],
 )
-def test_an_end_that_is_no_number_is_refused(typical: Any, said: Said) -> None:
-    with refused(said, TypeError, column="age"):
+def test_a_range_that_cannot_be_is_refused(typical: Any, said: Said) -> None:
+    with refused(said, (TypeError, ValueError), column="age"):
         dpm.Numeric("age", 0, 120, typical=typical)
 
 
@@ -121,19 +110,6 @@ def test_what_lies_outside_the_bounds_counts_for_nothing() -> None:
     assert weights((-500, 8)) == weights((0, 8)) == pytest.approx(weights((112, 1e9)))
     assert weights((-500, 8)) != weights((0, 60))
     assert weights((-1e99, 1e99)) == [1.0, 1.0]
-
-
-def test_files_hold_the_range_and_files_without_one_are_as_before(tmp_path: Path) -> None:
-    assert "typical" not in str(WITHOUT.to_dict())
-    assert [column.get("typical") for column in SCHEMA.to_dict()["columns"]] == [[20.0, 75.0], [0.0, 90_000.0]] + [
-        None
-    ] * 3
-    SCHEMA.save(tmp_path / "schema.yaml")
-    assert dpm.Schema.load(tmp_path / "schema.yaml") == SCHEMA != WITHOUT
-    age = {"name": "age", "kind": "numeric", "lower": 0, "upper": 120, "typical": [20, 75]}
-    assert column_from_dict(age) == SCHEMA.columns[0]
-    with refused("Fill these in from public knowledge"):
-        dpm.Schema.from_dict({"columns": [age | {"typical": None}]})
 
 
 def test_the_range_is_stated_wherever_the_bounds_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -298,22 +274,6 @@ def test_moments_come_back_in_the_tables_units(neighbors: str, mean: bool) -> No
         )
 
 
-def test_a_mean_alone_comes_back_too_and_its_noise_is_stated_in_the_tables_units() -> None:
-    table = people()
-    own = in_the_tables_units(table).mean(axis=0)
-    with_ranges, without = (
-        dpm.release_mean(table, schema, mechanism="naive", rho=0.5, neighbors="replace_one", insecure_seed=5)
-        for schema in (SCHEMA, WITHOUT)
-    )
-    weight = SCHEMA.encoding().weight
-    assert weight is not None
-    assert with_ranges.standard_errors is not None
-    np.testing.assert_allclose(with_ranges.standard_errors * weight, without.standard_errors, rtol=0.02)
-    assert (np.abs(with_ranges.mean - own) < 4.0 * with_ranges.standard_errors).all()
-    exact = dpm.release_mean(table, SCHEMA, mechanism="naive", rho=1e9, neighbors="replace_one", insecure_seed=5)
-    np.testing.assert_allclose(exact.mean, own, rtol=1e-3)
-
-
 @pytest.mark.parametrize("delta", [0.0, 1e-9])
 def test_the_noise_of_a_cell_falls_by_the_product_of_its_weights(delta: float) -> None:
     table = people()
@@ -330,13 +290,3 @@ def test_the_noise_of_a_cell_falls_by_the_product_of_its_weights(delta: float) -
     np.testing.assert_allclose(noise[0] * np.outer(weight, weight), noise[1], rtol=1e-2)
     assert weight.max() > 1.2
     assert weight.min() < 0.95
-
-
-def test_analyses_speak_of_the_table_whatever_the_ranges() -> None:
-    table = people(20_000)
-    with_ranges, without = (dpm.release(table, schema, epsilon=1e9, insecure_seed=0) for schema in (SCHEMA, WITHOUT))
-    fits = [released.ridge("score", ["age", "income"]) for released in (with_ranges, without)]
-    np.testing.assert_allclose(fits[0].coefficients, fits[1].coefficients, rtol=1e-3)
-    components = [released.pca(2, scaling="bounds") for released in (with_ranges, without)]
-    np.testing.assert_array_equal(components[0].scale, components[1].scale)
-    np.testing.assert_allclose(components[0].explained_variance, components[1].explained_variance, rtol=1e-3)

@@ -26,7 +26,6 @@ from dpmoments.base import text_reading
 from dpmoments.base.text_reading import LineLengths, LongLineError
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.sources import text
-from dpmoments.rows.sources.text import CsvSource
 from dpmoments.schema import Coordinate, Schema
 from dpmoments.schema.cells.objects import object_numbers, object_texts
 from support.said import refused
@@ -88,7 +87,6 @@ class EvilZone(dt.tzinfo):
         raise RuntimeError(SECRET)
 
 
-NUMBER, LEVEL, DATE = "number", "level", "date"
 # What it is, as a number in 0..100, as a level of "a", "7", as a date of 2020; None: the rule for missing cells applies.
 ODD: dict[str, tuple[Any, float | None, str | None, bool]] = {
     "text": (SECRET, None, "other", False),
@@ -329,23 +327,6 @@ def test_a_cell_of_a_file_is_read_alike_whatever_the_route(place: int, rule: Any
         assert (gram([cell, "no number"]) == expected + odd).all(), cell
         assert (gram([cell, "1", "no number"]) == expected + gram(["1"]) + odd).all(), cell
     assert (gram(SPELLINGS) == np.sum(alone, axis=0)).all()
-
-
-def test_both_routes_are_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Planted fault: were text read by another rule, the test above would see it."""
-    taken: list[str] = []
-    honest = CsvSource._type
-
-    def noted(self: CsvSource, name: str, *, as_text: bool) -> Any:
-        taken.append("text" if as_text else "numbers")
-        return honest(self, name, as_text=as_text)
-
-    monkeypatch.setattr(CsvSource, "_type", noted)
-    schema = Schema(dpm.Numeric("c", -10, 10, missing="drop"))
-    Rows.of(csv_file(tmp_path / "t.csv", ["1"]), schema).count()
-    assert set(taken) == {"numbers"}
-    Rows.of(csv_file(tmp_path / "t.csv", ["1", "x"]), schema).count()
-    assert set(taken) == {"numbers", "text"}
 
 
 @pytest.mark.parametrize("stated", [None, dpm.TextFormat(thousands="'"), dpm.TextFormat(decimal=",")])
