@@ -11,8 +11,8 @@ from typing import Any, ClassVar, Literal, TypeGuard
 import numpy as np
 
 from dpmoments.base.arrays import FloatArray
-from dpmoments.base.checks import check_between, check_one_of
-from dpmoments.base.errors import InputTypeError, InputValueError, shown, wrong_type
+from dpmoments.base.checks import check_one_of
+from dpmoments.base.errors import InputTypeError, InputValueError, out_of_range, shown, wrong_type
 from dpmoments.base.values import check_description, check_name, check_text
 
 MissingNumber = Literal["error", "available", "fill", "drop", "center"]
@@ -125,7 +125,7 @@ class NamedColumn(TableColumn):
                 )
             check_text(self.source, "source", self.name)
         self._set(
-            weight=checked_weight(self.name, self.weight),
+            weight=None if self.weight is None else checked_weight(self.weight, column=self.name),
             missing_values=checked_marks(self.name, self.missing_values),
         )
 
@@ -170,7 +170,8 @@ class FilledColumn(NamedColumn):
         if self.missing != "available":
             return center if fill is None else fill
         middle = center if typical is None else typical[0] / 2.0 + typical[1] / 2.0
-        return anchored(middle if fill is None else fill, center, float(self.unit_length(mean=True)[0]))
+        room = MAX_ANCHOR * float(self.unit_length(mean=True)[0])  # for an indicator of missing values
+        return min(max(middle if fill is None else fill, center - room), center + room)
 
 
 def check_missing_share(column: str, share: object, rule: str) -> None:
@@ -184,15 +185,6 @@ def check_missing_share(column: str, share: object, rule: str) -> None:
             f"column '{column}': missing_share={shown(share)}, but missing='error' stops a release at the first missing "
             "value: choose missing='available', 'drop' or 'fill', or leave missing_share out"
         )
-
-
-def anchored(fill: float, center: float, unit: float) -> float:
-    """Return the value nearest to ``fill`` that leaves room for an indicator of missing values.
-
-    >>> anchored(0.0, 50.0, 50.0)
-    7.5
-    """
-    return min(max(fill, center - MAX_ANCHOR * unit), center + MAX_ANCHOR * unit)
 
 
 # Cleaning rules: public statements on how a table writes its values, each read by itself.
@@ -210,33 +202,17 @@ MAX_WEIGHT = 1024.0
 """Max weight of a column or of means, and of its reciprocal."""
 
 
-def checked_weight(column: str, weight: object) -> float | None:
-    """Return a column's weight, from 1/1024 to 1024; None if it is not given.
+def checked_weight(weight: object, parameter: str = "weight", *, column: str = "") -> float:
+    """Return the weight of a column, or of means: from 1/1024 to 1024.
 
-    >>> checked_weight("income", 4)
+    >>> checked_weight(4)
     4.0
     """
-    if weight is None:
-        return None
     if isinstance(weight, bool) or not isinstance(weight, int | float | np.integer | np.floating):
-        raise wrong_type("weight", "a number", weight, column=column)
+        raise wrong_type(parameter, "a number", weight, column=column)
     if not 1.0 / MAX_WEIGHT <= weight <= MAX_WEIGHT:
-        raise InputValueError(
-            f"column '{column}': weight={shown(weight)} must be from 1/{MAX_WEIGHT:g} to {MAX_WEIGHT:g}; 1 is "
-            "the default"
-        )
-    return float(weight)
-
-
-def checked_mean_weight(weight: object) -> float:
-    """Return the weight of means, from 1/1024 to 1024.
-
-    >>> checked_mean_weight(4)
-    4.0
-    """
-    if isinstance(weight, bool) or not isinstance(weight, int | float | np.integer | np.floating):
-        raise wrong_type("mean_weight", "a number", weight)
-    check_between("mean_weight", float(weight), 1.0 / MAX_WEIGHT, MAX_WEIGHT)
+        expected = f"from 1/{MAX_WEIGHT:g} to {MAX_WEIGHT:g}; 1 is the default"
+        raise out_of_range(parameter, weight, expected, column=column)
     return float(weight)
 
 

@@ -71,11 +71,6 @@ def _syntax_fault(text: str, error: yaml.MarkedYAMLError) -> str:
 _DASH_WITHOUT_SPACE = "add a space after the - that begins a column"
 
 
-def compose_yaml(text: str) -> Any:
-    """Parse text to nodes, which hold line numbers."""
-    return yaml.compose(text, Loader=_CoreLoader)
-
-
 def parse_yaml(text: str) -> Any:
     """Parse text of plain values."""
     return yaml.load(text, Loader=_CoreLoader)  # a SafeLoader of plain values alone
@@ -228,7 +223,7 @@ def mistakes_in(root: yaml.Node | None, values: object) -> list[str]:
     ...   lower: 0
     ...   upper: 200,000
     ... '''
-    >>> for mistake in mistakes_in(compose_yaml(text), parse_yaml(text)):
+    >>> for mistake in mistakes_in(yaml.compose(text, Loader=_CoreLoader), parse_yaml(text)):
     ...     print(mistake)
     line 2: column 'age' has unknown entries 'uper' (did you mean 'upper'?): use center, decimal, ...
     line 6: column 'pay': upper must be a number, got the text '200,000': write 200000
@@ -285,7 +280,7 @@ def _slips_of(column: yaml.Node) -> Iterator[tuple[int, str]]:
     """Iterate over the probable typing mistakes of a column: line and correction.
 
     >>> text = "{name: ward, kind: categorical, levels: [A12 B03 ICU]}"
-    >>> for part in next(_slips_of(compose_yaml(text)))[1].split("; "):
+    >>> for part in next(_slips_of(yaml.compose(text, Loader=_CoreLoader)))[1].split("; "):
     ...     print(part)
     column 'ward': levels holds one level, 'A12 B03 ICU': with commas it would be levels: [A12, B03, ICU]
     if it really is one, quote it: levels: ["A12 B03 ICU"]

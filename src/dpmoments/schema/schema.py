@@ -23,7 +23,7 @@ from dpmoments.base.arrays import FloatArray
 from dpmoments.base.errors import InputTypeError, InputValueError, listed, meant, shown, wrong_type
 from dpmoments.base.message import Message
 from dpmoments.base.text_format import TextFormat
-from dpmoments.schema.column import MarkedMissing, checked_marks, checked_mean_weight, spellings_of
+from dpmoments.schema.column import MarkedMissing, checked_marks, checked_weight, spellings_of
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, coordinates, without_cleaning
 from dpmoments.schema.dates import Date
 from dpmoments.schema.derived import (
@@ -145,7 +145,7 @@ class Schema:
                 "bound that follows from them: leave row_norm and scale out, or choose missing='drop' or 'fill'"
             )
         check_typical_ranges(columns, row_norm)
-        mean_weight = checked_mean_weight(mean_weight)
+        mean_weight = checked_weight(mean_weight, "mean_weight")
         if mean_weight != 1.0 and row_norm is None:
             raise InputValueError(
                 f"mean_weight={shown(mean_weight)} divides noise between means and covariances of rows with bounds, "

@@ -34,6 +34,7 @@ from dpmoments.rows.sources.engine import (
 )
 from dpmoments.rows.sources.guesses import columns_of_skipped_nan
 from dpmoments.rows.sources.memory import ArraySource, FrameSource, require_columns
+from dpmoments.rows.sources.office import SeveralSource
 from dpmoments.rows.sources.source import FAILED_QUERY, Reading, read_quietly
 from dpmoments.rows.summary import Missing
 from dpmoments.rows.threads import single_threaded_blas
@@ -485,7 +486,7 @@ def open_dask(data: Any, reading: Reading) -> DaskSource:
     )
 
 
-def open_files_on_dask(files: FileSource) -> DaskSource:
+def open_files_on_dask(files: FileSource | SeveralSource) -> DaskSource:
     """Return the source of files that Dask's workers read."""
     require_installed("dask")
     return _DaskFilesSource(files.reading, tuple(files.pieces()), files.n_rows)
@@ -505,7 +506,7 @@ def _scheduler() -> tuple[Any, bool]:
 def _require_kept_in_memory(where: str, why: str) -> None:
     """Raise TypeError if the scheduler may write results to disk."""
     client, in_memory = _scheduler()
-    kept = {} if in_memory or client is None else client.run(_keeps_results_in_memory)
+    kept = {} if in_memory or client is None else client.run(lambda dask_worker: type(dask_worker.data) is dict)
     if in_memory or (kept and all(value is True for value in kept.values())):
         return
     raise InputTypeError(
@@ -514,10 +515,6 @@ def _require_kept_in_memory(where: str, why: str) -> None:
         'use threads, dask.config.set(scheduler="threads"); or start every worker with '
         "distributed.worker.memory.target and distributed.worker.memory.spill set to false"
     )
-
-
-def _keeps_results_in_memory(dask_worker: Any) -> bool:
-    return type(dask_worker.data) is dict
 
 
 def _on_cluster(client: Any, leaves: Sequence[Any], root: Any, progress: PassProgress) -> bytes:

@@ -26,10 +26,17 @@ from dpmoments.base.errors import (
     shown,
 )
 from dpmoments.base.table_libraries import nw
-from dpmoments.rows.fingerprint import Fingerprint, FirstPass
 from dpmoments.rows.sources.arrow import BatchSource
 from dpmoments.rows.sources.memory import ArraySource, FrameSource
-from dpmoments.rows.sources.source import FAILED_QUERY, LocalSource, Reading, Source, read_quietly
+from dpmoments.rows.sources.source import (
+    FAILED_QUERY,
+    Fingerprint,
+    FirstPass,
+    LocalSource,
+    Reading,
+    Source,
+    read_quietly,
+)
 from dpmoments.rows.summary import Summary
 
 # What a worker of an engine does with one partition of a table, and how what workers return is merged.
@@ -116,20 +123,17 @@ class PartitionJob:
         """Merge the outcomes of partitions; of several failures, keep that of the lowest partition."""
         total = JobOutcome(frozenset(), self.nothing)
         for other in outcomes:
-            total = self._joined(total, other)
+            partitions = total.partitions | other.partitions
+            failed = [one for one in (total, other) if one.failure is not None]
+            if total.partitions & other.partitions:
+                twice = InputValueError("the engine returned a partition's result twice: the sums would be wrong")
+                total = JobOutcome(partitions, None, failure=twice)
+            elif failed:
+                total = JobOutcome(partitions, None, failure=min(failed, key=lambda one: min(one.partitions)).failure)
+            else:
+                fingerprint = (total.fingerprint + other.fingerprint) % (1 << 64)
+                total = JobOutcome(partitions, self.merge(total.result, other.result), fingerprint)
         return total
-
-    def _joined(self, first: JobOutcome, second: JobOutcome) -> JobOutcome:
-        partitions = first.partitions | second.partitions
-        if first.partitions & second.partitions:
-            twice = InputValueError("the engine returned a partition's result twice: the sums would be wrong")
-            return JobOutcome(partitions, None, failure=twice)
-        failed = [one for one in (first, second) if one.failure is not None]
-        if failed:
-            failure = min(failed, key=lambda one: min(one.partitions)).failure
-            return JobOutcome(partitions, None, failure=failure)
-        fingerprint = (first.fingerprint + second.fingerprint) % (1 << 64)
-        return JobOutcome(partitions, self.merge(first.result, second.result), fingerprint)
 
 
 def summarized(summary: Summary[Any, Any], source: LocalSource[Any]) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
@@ -21,11 +21,9 @@ from dpmoments.base.table_files import (
     statistics_columns,
 )
 from dpmoments.base.table_libraries import pa
-from dpmoments.base.text_format import TextFormat
-from dpmoments.rows.fingerprint import Fingerprint, FirstPass
 from dpmoments.rows.sources.arrow import FileSource
 from dpmoments.rows.sources.memory import require_columns
-from dpmoments.rows.sources.source import FAILED_QUERY, LocalSource, read_quietly
+from dpmoments.rows.sources.source import FAILED_QUERY, Fingerprint, FirstPass, LocalSource, read_quietly
 from dpmoments.schema.cells.objects import objects_of
 from dpmoments.schema.cells.text import FARTHEST
 from dpmoments.schema.columns import Categorical, Column
@@ -175,19 +173,10 @@ class _PartOfSource:
 
 
 @dataclass(frozen=True, eq=False)
-class SeveralSource(FileSource):
-    """Rows of files of several kinds, which one schema describes."""
+class SeveralSource(LocalSource[_PartOfSource]):
+    """Rows of files of several kinds, which one schema describes; each source has checked its own files."""
 
-    sources: tuple[FileSource, ...] = field(kw_only=True)
-
-    def names_in(self, path: Path) -> list[str]:
-        return next(source for source in self.sources if path in source.paths).names_in(path)
-
-    def __post_init__(self) -> None:
-        """Check nothing: each source has checked its own files."""
-
-    def batches(self, path: Path, names: Sequence[str]) -> Iterator[Any]:
-        return next(source for source in self.sources if path in source.paths).batches(path, names)
+    sources: tuple[FileSource, ...]
 
     def _current(self) -> list[FileSource]:
         return [replace(source, reading=self.reading) for source in self.sources]
@@ -197,15 +186,15 @@ class SeveralSource(FileSource):
         known = [source.n_rows for source in self.sources]
         return None if None in known else sum(n_rows for n_rows in known if n_rows is not None)
 
-    def parts(self) -> Iterator[Any]:
+    def parts(self) -> Iterator[_PartOfSource]:
         for source in self._current():
             for part in source.parts():
                 yield _PartOfSource(source, part)
 
-    def written_cells(self, part: Any, name: str) -> Any:
+    def written_cells(self, part: _PartOfSource, name: str) -> Any:
         return part.source.written_cells(part.part, name)
 
-    def cells(self, part: Any) -> Mapping[str, Any]:
+    def cells(self, part: _PartOfSource) -> Mapping[str, Any]:
         cells: Mapping[str, Any] = part.source.cells(part.part)
         return cells
 
@@ -216,11 +205,8 @@ class SeveralSource(FileSource):
         return [piece for source in self._current() for piece in source.one_by_one()]
 
     def pieces(self) -> list[Any]:
+        """Split the table into pieces that an engine's workers can read independently."""
         return [piece for source in self._current() for piece in source.pieces()]
-
-    @property
-    def text_of_cells(self) -> TextFormat | None:
-        return None
 
 
 _WHERE = "the query"

@@ -25,14 +25,13 @@ from dpmoments.base.table_files import (
 from dpmoments.base.table_libraries import nw, pa
 from dpmoments.base.text_format import TextFormat
 from dpmoments.privacy.unit import PrivacyUnit
-from dpmoments.rows.fingerprint import FirstPass
 from dpmoments.rows.sources.arrow import DatasetSource, FeatherSource, FileSource, ParquetSource, RelationSource
 from dpmoments.rows.sources.dask import is_of_dask, open_dask, open_files_on_dask
 from dpmoments.rows.sources.engine import EngineSource
 from dpmoments.rows.sources.memory import ArraySource, ColumnSource, FrameSource, LazySource, require_columns
 from dpmoments.rows.sources.office import DatabaseSource, ExcelSource, SeveralSource, StatisticsSource
-from dpmoments.rows.sources.source import LocalSource, Reading
-from dpmoments.rows.sources.spark import is_of_spark, open_files_on_spark, open_spark
+from dpmoments.rows.sources.source import FirstPass, LocalSource, Reading
+from dpmoments.rows.sources.spark import open_files_on_spark, open_spark
 from dpmoments.rows.sources.text import CsvSource
 from dpmoments.schema.cells.objects import ColumnTable
 from dpmoments.schema.schema import Schema
@@ -127,9 +126,9 @@ def open_source(
         )
     if is_of_dask(data):
         return open_dask(data, reading)
-    if is_of_spark(data):
-        return open_spark(data, reading)
     library = type(data).__module__.split(".")[0]
+    if library == "pyspark":
+        return open_spark(data, reading)
     if library in ("duckdb", "_duckdb") and hasattr(data, "project"):
         return RelationSource(reading, data)
     if library == "pyarrow" and hasattr(data, "to_batches") and hasattr(data, "scanner"):
@@ -155,7 +154,7 @@ def open_source(
     )
 
 
-def _file_source(pattern: str | Path, reading: Reading, text_format: TextFormat | None) -> FileSource:
+def _file_source(pattern: str | Path, reading: Reading, text_format: TextFormat | None) -> FileSource | SeveralSource:
     """Return the source of the named files by their endings."""
     paths, folder = tuple(expand_paths(pattern)), fixed_folder(pattern)
     endings = {file_ending(path) for path in paths}
@@ -176,7 +175,7 @@ def _file_source(pattern: str | Path, reading: Reading, text_format: TextFormat 
             sources.append(CsvSource(reading, own, folder, text_format or reading.schema.text_format or TextFormat()))
         elif own:
             sources.append(kind(reading, own, None if kind in _WITHOUT_FOLDERS else folder))
-    return sources[0] if len(sources) == 1 else SeveralSource(reading, paths, folder, sources=tuple(sources))
+    return sources[0] if len(sources) == 1 else SeveralSource(reading, tuple(sources))
 
 
 def columns_of_array(data: Any, schema: Schema, names: Sequence[str]) -> Any:

@@ -33,6 +33,7 @@ from dpmoments.rows.sources.engine import (
     require_installed,
 )
 from dpmoments.rows.sources.memory import require_columns
+from dpmoments.rows.sources.office import SeveralSource
 from dpmoments.rows.sources.source import FAILED_QUERY, LocalSource, Reading, read_quietly
 
 # The types of a frame's columns must be stated by its sources: of inferred types, one row would decide how others are read.
@@ -231,11 +232,6 @@ _PLANNING = threading.Lock()
 """Settings are a session's: no other pass is planned meanwhile."""
 
 
-def is_of_spark(data: Any) -> bool:
-    """Return True for a Spark DataFrame, without importing Spark."""
-    return type(data).__module__.split(".")[0] == "pyspark"
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class SparkSource(EngineSource):
     """Table whose partitions are Spark tasks.
@@ -352,7 +348,7 @@ def _checked_types(frame: Any, names: Sequence[str]) -> Any:
     return columns.limit(0).toArrow().schema
 
 
-def open_files_on_spark(files: FileSource) -> SparkSource:
+def open_files_on_spark(files: FileSource | SeveralSource) -> SparkSource:
     """Return the source of files that Spark's workers read, on the active session or a new one."""
     require_installed("spark")
     from pyspark.sql import SparkSession
