@@ -295,11 +295,7 @@ SIMPLE = Schema(
     dpm.Numeric("age", 0, 100, missing="error"), dpm.Boolean("smokes", missing="error"), dpm.Categorical("town", ["a"])
 )
 FAULTS: dict[str, tuple[bytes, TextFormat | None, Said]] = {
-    "semicolons": (
-        f"age;smokes;town\n1,5;1;{SECRET}\n".encode(),
-        None,
-        Said("would have 3 by \";\": pass delimiter=';'"),
-    ),
+    "semicolons": (f"age;smokes;town\n1,5;1;{SECRET}\n".encode(), None, Said("would have 3 by \";\": pass delimiter=';'")),
     "tabs": (
         f"age\tsmokes\ttown\n{SECRET}\t1\tb\n".encode(),
         None,
@@ -355,7 +351,7 @@ FAULTS: dict[str, tuple[bytes, TextFormat | None, Said]] = {
         TextFormat(encoding="ascii"),
         Said(" cannot be read: ", reason=Said("its bytes are not text in", encoding="ascii")),
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", FAULTS)

@@ -35,7 +35,7 @@ from dpmoments.schema.constraints import Constraints, LevelBlock
 from dpmoments.schema.document import parse_yaml
 from dpmoments.schema.encoding import column_weights, may_be_shortened
 from support.examples import examples
-from support.said import Said, refused
+from support.said import refused
 
 EPSILON = 2.0**-53
 BOUNDS = [
@@ -386,183 +386,123 @@ def test_a_file_says_what_is_derived_and_of_what(tmp_path: Path) -> None:
 
 
 SCALED = dpm.Numeric("income", scale=(1, 1e6))
-REFUSED: list[tuple[str, Callable[[], object], type[Exception], Said]] = [
-    (
-        "exponent 1",
-        lambda: dpm.Power("age", 1),
-        ValueError,
-        Said("must be 2, 3 or 4 (the column itself is its first power", column="age", exponent=1),
-    ),
-    (
-        "exponent 5",
-        lambda: dpm.Power("age", 5),
-        ValueError,
-        Said("must be 2, 3 or 4 (the column itself is its first power", column="age", exponent=5),
-    ),
-    (
-        "half an exponent",
-        lambda: dpm.Power("age", 2.5),
-        TypeError,
-        Said("the exponent must be a whole number, got", column="age", got="float"),
-    ),
-    (
-        "true exponent",
-        lambda: dpm.Power("age", True),
-        TypeError,
-        Said("the exponent must be a whole number, got", column="age", got="bool"),
-    ),
-    (
-        "a column for a name",
-        lambda: dpm.Power(AGE, 2),
-        TypeError,
-        Said("a column's name is a non-empty string, got", name=str(AGE)),
-    ),
-    (
-        "columns for names",
-        lambda: dpm.Product(AGE, HOURS),
-        TypeError,
-        Said("a column's name is a non-empty string, got", name=str(AGE)),
-    ),
-    (
-        "one factor",
-        lambda: dpm.Product("age"),
-        ValueError,
-        Said("a product needs two factors, names of two columns, got", n_factors=1),
-    ),
+REFUSED: list[tuple[str, Callable[[], object], type[Exception], str]] = [
+    ("exponent 1", lambda: dpm.Power("age", 1), ValueError, "must be 2, 3 or 4 (the column itself is its first"),
+    ("exponent 5", lambda: dpm.Power("age", 5), ValueError, "must be 2, 3 or 4 (the column itself is its first"),
+    ("half an exponent", lambda: dpm.Power("age", 2.5), TypeError, "the exponent must be a whole number, got"),
+    ("true exponent", lambda: dpm.Power("age", True), TypeError, "the exponent must be a whole number, got"),
+    ("a column for a name", lambda: dpm.Power(AGE, 2), TypeError, "a column's name is a non-empty string, got"),
+    ("columns for names", lambda: dpm.Product(AGE, HOURS), TypeError, "a column's name is a non-empty string, got"),
+    ("one factor", lambda: dpm.Product("age"), ValueError, "a product needs two factors, names of two columns,"),
     (
         "three factors",
         lambda: dpm.Product("age", "hours", "smoker"),
         ValueError,
-        Said("a product needs two factors, names of two columns, got", n_factors=3),
+        "a product needs two factors, names of two columns,",
     ),
-    ("with itself", lambda: dpm.Product("age", "age"), ValueError, Said("with itself: use Power", factor="age")),
+    ("with itself", lambda: dpm.Product("age", "age"), ValueError, "with itself: use Power"),
     (
         "no such column",
         lambda: Schema(AGE, dpm.Power("agee", 2)),
         ValueError,
-        Said("a derived feature is made of columns of the table, which", name="agee"),
+        "a derived feature is made of columns of the table,",
     ),
     (
         "of a derived one",
         lambda: Schema(AGE, dpm.Power("age", 2), dpm.Power("age^2", 2)),
         ValueError,
-        Said("a derived feature is made of columns of the table, which", name="age^2"),
+        "a derived feature is made of columns of the table,",
     ),
-    (
-        "alone",
-        lambda: Schema(dpm.Power("age", 2)),
-        ValueError,
-        Said("a derived feature is made of columns of the table, which", name="age"),
-    ),
-    (
-        "power of a flag",
-        lambda: Schema(SMOKER, dpm.Power("smoker", 2)),
-        ValueError,
-        Said("leave it out", column="smoker", kind="boolean", reason="which is its own power"),
-    ),
-    (
-        "power of levels",
-        lambda: Schema(REGION, dpm.Power("region", 2)),
-        ValueError,
-        Said("leave it out", column="region", kind="categorical", reason="whose levels are not numbers"),
-    ),
+    ("alone", lambda: Schema(dpm.Power("age", 2)), ValueError, "a derived feature is made of columns of the table,"),
+    ("power of a flag", lambda: Schema(SMOKER, dpm.Power("smoker", 2)), ValueError, "leave it out"),
+    ("power of levels", lambda: Schema(REGION, dpm.Power("region", 2)), ValueError, "leave it out"),
     (
         "two categoricals",
         lambda: Schema(REGION, dpm.Categorical("sex", ["f", "m"]), dpm.Product("region", "sex")),
         ValueError,
-        Said("both columns are categorical, and the Gram matrix already", feature=str(dpm.Product("region", "sex"))),
+        "both columns are categorical, and the Gram matrix",
     ),
     (
         "coordinate",
         lambda: Schema(Coordinate("x"), dpm.Power("x", 2), row_norm=1),
         ValueError,
-        Said("is a coordinate without bounds, so nothing can be computed", column="x"),
+        "is a coordinate without bounds, so nothing can be",
     ),
     (
         "of a scaled column",
         lambda: Schema(SCALED, dpm.Power("income", 2)),
         ValueError,
-        Said("has a scale in place of bounds, so that nothing bounds what", column="income"),
+        "has a scale in place of bounds, so that nothing",
     ),
     (
         "beside a scaled one",
         lambda: Schema(AGE, SCALED, dpm.Power("age", 2)),
         ValueError,
-        Said("has a scale in place of bounds, and the schema has derived", column="income"),
+        "has a scale in place of bounds, and the schema has",
     ),
     (
         "twice",
         lambda: Schema(AGE, dpm.Power("age", 2), dpm.Power("age", 2)),
         ValueError,
-        Said("duplicate column names in the schema", names=("age^2",)),
+        "duplicate column names in the schema",
     ),
     (
         "the same product",
         lambda: Schema(AGE, SMOKER, dpm.Product("age", "smoker"), dpm.Product("smoker", "age")),
         ValueError,
-        Said("are the same product: leave one out", first="age:smoker", second="smoker:age"),
+        "are the same product: leave one out",
     ),
     (
         "name taken",
         lambda: Schema(AGE, dpm.Numeric("age^2", 0, 1), dpm.Power("age", 2)),
         ValueError,
-        Said("duplicate column names in the schema", names=("age^2",)),
+        "duplicate column names in the schema",
     ),
     (
         "feature taken",
         lambda: Schema(AGE, REGION, dpm.Boolean("age:region=north"), dpm.Product("age", "region")),
         ValueError,
-        Said("two columns give the same feature name", names=("age:region=north",)),
+        "two columns give the same feature name",
     ),
     (
         "too large",
         lambda: Schema(dpm.Numeric("x", 0, 1e40), dpm.Power("x", 3)),
         ValueError,
-        Said("of each other: use units of measurement in which the", names=("x",)),
+        "of each other: use units of measurement in which the",
     ),
     (
         "beyond floats",
         lambda: Schema(dpm.Numeric("x", 0, 1e90), dpm.Power("x", 4)),
         ValueError,
-        Said("of each other: use units of measurement in which the", names=("x",)),
+        "of each other: use units of measurement in which the",
     ),
     (
         "too small",
         lambda: Schema(dpm.Numeric("x", 0, 1e-60), dpm.Power("x", 2)),
         ValueError,
-        Said("of each other: use units of measurement in which the", names=("x",)),
+        "of each other: use units of measurement in which the",
     ),
-    (
-        "blank exponent",
-        lambda: from_file("{kind: power, column: age, exponent: }"),
-        ValueError,
-        Said("Fill these in from public knowledge", blanks=(Said(" has no ", column="a power", names=("exponent",)),)),
-    ),
-    (
-        "no factors",
-        lambda: from_file("{kind: product}"),
-        ValueError,
-        Said("Fill these in from public knowledge", blanks=(Said(" has no ", column="a product", names=("factors",)),)),
-    ),
+    ("blank exponent", lambda: from_file("{kind: power, column: age, exponent: }"), ValueError, "a power has no exponent"),
+    ("no factors", lambda: from_file("{kind: product}"), ValueError, "a product has no factors"),
     (
         "text for factors",
         lambda: from_file("{kind: product, factors: age}"),
         ValueError,
-        Said("give a list of two names of columns", factors="age"),
+        "give a list of two names of columns",
     ),
     (
         "a name in a file",
         lambda: from_file("{kind: power, name: a, column: age, exponent: 2}"),
         ValueError,
-        Said("has unknown entries", column="a power", names=("'name'",)),
+        "has unknown entries",
     ),
     (
         "number for a factor",
         lambda: from_file("{kind: product, factors: [age, 3]}"),
         TypeError,
-        Said("a column's name is a non-empty string, got", name=3),
+        "a column's name is a non-empty string, got",
     ),
-]
+]  # fmt: skip
 
 
 def from_file(entry: str) -> Schema:
@@ -571,7 +511,7 @@ def from_file(entry: str) -> Schema:
 
 @pytest.mark.parametrize(("make", "kind", "said"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED])
 def test_what_cannot_be_derived_is_refused_with_the_reason(
-    make: Callable[[], object], kind: type[Exception], said: Said
+    make: Callable[[], object], kind: type[Exception], said: str
 ) -> None:
     with refused(said, kind):
         make()

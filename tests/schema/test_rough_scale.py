@@ -19,7 +19,7 @@ from dpmoments.base.message import Message
 from dpmoments.cli.entry import main
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.schema.encoding import RoughScale
-from support.said import Said, refused, warned
+from support.said import refused, warned
 
 SCALES = np.array([1e-3, 1.0, 50.0, 1e4])
 MEANS = np.array([0.02, -3.0, 100.0, 2e5])
@@ -162,103 +162,31 @@ def test_what_the_schema_says_of_the_eigenvalues_holds() -> None:
 # ---------------------------------------------------------------- refusals
 
 REFUSALS = [
-    (
-        dict(scale=(0, 1)),
-        ValueError,
-        Said("must be a range of standard deviations (min, max), 0 < min", column="income"),
-    ),
-    (
-        dict(scale=(-1, 1)),
-        ValueError,
-        Said("must be a range of standard deviations (min, max), 0 < min", column="income"),
-    ),
-    (
-        dict(scale=(2, 1)),
-        ValueError,
-        Said("must be a range of standard deviations (min, max), 0 < min", column="income"),
-    ),
-    (dict(scale=(1, math.inf)), ValueError, Said("must be finite, and at most", column="income")),
-    (dict(scale=(math.nan, 1)), ValueError, Said("must be finite, and at most", column="income")),
-    (dict(scale=(1, 1e13)), ValueError, Said("or above and span a factor of", column="income")),
-    (dict(scale=(1e-150, 1e-149)), ValueError, Said("or above and span a factor of", column="income")),
-    (
-        dict(scale=(1, 2, 3)),
-        ValueError,
-        Said(
-            "must be a pair",
-            column="income",
-            expected="the smallest and the largest possible standard deviation",
-            parameter="scale",
-        ),
-    ),
-    (
-        dict(scale=5.0),
-        ValueError,
-        Said(
-            "must be a pair",
-            column="income",
-            expected="the smallest and the largest possible standard deviation",
-            parameter="scale",
-        ),
-    ),
-    (
-        dict(scale="12"),
-        ValueError,
-        Said(
-            "must be a pair",
-            column="income",
-            expected="the smallest and the largest possible standard deviation",
-            parameter="scale",
-        ),
-    ),
-    (
-        dict(scale=("1", 2)),
-        TypeError,
-        Said(
-            "must be a number, got the text",
-            column="income",
-            parameter="scale[0]",
-            problem=Said(": write ", number="1", text="1"),
-        ),
-    ),
-    (
-        dict(scale=(True, 2)),
-        TypeError,
-        Said("must be", column="income", expected="a number", got="bool", parameter="scale[0]"),
-    ),
-    (
-        dict(lower=0, upper=1, scale=(1, 2)),
-        ValueError,
-        Said("has bounds and a scale: give lower and upper, or scale, not", column="income"),
-    ),
-    (
-        dict(lower=0, scale=(1, 2)),
-        ValueError,
-        Said("has bounds and a scale: give lower and upper, or scale, not", column="income"),
-    ),
-    (
-        dict(lower=0, upper=1, radius=3),
-        ValueError,
-        Said("center and radius need scale: with bounds they are redundant", column="income"),
-    ),
-    (dict(center=3), ValueError, Said("center and radius need scale: with bounds they are redundant", column="income")),
-    (dict(scale=(1, 2), radius=-1), ValueError, Said("must not be negative", column="income", radius=-1.0)),
-    (
-        dict(scale=(1, 2), radius=1e16),
-        ValueError,
-        Said("which floating point does not resolve there: subtract a", column="income"),
-    ),
-    (
-        dict(scale=(1, 2), center=-1e16),
-        ValueError,
-        Said("which floating point does not resolve there: subtract a", column="income"),
-    ),
-    (dict(), ValueError, Said("has no bounds: give lower and upper from public knowledge", column="income")),
-]
+    (dict(scale=(0, 1)), ValueError, "must be a range of standard deviations (min, max),"),
+    (dict(scale=(-1, 1)), ValueError, "must be a range of standard deviations (min, max),"),
+    (dict(scale=(2, 1)), ValueError, "must be a range of standard deviations (min, max),"),
+    (dict(scale=(1, math.inf)), ValueError, "must be finite, and at most"),
+    (dict(scale=(math.nan, 1)), ValueError, "must be finite, and at most"),
+    (dict(scale=(1, 1e13)), ValueError, "or above and span a factor of"),
+    (dict(scale=(1e-150, 1e-149)), ValueError, "or above and span a factor of"),
+    (dict(scale=(1, 2, 3)), ValueError, "must be a pair"),
+    (dict(scale=5.0), ValueError, "must be a pair"),
+    (dict(scale="12"), ValueError, "must be a pair"),
+    (dict(scale=("1", 2)), TypeError, "must be a number, got the text"),
+    (dict(scale=(True, 2)), TypeError, "must be a number, got bool"),
+    (dict(lower=0, upper=1, scale=(1, 2)), ValueError, "has bounds and a scale: give lower and upper, or"),
+    (dict(lower=0, scale=(1, 2)), ValueError, "has bounds and a scale: give lower and upper, or"),
+    (dict(lower=0, upper=1, radius=3), ValueError, "center and radius need scale: with bounds they are"),
+    (dict(center=3), ValueError, "center and radius need scale: with bounds they are"),
+    (dict(scale=(1, 2), radius=-1), ValueError, "must not be negative"),
+    (dict(scale=(1, 2), radius=1e16), ValueError, "which floating point does not resolve there:"),
+    (dict(scale=(1, 2), center=-1e16), ValueError, "which floating point does not resolve there:"),
+    (dict(), ValueError, "has no bounds: give lower and upper from public"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("options", "kind", "said"), REFUSALS, ids=lambda value: str(value)[:40])
-def test_bad_input_is_refused(options: dict[str, Any], kind: type[Exception], said: Said) -> None:
+def test_bad_input_is_refused(options: dict[str, Any], kind: type[Exception], said: str) -> None:
     with refused(said, kind):
         dpm.Numeric("income", **options)
 

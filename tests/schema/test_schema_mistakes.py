@@ -78,10 +78,7 @@ MISTAKES: dict[str, tuple[str, str]] = {
         AGE.replace("100", '"100'),
         " is not a YAML file (line 6): check the indent, colons and quotes there and in the line before",
     ),
-    "repeated": (
-        AGE + "    lower: 5\n",
-        " is not a YAML file (line 6): a key occurs twice in one entry",
-    ),
+    "repeated": (AGE + "    lower: 5\n", " is not a YAML file (line 6): a key occurs twice in one entry"),
     "misspelt": (
         AGE.replace("upper", "uper"),
         "line 5: column 'age' has unknown entries 'uper' (did you mean 'upper'?): use",
@@ -94,10 +91,7 @@ MISTAKES: dict[str, tuple[str, str]] = {
         "columns:\n- {name: a, kind: numeric, lower: 0, upper: 1,000}\n",
         "line 2: column 'a' has unknown entries '000' (in braces a comma ends an entry: write 1000, not",
     ),
-    "reversed": (
-        AGE.replace("100", "-5"),
-        "line 4: column 'age': lower=0.0 must be below upper=-5.0",
-    ),
+    "reversed": (AGE.replace("100", "-5"), "line 4: column 'age': lower=0.0 must be below upper=-5.0"),
     "blank": (
         AGE.replace("100", ""),
         "line 5: column 'age' has no bounds (upper). Fill these in from public knowledge (they are never",
@@ -150,10 +144,7 @@ MISTAKES: dict[str, tuple[str, str]] = {
         AGE + TOWN.replace("LEVELS", "„Nord“, Ost"),
         "line 6: column 'town': „Nord“ has typographic quotes, „, “, which YAML reads as part of it: write",
     ),
-    "two columns with the same name": (
-        AGE + AGE[9:],
-        "line 6: two columns are named 'age': rename or delete one",
-    ),
+    "two columns with the same name": (AGE + AGE[9:], "line 6: two columns are named 'age': rename or delete one"),
     "thousands or decimals": (
         AGE.replace("100", "50.000"),
         "line 5: column 'age': upper: 50.000 is 50, because a point starts the decimals: write 50, or 50000",
@@ -207,7 +198,7 @@ MISTAKES: dict[str, tuple[str, str]] = {
         "line 5: column 'age': upper must be a number, got the text '1,000': write 1000; "
         "line 6: column 'town' has no levels. Fill these in from public knowledge",
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", MISTAKES)
