@@ -99,13 +99,21 @@ class PaddedGramPlan(Plan):
         if self.mechanism.subtract_padding:
             noisy = noisy - padding * np.eye(len(noisy))
         count = self.released_count(moments.count, privacy_filter)
+        kept = padding if self.mechanism.subtract_padding else 0.0
+        corner = max(float(noisy[0, 0]) + kept, 0.0) if self.augmentation else 0.0
         result = taken_apart(noisy, self.augmentation, count, diagnostics)
-        return replace(result, model=self._model_of_run(noisy, degrees, padding))
+        return replace(result, model=WishartModel(**self._planned_entries(degrees, padding), corner=corner))
 
-    def _model_of_run(self, noisy: FloatArray, degrees: int, padding: float) -> WishartModel:
+    def model_entries(self, diagnostics: Mapping[str, Any], receipt: Receipt) -> Mapping[str, Any] | None:
+        del receipt
+        chosen = diagnostics if self.mechanism.adaptive else self.details
+        entries = self._planned_entries(chosen.get("degrees_of_freedom"), chosen.get("padding"))
+        return {"name": WishartModel.name, **entries}
+
+    def _planned_entries(self, degrees: Any, padding: Any) -> dict[str, Any]:
+        """Return the entries of a run's noise model that do not depend on its draw."""
         options, (scale, laplace) = self.mechanism, self.own_count_noise
-        kept = padding if options.subtract_padding else 0.0
-        return WishartModel(
+        return dict(
             n_features=self.shape.n_features,
             count_scale=scale,
             count_is_laplace=laplace,
@@ -114,26 +122,8 @@ class PaddedGramPlan(Plan):
             subtracted=options.subtract_padding,
             inverse=options.inverse,
             augmentation=self.augmentation,
-            corner=max(float(noisy[0, 0]) + kept, 0.0) if self.augmentation else 0.0,
             raised=self.raised,
         )
-
-    def model_entries(self, diagnostics: Mapping[str, Any], receipt: Receipt) -> Mapping[str, Any] | None:
-        del receipt
-        options, (scale, laplace) = self.mechanism, self.own_count_noise
-        chosen = diagnostics if options.adaptive else self.details
-        return {
-            "name": WishartModel.name,
-            "n_features": self.shape.n_features,
-            "count_scale": scale,
-            "count_is_laplace": laplace,
-            "degrees": chosen.get("degrees_of_freedom"),
-            "padding": chosen.get("padding"),
-            "subtracted": options.subtract_padding,
-            "inverse": options.inverse,
-            "augmentation": self.augmentation,
-            "raised": self.raised,
-        }
 
     def _eigenvalue_bound(self, exact: FloatArray, privacy_filter: PrivacyFilter) -> float:
         """Return a private lower bound on the smallest eigenvalue."""
