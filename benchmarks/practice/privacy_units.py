@@ -33,8 +33,7 @@ from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.request import PrivacyRequest
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.rows.rows import Rows
-from dpmoments.schema.columns import Boolean
-from dpmoments.schema.numeric import Numeric
+from dpmoments.schema.columns import Boolean, Numeric
 from dpmoments.schema.schema import Schema
 
 PAGE = EVIDENCE / "people-not-rows.md"

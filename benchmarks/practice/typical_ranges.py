@@ -22,8 +22,7 @@ import dpmoments as dpm
 from benchmarks.pages import EVIDENCE, write_part
 from benchmarks.practice.typical_tables import Table, looked_at_tables, tables, unseen_tables
 from dpmoments.base.arrays import FloatArray
-from dpmoments.schema.columns import Column
-from dpmoments.schema.numeric import Numeric
+from dpmoments.schema.columns import Column, Numeric
 from dpmoments.schema.schema import Schema
 
 BUDGETS = [(epsilon, delta) for delta in (0.0, 1e-9) for epsilon in (0.3, 1.0, 3.0, 10.0)]

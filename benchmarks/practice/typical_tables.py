@@ -11,7 +11,7 @@ import pyarrow as pa
 
 import dpmoments as dpm
 from dpmoments.base.arrays import FloatArray
-from dpmoments.schema.numeric import Numeric
+from dpmoments.schema.columns import Numeric
 from dpmoments.schema.schema import Schema
 
 # Bounds that a clinic would write down; sex is coded 1 and 2.

@@ -23,7 +23,7 @@ from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
-from dpmoments.schema.numeric import Numeric
+from dpmoments.schema.columns import Numeric
 from dpmoments.schema.schema import Schema
 
 TRIALS = 10

@@ -31,10 +31,10 @@ from dpmoments.reporting.report import report as report
 from dpmoments.schema.columns import Boolean as Boolean
 from dpmoments.schema.columns import Categorical as Categorical
 from dpmoments.schema.columns import Coordinate as Coordinate
+from dpmoments.schema.columns import Numeric as Numeric
 from dpmoments.schema.dates import Date as Date
 from dpmoments.schema.derived import Power as Power
 from dpmoments.schema.derived import Product as Product
-from dpmoments.schema.numeric import Numeric as Numeric
 from dpmoments.schema.schema import Schema as Schema
 from dpmoments.spending.release import release as release
 from dpmoments.spending.release import release_counts as release_counts

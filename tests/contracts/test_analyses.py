@@ -21,7 +21,7 @@ from contracts.analyses import FEATURES, OTHER_UNITS, UNLIMITED, AnalysisCase, N
 from contracts.comparison_cases import EVERY_ANALYSIS as ANALYSES
 from dpmoments.cli import main
 from dpmoments.cli.analyses import analyses, command_of
-from dpmoments.schema.numeric import Numeric
+from dpmoments.schema.columns import Numeric
 
 Analysis = Callable[..., Any]
 Check = Callable[[AnalysisCase, Analysis], None]

@@ -484,7 +484,7 @@ def test_levels_share_a_line_and_come_after_numbers() -> None:
     assert "x ~ kind" in page or "kind ~ x, 14 pairs of levels" in page
     assert "more pairs are in the release file" not in page
     summary = _report_page(release, summary=True)
-    assert all(f"<th scope=\"row\"><bdi>{name}</bdi></th>" in summary for name in ("x", "y"))
+    assert all(f'<th scope="row"><bdi>{name}</bdi></th>' in summary for name in ("x", "y"))
     assert "<bdi>kind=kind 13</bdi>" not in summary
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import dpmoments as dpm
 from dpmoments.rows.encode import encode_columns, largest_block
 from dpmoments.schema import Schema
-from dpmoments.schema.numeric import Numeric
+from dpmoments.schema.columns import Numeric
 from support.examples import examples
 from support.said import refused
 

@@ -15,10 +15,9 @@ from dpmoments.base.arrays import FloatArray, IntegerArray, bordered
 from dpmoments.moments.cells import GaussianCells
 from dpmoments.moments.law import NoiseLaw
 from dpmoments.moments.terms import NoiseTerm
-from dpmoments.schema.columns import Boolean, Categorical
+from dpmoments.schema.columns import Boolean, Categorical, Numeric
 from dpmoments.schema.dates import Date
 from dpmoments.schema.derived import MissingIndicator, presence_column
-from dpmoments.schema.numeric import Numeric
 from dpmoments.schema.schema import Schema
 
 _UNIFORM = 12.0

@@ -24,9 +24,8 @@ from dpmoments.base.arrays import FloatArray
 from dpmoments.base.checks import check_one_of
 from dpmoments.base.errors import InputModuleNotFoundError, InputValueError, shown
 from dpmoments.base.table_libraries import pa
-from dpmoments.schema.columns import Boolean, Categorical, Coordinate
+from dpmoments.schema.columns import Boolean, Categorical, Coordinate, Numeric
 from dpmoments.schema.dates import Date
-from dpmoments.schema.numeric import Numeric
 
 _ROUNDS = 25
 _DAMPING = 0.6

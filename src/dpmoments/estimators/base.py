@@ -40,8 +40,7 @@ from dpmoments.privacy.origin import check_dataset
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.releases.moment_release import MomentRelease
 from dpmoments.schema.cells.objects import ColumnTable, declared_array, declared_column, objects_of
-from dpmoments.schema.columns import Categorical, Column, Coordinate
-from dpmoments.schema.numeric import Numeric
+from dpmoments.schema.columns import Categorical, Column, Coordinate, Numeric
 from dpmoments.schema.schema import Schema
 from dpmoments.spending.release import release
 from dpmoments.spending.run import recorded_runs, require_whole_numbers

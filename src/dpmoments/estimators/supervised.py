@@ -21,10 +21,9 @@ from dpmoments.base.errors import InputValueError, listed, meant, shown
 from dpmoments.base.table_libraries import nw
 from dpmoments.estimators.base import Features, PrivateEstimator, frame_of, pairs_of_bounds, public_schema
 from dpmoments.schema.cells.objects import declared_column
-from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate
+from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, Numeric
 from dpmoments.schema.dates import Date
 from dpmoments.schema.derived import DerivedColumn
-from dpmoments.schema.numeric import Numeric
 from dpmoments.schema.schema import Schema
 
 _MADE_UP = "y"

@@ -19,12 +19,11 @@ import numpy.typing as npt
 
 from dpmoments.base.arrays import FloatArray
 from dpmoments.rows.moments import ExactMoments
-from dpmoments.schema.columns import Boolean, Categorical, Coordinate
+from dpmoments.schema.columns import Boolean, Categorical, Coordinate, Numeric
 from dpmoments.schema.constraints import LevelBlock
 from dpmoments.schema.dates import Date
 from dpmoments.schema.derived import DerivedColumn, MissingIndicator
 from dpmoments.schema.encoding import column_weight, may_be_shortened
-from dpmoments.schema.numeric import Numeric
 from dpmoments.schema.schema import Schema
 
 Integers = npt.NDArray[Any]

@@ -27,8 +27,7 @@ from dpmoments.base.errors import (
 )
 from dpmoments.base.table_libraries import pa, pc
 from dpmoments.datasets import Dataset
-from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate
-from dpmoments.schema.numeric import Numeric
+from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, Numeric
 
 
 def standardized_unit_rows(

@@ -15,9 +15,9 @@ from dpmoments.base.values import is_finite_number
 from dpmoments.planning.forecast_noise import ForecastNoise, ReleasePlan
 from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.privacy.budget import MAX_LOSS, BudgetKind, PrivacyBudget
+from dpmoments.schema.columns import Numeric
 from dpmoments.schema.derived import DerivedColumn, SchemaColumn
 from dpmoments.schema.encoding import longest_row_norm
-from dpmoments.schema.numeric import Numeric
 from dpmoments.schema.schema import Schema
 
 _MAX_RATIO = 0.92

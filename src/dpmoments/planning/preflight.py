@@ -31,12 +31,11 @@ from dpmoments.privacy.request import PrivacyRequest
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit, require_unit
 from dpmoments.rows.sources.opening import Table, columns_of_array, open_source
 from dpmoments.rows.units import ROUNDS
-from dpmoments.schema.columns import Boolean, Categorical, Coordinate
+from dpmoments.schema.columns import Boolean, Categorical, Coordinate, Numeric
 from dpmoments.schema.constraints import schema_of_tables
 from dpmoments.schema.dates import Date
 from dpmoments.schema.derived import DerivedColumn
 from dpmoments.schema.drafting import draft
-from dpmoments.schema.numeric import Numeric
 from dpmoments.schema.schema import Schema, require_schema
 
 _USUAL_EPSILON = 1.0

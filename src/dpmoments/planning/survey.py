@@ -39,11 +39,10 @@ from dpmoments.schema.cells.text import (
     text_numbers,
 )
 from dpmoments.schema.cells.units import nameless_cells, unit_ids
-from dpmoments.schema.columns import Boolean, Categorical, Coordinate
+from dpmoments.schema.columns import Boolean, Categorical, Coordinate, Numeric
 from dpmoments.schema.dates import Date
 from dpmoments.schema.derived import DerivedColumn, SchemaColumn
 from dpmoments.schema.encoding import may_be_shortened
-from dpmoments.schema.numeric import Numeric
 from dpmoments.schema.schema import Schema
 
 STEPS = 2**30

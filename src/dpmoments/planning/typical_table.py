@@ -22,9 +22,8 @@ from dpmoments.base.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.base.errors import InputTypeError, InputValueError, listed, shown
 from dpmoments.base.values import is_finite_number
 from dpmoments.schema.column import check_missing_share
-from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate
+from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, Numeric
 from dpmoments.schema.derived import DerivedColumn, MissingIndicator, SchemaColumn, presence_column
-from dpmoments.schema.numeric import Numeric
 from dpmoments.schema.schema import Schema
 
 _DEVIATION_SHARE = 0.1

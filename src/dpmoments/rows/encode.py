@@ -42,12 +42,11 @@ from dpmoments.rows.compiled import CellRules
 from dpmoments.rows.level_sums import CodedBlock, LevelLayout, dense_rows_at_a_time
 from dpmoments.rows.summary import BlockMemory, dropped_by_missing
 from dpmoments.schema.cells.reading import MISSING, UNKNOWN, CodeArray, level_codes, numbers
-from dpmoments.schema.columns import Boolean, Categorical, Coordinate
+from dpmoments.schema.columns import MAX_CELL, Boolean, Categorical, Coordinate, Numeric
 from dpmoments.schema.constraints import Level, grouping_column, levels_of, schema_of_groups
 from dpmoments.schema.dates import Date
 from dpmoments.schema.derived import MissingIndicator, presence_column
 from dpmoments.schema.encoding import Encoding, may_be_shortened
-from dpmoments.schema.numeric import MAX_CELL, Numeric
 from dpmoments.schema.schema import Schema
 
 

@@ -29,10 +29,9 @@ from dpmoments.rows.lattice import Lattice
 from dpmoments.rows.moments import LIMB_BITS, ExactMoments, add_limbs, split_limbs
 from dpmoments.rows.summary import Adapted, Prepared, Summary
 from dpmoments.schema.cells.reading import CodeArray
-from dpmoments.schema.columns import Categorical, Coordinate
+from dpmoments.schema.columns import Categorical, Coordinate, Numeric
 from dpmoments.schema.derived import columns_with_slices
 from dpmoments.schema.encoding import Encoding
-from dpmoments.schema.numeric import Numeric
 from dpmoments.schema.schema import Schema
 
 _MAX_ROWS_PER_BLOCK = 65_536

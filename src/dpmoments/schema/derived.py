@@ -17,9 +17,8 @@ from dpmoments.base.arrays import FloatArray
 from dpmoments.base.errors import InputTypeError, InputValueError, listed, shown
 from dpmoments.base.message import Message
 from dpmoments.base.values import check_name
-from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate
+from dpmoments.schema.columns import MAX_BOUND, Boolean, Categorical, Column, Coordinate, Numeric
 from dpmoments.schema.dates import Date
-from dpmoments.schema.numeric import MAX_BOUND, Numeric
 
 # Powers and products as they are stated, by the names of columns: what derived features are made of.
 

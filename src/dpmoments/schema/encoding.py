@@ -12,9 +12,8 @@ import numpy.typing as npt
 
 from dpmoments.base.arrays import FloatArray
 from dpmoments.base.errors import InputValueError, shown, wrong_type
-from dpmoments.schema.columns import Boolean, Categorical, Coordinate
+from dpmoments.schema.columns import MAX_BOUND, Boolean, Categorical, Coordinate, Numeric
 from dpmoments.schema.derived import DerivedColumn, MissingIndicator, SchemaColumn, stated_columns
-from dpmoments.schema.numeric import MAX_BOUND, Numeric
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,7 +24,7 @@ from dpmoments.base.errors import InputTypeError, InputValueError, listed, meant
 from dpmoments.base.message import Message
 from dpmoments.base.text_format import TextFormat
 from dpmoments.schema.column import MarkedMissing, checked_marks, checked_weight, spellings_of
-from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, coordinates, without_cleaning
+from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, Numeric, coordinates, without_cleaning
 from dpmoments.schema.dates import Date
 from dpmoments.schema.derived import (
     ENTRIES,
@@ -52,7 +52,6 @@ from dpmoments.schema.encoding import (
     column_weights,
     lattice_weights,
 )
-from dpmoments.schema.numeric import Numeric
 
 _FORMAT = "dpmoments-schema"
 _FORMAT_VERSION = 1
@@ -93,7 +92,7 @@ class Schema:
 
     Examples
     --------
-    >>> from dpmoments.schema.numeric import Numeric
+    >>> from dpmoments.schema.columns import Numeric
     >>> schema = Schema(Numeric("age", 0, 100), Categorical("region", ["north", "south"]))
     >>> schema.feature_names
     ('age', 'region=north', 'region=south')

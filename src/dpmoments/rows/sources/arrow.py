@@ -26,9 +26,8 @@ from dpmoments.rows.sources.guesses import (
 from dpmoments.rows.sources.memory import require_columns
 from dpmoments.rows.sources.source import DAMAGED_FILE, FAILED_QUERY, LocalSource, read_quietly
 from dpmoments.schema.cells.reading import text_values
-from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate
+from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, Numeric
 from dpmoments.schema.dates import Date
-from dpmoments.schema.numeric import Numeric
 
 _ROWS_PER_BATCH = 65_536
 _PARQUET_BUFFER_BYTES = 1 << 20

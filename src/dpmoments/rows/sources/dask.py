@@ -38,8 +38,7 @@ from dpmoments.rows.sources.office import SeveralSource
 from dpmoments.rows.sources.source import FAILED_QUERY, Reading, read_quietly
 from dpmoments.rows.summary import Missing
 from dpmoments.rows.threads import single_threaded_blas
-from dpmoments.schema.columns import Categorical
-from dpmoments.schema.numeric import Numeric
+from dpmoments.schema.columns import Categorical, Numeric
 
 _OF_COLUMNS = ("ArrowStringConversion", "Projection")
 """Plan steps that leave rows and values unchanged: storage of text, selection of columns."""

@@ -10,8 +10,7 @@ from urllib.parse import unquote
 from dpmoments.base.errors import InputTypeError, listed, shown
 from dpmoments.base.table_libraries import pa
 from dpmoments.rows.sources.source import Reading
-from dpmoments.schema.columns import Coordinate
-from dpmoments.schema.numeric import Numeric
+from dpmoments.schema.columns import Coordinate, Numeric
 
 _POLARS_SCANS = re.compile(r"^\s*(Csv|NDJson) SCAN ", re.MULTILINE | re.IGNORECASE)
 _POLARS_FILTERS = re.compile(r"^\s*(FILTER|SELECTION)\b", re.MULTILINE)

@@ -19,8 +19,7 @@ from dpmoments.rows.sources.guesses import require_no_guess_of_polars
 from dpmoments.rows.sources.source import FAILED_QUERY, LocalSource, read_quietly
 from dpmoments.rows.summary import BlockMemory, Missing, Summary
 from dpmoments.schema.cells.objects import ColumnTable, array_cells, series_cells
-from dpmoments.schema.columns import Boolean, Coordinate
-from dpmoments.schema.numeric import Numeric
+from dpmoments.schema.columns import Boolean, Coordinate, Numeric
 
 _RAW_ROWS_PER_BLOCK = 1 << 20
 _MIN_ROWS_PER_PART = 16_384

@@ -33,9 +33,8 @@ from dpmoments.schema.cells.text import (
     without_marks,
 )
 from dpmoments.schema.column import MarkedMissing, folded, numbers_of, texts_of
-from dpmoments.schema.columns import Boolean, Categorical, Coordinate
+from dpmoments.schema.columns import Boolean, Categorical, Coordinate, Numeric
 from dpmoments.schema.dates import MICROSECONDS, Date
-from dpmoments.schema.numeric import Numeric
 
 CodeArray = npt.NDArray[np.int64]
 NumberColumn = Numeric | Date | Boolean | Coordinate

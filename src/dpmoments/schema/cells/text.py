@@ -20,9 +20,8 @@ from dpmoments.base.table_libraries import pa, pc
 from dpmoments.base.text_format import TextFormat
 from dpmoments.schema.cells.objects import NO_LEVEL
 from dpmoments.schema.column import texts_of
-from dpmoments.schema.columns import Boolean, Categorical, Coordinate
+from dpmoments.schema.columns import Boolean, Categorical, Coordinate, Numeric
 from dpmoments.schema.dates import MICROSECONDS, MONTHS, Date, date_pattern
-from dpmoments.schema.numeric import Numeric
 
 _BLANKS = " \t"
 
