@@ -26,7 +26,7 @@ _NAMES: dict[str, str] = {
     "MeanRelease": "releases.mean_release",
     "MomentRelease": "releases.moment_release",
     "Neighbors": "privacy.unit",
-    "Numeric": "schema.numeric",
+    "Numeric": "schema.columns",
     "PooledRelease": "releases.pooling",
     "Power": "schema.derived",
     "Preflight": "planning.preflight",

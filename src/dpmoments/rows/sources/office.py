@@ -174,7 +174,7 @@ class _PartOfSource:
 
 @dataclass(frozen=True, eq=False)
 class SeveralSource(LocalSource[_PartOfSource]):
-    """Rows of files of several kinds, which one schema describes; each source has checked its own files."""
+    """Rows of files of several kinds, which one schema describes and their own sources read."""
 
     sources: tuple[FileSource, ...]
 
