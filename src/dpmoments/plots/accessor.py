@@ -119,10 +119,7 @@ class ReleasePlots(MeanPlots):
             If a name is unknown, the level is below 0.5, or no mean was released.
         """
         require_mean(self.release, "correlations")
-        if sort not in ("schema", "alike"):
-            raise InputValueError(
-                f"sort={shown(sort)}: use 'schema', the order of the columns, or 'alike', related ones together"
-            )
+        check_one_of("sort", sort, ("schema", "alike"))
         answer = correlations(self.release, columns, level=level)
         if sort == "alike":
             answer = related_together(answer)
@@ -280,14 +277,8 @@ class ReleasePlots(MeanPlots):
         """
         fits: dict[str, Any] = {"ols": ols, "ridge": ridge, "lasso": lasso}
         check_one_of("method", method, fits)
-        if per not in ("deviation", "unit"):
-            raise InputValueError(
-                f"per={shown(per)}: use 'deviation', a feature's standard deviation, or 'unit', one unit of it"
-            )
-        if sort not in ("fit", "size", "p"):
-            raise InputValueError(
-                f"sort={shown(sort)}: use 'fit', the order of the fit, 'size', largest first, or 'p', clearest first"
-            )
+        check_one_of("per", per, ("deviation", "unit"))
+        check_one_of("sort", sort, ("fit", "size", "p"))
         if n_coefficients < 1:
             raise InputValueError(f"n_coefficients must be at least 1, got {shown(n_coefficients)}")
         require_count(self.release, "coefficients")
@@ -333,9 +324,6 @@ class ReleasePlots(MeanPlots):
         if not isinstance(of, str):
             raise InputTypeError(f"of={shown(of)}: a plot shows the means of one feature; name one")
         of = self.release.feature_names[feature_index(self.release, of)]
-        if sort not in ("schema", "mean", "rows"):
-            raise InputValueError(
-                f"sort={shown(sort)}: use 'schema', the order of the levels, 'mean' or 'rows', largest first"
-            )
+        check_one_of("sort", sort, ("schema", "mean", "rows"))
         answer = group_means(self.release, by, [of], level=level)
         return captioned(draw_groups(answer, sized(ax, figsize), sort=sort), caption)

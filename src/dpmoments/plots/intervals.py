@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -47,11 +47,11 @@ _INCHES_A_LINE = 0.3
 @dataclass(frozen=True)
 class _IntervalLine:
     name: str
+    word: str
     value: float
     lower: float
     upper: float
     privacy: float
-    word: str
 
     @property
     def ends(self) -> list[float]:
@@ -157,12 +157,13 @@ def draw_coefficients(
 ) -> Axes:
     # They are multiplied by `deviations` (the features' standard deviations), if given, so that one axis fits all; the
     # `n_coefficients` with the smallest p-values are shown.
-    per = np.ones(len(fit.features)) if deviations is None else np.nan_to_num(deviations, nan=0.0)
+    # NaN: noise hides the deviation of a feature
+    per = np.ones(len(fit.features)) if deviations is None else np.where(deviations > 0.0, deviations, np.nan)
     verdict = fit.verdict[1:] if fit.with_intercept else fit.verdict
     unknown = np.full(len(fit.features), np.nan)
     if fit.method != "least squares":
         value, lower, upper, half = fit.coefficients, unknown, unknown, unknown
-        order = largest_first(np.abs(fit.coefficients * np.where(per > 0.0, per, 0.0)))
+        order = largest_first(np.abs(np.nan_to_num(fit.coefficients * per, nan=0.0)))
     else:
         lower, upper = fit.lower, fit.upper
         estimable = np.isfinite(lower) & np.isfinite(upper) if fit.equations is not None else np.isnan(unknown)
@@ -173,16 +174,13 @@ def draw_coefficients(
     if sort == "fit":
         order = np.sort(order)
     elif sort == "size":
-        size = np.abs(np.nan_to_num(value, nan=0.0) * np.where(per > 0.0, per, 0.0))
-        order = order[largest_first(size[order])]
+        order = order[largest_first(np.abs(np.nan_to_num(value * per, nan=0.0))[order])]
+    scaled: Any = np.stack([value, lower, upper, half]) * per
     lines = [
         _IntervalLine(
             label(fit.features[index]),
-            _times(value[index], per[index]),
-            _times(lower[index], per[index]),
-            _times(upper[index], per[index]),
-            _times(half[index], per[index]),
             verdict[index] if verdict[index] in UNCLEAR else "",
+            *scaled[:, index].tolist(),
         )
         for index in order.tolist()
     ]
@@ -199,11 +197,6 @@ def draw_coefficients(
     )
     entitle(ax, *_title_and_marks(fit, lines), grow=grow)
     return ax
-
-
-def _times(number: float, deviation: float) -> float:
-    """Return the product, or NaN if noise hides the deviation."""
-    return number * deviation if deviation > 0.0 else float("nan")
 
 
 def _title_and_marks(fit: FittedLine, lines: Sequence[_IntervalLine]) -> list[str]:
@@ -244,11 +237,8 @@ def draw_groups(
         lines.append(
             _IntervalLine(
                 f"{label(level, 30)}  ({answer.counts[index]:,.0f}{noise})",
-                float(answer.mean[0, index]),
-                float(answer.lower[0, index]),
-                float(answer.upper[0, index]),
-                float(half[index]),
                 LOST if answer.lost[index] else decided(0.0 if answer.noise_known else math.nan, ""),
+                *(float(part[index]) for part in (answer.mean[0], answer.lower[0], answer.upper[0], half)),
             )
         )
     grow = ax is None

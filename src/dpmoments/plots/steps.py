@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -54,15 +55,10 @@ class _Region:
     @classmethod
     def of(cls, center: FloatArray, linear: FloatArray, radius: float, noise: float, encoding: Encoding) -> _Region:
         """Make the region of encoded rows with ‖linear·(x − center)‖ ≤ radius."""
-        try:
-            back = np.linalg.inv(linear) * encoding.scale[:, None] * radius
-        except np.linalg.LinAlgError:
-            back = np.full_like(linear, np.nan)
+        back = np.linalg.inv(linear) * encoding.scale[:, None] * radius
         shape = back @ back.T
         if not (np.isfinite(shape).all() and (np.diag(shape) > 0.0).all()):
-            raise InputValueError(
-                "cannot plot steps: the diagnostics contain impossible steps, so the file was changed after the release"
-            )
+            raise ValueError
         return cls(encoding.decode_mean(center), shape, noise)
 
 
@@ -75,23 +71,17 @@ class _Steps:
 
 
 def _steps_of(release: Release) -> _Steps:
-    said = release.diagnostics
-    try:
-        if "steps" in said:
-            return _recorded(release, list(said["steps"]))
-    except (TypeError, KeyError, ValueError, OverflowError):
-        pass  # a release file is untrusted: what its entries hold instead does not matter
-    else:
+    if "steps" not in release.diagnostics:
+        refused = f"cannot plot steps: {release.mechanism} has only one step. Mechanisms with steps are coinpress and "
         if release.mechanism == "pooled":
             raise InputValueError(
                 "cannot plot steps: a pooled release was made by several runs. Plot those of one: "
                 "release.parts[0].plot.steps()"
             )
-        raise InputValueError(
-            f"cannot plot steps: {release.mechanism} has only one step. Mechanisms with steps are coinpress and "
-            "private-preconditioning, and of means coinpress and variance-aware"
-        )
-    raise InputValueError(
+        raise InputValueError(f"{refused}private-preconditioning, and of means coinpress and variance-aware")
+    with suppress(TypeError, KeyError, ValueError, OverflowError, np.linalg.LinAlgError):
+        return _recorded(release, list(release.diagnostics["steps"]))
+    raise InputValueError(  # a release file is untrusted: what its entries hold instead does not matter
         "cannot plot steps: the diagnostics contain impossible steps, so the file was changed after the release"
     )
 
@@ -151,14 +141,15 @@ def draw_steps(
                 f"features= must name two features, in whose plane regions are drawn, got {len(chosen)}: name two, "
                 "or none to plot the size in all of them"
             )
-    if not chosen:
-        return _draw_sizes(release, steps, ax)
-    return _draw_regions(release, steps, chosen, mean, ax)
+    grow, n = ax is None, len(steps.regions)
+    ax, size = _draw_regions(release, steps, chosen, mean, ax) if chosen else _draw_sizes(steps, ax)
+    title = f"after {n} steps the region is {size:.2g} × as wide as at first" if n > 1 else "one region"
+    entitle(ax, f"{release.mechanism}: {title}", steps.what, grow=grow)
+    return ax
 
 
-def _draw_sizes(release: Release, steps: _Steps, ax: Axes | None) -> Axes:
-    """Plot half-widths along every feature, relative to those of the first step."""
-    grow = ax is None
+def _draw_sizes(steps: _Steps, ax: Axes | None) -> tuple[Axes, float]:
+    """Plot half-widths along every feature, relative to the first step's; return the last."""
     ax = axes_of(ax, min(max(5.6, 2.5 + 0.6 * len(steps.regions)), 10.0), 4.2)
     widths = np.array([region.half_widths for region in steps.regions])
     sizes, positions = widths / widths[0], np.arange(1, len(widths) + 1)
@@ -185,15 +176,13 @@ def _draw_sizes(release: Release, steps: _Steps, ax: Axes | None) -> Axes:
     ax.set_ylabel("width relative to the first region", fontsize=TEXT_SIZE)
     ax.grid(axis="y", alpha=0.3)
     ax.legend(fontsize=SMALL_TEXT)
-    entitle(ax, *_title_and_marks(release, steps, float(middle[-1])), grow=grow)
-    return ax
+    return ax, float(middle[-1])
 
 
 def _draw_regions(
     release: Release, steps: _Steps, chosen: Sequence[int], mean: FloatArray | None, ax: Axes | None
-) -> Axes:
-    """Plot outlines of the regions in the plane of two features."""
-    grow = ax is None
+) -> tuple[Axes, float]:
+    """Plot outlines of the regions in the plane of two features; return the last width."""
     ax = axes_of(ax, 7.2, 5.0)
     outlines = [
         _outline(region.shape[np.ix_(chosen, chosen)]) + region.center[list(chosen)] for region in steps.regions
@@ -207,7 +196,6 @@ def _draw_regions(
     ax.set_ylabel(names[1], fontsize=TEXT_SIZE, **literal_text())
     ax.tick_params(labelsize=SMALL_TEXT)
     sizes = [float(np.max(np.ptp(outline, axis=0))) for outline in outlines]
-    shrunk = float(np.median(steps.regions[-1].half_widths / steps.regions[0].half_widths))
     inside: list[Axes] = []
     if sizes[-1] < _ZOOMED_BELOW * sizes[0]:
         inside = [_zoom(ax, outlines, steps)]
@@ -215,8 +203,7 @@ def _draw_regions(
         for each in (ax, *inside):
             each.plot(*mean[chosen], "+", color=PRIVACY, markersize=9, markeredgewidth=1.6, label="released mean")
         ax.legend(fontsize=SMALL_TEXT, loc="lower right")
-    entitle(ax, *_title_and_marks(release, steps, shrunk), grow=grow)
-    return ax
+    return ax, float(np.median(steps.regions[-1].half_widths / steps.regions[0].half_widths))
 
 
 def _draw_outlines(ax: Axes, outlines: Sequence[FloatArray], steps: _Steps, *, named: bool = True) -> None:
@@ -260,9 +247,3 @@ def _outline(shape: FloatArray) -> FloatArray:
     eigenvalues, eigenvectors = np.linalg.eigh(shape)
     circle = np.stack([np.cos(angles), np.sin(angles)], axis=1)
     return np.asarray(circle * np.sqrt(np.maximum(eigenvalues, 0.0)) @ eigenvectors.T)
-
-
-def _title_and_marks(release: Release, steps: _Steps, size: float) -> list[str]:
-    n = len(steps.regions)
-    title = f"{release.mechanism}: after {n} steps the region is {size:.2g} × as wide as at first"
-    return [title if n > 1 else f"{release.mechanism}: one region", steps.what]
