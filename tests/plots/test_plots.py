@@ -513,12 +513,7 @@ def test_pictures_are_sorted_on_request() -> None:
         lambda: release.plot.correlation(sort="name"),
     ):
         with refused(
-            (
-                "use 'fit', the order of the fit, 'size', largest first, or",
-                "use 'schema', the order of the columns, or 'alike', related",
-                "use 'schema', the order of the levels, 'mean' or 'rows'",
-            ),
-            sort="name",
+            ("use 'fit', 'size' or 'p'", "use 'schema' or 'alike'", "use 'schema', 'mean' or 'rows'"), sort="name"
         ):
             draw()
     plt.close("all")
