@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import singledispatch
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -33,6 +32,7 @@ from dpmoments.releases.moment_release import MomentRelease
 from dpmoments.releases.statements import composition_so_far, describe_composition, protected_unit
 from dpmoments.reporting.page import PageTable, Section, filled_in
 from dpmoments.reporting.sections import Comparisons, counts_sections, mean_sections, moment_sections
+from dpmoments.schema.schema import Schema
 
 _MAX_GROUPS = 30
 """Maximum number of groups on one page."""
@@ -118,73 +118,51 @@ class _Asked:
                 "groups is a list of pairs, a column of levels and a feature: groups=[('sex', 'hours-per-week')]"
             )
 
-    def __bool__(self) -> bool:
-        return bool(self.regressions or self.groups)
 
-
-@singledispatch
-def _page(subject: object, _: _Asked) -> str:
+def _page(subject: object, asked: _Asked) -> str:
     """Return the page as text, by the kind of subject."""
-    raise InputTypeError(
-        f"a report needs a release or a forecast, got {type(subject).__name__}: load a file with dpmoments.load"
-    )
+    analyses = bool(asked.regressions or asked.groups)
+    if isinstance(subject, Forecast):
+        if analyses or asked.summary:
+            raise InputValueError(
+                "a forecast has no data: regressions, groups and summary are for the report of a release"
+            )
+        return planner_page(subject)
 
+    if isinstance(subject, MomentRelease):
+        size, warned = ("Rows", subject.describe().rows_text), [message.text() for message in cautions(subject)]
+        return _page_of_release(subject, size, _chapters([("", "", subject)], asked), warned, asked)
 
-@_page.register
-def _(forecast: Forecast, asked: _Asked) -> str:
-    if asked or asked.summary:
-        raise InputValueError("a forecast has no data: regressions, groups and summary are for the report of a release")
-    return planner_page(forecast)
+    if isinstance(subject, MeanRelease | CountsRelease):
+        if isinstance(subject, MeanRelease):
+            held, sections, noise = "a mean was", mean_sections(subject, asked.level), None
+        else:
+            held, sections = "counts were", counts_sections(subject, asked.level)
+            noise = min(table.total_error for table in subject.tables)
+        if analyses:
+            raise InputValueError(
+                "regressions and group means need count, mean and second moment (dpmoments.release), but only "
+                f"{held} released"
+            )
+        size = "Rows", count_text(subject.n_rows, 0.0 if subject.count_is_public else noise)
+        warned = [message.text() for message in subject.warnings]
+        return _page_of_release(subject, size, [("", sections)], warned, asked)
 
-
-@_page.register
-def _(release: MomentRelease, asked: _Asked) -> str:
-    return _page_of_release(
-        release,
-        ("Rows", release.describe().rows_text),
-        _chapters([("", "", release)], asked),
-        tuple(message.text() for message in cautions(release)),
-        asked=asked,
-    )
-
-
-@_page.register
-def _(release: MeanRelease | CountsRelease, asked: _Asked) -> str:
-    if isinstance(release, MeanRelease):
-        held, sections, noise = "a mean was", mean_sections(release, asked.level), None
-    else:
-        held, sections = "counts were", counts_sections(release, asked.level)
-        noise = min(table.total_error for table in release.tables)
-    if asked:
-        raise InputValueError(
-            "regressions and group means need count, mean and second moment (dpmoments.release), but only "
-            f"{held} released"
+    if not isinstance(subject, GroupReleases):
+        raise InputTypeError(
+            f"a report needs a release or a forecast, got {type(subject).__name__}: load a file with dpmoments.load"
         )
-    return _page_of_release(
-        release,
-        ("Rows", count_text(release.n_rows, 0.0 if release.count_is_public else noise)),
-        [("", sections)],
-        tuple(message.text() for message in release.warnings),
-        asked=asked,
-    )
-
-
-@_page.register
-def _(release: GroupReleases, asked: _Asked) -> str:
-    by = release.by.name
-    if len(release) > _MAX_GROUPS:
+    by = subject.by.name
+    if len(subject) > _MAX_GROUPS:
         raise InputValueError(
-            f"the release has {len(release)} groups by {by}, but a page holds at most {_MAX_GROUPS}: write the "
+            f"the release has {len(subject)} groups by {by}, but a page holds at most {_MAX_GROUPS}: write the "
             "report of one, groups['level'], or save each in its own file"
         )
-    groups = [(f"{by} = {name}", f"group-{index}-", one) for index, (name, one) in enumerate(release.items(), 1)]
-    return _page_of_release(
-        release,
-        ("Groups", f"{len(release)}, by {by}: one release each"),
-        _chapters(groups, asked),
-        tuple(message.within(f"{by}={name}").text() for name, one in release.items() for message in cautions(one)),
-        asked=asked,
-    )
+    named = [(f"{by}={name}", one) for name, one in subject.items()]
+    groups = [(name.replace("=", " = ", 1), f"group-{index}-", one) for index, (name, one) in enumerate(named, 1)]
+    size = "Groups", f"{len(subject)}, by {by}: one release each"
+    warned = [message.within(name).text() for name, one in named for message in cautions(one)]
+    return _page_of_release(subject, size, _chapters(groups, asked), warned, asked)
 
 
 def _chapters(
@@ -205,8 +183,7 @@ def _page_of_release(
     release: AnyRelease,
     size: tuple[str, str],
     chapters: Sequence[tuple[str, tuple[Section, ...]]],
-    warned: tuple[str, ...],
-    *,
+    warned: Sequence[str],
     asked: _Asked,
 ) -> str:
     first, privacy = release.runs[0], release.privacy
@@ -218,13 +195,7 @@ def _page_of_release(
     return filled_in(
         "report.html",
         summary=asked.summary,
-        summary_sections=_summary_sections(
-            chapters,
-            frozenset() if findings is None else findings.names,
-            [column.name for column in first.schema.columns],
-        )
-        if asked.summary
-        else (),
+        summary_sections=_summary_sections(chapters, findings, first.schema) if asked.summary else (),
         title=f"{'Summary of' if asked.summary else 'Report on'} a {'private ' if privacy.private else ''}release"
         + ("" if release.dataset is None else f" of {release.dataset}"),
         release=release,
@@ -300,9 +271,11 @@ _MAX_SUMMARY_ROWS = 12
 
 
 def _summary_sections(
-    chapters: Sequence[tuple[str, tuple[Section, ...]]], named: frozenset[str], columns: Collection[str]
+    chapters: Sequence[tuple[str, tuple[Section, ...]]], findings: _Findings | None, schema: Schema
 ) -> list[Section]:
     """Return the first and the requested sections of a page, with their first tables, shortened."""
+    named = frozenset() if findings is None else findings.names
+    columns = {column.name for column in schema.columns}
     # the features that findings name come first, then columns of one feature: numbers before levels
     sections = chapters[0][1] if len(chapters) == 1 else ()
     shown = [part for index, part in enumerate(sections) if part.requested or (index == 0 and part.tables)]
