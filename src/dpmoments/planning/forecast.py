@@ -7,26 +7,26 @@ A forecast of moments is what the analyses say of an imagined release: the plan'
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any, Unpack
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
-from dpmoments.analysis.answers import Answer, Column, aligned, format_level, number, plain
+from dpmoments.analysis.answers import Answer, Column, aligned, format_level, number
 from dpmoments.base.arrays import FloatArray
 from dpmoments.base.checks import is_whole
-from dpmoments.base.errors import InputKeyError, InputValueError, listed, out_of_range
+from dpmoments.base.errors import InputValueError, out_of_range
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.counts import Counts, CountsPlan, shape_of
 from dpmoments.mechanisms.means.base import MeanMechanism, NormalRows
-from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS, make_mechanism, unknown_mechanism
+from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS, make_mechanism
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.moments.cells import CountNoise
 from dpmoments.planning.changes import changes, cost_of_derived, cost_of_products, positive
 from dpmoments.planning.forecast_noise import ReleasePlan
-from dpmoments.planning.forecast_table import Forecast, ForecastRow, short_refusal
-from dpmoments.planning.typical_table import TypicalTable
+from dpmoments.planning.forecast_table import ByMechanism, Forecast, ForecastRow, short_refusal
+from dpmoments.planning.typical_table import TypicalTable, checked_guesses
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.request import AskedPrivacy, PrivacyRequest, takes_request
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
@@ -144,12 +144,12 @@ def forecast(
     else:
         without_units = InputValueError(f"the noise of {mechanism} is not known beforehand")
     table = Forecast(
-        tuple(sorted(rows, key=lambda row: (row.refusal is not None, row.errors))),
-        n_rows,
-        request.budget,
-        request.neighbors,
-        without_units=without_units,
+        rows=tuple(sorted(rows, key=lambda row: (row.refusal is not None, row.errors))),
+        n_rows=n_rows,
+        budget=request.budget,
+        neighbors=request.neighbors,
         privacy_unit=request.privacy_unit,
+        without_units=without_units,
         mean=mean,
     )
     if mechanism is None:
@@ -202,12 +202,7 @@ class CountsForecast(Answer):
     n_rows: int | None = None  # expected number of rows
     privacy_unit: PrivacyUnit | None = None
 
-    facts = ("budget: budget.to_dict", "neighbors: relation", "n_rows", "tables: *")
-
-    @property
-    def relation(self) -> str:
-        """Name of the neighboring relation."""
-        return str(self.neighbors)
+    facts = ("budget: budget.to_dict", "neighbors: neighbors.value", "n_rows", "tables: *")
 
     @property
     def standard_errors(self) -> tuple[float, ...]:
@@ -322,13 +317,9 @@ class MeanForecastRow:
     arithmetic: str | None = None  # arithmetic of the guarantee
     refusal: str | None = None  # reason why the estimator cannot run
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for a file."""
-        return {entry.name: plain(getattr(self, entry.name)) for entry in fields(self)}
 
-
-@dataclass(frozen=True, eq=False, repr=False)
-class MeanForecast(Answer):
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class MeanForecast(ByMechanism[MeanForecastRow]):
     """Forecasts of mean estimators, smallest expected error first, refusals last.
 
     Attributes
@@ -345,36 +336,26 @@ class MeanForecast(Answer):
         The privacy unit, if it is not one row.
     """
 
-    rows: tuple[MeanForecastRow, ...]
     feature_names: tuple[str, ...]
     standard_deviations: FloatArray | None
-    n_rows: int
-    budget: PrivacyBudget
-    neighbors: Neighbors
-    privacy_unit: PrivacyUnit | None = None
+    of_means: ClassVar[bool] = True
 
-    def __iter__(self) -> Iterator[MeanForecastRow]:
-        return iter(self.rows)
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __getitem__(self, mechanism: str) -> MeanForecastRow:
-        """Return the row of the named estimator."""
-        for row in self.rows:
-            if row.mechanism == mechanism:
-                return row
-        raise InputKeyError(unknown_mechanism(mechanism, [row.mechanism for row in self.rows], of_means=True))
+    facts = (*ByMechanism.facts, "feature_names", "standard_deviations", "mechanisms: plain_rows")
 
     @property
     def title(self) -> str:
         """Title of the table."""
-        rows = "rows" if self.privacy_unit is None else self.privacy_unit.rows_text
-        return f"Expected error of the mean for {self.n_rows:,} {rows}, {self.budget}, {self.neighbors}; original units"
+        what = f"{self.n_rows:,} {self.rows_text}, {self.budget}, {self.neighbors}"
+        return f"Expected error of the mean for {what}; original units"
 
     @property
     def heading(self) -> tuple[str, ...]:
         return (self.title,)
+
+    @property
+    def plain_rows(self) -> list[dict[str, Any]]:
+        """The rows as plain values."""
+        return [asdict(row) for row in self.rows]
 
     def _columns(self) -> list[Column]:
         ran = [row for row in self.rows if row.refusal is None]
@@ -413,18 +394,6 @@ class MeanForecast(Answer):
         by_feature = self.feature_table()
         refused = (f"not {row.mechanism}: {row.refusal}" for row in self.rows if row.refusal is not None)
         return (aligned(by_feature) if len(by_feature[0]) > 1 else "", self.assumption_text, *refused)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values, for JSON."""
-        return {
-            "n_rows": self.n_rows,
-            "budget": self.budget.to_dict(),
-            "neighbors": str(self.neighbors),
-            "protected_unit": "row" if self.privacy_unit is None else self.privacy_unit.to_dict(),
-            "feature_names": list(self.feature_names),
-            "standard_deviations": plain(self.standard_deviations),
-            "mechanisms": [row.to_dict() for row in self.rows],
-        }
 
 
 @takes_request(AskedPrivacy)
@@ -488,13 +457,13 @@ def forecast_mean(
     rows = [_mean_row(kind, options, shape, request, n_rows, units, assumed) for kind in MEAN_MECHANISMS.values()]
     rows.sort(key=lambda row: (row.refusal is not None, row.error or math.inf))
     return MeanForecast(
-        tuple(rows),
-        schema.feature_names,
-        assumed,
-        n_rows,
-        request.budget,
-        request.neighbors,
-        request.privacy_unit,
+        rows=tuple(rows),
+        feature_names=schema.feature_names,
+        standard_deviations=assumed,
+        n_rows=n_rows,
+        budget=request.budget,
+        neighbors=request.neighbors,
+        privacy_unit=request.privacy_unit,
     )
 
 
@@ -544,15 +513,11 @@ def _assumed_deviations(
         return result
     if not isinstance(given, Mapping):
         return np.full(len(names), positive("standard_deviation", given))
-    if unknown := sorted(set(given) - set(names)):
-        raise InputValueError(
-            f"standard_deviation names {listed([*unknown])}: the features are {', '.join(map(repr, names))}"
-        )
-    if result is None and (absent := [name for name in names if name not in given]):
+    guesses = checked_guesses(schema, "standard_deviation", given, names)
+    if result is None and (absent := [name for name in names if name not in guesses]):
         left_out = ", ".join(map(repr, absent))
         raise InputValueError(f"standard_deviation leaves out {left_out}: give scale, for those, or all of them")
     values = np.ones(len(names)) if result is None else result.copy()
-    for index, name in enumerate(names):
-        if name in given:
-            values[index] = positive(f"standard_deviation of {name!r}", given[name])
+    for name, value in guesses.items():
+        values[names.index(name)] = value
     return values

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Protocol, TypeVar
 
 from dpmoments.analysis.answers import Answer, Column, plain
 from dpmoments.base.errors import InputKeyError, InputValueError
@@ -23,6 +23,59 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from dpmoments.planning.ways import Ways
+
+
+class Row(Protocol):
+    """Forecast for one mechanism."""
+
+    @property
+    def mechanism(self) -> str:
+        """Name of the mechanism."""
+
+
+RowType = TypeVar("RowType", bound=Row)
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class ByMechanism(Answer, Generic[RowType]):
+    """Forecasts of every mechanism for one table and budget, smallest error first, refusals last."""
+
+    rows: tuple[RowType, ...]
+    n_rows: int
+    budget: PrivacyBudget
+    neighbors: Neighbors
+    privacy_unit: PrivacyUnit | None = None
+    of_means: ClassVar[bool] = False
+
+    facts: ClassVar[tuple[str, ...]] = (
+        "n_rows",
+        "budget: budget.to_dict",
+        "neighbors: neighbors.value",
+        "protected_unit",
+    )
+
+    def __iter__(self) -> Iterator[RowType]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, mechanism: str) -> RowType:
+        """Return the row of the named mechanism."""
+        by_name = {row.mechanism: row for row in self.rows}
+        if mechanism in by_name:
+            return by_name[mechanism]
+        raise InputKeyError(unknown_mechanism(mechanism, [*by_name], of_means=self.of_means))
+
+    @property
+    def rows_text(self) -> str:
+        """Noun for ``n_rows``."""
+        return "rows" if self.privacy_unit is None else self.privacy_unit.rows_text
+
+    @property
+    def protected_unit(self) -> Any:
+        """The privacy unit as plain values."""
+        return "row" if self.privacy_unit is None else self.privacy_unit.to_dict()
 
 
 # The mechanisms, one line each: its errors at one budget, or why it cannot run.
@@ -133,8 +186,8 @@ class _Mechanisms(Answer):
 _ABOUT_AS_MUCH = 1.05
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Forecast(Answer):
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Forecast(ByMechanism[ForecastRow]):
     """Forecast of a release: noise in original units, and a row per mechanism, refusals last.
 
     Attributes
@@ -163,10 +216,6 @@ class Forecast(Answer):
         False if only the second moment is released.
     """
 
-    rows: tuple[ForecastRow, ...]
-    n_rows: int
-    budget: PrivacyBudget
-    neighbors: Neighbors
     mechanism: str | None = None
     setting: ReleasePlan | None = None
     changes: tuple[Change, ...] = ()
@@ -175,21 +224,7 @@ class Forecast(Answer):
     without_units: InputValueError = field(
         default_factory=lambda: InputValueError("the noise of no possible mechanism is known beforehand"), compare=False
     )
-    privacy_unit: PrivacyUnit | None = None
     mean: bool = True
-
-    def __iter__(self) -> Iterator[ForecastRow]:
-        return iter(self.rows)
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __getitem__(self, mechanism: str) -> ForecastRow:
-        """Return the row of the named mechanism."""
-        for row in self.rows:
-            if row.mechanism == mechanism:
-                return row
-        raise InputKeyError(unknown_mechanism(mechanism, [row.mechanism for row in self.rows], of_means=False))
 
     @property
     def noise(self) -> ForecastNoise | None:
@@ -327,11 +362,6 @@ class Forecast(Answer):
         return f"Forecast for {self.n_rows:,} {self.rows_text}, {self.budget}, {self.neighbors}; no data read"
 
     @property
-    def rows_text(self) -> str:
-        """Noun for ``n_rows``."""
-        return "rows" if self.privacy_unit is None else self.privacy_unit.rows_text
-
-    @property
     def headline(self) -> str:
         """Kinds of numbers that could be read in a release; empty if that is not known."""
         if self.setting is None or self.noise is None:
@@ -394,11 +424,7 @@ class Forecast(Answer):
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, for JSON."""
         costs = {"derived_cost": self.derived_cost, "robust_cost": self.robust_cost}
-        result: dict[str, Any] = {
-            "n_rows": self.n_rows,
-            "budget": self.budget.to_dict(),
-            "neighbors": str(self.neighbors),
-            "protected_unit": "row" if self.privacy_unit is None else self.privacy_unit.to_dict(),
+        result = super().to_dict() | {
             "mechanism": self.mechanism,
             "best": self.best,
             "mechanisms": [row.to_dict() for row in self.rows],

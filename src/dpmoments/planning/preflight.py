@@ -432,7 +432,7 @@ def _first_of(names: Sequence[str]) -> str:
 
 
 def _by_rule(rule: str, number: int, whole: int, words: str, stopped: str, otherwise: str) -> Verdict:
-    """Return a verdict that a release stops by its rule "error", or else what becomes of the values."""
+    """Return a verdict: a release stops by the rule "error", or treats the values."""
     if rule == "error":
         return Verdict(Seriousness.STOPS, number / whole, f"a release stops: {words}{stopped}")
     return _graded(number, whole, f"{words}{otherwise}")

@@ -73,11 +73,11 @@ class TypicalTable:
     ) -> TypicalTable:
         """Combine guesses of the caller, what the schema states, and defaults, in this order."""
         features = schema.without_derived.feature_names  # the others follow from them
-        means = _checked(schema, "typical_mean", typical_mean, features)
-        deviations = _checked(schema, "typical_sd", typical_sd, features)
+        means = checked_guesses(schema, "typical_mean", typical_mean, features)
+        deviations = checked_guesses(schema, "typical_sd", typical_sd, features)
         stated = {column.name: getattr(column, "missing_share", None) for column in schema.table_columns}
         missing = {name: share for name, share in stated.items() if share is not None}
-        missing |= _checked(schema, "missing_share", missing_share, tuple(stated))
+        missing |= checked_guesses(schema, "missing_share", missing_share, tuple(stated))
         return cls._of(schema, *(tuple(sorted(guesses.items())) for guesses in (deviations, means, missing)))
 
     @classmethod
@@ -313,7 +313,9 @@ def _defaults(column: SchemaColumn, schema: Schema) -> tuple[FloatArray, FloatAr
     return ones * deviation, ones * fill, assumed, false.copy(), false
 
 
-def _checked(schema: Schema, what: str, given: Mapping[str, float] | None, known: Sequence[str]) -> dict[str, float]:
+def checked_guesses(
+    schema: Schema, what: str, given: Mapping[str, float] | None, known: Sequence[str]
+) -> dict[str, float]:
     """Check the guesses, and return them by name; a name overrules a pattern such as ``A*``."""
     if given is None:
         return {}

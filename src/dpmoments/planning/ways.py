@@ -127,11 +127,15 @@ def ways_to_answer(
     # Each question: its name, the unit of its errors, the call, the error of the one release, and that of a release made for it.
     questions: list[tuple[str, str, str, float, Callable[[PrivacyBudget], float]]] = []
     if means:
-        own = partial(_of_means, setting)
-        questions.append(("all means", "typical SDs", "release_mean(…)", noise.mean_error, own))
+        questions.append(("all means", "typical SDs", "release_mean(…)", noise.mean_error, partial(_of_means, setting)))
     for by in tables:
+        cells = np.full(1, np.nan)  # a release has no table of three columns and more
+        if len(by) == 1:
+            cells = noise.mean[list(noise.typical.features_of_columns[by[0]])] * noise.n_rows
+        elif len(by) == 2:
+            cells = cross_table(noise.release, *by).noise
         own = partial(_of_counts, setting, by)
-        questions.append((" by ".join(by), "rows, a count", "release_counts(…)", _of_table(noise, by), own))
+        questions.append((" by ".join(by), "rows, a count", "release_counts(…)", _root_mean_square(cells), own))
     for columns in regressions:
         _require_columns(setting.typical.schema, columns)
         name, call = f"{columns[0]} ~ {' + '.join(columns[1:])}", f"release(…) of {len(columns)} columns"
@@ -181,14 +185,6 @@ def _of_means(setting: ReleasePlan, budget: PrivacyBudget) -> float:
     if errors is None:
         return math.inf
     return _root_mean_square(errors * scale / np.where(deviations > 0.0, deviations, 1.0))  # of constants: 1
-
-
-def _of_table(noise: ForecastNoise, by: Sequence[str]) -> float:
-    """Return the noise SD of a count in a release; NaN for three columns and more."""
-    if len(by) == 1:
-        features = list(noise.typical.features_of_columns[by[0]])
-        return _root_mean_square(noise.mean[features] * noise.n_rows)
-    return _root_mean_square(cross_table(noise.release, *by).noise) if len(by) == 2 else math.nan
 
 
 def _of_counts(setting: ReleasePlan, by: Sequence[str], budget: PrivacyBudget) -> float:
