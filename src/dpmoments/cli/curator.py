@@ -1,4 +1,4 @@
-"""Curator's commands: init, preflight, forecasts, the desk, and releases, which spend a budget."""
+"""Commands of a curator: init, preflight, forecasts, the desk, and releases."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ RowType = TypeVar("RowType", bound=Row)
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class ByMechanism(Answer, Generic[RowType]):
-    """Forecasts of every mechanism for one table and budget, smallest error first, refusals last."""
+    """Forecasts of every mechanism for one table and budget, the smallest error first."""
 
     rows: tuple[RowType, ...]
     n_rows: int
