@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from dpmoments.base.errors import listed, visible
 from dpmoments.base.values import no_less
@@ -53,10 +53,12 @@ def _filled(words: Words, facts: Facts) -> str:
 
     Characters of names that a terminal obeys are shown.
 
-    >>> print(_filled("{names} and {share:.0%}", {"names": ("a", "{share}"), "share": 0.2}))
+    >>> print(_filled("{names} and {share}", {"names": ("a", "{share}"), "share": 0.2}))
     'a', '{share}' and 20%
     """
     seen = {name: _visible(fact) for name, fact in facts.items()}
+    if not callable(words) and "share" in facts:
+        seen["share"] = percent(facts["share"])
     return words(seen) if callable(words) else words.format(**seen)
 
 
@@ -65,6 +67,15 @@ def _visible(fact: Fact) -> Fact:
     if isinstance(fact, tuple):
         return _Names(map(_visible, fact))
     return visible(fact) if isinstance(fact, str) else fact
+
+
+def percent(share: Any) -> str:
+    """Format a share of rows or values with two digits, rounded up.
+
+    >>> percent(0.1318), percent(0.0025), percent(1.0)
+    ('14%', '0.25%', '100%')
+    """
+    return f"{float(no_less(100.0 * share, 2)):g}%"
 
 
 # Words that follow from several facts.
@@ -253,8 +264,8 @@ def _row_count(facts: Facts) -> str:
     noise, rows = facts["noise"], facts["rows"]
     assert isinstance(noise, int | float)
     assert isinstance(rows, int | float)
-    share = noise / max(rows, 1.0)
-    return f"The number of kept rows is known only to ± {noise:,.0f} ({share:.0%}); means and second moments are divided by it."
+    known = f"The number of kept rows is known only to ± {noise:,.0f} ({percent(noise / max(rows, 1.0))})"
+    return f"{known}; means and second moments are divided by it."
 
 
 def _budget(facts: Facts) -> str:
@@ -461,7 +472,7 @@ The theorems are in ``docs/evidence/derivations/composition.md`` and ``privacy-u
 WARNINGS: Mapping[str, Wording] = MappingProxyType(
     {
         "rows-dropped": Wording(
-            "About {share:.0%} of the table's {rows:,} rows were dropped (missing values, or values outside the schema).",
+            "About {share} of the table's {rows:,} rows were dropped (missing values, or values outside the schema).",
             {"share": "number", "rows": "integer"},
             analyst="Results describe the rest.",
             curator="The release describes the rest. dpm.preflight shows which columns dropped them.",
@@ -499,14 +510,14 @@ WARNINGS: Mapping[str, Wording] = MappingProxyType(
             curator="Give more rows or a larger budget, or use coinpress with a radius.",
         ),
         "values-clipped": Wording(
-            "{names}: up to {share:.1%} of the values were clipped, because they are rare and distant or the budget is small. "
+            "{names}: up to {share} of the values were clipped, because they are rare and distant or the budget is small. "
             "The variance is too small, and the mean is pulled toward the other values.",
             {"share": "number", "names": "names"},
             analyst=_CLIPPED,
             curator="Give public bounds, or a larger radius or scale.",
         ),
         "values-unseen": Wording(
-            "{names}: up to about {share:.0%} of the values could be outlying without being detected, and would have been "
+            "{names}: up to about {share} of the values could be outlying without being detected, and would have been "
             "clipped. If there are any, the variance is too small.",
             {"share": "number", "names": "names"},
             curator="Public bounds, more rows or a larger budget would help.",
@@ -550,7 +561,7 @@ WARNINGS: Mapping[str, Wording] = MappingProxyType(
             "The budget is too small to locate the rows.", curator="More rows or a larger rho are needed."
         ),
         "outlying-rows-clipped": Wording(
-            "About {share:.1%} of rows are outlying and were clipped: the mean is nearly that of the other rows.",
+            "About {share} of rows are outlying and were clipped: the mean is nearly that of the other rows.",
             _SHARE,
             curator="A mechanism with a public radius and scale includes them.",
         ),
@@ -579,7 +590,7 @@ WARNINGS: Mapping[str, Wording] = MappingProxyType(
             curator="Declare columns of two values as Boolean, or give bounds.",
         ),
         "variance-of-outlying-rows": Wording(
-            "About {share:.1%} of rows are outlying and were clipped: the variance of some column, or combination of columns, is "
+            "About {share} of rows are outlying and were clipped: the variance of some column, or combination of columns, is "
             "too small.",
             _SHARE,
             curator="Give public bounds, or release a transformed column (its logarithm).",
@@ -588,12 +599,12 @@ WARNINGS: Mapping[str, Wording] = MappingProxyType(
             "The expected error exceeds the covariance itself: this release is mostly noise."
         ),
         "rows-unseen-tail": Wording(
-            "Up to about {share:.0%} of rows could be outlying, at any distance, without being detected, and would have been "
+            "Up to about {share} of rows could be outlying, at any distance, without being detected, and would have been "
             "clipped. If there are any, variances are too small.",
             _SHARE,
         ),
         "tail-not-excluded": Wording(
-            "The stated noise is about the rows as the last step clipped them. Up to {share:.1%} of rows could be beyond, at any "
+            "The stated noise is about the rows as the last step clipped them. Up to {share} of rows could be beyond, at any "
             "distance, without being detected: if one of these columns has a long tail, its standard deviation is far too small "
             "({names}).",
             {"share": "number", "names": "names"},

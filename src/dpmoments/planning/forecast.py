@@ -17,6 +17,7 @@ from dpmoments.analysis.answers import Answer, Column, aligned, format_level, nu
 from dpmoments.base.arrays import FloatArray
 from dpmoments.base.checks import is_whole
 from dpmoments.base.errors import InputValueError, out_of_range
+from dpmoments.base.wordings import percent
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.counts import Counts, CountsPlan, shape_of
 from dpmoments.mechanisms.means.base import MeanMechanism, NormalRows
@@ -246,7 +247,7 @@ class CountsForecast(Answer):
         return [
             *columns,
             Column("typical_count", np.array(typical), "rows per cell"),
-            Column("relative_noise", relative, "± relative", [f"{share:.2%}" for share in relative]),
+            Column("relative_noise", relative, "± relative", list(map(percent, relative))),
         ]
 
 
