@@ -73,7 +73,7 @@ def object_numbers(cells: ObjectArray) -> tuple[npt.NDArray[np.float64], BoolArr
     NaN if missing or unreadable. The second result marks objects of other types, None without any. None, NaN and
     pandas' missing values are missing.
     """
-    result = read_objects(cells, lambda cell: _number(plain_object(cell)), None)
+    result = read_objects(cells, _number, None)
     values = np.array(result, dtype=np.float64)  # None becomes NaN
     if not np.isnan(values).any():
         return values, None
@@ -139,8 +139,11 @@ def utf8_text(plain: object) -> str | None:
     return None
 
 
-def _number(plain: Any) -> float | None:
-    """Convert a plain object to a number: NaN if missing, None if unreadable."""
+def _number(cell: object) -> float | None:
+    """Convert an object to a number: NaN if missing, None if unreadable."""
+    if type(cell) is float:  # as most of them are
+        return cell
+    plain = plain_object(cell)
     if plain is None:
         return math.nan
     kind = type(plain)
