@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import warnings
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
@@ -549,3 +550,51 @@ def test_two_columns_that_are_one_have_the_correlation_one() -> None:
     assert found.correlation[1, 0] == pytest.approx(1.0)
     assert found.lower[1, 0] > 0.9
     assert found.verdict[1][0] == "positive"
+
+
+def _trial(seed: int, epsilon: float, n: int = 418) -> dpm.MomentRelease:
+    """A trial with two arms of equal size among many other columns."""
+    rng = np.random.default_rng(seed)
+    numbers = {f"x{index}": rng.normal(5.0, 2.0, n).clip(0.0, 10.0) for index in range(8)}
+    table = pa.table(
+        numbers
+        | {"trt": rng.permutation(["drug", "placebo"] * (n // 2)), "site": rng.choice([*"abcdefgh"], n)}
+        | {"bili": np.exp(rng.normal(0.5, 1.0, n)).clip(0.0, 30.0)}
+    )
+    schema = dpm.Schema(
+        *(dpm.Numeric(name, 0, 10) for name in numbers),
+        dpm.Categorical("trt", ["drug", "placebo"]),
+        dpm.Categorical("site", [*"abcdefgh"]),
+        dpm.Numeric("bili", 0, 30),
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return dpm.release(table, schema, epsilon=epsilon, insecure_seed=seed)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.3, 1.0, 10.0])
+def test_an_arm_of_a_trial_keeps_its_line(epsilon: float) -> None:
+    for seed in range(4):
+        fit = _trial(seed, epsilon).ols("bili ~ x0 + C(trt) + C(site)")
+        [arm] = [row for row in fit.table() if row[0].startswith("trt=")]
+        assert not any(name.startswith("trt=") for name in fit.too_few)
+        bounded = bool(np.isfinite(fit.conf_int().loc[arm[0]]).all())
+        assert (arm[-2] == "not estimable at this budget") == (not bounded)
+
+
+def test_a_column_of_two_levels_is_one_feature() -> None:
+    release = _trial(0, 3.0)
+    described, names = release.describe(), release.feature_names
+    assert [row[0] for row in described.table()[1:]] == [name for name in names if name != "trt=placebo"]
+    assert described["trt=placebo"].table()[1][0] == "trt=placebo"
+    ends = dict(zip(names, described.conf_int().tolist(), strict=True))
+    np.testing.assert_allclose(ends["trt=placebo"], [1.0 - end for end in reversed(ends["trt=drug"])])
+    for answer in (release.correlations(), release.pca()):
+        assert "trt=placebo" not in answer.feature_names
+        assert "trt=drug" in answer.feature_names
+    assert release.correlations(["trt", "x0"]).feature_names == ("x0", "trt=drug")
+    assert release.correlations(["trt=placebo", "x0"]).feature_names == ("x0", "trt=placebo")
+    one, other = (release.correlations([name, "x0"]).correlation[1, 0] for name in ("trt=drug", "trt=placebo"))
+    assert one == pytest.approx(-other)
+    # 10 columns of one feature, and 7 degrees of freedom
+    assert release.correlations().comparisons[1].sum() == pytest.approx(10 * 9 / 2 + 10 * 7)

@@ -715,7 +715,7 @@ CHECKS: list[tuple[Check, float, list[Fault]]] = [
         [Fault(confidence.deviations_for, "+ beyond * share**2", "- 0.0 * share")],
     ),
     (noise_of_standard_deviations, 0.05, [Fault(description._deviation_noise, "2.0 * known", "1.8 * known")]),
-    (noise_of_means, 0.03, [Fault(description._mean_noise, "= -about", "= 0.0 * about")]),
+    (noise_of_means, 0.03, [Fault(description.mean_noise, "= -about", "= 0.0 * about")]),
     (
         means_of_groups,
         0.05,
@@ -1295,7 +1295,7 @@ def test_the_ends_of_a_mean_are_those_at_which_it_is_rejected() -> None:
     for function, before, after in (
         (description.Description._mean_ends, "self.mean_count_covariance", "0.0 * self.mean_count_covariance"),
         (description.Description._mean_ends, "(self.count_noise or 0.0)", "0.0"),
-        (description._mean_noise, "- of_count) / 2.0", "- of_count)"),
+        (description.mean_noise, "- of_count) / 2.0", "- of_count)"),
     ):
         with planted(function, before, after):
             assert np.abs(ends_of_means() / Z**2 - 1.0).max() > 0.001, after

@@ -244,8 +244,9 @@ def described(release: dpm.MomentRelease, found: Found) -> None:
     covariance = release.covariance_frame()
     low, high = answer.bounds
     variances = np.diag(covariance.to_numpy())
-    for index, row in enumerate(rows):
-        name, mean, deviation = row[0], float(answer.mean[index]), float(answer.standard_deviation[index])
+    for row in rows:
+        name, index = row[0], answer.feature_names.index(row[0])
+        mean, deviation = float(answer.mean[index]), float(answer.standard_deviation[index])
         ends = lower_upper[index]
         found.unless(
             not ends[0] > mean + TOLERANCE * (high[index] - low[index])
@@ -278,11 +279,9 @@ def described(release: dpm.MomentRelease, found: Found) -> None:
             )
         elif math.isfinite(most):
             shown_as(found, f"deviation of {name}", row[3], deviation)
-    for index, column in enumerate(release.feature_names):
-        part = answer[column]
-        found.unless(
-            part.table()[1] == rows[index], f"the part of {column} reads otherwise: {part.table()[1]}, {rows[index]}"
-        )
+    for row in rows:
+        part = answer[row[0]].table()[1]
+        found.unless(part == row, f"the part of {row[0]} reads otherwise: {part}, {row}")
 
 
 def in_unit(found: Found, values: Any, where: str) -> None:
@@ -588,8 +587,7 @@ def counts_agree(release: dpm.MomentRelease, by: str, found: Found) -> None:
     found.unless(np.abs(priors - kept).max() <= 2.0 / max(release.n_rows, 1), f"classes of {by}: {priors}, {kept}")
 
 
-def summarized(release: dpm.MomentRelease, found: Found) -> None:
-    answer = release.pca()
+def summarized(answer: Any, found: Found) -> None:
     found.rows += len(answer.explained_variance)
     shares = answer.explained_variance_ratio
     in_unit(found, shares[np.isfinite(shares)], "shares of components")
@@ -645,8 +643,16 @@ def reported(release: dpm.MomentRelease, formula: str, groups: list[tuple[str, s
 
 def of_two_levels(release: dpm.MomentRelease, found: Found) -> None:
     """The correlations of both levels of a column are each other's opposites."""
-    answer = release.correlations()
-    names = answer.feature_names
+    answer = release.correlations(release.feature_names)
+    names, described = answer.feature_names, release.describe()
+    for second, first in described.opposites.items():
+        one, other = (described.conf_int()[names.index(name)] for name in (first, second))
+        found.unless(
+            np.allclose(one, 1.0 - other[::-1], atol=1e-9, equal_nan=True), f"limits of {first}: {one}, {other}"
+        )
+        listed = [row[0] for row in described.table()]
+        found.unless(first in listed and second not in listed, f"{listed}: one column of two levels")
+        found.unless(second not in release.correlations().feature_names, f"{second} is correlated by itself")
     for column in release.schema.columns:
         if not isinstance(column, dpm.Categorical) or len(column.levels) != 2:
             continue
@@ -691,7 +697,7 @@ def found_in(name: str, release: dpm.MomentRelease, table: Any, folder: Path) ->
     fitted(release, table, target, regressors, found)
     for fit in (release.ridge(target, list(regressors)), release.lasso(target, list(regressors), alpha=0.05)):
         penalized(fit, found)
-    summarized(release, found)
+    summarized(release.pca(), found)
     of_two_levels(release, found)
     if by:
         compared(release, by, target, found)
@@ -711,8 +717,8 @@ def of_few_rows_contradict() -> Found:
     found = Found()
     for release in of_few_rows():
         described(release, found)
-        correlated(release.correlations(), found, "correlation")
-        summarized(release, found)
+        correlated(release.correlations(release.feature_names), found, "correlation")
+        summarized(release.pca(columns=release.feature_names), found)
         of_two_levels(release, found)
     return found
 
@@ -808,7 +814,7 @@ def of_each_group(name: str, groups: dpm.GroupReleases, found: Found) -> None:
         described(release, found)
         correlated(release.correlations(), found, "correlation")
         correlated(release.partial_correlation(), found, "partial correlation")
-        summarized(release, found)
+        summarized(release.pca(), found)
         of_two_levels(release, found)
         fitted(release, table.dropna(), target, [each for each in regressors if each != by], found)
 
@@ -849,9 +855,9 @@ def forecasted(answer: Any, found: Found) -> None:
     written_alike(answer, found, "forecast", [answer.table(), answer.mechanisms.table()])
     noise, frame, (_, *rows) = answer.noise, answer.to_pandas(), answer.table()
     found.rows += len(rows) + len(answer.rows)
-    for row, (_, values) in zip(rows, frame.iterrows(), strict=True):
-        where = f"forecast of {row[0]}"
-        found.unless(row[0] == values["feature"], where)
+    of_features = {values["feature"]: values for _, values in frame.iterrows()}
+    for row in rows:
+        where, values = f"forecast of {row[0]}", of_features[row[0]]
         pairs = ((row[1], "typical_mean"), (row[2], "mean_noise"), (row[3], "typical_sd"))
         pairs += ((row[4], "standard_deviation_noise"), (row[5], "smallest_correlation"))
         for cell, column in pairs:

@@ -21,8 +21,8 @@ from dpmoments.analysis.answers import (
     rounded_cells,
 )
 from dpmoments.analysis.confidence import deviations_for, fieller_interval
-from dpmoments.analysis.functionals import WHY_NOISE_UNKNOWN, FeatureVariances, LocalMoments
-from dpmoments.analysis.released import Moments, cautions_in_full, chosen_features, indices_of
+from dpmoments.analysis.functionals import WHY_NOISE_UNKNOWN, FeatureVariances, LocalMoments, comparisons_of
+from dpmoments.analysis.released import Moments, cautions_in_full, indices_of, named_features, pairs_of_levels
 from dpmoments.analysis.resolvability import hidden_by_noise
 from dpmoments.base.arrays import BoolArray, FloatArray
 from dpmoments.moments.law import NoiseLaw
@@ -77,6 +77,8 @@ class Description(Answer):
         Reason not to read the numbers as facts about the table (too few rows for the budget); usually empty.
     dates : mapping of str to Date
         Columns of dates, whose means are printed as dates; numbers are in the column's unit since its origin.
+    opposites : mapping of str to str
+        Second level of each complete column of two to the first, with which the text lists both as one.
     """
 
     feature_names: tuple[str, ...]
@@ -99,6 +101,7 @@ class Description(Answer):
     scaled_rows: str = ""
     warning: str = ""
     dates: Mapping[str, Date] = field(default_factory=dict)
+    opposites: Mapping[str, str] = field(default_factory=dict)
 
     facts = (
         *("n_rows", "count_noise", "count_is_public", "feature_names", "mean", "mean_noise", "mean_is_noise"),
@@ -117,6 +120,11 @@ class Description(Answer):
     def __getitem__(self, names: str | Sequence[str]) -> Description:
         """Return the description of one feature or of several, by name."""
         return self.part(indices_of(self.feature_names, names))
+
+    @property
+    def _shown_rows(self) -> list[int]:
+        names = self.feature_names
+        return [index for index, name in enumerate(names) if self.opposites.get(name) not in names]
 
     @property
     def rows_text(self) -> str:
@@ -301,23 +309,28 @@ def describe(release: Moments, columns: Sequence[str] | None = None) -> Descript
     >>> found.standard_deviation.round(2), found.rows_text
     (array([0.29, 0.29]), '50,000 (public, exact)')
     """
-    with_mean, with_count = release.noisy_sum is not None, release.noisy_count is not None
+    names, with_mean, with_count = release.feature_names, release.noisy_sum is not None, release.noisy_count is not None
     unknown = np.full(len(release.feature_names), np.nan)
     spread = unknown
     if with_count:
         variance = np.diag(release.covariance if with_mean else release.second_moment)
         spread = np.sqrt(np.where(variance >= 0, variance, np.nan))  # negative: a release without repair
-    mean_noise, shared = _mean_noise(release)
-    unclear = _unclear_shares(release, mean_noise)
+    noise, shared = mean_noise(release)
+    unclear = _unclear_shares(release, noise)
     deviation_noise, below = (
         _deviation_noise(release, spread, unclear) if with_mean else (unknown, np.zeros(len(unknown)))
     )
     rows = float(release.n_rows) / release.privacy.rows_per_unit if with_count else math.nan
     present = np.ones(len(unknown)) if release.present is None else release.present
+    opposites = {first + 1: first for first, near_one in pairs_of_levels(release) if near_one}
+    location = LocalMoments.of(release).location if with_mean else None
+    if location is not None:
+        for second, first in opposites.items():  # limits of both levels hold together
+            location[second], noise[second], shared[second] = 1.0 - location[first], noise[first], -shared[first]
     result = Description(
-        feature_names=release.feature_names,
+        feature_names=names,
         mean=release.mean if with_mean else None,
-        mean_noise=mean_noise,
+        mean_noise=noise,
         standard_deviation=spread if with_mean else None,
         standard_deviation_noise=deviation_noise,
         root_mean_square=None if with_mean else spread,
@@ -325,18 +338,19 @@ def describe(release: Moments, columns: Sequence[str] | None = None) -> Descript
         count_noise=_count_noise(release),
         count_is_public=release.count_is_public,
         mean_count_covariance=shared,
-        sampling_variance=_sampling_variance(release, mean_noise) if with_mean else unknown,
+        sampling_variance=_sampling_variance(release, noise) if with_mean else unknown,
         sampling_degrees=np.maximum(rows * present - 1.0, 1.0),
-        noisy_mean=LocalMoments.of(release).location if with_mean else None,
+        noisy_mean=location,
         bounds=release.schema.feature_bounds,
         share_is_unclear=unclear,
         deviation_below=below,
         noise=release.noise,
         scaled_rows=_SCALED if any(rule.code == "rows-scaled-to-ball" for rule in release.privacy.rules) else "",
         warning=cautions_in_full(release),
+        opposites={names[second]: names[first] for second, first in opposites.items()},
         dates={column.name: column for column in release.schema.columns if isinstance(column, Date)},
     )
-    return result if columns is None else result.part(chosen_features(release, columns))
+    return result if columns is None else result.part(sorted(named_features(release, columns, word="columns")))
 
 
 def _unclear_shares(release: Moments, noise: FloatArray) -> BoolArray:
@@ -349,10 +363,11 @@ def _unclear_shares(release: Moments, noise: FloatArray) -> BoolArray:
     shares &= noise > 0.0
     if release.noise is None or not shares.any():
         return np.zeros(len(noise), dtype=bool)
-    return hidden_by_noise(LocalMoments.of(release).location, noise, release.noise, shares)[0]
+    counts_as = comparisons_of(release, range(len(noise)))
+    return hidden_by_noise(LocalMoments.of(release).location, noise, release.noise, shares, counts_as)[0]
 
 
-def _mean_noise(release: Moments) -> tuple[FloatArray, FloatArray]:
+def mean_noise(release: Moments) -> tuple[FloatArray, FloatArray]:
     """Return the noise SDs of the means, and their covariances with the count's noise."""
     # The latter is relative to the count.
     law, d = release.noise, len(release.feature_names)

@@ -6,12 +6,12 @@ Variances of linear functionals of Σ w wᵀ, in coordinates an analysis chooses
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from dpmoments.analysis.released import Moments, chosen_features, needs_mean
+from dpmoments.analysis.released import Moments, chosen_features, needs_mean, pairs_of_levels
 from dpmoments.analysis.resolvability import NOISE_UNKNOWN
 from dpmoments.base.arrays import BoolArray, FloatArray, IntegerArray, bordered, directions_of, first_largest
 from dpmoments.base.errors import InputValueError
@@ -304,12 +304,6 @@ def _on_both(indices: IntegerArray, weights: FloatArray, opposite: IntegerArray)
 
 # Variances of features as inference reads them: of a level or a Boolean by its share, of others by the second moment.
 
-_OFF_THE_SUM = 0.5
-"""Largest distance from 1 of what a center has of two levels together.
-
-Moved rows lack a part of it, less than moving takes.
-"""
-
 
 def indicator_mask(release: Moments) -> BoolArray:
     """Return a mask of features that are 0 or 1 in every row, shape (d,)."""
@@ -331,7 +325,7 @@ def opposite_levels(release: Moments) -> IntegerArray:
     Rows clipped about a noisy center keep a sum near 1; a caveat of the noise says that intervals leave clipping out.
     """
     result = np.full(len(release.feature_names), -1)
-    for first, near_one in _pairs_of_levels(release):
+    for first, near_one in pairs_of_levels(release):
         if near_one:
             result[first], result[first + 1] = first + 1, first
     return result
@@ -341,16 +335,7 @@ def second_levels(release: Moments) -> list[int]:
     """Return second levels of columns of two whose clipped rows do not have one of the two."""
     # The center is noisy: if its shares of the two levels do not nearly add up to one, nor do the
     # levels of clipped rows, and one level's correlations are not the opposite of the other's.
-    return [first + 1 for first, near_one in _pairs_of_levels(release) if not near_one]
-
-
-def _pairs_of_levels(release: Moments) -> Iterator[tuple[int, bool]]:
-    """Return first levels of columns of two, and whether both nearly add up to one."""
-    center = release.encoding.decode_mean(np.asarray(release.center)) if release.rows_moved else None
-    for block in Constraints.of(release.schema, mean=True).blocks:
-        if block.complete and block.size == 2:
-            off = 0.0 if center is None else abs(float(center[block.features].sum()) - 1.0)
-            yield block.start, off <= _OFF_THE_SUM
+    return [first + 1 for first, near_one in pairs_of_levels(release) if not near_one]
 
 
 def shows_shares(release: Moments) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from dpmoments.analysis.description import mean_noise
 from dpmoments.analysis.released import Moments, columns_with_indices, feature_index, named_features
 from dpmoments.base.arrays import FloatArray, first_largest
 from dpmoments.base.errors import InputTypeError, InputValueError, listed, meant, shown, wrong_type
@@ -345,20 +346,27 @@ def _left_out(release: Moments, chosen: Regressors) -> dict[int, tuple[list[int]
     return result
 
 
+_RARE_SHARE = 0.1
+"""Share of the rows below which a level is rare."""
+
+
 def _lost_levels(
     release: Moments, kept: Sequence[int], references: Mapping[str, str], k: int | None = None
 ) -> set[int]:
-    """Return levels whose variance is too small to identify a coefficient among k, or these."""
+    """Return rare levels whose variance is too small to identify a coefficient among k, or these."""
+    # A level that is not rare keeps its own line, if only to say that its coefficient is not estimable.
     if not references or release.noisy_sum is None or (noise := release.noise) is None:
         return set()
     mean = release.unit_ball_mean if release.center is None else release.unit_ball_mean - release.center
     spread = np.diag(release.unit_ball_covariance) * release.n_rows
-    levels = {
-        index
-        for column, indices in columns_with_indices(release)
-        if isinstance(column, Categorical) and column.name in references
-        for index in indices
-    }
+    shares, of_shares = release.mean, np.nan_to_num(mean_noise(release)[0], nan=np.inf)
+    levels = set()
+    for column, indices in columns_with_indices(release):
+        if isinstance(column, Categorical) and column.name in references:
+            # where noise hides a share, it is as likely to be any other: 1/k
+            weights = 1.0 / (1.0 + (len(indices) * of_shares[indices]) ** 2)
+            likely = weights * shares[indices] + (1.0 - weights) / len(indices)
+            levels |= {index for index, share in zip(indices, likely.tolist(), strict=True) if share < _RARE_SHARE}
 
     def floor(feature: int) -> float:
         direction = np.zeros(len(mean) + 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -479,11 +479,30 @@ def indices_of(known: Sequence[str], names: str | Sequence[str]) -> list[int]:
 
 
 def chosen_features(release: Moments, columns: Sequence[str] | None) -> list[int]:
-    """Return indices of features named by feature or column, in the release's order."""
-    # Default all.
-    if columns is None:
-        return list(range(len(release.feature_names)))
-    return sorted(named_features(release, columns, word="columns"))
+    """Return indices of features named by feature or column (default all), in the release's order."""
+    # A complete column of two levels is one feature, the first: the other only by its own name.
+    every = range(release.schema.n_features) if columns is None else named_features(release, columns, word="columns")
+    seconds = {first + 1 for first, near_one in pairs_of_levels(release) if near_one and first in every}
+    named = {} if columns is None else dict.fromkeys(columns)
+    return [index for index in sorted(every) if index not in seconds or release.feature_names[index] in named]
+
+
+_OFF_THE_SUM = 0.5
+"""Largest distance from 1 of what a center has of two levels together.
+
+Moved rows lack a part of it, less than moving takes.
+"""
+
+
+def pairs_of_levels(release: Moments) -> Iterator[tuple[int, bool]]:
+    """Return first levels of columns of two, and whether both nearly add up to one."""
+    if release.noisy_sum is None:  # about zero neither is a function of the other
+        return
+    center = release.encoding.decode_mean(np.asarray(release.center)) if release.rows_moved else None
+    for block in Constraints.of(release.schema, mean=True).blocks:
+        if block.complete and block.size == 2:
+            off = 0.0 if center is None else abs(float(center[block.features].sum()) - 1.0)
+            yield block.start, off <= _OFF_THE_SUM
 
 
 def named_features(release: Release, names: Sequence[str], *, word: str) -> list[int]:

@@ -149,7 +149,11 @@ def p_values(
 
 
 def hidden_by_noise(
-    values: FloatArray, noise: FloatArray, law: NoiseLaw | CountNoise | None, tested: BoolArray
+    values: FloatArray,
+    noise: FloatArray,
+    law: NoiseLaw | CountNoise | None,
+    tested: BoolArray,
+    counts_as: FloatArray | None = None,
 ) -> tuple[BoolArray, FloatArray]:
     """Return a mask of values that noise does not distinguish from 0, and upper ends of all."""
     # By Holm's correction over those that are `tested`, whose noise SDs are above 0; the ends are of 95 % intervals.
@@ -158,7 +162,7 @@ def hidden_by_noise(
         return np.zeros(noise.shape, dtype=bool), size
     far = np.divide(size, noise, out=none.copy(), where=tested)
     p = np.where(tested, p_values(far, noise**2, none, law), np.nan)
-    hidden = tested & ~holds_among_all(p, np.ones(p.shape), 0.95)
+    hidden = tested & ~holds_among_all(p, np.ones(p.shape) if counts_as is None else counts_as, 0.95)
     return hidden, size + deviations_for(0.95, law, noise**2, none) * noise
 
 

@@ -241,7 +241,7 @@ class ForecastNoise(Answer):
 
     def _columns(self) -> list[Column]:
         typical, noise = self.typical, self.description.columns()
-        _, *rows = self.description.table()
+        _, *rows = replace(self.description, opposites={}).table()
         names, means, of_means, deviations, of_deviations = zip(*rows, strict=True)
         smallest = self.smallest_correlations()
         return [
@@ -265,6 +265,10 @@ class ForecastNoise(Answer):
             Column("typical_sd_assumed", typical.assumed),
             *(Column(name, values) for name, values in noise.items() if name.endswith("_is_noise")),
         ]
+
+    @property
+    def _shown_rows(self) -> list[int]:
+        return self.description._shown_rows
 
     @property
     def remarks(self) -> tuple[str, ...]:

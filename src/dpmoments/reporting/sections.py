@@ -173,9 +173,9 @@ def _kept(answer: Description) -> str:
     """Describe how many means and standard deviations are noise-dominated."""
     if answer.mean is None or not np.isfinite(answer.mean_noise).any():
         return ""
-    lost = sum(answer.mean_is_noise), answer.deviation_cells.count("noise")
-    total = len(answer.feature_names)
-    n_limits = sum(cell.startswith("below") for row in answer.table()[1:] for cell in row[1:])
+    rows = answer.table()[1:]
+    lost, total = [sum(row[column] == NOISE for row in rows) for column in (1, 3)], len(rows)
+    n_limits = sum(cell.startswith("below") for row in rows for cell in row[1:])
     limits = (
         f"{n_limits:,} of {2 * total:,} means and standard deviations have an upper limit only (“below”): noise does not "
         "distinguish them from 0."
