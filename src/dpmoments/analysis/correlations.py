@@ -22,7 +22,6 @@ from dpmoments.analysis.functionals import (
     functionals_of,
     noise_edges,
     opposite_levels,
-    second_levels,
     without_redundant_levels,
 )
 from dpmoments.analysis.released import (
@@ -255,10 +254,6 @@ def _crossing(f: Callable[[FloatArray], FloatArray], inner: FloatArray, outer: F
     return outer
 
 
-_UNEVEN = (
-    "Not shown: {names}. In the clipped rows the two levels of its column do not add up to one, so their correlations are not "
-    "each other's opposites."
-)
 KNOWN_VARIANCE = 3.0
 """Min variance for a correlation, in SDs of its noise."""
 _NORMAL_ROWS = "on 16 real tables, the error without this assumption was 0.8 to 1.2 times it for 80 % of pairs"
@@ -301,8 +296,6 @@ class Correlations(Answer):
         Largest p/``counts_as`` of a pair that holds among all of a page; None: by Holm's correction over this table.
     counts_as : ndarray of shape (k, k) or None
         Comparisons that each pair counts as: k levels of a column are k − 1 of them. None for 1.
-    left_out : str
-        Remark on levels that are not shown.
     warning : str
     """
 
@@ -322,7 +315,6 @@ class Correlations(Answer):
     columns_of_features: tuple[str, ...] = ()
     cutoff: float | None = None
     counts_as: FloatArray | None = None
-    left_out: str = ""
     warning: str = ""
 
     facts = ("feature_names", "level", "partial", "identified", "pairs: *", "warning")
@@ -427,7 +419,7 @@ class Correlations(Answer):
         hidden = len(self._shown) - _SHOWN_PAIRS
         more = f"… {hidden} more pairs: to_pandas() and --json hold all" if hidden > 0 else ""
         normal = f"± sampling assumes normal rows: {_NORMAL_ROWS}." if self.normal_rows and self.identified else ""
-        return more, normal, "" if self.noise_known else describe_law(None), self.left_out, self.warning
+        return more, normal, "" if self.noise_known else describe_law(None), self.warning
 
     def _columns(self) -> list[Column]:
         pairs, names = self._pairs, self.feature_names
@@ -528,12 +520,7 @@ def correlations(release: Moments, columns: Sequence[str] | None = None, *, leve
     if moments.law is not None:
         result = np.where(estimable(lower, upper, -1.0, 1.0), np.clip(result, lower, upper), np.nan)
     privacy[~usable] = sampling[~usable] = np.nan
-    comparable, uneven = unrelated(release, chosen.tolist()), np.isin(chosen, second_levels(release))
-    left_out = ""
-    if uneven.any():
-        comparable[uneven] = comparable[:, uneven] = False
-        names = ", ".join(release.feature_names[feature] for feature in chosen[uneven].tolist())
-        left_out = _UNEVEN.format(names=names)
+    comparable = unrelated(release, chosen.tolist())
     return _answer(
         release,
         chosen.tolist(),
@@ -546,7 +533,6 @@ def correlations(release: Moments, columns: Sequence[str] | None = None, *, leve
         normal_rows=bool((errors.of_normal_rows & usable & comparable[first, second]).any()),
         p_value=_symmetric(p_value, size, 0.0),
         comparable=comparable,
-        left_out=left_out,
     )
 
 

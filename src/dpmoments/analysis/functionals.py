@@ -331,13 +331,6 @@ def opposite_levels(release: Moments) -> IntegerArray:
     return result
 
 
-def second_levels(release: Moments) -> list[int]:
-    """Return second levels of columns of two whose clipped rows do not have one of the two."""
-    # The center is noisy: if its shares of the two levels do not nearly add up to one, nor do the
-    # levels of clipped rows, and one level's correlations are not the opposite of the other's.
-    return [first + 1 for first, near_one in pairs_of_levels(release) if not near_one]
-
-
 def shows_shares(release: Moments) -> bool:
     """Return True if the repair makes the covariance of a column's levels diag(p) − ppᵀ."""
     return release.repair in (Repair.AUTO, Repair.STRUCTURED)

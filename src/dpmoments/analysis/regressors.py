@@ -353,7 +353,7 @@ _RARE_SHARE = 0.1
 def _lost_levels(
     release: Moments, kept: Sequence[int], references: Mapping[str, str], k: int | None = None
 ) -> set[int]:
-    """Return rare levels whose variance is too small to identify a coefficient among k, or these."""
+    """Return rare levels whose variance identifies no coefficient among k, or these."""
     # A level that is not rare keeps its own line, if only to say that its coefficient is not estimable.
     if not references or release.noisy_sum is None or (noise := release.noise) is None:
         return set()

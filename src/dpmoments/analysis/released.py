@@ -479,10 +479,10 @@ def indices_of(known: Sequence[str], names: str | Sequence[str]) -> list[int]:
 
 
 def chosen_features(release: Moments, columns: Sequence[str] | None) -> list[int]:
-    """Return indices of features named by feature or column (default all), in the release's order."""
-    # A complete column of two levels is one feature, the first: the other only by its own name.
+    """Return indices of features named by feature or column, in the release's order."""
+    # Default all. A complete column of two levels is one feature, the first: the other only by its own name.
     every = range(release.schema.n_features) if columns is None else named_features(release, columns, word="columns")
-    seconds = {first + 1 for first, near_one in pairs_of_levels(release) if near_one and first in every}
+    seconds = {first + 1 for first, _ in pairs_of_levels(release) if first in every}
     named = {} if columns is None else dict.fromkeys(columns)
     return [index for index in sorted(every) if index not in seconds or release.feature_names[index] in named]
 
