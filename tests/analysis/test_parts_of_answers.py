@@ -188,7 +188,7 @@ def test_numbers_are_rounded_to_their_errors() -> None:
     for level in (0.5, 0.999):
         assert confidence_level(level) == level
     for level in (0.499, 1.0, True, "0.9", NAN):
-        with refused("level is a confidence such as 0.95; statsmodels' alpha is 1"):
+        with refused("statsmodels' alpha is 1"):
             confidence_level(level)  # type: ignore[arg-type]
     assert format_probability(1e-4) == "p = 0.0001"
     assert format_probability(0.99e-4) == "p < 0.0001"

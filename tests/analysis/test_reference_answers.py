@@ -670,7 +670,7 @@ REFUSED: Mapping[str, tuple[Callable[[Any], Any], type[Exception]]] = {
         lambda release: release.ols("income ~ age", ["employed"]),
         ValueError,
     ),
-    "the formula has no intercept (it ends in - 1 or + 0) and": (
+    "the formula has no intercept (it ends in - 1 or + 0), and": (
         lambda release: release.ols("income ~ age - 1", intercept=True),
         ValueError,
     ),

@@ -219,7 +219,7 @@ def test_defaults_leave_the_targets_column_and_the_most_frequent_levels_out() ->
         (dict(target="income", alpha=-1.0), "must be"),
         (dict(target="income", alpha=float("nan")), "must be"),
         (dict(target="income", alpha="much"), "must be"),
-        (dict(target="income", level=0.05), "level is a confidence such as 0.95; statsmodels' alpha is 1"),
+        (dict(target="income", level=0.05), "statsmodels' alpha is 1"),
         (
             dict(target="income", features=["region"], reference=["region=west"]),
             "is not a level of a categorical column of the release: give",

@@ -351,7 +351,7 @@ def test_statsmodels_names() -> None:
     np.testing.assert_allclose(fit.tvalues, fit.params / fit.bse)
     assert fit.f_pvalue == fit.p_value_of_fit
     for level in (0.05, 0.49, 1.0, "0.95"):
-        with refused("level is a confidence such as 0.95; statsmodels' alpha is 1"):
+        with refused("statsmodels' alpha is 1"):
             fit.conf_int(level)  # type: ignore[arg-type]
     assert list(fit.identified) == [True] * 3
     frame = fit.to_pandas()

@@ -90,6 +90,41 @@ def test_cures_are_options(terminal: Terminal) -> None:
     assert "TextFormat" not in refusal
 
 
+ASKED = "--schema visits.yaml --neighbors add_remove"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "ridge r.json a --alpha -1",
+        "ridge r.json a --level 0.3",
+        "pca r.json -k 30",
+        "t-test r.json a seen",
+        "graphical-lasso r.json --alpha 0",
+        "ols r.json a --feature b",
+        f"forecast {ASKED} --n-rows 9 --epsilon 1 --typical-sd b=3",
+        f"forecast {ASKED} --n-rows 9 --epsilon 1 --rho-needed mean=3",
+        f"forecast {ASKED} --n-rows 9 --epsilon 1 --delta 2",
+        f"forecast-mean {ASKED} --n-rows 9 --epsilon 1 --standard-deviation b=3",
+        f"forecast-mean {ASKED} --n-rows 9 --rho 1 --delta 0.1",
+        f"{RELEASE} --mechanism coinpress --output s.json",
+        f"{RELEASE} --mechanism coinpress --option steps=0 --output s.json",
+        f"{RELEASE} --decimal ; --output s.json",
+        f"{RELEASE} --privacy-unit patient_id --output s.json",
+        f"{RELEASE.replace('add_remove', 'replace_one')}{UNIT} --output s.json",
+        f"{RELEASE.replace('add_remove', 'replace_one')} --n-rows 5 --output s.json",
+        "ledger grant b.db people-2026 --mu 0 --neighbors add_remove",
+        "pool r.json others.json --output s.json",
+    ],
+)
+def test_no_error_at_the_shell_has_a_keyword_of_python(command: str, terminal: Terminal) -> None:
+    terminal.printed(f"{RELEASE} --output r.json --insecure-seed 1")
+    other = RELEASE.replace("add_remove", "replace_one")
+    terminal.printed(f"{other} --no-mean --output others.json --insecure-seed 2")
+    refusal = terminal.refused(command)
+    assert not re.search(r"\b[a-z_]+=|\w\(\)|\b(True|False|None)\b", re.sub(r"'[^']*'", "", refusal)), refusal
+
+
 def test_arguments_are_written_as_the_reader_writes_them() -> None:
     tab = other_delimiter("age\tsex", ",", TextFormat(), lambda names: len(names) > 1)
     assert tab is not None

@@ -189,7 +189,7 @@ def test_something_else_for_a_schema(refused: Callable[..., str]) -> None:
 # ---------------------------------------------------------------------------------------------------------------------
 # cells
 
-UNREADABLE = "has a cell that is missing, not finite or not readable, and its rule is missing='error'"
+UNREADABLE = "has a cell that is missing, not finite or not readable, and its rule for these is 'error'"
 BAD_NUMBERS = [None, math.nan, math.inf, -math.inf]
 
 
@@ -386,9 +386,9 @@ def test_a_sparse_matrix(refused: Callable[..., str]) -> None:
         (dict(epsilon=1.0, mechanism="magic"), "Unknown mechanism 'magic'. Known: "),
         (dict(epsilon=1.0, neighbors="both"), "neighbors='both' is not a neighboring relation"),
         (dict(epsilon=1.0, repair="magic"), "repair='magic'"),
-        (dict(epsilon=1.0, n_rows=0), "n_rows=0 must be a positive whole number"),
-        (dict(epsilon=1.0, n_rows=2.5), "n_rows=2.5 must be a positive whole number"),
-        (dict(epsilon=1.0, n_rows=7, neighbors="replace_one"), "n_rows=7 and the table has another number of rows"),
+        (dict(epsilon=1.0, n_rows=0), "n_rows must be a positive whole number, got 0"),
+        (dict(epsilon=1.0, n_rows=2.5), "n_rows must be a positive whole number, got 2.5"),
+        (dict(epsilon=1.0, n_rows=7, neighbors="replace_one"), "number of rows is 7, and the table has another"),
         (dict(epsilon=1e-18), "the budget is too small: noise of"),
     ],
     ids=str,

@@ -282,7 +282,7 @@ def test_budgets_and_neighbors_a_mechanism_does_not_know_are_refused(name: str) 
             with refused("cannot spend a budget of"):
                 mechanism.plan(shape, budget, "replace_one")
     if Neighbors.ADD_REMOVE not in mechanism.supported_neighbors:
-        with refused("is not defined for neighbors="):
+        with refused("is not defined under"):
             mechanism.plan(shape, PrivacyBudget.zcdp(0.5), "add_remove")
     with refused("a table that is publicly empty has no mean"):
         mechanism.plan(MomentShape(2, n_rows=0), PrivacyBudget.zcdp(0.5), "replace_one")
@@ -340,7 +340,7 @@ def test_what_must_be_public_is_asked_for() -> None:
     with refused("is configured already: leave out"):
         release_mean(table, dpm.Schema.unbounded(2), rho=1.0, mechanism=make_mean_mechanism("symq"), radius=1.0)
     for name in ("naive", "symq", "karwa-vadhan"):  # the default relation is that of release()
-        with refused("is not defined for neighbors="):
+        with refused("is not defined under"):
             release_mean(table, dpm.Schema.unbounded(2), rho=1.0, mechanism=name)
 
 

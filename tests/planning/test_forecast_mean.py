@@ -141,7 +141,7 @@ def test_rows_without_bounds_need_radius_scale_or_an_assumption() -> None:
     options: dict[str, Any] = dict(n_rows=5000, rho=0.5, neighbors="replace_one")
     nothing = dpm.forecast_mean(dpm.Schema.unbounded(2), **options)
     assert all(row.refusal is not None for row in nothing)
-    assert "give standard_deviation, to assume it" in str(nothing["variance-aware"].refusal)
+    assert "give a standard deviation, to assume it" in str(nothing["variance-aware"].refusal)
     assert "need a public bound on the mean: give radius" in str(nothing["naive"].refusal)
     every = dpm.forecast_mean(dpm.Schema.unbounded(2), radius=10.0, scale=1.0, **options)
     assert {row.mechanism for row in every if row.error is None} == {"bounded-sums"}
@@ -159,7 +159,7 @@ def test_one_column_has_no_forecast_of_the_variance_aware_mean() -> None:
         (dict(standard_deviation=0.0), "must be a positive finite number"),
         (dict(standard_deviation=math.nan), "must be a positive finite number"),
         (dict(standard_deviation={"age": -1.0}), "must be a positive finite number"),
-        (dict(standard_deviation={"agee": 1.0}), "standard_deviation names"),
+        (dict(standard_deviation={"agee": 1.0}), "standard deviations name"),
         (dict(n_rows=0), "must be"),
         (dict(rho=None), "give the privacy budget as epsilon (with or without"),
     ],

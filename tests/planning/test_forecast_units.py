@@ -171,9 +171,9 @@ def test_an_accuracy_out_of_reach_is_refused() -> None:
 
 
 def test_a_budget_is_needed_in_the_kind_of_the_forecast() -> None:
-    with refused("use rho_needed"):
+    with refused("ask for the rho needed"):
         dpm.forecast(SCHEMA, n_rows=30, rho=1.0).epsilon_needed(correlation=0.1)
-    with refused("use epsilon_needed"):
+    with refused("ask for the epsilon needed"):
         dpm.forecast(SCHEMA, n_rows=30, epsilon=1.0).rho_needed(correlation=0.1)
     with refused("more rows, fewer columns or tighter bounds would do more"):
         dpm.forecast(SCHEMA, n_rows=3, epsilon=1.0).epsilon_needed(mean={"age": 1e-4})

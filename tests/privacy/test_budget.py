@@ -40,7 +40,7 @@ def test_impossible_epsilon_is_refused(epsilon: float) -> None:
 
 @pytest.mark.parametrize("delta", [1.0, 1.5, -1e-9, math.nan, math.inf])
 def test_impossible_delta_is_refused(delta: float) -> None:
-    with refused("cannot be: delta is a probability of failure, above 0 and"):
+    with refused("must be a probability of failure, above 0 and"):
         PrivacyBudget.of(epsilon=1.0, delta=delta)
 
 
@@ -67,12 +67,12 @@ def test_the_largest_loss_is_a_budget_and_none_beyond() -> None:
         (
             BudgetKind.APPROXIMATE,
             {"epsilon": 1.0},
-            Said("cannot be: delta is a probability of failure, above 0 and", delta=0.0),
+            Said("must be a probability of failure, above 0 and", delta=0.0),
         ),
         (
             BudgetKind.APPROXIMATE,
             {"epsilon": 1.0, "delta": 1.0},
-            Said("cannot be: delta is a probability of failure, above 0 and", delta=1.0),
+            Said("must be a probability of failure, above 0 and", delta=1.0),
         ),
         (
             BudgetKind.ZCDP,

@@ -568,7 +568,7 @@ def test_a_statement_of_rows_is_written_as_before_there_were_units() -> None:
     ("changes", "kind", "code"),
     [
         ({"neighbors": "replace_one"}, ValueError, "': the number of kept rows depends on how many each"),
-        ({"n_rows": 100}, ValueError, "n_rows cannot be public with a privacy unit, since the"),
+        ({"n_rows": 100}, ValueError, "the number of rows cannot be public with a privacy unit, since the"),
         (
             {"privacy_unit": PrivacyUnit("age", 3)},
             ValueError,

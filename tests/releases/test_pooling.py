@@ -357,12 +357,12 @@ def refusals() -> dict[str, tuple[Any, type[Exception], Said]]:
         "another mean=": (
             [one, columns(2, mean=False)],
             ValueError,
-            Said("was released with mean=True and the other with mean=False"),
+            Said("was released with the mean and the other without"),
         ),
         "other neighbors": (
             [one, columns(2, neighbors="replace_one")],
             ValueError,
-            Said("release all tables for the same neighbors=", first="add_remove", second="replace_one"),
+            Said("release all tables for the same neighbors", first="add_remove", second="replace_one"),
         ),
         "another kind of budget": (
             [one, columns(2, rho=0.5)],

@@ -48,7 +48,7 @@ MISTAKES: dict[str, tuple[str, str]] = {
     ),
     "date bound": (
         AGE.replace("numeric", "date").replace("100", "31.01.2020"),
-        "line 4: column 'age': lower=0 must be a date, as in '2015-01-31' or '2015-01-31T12:00:00'",
+        "line 4: column 'age': lower must be a date, as in '2015-01-31' or '2015-01-31T12:00:00', got 0",
     ),
     "tab": (
         AGE.replace("    lower", "\tlower"),

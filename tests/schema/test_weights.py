@@ -174,5 +174,5 @@ def test_what_is_no_weight_of_means_is_refused(weight: object) -> None:
 def test_a_weight_of_means_needs_means_and_bounds() -> None:
     with refused("divides noise between means and covariances of rows with", weight=2.0):
         dpm.Schema(dpm.Numeric("a", scale=(1, 10)), mean_weight=2)
-    with refused("and mean=False releases no mean: leave one of the two out", weight=2.0):
+    with refused("and no mean is released: leave the weight out", weight=2.0):
         MomentShape.of(dpm.Schema(AGE, mean_weight=2), mean=False)

@@ -363,7 +363,7 @@ def test_mistakes_are_refused_before_a_row_is_read() -> None:
         dpm.release_counts(nowhere, SCHEMA, by=["regions"], epsilon=1.0)
     for by, split, said in (
         ([], None, Said("by must be a list of columns, or a list of such lists")),
-        (["sex", "sex"], None, Said("twice: by=", column="sex")),
+        (["sex", "sex"], None, Said("twice: ", column="sex")),
         ([["sex"], ["sex"]], None, Said("two tables have the same columns: one of them is enough, at")),
         (["sex"], [1, 1], Said("tables: give one for each", shares=2, tables=1)),
         (["sex"], [0.0], Said("split must be positive numbers, one for each table")),

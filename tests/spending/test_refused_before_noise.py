@@ -195,7 +195,7 @@ def test_means_read_all_rows_before_their_first_draw(name: str, form: str, neigh
         else "a cell is NaN or infinite and missing='error': clean the"
     )
     if name in ("naive", "symq", "karwa-vadhan") and neighbors == "add_remove":
-        code = "is not defined for neighbors="
+        code = "is not defined under"
     with refused(code, (TypeError, ValueError)) as caught:
         dpm.release_mean(cells, schema, mechanism=name, **options)
     require_nothing_spent(ledger, caught.value)

@@ -429,7 +429,7 @@ def confidence_level(level: float) -> float:
     """Return the confidence level if it is 0.5 or more, else raise."""
     if isinstance(level, bool) or not isinstance(level, Real) or not 0.5 <= level < 1.0:
         raise InputValueError(
-            f"level={shown(level)}: level is a confidence such as 0.95; statsmodels' alpha is 1 − level"
+            f"the confidence level must be from 0.5 to below 1, such as 0.95, got {shown(level)}; statsmodels' alpha is 1 − level"
         )
     return float(level)
 

@@ -425,7 +425,9 @@ def number_of_components(n_components: int | None, d: int) -> int:
     """Return the requested number of d components; raise ValueError if there are fewer."""
     k = d if n_components is None else n_components
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 1 <= k <= d:
-        raise InputValueError(f"n_components={shown(n_components)} must be a whole number from 1 to {d}")
+        raise InputValueError(
+            f"the number of components must be a whole number from 1 to {d}, got {shown(n_components)}"
+        )
     return int(k)
 
 
@@ -684,7 +686,9 @@ def graphical_lasso(
     if release.noisy_sum is None:
         raise needs_mean("a graph of dependence")
     if alpha == "auto" and release.noise is None:
-        raise InputValueError('alpha="auto" is computed from the noise, which is unknown here: give a number')
+        raise InputValueError(
+            "alpha is computed from the noise by default, and the noise is unknown here: give a number"
+        )
     chosen = without_redundant_levels(release, columns)
     if len(chosen) < 2:
         raise InputValueError("a graph is of two features: name two columns at least")
@@ -735,6 +739,6 @@ def _solved(correlation: FloatArray, penalty: float) -> tuple[FloatArray, FloatA
             covariance, precision = solve(correlation, penalty, max_iter=200, tol=1e-10, enet_tol=1e-13)
         except FloatingPointError:
             raise InputValueError(
-                f"the correlations are too nearly singular for alpha={penalty:g}: give a larger one, or fewer columns"
+                f"the correlations are too nearly singular for alpha {penalty:g}: give a larger one, or fewer columns"
             ) from None
     return np.asarray(covariance), np.asarray(precision)

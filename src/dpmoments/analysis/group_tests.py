@@ -176,7 +176,7 @@ def t_test(
         more = f", … ({len(two.names)} in all)" if len(two.names) > _SHOWN_NAMES else ""
         raise InputValueError(
             f"a t-test is of two groups, and here are {len(two.names)} "
-            f"({', '.join(map(repr, two.names[:_SHOWN_NAMES]))}{more}): name two by groups=, or use anova"
+            f"({', '.join(map(repr, two.names[:_SHOWN_NAMES]))}{more}): name two of them, or use anova"
         )
     sums = GroupSums.of(release, feature, every)
     pair = [every.names.index(name) for name in two.names]

@@ -314,7 +314,7 @@ class PenalizedFit:
         system = fit.system
         if float(np.linalg.eigvalsh(system)[0]) <= 1e-12 * max(1.0, float(np.trace(system))):
             raise InputValueError(
-                f"the system is singular at alpha={shown(alpha)}: features are collinear or the noise hides them: "
+                f"the system is singular at alpha {shown(alpha)}: features are collinear or the noise hides them: "
                 "leave features out, or use ridge with alpha > 0 (or 'auto')"
             )
         cross = levels.basis.T @ moment[list(levels.indices), chosen.target]

@@ -153,13 +153,12 @@ class Regressors:
             intercept = stated if intercept is None else intercept
             if stated is False and intercept:
                 raise InputValueError(
-                    "the formula has no intercept (it ends in - 1 or + 0) and intercept=True: take one of them"
+                    "the formula has no intercept (it ends in - 1 or + 0), and an intercept is asked for: take one of them"
                 )
         with_mean = release.noisy_sum is not None
         if intercept and not with_mean:
-            raise InputValueError(
-                "an intercept needs the mean, and the release has none (mean=False): pass intercept=False"
-            )
+            needs = "an intercept needs the mean, and the release has none: "
+            raise InputValueError(f"{needs}pass intercept=False", shell=f"{needs}use --no-intercept")
         constant = with_mean if intercept is None else intercept
         y = feature_index(release, target)
         related = _computed_with(release, y)

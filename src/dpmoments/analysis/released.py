@@ -209,7 +209,7 @@ class Moments(Release):
         """
         if self.noisy_count is None:
             refused = (
-                "no count was released: under add_remove the number of rows is private, and mean=False spends nothing on it. "
+                "no count was released: under add_remove the number of rows is private, and nothing was spent on it. "
                 "release.gram needs none; a release made "
             )
             advice = ", or with a public number of rows, has one"
@@ -432,7 +432,7 @@ def needs_mean(analysis: str = "") -> InputValueError:
 
 
 def _without_mean(before: str) -> InputValueError:
-    refused = f"{before}no mean was released (mean=False): a release made "
+    refused = f"{before}no mean was released: a release made "
     return InputValueError(f"{refused}with mean=True has one", shell=f"{refused}without --no-mean has one")
 
 

@@ -33,7 +33,7 @@ def check_not_negative(parameter: str, value: float) -> None:
 def check_at_least(parameter: str, value: Any, least: int = 1) -> None:
     """Raise ValueError unless a number is whole, and ``least`` or more."""
     if not (is_whole(value) and value >= least):
-        raise InputValueError(f"{parameter}={shown(value)} must be a whole number, {least} or more")
+        raise InputValueError(f"{parameter} must be a whole number, {least} or more, got {shown(value)}")
 
 
 def check_between(parameter: str, value: float, least: float, most: float) -> None:

@@ -63,7 +63,7 @@ def wrong_type(parameter: str, expected: str, value: object, *, column: str = ""
 
 def out_of_range(parameter: str, value: object, expected: str, *, column: str = "") -> InputValueError:
     """Return the error of an argument with a value that it cannot have."""
-    return InputValueError(f"{_of(column)}{parameter}={shown(value)} must be {expected}")
+    return InputValueError(f"{_of(column)}{parameter} must be {expected}, got {shown(value)}")
 
 
 def _of(column: str) -> str:

@@ -93,21 +93,21 @@ class TextFormat:
             raise InputValueError(f"delimiter and quote are both {shown(self.quote)}")
         for option, mark in (("decimal", self.decimal), ("thousands", self.thousands)):
             if mark is not None and mark in '+-"':
-                raise InputValueError(f"{option}={shown(mark)} cannot be a sign or a quote, which numbers contain")
+                raise InputValueError(f"{option} cannot be a sign or a quote, which numbers contain, got {shown(mark)}")
         if self.decimal.isspace():
-            raise InputValueError(f"decimal={shown(self.decimal)} must not be a space")
+            raise InputValueError(f"decimal must not be a space, got {shown(self.decimal)}")
         if self.decimal == self.thousands:
             raise InputValueError(
                 f"decimal and thousands are both {shown(self.decimal)}: what would 1{self.decimal}234 be?"
             )
         if not isinstance(self.encoding, str) or not _is_text_encoding(self.encoding):
             raise InputValueError(
-                f"encoding={shown(self.encoding)} is not a text encoding that Python knows: common ones are utf-8, "
+                f"{shown(self.encoding)} is not a text encoding that Python knows: common ones are utf-8, "
                 "cp1252, latin-1, utf-16"
             )
         if codecs.lookup(self.encoding).name.startswith(_CHANGING):
             raise InputValueError(
-                f"encoding={shown(self.encoding)} is stateful: one row could change how later rows are read. "
+                f"the encoding {shown(self.encoding)} is stateful: one row could change how later rows are read. "
                 "Convert the file to UTF-8, for example with iconv, and leave the encoding out"
             )
         for option in ("nulls", "true", "false"):

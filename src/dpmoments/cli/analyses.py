@@ -103,20 +103,25 @@ def command_of(name: str, analysis: Analysis) -> Callable[..., None]:
 def moments_in(release_file: Path, name: str) -> dpmoments.MomentRelease:
     """Load the release in a file, if it can be analyzed."""
     released = dpmoments.load(release_file)
-    if isinstance(released, dpmoments.MeanRelease):
+    for kind, held, shown_by in (
+        (dpmoments.MeanRelease, "a mean", "the mean"),
+        (dpmoments.CountsRelease, "contingency tables", "the tables"),
+    ):
+        if isinstance(released, kind):
+            raise InputValueError(
+                f"{release_file} holds only {held}, and '{name}' needs count, mean and second moment, which 'dpmoments "
+                f"release' makes. 'dpmoments show {quote(str(release_file))}' prints {shown_by}."
+            )
+    moments: dpmoments.MomentRelease = _one_release(release_file, released, f"'{name}'")
+    return moments
+
+
+def _one_release(file: Path, released: AnyRelease, taker: str) -> Any:
+    """Return a release that is not one of groups."""
+    if isinstance(released, GroupReleases):
         raise InputValueError(
-            f"{release_file} holds only a mean, and '{name}' needs count, mean and second moment, which "
-            f"'dpmoments release' makes. 'dpmoments show {quote(str(release_file))}' prints the mean."
-        )
-    if isinstance(released, dpmoments.CountsRelease):
-        raise InputValueError(
-            f"{release_file} holds only contingency tables, and '{name}' needs count, mean and second moment, "
-            f"which 'dpmoments release' makes. 'dpmoments show {quote(str(release_file))}' prints the tables."
-        )
-    if isinstance(released, dpmoments.GroupReleases):
-        raise InputValueError(
-            f"{release_file} holds a release for each level of {released.by.name}, and '{name}' takes one. "
-            f"'dpmoments groups {quote(str(release_file))} --into FOLDER' writes each to its own file."
+            f"{file} holds a release for each level of {released.by.name}, and {taker} takes one. "
+            f"'dpmoments groups {quote(str(file))} --into FOLDER' writes each to its own file."
         )
     return released
 
@@ -141,6 +146,11 @@ def _read_frame(path: Path) -> Any:
     except (ArrowInvalid, ValueError):
         raise InputValueError(f"{path} does not read as {ending}") from None
     raise InputValueError(f"{path} is no .parquet, .csv or .tsv file: rows to analyze are read from one")
+
+
+def _warn_if_not_private(released: AnyRelease) -> None:
+    if not released.privacy.private:
+        complain("Warning: NOT PRIVATE: the release was made with an insecure seed and protects nobody.")
 
 
 def _as_declared(value: Any) -> Any:
@@ -188,9 +198,9 @@ def show(file: Path, as_json: bool = False, for_audit: bool = False, ledger: Pat
     print_text(f"Release {released.id}{'' if released.dataset is None else f' of {released.dataset}'}.\n")
     print_text("Receipt: each query and its privacy loss; then the total, and the stated budget.")
     print_text(aligned([("noised", "law", "sensitivity", "loss"), *released.receipt.lines()], numbers=False))
-    print_text(f"{released.receipt.on_a_unit_text or ''}\n")
+    print_text(f"{released.receipt.on_a_unit_text}\n" if released.receipt.on_a_unit_text else "")
     print_text(aligned([("column", "kind", "public values", "missing"), *columns], numbers=False))
-    print_text("\n".join(f"{column.name}: {column.description}" for column in schema.columns if column.description))
+    print_text("\n".join(f"{one.name}: {one.description}" for one in schema.columns if one.description))
     print_text(released.summary())
     if isinstance(released, GroupReleases):
         print_text("'dpmoments groups' writes each of them to its own file.")
@@ -239,13 +249,7 @@ def pool(options: dict[str, Any], files: list[Path], output: Path) -> None:
       dpmoments pool north.json south.json --output all.json
     """
     check_output(output)
-    released = [dpmoments.load(file) for file in files]
-    for file, one in zip(files, released, strict=True):
-        if isinstance(one, GroupReleases):
-            raise InputValueError(
-                f"{file} holds several releases, and this command takes one. "
-                f"'dpmoments groups {quote(str(file))} --into FOLDER' writes each to its own file."
-            )
+    released = [_one_release(file, dpmoments.load(file), "this command") for file in files]
     pooled = dpmoments.pool(released, **options)
     pooled.save(output)
     print_text(f"Wrote {output}: {len(pooled.parts)} releases pooled.")
@@ -275,8 +279,7 @@ def synthetic(file: Path, n_rows: int, output: Path, seed: int = 0, raw_text: bo
     check_output(output)
     released = moments_in(file, "synthetic")
     escaped = write_table(released.synthetic(n_rows, seed, format="arrow"), output, raw_text=raw_text)
-    if not released.privacy.private:
-        complain("Warning: NOT PRIVATE: the release was made with an insecure seed, and its rows protect nobody.")
+    _warn_if_not_private(released)
     print_text(f"Wrote {output}: {n_rows:,} synthetic rows of {len(released.schema.columns)} columns.")
     if escaped:
         print_text(
@@ -302,8 +305,7 @@ def verify(file: Path) -> None:
     released = dpmoments.load(file)
     print_text("ok        a complete release of a known version, unchanged (checksum)")
     failed = print_checks(checks(released))
-    if not released.privacy.private:
-        complain("Warning: NOT PRIVATE: this release was made with an insecure seed and protects nobody.")
+    _warn_if_not_private(released)
     if failed:
         complain(f"dpmoments: {file} is inconsistent: {failed}")
         raise typer.Exit(1)
@@ -376,8 +378,5 @@ def report(options: dict[str, Any], file: Path) -> None:
     schema = released.runs[0].schema
     options["groups"] = [column_and_feature(text, schema) for text in options["groups"]]
     dpmoments.report(released, **options)
-    if not released.privacy.private:
-        complain(
-            "Warning: NOT PRIVATE: the release was made with an insecure seed and protects nobody; its page says so."
-        )
+    _warn_if_not_private(released)
     print_text(f"Wrote {options['path']}: open it in a browser.")

@@ -231,8 +231,8 @@ class ConfiguredMechanism(ABC, Generic[PlanType]):
         if budget.kind not in self.budget_kinds:
             raise InputValueError(f"{who} cannot spend a budget of {budget}: {self.budget_advice()}")
         if neighbors not in self.supported_neighbors:
-            known = " or ".join(repr(str(relation)) for relation in sorted(self.supported_neighbors))
-            raise InputValueError(f"{who} is not defined for neighbors='{neighbors!s}': use {known}")
+            known = " or ".join(sorted(map(str, self.supported_neighbors)))
+            raise InputValueError(f"{who} is not defined under {neighbors}: use {known}")
         if self.most_features is not None and shape.n_features > self.most_features:
             refused = (
                 f"{who} takes at most {self.most_features} feature, and the table has {shape.n_features}. Give columns "

@@ -638,9 +638,12 @@ class CoinPress(CoinPressOptions, Mechanism):
             elif rough is not None:
                 bounds = (_MIN_EIGENVALUE, rough.spread)
             else:
+                needs = (
+                    "coinpress needs a rough range for the eigenvalues of the covariance, and 1e6 costs a few percent: "
+                )
                 raise InputValueError(
-                    "coinpress needs a rough range for the eigenvalues of the covariance: "
-                    "CoinPress(eigenvalue_bounds=(lowest, highest)); a range of 1e6 costs a few percent"
+                    f"{needs}CoinPress(eigenvalue_bounds=(lowest, highest))",
+                    shell=f"{needs}--option 'eigenvalue_bounds=[LOWEST, HIGHEST]'",
                 )
         if not shape.mean:
             return (*bounds, 0.0)
@@ -651,8 +654,9 @@ class CoinPress(CoinPressOptions, Mechanism):
             elif in_the_ball:
                 radius = 1.0
             else:
+                needs = "coinpress needs a bound on the norm of the mean, which may be generous: "
                 raise InputValueError(
-                    "coinpress needs a bound on the norm of the mean, which may be generous: CoinPress(mean_radius=…); "
-                    "or mean=False for rows of mean zero"
+                    f"{needs}CoinPress(mean_radius=…); or mean=False for rows of mean zero",
+                    shell=f"{needs}--option mean_radius=NUMBER; or --no-mean for rows of mean zero",
                 )
         return (*bounds, radius)

@@ -134,7 +134,7 @@ class Counts(ConfiguredMechanism[CountsPlan]):
         for names in tables:
             if len(set(names)) < len(names):
                 twice = next(name for index, name in enumerate(names) if name in names[:index])
-                raise InputValueError(f"a table names '{twice}' twice: by={list(names)}")
+                raise InputValueError(f"a table names '{twice}' twice: {', '.join(names)}")
         if len({frozenset(names) for names in tables}) < len(tables):
             raise InputValueError("two tables have the same columns: one of them is enough, at twice the budget")
         cells = [math.prod(shape_of(schema, names)) for names in tables]
@@ -145,7 +145,7 @@ class Counts(ConfiguredMechanism[CountsPlan]):
         if split is None:
             return cls(tables, (1.0,) * len(tables))
         if isinstance(split, str | Mapping) or not all(is_finite_number(share) and share > 0.0 for share in split):
-            raise InputValueError("split must be positive numbers, one for each table: split=[2, 1]")
+            raise InputValueError("split must be positive numbers, one for each table, such as 2 and 1")
         if len(split) != len(tables):
             raise InputValueError(f"split has {len(split)} numbers for {len(tables)} tables: give one for each")
         total = math.fsum(split)

@@ -48,14 +48,15 @@ class MomentShape:
     def of(cls, schema: Schema, *, mean: bool, n_rows: int | None = None) -> MomentShape:
         """Return the shape of the moments of a table with this schema."""
         if schema.has_available and not mean:
+            needs = "the rule 'available' for missing values of a column needs the mean, which is not released: "
             raise InputValueError(
-                "A column has missing='available', whose means are sums over noisy numbers of present values, and "
-                "mean=False releases no sums. Use mean=True, or missing='drop' or 'fill'."
+                f"{needs}leave mean=False out, or use missing='drop' or 'fill'",
+                shell=f"{needs}leave --no-mean out, or write missing: drop or fill in the schema",
             )
         if schema.mean_weight != 1.0 and not mean:
             raise InputValueError(
-                f"the schema has mean_weight={shown(schema.mean_weight)}, and mean=False releases no mean: leave "
-                "one of the two out"
+                f"the schema has a mean_weight, {shown(schema.mean_weight)}, and no mean is released: leave the weight out, "
+                "or release the mean"
             )
         drawn = schema.with_indicators
         return cls(

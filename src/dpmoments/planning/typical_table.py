@@ -323,7 +323,7 @@ def checked_guesses(
         raise InputTypeError(f"{what} is a mapping of features to numbers, as in {what}={{'age': 18}}")
     rules = {column.name: column.missing for column in schema.table_columns}
     result: dict[str, float] = {}
-    unknown = []
+    unknown, words = [], what.replace("_", " ")
     for pattern, value in sorted(given.items(), key=lambda guess: guess[0] in known):
         names = [pattern] if pattern in known else fnmatch.filter(known, str(pattern))
         if what == "missing_share" and pattern not in known:  # a rule that stops a release has no missing values
@@ -332,7 +332,7 @@ def checked_guesses(
             unknown.append(str(pattern))
         result |= dict.fromkeys(names, value)
     if unknown:
-        raise InputValueError(f"{what} names {listed(sorted(unknown))}: use {listed(known)}")
+        raise InputValueError(f"{words} names {listed(sorted(unknown))}: use {listed(known)}")
     if what == "missing_share":
         for name, value in result.items():
             check_missing_share(name, value, rules[name])
@@ -344,14 +344,14 @@ def checked_guesses(
         if what == "typical_mean":
             if not (is_finite_number(value) and least <= value <= most):
                 raise InputValueError(
-                    f"{what} of {shown(name)}: {shown(value)} must be a number between {least:g} and {most:g}, the "
+                    f"{words} of {shown(name)}: {shown(value)} must be a number between {least:g} and {most:g}, the "
                     "feature's bounds"
                 )
         elif not (is_finite_number(value) and value > 0.0):
-            raise InputValueError(f"{what} of {shown(name)}: {shown(value)} must be a positive finite number")
+            raise InputValueError(f"{words} of {shown(name)}: {shown(value)} must be a positive finite number")
         elif value > (most / 2.0 - least / 2.0) * (1.0 + 1e-12):
             raise InputValueError(
-                f"{what} of {shown(name)}: {value:g} is more than half the range, {most / 2.0 - least / 2.0:g}, the "
+                f"{words} of {shown(name)}: {value:g} is more than half the range, {most / 2.0 - least / 2.0:g}, the "
                 f"largest possible standard deviation between {least:g} and {most:g}: is it in the units of the "
                 "bounds?"
             )

@@ -40,9 +40,7 @@ def _positive(name: str, value: object) -> float:
     except OverflowError:
         number = math.inf
     if not 0 < number <= MAX_LOSS:
-        raise InputValueError(
-            f"{name}={shown(number)} is not a privacy budget: {name} must be positive and finite (at most {MAX_LOSS:g})"
-        )
+        raise InputValueError(f"{name} must be positive and finite (at most {MAX_LOSS:g}), got {shown(number)}")
     return number
 
 
@@ -94,8 +92,8 @@ class PrivacyBudget(Record):
             raise InputValueError("a pure budget has delta = 0")
         if self.kind is BudgetKind.APPROXIMATE and not 0 < self.delta < 1:
             raise InputValueError(
-                f"delta={shown(self.delta)} cannot be: delta is a probability of failure, above 0 and below 1 (well "
-                "below one over the number of rows)"
+                "delta must be a probability of failure, above 0 and below 1 (well below one over the number of rows), got "
+                f"{shown(self.delta)}"
             )
 
     @classmethod
@@ -131,10 +129,8 @@ class PrivacyBudget(Record):
             raise InputValueError(f"give the privacy budget as epsilon (with or without delta) or as rho, {wrong}")
         if rho is not None:
             if delta != 0:
-                raise InputValueError(
-                    "delta goes with epsilon: a rho-zCDP budget has none (PrivacyBudget.zcdp(rho).to_epsilon(delta) "
-                    "shows what it means as (epsilon, delta))"
-                )
+                none = "delta goes with epsilon: a rho-zCDP budget has none"
+                raise InputValueError(f"{none}; zcdp(rho).to_epsilon(delta) shows it as (epsilon, delta)", shell=none)
             return cls.zcdp(rho)
         assert epsilon is not None
         if isinstance(delta, Real) and not isinstance(delta, bool) and delta == 0:

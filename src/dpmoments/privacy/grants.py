@@ -214,9 +214,7 @@ class Grant(Record):
             if isinstance(mu, bool) or not isinstance(mu, Real):
                 raise wrong_type("mu", "a number", mu)
             if not 0 < float(mu) <= _MAX_MU:
-                raise InputValueError(
-                    f"mu={shown(float(mu))} is not a privacy budget: mu must be positive and finite (at most {_MAX_MU:g})"
-                )
+                raise InputValueError(f"mu must be positive and finite (at most {_MAX_MU:g}), got {shown(float(mu))}")
             kind, limits = GrantKind.GAUSSIAN, {"mu_squared": as_written(mu) ** 2}
         elif epsilon is None and rho is None:
             raise InputValueError("give one of epsilon (with or without delta), rho and mu; none was given")
@@ -229,7 +227,7 @@ class Grant(Record):
             if kind is GrantKind.APPROXIMATE:
                 limits |= {"delta": as_written(budget.delta), **_converted(budget, rule)}
         if kind is not GrantKind.APPROXIMATE and rule is not Composition.AUTO:
-            raise InputValueError(f"composition={shown(str(rule))} needs a budget of epsilon and delta")
+            raise InputValueError(f"the composition {shown(str(rule))} needs a budget of epsilon and delta")
         return cls(kind, limits, relation, unit, composition=rule)
 
     @property
@@ -271,7 +269,9 @@ def check_unit(unit: object) -> None:
         raise InputTypeError(f"unit must be a text that names the privacy unit, such as 'row', got {shown(unit)}")
     check_text(unit, "unit")
     if not unit.strip() or len(unit) > _MAX_UNIT_LENGTH or not unit.isprintable():
-        raise InputValueError(f"unit={shown(unit)} must be 1 to {_MAX_UNIT_LENGTH} printable characters, such as 'row'")
+        raise InputValueError(
+            f"a privacy unit must have 1 to {_MAX_UNIT_LENGTH} printable characters, such as 'row', got {shown(unit)}"
+        )
 
 
 def require_dataset(dataset: object) -> str:
@@ -292,7 +292,7 @@ def _converted(budget: PrivacyBudget, rule: Composition) -> dict[str, Fraction]:
     """Return what ε and the share of δ allow in ρ and in μ²."""
     delta = _share(budget.delta, rule)
     if delta == 0.0:
-        raise InputValueError(f"delta={shown(budget.delta)} is too small")
+        raise InputValueError(f"the delta {shown(budget.delta)} is too small")
     try:
         coordinates = MAX_GAUSSIAN_RELEASES * MAX_COMPOSED_COORDINATES
         gaussian = discrete_gaussian_rho(budget.epsilon, delta, coordinates)

@@ -50,7 +50,7 @@ def _check_release(accounts: Accounts, release: Any) -> LedgerCheck:
         elif held.cost != privacy.budget:
             fault = f"entry {entry.number} has another cost, {held.cost}"
         elif (held.neighbors, held.unit) != (privacy.neighbors, unit_name(privacy.privacy_unit)):
-            fault = f"entry {entry.number} is for neighbors={str(held.neighbors)!r} and the unit {held.unit!r}"
+            fault = f"entry {entry.number} is for {held.neighbors} and the unit {held.unit!r}"
     what = f"{origin.label}, {origin.id[:8]}…"
     if fault or held is None or entry is None:
         return LedgerCheck(what, False, fault)

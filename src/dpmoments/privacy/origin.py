@@ -114,7 +114,8 @@ def check_dataset(dataset: object) -> None:
     check_text(dataset, "dataset")
     if not dataset.strip() or len(dataset) > _MAX_DATASET_LENGTH or not dataset.isprintable():
         raise InputValueError(
-            f"dataset={shown(dataset)} must name the table in 1 to {_MAX_DATASET_LENGTH} printable characters: 'people-2026'"
+            f"the dataset's name must have 1 to {_MAX_DATASET_LENGTH} printable characters, such as 'people-2026', got "
+            f"{shown(dataset)}"
         )
 
 

@@ -122,7 +122,9 @@ class PrivacyUnit(Record):
             raise wrong_type("max_rows", "a whole number", self.max_rows)
         object.__setattr__(self, "max_rows", int(self.max_rows))
         if not 1 <= self.max_rows <= _MAX_ROWS:
-            raise InputValueError(f"max_rows={shown(self.max_rows)} must be between 1 and {_MAX_ROWS:,}")
+            raise InputValueError(
+                f"the contribution bound must be between 1 and {_MAX_ROWS:,} rows, got {shown(self.max_rows)}"
+            )
         if self.missing not in get_args(MissingUnit):
             raise out_of_range("missing", self.missing, "'error', or 'drop' to drop rows without a unit")
 
@@ -157,7 +159,7 @@ def require_unit(privacy_unit: object, columns: Collection[str], neighbors: Neig
         raise wrong_type("privacy_unit", "a dpmoments.PrivacyUnit", privacy_unit, advice=advice)
     if neighbors is not Neighbors.ADD_REMOVE:
         refused = (
-            f"a privacy unit is not supported under neighbors='{neighbors}': the number of kept rows depends on how many "
+            f"a privacy unit is not supported under {neighbors}: the number of kept rows depends on how many "
             "each unit has, so it is not public, as that relation assumes. Use "
         )
         raise InputValueError(f"{refused}neighbors='add_remove'", shell=f"{refused}--neighbors add_remove")

@@ -194,7 +194,7 @@ class CountsRelease(Release, Disclosed):
 
     def summary(self) -> str:
         """Return every table as text, with the budget."""
-        lines = [f"counts, {self.privacy.budget}, neighbors={str(self.privacy.neighbors)!r}"]
+        lines = [f"counts, {self.privacy.budget}, {self.privacy.neighbors}"]
         lines += [table.summary() for table in self.tables]
         lines += [f"Warning: {message.text()}" for message in self.warnings]
         if not self.privacy.private:

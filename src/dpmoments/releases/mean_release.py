@@ -176,7 +176,7 @@ class MeanRelease(Release, Disclosed):
         """Return the release as text, with its noise and warnings."""
         lines = [
             "Mean only: no second moment was released, so analyses do not work on it.",
-            f"by {self.mechanism_text}, {self.privacy.budget}, neighbors={str(self.privacy.neighbors)!r}",
+            f"by {self.mechanism_text}, {self.privacy.budget}, {self.privacy.neighbors}",
             f"rows: {count_text(self.n_rows, 0.0 if self.count_is_public else None)}",
             aligned(self.table()),
             self.noise_text,

@@ -276,8 +276,7 @@ class AvailableRelease(MomentRelease):
 def _available_cases(drawn: MomentRelease) -> AvailableCases:
     if drawn.noisy_sum is None or drawn.noisy_count is None:
         raise InputValueError(
-            "A column has missing='available', whose means are sums over noisy numbers of present values, and "
-            "mean=False releases no sums. Use mean=True, or missing='drop' or 'fill'."
+            "the rule 'available' for missing values needs sums, and the release has none: the file was changed"
         )
     count = floored_count(drawn.noisy_count, None if drawn.count_is_public else drawn.noise)
     return AvailableCases.of(drawn.schema, count, drawn.noisy_sum, drawn.noisy_gram, drawn.center, drawn.noise)

@@ -270,18 +270,18 @@ def _check(parts: tuple[MomentRelease, ...]) -> None:
             )
         if (part.noisy_sum is None) != (first.noisy_sum is None):
             raise InputValueError(
-                f"one of {words} was released with mean=True and the other with mean=False, which encode rows "
-                "differently: release all tables alike"
+                f"one of {words} was released with the mean and the other without, which encode rows differently: release all "
+                "tables alike"
             )
         if part.privacy.neighbors is not first.privacy.neighbors:
             raise InputValueError(
                 f"{words} hide different things ({first.privacy.neighbors} and {part.privacy.neighbors}): release "
-                "all tables for the same neighbors="
+                "all tables for the same neighbors"
             )
         if part.privacy.privacy_unit != first.privacy.privacy_unit:
             raise InputValueError(
                 f"{words} protect different units ({_describe_unit(first)}; {_describe_unit(part)}), so that no one "
-                "guarantee covers both: release all tables with the same privacy_unit="
+                "guarantee covers both: release all tables with the same unit"
             )
         kinds = [(str(one.privacy.budget.kind), str(one.receipt.unit)) for one in (first, part)]
         if kinds[0] != kinds[1]:

@@ -45,7 +45,7 @@ _NOT_RELEASED = (
     "Noisy sums of squares are below."
 )
 _NO_MEAN = (
-    "No mean was released (mean=False): root mean squares and second moments about zero are shown in place of "
+    "No mean was released: root mean squares and second moments about zero are shown in place of "
     "standard deviations and correlations."
 )
 
@@ -70,8 +70,7 @@ class Comparisons:
         if release.noisy_count is None:
             if regressions or groups:
                 raise InputValueError(
-                    "regressions and group means need a row count, which this release does not have (mean=False under "
-                    "add_remove); leave them out of the report"
+                    "regressions and group means need a number of rows, which was not released: leave them out of the report"
                 )
             return cls(None, "", (), ())
         correlations, refusal = None, ""
@@ -503,7 +502,7 @@ def mean_sections(release: MeanRelease, level: float) -> tuple[Section, ...]:
 
 
 _MAX_CELLS = 60
-_OF_COUNTS = "Only contingency tables were released: means, correlations and regressions need dpmoments.release."
+_OF_COUNTS = "Only contingency tables were released: means, correlations and regressions need a release of moments."
 
 
 def counts_sections(release: CountsRelease, level: float) -> tuple[Section, ...]:

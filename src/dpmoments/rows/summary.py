@@ -153,10 +153,9 @@ def dropped_by_missing(missing: BoolArray, rule: str, column: str, instead: str)
     """
     if rule == "error" and missing.any():
         raise InputValueError(
-            f"column '{column}' has a cell that is missing, not finite or not readable, and its rule is "
-            f"missing='error': choose missing='drop' or missing={shown(instead)} in the schema; state how cells "
-            "are written, by the column's format, decimal, true_values or missing_values, or the file's "
-            "text_format; or clean the table. A preflight check counts such cells"
+            f"column '{column}' has a cell that is missing, not finite or not readable, and its rule for these is 'error': "
+            f"choose 'drop' or {shown(instead)} in the schema; state how cells are written, by the column's format, decimal, "
+            "true_values or missing_values, or the file's text_format; or clean the table. A preflight check counts such cells"
         )
     return missing if rule == "drop" else np.zeros_like(missing)
 

@@ -489,7 +489,7 @@ def release_groups(
     request = Request.of(schema, asked)
     if request.neighbors is not Neighbors.ADD_REMOVE:
         refused = (
-            f"groups cannot be released under neighbors='{request.neighbors}': a replaced row may change its group, so that two "
+            f"groups cannot be released under {request.neighbors}: a replaced row may change its group, so that two "
             "releases would change, at twice the budget. Use "
         )
         raise InputValueError(f"{refused}neighbors='add_remove'", shell=f"{refused}--neighbors add_remove")

@@ -129,8 +129,7 @@ class Request(PrivacyRequest):
         dataset = require_dataset(self.dataset)
         if self.insecure_seed is not None:
             raise InputValueError(
-                "a release with an insecure seed is not private and cannot be charged to a ledger: leave out "
-                "ledger or insecure_seed"
+                "a release with an insecure seed is not private and cannot be charged to a ledger: leave one of them out"
             )
         if self.privacy_unit is not None and self.unit == ROW:
             raise InputValueError(
@@ -279,8 +278,8 @@ def spend(
                 )
             if rows.privacy_unit is not None and n_rows is not None:
                 raise InputValueError(
-                    "n_rows cannot be public with a privacy unit, since the number of counted rows depends on each "
-                    "unit's rows. Leave it out"
+                    "the number of rows cannot be public with a privacy unit, since the number of counted rows depends on each "
+                    "unit's rows: leave it out"
                 )
             shape = MomentShape.of(planned_schema or schema, mean=mean)
             mechanism.check_support(shape, request.budget, request.neighbors)
@@ -359,7 +358,7 @@ def _public_row_count(rows: Rows, n_rows: int | None) -> int | None:
             "of rows is private, and an empty table is released like any other)"
         )
     if n_rows is not None and n_rows != counted:
-        raise InputValueError(f"n_rows={n_rows} and the table has another number of rows: leave n_rows out")
+        raise InputValueError(f"the stated number of rows is {n_rows}, and the table has another: leave it out")
     return counted
 
 
