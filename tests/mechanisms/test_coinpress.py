@@ -334,26 +334,6 @@ def test_one_dimension() -> None:
     assert noisy.covariance[0, 0] == pytest.approx(900.0, rel=0.1)
 
 
-@pytest.mark.parametrize(
-    ("options", "code"),
-    [
-        ({"eigenvalue_bounds": (2.0, 1.0)}, "give (lowest, highest) with 0 < lowest ≤ highest, finite"),
-        ({"eigenvalue_bounds": (0.0, 1.0)}, "give (lowest, highest) with 0 < lowest ≤ highest, finite"),
-        ({"anchor": [[1.0, 2.0], [2.0, 1.0]]}, "must be positive definite, but has an eigenvalue that is"),
-        ({"anchor": [[1.0, 0.5], [0.0, 1.0]]}, "is not symmetric: pass (M + Mᵀ)/2 if the difference is"),
-        ({"anchor": [[1.0, 0.5]]}, "must be a finite square matrix, got shape"),
-        ({"steps": 0}, "must be"),
-        ({"split": (1.0, -1.0)}, "give one positive share per step"),
-        ({"split": (1.0, 1.0), "steps": 3}, "shares and steps="),
-        ({"clip": "none"}, ": use '"),
-        ({"mean_radius": -1.0}, "must be"),
-    ],
-)
-def test_impossible_options_are_refused(options: dict[str, Any], code: str) -> None:
-    with refused(code):
-        dpm.mechanisms.CoinPress(**options)
-
-
 def test_what_must_be_known_beforehand_is_asked_for() -> None:
     budget = dpm.PrivacyBudget.zcdp(0.5)
     unbounded = MomentShape(3, n_rows=100, row_norm=None)

@@ -14,7 +14,7 @@ import dpmoments as dpm
 from contracts.cases import run_plan
 from dpmoments.mechanisms.log_scale_histogram import choose, clamped_mean
 from dpmoments.mechanisms.means.base import NoisyMean
-from dpmoments.mechanisms.registry import MEAN_MECHANISMS, make_mean_mechanism
+from dpmoments.mechanisms.registry import make_mean_mechanism
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import PrivacyBudget
@@ -286,39 +286,6 @@ def test_budgets_and_neighbors_a_mechanism_does_not_know_are_refused(name: str) 
             mechanism.plan(shape, PrivacyBudget.zcdp(0.5), "add_remove")
     with refused("a table that is publicly empty has no mean"):
         mechanism.plan(MomentShape(2, n_rows=0), PrivacyBudget.zcdp(0.5), "replace_one")
-
-
-@pytest.mark.parametrize(
-    ("name", "options", "said"),
-    [
-        (
-            "coinpress",
-            {"radius": -1.0},
-            Said("must be", expected="a positive finite number", parameter="radius", value=-1.0),
-        ),
-        ("coinpress", {"radius": 1.0, "scale": 1.0, "covariance": [[1.0]]}, Said("give scale or covariance, not both")),
-        (
-            "coinpress",
-            {"covariance": [[1.0, 2.0], [2.0, 1.0]]},
-            Said("must be positive definite, but has an eigenvalue that is", parameter="covariance"),
-        ),
-        (
-            "coinpress",
-            {"steps": 0},
-            Said("must be", expected="a whole number from 1 to 1000", parameter="steps", value=0),
-        ),
-        ("coinpress", {"split": ()}, Said("give one positive share per step", split="()")),
-        ("symq", {"quantile": 0.6}, Said("must be", expected="above 0 and below 0.5", parameter="quantile", value=0.6)),
-    ],
-)
-def test_impossible_options_are_refused(name: str, options: dict[str, Any], said: Said) -> None:
-    with refused(said):
-        make_mean_mechanism(name, **options)
-
-
-def test_an_estimator_of_means_that_there_is_not_is_refused() -> None:
-    with refused("Unknown ", name="nonsense", of_means=True, known=tuple(MEAN_MECHANISMS)):
-        make_mean_mechanism("nonsense")
 
 
 def test_what_must_be_public_is_asked_for() -> None:

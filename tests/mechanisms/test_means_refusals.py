@@ -82,15 +82,6 @@ def test_defaults_in_the_unit_ball() -> None:
     assert make_mean_mechanism("symq", radius=3.0).plan(shape, ZCDP, "replace_one").resolution == 3.0 * 2.0**-34
 
 
-@pytest.mark.parametrize("name", ["coinpress", "naive", "symq", "karwa-vadhan"])
-def test_what_bounded_rows_would_give_is_asked_for_of_others(name: str) -> None:
-    with refused("need a public bound on the mean: give radius, or use"):
-        make_mean_mechanism(name).plan(unbounded(2), ZCDP, "replace_one")
-    if name in ("coinpress", "naive"):
-        with refused("need a public bound on the standard deviation: give scale"):
-            make_mean_mechanism(name, radius=1.0).plan(unbounded(2), ZCDP, "replace_one")
-
-
 @every_mechanism
 def test_a_table_of_one_row_has_a_mean_and_one_of_none_has_not(name: str) -> None:
     mechanism = make_mean_mechanism(name, **OPTIONS[name])
