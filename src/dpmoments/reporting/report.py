@@ -256,12 +256,11 @@ class _Findings:
         ]
         turns = [queue[turn] for turn in range(_MAX_FINDINGS) for queue in queues if turn < len(queue)][:_MAX_FINDINGS]
         chance = f"at most {100.0 * error_rate(level):.3g} % chance that any of them is false"
-        about = (
-            f"{certain:,} of {len(every):,} comparisons on this page are clear after correction for their number ({chance})."
-            + (" The clearest:" if certain > _MAX_FINDINGS else "")
+        about = f"{certain:,} of {len(every):,} comparisons on this page hold among all of them ({chance})." + (
+            " The clearest:" if certain > _MAX_FINDINGS else ""
         )
         if not certain:
-            about = f"None of {len(every):,} comparisons on this page is clear after correction for their number."
+            about = f"None of {len(every):,} comparisons on this page holds among all of them."
         unresolved = tuple(f"{prefix}{words}" for prefix, part in parts for words in part.unresolved)
         names = frozenset(name for _, each in turns for name in each.names)
         return cls(about, tuple(f"{prefix}{each.text}" for prefix, each in turns), names, unresolved)
@@ -375,6 +374,8 @@ def _describe_limits(release: AnyRelease) -> list[str]:
         treated,
         "“Not clear” does not mean “no effect”: this release cannot show the sign, if there is one. Most of the error "
         "is privacy noise in “(noise)”, and chance in the choice of rows in “(too few rows)”.",
+        "A verdict is that of its own interval: of 20 without any effect, about one is wrong. Only those that hold among "
+        "all comparisons of the page are findings.",
     ]
     if isinstance(release, MomentRelease | GroupReleases):
         rows = "rows" if release.privacy.rows_per_unit == 1 else "privacy units"

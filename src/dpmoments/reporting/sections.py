@@ -196,7 +196,7 @@ def _correlations(release: MomentRelease, prefix: str, result: Correlations) -> 
     width, height = min(max(side + 2.8, 5.2), 9.6), min(max(side + 2.2, 4.6), 9.2)
     title, (head, *lines), hidden = f"Heat map: {result.heading[0]}", *_pair_lines(result)
     clear = [f"{row[0]}: {row[1]}, {row[5]}" for row in lines if row[6]][:_NAMED_PAIRS]
-    clearest = f"Clearest pairs: {'; '.join(clear)}." if clear else "No pair is clear."
+    clearest = f"Clearest pairs: {'; '.join(clear)}." if clear else "No pair holds among all."
     statements = _pair_statements(result)
     caption = "The clearest pairs" if hidden else "All pairs"
     more = f"{hidden:,} more pairs are in the release file." if hidden else ""
@@ -350,9 +350,7 @@ def _regression(release: MomentRelease, formula: str, fit: FittedLine, anchor: s
     head, *rows = fit.table()
     clear = [name for name, holds in zip(fit.names, fit.holds_among_all, strict=True) if holds]
     listed = f": {', '.join(clear[:10])}{' and others' if len(clear) > 10 else ''}" if clear else ""
-    description = (
-        f"{len(clear)} of {len(fit.features)} coefficients have a clear sign{listed}. The table below has the numbers"
-    )
+    description = f"{len(clear)} of {len(fit.features)} coefficients hold among all comparisons{listed}. The table below has the numbers"
     if fit.equations is None:
         description = "Noise unknown: coefficients have no intervals"
     shown = min(len(fit.features), _MAX_COEFFICIENTS)
