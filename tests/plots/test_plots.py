@@ -134,19 +134,6 @@ def test_cells_are_hatched_where_the_analyses_say_noise(kind: str) -> None:
     assert kind != "few rows" or on_diagonal
 
 
-def test_many_hatched_cells_are_one_shape_of_just_these_cells() -> None:
-    where = np.random.default_rng(0).random((30, 35)) < 0.5
-    values, names = np.zeros(where.shape), ([f"r{row}" for row in range(30)], [f"c{column}" for column in range(35)])
-    ax = Figure().subplots()
-    draw_matrix(ax, values, mpl.colors.Normalize(-1.0, 1.0), rows=names[0], columns=names[1], is_noise=where)
-    (shape,) = [artist for artist in ax.get_children() if artist.get_gid() == "noise decides"]
-    corners = shape.get_path().vertices.reshape(-1, 5, 2)
-    drawn = np.zeros(where.shape, dtype=int)
-    for left, bottom, right, top in np.hstack([corners.min(axis=1), corners.max(axis=1)]) + 0.5:
-        drawn[round(bottom) : round(top), round(left) : round(right)] += 1
-    np.testing.assert_array_equal(drawn, where)
-
-
 def test_correlations_without_a_number_are_crossed_out() -> None:
     release = release_of("few rows").with_repair("none")
     missing = {tuple(map(int, cell)) for cell in np.argwhere(~np.isfinite(release.correlations().correlation))}
@@ -516,59 +503,6 @@ def test_pictures_are_sorted_on_request() -> None:
             ("use 'fit', 'size' or 'p'", "use 'schema' or 'alike'", "use 'schema', 'mean' or 'rows'"), sort="name"
         ):
             draw()
-    plt.close("all")
-
-
-def test_correlations_alike_are_neighbors() -> None:
-    rng = np.random.default_rng(0)
-    common = rng.normal(0, 1, (20_000, 2))
-    table = pa.table({name: common[:, place % 2] + 0.3 * rng.normal(0, 1, 20_000) for place, name in enumerate("abcd")})
-    schema = dpm.Schema(*(dpm.Numeric(name, -6, 6) for name in "abcd"))
-    release = dpm.release(table, schema, epsilon=1e6, **SEED)
-    assert "".join(labels_of(release.plot.correlation(sort="alike"))) in (
-        "acbd",
-        "cabd",
-        "acdb",
-        "cadb",
-        "bdac",
-        "dbac",
-        "bdca",
-        "dbca",
-    )
-    plt.close("all")
-
-
-def test_a_triangle_shows_each_pair_once() -> None:
-    release = release_of("moments")
-    whole, half = (
-        release.plot.correlation(["age", "income", "employed"], triangle=triangle) for triangle in (False, True)
-    )
-    drawn = [np.ma.count(ax.images[0].get_array()) for ax in (whole, half)]
-    assert drawn == [9, 3]
-    plt.close("all")
-
-
-def test_size_and_caption_are_as_asked() -> None:
-    release = release_of("moments")
-    draws: list[Callable[..., Axes]] = [
-        release.plot.correlation,
-        release.plot.covariance,
-        release.plot.spectrum,
-        release.plot.components,
-        lambda **how: release.plot.coefficients("income", **how),
-        lambda **how: release.plot.groups("region", "income", **how),
-    ]
-    for draw in draws:
-        ax = draw(figsize=(5.0, 4.0))
-        figure = ax.get_figure(root=True)
-        assert figure is not None
-        assert figure.get_size_inches().tolist() == [5.0, 4.0]
-        assert captions_of(ax)
-        assert not captions_of(draw(caption=False))
-        with refused("figsize= is the size of a new figure, and ax= is of another"):
-            draw(ax=ax, figsize=(5.0, 4.0))
-        with refused("must be", parameter="figsize"):
-            draw(figsize=(5.0, -1.0))
     plt.close("all")
 
 
