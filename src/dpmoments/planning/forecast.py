@@ -514,25 +514,11 @@ def _assumed_deviations(
         return result
     if not isinstance(given, Mapping):
         return np.full(len(names), positive("standard_deviation", given))
-<<<<<<< HEAD
     guesses = checked_guesses(schema, "standard_deviation", given, names)
     if result is None and (absent := [name for name in names if name not in guesses]):
-=======
-    if unknown := sorted(set(given) - set(names)):
-        raise InputValueError(
-            f"the standard deviations name {listed([*unknown])}: the features are {', '.join(map(repr, names))}"
-        )
-    if result is None and (absent := [name for name in names if name not in given]):
->>>>>>> 1e7dbb9f (Errors read alike in Python and at the shell: no keyword of Python in what a command prints)
         left_out = ", ".join(map(repr, absent))
         raise InputValueError(f"the standard deviations leave out {left_out}: give scale, for those, or all of them")
     values = np.ones(len(names)) if result is None else result.copy()
-<<<<<<< HEAD
     for name, value in guesses.items():
         values[names.index(name)] = value
-=======
-    for index, name in enumerate(names):
-        if name in given:
-            values[index] = positive(f"the standard deviation of {name!r}", given[name])
->>>>>>> 1e7dbb9f (Errors read alike in Python and at the shell: no keyword of Python in what a command prints)
     return values
