@@ -957,7 +957,7 @@ MEAN_MISTAKES: dict[str, tuple[list[str], int, str]] = {
     ),
     "negative radius": (mean_command("--radius", "-1", mechanism="symq"), 2, "must be a positive finite number"),
     "radius in words": (mean_command("--radius", "one", mechanism="symq"), 2, "--radius"),
-    "wrong relation": (mean_command(mechanism="symq"), 1, "not defined for neighbors='add_remove': use 'replace_one'"),
+    "wrong relation": (mean_command(mechanism="symq"), 1, "not defined under add_remove: use replace_one"),
     "second moment's option": (mean_command("--no-mean"), 2, "No such option"),
     "several paths": (mean_command("people.csv"), 2, "put a glob in quotes"),
     "output exists": (mean_command(output="people.yaml"), 1, "exists already"),
