@@ -350,7 +350,9 @@ def _regression(release: MomentRelease, formula: str, fit: FittedLine, anchor: s
     head, *rows = fit.table()
     clear = [name for name, holds in zip(fit.names, fit.holds_among_all, strict=True) if holds]
     listed = f": {', '.join(clear[:10])}{' and others' if len(clear) > 10 else ''}" if clear else ""
-    description = f"{len(clear)} of {len(fit.features)} coefficients hold among all{listed}. The table below has the numbers"
+    description = (
+        f"{len(clear)} of {len(fit.features)} coefficients hold among all{listed}. The table below has the numbers"
+    )
     if fit.equations is None:
         description = "Noise unknown: coefficients have no intervals"
     shown = min(len(fit.features), _MAX_COEFFICIENTS)
