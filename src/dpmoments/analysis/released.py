@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 import numpy as np
 
@@ -17,11 +17,10 @@ from dpmoments.base.arrays import BoolArray, FloatArray, bordered
 from dpmoments.base.documents import DocumentKind
 from dpmoments.base.errors import InputKeyError, InputTypeError, InputValueError, listed, meant, shown
 from dpmoments.base.message import Message, messages_of
+from dpmoments.base.records import AS_IT_IS, ReadBy, read_entries
 from dpmoments.base.values import (
     finite_numbers,
     is_finite_number,
-    plain_mapping,
-    require_kinds,
     require_known,
     to_plain,
 )
@@ -40,6 +39,20 @@ from dpmoments.schema.schema import Schema
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+_STATEMENTS = {
+    "origin": ReleaseOrigin,
+    "schema": Schema,
+    "features": Annotated[Any, AS_IT_IS],
+    "privacy": PrivacyStatement,
+    "receipt": Receipt,
+    "mechanism": str,
+    "mechanism_options": dict,
+    "diagnostics": dict,
+    "warnings": Annotated[tuple[Message, ...], ReadBy(lambda values: messages_of(values, WARNINGS, "warnings"))],
+}
+"""Entries of every release's file, and their kinds."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -113,32 +126,20 @@ class Release(ABC):
         }
 
     @staticmethod
-    def _read_statements(content: Mapping[str, Any]) -> dict[str, Any]:
-        require_kinds(content, mechanism=str, mechanism_options=dict, diagnostics=dict)
-        require_kinds(content, privacy=dict, receipt=dict, origin=dict)
-        schema = Schema.from_dict(content["schema"])
-        schema = schema.with_indicators if "noisy_gram_upper_triangle" in content else schema
-
-        given, expected = content["features"], features_entry(schema, mean=content.get("noisy_sum", ()) is not None)
-        require_known(given, expected, "features")
+    def _read(content: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the statements of a file and its ``own`` entries, by their kinds."""
+        given = read_entries(content, {**_STATEMENTS, **own})
+        schema = given["schema"].with_indicators if "noisy_gram_upper_triangle" in own else given["schema"]
+        features, expected = given.pop("features"), features_entry(schema, mean=given.get("noisy_sum", ()) is not None)
+        require_known(features, expected, "features")
         d = len(expected["names"])
-        numbers = [(finite_numbers(given[name], d, name), np.array(expected[name])) for name in ("offset", "scale")]
-        if given["names"] != expected["names"] or not all(np.allclose(one, other, 1e-9, 0.0) for one, other in numbers):
+        numbers = [(finite_numbers(features[name], d, name), np.array(expected[name])) for name in ("offset", "scale")]
+        if features["names"] != expected["names"] or not all(np.allclose(*pair, 1e-9, 0.0) for pair in numbers):
             raise InputValueError("the features are not those of the schema")
-
-        statements = {
-            "origin": ReleaseOrigin.from_dict(content["origin"], "origin"),
-            "schema": schema,
-            "privacy": PrivacyStatement.from_dict(content["privacy"], "privacy"),
-            "receipt": Receipt.from_dict(content["receipt"]),
-            "mechanism": content["mechanism"],
-            "mechanism_options": plain_mapping(content, "mechanism_options"),
-        }
-        learned = plain_mapping(content, "diagnostics")
+        said, learned = given.pop("warnings"), given["diagnostics"]
         if "warnings" in learned:
             raise InputValueError("warnings are an entry of a release, and not of its diagnostics")
-        said = messages_of(content["warnings"], WARNINGS, "warnings")
-        return {**statements, "diagnostics": {**learned, "warnings": said} if said else learned}
+        return {**given, "schema": schema, "diagnostics": {**learned, "warnings": said} if said else learned}
 
     def _described(self, size: str) -> str:
         flag = (", no ledger" if getattr(self, "notes", ()) else "") if self.privacy.private else ", NOT PRIVATE"

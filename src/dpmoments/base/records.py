@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal, Self, Union, get_args, get_origin, g
 import numpy as np
 
 from dpmoments.base.errors import InputTypeError, InputValueError
-from dpmoments.base.values import finite_numbers, is_finite_number, require_known
+from dpmoments.base.values import finite_numbers, from_plain, is_finite_number, require_known
 
 _TYPES: Mapping[Any, tuple[str, Callable[[object], bool]]] = {
     bool: ("true or false", lambda value: isinstance(value, bool)),
@@ -44,6 +44,11 @@ class ReadBy:
     read: Callable[[Any], Any]
 
 
+AS_IT_IS = ReadBy(lambda value: value)
+"""Mark of an entry that its user reads."""
+
+
+NOT_NEGATIVE = Rule("a finite number, 0 or above", lambda value: value >= 0)
 NUMBERED = Rule("a whole number, 1 or more", lambda value: isinstance(value, int) and value >= 1)
 ABSENT_IF_NONE = "absent if none"
 """Mark of an entry that a file leaves out if it is None."""
@@ -75,15 +80,17 @@ class Record:
 
         Raise KeyError, TypeError or ValueError if an entry is absent, unknown, or invalid.
         """
-        known = annotations_of(cls)
-        path = path or cls.__name__
-        require_known(values, known, path)
-        given = {
-            name: _read(kind, values[name], f"{path}.{name}")
-            for name, kind in known.items()
-            if name in values or ABSENT_IF_NONE not in _marks(kind)
-        }
-        return cls(**given)
+        return cls(**read_entries(values, annotations_of(cls), path or cls.__name__))
+
+
+def read_entries(values: Mapping[str, Any], kinds: Mapping[str, Any], path: str = "") -> dict[str, Any]:
+    """Return entries by their kinds; raise if one is absent, unknown or invalid."""
+    require_known(values, kinds, path or "it")
+    return {
+        name: _read(kind, values[name], f"{path}.{name}" if path else name)
+        for name, kind in kinds.items()
+        if name in values or ABSENT_IF_NONE not in _marks(kind)
+    }
 
 
 def annotations_of(record: Any) -> Mapping[str, Any]:
@@ -144,9 +151,13 @@ def _read(kind: Any, value: Any, path: str) -> Any:
         if not isinstance(value, str) or value not in choices:
             raise InputValueError(f"{path} must be one of {', '.join(choices)}")
         return kind(value) if isinstance(kind, type) else value
+    if kind is dict:
+        if not isinstance(result := from_plain(value), dict):
+            raise InputTypeError(f"{path} must be a mapping")
+        return result
     if kind in _TYPES:
         expected, holds = _TYPES[kind]
         if not holds(value):
             raise InputTypeError(f"{path} must be {expected}")
-        return value
+        return float(value) if kind is float else value
     return kind.from_dict(value, path) if issubclass(kind, Record) else kind.from_dict(value)

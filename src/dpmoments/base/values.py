@@ -65,14 +65,6 @@ def from_plain(value: Any, *, depth: int = 0) -> Any:
     }
 
 
-def plain_mapping(content: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Convert an entry that :func:`to_plain` made of a mapping."""
-    result = from_plain(content[name])
-    if not isinstance(result, dict):
-        raise InputTypeError(f"{name} must be a mapping")
-    return result
-
-
 def is_finite_number(value: object) -> bool:
     """Return True for an int or float that is finite as float64; Booleans are not numbers.
 
@@ -124,16 +116,6 @@ def require_known(given: Mapping[str, Any], known: Iterable[str], what: str) -> 
         raise InputTypeError(f"{what} must be a mapping")
     if unknown := sorted(set(given) - set(known), key=str):
         raise InputValueError(f"{what} has unknown entries {', '.join(map(str, [*map(shown, unknown)]))}")
-
-
-def require_kinds(content: Mapping[str, Any], **kinds: type) -> None:
-    """Raise unless the named entries of a mapping have these types."""
-    words: dict[type, str] = {str: "a text", dict: "a mapping", list: "a list", bool: "true or false"}
-    if not isinstance(content, Mapping):
-        raise InputTypeError(f"a mapping with {', '.join(map(str, [*kinds]))} is expected")
-    for name, kind in kinds.items():
-        if not isinstance(content[name], kind):
-            raise InputTypeError(f"{name} must be {words[kind]}")
 
 
 # Checks of the names, rules and texts of columns of every kind.

@@ -29,14 +29,13 @@ from typing import Any
 
 from dpmoments.base.errors import (
     BudgetExceededError,
-    InputTypeError,
     InputValueError,
     LedgerError,
     listed,
     shown,
 )
-from dpmoments.base.records import Record
-from dpmoments.base.values import require_kinds, require_known
+from dpmoments.base.records import Record, read_entries
+from dpmoments.base.values import require_known
 from dpmoments.privacy.accounting import LossUnit, allowance
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves.gaussian import (
@@ -194,8 +193,6 @@ class Sums:
 
 # The history of a ledger: entries, each with a hash of itself and of all before it.
 
-_ENTRIES = ("number", "time", "action", "dataset", "content")
-
 
 class Action(StrEnum):
     """Kind of a history entry."""
@@ -204,6 +201,9 @@ class Action(StrEnum):
     RESERVE = "reserve"
     COMMIT = "commit"
     REFUND = "refund"
+
+
+_ENTRIES = {"number": int, "time": str, "action": Action, "dataset": str, "content": dict}
 
 
 @dataclass(frozen=True, repr=False)
@@ -236,14 +236,10 @@ class HistoryEntry:
             raise InputValueError(
                 "its hash does not match: it, or an entry before it, was changed, removed or inserted"
             )
-        values = json.loads(text)
-        require_known(values, _ENTRIES, "an entry")
-        require_kinds(values, time=str, action=str, dataset=str)
-        if not isinstance(values["content"], dict):
-            raise InputTypeError("the content of an entry must be a mapping")
-        if values["number"] != number or isinstance(values["number"], bool):
+        given = read_entries(json.loads(text), _ENTRIES, "the entry")
+        if given["number"] != number:
             raise InputValueError("its number is out of order")
-        return cls(number, values["time"], Action(values["action"]), values["dataset"], values["content"], text, digest)
+        return cls(**given, text=text, hash=digest)
 
     def of(self, ledger: str) -> LedgerEntry:
         """Return the reference to this entry that a release stores."""

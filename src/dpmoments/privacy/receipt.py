@@ -6,13 +6,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
-from dpmoments.base.errors import InputTypeError, InputValueError, shown
+from dpmoments.base.errors import InputValueError, shown
 from dpmoments.base.message import Message
-from dpmoments.base.values import is_finite_number, plain_mapping, require_known, rounded_up, to_plain
+from dpmoments.base.records import AS_IT_IS, NUMBERED, ReadBy, read_entries
+from dpmoments.base.values import rounded_up, to_plain
 from dpmoments.base.wordings import QUERIES
 from dpmoments.privacy.accounting import Loss, LossUnit, allowance_for_rows
 from dpmoments.privacy.budget import PrivacyBudget
@@ -23,8 +24,25 @@ from dpmoments.privacy.sensitivity import sensitivity_from_dict
 from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 
-_DRAW_ENTRIES = {"what", "law", "sensitivity", "loss", "delta", "size", "claim", "group"}
-_RECEIPT_ENTRIES = {"protected_unit", "neighbors", "cost", "loss_unit", "allowance", "draws"}
+_DRAW = {
+    "what": Annotated[Message, ReadBy(lambda value: Message.from_dict(value, QUERIES))],
+    "law": dict,
+    "sensitivity": dict,
+    "loss": float,
+    "delta": float,
+    "size": Annotated[int, NUMBERED],
+    "claim": PrivacyBudget | None,
+    "group": str | None,
+}
+_RECEIPT = {
+    "protected_unit": Annotated[PrivacyUnit | None, ReadBy(PrivacyUnit.of_file)],
+    "neighbors": Neighbors,
+    "cost": PrivacyBudget,
+    "loss_unit": LossUnit,
+    "allowance": float,
+    "draws": tuple[Annotated[Any, AS_IT_IS], ...],
+}
+"""Entries of a file, and their kinds."""
 # Max number of different losses. Exact sums of more take minutes, as their denominators multiply.
 _MAX_DIFFERENT_LOSSES = 10_000
 _EXHAUSTED = 1.0 - 1e-9
@@ -60,9 +78,8 @@ class Draw:
     def from_dict(cls, values: Mapping[str, Any], unit: LossUnit) -> Draw:
         """Read a draw and recompute its sensitivity and loss."""
         # Refuse one that is stated as less than it is.
-        require_known(values, _DRAW_ENTRIES, "a draw of the receipt")
-        what = Message.from_dict(values["what"], QUERIES)
-        entries = plain_mapping(values, "law")
+        given = read_entries(values, _DRAW, "receipt.draws")
+        entries = given["law"]
         name = entries.pop("name")
         if not isinstance(name, str) or name not in LAWS:
             raise InputValueError(
@@ -71,21 +88,12 @@ class Draw:
         known = [entry.name for entry in fields(LAWS[name])]
         if set(entries) != set(known):
             raise InputValueError(f"the parameters of a {name} draw are {', '.join(known)}, and the file has others")
-        law = LAWS[name](**entries)
-        sensitivity = sensitivity_from_dict(plain_mapping(values, "sensitivity"))
-        claim = None if values["claim"] is None else PrivacyBudget.from_dict(values["claim"], "a draw's claim")
-        loss = law.loss(sensitivity, unit, claim)
-        query, group, size = shown(what.text("short")), values["group"], values["size"]
-        for entry, number in {"loss": loss.amount, "delta": loss.delta}.items():
-            if not is_finite_number(values[entry]):
-                raise InputTypeError(f"the {entry} of {query} must be a finite number")
-            if values[entry] != rounded_up(number):
-                raise InputValueError(f"the loss of {query} is not the loss of its distribution at its sensitivity")
-        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-            raise InputValueError(f"the size of {query} must be a whole number, 1 or more")
-        if group is not None and not isinstance(group, str):
-            raise InputTypeError(f"the group of {query} must be a text")
-        return cls(what, law, sensitivity, loss, size, claim, group)
+        law, sensitivity = LAWS[name](**entries), sensitivity_from_dict(given["sensitivity"])
+        loss = law.loss(sensitivity, unit, given["claim"])
+        if (given["loss"], given["delta"]) != (rounded_up(loss.amount), rounded_up(loss.delta)):
+            query = shown(given["what"].text("short"))
+            raise InputValueError(f"the loss of {query} is not the loss of its distribution at its sensitivity")
+        return cls(given["what"], law, sensitivity, loss, given["size"], given["claim"], given["group"])
 
 
 @dataclass(frozen=True)
@@ -197,24 +205,17 @@ class Receipt:
 
     @classmethod
     def _read(cls, values: Mapping[str, Any]) -> Receipt:
-        require_known(values, _RECEIPT_ENTRIES, "the receipt")
-        privacy_unit = PrivacyUnit.of_file(values["protected_unit"])
-        if values["loss_unit"] not in tuple(LossUnit):
-            raise InputValueError(
-                f"{shown(values['loss_unit'])} is not a valid LossUnit: losses are counted in "
-                f"{', '.join(map(str, [*LossUnit]))}"
-            )
-        unit, neighbors = LossUnit(values["loss_unit"]), Neighbors.of(values["neighbors"])
-        cost = PrivacyBudget.from_dict(values["cost"], "receipt.cost")
+        given = read_entries(values, _RECEIPT, "receipt")
+        unit, neighbors, cost, privacy_unit = (
+            given[name] for name in ("loss_unit", "neighbors", "cost", "protected_unit")
+        )
         if privacy_unit is not None and neighbors is not Neighbors.ADD_REMOVE:
             raise InputValueError("the receipt is for units of several rows under another relation than add_remove")
-        allowed, stated = allowance_for_rows(cost, unit, privacy_unit), values["allowance"]
-        if not isinstance(values["draws"], list):
-            raise InputTypeError("the draws of a receipt must be a list")
-        draws = tuple(Draw.from_dict(draw, unit) for draw in values["draws"])
+        allowed = allowance_for_rows(cost, unit, privacy_unit)
+        draws = tuple(Draw.from_dict(draw, unit) for draw in given["draws"])
         if any(draw.sensitivity.neighbors is not neighbors for draw in draws):
             raise InputValueError("a draw of the receipt has the sensitivity of another relation")
-        if not is_finite_number(stated) or stated != rounded_up(allowed.amount):
+        if given["allowance"] != rounded_up(allowed.amount):
             raise InputValueError("the receipt's allowance does not equal its cost")
         if len({draw.loss.amount for draw in draws}) > _MAX_DIFFERENT_LOSSES:
             raise InputValueError(

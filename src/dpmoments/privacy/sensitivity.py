@@ -17,10 +17,11 @@ import inspect
 import math
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import Any
+from typing import Annotated, Any
 
 from dpmoments.base.errors import InputTypeError, InputValueError, out_of_range, shown
-from dpmoments.base.values import is_finite_number, require_kinds, require_known, rounded_up
+from dpmoments.base.records import NOT_NEGATIVE, read_entries
+from dpmoments.base.values import is_finite_number, require_known, rounded_up
 from dpmoments.privacy.distances import Argument, Norm, Sensitivity
 from dpmoments.privacy.unit import Neighbors
 
@@ -320,20 +321,20 @@ Receipts are recomputed from these only.
 """
 
 
+_SIZE = Annotated[float, NOT_NEGATIVE]
+_ENTRIES = {"name": str, "arguments": dict, "neighbors": Neighbors, "units": _SIZE, "rounding": _SIZE, "value": _SIZE}
+
+
 def sensitivity_from_dict(values: Mapping[str, Any]) -> Sensitivity:
     """Rebuild the sensitivity that a file states. One that is stated too low is refused."""
-    require_kinds(values, name=str, arguments=dict)
+    values = read_entries(values, _ENTRIES, "sensitivity")
     made = next((one for one in SENSITIVITIES if one.__name__ == values["name"]), None)
     if made is None:
         known = ", ".join(one.__name__ for one in SENSITIVITIES)
         raise InputValueError(f"unknown sensitivity {shown(values['name'])}: use one of {known}")
-    for entry in ("units", "rounding", "value"):
-        if not is_finite_number(values[entry]) or values[entry] < 0:
-            raise InputValueError(f"{entry} of a sensitivity must be a finite number, 0 or above")
-    require_known(values, ("name", "arguments", "neighbors", "units", "rounding", "value"), "a sensitivity")
     if not 1.0 <= values["units"] <= MAX_UNITS or math.frexp(values["units"])[0] != 0.5:
         raise InputValueError("units of a sensitivity must be a power of two, 1 or more")
-    base = made(Neighbors.of(values["neighbors"]), **_checked_arguments(made, values["arguments"]))
+    base = made(values["neighbors"], **_checked_arguments(made, values["arguments"]))
     anew = base.in_units(values["units"], rounding=values["rounding"])
     if anew.value > values["value"]:
         raise InputValueError(f"a sensitivity '{values['name']}' is stated as less than it is")

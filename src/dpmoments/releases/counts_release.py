@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -16,9 +16,9 @@ from dpmoments.analysis.description import card
 from dpmoments.analysis.released import Release, dependent_rows
 from dpmoments.base.arrays import FloatArray, IntegerArray
 from dpmoments.base.documents import DocumentKind
-from dpmoments.base.errors import InputTypeError, InputValueError, shown
+from dpmoments.base.errors import InputValueError, shown
 from dpmoments.base.message import Message
-from dpmoments.base.values import finite_numbers, require_known
+from dpmoments.base.records import AS_IT_IS, Rule, read_entries
 from dpmoments.moments.cells import CountNoise
 from dpmoments.privacy.laws import DiscreteGaussian, DiscreteLaplace
 from dpmoments.privacy.receipt import Draw
@@ -31,6 +31,14 @@ _MAX_COUNT = 1e12
 """Largest noisy count: sums of counts are exact."""
 _ROUNDING = 1e-9
 """Relative difference of a noise SD in a file from the receipt's that is rounding."""
+_NUMBER_OF_ROWS = Annotated[int, Rule(f"a whole number from 0 to {_MAX_COUNT:.0e}", lambda n: 0 <= n <= _MAX_COUNT)]
+_TABLE = {
+    "by": tuple[str, ...],
+    "levels": Annotated[Any, AS_IT_IS],
+    "noisy_counts": FloatArray,
+    "noise_deviation": float,
+}
+"""Entries of a table in a file, and their kinds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +72,7 @@ class CountsRelease(Release, Disclosed):
         shapes = tuple(tuple(map(len, self._levels(names))) for names in self.by)
         if any(len(set(names)) < len(names) for names in self.by):
             raise InputValueError("a table names a column twice")
-        if not self.by or shapes != tuple(counts.shape for counts in self.noisy):
+        if not self.by or not all(self.by) or shapes != tuple(counts.shape for counts in self.noisy):
             raise InputValueError("the counts are not those of tables of the schema's columns")
         if len(self.receipt.draws) != len(self.by):
             raise InputValueError("a release of counts has one draw of noise for each table")
@@ -241,29 +249,21 @@ class CountsRelease(Release, Disclosed):
         KeyError, TypeError, ValueError
             If an entry is missing, unknown or invalid.
         """
-        statements = {entry.name for entry in fields(Release)}
-        require_known(content, {*statements, "tables", "public_rows", "warnings", "features"}, "it")
-        stated = cls._read_statements(content)
-        entries, rows = content["tables"], content["public_rows"]
-        if not isinstance(entries, list) or not entries:
-            raise InputTypeError("the tables of a release of counts must be a list")
-        if rows is not None and (isinstance(rows, bool) or not isinstance(rows, int) or not 0 <= rows <= _MAX_COUNT):
-            raise InputValueError(f"public_rows must be a whole number from 0 to {_MAX_COUNT:.0e}, or null")
+        kinds = {"tables": tuple[Annotated[Any, AS_IT_IS], ...], "public_rows": _NUMBER_OF_ROWS | None}
+        given = cls._read(content, kinds)
+        entries = [read_entries(entry, _TABLE, "tables") for entry in given.pop("tables")]
         by, noisy = [], []
         for entry in entries:
-            require_known(entry, ("by", "levels", "noisy_counts", "noise_deviation"), "a table")
-            names = entry["by"]
-            if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
-                raise InputTypeError("the columns of a table must be a list of names")
-            shape = tuple(len(levels_of(grouping_column(stated["schema"], name))) for name in names)
-            by.append(tuple(names))
-            noisy.append(finite_numbers(entry["noisy_counts"], math.prod(shape), "noisy_counts").reshape(shape))
-        released = cls(**stated, by=tuple(by), noisy=tuple(noisy), public_rows=rows)
+            shape = tuple(len(levels_of(grouping_column(given["schema"], name))) for name in entry["by"])
+            by.append(entry["by"])
+            if len(entry["noisy_counts"]) != math.prod(shape):
+                raise InputValueError(f"noisy_counts must hold {math.prod(shape)} finite numbers")
+            noisy.append(entry["noisy_counts"].reshape(shape))
+        released = cls(**given, by=tuple(by), noisy=tuple(noisy))
         for table, entry in zip(released.tables, entries, strict=True):
             if entry["levels"] != [list(levels) for levels in table.levels]:
                 raise InputValueError("the levels of a table are not those of the schema")
-            deviation = finite_numbers([entry["noise_deviation"]], 1, "noise_deviation")[0]
-            if not math.isclose(deviation, table.standard_error, rel_tol=_ROUNDING):
+            if not math.isclose(entry["noise_deviation"], table.standard_error, rel_tol=_ROUNDING):
                 raise InputValueError("the noise of a table is not that of the receipt")
         return released
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from dpmoments.analysis.answers import aligned
 from dpmoments.analysis.classifiers import NaiveBayes, naive_bayes
@@ -15,7 +15,7 @@ from dpmoments.analysis.description import card, describe
 from dpmoments.base.documents import DocumentKind, check_output
 from dpmoments.base.errors import InputKeyError, InputValueError, listed, shown
 from dpmoments.base.message import Message
-from dpmoments.base.values import require_kinds, require_known
+from dpmoments.base.records import ReadBy, read_entries
 from dpmoments.privacy.origin import GroupOfRows, group_label
 from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.statement import PrivacyStatement
@@ -218,14 +218,15 @@ class GroupReleases(Disclosed, Mapping[Level, MomentRelease]):
         KeyError, TypeError, ValueError
             If an entry is missing, unknown or invalid.
         """
-        require_known(content, ("by", "releases"), "it")
-        require_kinds(content, by=dict, releases=list)
-        by = column_from_dict(content["by"])
+        given = read_entries(
+            content, {"by": Annotated[Any, ReadBy(column_from_dict)], "releases": tuple[MomentRelease, ...]}
+        )
+        by = given["by"]
         if not isinstance(by, Categorical | Boolean):
             raise InputValueError(
                 f"groups are the levels of a categorical or boolean column, and '{by.name}' is {by.kind}"
             )
-        return cls(by, tuple(map(MomentRelease.from_dict, content["releases"])))
+        return cls(by, given["releases"])
 
     def _repr_html_(self) -> str:
         result = [describe(release) for release in self.releases]

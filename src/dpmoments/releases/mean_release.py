@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +16,6 @@ from dpmoments.base.arrays import FloatArray
 from dpmoments.base.documents import DocumentKind
 from dpmoments.base.errors import InputOverflowError, InputValueError, shown
 from dpmoments.base.message import Message
-from dpmoments.base.values import finite_numbers, is_finite_number, require_known
 from dpmoments.moments.models import MeanModel
 from dpmoments.releases.disclosed import Disclosed
 
@@ -217,20 +216,12 @@ class MeanRelease(Release, Disclosed):
         KeyError, TypeError, ValueError
             If an entry is missing, unknown or invalid.
         """
-        require_known(content, {entry.name for entry in fields(cls)} | {"warnings", "features"}, "it")
-        stated = cls._read_statements(content)
-        d, noise = stated["schema"].n_features, content["noise"]
-        if not is_finite_number(content["noisy_count"]):
-            raise InputValueError("noisy_count is not a finite number")
-        model = None if noise is None else MeanModel.from_dict(noise, "noise")
-        if model is not None and len(model.deviations) != d:
-            raise InputValueError(f"noise.deviations must hold {d} finite numbers")
-        return cls(
-            **stated,
-            noisy_mean=finite_numbers(content["noisy_mean"], d, "noisy_mean"),
-            noisy_count=float(content["noisy_count"]),
-            noise=model,
-        )
+        kinds = {"noisy_mean": FloatArray, "noisy_count": float, "noise": MeanModel | None}
+        given = cls._read(content, kinds)
+        d, noise = given["schema"].n_features, given["noise"]
+        if len(given["noisy_mean"]) != d or (noise is not None and len(noise.deviations) != d):
+            raise InputValueError(f"noisy_mean and noise.deviations must hold {d} finite numbers")
+        return cls(**given)
 
     def __repr__(self) -> str:
         return self._described(f"{len(self.feature_names)} features, n_rows={self.n_rows}")

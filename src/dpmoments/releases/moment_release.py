@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Annotated, Any, Literal, overload
 
 import numpy as np
 
@@ -22,15 +22,12 @@ from dpmoments.analysis.group_tests import anova, t_test
 from dpmoments.analysis.regression import lasso, ols, ridge
 from dpmoments.analysis.released import Moments
 from dpmoments.analysis.synthetic import synthetic_rows
+from dpmoments.base.arrays import FloatArray
 from dpmoments.base.documents import DocumentKind
 from dpmoments.base.errors import InputAttributeError, InputValueError
 from dpmoments.base.message import Message
+from dpmoments.base.records import ReadBy
 from dpmoments.base.values import (
-    finite_numbers,
-    is_finite_number,
-    plain_mapping,
-    require_kinds,
-    require_known,
     to_plain,
 )
 from dpmoments.base.wordings import REASONS
@@ -86,6 +83,17 @@ NOT_IN_MOMENTS = MappingProxyType(
 
 
 RELEASE_FILE = DocumentKind("dpmoments-release", 1, "release")
+_ENTRIES = {
+    "noise": NoiseModel | None,
+    "noisy_count": float | None,
+    "noisy_sum": FloatArray | None,
+    "noisy_gram_upper_triangle": FloatArray,
+    "center": FloatArray | None,
+    "details": dict,
+    "repair": Repair,
+    "chosen_because": Annotated[Message, ReadBy(lambda value: Message.from_dict(value, REASONS))] | None,
+}
+"""Entries of a file besides those of every release, and their kinds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,36 +185,19 @@ class MomentRelease(Moments, Disclosed):
         KeyError, TypeError, ValueError
             If an entry is missing, unknown or invalid.
         """
-        known = {entry.name for entry in fields(cls)} - {"noisy_gram", "noise_model"}
-        known |= {"noisy_gram_upper_triangle", "noise", "warnings", "features"}
-        require_known(content, known, "it")
-        require_kinds(content, details=dict)
-        stated = cls._read_statements(content)
-
-        d = stated["schema"].n_features
-        gram = np.empty((d, d))
-        upper = finite_numbers(content["noisy_gram_upper_triangle"], d * (d + 1) // 2, "noisy_gram_upper_triangle")
-        gram[np.triu_indices(d)] = upper
-        gram.T[np.triu_indices(d)] = upper
-        count, noisy_sum, center = content["noisy_count"], content["noisy_sum"], content["center"]
-        if count is not None and not is_finite_number(count):
-            raise InputValueError("noisy_count is not a finite number")
-        model = None if content["noise"] is None else NoiseModel.from_dict(content["noise"])
+        given = cls._read(content, _ENTRIES)
+        model, upper, d = given.pop("noise"), given.pop("noisy_gram_upper_triangle"), given["schema"].n_features
         if model is not None and model.n_features != d:
             raise InputValueError(f"the noise model is for {model.n_features} features and the schema has {d}")
-
-        reason = content["chosen_because"]
-        release = cls(
-            **stated,
-            noisy_count=None if count is None else float(count),
-            noisy_sum=None if noisy_sum is None else finite_numbers(noisy_sum, d, "noisy_sum"),
-            noisy_gram=gram,
-            center=None if center is None else finite_numbers(center, d, "center"),
-            noise_model=model,
-            details=plain_mapping(content, "details"),
-            repair=Repair.of(content["repair"]),
-            chosen_because=None if reason is None else Message.from_dict(reason, REASONS),
-        )
+        for name, numbers in (("noisy_sum", given["noisy_sum"]), ("center", given["center"])):
+            if numbers is not None and len(numbers) != d:
+                raise InputValueError(f"{name} must hold {d} finite numbers")
+        if len(upper) != d * (d + 1) // 2:
+            raise InputValueError(f"noisy_gram_upper_triangle must hold {d * (d + 1) // 2} finite numbers")
+        gram = np.empty((d, d))
+        gram[np.triu_indices(d)] = upper
+        gram.T[np.triu_indices(d)] = upper
+        release = cls(**given, noisy_gram=gram, noise_model=model)
         return of_present_values(release)
 
     def __repr__(self) -> str:

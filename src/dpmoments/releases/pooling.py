@@ -17,7 +17,7 @@ from dpmoments.base.arrays import FloatArray
 from dpmoments.base.documents import DocumentKind
 from dpmoments.base.errors import InputTypeError, InputValueError
 from dpmoments.base.message import Message
-from dpmoments.base.values import require_kinds, require_known
+from dpmoments.base.records import read_entries
 from dpmoments.moments.models import PooledModel
 from dpmoments.moments.repair import Repair
 from dpmoments.privacy.budget import PrivacyBudget
@@ -91,9 +91,7 @@ class PooledRelease(MomentRelease):
         KeyError, TypeError, ValueError
             If an entry is missing, unknown or invalid, or the releases cannot be pooled.
         """
-        require_known(content, ("repair", "releases"), "it")
-        require_kinds(content, releases=list)
-        return _pooled(map(MomentRelease.from_dict, content["releases"]), Repair.of(content["repair"]))
+        return _pooled(**read_entries(content, {"repair": Repair, "releases": tuple[MomentRelease, ...]}))
 
     def __repr__(self) -> str:
         return super().__repr__().replace("(", f"({len(self.parts)} releases, ", 1)
