@@ -21,7 +21,7 @@ from contracts.test_architecture import REPOSITORY, SAMPLERS, SAMPLING, SOURCES,
 PAGE = (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
 MAX_LINES_OF_CODE = 12_000
 RELEASE = "dpmoments.spending.release"
-READERS = ("dpmoments.rows.sources", "dpmoments.rows.fingerprint")
+READERS = ("dpmoments.rows.sources",)
 """What opens files and engines, whose numbers are encoded and counted by the core."""
 
 

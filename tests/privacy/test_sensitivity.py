@@ -862,27 +862,27 @@ def test_a_sensitivity_stated_as_less_than_it_is_is_refused(made: Sensitivity) -
 
 
 @pytest.mark.parametrize(
-    ("changes", "kind"),
+    "changes",
     [
-        ({"name": "wishful"}, ValueError),
-        ({"neighbors": "friends"}, ValueError),
-        ({"arguments": {"n_features": 3}}, ValueError),
-        ({"arguments": {"n_features": 0, "augmentation": 0.0}}, ValueError),
-        ({"arguments": {"n_features": 3, "augmentation": 2.0}}, ValueError),
-        ({"arguments": {"n_features": 3, "augmentation": 0.0, "discount": 0.5}}, ValueError),
-        ({"units": -1.0}, ValueError),
-        ({"units": math.inf}, ValueError),
-        ({"units": "1"}, ValueError),
-        ({"rounding": -1.0}, ValueError),
-        ({"rounding": None}, ValueError),
-        ({"value": math.nan}, ValueError),
-        ({"value": True}, ValueError),
+        {"name": "wishful"},
+        {"neighbors": "friends"},
+        {"arguments": {"n_features": 3}},
+        {"arguments": {"n_features": 0, "augmentation": 0.0}},
+        {"arguments": {"n_features": 3, "augmentation": 2.0}},
+        {"arguments": {"n_features": 3, "augmentation": 0.0, "discount": 0.5}},
+        {"units": -1.0},
+        {"units": math.inf},
+        {"units": "1"},
+        {"rounding": -1.0},
+        {"rounding": None},
+        {"value": math.nan},
+        {"value": True},
     ],
 )
-def test_a_sensitivity_that_cannot_be_is_refused(changes: dict[str, Any], kind: type[Exception]) -> None:
+def test_a_sensitivity_that_cannot_be_is_refused(changes: dict[str, Any]) -> None:
     values = sum_and_gram_frobenius(ADD_REMOVE, 3, 0.5).to_dict()
     assert sensitivity_from_dict(values).to_dict() == values
-    with pytest.raises(kind):
+    with pytest.raises((ValueError, TypeError)):
         sensitivity_from_dict(values | changes)
     for entry in values:
         with pytest.raises(KeyError):
@@ -897,7 +897,7 @@ def test_units_go_down_to_a_power_of_two() -> None:
             values = finest.to_dict() | {"units": units, "value": 2.0**300}
             with refused(
                 (
-                    "of a sensitivity must be a finite number, 0 or above",
+                    "sensitivity.units must be a finite number, 0 or above",
                     "units of a sensitivity must be a power of two, 1 or more",
                 )
             ):

@@ -590,7 +590,7 @@ def test_a_pooled_release_comes_back_to_the_bit_and_is_verified(saved: Path) -> 
         (lambda content: content.update(releases=[]), "no releases to pool: pass a list, [release_a, release_b]"),
         (lambda content: content.update(releases=None), "must be"),
         (lambda content: content.update(more=1), "has unknown entries"),
-        (lambda content: content.update(repair="magic"), ": use '"),
+        (lambda content: content.update(repair="magic"), "repair must be one of"),
         (
             lambda content: content["releases"].append(content["releases"][0]),
             "is given twice, perhaps inside one that was pooled before",

@@ -27,7 +27,7 @@ from dpmoments.noise import insecure_generator
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.rows.rows import Rows
 from support.file_schema import schema_faults
-from support.forged_files import signed
+from support.forged_files import forge, signed
 from support.said import Said, refused, warned
 
 SCHEMA = dpm.Schema(
@@ -84,6 +84,15 @@ def test_a_release_comes_back_and_verifies(budget: dict[str, float], neighbors: 
     if law == "laplace" and sensitivity is not None:
         assert made.tables[0].noise.scale == pytest.approx(1.5 * sensitivity)  # two thirds of the budget
         assert made.tables[1].noise.scale == pytest.approx(3.0 * sensitivity)
+
+
+@pytest.mark.parametrize("rows", [-1, 1.5, 10**13])
+def test_a_forged_number_of_rows_is_refused(rows: float, tmp_path: Path) -> None:
+    path = tmp_path / "counts.json"
+    counted(epsilon=1.0, output=path)
+    forge(path, lambda content: content.update(public_rows=rows))
+    with refused("does not hold a consistent"):
+        dpm.load(path)
 
 
 def test_verify_finds_counts_off_the_lattice_and_a_total_that_cannot_be_public(tmp_path: Path) -> None:

@@ -460,7 +460,7 @@ def other_version(content: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("edit", "cause"),
     [
-        (lambda content: content.update(by=None), "must be"),
+        (lambda content: content.update(by=None), "every column is a mapping with a name and a kind"),
         (lambda content: content.update(releases={}), "must be"),
         (lambda content: content.update(more=1), "has unknown entries"),
         (lambda content: content.pop("by"), "it has no entry"),

@@ -121,7 +121,7 @@ FORGED_RECEIPTS: dict[str, tuple[Edit, Said]] = {
     ),
     "empty": (lambda content: content.update(receipt={}), Said("it has no entry", name="protected_unit")),
     "without draws": (lambda content: content["receipt"].pop("draws"), Said("it has no entry", name="draws")),
-    "draws of text": (receipt("draws", "none"), Said("the draws of a receipt must be a list")),
+    "draws of text": (receipt("draws", "none"), Said("receipt.draws must be a list")),
     "a draw twice": (
         receipt("draws", lambda draws: [*draws, draws[0]]),
         Said("the draws of this receipt add up to more than the stated"),
@@ -147,9 +147,9 @@ FORGED_RECEIPTS: dict[str, tuple[Edit, Said]] = {
     ),
     "a negative sensitivity": (
         draw("value", -1.0, "sensitivity"),
-        Said("of a sensitivity must be a finite number, 0 or above"),
+        Said("sensitivity.value must be a finite number, 0 or above"),
     ),
-    "units of text": (draw("units", "1", "sensitivity"), Said("of a sensitivity must be a finite number, 0 or above")),
+    "units of text": (draw("units", "1", "sensitivity"), Said("sensitivity.units must be a finite number")),
     "a sensitivity of another norm": (
         draw("sensitivity", lambda known: known | {"name": "rank_score", "arguments": {}}),
         Said("noise needs a sensitivity in", given="score"),
@@ -157,7 +157,7 @@ FORGED_RECEIPTS: dict[str, tuple[Edit, Said]] = {
     "an unknown sensitivity": (draw("name", "magic", "sensitivity"), Said("unknown sensitivity", name="magic")),
     "an unknown law": (draw("name", "magic", "law"), Said("unknown noise distribution", name="magic")),
     "an unknown parameter of a law": (draw("law", lambda law: law | {"magic": 1}), Said("and the file has others")),
-    "a size that is no number": (draw("size", 0.5), Said("must be a whole number, 1 or more")),
+    "a size that is no number": (draw("size", 0.5), Said("receipt.draws.size must be a whole number")),
     "a draw of another relation": (
         draw_of_other_relation,
         Said("a draw of the receipt has the sensitivity of another"),
@@ -176,7 +176,7 @@ FORGED_RECEIPTS: dict[str, tuple[Edit, Said]] = {
     "a cost of no kind": (receipt("cost", None), Said("must be a mapping", name="receipt.cost")),
     "an unknown unit": (
         receipt("loss_unit", "magic"),
-        Said("is not a valid LossUnit: losses are counted in", name="magic"),
+        Said("receipt.loss_unit must be one of"),
     ),
     "a unit of another kind of cost": (
         receipt("loss_unit", lambda unit: "rho" if unit == "epsilon" else "epsilon"),
@@ -184,11 +184,11 @@ FORGED_RECEIPTS: dict[str, tuple[Edit, Said]] = {
     ),
     "an unknown relation": (
         receipt("neighbors", "none"),
-        Said("is not a neighboring relation: use 'add_remove' (the number", value="none"),
+        Said("receipt.neighbors must be one of"),
     ),
     "an unknown entry": (
         lambda content: content["receipt"].update(paid=True),
-        Said("has unknown entries", name="the receipt", names=("'paid'",)),
+        Said("has unknown entries", name="receipt", names=("'paid'",)),
     ),
 }
 """What is done to the receipt of any release of pure ε or ρ, and what loading refuses it with."""
