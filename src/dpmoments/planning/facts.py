@@ -12,7 +12,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from heapq import nsmallest
 from typing import Any, Literal, Self
 from zlib import crc32
@@ -52,11 +52,6 @@ class FoundValue:
     cells: int
     nearest: str | int | None = None
     same: bool = False
-
-    def to_plain(self) -> dict[str, Any]:
-        """Return plain values, private."""
-        kind, text = self.value
-        return {"kind": kind, "text": text, "cells": self.cells}
 
 
 @dataclass(eq=False, repr=False)
@@ -164,10 +159,6 @@ class ShiftFacts:
     noise: float | None
     budget: PrivacyBudget
 
-    def to_plain(self) -> dict[str, Any]:
-        """Return plain values, private."""
-        return {"cells": self.cells, "mean": self.mean, "noise": self.noise, "budget": self.budget.to_dict()}
-
 
 @dataclass(eq=False, repr=False)
 class ColumnFacts(Facts):
@@ -245,14 +236,13 @@ class ColumnFacts(Facts):
             "unreadable": self.unreadable,
             "like_numbers": self.like_numbers,
             "types": sorted(self.types),
-            "unreadable_values": [value.to_plain() for value in self.values("unreadable")],
+            "unreadable_values": self._plain_values("unreadable"),
             "all_values_listed": self.all_values_listed,
             "stops": self.stops,
         }
         if isinstance(self.column, Categorical):
             levels = {str(level): self.levels[index] for index, level in enumerate(self.column.levels)}
-            unknown = [value.to_plain() | {"nearest": value.nearest} for value in self.values("unknown")]
-            return plain | {"unknown": self.unknown, "unknown_values": unknown, "levels": levels}
+            return plain | {"unknown": self.unknown, "unknown_values": self._plain_values("unknown"), "levels": levels}
         return plain | {
             "infinite": self.infinite,
             "probable_codes": self.codes,
@@ -263,8 +253,15 @@ class ColumnFacts(Facts):
             "below": self.below,
             "above": self.above,
             "between": self.between,
-            "shift": None if self.shift is None else self.shift.to_plain(),
+            "shift": None if self.shift is None else asdict(self.shift) | {"budget": self.shift.budget.to_dict()},
         }
+
+    def _plain_values(self, what: str) -> list[dict[str, Any]]:
+        return [
+            {"kind": found.value[0], "text": found.value[1], "cells": found.cells}
+            | ({"nearest": found.nearest} if what == "unknown" else {})
+            for found in self.values(what)
+        ]
 
 
 @dataclass(frozen=True, repr=False)
@@ -278,10 +275,6 @@ class AbsentColumn:
     name: str
     close: str | None
     others: tuple[str, ...] = ()
-
-    def to_plain(self) -> dict[str, Any]:
-        """Return plain values, private."""
-        return {"column": self.column, "name": self.name, "close": self.close, "others": list(self.others)}
 
 
 @dataclass(eq=False, repr=False)
@@ -398,7 +391,7 @@ class TableFacts(Facts):
             "derived": self.derived,
             "lines_with_more_or_fewer_cells": self.ragged,
             "files_not_read_to_their_end": self.failures,
-            "absent_columns": [column.to_plain() for column in self.absent],
+            "absent_columns": [asdict(column) | {"others": list(column.others)} for column in self.absent],
             "privacy_unit": None if self.unit is None else self.unit.to_plain(),
         }
 

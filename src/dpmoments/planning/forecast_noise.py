@@ -121,11 +121,6 @@ class ForecastNoise(Answer):
     n_rows: int
     _known: dict[tuple[int, ...], FloatArray] = field(default_factory=dict, repr=False)
 
-    @property
-    def _typical_moments(self) -> tuple[FloatArray, FloatArray]:
-        """Means and covariance of the typical rows, which a run may clip."""
-        return self.typical.moments(self.n_rows)[:2]
-
     @cached_property
     def description(self) -> Description:
         """Result of ``describe()``, with means and standard deviations that no clipping has moved."""
@@ -135,7 +130,7 @@ class ForecastNoise(Answer):
     @property
     def clipped_deviations(self) -> FloatArray:
         """Share by which clipping makes each standard deviation of typical rows smaller, shape (d,)."""
-        known = np.diag(self._typical_moments[1])
+        known = np.diag(self.typical.moments(self.n_rows)[1])
         kept = np.divide(np.diag(self.release.covariance), known, out=np.ones(len(known)), where=known > 0.0)
         return np.asarray(1.0 - np.sqrt(np.clip(kept, 0.0, 1.0)))
 
@@ -161,7 +156,7 @@ class ForecastNoise(Answer):
 
         By noise and by clipping.
         """
-        mean, covariance = self._typical_moments
+        mean, covariance, _ = self.typical.moments(self.n_rows)  # before clipping
         vary = np.diag(covariance) > 0.0
         squares = (self.mean**2 + (self.release.mean - mean) ** 2)[vary] / np.diag(covariance)[vary]
         return float(np.sqrt(np.mean(squares))) if vary.any() else math.nan
@@ -176,7 +171,7 @@ class ForecastNoise(Answer):
         noise = self._correlations(chosen)
         pairs = np.ix_(chosen, chosen)
         moved = correlation_of(self.release.unit_ball_covariance[pairs]) - correlation_of(
-            self._typical_moments[1][pairs]
+            self.typical.moments(self.n_rows)[1][pairs]
         )
         squares = np.minimum(noise**2, 1.0) + np.nan_to_num(moved) ** 2
         known = squares[self.comparable[pairs] & ~np.isnan(squares)]
@@ -287,9 +282,11 @@ class ForecastNoise(Answer):
                 f"{_SEEN_FROM}: smallest correlation with another feature (the median) whose 95% interval excludes 0 with "
                 f"{POWER:.0%} probability, despite noise and sampling error; none: no interval will"
             )
-            first, second, largest = self.worst_correlation
-            if largest > _FAR_WORSE * correlation:
-                yield f"± on the worst, {first} ~ {second}: {_noise_text(largest)}"
+            pairs = np.tril(np.nan_to_num(self.correlation, nan=-1.0, posinf=np.inf), -1)
+            second, first = np.unravel_index(np.argmax(pairs), pairs.shape)
+            if (largest := float(pairs[second, first])) > _FAR_WORSE * correlation:
+                names = self.typical.schema.feature_names
+                yield f"± on the worst, {names[first]} ~ {names[second]}: {_noise_text(largest)}"
             if (regression := self.regression) is not None:
                 others = "one other" if regression.regressors == 1 else f"{regression.regressors} others"
                 yield f"± on a standardized coefficient (of {regression.target} on {others}): {self.coefficient_text}"
@@ -354,16 +351,6 @@ class ForecastNoise(Answer):
         ]
         cannot = [f"no {what}" for what, (count, _) in self.readable.items() if not count]
         return ", ".join(filter(None, [f"{joined(can)} can be read" if can else "nothing can be read", joined(cannot)]))
-
-    @property
-    def worst_correlation(self) -> tuple[str, str, float]:
-        """Pair with the most noise, and its noise; no names for one column."""
-        first, second = np.nonzero(np.tril(~np.isnan(self.correlation), -1))
-        if not len(first):
-            return "", "", math.nan
-        worst = int(np.argmax(self.correlation[first, second]))
-        i, j, names = first[worst], second[worst], self.typical.schema.feature_names
-        return names[j], names[i], float(self.correlation[i, j])
 
     @cached_property
     def regression(self) -> TypicalRegression | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from dpmoments.analysis.answers import number, rounded
 from dpmoments.base.checks import not_one_of
 from dpmoments.base.errors import InputValueError, shown
 from dpmoments.planning.forecast_noise import ForecastNoise, ReleasePlan
@@ -108,11 +109,10 @@ def _in_units(ax: Axes, noise: ForecastNoise, chosen: Sequence[int]) -> None:
     """Write the numbers in original units to the right of each line."""
     typical, said = noise.typical, noise.description
     for row, index in enumerate(chosen):
-        mean = "noise" if said.mean_is_noise[index] else f"± {_digits(noise.mean[index])}"
-        deviation = (
-            "noise" if said.standard_deviation_is_noise[index] else f"± {_digits(noise.standard_deviation[index])}"
-        )
-        known = f"{'~' if typical.assumed[index] else ''}{_digits(float(typical.standard_deviations[index]), 3)}"
+        of_mean, of_deviation = noise.mean[index], noise.standard_deviation[index]
+        mean = "noise" if said.mean_is_noise[index] else f"± {rounded(of_mean, of_mean)}"
+        deviation = "noise" if said.standard_deviation_is_noise[index] else f"± {rounded(of_deviation, of_deviation)}"
+        known = f"{'~' if typical.assumed[index] else ''}{number(float(f'{typical.standard_deviations[index]:.3g}'))}"
         words = mean + ("" if typical.shares[index] else f", {deviation}") + f"  ({known})"
         ax.annotate(
             words,
@@ -167,14 +167,3 @@ def _known(setting: ReleasePlan, one_column: bool) -> tuple[float, bool]:
         return float(np.max(noise.mean_in_deviations)), all(noise.description.mean_is_noise)
     deviation = noise.typical_correlation()
     return min(deviation, 1.0), math.isinf(deviation)
-
-
-def _digits(value: float, significant: int = 2) -> str:
-    """Format to significant digits, without an exponent for ordinary numbers."""
-    if value == 0.0 or not math.isfinite(value):
-        return f"{value:g}"
-    size = math.floor(math.log10(abs(value)))
-    if not -5 < size < 9:
-        return f"{value:.{significant}g}"
-    rounded = round(value, significant - 1 - size)
-    return f"{rounded:,.0f}" if size >= significant - 1 else f"{rounded:.{max(0, significant - 1 - size)}f}"
