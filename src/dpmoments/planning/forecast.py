@@ -514,7 +514,7 @@ def _assumed_deviations(
         return result
     if not isinstance(given, Mapping):
         return np.full(len(names), positive("standard_deviation", given))
-    guesses = checked_guesses(schema, "standard_deviation", given, names)
+    guesses = checked_guesses(schema, "standard deviation", given, names)
     if result is None and (absent := [name for name in names if name not in guesses]):
         left_out = ", ".join(map(repr, absent))
         raise InputValueError(f"the standard deviations leave out {left_out}: give scale, for those, or all of them")
