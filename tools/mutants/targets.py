@@ -293,11 +293,13 @@ TESTS = {
         "coinpress_reference",
         "coinpress_robustness",
         "reliability",
+        "means_boundaries",
         "means_replayed",
         "mean_robustness",
     ),
     "mechanisms/means/": (
         "means_replayed",
+        "means_boundaries",
         "means_refusals",
         "mean_robustness",
         "mean_noise",
@@ -306,11 +308,13 @@ TESTS = {
     "papers/mechanisms/coinpress_mean": (
         "means_replayed",
         "reliability",
+        "means_boundaries",
         "means_refusals",
         "mean_robustness",
     ),
     "papers/mechanisms/coordinatewise": (
         "reliability",
+        "means_boundaries",
         "means_replayed",
         "means",
     ),
