@@ -374,7 +374,7 @@ def _describe_limits(release: AnyRelease) -> list[str]:
         treated,
         "“Not clear” does not mean “no effect”: this release cannot show the sign, if there is one. Most of the error "
         "is privacy noise in “(noise)”, and chance in the choice of rows in “(too few rows)”.",
-        "A verdict is that of its own interval: of 20 without any effect, about one is wrong. Only those that hold among "
+        "A verdict follows from its own interval: of 20 without any effect, about one is wrong. Only those that hold among "
         "all comparisons of the page are findings.",
     ]
     if isinstance(release, MomentRelease | GroupReleases):
