@@ -146,8 +146,8 @@ MISTAKES: dict[str, tuple[str, str]] = {
     ),
     "two columns with the same name": (AGE + AGE[9:], "line 6: two columns are named 'age': rename or delete one"),
     "thousands or decimals": (
-        AGE.replace("100", "50.000"),
-        "line 5: column 'age': upper: 50.000 is 50, because a point starts the decimals: write 50, or 50000",
+        AGE.replace("100", "150.000"),
+        "line 5: column 'age': upper: 150.000 is 150, because a point starts the decimals: write 150, or 150000",
     ),
     "thousands in a list": (
         AGE.replace("    lower: 0\n    upper: 100", "    scale: [1, -5.000]"),
