@@ -146,10 +146,6 @@ class ReleasePlots(MeanPlots):
         columns, level, ax, figsize, caption
             As for :meth:`correlation`; one column suffices.
 
-        Returns
-        -------
-        matplotlib.axes.Axes
-
         Raises
         ------
         ValueError
@@ -179,10 +175,6 @@ class ReleasePlots(MeanPlots):
             one axis fits all and the floor is nearly level.
         ax, figsize, caption
             As for :meth:`correlation`.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
 
         Raises
         ------
@@ -215,10 +207,6 @@ class ReleasePlots(MeanPlots):
             As for :meth:`spectrum`.
         n_features : int
             Number of features to show, those with the largest loadings.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
 
         Raises
         ------
@@ -266,10 +254,6 @@ class ReleasePlots(MeanPlots):
         **options
             Options of the regression: ``level``, ``intercept``, ``reference``, ``alpha``.
 
-        Returns
-        -------
-        matplotlib.axes.Axes
-
         Raises
         ------
         ValueError
@@ -310,10 +294,6 @@ class ReleasePlots(MeanPlots):
             Order of the groups: the schema's, or the largest mean or number of rows first.
         level, ax, figsize, caption
             As for :meth:`correlation`.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
 
         Raises
         ------

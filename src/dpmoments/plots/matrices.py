@@ -263,12 +263,9 @@ def _meaning(answer: Correlations, typical: float) -> list[str]:
         if np.isfinite(typical)
         else "no pair has two variances above their noise: every correlation may be anything from −1 to 1"
     )
+    said = [f"{_HATCHED}; {half}" if _left(answer).any() else half]
     if not answer.noise_known:
         said = [f"hatched: {describe_law(None)}"]
-    elif _left(answer).any():
-        said = [f"{_HATCHED}; {half}"]
-    else:
-        said = [half]
     if not np.isfinite(answer.correlation).all():
         said.append(f"gray and crossed: {NOT_ESTIMABLE}")
     return said

@@ -102,13 +102,10 @@ class Comparisons:
 
     def with_cutoff(self, cutoff: float) -> Comparisons:
         """Return the answers with marks by one correction over the page."""
-        correlations = self.correlations
-        return Comparisons(
-            None if correlations is None else replace(correlations, cutoff=cutoff),
-            self.refusal,
-            tuple(replace(fit, cutoff=cutoff) for fit in self.fits),
-            tuple(replace(answer, differences=replace(answer.differences, cutoff=cutoff)) for answer in self.means),
-        )
+        correlations = self.correlations and replace(self.correlations, cutoff=cutoff)
+        fits = tuple(replace(fit, cutoff=cutoff) for fit in self.fits)
+        means = tuple(replace(each, differences=replace(each.differences, cutoff=cutoff)) for each in self.means)
+        return replace(self, correlations=correlations, fits=fits, means=means)
 
 
 def moment_sections(
