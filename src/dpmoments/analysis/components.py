@@ -421,7 +421,7 @@ def _rare_levels(
     return tuple(release.feature_names[chosen[index]] for index in order)
 
 
-def number_of_components(n_components: int | None, d: int) -> int:
+def number_of_components(n_components: float | None, d: int) -> int:
     """Return the requested number of d components; raise ValueError if there are fewer."""
     k = d if n_components is None else n_components
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 1 <= k <= d:

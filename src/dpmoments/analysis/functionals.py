@@ -225,20 +225,23 @@ def joint_gaps_of(release: Moments) -> FloatArray:
     return np.asarray(1.0 / release.both_present - 1.0 - gaps[:, None] - gaps[None, :])
 
 
-def variance_of_gaps(
+def covariance_of_gaps(
     weights: FloatArray, covariance: FloatArray, gaps: FloatArray, joint_gaps: FloatArray | None
-) -> float:
-    """Return n times the variance that missing values add to Σ W_jk C_jk, C the covariance."""
-    # docs/evidence/derivations/missing-values.md, section 5, for normal rows
-    lines = 2.0 * weights - np.diag(np.diag(weights))
-    along = np.einsum("vj,jk,vk->v", lines, covariance, lines)
-    crossed = np.einsum("vj,jv->v", lines, covariance)
-    own = np.diag(covariance)
-    result = float(gaps @ (own * along + crossed**2))
-    if joint_gaps is not None:
-        of_pairs = (2.0 * weights) ** 2 * (np.outer(own, own) + covariance**2)
-        result += float(np.sum(np.triu(np.maximum(joint_gaps, 0.0) * of_pairs, 1)))
-    return max(result, 0.0)
+) -> FloatArray:
+    """Return n times what missing values add to the covariance of P forms Σ W_jk C_jk, (P, P)."""
+    # docs/evidence/derivations/missing-values.md, section 5, for normal rows; C is their covariance
+    own, result = np.diag(covariance), np.zeros((len(weights), len(weights)))
+    for v in np.flatnonzero(gaps):
+        line = 2.0 * weights[:, v]
+        line[:, v] -= weights[:, v, v]
+        along = line @ covariance
+        result += gaps[v] * (own[v] * along @ line.T + np.outer(along[:, v], along[:, v]))
+    if joint_gaps is None:
+        return result
+    for v, w in np.argwhere(np.triu(joint_gaps, 1) > 0.0):
+        pair = 2.0 * weights[:, v, w]
+        result += joint_gaps[v, w] * (own[v] * own[w] + covariance[v, w] ** 2) * np.outer(pair, pair)
+    return result
 
 
 def bilinear(first: FloatArray, second: FloatArray) -> FloatArray:

@@ -11,7 +11,7 @@ import scipy
 
 from dpmoments.analysis.answers import number, unless_beyond_floating_point
 from dpmoments.analysis.confidence import Estimate, agreeing_p_value, format_probability
-from dpmoments.analysis.functionals import gaps_of, joint_gaps_of
+from dpmoments.analysis.functionals import bilinear, covariance_of_gaps, gaps_of, joint_gaps_of
 from dpmoments.analysis.inverted_test import Search
 from dpmoments.analysis.regressors import Regressors
 from dpmoments.analysis.released import Moments
@@ -244,33 +244,14 @@ class NormalEquations:
 
     def _shape_of_gaps(self, gaps: FloatArray) -> FloatArray:
         """Return what missing values add to the shape: pairs of features are of other rows."""
-        # docs/evidence/derivations/missing-values.md, section 5
         at = np.append(-self._pilot, 1.0)
-        moments = self.moments / self.n_rows
-        mean = moments[0] if self.with_constant else np.zeros(len(moments))
-        spread = moments - np.outer(mean, mean)
+        spread = self.moments / self.n_rows
         if self.with_constant:
-            spread[0] = spread[:, 0] = 0.0
+            spread = spread - np.outer(spread[0], spread[0])
         # relative to residuals that noise leaves nothing of, it would have no bound
         total = max(self.residual_variance(at), self.residual_noise(at) / self.n_rows, np.finfo(float).tiny)
-        variances, product = np.maximum(np.diag(spread), 0.0), spread @ at
-        k = len(at) - 1
-        squares = gaps * at**2
-        result = float(squares @ variances) * spread[:k, :k] + (spread[:k] * squares) @ spread[:k].T
-        for v in np.flatnonzero(gaps[:k]):
-            # the equation of feature v: pairs of it with the others, each once
-            others, own = product - at[v] * spread[v], spread[v]
-            of_others = variances[v] * others + own * (float(own @ at) - at[v] * variances[v])
-            row = gaps[v] * at[v] * of_others[:k]
-            result[v] += row
-            result[:, v] += row
-            result[v, v] += gaps[v] * float(of_others @ at - at[v] * of_others[v])
-        if self.joint_gaps is not None:
-            for v, w in np.argwhere(np.triu(self.joint_gaps, 1) > 0.0):
-                of_pair = np.zeros(k + 1)
-                of_pair[v], of_pair[w] = at[w], at[v]
-                size = self.joint_gaps[v, w] * (variances[v] * variances[w] + spread[v, w] ** 2)
-                result += size * np.outer(of_pair[:k], of_pair[:k])
+        weights = bilinear(np.eye(len(at))[:-1], at)  # of the error of each equation, (E b)_a
+        result = covariance_of_gaps(weights, spread, gaps, self.joint_gaps)
         eigenvalues, vectors = np.linalg.eigh(result * (self.n_rows / total))
         return np.asarray((vectors * np.maximum(eigenvalues, 0.0)) @ vectors.T)
 

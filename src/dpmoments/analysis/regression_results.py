@@ -30,7 +30,7 @@ from dpmoments.analysis.contrasts import (
     statistics_of,
 )
 from dpmoments.analysis.frames import named_values
-from dpmoments.analysis.functionals import variance_of_gaps
+from dpmoments.analysis.functionals import covariance_of_gaps
 from dpmoments.analysis.normal_equations import NormalEquations
 from dpmoments.analysis.resolvability import (
     NOT_CLEAR_NOISE,
@@ -149,9 +149,9 @@ class ExplainedVariance:
             covariance = moments / n_rows
             if equations.with_constant:
                 covariance = covariance - np.outer(covariance[0], covariance[0])
-            weights = gradient * (n_rows / total)
-            added = variance_of_gaps(weights, covariance, equations.gaps, equations.joint_gaps)
-            sampling += added / independent
+            weights = gradient[None] * (n_rows / total)
+            added = covariance_of_gaps(weights, covariance, equations.gaps, equations.joint_gaps)
+            sampling += float(added[0, 0]) / independent
         return cls(share, math.sqrt(privacy), math.sqrt(sampling), degrees, n_rows, equations.with_constant)
 
     @property

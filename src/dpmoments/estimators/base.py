@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import warnings
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
@@ -225,6 +226,7 @@ _PENALTY = (
     "it sets alpha=0.01, which is little in scikit-learn's units and much in those of the unit ball; with alpha='auto' the same "
     "data give the score it asks for"
 )
+_CLASSES = "it fits one instance to several lists of classes, and classes must be public: rows of others are dropped"
 
 
 @dataclass(frozen=True)
@@ -245,6 +247,8 @@ _REASONS: Mapping[str, _Reason] = MappingProxyType(
             _EMPTY, ("DPCovariance", "DPPCA", "DPRidge", "DPLinearDiscriminant"), False, under=Neighbors.ADD_REMOVE
         ),
         "check_regressors_train": _Reason(_PENALTY, ("DPRidge",), False),
+        "check_classifiers_classes": _Reason(_CLASSES, ("DPLinearDiscriminant",), False),
+        "check_classifiers_train": _Reason(_CLASSES, ("DPLinearDiscriminant",), False),
         "check_fit_idempotent": _Reason(_NOISE, ("DPPCA", "DPRidge", "DPLinearDiscriminant")),
         "check_supervised_y_2d": _Reason(_NOISE, ("DPRidge", "DPLinearDiscriminant")),
         "check_regressors_int": _Reason(_NOISE, ("DPRidge",)),
@@ -539,6 +543,12 @@ class PrivateEstimator(BaseEstimator):
         except Exception as error:
             error.add_note(_FITTED_RELEASE)
             raise
+        if at_bound := _at_bounds(released):
+            warnings.warn(
+                f"noise does not distinguish the mean of {listed(at_bound)} from its bound: nearly all values are at or beyond "
+                "it, and counted as the bound. Check the units of the data and of the bounds",
+                stacklevel=4,
+            )
         return self
 
     @staticmethod
@@ -588,6 +598,23 @@ class PrivateEstimator(BaseEstimator):
     def feature_names_released_(self) -> FloatArray:
         """Names of the encoded features, in array order; a categorical with k levels has k."""
         return np.array(self.release_.feature_names, dtype=object)
+
+
+def _at_bounds(released: MomentRelease) -> list[str]:
+    """Return the numeric columns whose mean is not distinguishable from a public bound."""
+    if released.noisy_sum is None or released.noise is None:
+        return []
+    described = released.describe()
+    (lower, upper), mean = described.bounds, released.mean
+    away = np.minimum(mean - lower, upper - mean)
+    # noise that leaves the mean unknown shows nothing
+    near = (away <= 2.0 * described.mean_noise) & (described.mean_noise < _CLOSE * (upper - lower))
+    numeric = [column.name for column in released.schema.table_columns if isinstance(column, Numeric)]
+    return [name for name, found in zip(released.feature_names, near, strict=True) if found and name in numeric]
+
+
+_CLOSE = 0.01
+"""Largest noise on a mean, as a share of the bounds' width, at which a mean is seen to be at a bound."""
 
 
 def _shaped(X: Any, features: Features, own: tuple[str, ...]) -> Any:

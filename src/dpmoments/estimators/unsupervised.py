@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from abc import abstractmethod
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -49,6 +50,27 @@ class MomentsEstimator(PrivateEstimator):
 
     def _schema_for(self, names: tuple[str, ...], y: Any) -> tuple[Schema, None]:  # noqa: ARG002
         return public_schema(self.schema, self.bounds, self.row_norm, names), None
+
+    @property
+    @abstractmethod
+    def _center(self) -> FloatArray:
+        """Mean of the fit, shape (d,)."""
+
+    @abstractmethod
+    def get_precision(self) -> FloatArray:
+        """Return the precision of the fit, shape (d, d)."""
+
+    def _deviations_of(self, X: Any) -> FloatArray:
+        rows, schema = self._rows(X), self.release_.schema
+        return np.asarray(feature_values(schema, rows, range(schema.n_features)) - self._center)
+
+    def score(self, X_test: Any, y: Any = None) -> float:  # noqa: ARG002
+        """Compute the mean log-likelihood of rows under a normal distribution with these moments.
+
+        −∞ if the precision has no inverse. The score of private rows is private.
+        """
+        covariance = empirical_covariance(self._deviations_of(X_test), assume_centered=True)
+        return float(log_likelihood(covariance, self.get_precision()))
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -135,26 +157,17 @@ class DPCovariance(MomentsEstimator, EmpiricalCovariance):
     def get_precision(self) -> FloatArray:
         """Return ``precision_``, recomputed if it was not stored."""
         if self.store_precision or self.release_.noisy_sum is None:
-            return np.asarray(super().get_precision())
+            return np.asarray(EmpiricalCovariance.get_precision(self))
         return precision(self.release_)[0]
 
     def mahalanobis(self, X: Any) -> FloatArray:
         """Compute squared Mahalanobis distances of rows from ``location_``, shape (m,)."""
-        deviations = self._features_of(X) - self.location_
+        deviations = self._deviations_of(X)
         return np.asarray(np.einsum("ij,jk,ik->i", deviations, self.get_precision(), deviations))
 
-    def score(self, X_test: Any, y: Any = None) -> float:  # noqa: ARG002
-        """Compute the log-likelihood of rows under a normal distribution with these moments.
-
-        −∞ if the precision has no inverse. The score of private rows is private.
-        """
-        deviations = self._features_of(X_test) - self.location_
-        return float(log_likelihood(empirical_covariance(deviations, assume_centered=True), self.get_precision()))
-
-    def _features_of(self, X: Any) -> FloatArray:
-        rows = self._rows(X)
-        schema = self.release_.schema
-        return feature_values(schema, rows, range(schema.n_features))
+    @property
+    def _center(self) -> FloatArray:
+        return self.location_
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -163,13 +176,15 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MomentsEstimator)
 
     Parameters
     ----------
-    n_components : int, optional
-        Number of components, k; default: all.
+    n_components : int or float, optional
+        Number of components, k; default: all. Between 0 and 1: as many as explain more than this share of the variance.
     schema, bounds, row_norm, epsilon, delta, rho, neighbors, mechanism, privacy_unit, ledger, dataset, insecure_seed
         As for every estimator (:mod:`dpmoments.estimators`).
     scaling : {"units", "bounds", "correlation"}
         Divisor of the features (:func:`dpmoments.analysis.components.pca`): none; the half-width of their public
         bounds; or their released standard deviation. A StandardScaler before this would read the table, unprotected.
+    whiten : bool
+        True: scores have the variance 1.
 
     Attributes
     ----------
@@ -177,6 +192,10 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MomentsEstimator)
         Unit vectors in scaled feature space; d the encoded features (``feature_names_released_``).
     explained_variance_, explained_variance_ratio_ : ndarray of shape (k,)
         Variances divided by n; scikit-learn divides by n − 1.
+    singular_values_ : ndarray of shape (k,)
+        Of the centered and scaled rows.
+    noise_variance_ : float
+        Mean of the variances of the components left out; 0 without any (Tipping & Bishop 1999).
     is_noise_ : ndarray of bool of shape (k,)
         True for components that are not distinguishable from noise.
     mean_, scale_ : ndarray of shape (d,)
@@ -190,8 +209,8 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MomentsEstimator)
     Notes
     -----
     **Privacy.** ``fit`` makes one :func:`dpmoments.release`, which satisfies the stated budget; everything else is
-    computed from it. ``transform`` applies it to the caller's rows: scores of private rows are private, including those
-    from ``fit_transform``.
+    computed from it. ``transform`` and ``score`` apply it to the caller's rows: scores of private rows are private,
+    including those from ``fit_transform``.
 
     Examples
     --------
@@ -202,33 +221,67 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MomentsEstimator)
     (array([[1., 0., 0.]]), array([False]))
     """
 
-    n_components: int | None = field(default=None, kw_only=False)
+    n_components: int | float | None = field(default=None, kw_only=False)
     scaling: Scaling = "units"
+    whiten: bool = False
+
+    def _number(self, shares: FloatArray) -> int:
+        """Return k by the shares of the variance, shape (d,)."""
+        if not isinstance(self.n_components, float) or not 0.0 < self.n_components < 1.0:
+            return number_of_components(self.n_components, len(shares))
+        return min(int((np.cumsum(shares) <= self.n_components).sum()) + 1, len(shares))
 
     def _check_analysis(self, schema: Schema) -> None:
         require_scaling(self.scaling)
-        number_of_components(self.n_components, schema.n_features)
+        self._number(np.ones(schema.n_features))
 
     def _read(self) -> None:
-        answer = self.release_.pca(self.n_components, scaling=self.scaling)
+        every = self.release_.pca(scaling=self.scaling)
+        k = self._number(every.explained_variance_ratio)
+        answer = self.release_.pca(k, scaling=self.scaling)
+        left = every.explained_variance[k:]
         self.components_ = answer.components
         self.explained_variance_ = answer.explained_variance
         self.explained_variance_ratio_ = answer.explained_variance_ratio
+        self.singular_values_ = np.sqrt(answer.explained_variance * self.release_.n_rows)
+        self.noise_variance_ = float(left.mean()) if len(left) else 0.0
         self.is_noise_ = answer.is_noise
         self.mean_, self.scale_ = answer.mean, answer.scale
         self.n_components_ = len(answer.components)
         self.answer_ = answer
 
+    @property
+    def _deviations(self) -> FloatArray:
+        """Divisors of scores."""
+        if not self.whiten:
+            return np.ones(self.n_components_)
+        return np.sqrt(np.maximum(self.explained_variance_, np.finfo(float).tiny))
+
     def transform(self, X: Any) -> FloatArray:
         """Compute scores of rows, shape (m, k); scores of private rows are private."""
         rows = self._rows(X)
-        return np.asarray(self.answer_.transform(rows))
+        return np.asarray(self.answer_.transform(rows) / self._deviations)
 
     def inverse_transform(self, X: Any) -> FloatArray:
         """Convert scores, shape (m, k), to encoded features in original units, shape (m, d)."""
         check_is_fitted(self)
         scores = check_array(X, input_name="X")
-        return np.asarray((scores @ self.components_) * self.scale_ + self.mean_)
+        return np.asarray((scores * self._deviations @ self.components_) * self.scale_ + self.mean_)
+
+    def get_covariance(self) -> FloatArray:
+        """Compute the covariance of the probabilistic model in original units, shape (d, d)."""
+        check_is_fitted(self)
+        beyond = np.maximum(self.explained_variance_ - self.noise_variance_, 0.0)
+        result = (self.components_.T * beyond) @ self.components_ + self.noise_variance_ * np.eye(len(self.scale_))
+        return np.asarray(result * np.outer(self.scale_, self.scale_))
+
+    def get_precision(self) -> FloatArray:
+        """Compute the inverse of :meth:`get_covariance`, its pseudo-inverse if it is singular."""
+        return np.asarray(np.linalg.pinv(self.get_covariance(), hermitian=True), dtype=np.float64)
+
+    @property
+    def _center(self) -> FloatArray:
+        return self.mean_
 
     @property
     def _n_features_out(self) -> int:
