@@ -32,17 +32,6 @@ def released(**options: object) -> dpm.MomentRelease:
     return dpm.release(table(), schema, **settings)  # type: ignore[arg-type]
 
 
-def test_without_noise_it_is_scikit_learns() -> None:
-    reference = PCA(2).fit(table())
-    found = released().pca(2, scaling="units")
-    signs = np.sign(np.sum(found.components * reference.components_, axis=1))
-    np.testing.assert_allclose(found.components, reference.components_ * signs[:, None], atol=1e-3)
-    np.testing.assert_allclose(found.explained_variance, reference.explained_variance_, rtol=1e-3)
-    np.testing.assert_allclose(found.explained_variance_ratio, reference.explained_variance_ratio_, rtol=1e-3)
-    scores = found.transform({name: table()[:10, place] for place, name in [*enumerate(NAMES)][::-1]})
-    np.testing.assert_allclose(scores, reference.transform(table()[:10]) * signs, atol=2e-2)
-
-
 def test_correlation_scaling() -> None:
     reference = PCA().fit(StandardScaler().fit_transform(table()))
     found = released().pca(scaling="correlation")

@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import f as fisher
-from scipy.stats import t as student
 
 import dpmoments as dpm
 from dpmoments.analysis.contrasts import Restrictions
@@ -183,44 +181,6 @@ def test_other_restrictions_that_say_nothing(given: Any, kind: type[Exception], 
 # Without noise: as the textbooks ------------------------------------------------------------------------------------------------
 
 
-def test_contrasts_without_noise_are_the_textbooks() -> None:
-    solution, covariance, degrees = least_squares()
-    matrix = np.array([row(age=1, age_south=1), row(south=1, east=-1), row(one=1, age=40, smoker=1)])
-    values = np.array([0.5, 0.0, 0.0])
-    found = exact().t_test((matrix, values), level=0.9)
-    effect, errors = matrix @ solution, np.sqrt(np.einsum("ij,jk,ik->i", matrix, covariance, matrix))
-    np.testing.assert_allclose(found.effect, effect, rtol=1e-4)
-    np.testing.assert_allclose(found.sd, errors, rtol=1e-4)
-    np.testing.assert_allclose(found.tvalues, (effect - values) / errors, rtol=1e-4)
-    np.testing.assert_allclose(found.pvalues, 2 * student.sf(np.abs(effect - values) / errors, degrees), rtol=1e-3)
-    assert found.df_denom == pytest.approx(degrees)
-    reach = student.ppf(0.95, degrees) * errors
-    np.testing.assert_allclose(found.conf_int(), np.column_stack([effect - reach, effect + reach]), rtol=1e-4)
-    wider = student.ppf(1.0 - 0.05 / 3, degrees) * errors
-    adjusted = found.conf_int(0.9, adjust="bonferroni")
-    np.testing.assert_allclose(adjusted["upper"] - adjusted["lower"], 2 * wider, rtol=1e-4)
-    assert list(adjusted.index) == list(found.labels)
-    frame = found.summary_frame()
-    np.testing.assert_array_equal(frame["estimate"], found.effect)
-
-
-def test_joint_tests_without_noise_are_the_textbooks() -> None:
-    solution, covariance, degrees = least_squares()
-    matrix, values = np.array([row(age=1, smoker=0.1), row(smoker=1)]), np.array([0.5, -3.0])
-    found = exact().wald_test((matrix, values))
-    excess = matrix @ solution - values
-    statistic = float(excess @ np.linalg.solve(matrix @ covariance @ matrix.T, excess)) / 2
-    assert found.statistic[0] == pytest.approx(statistic, rel=1e-4)
-    assert found.pvalues[0] == pytest.approx(fisher.sf(statistic, 2, degrees), rel=1e-3)
-    assert (found.df_num[0], found.df_denom[0]) == (2, pytest.approx(degrees))
-    again = exact().wald_test(
-        (np.vstack([matrix, matrix.sum(axis=0)]), [*values, values.sum()])
-    )  # one follows from others
-    assert (again.df_num[0], again.statistic[0]) == (2, pytest.approx(statistic, rel=1e-4))
-    with refused("the restrictions contradict each other: no coefficients"):
-        exact().wald_test("age = 1, 2*age = 3")
-
-
 def test_terms_are_tested_together() -> None:
     solution, covariance, _ = least_squares()
     found = exact().wald_test_terms()
@@ -234,27 +194,6 @@ def test_terms_are_tested_together() -> None:
     whole = exact().wald_test(list(exact().features))
     assert whole.statistic[0] == pytest.approx(exact().fvalue)
     assert whole.pvalues[0] == exact().f_pvalue
-
-
-def test_covariances_and_predictions_without_noise_are_the_textbooks() -> None:
-    solution, covariance, degrees = least_squares()
-    frame = exact().cov_params()
-    assert tuple(frame.index) == tuple(frame.columns) == NAMES
-    size = np.sqrt(np.outer(np.diag(covariance), np.diag(covariance)))
-    np.testing.assert_allclose(frame / size, covariance / size, atol=1e-4)
-    np.testing.assert_allclose(np.sqrt(np.diag(frame)), exact().bse)
-    z = design()[0][:3]
-    found = exact().get_prediction(people()[:3])
-    middle, error = z @ solution, np.sqrt(np.einsum("ij,jk,ik->i", z, covariance, z))
-    np.testing.assert_allclose(found.predicted_mean, middle, rtol=1e-4)
-    np.testing.assert_allclose(found.se_mean, error, rtol=1e-3)
-    rows = found.summary_frame()
-    np.testing.assert_array_equal(rows[["mean", "mean_se"]].T, [found.predicted_mean, found.se_mean])
-    np.testing.assert_array_equal(rows[["mean_ci_lower", "mean_ci_upper"]], found.limits())
-    np.testing.assert_array_equal(rows[["obs_ci_lower", "obs_ci_upper"]], found.limits(obs=True))
-    residual = exact().residual_standard_deviation
-    reach = student.ppf(0.975, degrees) * np.hypot(error, residual)
-    np.testing.assert_allclose(found.conf_int(obs=True)["upper"], middle + reach, rtol=1e-4)
 
 
 # Identities ----------------------------------------------------------------------------------------------------------------
