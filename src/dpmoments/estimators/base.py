@@ -614,7 +614,7 @@ def _at_bounds(released: MomentRelease) -> list[str]:
 
 
 _CLOSE = 0.01
-"""Largest noise on a mean, as a share of the bounds' width, at which a mean is seen to be at a bound."""
+"""Largest noise, as a share of the bounds' width, at which a mean is seen to be at a bound."""
 
 
 def _shaped(X: Any, features: Features, own: tuple[str, ...]) -> Any:

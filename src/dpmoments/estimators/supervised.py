@@ -106,7 +106,7 @@ def column_of(y: Any, *, of: Any) -> Any:
 
 
 def _refuse_fractions(column: Any) -> None:
-    """Raise ValueError if y holds numbers that are no classes."""
+    """Raise ValueError if y holds fractions or infinity."""
     values = np.asarray(column)
     if values.dtype.kind != "f":
         return
