@@ -341,6 +341,8 @@ def put(*path: Any) -> Callable[[Any, Any], None]:
 
 EDITS: list[tuple[str, Callable[[Any, Any], None], Any, str]] = [
     ("matrix too long", put("noisy_gram_upper_triangle"), [1.0] * 7, "finite numbers"),
+    ("details of text", put("details"), "x", "details must be a mapping"),
+    ("options of a list", put("mechanism_options"), [], "mechanism_options must be a mapping"),
     ("huge integer", put("noisy_gram_upper_triangle", 0), 10**400, "finite numbers"),
     ("unknown repair", put("repair"), "magic", "repair must be one of"),
     ("schema without bounds", put("schema", "columns", 0, "upper"), None, "Fill these in from public knowledge"),
