@@ -341,6 +341,7 @@ def put(*path: Any) -> Callable[[Any, Any], None]:
 
 EDITS: list[tuple[str, Callable[[Any, Any], None], Any, str]] = [
     ("matrix too long", put("noisy_gram_upper_triangle"), [1.0] * 7, "finite numbers"),
+    ("sum too short", put("noisy_sum"), [1.0], "finite numbers"),
     ("details of text", put("details"), "x", "details must be a mapping"),
     ("options of a list", put("mechanism_options"), [], "mechanism_options must be a mapping"),
     ("huge integer", put("noisy_gram_upper_triangle", 0), 10**400, "finite numbers"),
@@ -353,6 +354,9 @@ EDITS: list[tuple[str, Callable[[Any, Any], None], Any, str]] = [
     ("dataset of great length", put("origin", "dataset"), "x" * 201, "printable characters, such as 'people-2026"),
     ("group by nothing", put("origin", "group"), {"run": "0" * 32, "by": "", "level": "a", "n_levels": 2}, "non-empty string"),
     ("noise for others", put("noise", "n_features"), 2, "finite numbers"),
+    ("negative variance", put("noise", "variance"), -1.0, "must be"),
+    ("rate of zero", put("noise", "rate"), 0, "must be"),
+    ("rate of no Wishart", put("noise", "rate"), 1e300, "must be"),
     ("unknown noise", put("noise", "name"), "gausian", ": use '"),
     ("noise of another law", put("noise", "name"), "centered-levels-gaussian", "has unknown entries"),
     ("unknown tag", put("diagnostics", "a"), {"$code": "1"}, "is marked"),
