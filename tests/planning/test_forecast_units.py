@@ -279,27 +279,27 @@ def test_changes_that_help_little_are_left_out() -> None:
     [
         (
             dict(typical_sd={"Age": 3.0}),
-            Said("names", known=(*SCHEMA.feature_names,), names=("Age",), parameter="typical_sd"),
+            Said("names", known=(*SCHEMA.feature_names,), names=("Age",), parameter="typical sd"),
         ),
         (
             dict(typical_sd={"age": 0.0}),
-            Said("must be a positive finite number", feature="age", parameter="typical_sd"),
+            Said("must be a positive finite number", feature="age", parameter="typical sd"),
         ),
         (
             dict(typical_sd={"age": -1.0}),
-            Said("must be a positive finite number", feature="age", parameter="typical_sd"),
+            Said("must be a positive finite number", feature="age", parameter="typical sd"),
         ),
         (
             dict(typical_sd={"age": float("nan")}),
-            Said("must be a positive finite number", feature="age", parameter="typical_sd"),
+            Said("must be a positive finite number", feature="age", parameter="typical sd"),
         ),
         (
             dict(typical_sd={"age": float("inf")}),
-            Said("must be a positive finite number", feature="age", parameter="typical_sd"),
+            Said("must be a positive finite number", feature="age", parameter="typical sd"),
         ),
         (
             dict(typical_sd={"age": "18"}),
-            Said("must be a positive finite number", feature="age", parameter="typical_sd"),
+            Said("must be a positive finite number", feature="age", parameter="typical sd"),
         ),
         (
             dict(typical_sd={"age": 51.0}),
@@ -307,7 +307,7 @@ def test_changes_that_help_little_are_left_out() -> None:
                 "the largest possible standard deviation between",
                 feature="age",
                 half=50.0,
-                parameter="typical_sd",
+                parameter="typical sd",
                 value=51.0,
             ),
         ),
@@ -317,17 +317,17 @@ def test_changes_that_help_little_are_left_out() -> None:
                 "the largest possible standard deviation between",
                 feature="smoker",
                 half=0.5,
-                parameter="typical_sd",
+                parameter="typical sd",
                 value=0.6,
             ),
         ),
         (
             dict(typical_mean={"age": 101.0}),
-            Said("must be a number between", feature="age", parameter="typical_mean", value=101.0),
+            Said("must be a number between", feature="age", parameter="typical mean", value=101.0),
         ),
         (
             dict(typical_mean={"smoker": 1.5}),
-            Said("must be a number between", feature="smoker", parameter="typical_mean", value=1.5),
+            Said("must be a number between", feature="smoker", parameter="typical mean", value=1.5),
         ),
     ],
 )
