@@ -1237,9 +1237,10 @@ def test_a_coefficient_without_bounds_counts_as_a_comparison_without_a_finding()
     assert fit.equations is not None
     slope = Estimate.of_interval(1.0, 0.1, 1.9, 0.03, 0.95, 0.5)
     fit.equations._estimates[0.95] = (fit.estimates[0], slope, Estimate.not_estimable(0.95))
-    assert fit.verdict == ("", "not clear (noise)", "not estimable at this budget")
+    assert fit.verdict == ("", "positive", "not estimable at this budget")
+    assert fit.holds_among_all.tolist() == [False, False, False]
     fit.equations._estimates[0.95] = (fit.estimates[0], replace(slope, p_value=0.02), Estimate.not_estimable(0.95))
-    assert fit.verdict[1] == "positive"
+    assert fit.holds_among_all.tolist() == [False, True, False]
 
 
 def test_no_share_that_is_explained_exceeds_one() -> None:

@@ -563,11 +563,6 @@ class NormalEquations:
         slopes = np.eye(self.n_regressors)[1 if self.with_constant else 0 :]
         return self.joint_test(slopes, np.zeros(len(slopes)))
 
-    @property
-    def p_value_of_fit(self) -> float:
-        """P-value of the hypothesis that all coefficients but the constant are 0."""
-        return self.overall_test.p_value
-
     def _carried(self, of_equations: FloatArray) -> FloatArray:
         """Convert Cov(g) to Cov(β̂) in original units."""
         solved = self.units_map @ np.linalg.pinv(self.gram)

@@ -323,7 +323,7 @@ class FittedLine(Answer):
     @property
     def p_value_of_fit(self) -> float:
         """P-value of the hypothesis that all coefficients but the intercept are 0."""
-        return math.nan if self.equations is None else self.equations.p_value_of_fit
+        return math.nan if self.equations is None else self.equations.overall_test.p_value
 
     @property
     def is_noise(self) -> bool:

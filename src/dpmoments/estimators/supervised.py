@@ -100,24 +100,15 @@ def column_of(y: Any, *, of: Any) -> Any:
         raise InputValueError(f"y should be a 1d array, one value per row, and has {column.ndim} dimensions")
     if isinstance(column, np.ndarray) and column.dtype.kind == "c":
         raise InputValueError("Complex data not supported: y must hold numbers or levels")
-    if isinstance(of, ClassifierMixin):
-        _refuse_fractions(column)
-    return declared_column(column, "y")
-
-
-def _refuse_fractions(column: Any) -> None:
-    """Raise ValueError if y holds fractions or infinity."""
-    values = np.asarray(column)
-    if values.dtype.kind != "f":
-        return
-    if np.isinf(values).any():
+    values = np.asarray(column) if isinstance(of, ClassifierMixin) else np.zeros(0)
+    if values.dtype.kind == "f" and np.isinf(values).any():
         raise InputValueError("Input y contains infinity or a value too large: y must hold the classes")
-    known = values[~np.isnan(values)]
-    if (known != np.rint(known)).any():
+    if values.dtype.kind == "f" and (np.rint(values) != values)[~np.isnan(values)].any():
         raise InputValueError(
             "Unknown label type: y holds fractions, and classes are texts, whole numbers, or true and false. For a continuous y "
             "use DPRidge"
         )
+    return declared_column(column, "y")
 
 
 def class_column(name: str, classes: object) -> Column:
