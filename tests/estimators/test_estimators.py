@@ -278,7 +278,7 @@ def test_what_spent_nothing_gives_the_fit_back() -> None:
     holed[7, 1] = np.nan
     with pytest.raises(ValueError, match="NaN"):
         model.fit(holed)
-    with pytest.raises(ValueError, match="missing='error'"):
+    with pytest.raises(ValueError, match="'error'"):
         model.fit(pd.DataFrame(holed, columns=NAMES))
     with refused("must be positive and finite (at most"):
         model.set_params(epsilon=-1.0).fit(ARRAY)
