@@ -284,6 +284,58 @@ def described(release: dpm.MomentRelease, found: Found) -> None:
         found.unless(part == row, f"the part of {row[0]} reads otherwise: {part}, {row}")
 
 
+def told_apart(answer: Any, found: Found, where: str, value: str, ends: tuple[str, str] = ("lower", "upper")) -> None:
+    """Every interval that is printed is one, holds the printed number, and 0 where the interval does."""
+    frame, (head, *rows) = answer.to_pandas(), answer.table()
+    at = next(index for index, name in enumerate(head) if name.endswith(" %"))
+    order = answer._shown_rows or range(len(frame))
+    for row, index in zip(rows, order, strict=False):
+        found.rows += 1
+        low, high = (float(frame[end].iloc[index]) for end in ends)
+        shown, number = interval_of(row[at]), float(frame[value].iloc[index])
+        if not math.isfinite(low + high):
+            continue
+        found.unless(low == high or shown[0] < shown[1], f"{where}: [{low}, {high}] is printed as the point {row[at]}")
+        found.unless(low < high or abs(low) == 1.0, f"{where}: the interval [{low}, {high}] is a point")
+        found.unless(not low <= 0.0 <= high or shown[0] <= 0.0 <= shown[1], f"{where}: 0 in [{low}, {high}], {row}")
+        printed = number_of(
+            row[list(head).index({"correlation": "correlation", "mean": "mean"}.get(value, "estimate"))]
+        )
+        found.unless(math.isnan(printed) or shown[0] <= printed <= shown[1], f"{where}: {row}")
+        found.unless(math.isfinite(number) or math.isnan(printed), f"{where}: {row} shows a number, and is {number}")
+
+
+def of_any_budget(epsilon: float, seed: int) -> Found:
+    """Answers of a table with a column of many levels, at a budget from .1 to 100."""
+    found, rng = Found(), np.random.default_rng(seed)
+    levels = [f"s{index}" for index in range(59)]
+    table = pd.DataFrame(
+        {
+            "state": rng.choice(levels, 3_000),
+            "income": rng.lognormal(10.0, 0.7, 3_000).clip(0.0, 250_000.0),
+            "x": rng.normal(0.0, 1.0, 3_000).clip(-4.0, 4.0),
+            "arm": rng.choice(["drug", "placebo"], 3_000),
+        }
+    )
+    schema = dpm.Schema(
+        dpm.Categorical("state", levels),
+        *(dpm.Numeric("income", 0, 250_000), dpm.Numeric("x", -4, 4), dpm.Categorical("arm", ["drug", "placebo"])),
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        release = dpm.release(table, schema, epsilon=epsilon, insecure_seed=seed)
+    described(release, found)
+    for by in ("state", "arm"):
+        means = release.group_means(by, of=["income", "x"])
+        told_apart(means, found, f"means by {by}", "mean")
+        told_apart(means.differences, found, f"differences by {by}", "difference")
+    told_apart(release.correlations(), found, "correlations", "correlation")
+    correlated(release.correlations(["income", "x", "arm"]), found, "correlation")
+    summarized(release.pca(), found)
+    fitted(release, table, "income", ["x", "arm"], found)
+    return found
+
+
 def in_unit(found: Found, values: Any, where: str) -> None:
     found.unless((np.asarray(values) >= -TOLERANCE).all() and (np.asarray(values) <= 1.0 + TOLERANCE).all(), where)
 

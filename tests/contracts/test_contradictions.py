@@ -18,6 +18,7 @@ from contracts.contradictions import (
     drawn_alike,
     forecasted,
     grouped,
+    of_any_budget,
     of_few_rows_contradict,
     others_contradict,
     pictured,
@@ -25,6 +26,7 @@ from contracts.contradictions import (
     tables,
 )
 from dpmoments.analysis import (
+    answers,
     classifiers,
     components,
     contrasts,
@@ -56,6 +58,16 @@ def test_a_forecast_of_limits_of_deviations_does_not_contradict_itself() -> None
 
 def test_answers_of_few_rows_do_not_contradict_each_other() -> None:
     assert of_few_rows_contradict() == []
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0])
+def test_what_nothing_is_known_of_has_no_number(epsilon: float) -> None:
+    assert of_any_budget(epsilon, int(10 * epsilon)) == []
+
+
+def test_numbers_that_are_not_there_are_found() -> None:
+    with planted(answers.step_errors, "np.fmin(stated, half)", "stated"):
+        assert of_any_budget(0.1, 1)
 
 
 @pytest.mark.parametrize(

@@ -379,6 +379,10 @@ _UNSUPPORTED = MappingProxyType(
 """Arguments of other libraries that no analysis can have, with reason and alternative."""
 
 
+NOISE = "noise"
+"""Text in place of a number that noise hides."""
+
+
 def number(value: float | None) -> str:
     """Format five significant digits; a dash for None or NaN."""
     return "–" if value is None or not math.isfinite(value) else f"{value:.5g}"
@@ -419,9 +423,20 @@ def count_text(count: float, noise: float | None) -> str:
     return f"{count:,} (noisy)" if noise is None else f"{count:,} ± {rounded(noise, noise)}"
 
 
+def step_errors(errors: npt.ArrayLike, lower: npt.ArrayLike, upper: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """Return the errors that round a value and its interval: at most half of its width.
+
+    So no rounding makes an interval a point, and what it holds is in it as printed.
+    """
+    stated, low, high = (np.asarray(each, dtype=np.float64).ravel() for each in (errors, lower, upper))
+    half = np.subtract(high, low, out=np.full(low.shape, np.inf), where=np.isfinite(low) & np.isfinite(high)) / 2.0
+    return np.where(half > 0.0, np.fmin(stated, half), stated)
+
+
 def intervals(lower: npt.ArrayLike, upper: npt.ArrayLike, errors: npt.ArrayLike) -> list[str]:
     """Return one cell for each interval, its ends rounded by the error of what it is about."""
-    ends = rounded_cells(lower, errors), rounded_cells(upper, errors)
+    within = step_errors(errors, lower, upper)
+    ends = rounded_cells(lower, within), rounded_cells(upper, within)
     return [f"[{low}, {high}]" for low, high in zip(*ends, strict=True)]
 
 

@@ -11,7 +11,17 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from dpmoments.analysis.answers import Answer, Column, confidence_level, format_level, in_floating_point, number
+from dpmoments.analysis.answers import (
+    NOISE,
+    Answer,
+    Column,
+    confidence_level,
+    format_level,
+    in_floating_point,
+    number,
+    rounded_cells,
+    step_errors,
+)
 from dpmoments.analysis.confidence import deviations_for
 from dpmoments.analysis.frames import feature_values, named_values
 from dpmoments.analysis.functionals import (
@@ -265,7 +275,9 @@ class PrincipalComponents(Answer):
     def _columns(self) -> list[Column]:
         (lower, upper), ratio, numbers = self.conf_int().T, self.explained_variance_ratio, range(len(self.components))
         privacy, sampling = self.privacy_noise, self.sampling_noise
-        errors = np.hypot(privacy, sampling)
+        errors = step_errors(np.hypot(privacy, sampling), lower, upper)
+        lost = np.array(self.is_noise) & (privacy >= self.explained_variance)
+        variances = np.where(lost, NOISE, rounded_cells(self.explained_variance, errors)).tolist()
         loadings = [
             ", ".join(
                 f"{component[index]:+.2f} {self.feature_names[index]}"
@@ -277,7 +289,7 @@ class PrincipalComponents(Answer):
         said = [NOT_CLEAR_NOISE if noise else each for noise, each in zip(self.is_noise, loadings, strict=True)]
         return [
             Column("component", [i + 1 for i in numbers], "", [f"component {i + 1}" for i in numbers], label=True),
-            Column("explained_variance", self.explained_variance, "variance", errors=errors),
+            Column("explained_variance", self.explained_variance, "variance", variances),
             Column("privacy_noise", privacy, "± privacy", errors=privacy),
             Column("sampling_noise", sampling, "± sampling", errors=sampling),
             Column("lower", lower, format_level(0.95), errors=errors, upper=upper),

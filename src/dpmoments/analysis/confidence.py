@@ -33,6 +33,15 @@ def agreeing_p_value(p_value: float, lower: float, upper: float, level: float) -
     return min(p_value, math.nextafter(error_rate(level), 0.0))
 
 
+def within_bounds(
+    lower: FloatArray, upper: FloatArray, least: FloatArray | float, greatest: FloatArray | float
+) -> tuple[FloatArray, FloatArray]:
+    """Return intervals within public bounds, about the nearest value there if their middle is not."""
+    half = (upper - lower) / 2.0
+    low, high = np.minimum(lower, greatest - half), np.maximum(upper, least + half)
+    return np.clip(low, least, greatest), np.clip(high, least, greatest)
+
+
 @dataclass(frozen=True)
 class Estimate:
     """A number that a release estimates."""

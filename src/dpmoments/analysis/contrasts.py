@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import scipy
 
-from dpmoments.analysis.answers import Answer, Column, confidence_level, format_level, rounded
+from dpmoments.analysis.answers import Answer, Column, confidence_level, format_level, rounded, step_errors
 from dpmoments.analysis.confidence import Estimate, error_rate
 from dpmoments.analysis.normal_equations import JointTest, NormalEquations
 from dpmoments.analysis.resolvability import (
@@ -102,11 +102,12 @@ def estimate_columns(
         for part in ("value", "standard_error", "privacy", "sampling", "p_value", "lower", "upper")
     )
     value, lower, upper = value + added, lower + added, upper + added
+    step = step_errors(error, lower, upper)
     statistics, tail = statistics_of(estimates, equations), 0.5 * (1.0 - level)
     letter = "t" if equations.delta_method_valid else "z"
-    low, high = (list(map(format_end, ends.tolist(), error.tolist())) for ends in (lower, upper))
+    low, high = (list(map(format_end, ends.tolist(), step.tolist())) for ends in (lower, upper))
     return [
-        Column(names[0], value, names[1], errors=error),
+        Column(names[0], value, names[1], errors=step),
         Column("std_err", error, "std err", errors=error),
         Column("privacy_err", privacy, "privacy", errors=error),
         Column("sampling_err", sampling, "sampling", errors=error),
@@ -663,7 +664,7 @@ class Predictions(Answer):
         def ends(limits: FloatArray) -> list[str]:
             return [
                 f"[{format_end(low, own)}, {format_end(high, own)}]"
-                for (low, high), own in zip(limits.tolist(), error.tolist(), strict=True)
+                for (low, high), own in zip(limits.tolist(), step_errors(error, *limits.T).tolist(), strict=True)
             ]
 
         return [

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from dpmoments.analysis.answers import Answer, Column, confidence_level, format_level, in_floating_point
+from dpmoments.analysis.answers import Answer, Column, confidence_level, format_level, in_floating_point, step_errors
 from dpmoments.analysis.confidence import deviations_for
 from dpmoments.analysis.functionals import (
     SINGULAR,
@@ -426,7 +426,7 @@ class Correlations(Answer):
         every = self.correlation, self.privacy_noise, self.sampling_noise, self.lower, self.upper
         correlation, privacy, sampling, lower, upper = (values[pairs] for values in every)
         first, second = ([names[index] for index in indices] for indices in reversed(pairs))
-        total = np.hypot(privacy, sampling)
+        total = step_errors(np.hypot(privacy, sampling), lower, upper)
         return [
             Column("feature", first, label=True),
             Column("other", second, label=True),

@@ -20,7 +20,7 @@ from dpmoments.analysis.answers import (
     label,
     rounded_cells,
 )
-from dpmoments.analysis.confidence import deviations_for, fieller_interval
+from dpmoments.analysis.confidence import deviations_for, fieller_interval, within_bounds
 from dpmoments.analysis.functionals import WHY_NOISE_UNKNOWN, FeatureVariances, LocalMoments, comparisons_of
 from dpmoments.analysis.released import Moments, cautions_in_full, indices_of, named_features, pairs_of_levels
 from dpmoments.analysis.resolvability import hidden_by_noise
@@ -196,7 +196,7 @@ class Description(Answer):
         # the mean after repair is inside, wherever the repair has moved it
         shown = self.noisy_mean if self.mean is None else self.mean
         low, high = np.minimum(self.noisy_mean + ends[0], shown), np.maximum(self.noisy_mean + ends[1], shown)
-        known = np.clip(np.stack([low, high], axis=1), *(bound[:, None] for bound in self.bounds))
+        known = np.stack(within_bounds(low, high, *self.bounds), axis=1)
         return np.where(np.isnan(privacy)[:, None], np.nan, known)
 
     @property

@@ -17,9 +17,10 @@ from dpmoments.analysis.answers import (
     format_level,
     in_floating_point,
     rounded_cells,
+    step_errors,
 )
 from dpmoments.analysis.available_cases import Presence
-from dpmoments.analysis.confidence import deviations_for, fieller_interval
+from dpmoments.analysis.confidence import deviations_for, fieller_interval, within_bounds
 from dpmoments.analysis.functionals import (
     FeatureVariances,
     LocalMoments,
@@ -31,6 +32,7 @@ from dpmoments.analysis.functionals import (
 from dpmoments.analysis.released import Moments, cautions_by_code, chosen_features, columns_with_indices, needs_mean
 from dpmoments.analysis.resolvability import (
     NOT_CLEAR_NOISE,
+    estimable,
     format_findings,
     half_widths,
     holds_among_all,
@@ -451,7 +453,7 @@ class GroupDifferences(Answer):
     def _columns(self) -> list[Column]:
         pairs = self.pairs * len(self.features)
         names = [name for name in self.features for _ in self.pairs]
-        errors = np.hypot(self.privacy_noise, self.sampling_noise)
+        errors = step_errors(np.hypot(self.privacy_noise, self.sampling_noise), self.lower, self.upper)
         return [
             Column("feature", names, "feature", label=True),
             Column("group", [one for one, _ in pairs], label=True),
@@ -474,8 +476,8 @@ def _ratio_intervals(
     parts = covariance[k + group, k + group], covariance[group, k + group], covariance[group, group]
     extra = sums.safe_counts[group] ** 2 * sums.sampling_variances[group]
     ends = fieller_interval(sums.sums[group], sums.counts[group], parts, extra, half_width)
-    low, high = (np.clip(sums.location + sums.unit * end, *bounds) for end in ends)
-    return low, high
+    low, high = (sums.location + sums.unit * end for end in ends)
+    return within_bounds(low, high, *bounds)
 
 
 def differences_of_means(
@@ -551,7 +553,8 @@ class GroupMeans(Answer):
     count_noise : ndarray of shape (k,)
         Noise SD of the counts, before repair; NaN if not known.
     mean : ndarray of shape (m, k)
-        Within the public bounds, and within the interval; NaN for a group with a noise-dominated count.
+        Within the public bounds, and within the interval; NaN for a group with a noise-dominated count, and where the interval
+        is half of the bounds or longer.
     privacy_noise, sampling_noise : ndarray of shape (m, k)
         Standard deviations of the two parts of the error, to first order.
     lower, upper : ndarray of shape (m, k)
@@ -599,8 +602,9 @@ class GroupMeans(Answer):
         m, k = self.mean.shape
         lost, privacy, sampling = self.lost.tolist() * m, self.privacy_noise.ravel(), self.sampling_noise.ravel()
         errors = np.hypot(privacy, sampling)
-        widths = np.where(np.isfinite(errors), errors, (self.upper - self.lower).ravel())
-        means = [LOST if gone else cell for cell, gone in zip(rounded_cells(self.mean, errors), lost, strict=True)]
+        widths = step_errors(np.where(np.isfinite(errors), errors, np.inf), self.lower, self.upper)
+        unknown = np.isnan(self.mean.ravel()).tolist()
+        means = [LOST if gone else cell for cell, gone in zip(rounded_cells(self.mean, widths), unknown, strict=True)]
         return [
             Column("feature", [name for name in self.features for _ in range(k)], "feature", label=True),
             Column("group", [*self.groups] * m, "group", label=True),
@@ -705,13 +709,17 @@ def group_means(release: Moments, by: str, of: Sequence[str] | None = None, *, l
             row[:] = np.where(noisy, row, np.clip(each.means, *limits)) if each.some_missing else row
     lost = _lost(of_rows, count_noise, law, level)
     mean = result if law is None else np.clip(result, lower, upper)
+    least, greatest = np.array(bounds).T[:, :, None]
+    unknown = lost | (~estimable(lower, upper, least, greatest) & (law is not None))
     differences = [differences_of_means(each, limits, level) for each, limits in zip(sums, bounds, strict=True)]
     of_pairs = np.array([[a - b for a, b in combinations(row, 2)] for row in mean.tolist()]).reshape(len(mean), -1)
     low_pairs, high_pairs, privacy_pairs, sampling_pairs, p_pairs = (
         np.array(part).reshape(of_pairs.shape) for part in zip(*differences, strict=True)
     )
     either = np.array([a or b for a, b in combinations(lost.tolist(), 2)], dtype=bool)
-    of_pairs = of_pairs if law is None else np.clip(of_pairs, low_pairs, high_pairs)
+    if law is not None:
+        held = estimable(low_pairs, high_pairs, least - greatest, greatest - least)
+        of_pairs = np.where(held, np.clip(of_pairs, low_pairs, high_pairs), np.nan)
     names = tuple(release.feature_names[feature] for feature in chosen)
     return GroupMeans(
         by=by,
@@ -721,9 +729,9 @@ def group_means(release: Moments, by: str, of: Sequence[str] | None = None, *, l
         count_noise=count_noise,
         some_missing=any(each.some_missing for each in sums),
         repaired=repaired and any(not each.some_missing or row.any() for each, row in zip(sums, kept, strict=True)),
-        mean=np.where(lost, np.nan, mean),
-        privacy_noise=np.where(lost, np.nan, privacy),
-        sampling_noise=np.where(lost, np.nan, sampling),
+        mean=np.where(unknown, np.nan, mean),
+        privacy_noise=np.where(unknown, np.nan, privacy),
+        sampling_noise=np.where(unknown, np.nan, sampling),
         lower=lower,
         upper=upper,
         lost=lost,

@@ -10,6 +10,7 @@ import numpy as np
 import scipy
 
 from dpmoments.analysis.answers import (
+    NOISE,
     Answer,
     Column,
     confidence_level,
@@ -17,6 +18,7 @@ from dpmoments.analysis.answers import (
     in_floating_point,
     number,
     rounded,
+    step_errors,
 )
 from dpmoments.analysis.confidence import deviations_for, error_rate, format_probability
 from dpmoments.analysis.functionals import describe_law, without_redundant_levels
@@ -97,7 +99,7 @@ class TwoGroups(Answer):
 
     def table(self) -> list[tuple[str, ...]]:
         """Return a line per group, then the difference."""
-        error = math.hypot(self.privacy_noise, self.sampling_noise)
+        error = float(step_errors(math.hypot(self.privacy_noise, self.sampling_noise), self.lower, self.upper)[0])
         lines = [
             (name, f"{count:,.0f}", rounded(float(mean), error), "", "", "")
             for name, count, mean in zip(self.levels, self.counts, self.means, strict=True)
@@ -255,9 +257,6 @@ def _tested(sums: GroupSums, pair: Sequence[int]) -> tuple[float, float, tuple[f
 
 
 # Analysis of variance from released moments: whether groups differ by more than sampling and noise make them differ.
-
-
-NOISE = "noise"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
