@@ -179,7 +179,12 @@ def test_what_noise_decides_says_so_where_it_is_read() -> None:
     assert "WHOLE FIT: NOT CLEAR (NOISE)" in page.text
     marked = re.findall(r'<td class="noise[^"]*">([^<]*)<', source)
     assert {"noise", "not clear (noise)", "lost in noise"} <= set(marked)
-    cells = [cell for row in release.describe().table()[1:] for cell in row[1:]]
+    cells = [
+        cell
+        for answer in (release.describe(), release.pca(scaling="bounds"))
+        for row in answer.table()[1:]
+        for cell in row[1:]
+    ]
     assert 0 < cells.count("noise") == marked.count("noise")
 
 

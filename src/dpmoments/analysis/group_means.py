@@ -553,8 +553,8 @@ class GroupMeans(Answer):
     count_noise : ndarray of shape (k,)
         Noise SD of the counts, before repair; NaN if not known.
     mean : ndarray of shape (m, k)
-        Within the public bounds, and within the interval; NaN for a group with a noise-dominated count, and where the interval
-        is half of the bounds or longer.
+        Within the public bounds, and within the interval; NaN for a group with a noise-dominated count, and where noise
+        makes the interval half of the bounds or longer.
     privacy_noise, sampling_noise : ndarray of shape (m, k)
         Standard deviations of the two parts of the error, to first order.
     lower, upper : ndarray of shape (m, k)
@@ -710,7 +710,7 @@ def group_means(release: Moments, by: str, of: Sequence[str] | None = None, *, l
     lost = _lost(of_rows, count_noise, law, level)
     mean = result if law is None else np.clip(result, lower, upper)
     least, greatest = np.array(bounds).T[:, :, None]
-    unknown = lost | (~estimable(lower, upper, least, greatest) & (law is not None))
+    unknown = lost | (~estimable(lower, upper, least, greatest) & (privacy > sampling) & (law is not None))
     differences = [differences_of_means(each, limits, level) for each, limits in zip(sums, bounds, strict=True)]
     of_pairs = np.array([[a - b for a, b in combinations(row, 2)] for row in mean.tolist()]).reshape(len(mean), -1)
     low_pairs, high_pairs, privacy_pairs, sampling_pairs, p_pairs = (
@@ -718,7 +718,7 @@ def group_means(release: Moments, by: str, of: Sequence[str] | None = None, *, l
     )
     either = np.array([a or b for a, b in combinations(lost.tolist(), 2)], dtype=bool)
     if law is not None:
-        held = estimable(low_pairs, high_pairs, least - greatest, greatest - least)
+        held = estimable(low_pairs, high_pairs, least - greatest, greatest - least) | (privacy_pairs <= sampling_pairs)
         of_pairs = np.where(held, np.clip(of_pairs, low_pairs, high_pairs), np.nan)
     names = tuple(release.feature_names[feature] for feature in chosen)
     return GroupMeans(
