@@ -289,7 +289,7 @@ def forecast_counts(
     Noise of counts in rows, ε = 1, pure, add_remove; no data read
     table             cells  ± a count  95 % interval  ± all rows  rows per cell  ± relative
     region by smoker      6     2.0825            ± 4      5.1012            500       0.42%
-    region                3     4.2231            ± 9      7.3146           1000       0.42%
+    region                3     4.2231            ± 9      7.3146           1000       0.43%
     The noise on a count does not depend on the table; a repair keeps the total and makes no count negative.
     """
     if n_rows is not None:
