@@ -1509,7 +1509,6 @@ def line(**facts: Any) -> FittedLine:
         identified=True,
         delta_method_valid=True,
         degrees_of_freedom=97.0,
-        p_value_of_fit=1e-6,
         residuals_are_noise=False,
         about_sampling=" (about sampling).",
         about_residuals=" About residuals.",
@@ -1564,10 +1563,10 @@ def test_r_squared_is_a_number_only_where_noise_leaves_one() -> None:
     assert by_sampling.r_squared_interval() == (0.0, 1.0)
     lost = line(explained=ExplainedVariance(0.5, 0.9, 0.0, 97.0, 100.0))
     assert lost.r_squared_text == f"R² is {NOT_ESTIMABLE}"
-    unclear = without(made, p_value_of_fit=0.0501)
+    unclear = without(made, overall_test=JointTest(1.0, 2, 97.0, 0.0501, 0.5))
     assert unclear.is_noise
     assert unclear.r_squared_interval()[0] == 0.0
-    assert not without(made, p_value_of_fit=0.0499).is_noise
+    assert not without(made, overall_test=JointTest(1.0, 2, 97.0, 0.0499, 0.5)).is_noise
     unidentified = without(made, identified=False)
     assert unidentified.r_squared_interval() == (pytest.approx(0.5 - 0.05 * z), 1.0)
     assert unidentified.r_squared_text == f"R² is {NOT_ESTIMABLE}"
@@ -1591,7 +1590,7 @@ def test_a_fit_says_what_it_is_of() -> None:
     assert "residual" not in without(made, residual_deviation=lambda: 0.0).heading[1]
     assert "residual" not in without(made, delta_method_valid=False).heading[1]
     assert math.isnan(without(made, residuals_are_noise=True).residual_standard_deviation)
-    lost = without(made, p_value_of_fit=0.3)
+    lost = without(made, overall_test=JointTest(1.0, 2, 97.0, 0.3, 0.5))
     assert lost.heading[0] == f"WHOLE FIT: {NOT_CLEAR_NOISE.upper()} (p = 0.3). Fewer features."
     of_levels = line(features=("g=b", "g=c"), references={"g": "g=a", "h": "h=x"}, too_few=("g=d",))
     assert (
