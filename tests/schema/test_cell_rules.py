@@ -277,3 +277,11 @@ def test_a_column_with_a_scale_takes_numbers_up_to_1e200() -> None:
     assert (large, small) == (at_most, at_least)
     assert large == -small
     assert other != missing
+
+
+def test_coordinates_of_two_rules_keep_their_own() -> None:
+    schema = Schema(Coordinate("a", missing="drop"), Coordinate("b", missing="center"), row_norm=1)
+    table = np.array([[np.nan, 0.5], [0.5, np.nan], [0.25, 0.25]])
+    rows = Rows.of(table, schema)
+    assert rows.count() == 2
+    assert rows.moments() == Rows.of(pd.DataFrame(table, columns=["a", "b"]), schema).moments()

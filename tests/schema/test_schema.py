@@ -214,6 +214,11 @@ def test_features_and_row_norm() -> None:
     assert Schema.unit_ball(np.int64(3), names=["a", "b", "c"]).feature_names == ("a", "b", "c")
 
 
+def test_levels_add_up_where_every_kept_row_has_one() -> None:
+    for missing, other, complete in (("drop", "drop", True), ("zero", "drop", False), ("drop", "zero", False)):
+        assert dpm.Categorical("a", ["x"], missing, other).complete == complete  # type: ignore[arg-type]
+
+
 def test_feature_bounds() -> None:
     schema = Schema(dpm.Numeric("age", -3, 100), dpm.Categorical("region", ["n", "s"]), dpm.Boolean("married"))
     lower, upper = schema.feature_bounds
