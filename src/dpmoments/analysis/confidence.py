@@ -36,7 +36,7 @@ def agreeing_p_value(p_value: float, lower: float, upper: float, level: float) -
 def within_bounds(
     lower: FloatArray, upper: FloatArray, least: FloatArray | float, greatest: FloatArray | float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return intervals within public bounds, about the nearest value there if their middle is not."""
+    """Return intervals within public bounds, about a bound if their middle is beyond it."""
     half = (upper - lower) / 2.0
     low, high = np.minimum(lower, greatest - half), np.maximum(upper, least + half)
     return np.clip(low, least, greatest), np.clip(high, least, greatest)
