@@ -308,7 +308,7 @@ def test_a_stop_by_a_rule_is_seen_by_whoever_sees_exit_codes(stage: Stage) -> No
         job, neighbors_of(some_rows(60), ODD_ROWS["a dropped row"], "add_remove"), "add_remove", answers
     )
     assert (seen.code, stopped.code, stopped.files) == (0, 1, ())
-    assert "missing='error'" in stopped.err
+    assert "A preflight check counts such cells" in stopped.err
     assert faults == [f"{len(answers)} draws of the other run were not made"]
 
 

@@ -567,7 +567,7 @@ def test_a_statement_of_rows_is_written_as_before_there_were_units() -> None:
 @pytest.mark.parametrize(
     ("changes", "kind", "code"),
     [
-        ({"neighbors": "replace_one"}, ValueError, "': the number of kept rows depends on how many each"),
+        ({"neighbors": "replace_one"}, ValueError, ": the number of kept rows depends on how many each"),
         ({"n_rows": 100}, ValueError, "the number of rows cannot be public with a privacy unit, since the"),
         (
             {"privacy_unit": PrivacyUnit("age", 3)},

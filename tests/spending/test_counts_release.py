@@ -95,6 +95,14 @@ def test_a_forged_number_of_rows_is_refused(rows: float, tmp_path: Path) -> None
         dpm.load(path)
 
 
+def test_a_table_of_no_columns_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "counts.json"
+    counted(epsilon=1.0, output=path)
+    forge(path, lambda content: content["tables"][0].update(by=[], levels=[], noisy_counts=[300.0]))
+    with refused("does not hold a consistent"):
+        dpm.load(path)
+
+
 def test_verify_finds_counts_off_the_lattice_and_a_total_that_cannot_be_public(tmp_path: Path) -> None:
     path = tmp_path / "counts.json"
     counted(epsilon=1.0, output=path)

@@ -226,7 +226,7 @@ def test_progress_is_of_the_table_and_not_of_the_groups() -> None:
         (dict(by="place"), "is not a column of the schema"),
         (dict(by="age"), "Bands of numbers must be made"),
         (dict(by=None), "is not a column of the schema"),
-        (dict(by="region", neighbors="replace_one"), "': a replaced row may change its group, so that two"),
+        (dict(by="region", neighbors="replace_one"), ": a replaced row may change its group, so that two"),
         (dict(by="region", dataset=""), "printable characters, such as 'people-2026"),
     ],
 )
