@@ -72,7 +72,7 @@ class AuditSetting:
             self.neighbors,
             generator,
             mean=self.mean,
-            n_features=_features_of(self.mechanism, n_features),
+            n_features=min(n_features, self.mechanism.most_features or n_features),
             effort=effort,
             level=level,
             privacy_unit=self.privacy_unit,
@@ -149,7 +149,7 @@ def audit_plan(
     for mechanism in map(configuration, MECHANISMS) if mechanisms is None else mechanisms:
         supported, refusal = list[AuditSetting](), _unsupported(mechanism.name)
         means = (True,) if mechanism.name in _ALWAYS_WITH_MEAN else (True, False)
-        features = _features_of(mechanism, n_features)
+        features = min(n_features, mechanism.most_features or n_features)
         for budget, relation, mean in product(budgets, neighbors, means):
             if budget.kind not in mechanism.budget_kinds or relation not in mechanism.supported_neighbors:
                 continue
@@ -186,8 +186,3 @@ def audit_generator(index: int, *, seed: int | None = None, exact_noise: bool = 
             )
         return secure_generator()
     return insecure_generator(secrets.randbits(64) if seed is None else seed + index)
-
-
-def _features_of(mechanism: Mechanism, n_features: int) -> int:
-    """Return the number of features, limited to what the mechanism accepts."""
-    return n_features if mechanism.most_features is None else min(n_features, mechanism.most_features)
