@@ -1164,7 +1164,7 @@ def three_correlations(**facts: Any) -> pairs.Correlations:
 def test_correlations_say_a_sign_or_why_not() -> None:
     made = three_correlations()
     assert made.verdict == (("", "negative", NOT_CLEAR_NOISE), ("negative", "", ""), (NOT_CLEAR_NOISE, "", ""))
-    assert made.heading == ("correlations: 1 of 2 pairs are related (10 % chance that any of these is false)",)
+    assert made.heading == ("correlations: 1 of 2 pairs hold among all (10 % chance that any of these is false)",)
     assert made.table() == [
         ("pair", "correlation", "± privacy", "± sampling", "90 %", "verdict", "among all"),
         ("a ~ b", "-0.500", "0.030", "0.040", "[-0.600, -0.400]", "negative", "holds"),

@@ -408,7 +408,7 @@ class Correlations(Answer):
         if not self.identified:
             return (f"{kind}: {NOT_ESTIMABLE}: too noisy to invert the covariance; use fewer columns",)
         held = self.holds_among_all[self._pairs][self._counted]
-        return (f"{kind}: {format_findings(held, 'pairs', 'related', self.level)}",)
+        return (f"{kind}: {format_findings(held, 'pairs', self.level)}",)
 
     @property
     def _shown_rows(self) -> list[int]:

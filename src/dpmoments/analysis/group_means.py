@@ -448,7 +448,7 @@ class GroupDifferences(Answer):
     @property
     def finding(self) -> str:
         """The number of differences that hold among all, as a sentence."""
-        return format_findings(self.holds_among_all.ravel(), "differences", "clear", self.level)
+        return format_findings(self.holds_among_all.ravel(), "differences", self.level)
 
     def _columns(self) -> list[Column]:
         pairs = self.pairs * len(self.features)

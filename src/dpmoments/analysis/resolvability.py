@@ -234,8 +234,8 @@ def verdict_columns(verdicts: Sequence[str], holds: BoolArray) -> list[Column]:
     return [Column("verdict", verdicts, "verdict"), marks]
 
 
-def format_findings(holds: BoolArray, what: str, finding: str, level: float) -> str:
+def format_findings(holds: BoolArray, what: str, level: float) -> str:
     """Return the heading of a table of comparisons: those that hold among all of the page."""
     certain = int(holds.sum())
     chance = f" ({100.0 * error_rate(level):.3g} % chance that any of these is false)" if certain else ""
-    return f"{certain:,} of {len(holds):,} {what} are {finding}{chance}"
+    return f"{certain:,} of {len(holds):,} {what} hold among all{chance}"

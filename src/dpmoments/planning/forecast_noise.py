@@ -13,7 +13,7 @@ import scipy
 from dpmoments.analysis.answers import Answer, Column
 from dpmoments.analysis.correlations import correlation_noise
 from dpmoments.analysis.description import Description
-from dpmoments.analysis.released import correlation_of, unrelated
+from dpmoments.analysis.released import chosen_features, correlation_of, unrelated
 from dpmoments.analysis.resolvability import POWER, estimable, half_widths, smallest_seen
 from dpmoments.base.arrays import BoolArray, FloatArray
 from dpmoments.base.errors import listed
@@ -331,11 +331,12 @@ class ForecastNoise(Answer):
         privacy, sampling = self._correlation_errors()
         total = privacy + sampling
         reach = half_widths(law)(np.full(total.shape, _QUANTILE), privacy / total) * np.sqrt(total)
-        pairs = np.tril(self.comparable & ~np.isnan(self.correlation), -1)
+        once = np.isin(np.arange(len(shares)), chosen_features(self.release, None))  # one of two levels
+        pairs = np.tril(self.comparable & ~np.isnan(self.correlation) & np.outer(once, once), -1)
         seen = estimable(-reach, reach, -1.0, 1.0) & ~self.correlation_is_noise
         found = {
             "mean": (int(means[~shares].sum()), int((~shares).sum())),
-            "share": (int(means[shares].sum()), int(shares.sum())),
+            "share": (int(means[shares & once].sum()), int((shares & once).sum())),
             "correlation": (int(seen[pairs].sum()), int(pairs.sum())),
             "regression": (int(math.isfinite(self.coefficient)), int(self.regression is not None)),
         }

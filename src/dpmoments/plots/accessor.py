@@ -73,7 +73,7 @@ class ReleasePlots(MeanPlots):
     >>> released = dpm.release(table, dpm.Schema.unit_ball(3), epsilon=1.0, insecure_seed=1)
     >>> axes = released.plot.correlation(ax=Figure().subplots())
     >>> axes.get_title(loc="left")
-    'correlations: 0 of 3 pairs are related'
+    'correlations: 0 of 3 pairs hold among all'
     """
 
     release: Moments
