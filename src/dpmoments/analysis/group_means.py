@@ -526,7 +526,9 @@ def differences_of_means(
 
 
 def _combined(first: FloatArray, second: FloatArray, correlation: FloatArray) -> FloatArray:
-    return np.sqrt(np.maximum(0.0, first**2 + second**2 - 2.0 * correlation * first * second))
+    bounded = np.isfinite(first) & np.isfinite(second)
+    shared = correlation * np.where(bounded, first, 0.0) * np.where(bounded, second, 0.0)
+    return np.sqrt(np.maximum(0.0, first**2 + second**2 - 2.0 * shared))
 
 
 _OF_MISSING = " of complete columns, and others whose noise is over 3 times their sampling error,"
