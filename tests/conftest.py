@@ -17,6 +17,8 @@ from support import network, scheduling
 
 TESTS = Path(__file__).parent
 
+collect_ignore = ["contracts/user_script.py"]  # checked by its types, never run
+
 NOT_FAST = (
     # samples compared with an exact law
     *("moments/test_noise_law", "papers/test_sphere.py", "papers/test_orthonormal_frame.py", "audit/test_audit.py"),

@@ -524,7 +524,7 @@ def whole_fits() -> Replications:
     def one(rng: np.random.Generator) -> np.ndarray:
         rows = numbers(rng, 1_000, MILD)
         rows[:, 5] = -2.0 + rng.standard_normal(1_000)
-        return of_p_value(equations_of(drawn(template(NUMBERS, rho=60.0), rows, rng)).p_value_of_fit)
+        return of_p_value(equations_of(drawn(template(NUMBERS, rho=60.0), rows, rng)).overall_test.p_value)
 
     return replications(225, one)
 

@@ -123,7 +123,7 @@ def test_a_person_all_of_whose_rows_count_is_caught(monkeypatch: pytest.MonkeyPa
 
 
 def test_what_cannot_be_is_refused() -> None:
-    with refused("': the number of kept rows depends on how many each"):
+    with refused("the number of kept rows depends on how many each"):
         audit("laplace", PURE, "replace_one", insecure_generator(0), privacy_unit=UNIT)
     with refused("must be", TypeError, parameter="privacy_unit"):
         audit("laplace", PURE, "add_remove", insecure_generator(0), privacy_unit="person")  # type: ignore[arg-type]

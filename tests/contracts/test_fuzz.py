@@ -13,10 +13,11 @@ import pytest
 import yaml
 
 import fuzz
+from dpmoments.base import records
 from dpmoments.base import values as plain_values
-from dpmoments.releases import counts_release, mean_release, moment_release
+from dpmoments.releases import counts_release
 from dpmoments.rows import encode
-from dpmoments.rows.sources import arrow, local, text
+from dpmoments.rows.sources import arrow, source, text
 from dpmoments.schema import document
 from dpmoments.schema.schema import Schema
 
@@ -34,11 +35,6 @@ def test_changed_files_and_tables_are_refused_or_sound() -> None:
 
 def number_of_any_kind(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def of_any_length(values: object, length: int, name: str) -> Any:
-    del length, name
-    return np.array(values, dtype=np.float64)
 
 
 def parse_options(**options: Any) -> Any:
@@ -93,10 +89,8 @@ def numbers_of_few_digits(columns: Any, schema: Schema, memory: Any) -> Any:
 PLANTED: dict[str, tuple[str, dict[tuple[Any, str], Any]]] = {
     "numbers that are not finite": (
         "release",
-        {(module, "is_finite_number"): number_of_any_kind for module in (moment_release, plain_values)},
+        {(module, "is_finite_number"): number_of_any_kind for module in (records, plain_values)},
     ),
-    "a list of any length": ("release", {(moment_release, "finite_numbers"): of_any_length}),
-    "a mean of any length": ("mean-release", {(mean_release, "finite_numbers"): of_any_length}),
     "counts of any size": ("counts-release", {(counts_release, "_MAX_COUNT"): float("inf")}),
     "values of any depth": ("release", {(plain_values, "_MAX_DEPTH"): 10**9}),
     "objects in YAML": ("schema", {(document, "_CoreLoader"): loader_with_tags_of(yaml.UnsafeLoader)}),
@@ -110,7 +104,7 @@ PLANTED: dict[str, tuple[str, dict[tuple[Any, str], Any]]] = {
     "a row lost at the end of a batch": ("parquet", {(arrow.ArrowSource, "sliced"): sliced_short}),
     "digits that a block decides": (  # where levels are encoded, and where machine code encodes numbers
         "frame",
-        {(local, "encode_levels"): levels_of_few_digits, (local, "read_numbers"): numbers_of_few_digits},
+        {(source, "encode_levels"): levels_of_few_digits, (source, "read_numbers"): numbers_of_few_digits},
     ),
 }
 

@@ -59,7 +59,11 @@ def of_ties(seed: int, moved: bool) -> dict[str, float]:
     kind, group = (np.eye(levels)[rng.integers(levels, size=n)] for levels in (2, 5))
     made = drawn(template(TWO_LEVELS, "gaussian", rho=1.0), np.column_stack([rng.normal(size=n), kind, group]), rng)
     made = nudged(made, np.random.default_rng(seed)) if moved else made
-    values = [made.pca(7).components, made.lda("kind", ["x", "group"]).axes, made.graphical_lasso().precision]
+    values = [
+        made.pca(7, columns=made.feature_names).components,
+        made.lda("kind", ["x", "group"]).axes,
+        made.graphical_lasso().precision,
+    ]
     return {f"{part} {i}": value for part, each in enumerate(values) for i, value in enumerate(each.ravel().tolist())}
 
 

@@ -274,7 +274,7 @@ def test_adult():
 
 
 def test_the_bundle_carries_its_attributions():
-    text = (Path(datasets.__file__).parent / "data" / "ATTRIBUTION.txt").read_text()
+    text = (Path(datasets.__file__).parent / "rows" / "data" / "ATTRIBUTION.txt").read_text()
     notice = (ROOT / "NOTICE").read_text()
     for data in (datasets.adult(), datasets.airfoil()):
         (doi,) = re.findall(r"doi:(\S+),", data.source)
@@ -490,7 +490,7 @@ BUNDLED = {"ATTRIBUTION.txt", "adult.parquet", "adult.yaml", "airfoil.parquet", 
 def test_no_genetic_component_is_bundled():
     """No file of the tree, packed or not, holds a line of it; the wheel is src/dpmoments, where these files alone are data."""
     package = ROOT / "src" / "dpmoments"
-    data = package / "datasets" / "data"
+    data = package / "rows" / "data"
     assert {path.name for path in data.iterdir()} == BUNDLED
     # Everyone who installs the library downloads them.
     assert sum(path.stat().st_size for path in data.iterdir()) < 400_000

@@ -158,10 +158,14 @@ def test_data_beyond_the_bounds_are_told_where_the_release_can_tell() -> None:
 
 def test_a_continuous_y_is_no_class(ledger: dpm.Ledger) -> None:
     model, (features, _) = made("DPLinearDiscriminant", epsilon=0.1, ledger=ledger, dataset="people")
-    for y, said in ((TABLE["weight"], "Unknown label type"), (np.full(N_ROWS, np.inf), "contains infinity")):
-        for form in (y, np.asarray(y), list(y)):
-            with pytest.raises(ValueError, match=said):
-                model.fit(features, form)
+    for y in (
+        TABLE["weight"],
+        np.asarray(TABLE["weight"]),
+        np.full(N_ROWS, np.inf),
+        np.zeros(N_ROWS, dtype=np.float32),
+    ):
+        with pytest.raises(ValueError, match="Unknown label type"):  # by its type, whatever it holds
+            model.fit(features, y)
     assert charged(ledger) == {"grant": 1}
 
 
@@ -512,7 +516,7 @@ def test_no_refusal_quotes_a_cell_or_a_number_of_rows() -> None:
         ),
         (
             DPLinearDiscriminant(SCHEMA, target="age", epsilon=1.0),
-            (NUMBERS, TABLE["age"].round()),
+            (NUMBERS, TABLE["age"].round().astype("Int64")),
             Said("column of the schema", kind="categorical", name="age"),
         ),
         (

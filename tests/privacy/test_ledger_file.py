@@ -22,6 +22,7 @@ from dpmoments.cli import main
 from dpmoments.privacy import accounts
 from dpmoments.privacy import ledger as ledger_file
 from dpmoments.privacy.accounting import LossUnit
+from dpmoments.privacy.grants import Grant
 from dpmoments.privacy.origin import LedgerEntry
 from support.ledger_processes import quick_folder
 from support.said import refused
@@ -369,10 +370,10 @@ FORGED: dict[str, tuple[str, Callable[[dict[str, Any]], dict[str, Any]], str]] =
     "a commit of nothing": ("commit", lambda _: {"reservation": 1}, "reserves nothing"),
     "a grant below what is spent": (
         "grant",
-        lambda _: dpm.ledger.Grant.of(epsilon=0.05).to_dict(),
+        lambda _: Grant.of(epsilon=0.05).to_dict(),
         "lowered",
     ),
-    "an action that is none": ("forget", lambda _: {}, "not a valid Action"),
+    "an action that is none": ("forget", lambda _: {}, "action must be one of"),
 }
 
 

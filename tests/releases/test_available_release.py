@@ -299,7 +299,7 @@ def test_forecast_is_of_the_features_that_are_drawn() -> None:
 
 def test_refusals_before_anything_is_spent() -> None:
     _, lacking = people(50)
-    with refused("A column has missing='available', whose means are sums over"):
+    with refused("the rule 'available' for missing values of a column needs the mean"):
         dpm.release(lacking, schema(), epsilon=1.0, mean=False)
     with refused("has missing='available', which needs the number of present"):
         dpm.release_mean(lacking, schema(), epsilon=1.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -32,6 +33,7 @@ from dpmoments.rows.encode import encode_columns
 from dpmoments.rows.rows import Rows
 from dpmoments.schema import Coordinate, DerivedColumn, Schema, derived_values
 from dpmoments.schema.constraints import Constraints, LevelBlock
+from dpmoments.schema.derived import column_from_dict
 from dpmoments.schema.document import parse_yaml
 from dpmoments.schema.encoding import column_weights, may_be_shortened
 from support.examples import examples
@@ -775,3 +777,16 @@ def test_no_mechanism_lets_a_row_of_derived_features_move_a_query_further_than_i
             )
             assert replay(plan, first, second, insecure_generator(1)) == (), name
     assert plans
+
+
+def test_the_page_on_derived_features_shows_what_the_library_says() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "how-to-derived-features.md").read_text(encoding="utf-8")
+    schema = re.search(r"```python\n(.*?)```", page, re.S)
+    entries = re.search(r"```yaml\n(.*?)```", page, re.S)
+    assert schema is not None
+    assert entries is not None
+    made: dict[str, Any] = {"dpm": dpm}
+    exec(schema[1], made)
+    assert str(dpm.forecast(made["schema"], n_rows=50_000, epsilon=1.0).derived_cost) in page
+    stated = [column_from_dict(entry) for entry in parse_yaml(entries[1])]
+    assert stated == [dpm.Power("age", 2), dpm.Product("age", "smoker")]

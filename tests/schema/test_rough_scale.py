@@ -259,3 +259,14 @@ def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
     ]
     assert main(["verify", "a.json"]) == 0
     assert "ok        noise as the stated budget calls for" in capsys.readouterr().out
+
+
+def test_the_page_on_rough_scales_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    (block,) = re.findall(
+        r"```python\n(.*?)```",
+        (Path(__file__).parents[2] / "docs" / "how-to-rough-scales.md").read_text(encoding="utf-8"),
+        re.S,
+    )
+    exec(compile(block, "how-to-rough-scales.md", "exec"), {})
+    mechanism, ratios, *_ = capsys.readouterr().out.splitlines()
+    assert (mechanism, ratios) == ("coinpress", "[1. 1. 1.]")

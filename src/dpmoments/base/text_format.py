@@ -66,7 +66,7 @@ class TextFormat:
     >>> TextFormat(encoding="latin-0")
     Traceback (most recent call last):
         ...
-    dpmoments.base.errors.InputValueError: encoding='latin-0' is not a text encoding that Python knows: common ones
+    dpmoments.base.errors.InputValueError: 'latin-0' is not a text encoding that Python knows: common ones
     ...
     """
 

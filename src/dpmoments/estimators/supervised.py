@@ -100,15 +100,16 @@ def column_of(y: Any, *, of: Any) -> Any:
         raise InputValueError(f"y should be a 1d array, one value per row, and has {column.ndim} dimensions")
     if isinstance(column, np.ndarray) and column.dtype.kind == "c":
         raise InputValueError("Complex data not supported: y must hold numbers or levels")
-    values = np.asarray(column) if isinstance(of, ClassifierMixin) else np.zeros(0)
-    if values.dtype.kind == "f" and np.isinf(values).any():
-        raise InputValueError("Input y contains infinity or a value too large: y must hold the classes")
-    if values.dtype.kind == "f" and (np.rint(values) != values)[~np.isnan(values)].any():
+    declared = declared_column(column, "y")
+    # By the type alone: no cell decides. Sequences declare none; their fractions are of no class.
+    floating = declared.dtype.is_float() if isinstance(declared, nw.Series) else declared.dtype.kind == "f"
+    if floating and isinstance(of, ClassifierMixin):
         raise InputValueError(
-            "Unknown label type: y holds fractions, and classes are texts, whole numbers, or true and false. For a continuous y "
-            "use DPRidge"
+            "Unknown label type: y is of floating-point numbers, which a continuous y has, and classes are texts, whole "
+            "numbers, or true and false: use y.astype(int), or y.astype('Int64') in pandas if labels are missing. For a "
+            "continuous y use DPRidge"
         )
-    return declared_column(column, "y")
+    return declared
 
 
 def class_column(name: str, classes: object) -> Column:
