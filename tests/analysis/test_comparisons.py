@@ -620,3 +620,15 @@ def test_a_group_that_noise_hides_leaves_the_means_of_the_others_of_a_column_wit
     bounded = np.isfinite(means.lower[0]) & np.isfinite(means.upper[0])
     assert bounded.tolist() == [True, True, False]
     assert np.isfinite(means.differences.lower[0]).tolist() == [True, False, False]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_term_of_rare_levels_alone_keeps_a_line(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    schema = dpm.Schema(
+        dpm.Numeric("x", 0, 1), dpm.Categorical("group", ["most", "few", "fewer"]), dpm.Numeric("y", 0, 1)
+    )
+    groups = rng.choice(["most", "few", "fewer"], 400, p=[0.95, 0.03, 0.02])
+    table = pa.table({"x": rng.random(400), "group": groups, "y": rng.random(400)})
+    fit = dpm.release(table, schema, epsilon=0.3, insecure_seed=seed).ols("y ~ x + C(group)")
+    assert [name for name in fit.names if name.startswith("group=")]

@@ -176,12 +176,18 @@ def test_numbers_are_rounded_to_their_errors() -> None:
         *((38.5123, 0.214, "38.51"), (38.5123, 2.14, "38.5"), (38.5123, 21.4, "39"), (1234567.0, 214.0, "1,234,570")),
         *((-0.0001, 0.05, "0.000"), (38.5123, 0.0996, "38.51"), (38.5123, 0.09996, "38.51"), (38.5123, NAN, "38.512")),
         *((38.5123, 0.0, "38.512"), (NAN, 1.0, "–"), (None, 1.0, "–"), (38.5123, None, "38.512"), (INF, 1.0, "–")),
-        *((1e-9, 1e-9, "1e-09"), (1.234e-7, 2e-7, "0.00000012"), (1.1e15, 1e3, "1.1e+15")),
+        *(
+            (1e-9, 1e-9, "1.0e-09"),
+            (0.4999974, 9.1e-8, "0.49999740"),
+            (1.234e-7, 2e-7, "0.00000012"),
+            (1.1e15, 1e3, "1.1e+15"),
+        ),
         *((9.9e14, 1e14, "990,000,000,000,000"), (5e20, 1e16, "5e+20"), (38.5123, -1.0, "38.512")),
     ):
         assert rounded(value, error) == words, (value, error)
     assert rounded_cells(np.array([[38.512], [2.5]]), np.array([[0.21], [0.013]])) == ["38.51", "2.500"]
     assert intervals(np.array([1.234]), np.array([2.346]), np.array([0.1])) == ["[1.23, 2.35]"]
+    assert intervals([-0.391, 0.0], [-0.0003, 0.4], [0.1, 0.1]) == ["[-0.39, -0.00030]", "[0.00, 0.40]"]
     assert number(0.0) == "0"
     assert number(123456.0) == "1.2346e+05"
     assert aligned([("a", "b"), ("long", "1"), ("x", "")]) == "a     b\nlong  1\nx"
@@ -1594,11 +1600,12 @@ def test_a_fit_says_what_it_is_of() -> None:
     assert lost.heading[0] == f"WHOLE FIT: {NOT_CLEAR_NOISE.upper()} (p = 0.3). Fewer features."
     of_levels = line(features=("g=b", "g=c"), references={"g": "g=a", "h": "h=x"}, too_few=("g=d",))
     assert (
-        of_levels.heading[2] == "levels of g are compared with g=a; merged into the reference level (too few rows): g=d"
+        of_levels.heading[2]
+        == "levels of g are compared with g=a; merged into the reference level (rare, noise hides them): g=d"
     )
     ridge = line(method="ridge", alpha=0.0123456, too_few=("g=d",), features=("a",), coefficients=np.array([3.0]))
     assert ridge.heading[0] == "ridge regression of y on 1 feature, alpha = 0.01235, 100 ± 3.0 rows"
-    assert ridge.heading[-1] == "counted as an average level (too few rows): g=d"
+    assert ridge.heading[-1] == "counted as an average level (rare, noise hides them): g=d"
     assert "residual" not in ridge.heading[1]
     assert made.verdict == ("", "positive", NOT_CLEAR_NOISE)
     assert line(cutoff=1e-6).verdict == made.verdict

@@ -320,7 +320,7 @@ def test_levels_of_few_rows_are_counted_with_the_reference() -> None:
     schema = dpm.Schema(dpm.Categorical("group", levels), dpm.Numeric("y", 0, 1))
     fit = dpm.release(table, schema, epsilon=1.0, insecure_seed=0).ols("y", ["group"])
     assert fit.too_few == ("group=rare",)
-    assert "merged into the reference level (too few rows): group=rare" in fit.summary()
+    assert "merged into the reference level (rare, noise hides them): group=rare" in fit.summary()
     assert fit.identified
     assert dpm.release(table, schema, **UNLIMITED).ols("y", ["group"]).too_few == ()
 

@@ -393,8 +393,11 @@ def rounded(value: float | None, error: float | None) -> str:
     if value is None or error is None or not (math.isfinite(value) and math.isfinite(error) and error > 0.0):
         return number(value)
     decimals = 1 - int(f"{error:.1e}".partition("e")[2])
-    if not -_MAX_ZEROS < decimals < _MAX_DECIMALS or abs(value) > 10.0**_MAX_ZEROS:
+    if decimals <= -_MAX_ZEROS or abs(value) > 10.0**_MAX_ZEROS:
         return number(value)
+    if decimals >= _MAX_DECIMALS:
+        small = abs(value) < 10.0 ** (2 - _MAX_DECIMALS)
+        return f"{value:.1e}" if small else f"{value:.{_MAX_DECIMALS - 1}f}"
     return f"{round(value, decimals) + 0.0:,.{max(decimals, 0)}f}"
 
 
@@ -436,8 +439,15 @@ def step_errors(errors: npt.ArrayLike, lower: npt.ArrayLike, upper: npt.ArrayLik
 def intervals(lower: npt.ArrayLike, upper: npt.ArrayLike, errors: npt.ArrayLike) -> list[str]:
     """Return one cell for each interval, its ends rounded by the error of what it is about."""
     within = step_errors(errors, lower, upper)
-    ends = rounded_cells(lower, within), rounded_cells(upper, within)
+    ends = ([_rounded_end(*pair) for pair in zip(np.ravel(of), within, strict=True)] for of in (lower, upper))
     return [f"[{low}, {high}]" for low, high in zip(*ends, strict=True)]
+
+
+def _rounded_end(end: float, error: float) -> str:
+    """Return an end of an interval: 0 only if it is 0, since that end decides on a sign."""
+    text = rounded(float(end), float(error))
+    shown_as_zero = not text.strip("-0.,") and abs(end) > 1e-6 * error
+    return rounded(float(end), abs(float(end))) if shown_as_zero else text
 
 
 def confidence_level(level: float) -> float:

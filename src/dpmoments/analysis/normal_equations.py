@@ -421,8 +421,9 @@ class NormalEquations:
         """Note that the sampling part rests on noise-dominated residuals; else empty."""
         if not self.residuals_are_noise:
             return ""
-        most = number(self.residual_deviation(0.975))
-        return f" The residual standard deviation is {NOT_CLEAR_NOISE}, at most {most}: so is the sampling part."
+        most = self.residual_deviation(0.975)
+        limit = f", at most {number(most)}" if most > 0.0 else ""
+        return f" The residual standard deviation is {NOT_CLEAR_NOISE}{limit}: so is the sampling part."
 
     def estimates(self, level: float) -> tuple[Estimate, ...]:
         """Estimate each coefficient, in the table's units, with the confidence ``level``."""

@@ -588,7 +588,7 @@ class FittedLine(Answer):
         title = f"{self.method} regression of {self.target} on {count}{alpha}, {rows} rows"
         if self.too_few:
             counted = "counted as an average level" if self._is_penalized else "merged into the reference level"
-            merged = f"{counted} (too few rows): {', '.join(self.too_few)}"
+            merged = f"{counted} (rare, noise hides them): {', '.join(self.too_few)}"
             compared = "; ".join(filter(None, [compared, merged]))
         return tuple(filter(None, [noise, title, f"{r_squared}{p_value}", compared]))
 

@@ -372,7 +372,12 @@ def _lost_levels(
         direction[0], direction[feature + 1] = -mean[feature], 1.0
         return 2.0 * math.sqrt(0.5 * noise.variance_of_square(direction) * ((k or len(kept)) + 1))
 
-    return {index for index in kept if index in levels and spread[index] < floor(index)}
+    lost = {index for index in kept if index in levels and spread[index] < floor(index)}
+    for _, indices in columns_with_indices(release):
+        named = [index for index in indices if index in kept]
+        if named and lost.issuperset(named):  # what was asked for keeps a line of its own
+            lost.discard(max(named, key=lambda index: float(shares[index])))
+    return lost
 
 
 def _most_frequent(release: Moments, levels: range) -> int:

@@ -188,7 +188,7 @@ def _page_of_release(
 ) -> str:
     first, privacy = release.runs[0], release.privacy
     power = release.privacy_curve.attacker_power(_FALSE_ALARMS)
-    features, columns = len(first.feature_names), len(first.schema.columns)
+    features, columns = len(first.feature_names), len(first.schema.table_columns)
     named = ", ".join(dict.fromkeys(run.mechanism for run in release.runs))
     pooled = isinstance(release, MomentRelease) and len(release.runs) > 1
     findings = _Findings.of(chapters, asked.level)
@@ -220,7 +220,7 @@ def _page_of_release(
         ),
         on_a_unit=release.receipt.on_a_unit_text or "",
         chapters=chapters,
-        limits=_describe_limits(release),
+        limits=_describe_limits(release, asked.level),
         appendix=_appendix(release),
     )
 
@@ -356,7 +356,7 @@ def _describe_promise(release: AnyRelease, power: float) -> tuple[str, ...]:
     return everything, attacker, composition_so_far(release)
 
 
-def _describe_limits(release: AnyRelease) -> list[str]:
+def _describe_limits(release: AnyRelease, level: float) -> list[str]:
     """Describe what a reader should not conclude from the page."""
     treated = (
         "Rows were dropped, and missing values handled, by the rules of the schema before anything was counted: the counts "
@@ -374,8 +374,8 @@ def _describe_limits(release: AnyRelease) -> list[str]:
         treated,
         "“Not clear” does not mean “no effect”: this release cannot show the sign, if there is one. Most of the error "
         "is privacy noise in “(noise)”, and chance in the choice of rows in “(too few rows)”.",
-        "A verdict follows from its own interval: of 20 without any effect, about one is wrong. Only those that hold among "
-        "all comparisons of the page are findings.",
+        f"A verdict follows from its own interval: without any effect, about {100.0 * error_rate(level):.3g} in 100 are wrong. "
+        "Only those that hold among all comparisons of the page are findings.",
     ]
     if isinstance(release, MomentRelease | GroupReleases):
         rows = "rows" if release.privacy.rows_per_unit == 1 else "privacy units"
@@ -386,7 +386,7 @@ def _describe_limits(release: AnyRelease) -> list[str]:
             "corrects impossible values; noise and intervals are stated for the unrepaired numbers.",
             "Standard errors of regressions assume equal residual variances, unless the schema has the products of "
             "the columns.",
-            "Even without noise, about 1 in 20 of the 95 % intervals misses the true value.",
+            f"Even without noise, about {100.0 * error_rate(level):.3g} in 100 of the {level:.0%} intervals miss the true value.",
         ]
     said.append(
         "Anyone can check from the file that the receipt adds up; only the curator can vouch that the noise was "

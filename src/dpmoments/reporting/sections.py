@@ -240,6 +240,8 @@ def _pair_lines(answer: Correlations) -> tuple[list[Sequence[str]], int]:
         size, privacy, sampling = (float(np.fmax.reduce(np.abs(part[name]))) for name in _OF_PAIRS[:3])
         error = math.hypot(privacy, sampling)
         sizes = [rounded(size, error), rounded(privacy, privacy), rounded(sampling, sampling)]
+        known = not np.isnan(part[_OF_PAIRS[0]]).any()  # one that is not estimable may be of any size
+        sizes = sizes if known else ["–"] * len(sizes)
         ends = rounded(float(part["lower"].min()), error), rounded(float(part["upper"].max()), error)
         clear = sum(values["verdict"][index] not in UNCLEAR for index in indices)
         rows.append(
@@ -247,7 +249,7 @@ def _pair_lines(answer: Correlations) -> tuple[list[Sequence[str]], int]:
                 f"{one} ~ {other}, {len(indices):,} pairs of levels",
                 *(each if each == "–" else f"≤ {each}" for each in sizes),
                 f"[{ends[0]}, {ends[1]}]",
-                f"{clear:,} clear by themselves" if clear else "not clear",
+                f"{clear:,} clear by themselves" if clear else "not clear" if known else "not clear, or not estimable",
                 "",
             )
         )
