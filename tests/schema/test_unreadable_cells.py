@@ -25,7 +25,7 @@ import dpmoments as dpm
 from dpmoments.base import text_reading
 from dpmoments.base.text_reading import LineLengths, LongLineError
 from dpmoments.rows.rows import Rows
-from dpmoments.rows.sources import text
+from dpmoments.rows.sources import source, text
 from dpmoments.schema import Coordinate, Schema
 from dpmoments.schema.cells.objects import object_numbers, object_texts
 from support.said import refused
@@ -621,3 +621,39 @@ def test_numbers_of_every_kind_are_read(cell: Any, number: float) -> None:
     values, unreadable = object_numbers(cells)
     assert unreadable is None
     assert values.tolist() == [number]
+
+
+class FarDate(dt.datetime):
+    """A time whose own zone puts it far outside what 64 bits count."""
+
+    def utcoffset(self) -> dt.timedelta:
+        return dt.timedelta(days=-110_000_000)
+
+
+def test_a_date_of_a_zone_of_its_own_refuses_no_table() -> None:
+    schema = Schema(dpm.Date("x", "1960-01-01", "2021-01-01", missing="drop"))
+    dates = pd.DataFrame({"x": pd.Series([dt.date(2020, 1, 1), FarDate(2020, 1, 1)], dtype=object)})
+    assert Rows.of(dates, schema).moments().count in (1, 2)
+
+
+class Told(str):
+    """A text whose own form quotes it in a warning."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        warnings.warn(SECRET, stacklevel=2)
+        return SECRET
+
+
+def test_no_code_of_a_cell_runs_where_rows_are_hashed() -> None:
+    assert source._object_word(Told("b")) == source._object_word("b") != source._object_word("c")
+    assert source._object_word(Evil) == source._object_word(FarDate)  # of their type alone
+
+
+def test_a_long_double_that_signals_warns_of_nothing() -> None:
+    cells = np.array([1, 2, 3], dtype=np.longdouble)
+    if cells.itemsize != 16:
+        pytest.skip("no long doubles of 16 bytes")
+    cells.view(np.uint8).reshape(3, 16)[1, :10] = [1, 0, 0, 0, 0, 0, 0, 0xA0, 0xFF, 0x7F]
+    assert Rows.of(cells[:, None], Schema(dpm.Numeric("x0", 0, 10, missing="drop"))).moments().count == 2

@@ -42,7 +42,7 @@ from dpmoments.rows.level_sums import CodedBlock, LevelLayout, OfEncodedRows, co
 from dpmoments.rows.summary import BlockMemory, Missing, Summary
 from dpmoments.rows.threads import summarize_in_threads
 from dpmoments.rows.units import HashArray, UnitBlock, mixed, unit_hashes
-from dpmoments.schema.cells.objects import read_objects
+from dpmoments.schema.cells.objects import plain_object, read_objects
 from dpmoments.schema.cells.reading import gather
 from dpmoments.schema.schema import Schema
 
@@ -147,6 +147,8 @@ _EMPTY = np.uint64(0x5851F42D4C957F2D)
 """Hash of a missing value."""
 _READ = (str, bytes, Number, np.generic, date, UUID)
 """Types of objects that some reader accepts."""
+_OF_LIBRARIES = {"builtins", "datetime", "decimal", "fractions", "numpy", "pandas", "uuid"}
+"""Where those are from whose text is their value's."""
 _ROWS_AT_A_TIME = 8_192
 """Rows hashed at a time.
 
@@ -195,10 +197,11 @@ def _cell_hashes(cells: Any) -> HashArray:
 def _object_word(cell: object) -> int:
     """Hash an object.
 
-    One that no reader accepts is hashed by its type only, since its text may be a memory address.
+    One of a type that no reader knows is hashed by its type only: its text may be a memory address, or its own code.
     """
-    known = isinstance(cell, _READ) or cell is None
-    return zlib.crc32((repr(cell) if known else type(cell).__qualname__).encode(errors="backslashreplace"))
+    plain = plain_object(cell)
+    known = plain is None or (isinstance(plain, _READ) and type(plain).__module__.partition(".")[0] in _OF_LIBRARIES)
+    return zlib.crc32((repr(plain) if known else type(cell).__qualname__).encode(errors="backslashreplace"))
 
 
 def _hash_words(cells: Any) -> HashArray:

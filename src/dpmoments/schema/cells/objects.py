@@ -63,7 +63,7 @@ def array_cells(cells: npt.NDArray[Any]) -> Any:
     if cells.dtype.kind == "O":
         return cells
     held = np.float64 if cells.dtype.char == "g" else cells.dtype.newbyteorder("=")
-    with np.errstate(over="ignore"):  # a long double beyond float64 is infinite
+    with np.errstate(over="ignore", invalid="ignore"):  # a long double beyond float64 is infinite
         return pa.array(np.ascontiguousarray(cells, dtype=held))
 
 

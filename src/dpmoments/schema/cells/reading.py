@@ -254,9 +254,10 @@ def _moment(cell: object) -> Any:
         return int(cell.astype("datetime64[us]").astype(np.int64))
     if isinstance(cell, dt.datetime):
         shift = cell.utcoffset() or dt.timedelta(0)
-        return int((cell.replace(tzinfo=None) - _EPOCH - shift) // dt.timedelta(microseconds=1))
+        moment = int((cell.replace(tzinfo=None) - _EPOCH - shift) // dt.timedelta(microseconds=1))
+        return max(-FARTHEST, min(FARTHEST, moment))
     if isinstance(cell, dt.date):
-        return int((cell - _EPOCH.date()).days) * _DAY
+        return max(-FARTHEST, min(FARTHEST, int((cell - _EPOCH.date()).days) * _DAY))
     return _UNREADABLE
 
 
