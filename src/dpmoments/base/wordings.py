@@ -251,12 +251,18 @@ def _delta(facts: Facts) -> str:
     return f"delta={delta:g} is too large for {rows:,} rows: it allows publishing {whole}."
 
 
+def _two_digits(noise: float) -> str:
+    decimals = 1 - int(f"{noise:.1e}".partition("e")[2])
+    return f"{round(noise, decimals):,.{max(decimals, 0)}f}"
+
+
 def _few_rows(facts: Facts) -> str:
     """Return "too-few-rows" without a count that may as well be 0."""
     noise, rows = facts["noise"], facts["rows"]
     assert isinstance(noise, int | float)
     assert isinstance(rows, int | float)
-    count = f"{rows:,.0f} ± {noise:,.0f}" if rows >= 2.0 * noise else f"not distinguishable from 0 (± {noise:,.0f})"
+    error = _two_digits(noise)
+    count = f"{rows:,.0f} ± {error}" if rows >= 2.0 * noise else f"not distinguishable from 0 (± {error})"
     return f"Too few rows for this budget: the row count is {count}. Everything computed from it may be mostly noise."
 
 
@@ -264,7 +270,7 @@ def _row_count(facts: Facts) -> str:
     noise, rows = facts["noise"], facts["rows"]
     assert isinstance(noise, int | float)
     assert isinstance(rows, int | float)
-    known = f"The number of kept rows is known only to ± {noise:,.0f} ({percent(noise / max(rows, 1.0))})"
+    known = f"The number of kept rows is known only to ± {_two_digits(noise)} ({percent(noise / max(rows, 1.0))})"
     return f"{known}; means and second moments are divided by it."
 
 

@@ -158,8 +158,9 @@ class MomentRelease(Moments, Disclosed):
     def summary(self) -> str:
         """Return the release as text: mechanism, features with their noise, warnings."""
         chosen = "" if self.chosen_because is None else f"\nChosen: {self.chosen_because.text()}"
-        lines = [f"mechanism: {self.mechanism_text}; repair: {self.repair}{chosen}", describe(self).text()]
-        return "\n".join([*lines, *(f"Warning: {message.text()}" for message in self.warnings)])
+        described = describe(self).text()  # it has some of the warnings
+        warned = [f"Warning: {text}" for message in self.warnings if (text := message.text()) not in described]
+        return "\n".join([f"mechanism: {self.mechanism_text}; repair: {self.repair}{chosen}", described, *warned])
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for a file, without loss of precision."""
