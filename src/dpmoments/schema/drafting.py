@@ -152,10 +152,11 @@ def _header_of_file(path: Path, pattern: str | Path, text_format: TextFormat | N
     elif ending in CSV_DELIMITERS:
         columns = [HeaderColumn(name) for name in _text_names(path, text_format or TextFormat())]
     else:
-        raise InputValueError(
+        refused = (
             f"cannot read {path}: its ending {shown(ending)} is not supported: use a .parquet, .feather, .csv, "
-            ".tsv, .xlsx, .dta, .sav or .sas7bdat file"
+            ".tsv, .xlsx, .dta, .sav or .sas7bdat file; of a database pass "
         )
+        raise InputValueError(f"{refused}a DatabaseQuery", shell=f"{refused}--database and --query")
     own = {column.name for column in columns}
     folder = fixed_folder(pattern)
     parts = path.relative_to(folder).parts[:-1] if folder is not None and path.is_relative_to(folder) else ()
