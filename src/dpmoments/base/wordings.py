@@ -5,6 +5,7 @@ Templates are the library's own: no text of a fact is ever read as one.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
@@ -252,6 +253,8 @@ def _delta(facts: Facts) -> str:
 
 
 def _two_digits(noise: float) -> str:
+    if not math.isfinite(noise):
+        return f"{noise}"
     decimals = 1 - int(f"{noise:.1e}".partition("e")[2])
     return f"{round(noise, decimals):,.{max(decimals, 0)}f}"
 

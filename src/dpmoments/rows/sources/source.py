@@ -148,7 +148,7 @@ _EMPTY = np.uint64(0x5851F42D4C957F2D)
 _READ = (str, bytes, Number, np.generic, date, UUID)
 """Types of objects that some reader accepts."""
 _OF_LIBRARIES = {"builtins", "datetime", "decimal", "fractions", "numpy", "pandas", "uuid"}
-"""Where those are from whose text is their value's."""
+"""Libraries whose objects print their value."""
 _ROWS_AT_A_TIME = 8_192
 """Rows hashed at a time.
 
