@@ -116,6 +116,10 @@ class Made(Answer):
         ]
 
 
+AFTER_ESTIMATES = ("std err", "privacy", "sampling", "t", "P>|t|", "[0.025", "0.975]", "verdict", "among all")
+"""The heads of a table of estimates."""
+
+
 def test_an_answer_is_text_html_latex_and_plain_values() -> None:
     made = Made()
     assert made.table() == [("name", "value ±", "shown"), ("age", "1.5", "x"), ("<b>", "–", "yy")]
@@ -1355,19 +1359,7 @@ def test_contrasts_are_tested_one_by_one() -> None:
         "t-test of 3 combinations of coefficients, regression of income, 1,234 residual degrees of freedom",
     )
     head, first, second, third = made.table()
-    assert head == (
-        "",
-        "estimate",
-        "std err",
-        "privacy",
-        "sampling",
-        "t",
-        "P>|t|",
-        "[0.025",
-        "0.975]",
-        "verdict",
-        "among all",
-    )
+    assert head == ("", "estimate", *AFTER_ESTIMATES)
     assert first == ("a", "2.00", "0.50", "0.30", "0.40", "4.00", first[6], "1.00", "3.00", "positive", "holds")
     assert second[0] == "b"
     assert third[1:9] == ("–", "–", "–", "–", "–", third[6], "−∞", "∞")
@@ -1612,19 +1604,7 @@ def test_a_fit_says_what_it_is_of() -> None:
     assert made.holds_among_all.tolist() == [False, True, False]
     assert not line(cutoff=1e-6).holds_among_all.any()
     head, constant, first, _ = made.table()
-    assert head == (
-        "",
-        "coef",
-        "std err",
-        "privacy",
-        "sampling",
-        "t",
-        "P>|t|",
-        "[0.025",
-        "0.975]",
-        "verdict",
-        "among all",
-    )
+    assert head == ("", "coef", *AFTER_ESTIMATES)
     assert constant[0] == "(intercept)"
     assert (first[0], first[1], first[-4:]) == ("a", "3.00", ("2.00", "4.00", "positive", "holds"))
     assert without(made, delta_method_valid=False).table()[0][5:7] == ("z", "P>|z|")

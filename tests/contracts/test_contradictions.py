@@ -66,7 +66,7 @@ def test_what_nothing_is_known_of_has_no_number(epsilon: float) -> None:
 
 
 def test_numbers_that_are_not_there_are_found() -> None:
-    of_ends = planted(answers._rounded_end, "if shown_as_zero", "if False")
+    of_ends = planted(answers.rounded_end, "if shown_as_zero", "if False")
     with planted(answers.step_errors, "np.fmin(stated, half)", "stated"), of_ends:
         assert of_any_budget(0.1, 1)
 

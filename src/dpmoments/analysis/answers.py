@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from dpmoments.base.errors import InputTypeError, InputValueError, shown
 from dpmoments.base.table_libraries import pa
+from dpmoments.base.values import leading_decimals
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -392,7 +393,7 @@ def rounded(value: float | None, error: float | None) -> str:
     """Return a number with the decimals of the two leading digits of its error."""
     if value is None or error is None or not (math.isfinite(value) and math.isfinite(error) and error > 0.0):
         return number(value)
-    decimals = 1 - int(f"{error:.1e}".partition("e")[2])
+    decimals = leading_decimals(error)
     if decimals <= -_MAX_ZEROS or abs(value) > 10.0**_MAX_ZEROS:
         return number(value)
     if decimals >= _MAX_DECIMALS:
@@ -438,12 +439,17 @@ def step_errors(errors: npt.ArrayLike, lower: npt.ArrayLike, upper: npt.ArrayLik
 
 def intervals(lower: npt.ArrayLike, upper: npt.ArrayLike, errors: npt.ArrayLike) -> list[str]:
     """Return one cell for each interval, its ends rounded by the error of what it is about."""
+    return [f"[{low}, {high}]" for low, high in zip(*interval_ends(lower, upper, errors), strict=True)]
+
+
+def interval_ends(lower: npt.ArrayLike, upper: npt.ArrayLike, errors: npt.ArrayLike) -> tuple[list[str], list[str]]:
+    """Return the lower and upper ends of intervals as :func:`intervals` writes them."""
     within = step_errors(errors, lower, upper)
-    ends = ([_rounded_end(*pair) for pair in zip(np.ravel(of), within, strict=True)] for of in (lower, upper))
-    return [f"[{low}, {high}]" for low, high in zip(*ends, strict=True)]
+    low, high = ([rounded_end(*pair) for pair in zip(np.ravel(of), within, strict=True)] for of in (lower, upper))
+    return low, high
 
 
-def _rounded_end(end: float, error: float) -> str:
+def rounded_end(end: float, error: float) -> str:
     """Return an end of an interval: 0 only if it is 0, since that end decides on a sign."""
     text = rounded(float(end), float(error))
     shown_as_zero = not text.strip("-0.,") and abs(end) > 1e-6 * error

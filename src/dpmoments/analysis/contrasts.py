@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import scipy
 
-from dpmoments.analysis.answers import Answer, Column, confidence_level, format_level, rounded, step_errors
+from dpmoments.analysis.answers import Answer, Column, confidence_level, format_level, rounded_end, step_errors
 from dpmoments.analysis.confidence import Estimate, error_rate
 from dpmoments.analysis.normal_equations import JointTest, NormalEquations
 from dpmoments.analysis.resolvability import (
@@ -64,7 +64,7 @@ def format_end(value: float, error: float) -> str:
     >>> format_end(-float("inf"), float("nan")), format_end(1.23456, 0.21)
     ('−∞', '1.23')
     """
-    return ("−∞" if value < 0 else "∞") if math.isinf(value) else rounded(value, error)
+    return ("−∞" if value < 0 else "∞") if math.isinf(value) else rounded_end(value, error)
 
 
 def format_statistic(value: float) -> str:

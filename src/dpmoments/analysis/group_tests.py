@@ -16,6 +16,7 @@ from dpmoments.analysis.answers import (
     confidence_level,
     format_level,
     in_floating_point,
+    intervals,
     number,
     rounded,
     step_errors,
@@ -104,7 +105,7 @@ class TwoGroups(Answer):
             (name, f"{count:,.0f}", rounded(float(mean), error), "", "", "")
             for name, count, mean in zip(self.levels, self.counts, self.means, strict=True)
         ]
-        interval = f"[{rounded(self.lower, error)}, {rounded(self.upper, error)}]"
+        [interval] = intervals(self.lower, self.upper, error)
         parts = (rounded(part, part) for part in (self.privacy_noise, self.sampling_noise))
         head = ("", "rows", "mean", "± privacy", "± sampling", format_level(self.level))
         return [head, *lines, ("difference", "", rounded(self.difference, error), *parts, interval)]

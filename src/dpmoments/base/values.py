@@ -191,6 +191,15 @@ def rounded_down(value: Fraction) -> float:
     return -rounded_up(-value)
 
 
+def leading_decimals(error: float) -> int:
+    """Return the decimals of an error's two leading digits, negative before the point.
+
+    >>> leading_decimals(0.0123), leading_decimals(2.14), leading_decimals(9.96), leading_decimals(1234.0)
+    (3, 1, 0, -2)
+    """
+    return 1 - int(f"{error:.1e}".partition("e")[2])
+
+
 def no_less(loss: float, digits: int = 6) -> str:
     """Format a loss with ``digits`` significant digits, rounded up."""
     # From the shortest decimal that is this float: 0.1 is not 0.100001.

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from dpmoments.base.errors import listed, visible
-from dpmoments.base.values import no_less
+from dpmoments.base.values import leading_decimals, no_less
 
 Fact = bool | int | float | str | tuple["Fact", ...]
 Facts = Mapping[str, Fact]
@@ -255,7 +255,7 @@ def _delta(facts: Facts) -> str:
 def _two_digits(noise: float) -> str:
     if not math.isfinite(noise):
         return f"{noise}"
-    decimals = 1 - int(f"{noise:.1e}".partition("e")[2])
+    decimals = leading_decimals(noise)
     return f"{round(noise, decimals):,.{max(decimals, 0)}f}"
 
 

@@ -9,7 +9,7 @@ from itertools import combinations
 
 import numpy as np
 
-from dpmoments.analysis.answers import number, rounded
+from dpmoments.analysis.answers import interval_ends, intervals, number, rounded
 from dpmoments.analysis.components import SCALINGS
 from dpmoments.analysis.correlations import Correlations
 from dpmoments.analysis.cross_table import MAX_TESTED
@@ -242,13 +242,13 @@ def _pair_lines(answer: Correlations) -> tuple[list[Sequence[str]], int]:
         sizes = [rounded(size, error), rounded(privacy, privacy), rounded(sampling, sampling)]
         known = not np.isnan(part[_OF_PAIRS[0]]).any()  # one that is not estimable may be of any size
         sizes = sizes if known else ["–"] * len(sizes)
-        ends = rounded(float(part["lower"].min()), error), rounded(float(part["upper"].max()), error)
+        [interval] = intervals(part["lower"].min(), part["upper"].max(), error)
         clear = sum(values["verdict"][index] not in UNCLEAR for index in indices)
         rows.append(
             (
                 f"{one} ~ {other}, {len(indices):,} pairs of levels",
                 *(each if each == "–" else f"≤ {each}" for each in sizes),
-                f"[{ends[0]}, {ends[1]}]",
+                interval,
                 f"{clear:,} clear by themselves" if clear else "not clear" if known else "not clear, or not estimable",
                 "",
             )
@@ -265,11 +265,11 @@ def _pair_statements(answer: Correlations) -> tuple[Statement, ...]:
         if not (verdict := answer.verdict[row][other]):
             continue
         value, error = float(answer.correlation[row, other]), float(errors[row, other])
-        ends = (rounded(float(end[row, other]), error) for end in (answer.lower, answer.upper))
+        [low], [high] = interval_ends(answer.lower[row, other], answer.upper[row, other], error)
         names = answer.feature_names[other], answer.feature_names[row]
         words = (
             f"{names[0]} and {names[1]}: {verdict} correlation of {rounded(value, error)} "
-            f"({answer.level:.0%} interval {' to '.join(ends)})."
+            f"({answer.level:.0%} interval {low} to {high})."
         )
         result.append(Statement(words, names, abs(value), bool(answer.holds_among_all[row, other])))
     return tuple(result)
@@ -404,8 +404,8 @@ def _coefficient_statements(release: MomentRelease, fit: FittedLine) -> tuple[St
 
 def _size_and_interval(value: float, lower: float, upper: float, error: float, level: float) -> tuple[str, str]:
     """Return the absolute value, and its interval in words, both rounded by the error."""
-    ends = sorted(end if value >= 0.0 else -end for end in (lower, upper))
-    low, high = (rounded(end, error) for end in ends)
+    least, most = sorted(end if value >= 0.0 else -end for end in (lower, upper))
+    [low], [high] = interval_ends(least, most, error)
     return rounded(abs(value), error), f"{level:.0%} interval {low} to {high}"
 
 
