@@ -26,7 +26,7 @@ from dpmoments.base.errors import InputValueError
 from dpmoments.cli.desk.journey import ENTRIES_OF_KIND, SETTINGS, Form, Journey, lines_of, lines_of_aliases
 from dpmoments.cli.output import explain
 from dpmoments.reporting.page import PageTable, filled_in
-from dpmoments.reporting.report import budgets_table
+from dpmoments.reporting.planner import budgets_table
 
 
 class _ChangedElsewhereError(InputValueError):
