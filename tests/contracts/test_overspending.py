@@ -15,20 +15,20 @@ from contracts.cases import run_plan
 from dpmoments.mechanisms import (
     Isotropic,
     MatrixLaplace,
-    coinpress,
     lattice_noise,
-    log_scale_histogram,
 )
 from dpmoments.mechanisms.base import Mechanism, Plan
-from dpmoments.mechanisms.means import variance_aware as variance_aware_module
 from dpmoments.mechanisms.registry import make_mean_mechanism, make_mechanism
 from dpmoments.mechanisms.shape import MomentShape, RunResult
 from dpmoments.papers.mechanisms import (
     additive_wishart,
+    coinpress,
     coordinatewise,
     eigenvectors,
+    log_scale_histogram,
     wishart_sampling,
 )
+from dpmoments.papers.mechanisms import variance_aware as variance_aware_module
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.privacy.filter import PrivacyFilterError
@@ -151,7 +151,7 @@ def directions_too_hot(patch: Patch) -> None:
 
 def choices_too_sharp(patch: Patch) -> None:
     honest = math.sqrt
-    patch.setattr("dpmoments.mechanisms.log_scale_histogram.math.sqrt", lambda value: 1.5 * honest(value))
+    patch.setattr("dpmoments.papers.mechanisms.log_scale_histogram.math.sqrt", lambda value: 1.5 * honest(value))
 
 
 def a_clipped_mean_of_the_wrong_neighbor(patch: Patch) -> None:

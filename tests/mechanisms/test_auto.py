@@ -13,8 +13,8 @@ from dpmoments.audit.replay import Recorder
 from dpmoments.mechanisms.additive import Gaussian, Laplace, MatrixLaplace
 from dpmoments.mechanisms.auto import _CANDIDATES
 from dpmoments.mechanisms.base import Mechanism
-from dpmoments.mechanisms.coinpress import CoinPressPlan
 from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.papers.mechanisms.coinpress import CoinPressPlan
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.rows.rows import Rows

@@ -12,10 +12,10 @@ from scipy import stats
 
 import dpmoments as dpm
 from contracts.cases import run_plan
-from dpmoments.mechanisms.log_scale_histogram import choose, clamped_mean
 from dpmoments.mechanisms.means.base import NoisyMean
 from dpmoments.mechanisms.registry import make_mean_mechanism
 from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.papers.mechanisms.log_scale_histogram import choose, clamped_mean
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.entropy import insecure_generator, secure_generator

@@ -27,11 +27,17 @@ from dpmoments.moments.cells import (
     sum_quantile,
 )
 from dpmoments.moments.law import NoiseLaw
-from dpmoments.moments.models import AdditiveModel, CenteredLevelsModel, LastStepModel, NoiseModel, PooledModel
+from dpmoments.moments.models import AdditiveModel, CenteredLevelsModel, NoiseModel, PooledModel
 from dpmoments.moments.spectral import SpectralNoise
 from dpmoments.moments.terms import NoiseTerm, ScaleTerm
 from dpmoments.papers.cells import WishartCells
-from dpmoments.papers.models import InverseNormalModel, ReleasedBasisModel, ScaledWishartModel, WishartModel
+from dpmoments.papers.models import (
+    InverseNormalModel,
+    LastStepModel,
+    ReleasedBasisModel,
+    ScaledWishartModel,
+    WishartModel,
+)
 from dpmoments.privacy.matrices import matrix_laplace, symmetric_gaussian
 from references.plain_rotated_noise import RotatedNoise, plain_law
 from support.noise_models import additive, gaussian, laplace

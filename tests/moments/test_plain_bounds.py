@@ -31,10 +31,10 @@ from dpmoments.moments.cells import (
 )
 from dpmoments.moments.extreme_eigenvalues import normal_norm_quantile
 from dpmoments.moments.law import NoiseLaw
-from dpmoments.moments.models import AdditiveModel, CenteredLevelsModel, LastStepModel, MeanModel, PooledModel
+from dpmoments.moments.models import AdditiveModel, CenteredLevelsModel, MeanModel, PooledModel
 from dpmoments.moments.terms import NoiseTerm
 from dpmoments.papers.cells import WishartCells, gamma_quantile, wishart_eigenvalue_range, wishart_frobenius_quantile
-from dpmoments.papers.models import InverseNormalModel, ScaledWishartModel, WishartModel
+from dpmoments.papers.models import InverseNormalModel, LastStepModel, ScaledWishartModel, WishartModel
 from dpmoments.privacy import discrete
 from support.noise_models import additive, gaussian, laplace
 from support.said import refused

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from dpmoments.base.arrays import FloatArray
-from dpmoments.moments.models import LastStepModel, WithOwnCount
-from dpmoments.papers.models import InverseNormalModel, WishartModel
+from dpmoments.moments.models import WithOwnCount
+from dpmoments.papers.models import InverseNormalModel, LastStepModel, WishartModel
 
 
 def _covariance_of_product(variances: FloatArray, vector: FloatArray) -> FloatArray:

@@ -224,7 +224,7 @@ TESTS = {
         "inverse_gaussian",
         "contract",
     ),
-    "mechanisms/log_scale_histogram": (
+    "papers/mechanisms/log_scale_histogram": (
         "log_scale_histogram",
         "contract",
         "means",
@@ -233,7 +233,7 @@ TESTS = {
         "private_preconditioning",
         "contract",
     ),
-    "mechanisms/coinpress": (
+    "papers/mechanisms/coinpress": (
         "coinpress_plan",
         "coinpress_reference",
         "coinpress",
@@ -255,13 +255,13 @@ TESTS = {
         "contract",
         "utility_bounds_eigenvectors",
     ),
-    "mechanisms/coinpress_": (
+    "papers/mechanisms/coinpress_": (
         "coinpress_rules",
         "coinpress_reference",
         "coinpress_plan",
         "coinpress",
     ),
-    "mechanisms/coinpress_schedule": (
+    "papers/mechanisms/coinpress_schedule": (
         "coinpress_plan",
         "coinpress",
         "coinpress_schedule",
@@ -283,12 +283,12 @@ TESTS = {
         "contract",
         "coinpress",
     ),
-    "mechanisms/noisy_step": (
+    "papers/mechanisms/noisy_step": (
         "noisy_step",
         "coinpress",
         "contract",
     ),
-    "mechanisms/row_norm_histogram": (
+    "papers/mechanisms/row_norm_histogram": (
         "norm_histogram",
         "coinpress_reference",
         "coinpress_robustness",

@@ -4,13 +4,13 @@ from dpmoments.mechanisms.additive import Isotropic as Isotropic
 from dpmoments.mechanisms.additive import Laplace as Laplace
 from dpmoments.mechanisms.additive import MatrixLaplace as MatrixLaplace
 from dpmoments.mechanisms.auto import Auto as Auto
-from dpmoments.mechanisms.coinpress import CoinPress as CoinPress
-from dpmoments.mechanisms.log_scale_histogram import LogScaleHistogram as LogScaleHistogram
 from dpmoments.mechanisms.standardized import Standardized as Standardized
 from dpmoments.papers.mechanisms.additive_wishart import AdditiveWishart as AdditiveWishart
+from dpmoments.papers.mechanisms.coinpress import CoinPress as CoinPress
 from dpmoments.papers.mechanisms.eigenvectors import IterativeEigenvectors as IterativeEigenvectors
 from dpmoments.papers.mechanisms.eigenvectors import KapralovTalwar as KapralovTalwar
 from dpmoments.papers.mechanisms.inverse_gaussian import InverseGaussian as InverseGaussian
+from dpmoments.papers.mechanisms.log_scale_histogram import LogScaleHistogram as LogScaleHistogram
 from dpmoments.papers.mechanisms.private_preconditioning import PrivatePreconditioning as PrivatePreconditioning
 from dpmoments.papers.mechanisms.wishart_sampling import InverseWishart as InverseWishart
 from dpmoments.papers.mechanisms.wishart_sampling import JohnsonLindenstrauss as JohnsonLindenstrauss

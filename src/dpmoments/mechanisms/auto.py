@@ -11,8 +11,7 @@ from dpmoments.base.errors import InputValueError
 from dpmoments.base.message import Message
 from dpmoments.mechanisms.additive import Gaussian, Isotropic, Laplace, MatrixLaplace
 from dpmoments.mechanisms.base import Mechanism, Plan
-from dpmoments.mechanisms.coinpress import CoinPress
-from dpmoments.mechanisms.log_scale_histogram import LogScaleHistogram
+from dpmoments.mechanisms.registry import make_mechanism
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.mechanisms.standardized import Standardized
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
@@ -67,7 +66,7 @@ class Auto(Mechanism):
 
     def check_support(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> None:
         if _one_column_without_bounds(shape, budget):
-            LogScaleHistogram().check_support(shape, budget, neighbors)
+            make_mechanism("log-scale-histogram").check_support(shape, budget, neighbors)
         elif shape.row_norm is not None or shape.rough_scale is None:
             super().check_support(shape, budget, neighbors)
         elif budget.kind is BudgetKind.PURE:
@@ -79,9 +78,9 @@ class Auto(Mechanism):
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> Plan:
         if _one_column_without_bounds(shape, budget):
-            return LogScaleHistogram().plan(shape, budget, neighbors)
+            return make_mechanism("log-scale-histogram").plan(shape, budget, neighbors)
         if shape.row_norm is None:
-            return CoinPress().plan(shape, budget, neighbors)
+            return make_mechanism("coinpress").plan(shape, budget, neighbors)
         plans, refusals = list[Plan](), list[ValueError]()
         if self.rule == "practice" and shape.coordinates is not None:
             try:

@@ -25,6 +25,11 @@ from dpmoments.moments.models import (
 from dpmoments.moments.terms import NoiseTerm
 from dpmoments.papers.cells import WishartCells, wishart_eigenvalue_range
 
+_CLIPPED_IN_LAST_STEP = "clipped-in-last-step"
+"""Caveat: the distribution is for the rows as the last step clipped them.
+
+It leaves out the effect of clipping.
+"""
 _LINEARIZED = "linearized"
 """Caveat: the noise distribution is linearized about the release.
 
@@ -37,6 +42,68 @@ _ASSERTED_EIGENVALUE = "asserted-smallest-eigenvalue"
 def _gram_term(family: CellFamily, matrix: FloatArray, cells: FloatArray) -> NoiseTerm:
     """Return noise M C Mᵀ on the Gram matrix only."""
     return NoiseTerm(family, cells, np.vstack([np.zeros((1, matrix.shape[1])), matrix]))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LastStepModel(WithOwnCount):
+    """Normal noise on the sums of the last step of a recursive estimator.
+
+    It sums w = linear·(x − center), clipped to a ball.
+
+    SDs are σ on and σ/√2 off the diagonal of Σ w wᵀ, and s on Σ w. With κ = σ/(√2 s) the moments of (κ, w) have the noise of a
+    symmetric normal matrix except for its corner, which has none: that makes its spectral norm no larger at any level
+    (``docs/evidence/derivations/utility-bounds-wishart.md``).
+    """
+
+    linear: FloatArray  # (d, d)
+    center: FloatArray  # (d,)
+    step_gram: FloatArray  # (d, d), as the step released it, in the units of w, before post-processing
+    step_sum: FloatArray | None  # (d,) or None
+    gram_scale: float  # with `sum_scale`: σ and s
+    sum_scale: float
+
+    name: ClassVar[str] = "last-step"
+    arrays: ClassVar[Mapping[str, int]] = {"linear": 2, "center": 1, "step_gram": 2, "step_sum": 1}
+    condition: ClassVar[str] = _CLIPPED_IN_LAST_STEP
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.step_sum is not None:
+            check_positive("sum_scale", self.sum_scale)
+
+    def law(self, released: ReleasedMoments) -> NoiseLaw | None:
+        d = self.n_features
+        shift = self.center if released.center is None else self.center - released.center
+        matrix = np.eye(d + 1)
+        try:
+            matrix[1:, 1:] = np.linalg.inv(self.linear)
+        except np.linalg.LinAlgError:
+            return None
+        matrix[1:, 0] = shift
+        cells = np.zeros((d + 1, d + 1))
+        cells[0, 1:] = cells[1:, 0] = self.sum_scale**2
+        cells[1:, 1:] = symmetric_cells(d, self.gram_scale**2)
+        return self._with_count([NoiseTerm(GaussianCells(), cells, matrix)], [self.condition], shift)
+
+    def interval(self, released: ReleasedMoments, chosen: Sequence[int], failure: float) -> MomentInterval | None:
+        # what the step released is used: the mechanism has repaired what was released of it
+        back, count = np.linalg.inv(self.linear)[list(chosen)], released.noisy_count
+        parts = 2.0 if self.count_scale else 1.0
+        of_count = self.count_bound(failure / parts)
+        if self.step_sum is None:
+            reach = self.gram_scale * normal_norm_quantile(len(back), failure / parts)
+            return MomentInterval(back @ self.step_gram @ back.T, reach * (back @ back.T), False, of_count)
+        if count is None:
+            return None
+        kappa = self.gram_scale / (math.sqrt(2.0) * self.sum_scale)
+        moments = bordered(kappa**2 * count, kappa * self.step_sum, self.step_gram)
+        start = np.zeros((1, 1 + self.n_features))
+        start[0, 0] = 1.0 / kappa
+        matrix = np.block([[start], [self.center[list(chosen)][:, None] / kappa, back]])
+        reach = self.gram_scale * normal_norm_quantile(len(matrix), failure / parts)
+        constant = np.concatenate([[1.0], self.center[list(chosen)]])
+        spread = reach * (matrix @ matrix.T) + of_count * np.outer(constant, constant)
+        return MomentInterval(matrix @ moments @ matrix.T, spread, True, of_count)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -1,7 +1,7 @@
-from dpmoments.mechanisms.log_scale_histogram import LogScaleHistogramMean as LogScaleHistogramMean
 from dpmoments.mechanisms.means.bounded_sums import BoundedSums as BoundedSums
-from dpmoments.mechanisms.means.variance_aware import VarianceAware as VarianceAware
 from dpmoments.papers.mechanisms.coinpress_mean import CoinPressMean as CoinPressMean
 from dpmoments.papers.mechanisms.coordinatewise import KarwaVadhan as KarwaVadhan
 from dpmoments.papers.mechanisms.coordinatewise import Naive as Naive
 from dpmoments.papers.mechanisms.coordinatewise import SymmetricQuantiles as SymmetricQuantiles
+from dpmoments.papers.mechanisms.log_scale_histogram import LogScaleHistogramMean as LogScaleHistogramMean
+from dpmoments.papers.mechanisms.variance_aware import VarianceAware as VarianceAware

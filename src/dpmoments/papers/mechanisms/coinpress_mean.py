@@ -18,8 +18,17 @@ from dpmoments.base.arrays import FloatArray
 from dpmoments.base.checks import check_one_of
 from dpmoments.base.errors import InputValueError, out_of_range, shown
 from dpmoments.base.message import Message
-from dpmoments.mechanisms.coinpress import CoinPress, Ellipsoid, StepRules
-from dpmoments.mechanisms.coinpress_schedule import (
+from dpmoments.mechanisms.means.base import (
+    MeanMechanism,
+    MeanPlan,
+    NoisyMean,
+    NormalRows,
+    noise_of_last_step,
+    noisy_clipped_sums,
+)
+from dpmoments.mechanisms.shape import Arithmetic, MomentShape, positive_definite
+from dpmoments.papers.mechanisms.coinpress import CoinPress, Ellipsoid, StepRules
+from dpmoments.papers.mechanisms.coinpress_schedule import (
     MAX_STEPS,
     STAND_IN_ROWS,
     ClipSquares,
@@ -30,22 +39,14 @@ from dpmoments.mechanisms.coinpress_schedule import (
     fewest_steps,
     normal_norm_radius,
 )
-from dpmoments.mechanisms.means.base import (
-    MeanMechanism,
-    MeanPlan,
-    NoisyMean,
-    NormalRows,
-    noise_of_last_step,
-    noisy_clipped_sums,
-)
-from dpmoments.mechanisms.noisy_step import (
+from dpmoments.papers.mechanisms.noisy_step import (
     NoisyStep,
     count_first,
     first_count_error,
     left_after_count,
     require_workable_budget,
 )
-from dpmoments.mechanisms.row_norm_histogram import (
+from dpmoments.papers.mechanisms.row_norm_histogram import (
     FROM_EDGE,
     MAX_CLIPPED,
     MAX_SEEN,
@@ -55,7 +56,6 @@ from dpmoments.mechanisms.row_norm_histogram import (
     norm_edges,
     spread_about_mean,
 )
-from dpmoments.mechanisms.shape import Arithmetic, MomentShape, positive_definite
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves import zcdp_noise_scale
 from dpmoments.privacy.filter import PrivacyFilter

@@ -19,7 +19,11 @@ from dpmoments.base.message import Message
 from dpmoments.mechanisms.additive import choose_bits
 from dpmoments.mechanisms.base import ZCDP_LOSS_UNITS
 from dpmoments.mechanisms.lattice_noise import noise_deviation, noise_scale_for, with_noise
-from dpmoments.mechanisms.log_scale_histogram import (
+from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean, NormalRows
+from dpmoments.mechanisms.shape import Arithmetic, MomentShape
+from dpmoments.moments.models import MeanModel
+from dpmoments.moments.rounding import with_rounding
+from dpmoments.papers.mechanisms.log_scale_histogram import (
     CoordinateValue,
     DistanceFrom,
     choice_epsilon,
@@ -27,11 +31,7 @@ from dpmoments.mechanisms.log_scale_histogram import (
     clamped_mean,
     total_sensitivity,
 )
-from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean, NormalRows
-from dpmoments.mechanisms.row_norm_histogram import FROM_EDGE, marked_names, noise_margin
-from dpmoments.mechanisms.shape import Arithmetic, MomentShape
-from dpmoments.moments.models import MeanModel
-from dpmoments.moments.rounding import with_rounding
+from dpmoments.papers.mechanisms.row_norm_histogram import FROM_EDGE, marked_names, noise_margin
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter

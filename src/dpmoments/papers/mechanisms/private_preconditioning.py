@@ -17,9 +17,11 @@ from dpmoments.base.checks import check_between, check_positive, check_probabili
 from dpmoments.base.errors import InputValueError
 from dpmoments.base.message import Message
 from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Mechanism, Plan
-from dpmoments.mechanisms.coinpress import spectral_edge
-from dpmoments.mechanisms.coinpress_schedule import checked_eigenvalue_bounds
-from dpmoments.mechanisms.noisy_step import (
+from dpmoments.mechanisms.shape import Arithmetic, MomentShape, RunResult
+from dpmoments.papers.bounds.normal_rows import CONTRACTION, RESCALE, ROUNDS_SHARE, n_rounds
+from dpmoments.papers.mechanisms.coinpress import spectral_edge
+from dpmoments.papers.mechanisms.coinpress_schedule import checked_eigenvalue_bounds
+from dpmoments.papers.mechanisms.noisy_step import (
     NoisyStep,
     StepNoise,
     count_first,
@@ -28,8 +30,6 @@ from dpmoments.mechanisms.noisy_step import (
     noisy_step,
     require_workable_budget,
 )
-from dpmoments.mechanisms.shape import Arithmetic, MomentShape, RunResult
-from dpmoments.papers.bounds.normal_rows import CONTRACTION, RESCALE, ROUNDS_SHARE, n_rounds
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter

@@ -13,7 +13,8 @@ import dpmoments as dpm
 from dpmoments.audit.replay import Recorder
 from dpmoments.base.message import Message
 from dpmoments.mechanisms.lattice_noise import COUNT_SHARE, count_error, count_scale, noisy_count, split_for_count
-from dpmoments.mechanisms.noisy_step import (
+from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.papers.mechanisms.noisy_step import (
     NoisyStep,
     StepNoise,
     count_first,
@@ -21,7 +22,6 @@ from dpmoments.mechanisms.noisy_step import (
     noisy_step,
     require_workable_budget,
 )
-from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.privacy.filter import PrivacyFilter

@@ -25,9 +25,9 @@ from dpmoments.mechanisms.additive import choose_bits
 from dpmoments.mechanisms.base import ZCDP_LOSS_UNITS, Mechanism, Plan
 from dpmoments.mechanisms.lattice_noise import noise_deviation, noise_scale_for, split_for_count, with_noise
 from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean, NormalRows
-from dpmoments.mechanisms.row_norm_histogram import FALSE_TAIL, NormHistogram, marked_names, noise_margin
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape, RunResult
 from dpmoments.moments.models import MeanModel
+from dpmoments.papers.mechanisms.row_norm_histogram import FALSE_TAIL, NormHistogram, marked_names, noise_margin
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.distances import Sensitivity

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import dpmoments as dpm
-from dpmoments.mechanisms.coinpress import (
+from dpmoments.papers.mechanisms.coinpress import (
     _FAR,
     Ellipsoid,
     Evidence,
@@ -21,9 +21,9 @@ from dpmoments.mechanisms.coinpress import (
     _upper,
     _widened_clip,
 )
-from dpmoments.mechanisms.coinpress_schedule import Schedule
-from dpmoments.mechanisms.noisy_step import NoisyStep
 from dpmoments.papers.mechanisms.coinpress_mean import ridged
+from dpmoments.papers.mechanisms.coinpress_schedule import Schedule
+from dpmoments.papers.mechanisms.noisy_step import NoisyStep
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.rows.rows import Rows

@@ -12,7 +12,7 @@ from scipy import stats
 import dpmoments as dpm
 from dpmoments.audit.replay import Recorder
 from dpmoments.mechanisms.base import _LOSS_UNITS
-from dpmoments.mechanisms.row_norm_histogram import (
+from dpmoments.papers.mechanisms.row_norm_histogram import (
     FALSE_TAIL,
     NormHistogram,
     TransformedNorm,

@@ -15,9 +15,9 @@ from scipy import stats
 
 import dpmoments as dpm
 from contracts.cases import run_plan
-from dpmoments.mechanisms.noisy_step import StepNoise, noisy_step
 from dpmoments.mechanisms.shape import MomentShape, RunResult
 from dpmoments.papers.mechanisms.coinpress_mean import PaperCoinPress
+from dpmoments.papers.mechanisms.noisy_step import StepNoise, noisy_step
 from dpmoments.privacy.accounting import LossUnit, allowance
 from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.privacy.filter import PrivacyFilter

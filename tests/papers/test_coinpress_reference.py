@@ -12,8 +12,8 @@ import pytest
 
 import dpmoments as dpm
 from dpmoments.audit.replay import Recorder
-from dpmoments.mechanisms.coinpress import CoinPress
 from dpmoments.mechanisms.shape import MomentShape, RunResult
+from dpmoments.papers.mechanisms.coinpress import CoinPress
 from dpmoments.papers.mechanisms.coinpress_mean import PaperCoinPress
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.entropy import insecure_generator

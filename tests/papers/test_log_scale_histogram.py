@@ -14,7 +14,9 @@ import dpmoments as dpm
 from contracts.cases import run_plan
 from dpmoments.audit.replay import Recorder, Replayer
 from dpmoments.mechanisms import LogScaleHistogram
-from dpmoments.mechanisms.log_scale_histogram import (
+from dpmoments.mechanisms.means import LogScaleHistogramMean
+from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.papers.mechanisms.log_scale_histogram import (
     _AUGMENTATION,
     _MAX_EXPONENT,
     _UPPER_QUARTILE,
@@ -23,9 +25,7 @@ from dpmoments.mechanisms.log_scale_histogram import (
     _private_center,
     pure_if_less_noise,
 )
-from dpmoments.mechanisms.means import LogScaleHistogramMean
-from dpmoments.mechanisms.row_norm_histogram import FALSE_TAIL
-from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.papers.mechanisms.row_norm_histogram import FALSE_TAIL
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.distances import query_distance
 from dpmoments.privacy.entropy import insecure_generator

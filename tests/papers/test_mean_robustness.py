@@ -12,10 +12,10 @@ import pytest
 
 import dpmoments as dpm
 from dpmoments.mechanisms.means.base import NoisyMean
-from dpmoments.mechanisms.means.variance_aware import norm_quantile, shrunk_move
 from dpmoments.mechanisms.registry import make_mean_mechanism
-from dpmoments.mechanisms.row_norm_histogram import NormHistogram, noise_margin, norm_edges, spread_about_mean
 from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.papers.mechanisms.row_norm_histogram import NormHistogram, noise_margin, norm_edges, spread_about_mean
+from dpmoments.papers.mechanisms.variance_aware import norm_quantile, shrunk_move
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.privacy.filter import PrivacyFilter

@@ -13,7 +13,8 @@ from dpmoments.base.arrays import BoolArray, FloatArray
 from dpmoments.base.errors import InputValueError, out_of_range
 from dpmoments.base.message import Message
 from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Mechanism, Plan
-from dpmoments.mechanisms.coinpress_schedule import (
+from dpmoments.mechanisms.shape import Arithmetic, MomentShape, RunResult, positive_definite
+from dpmoments.papers.mechanisms.coinpress_schedule import (
     STAND_IN_ROWS,
     ClipSquares,
     CoinPressOptions,
@@ -22,7 +23,7 @@ from dpmoments.mechanisms.coinpress_schedule import (
     moment_clip_square,
     spread_schedule,
 )
-from dpmoments.mechanisms.noisy_step import (
+from dpmoments.papers.mechanisms.noisy_step import (
     NoisyStep,
     StepNoise,
     count_first,
@@ -31,8 +32,7 @@ from dpmoments.mechanisms.noisy_step import (
     noisy_step,
     require_workable_budget,
 )
-from dpmoments.mechanisms.row_norm_histogram import noisy_tail_histograms, tail_edges
-from dpmoments.mechanisms.shape import Arithmetic, MomentShape, RunResult, positive_definite
+from dpmoments.papers.mechanisms.row_norm_histogram import noisy_tail_histograms, tail_edges
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter

@@ -8,15 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmoments.mechanisms.means import variance_aware
-from dpmoments.mechanisms.means import variance_aware as far_rows_module
 from dpmoments.mechanisms.means.base import ClippedSums
-from dpmoments.mechanisms.means.variance_aware import search_warnings
 from dpmoments.mechanisms.registry import make_mean_mechanism
-from dpmoments.mechanisms.row_norm_histogram import NormHistogram, noise_margin
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.papers.mechanisms import coinpress_mean, coordinatewise
+from dpmoments.papers.mechanisms import coinpress_mean, coordinatewise, variance_aware
+from dpmoments.papers.mechanisms import variance_aware as far_rows_module
 from dpmoments.papers.mechanisms.coinpress_mean import CoinPressMean
+from dpmoments.papers.mechanisms.row_norm_histogram import NormHistogram, noise_margin
+from dpmoments.papers.mechanisms.variance_aware import search_warnings
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.privacy.filter import PrivacyFilter

@@ -11,18 +11,18 @@ import pytest
 from scipy import stats
 
 from dpmoments.base.message import Message
-from dpmoments.mechanisms.means.variance_aware import norm_quantile, shrunk_move
-from dpmoments.mechanisms.row_norm_histogram import (
+from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.papers.mechanisms import coinpress_mean
+from dpmoments.papers.mechanisms.coinpress_mean import CoinPressMean, last_step_warnings
+from dpmoments.papers.mechanisms.coordinatewise import beyond_radius, coordinate_warnings
+from dpmoments.papers.mechanisms.row_norm_histogram import (
     NormHistogram,
     clipped_norm,
     marked_names,
     noise_margin,
     spread_about_mean,
 )
-from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.papers.mechanisms import coinpress_mean
-from dpmoments.papers.mechanisms.coinpress_mean import CoinPressMean, last_step_warnings
-from dpmoments.papers.mechanisms.coordinatewise import beyond_radius, coordinate_warnings
+from dpmoments.papers.mechanisms.variance_aware import norm_quantile, shrunk_move
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.privacy.filter import PrivacyFilter

@@ -10,20 +10,20 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from dpmoments.mechanisms.coinpress_schedule import (
-    Schedule,
-    fewest_steps,
-    last_step_shares,
-    moment_clip_square,
-    normal_norm_radius,
-    spread_schedule,
-)
 from dpmoments.papers.mechanisms.coinpress_mean import (
     clip_shrinkage,
     mean_clip,
     mean_schedule,
     normal_norm_square,
     shell_quantile,
+)
+from dpmoments.papers.mechanisms.coinpress_schedule import (
+    Schedule,
+    fewest_steps,
+    last_step_shares,
+    moment_clip_square,
+    normal_norm_radius,
+    spread_schedule,
 )
 from references.reference_coinpress import candidate_splits, clip_square, fewest, predicted
 

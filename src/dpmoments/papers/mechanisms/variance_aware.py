@@ -13,7 +13,6 @@ import numpy as np
 
 from dpmoments.base.arrays import FloatArray
 from dpmoments.base.message import Message
-from dpmoments.mechanisms.coinpress_schedule import normal_norm_radius
 from dpmoments.mechanisms.means.base import (
     ClippedSums,
     MeanMechanism,
@@ -23,8 +22,15 @@ from dpmoments.mechanisms.means.base import (
     noise_of_last_step,
     noisy_clipped_sums,
 )
-from dpmoments.mechanisms.noisy_step import count_first, first_count_error, left_after_count, require_workable_budget
-from dpmoments.mechanisms.row_norm_histogram import (
+from dpmoments.mechanisms.shape import Arithmetic, MomentShape
+from dpmoments.papers.mechanisms.coinpress_schedule import normal_norm_radius
+from dpmoments.papers.mechanisms.noisy_step import (
+    count_first,
+    first_count_error,
+    left_after_count,
+    require_workable_budget,
+)
+from dpmoments.papers.mechanisms.row_norm_histogram import (
     MAX_CLIPPED,
     MAX_SEEN,
     NOISE_DECIDES,
@@ -35,7 +41,6 @@ from dpmoments.mechanisms.row_norm_histogram import (
     norm_edges,
     spread_about_mean,
 )
-from dpmoments.mechanisms.shape import Arithmetic, MomentShape
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves import zcdp_noise_scale
 from dpmoments.privacy.filter import PrivacyFilter

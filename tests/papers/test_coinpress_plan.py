@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import dpmoments as dpm
-from dpmoments.mechanisms.coinpress import CoinPress, CoinPressPlan, Ellipsoid, spectral_edge
-from dpmoments.mechanisms.coinpress_schedule import STAND_IN_ROWS, checked_eigenvalue_bounds
 from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.papers.mechanisms.coinpress import CoinPress, CoinPressPlan, Ellipsoid, spectral_edge
 from dpmoments.papers.mechanisms.coinpress_mean import CoinPressMean, PaperCoinPress, covariance_theory
+from dpmoments.papers.mechanisms.coinpress_schedule import STAND_IN_ROWS, checked_eigenvalue_bounds
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.schema.encoding import RoughScale
