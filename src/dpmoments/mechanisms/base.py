@@ -138,10 +138,7 @@ class CalibratedPlan(ABC, Generic[Noisy]):
 
 @dataclass(frozen=True)
 class ConfiguredMechanism(ABC, Generic[PlanType]):
-    """Frozen options of one published algorithm.
-
-    Subclasses are dataclasses whose fields are the options.
-    """
+    """Frozen options of one published algorithm: subclasses are dataclasses of options."""
 
     budget_kinds: ClassVar[frozenset[BudgetKind]]
     supported_neighbors: ClassVar[frozenset[Neighbors]] = frozenset(Neighbors)
@@ -246,10 +243,7 @@ class ConfiguredMechanism(ABC, Generic[PlanType]):
             )
 
     def drawable_budget(self, budget: PrivacyBudget) -> PrivacyBudget:
-        """Return the total loss that a budget allows its draws, as a budget to divide.
-
-        ε, ρ or (ε, δ).
-        """
+        """Return the total loss (ε, ρ or (ε, δ)) that a budget allows its draws, to divide."""
         return allowance(budget, self.loss_units[budget.kind]).as_budget
 
     def budget_advice(self) -> str:

@@ -1,7 +1,4 @@
-"""Table of mechanisms: the class of each name.
-
-Classes that only papers use are loaded on first use.
-"""
+"""Table of mechanisms: the class of each name, loaded on first use."""
 
 from __future__ import annotations
 

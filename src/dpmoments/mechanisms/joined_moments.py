@@ -22,10 +22,7 @@ from dpmoments.moments.models import StandardizedModel
 from dpmoments.moments.posterior import surety_of_fractions
 
 _LEAST_COUNTS = 1.0, 10.0
-"""Bounds of the least number of rows that noisy sums are divided by.
-
-Between them it is three noise SDs of the count.
-"""
+"""Bounds of the least divisor of noisy sums, which is three noise SDs of the count."""
 _SPREAD_OF_MEANS = 0.8
 """Bias of a mean, in the shift of a column that has its share of the clipped excess."""
 _SPREAD_OF_SHARES = 0.8
@@ -156,10 +153,7 @@ def _clipped(
     ball: Ball,
     n: float,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return by how much clipping shortened each single, and the SDs of its unknown part.
-
-    The first SD is on variances, the second on means.
-    """
+    """Return stretches of singles, and SDs of the unknown part on variances and on means."""
     square = (lattice.limit / 2.0**lattice.bits) ** 2
     parts = ball.excess, _NOISE_OF_EXCESS * ball.excess_noise, ball.farther
     excess, excess_noise, farther = (square / ball.square * part / n for part in parts)
@@ -182,10 +176,7 @@ def _clipped(
 
 
 def _posterior_loss(difference: FloatArray, spread: FloatArray, expected: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the posterior mean and SD of a loss ≥ 0 that was measured with normal noise.
-
-    Its prior is exponential with mean ``expected``.
-    """
+    """Return posterior mean and SD of a loss ≥ 0, exponential beforehand, measured with noise."""
     told = np.isfinite(spread) & (expected > 0.0)
     spread, mean = np.where(told, spread, 1.0), np.where(told, expected, 1.0)
     center = (np.where(told, difference, 0.0) - spread**2 / mean) / spread

@@ -122,10 +122,8 @@ def finer_bits(scale: float, least: float) -> int:
 COUNT_SHARE = 0.01
 """Share of ρ for the number of rows in runs of several steps, which count first."""
 _PLANNED_SHARES = MappingProxyType({BudgetKind.ZCDP: 0.05, BudgetKind.PURE: 0.1, BudgetKind.APPROXIMATE: 0.1})
-"""Budget share of the number of rows if every moment is divided by it.
-
-Laplace noise falls with it, Gaussian with its root.
-"""
+"""Budget share of the number of rows if every moment is divided by it."""
+# Laplace noise falls with it, Gaussian with its root.
 
 
 def split_for_count(whole: PrivacyBudget, share: float | None = None) -> tuple[PrivacyBudget, PrivacyBudget]:

@@ -28,10 +28,7 @@ _MIN_STEP = 128
 """Min step of a coordinate in lattice units; rounding down raises its noise by under 1 %."""
 _ON_LATTICE = 1e-9
 MEAN_WEIGHT = 14.0
-"""Weight of squared errors of means and shares, relative to covariances.
-
-Noise on means is not repaired.
-"""
+"""Weight of squared errors of means and shares, whose noise is not repaired."""
 _MEAN_SHARE = 0.3
 """Assumed ‖μ‖ about the center, over the largest norm of a row."""
 _AUGMENTATION_STEPS = 64

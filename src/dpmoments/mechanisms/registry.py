@@ -1,7 +1,4 @@
-"""Registry of mechanisms by name.
-
-The command line, the forecast, the docs and the contract tests use it.
-"""
+"""Registry of mechanisms by name, for the command line, forecasts, pages and tests."""
 
 from __future__ import annotations
 

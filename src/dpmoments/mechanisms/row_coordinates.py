@@ -151,10 +151,8 @@ class RowCoordinates:
         return min(ends, default=1.0) >= 1.0 and room >= 0.0 and of_rounding <= _MARGIN * one
 
     def on_lattice(self, center: FloatArray, scale: FloatArray, square: float, bits: int) -> LatticeCoordinates:
-        """Return the lattice of rows in a ball of this squared radius.
-
-        Singles are (u − center)/scale, u in column units.
-        """
+        """Return the lattice of rows in a ball of this squared radius."""
+        # Singles are (u − center)/scale, u in column units.
         one = 2.0**bits
         ends = tuple(int(np.rint(self.ones[block.start] * one)) for block in self.blocks)
         total = square + math.fsum(self.level_squares)
@@ -180,10 +178,9 @@ def _middle(block: LevelBlock) -> float:
 
 
 def _sizes(block: LevelBlock, length: float) -> tuple[int, ...]:
-    """Return the sizes of a block's coordinates for rows of at most this length, rounded down.
-
-    Contrasts a_j·(e_1 + … + e_j − j·e_(j+1)) of a complete block, of length a_j·√(j(j + 1)); else one size of all levels.
-    """
+    """Return the sizes of a block's coordinates for rows of at most this length, rounded down."""
+    # Contrasts a_j·(e_1 + … + e_j − j·e_(j+1)) of a complete block, of length a_j·√(j(j + 1)); else one size of all
+    # levels.
     k, middle = block.size, _middle(block)
     step = length / math.sqrt(max(1.0 - 1.0 / k, middle**2 if k == 1 else 0.0)) if k > 1 or not block.complete else 0.0
     if block.complete:
@@ -237,10 +234,8 @@ class LatticeCoordinates:
         return result
 
     def augmented_gram(self, moments: ExactMoments, constant: int) -> Integers:
-        """Return the exact Σ z zᵀ, z = (constant, coordinates), in units of 4^−bits.
-
-        The moments are of rows whose singles are in coordinates already.
-        """
+        """Return the exact Σ z zᵀ, z = (constant, coordinates), in units of 4^−bits."""
+        # The moments are of rows whose singles are in coordinates already.
         d = self.of.n_features
         matrix = np.empty((d + 1, d + 1), dtype=object)
         matrix[0, 0], matrix[1:, 1:] = moments.count, moments.gram
@@ -265,10 +260,7 @@ class LatticeCoordinates:
 
 
 def _squares(block: LevelBlock, sizes: tuple[int, ...]) -> list[int]:
-    """Return the squared length of each level of a block in integers.
-
-    If rows may lack one: of any level, and of "no level".
-    """
+    """Return squared lengths of the levels of a block (any and none, if rows may lack one)."""
     k = block.size
     if block.complete:
         return [sum(size**2 for size in sizes[j:]) + (j * sizes[j - 1] if j else 0) ** 2 for j in range(k)]

@@ -156,10 +156,8 @@ class StandardizedPlan(Plan):
         return min(bits, _BITS_OF_SUMS[1])
 
     def noise_of_gram(self, square: float, share: float) -> float:
-        """Return the noise SD off the diagonal of the last step, for rows of this squared length.
-
-        The length includes the constant.
-        """
+        """Return the noise SD off the diagonal at the last step, for rows of a squared length."""
+        # The length includes the constant.
         factor = 1.0 if self.neighbors is Neighbors.ADD_REMOVE else 2.0
         if self.is_pure:
             return (

@@ -51,10 +51,7 @@ class OuterPlan(CalibratedPlan[Noisy]):
 
 @dataclass(frozen=True)
 class UnitsPlan(OuterPlan[Noisy]):
-    """Plan for units that contribute at most ``max_rows`` rows; ``cost`` is for a unit.
-
-    ``inner`` is the plan for rows.
-    """
+    """Plan of ``inner``, which is for rows, for units of at most ``max_rows``, as is the cost."""
 
     unit: PrivacyUnit
 

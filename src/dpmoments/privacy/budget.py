@@ -1,7 +1,4 @@
-"""Privacy budgets: bounds on the privacy loss.
-
-They can be checked, compared, split and added.
-"""
+"""Privacy budgets, which can be checked, compared, split and added."""
 
 from __future__ import annotations
 
@@ -18,10 +15,7 @@ from dpmoments.base.records import ABSENT_IF_NONE, Record
 from dpmoments.base.values import no_less, rounded_down, rounded_up
 
 MAX_LOSS = 1e100
-"""Largest ε or ρ accepted.
-
-It is far beyond any protection, and its square is still well within float64.
-"""
+"""Largest ε or ρ accepted: far beyond any protection, and its square is finite."""
 
 
 class BudgetKind(StrEnum):

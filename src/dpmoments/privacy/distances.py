@@ -41,10 +41,7 @@ class Norm(StrEnum):
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """Bound on the change of a query between neighbors.
-
-    Made only by functions of ``sensitivity.py``.
-    """
+    """Bound on the change of a query between neighbors, made by ``sensitivity.py`` only."""
 
     name: str  # function that made it
     # names and values of its arguments, without `neighbors`: numbers, and weights as a tuple, which a file holds as a list

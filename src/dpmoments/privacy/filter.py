@@ -53,10 +53,7 @@ class PrivatePlan(Protocol):
 
 
 class PrivacyFilter:
-    """Noise for one run of a plan.
-
-    A private release needs a ``generator`` from :func:`dpmoments.noise.secure_generator`.
-    """
+    """Noise for one run of a plan; a private one needs a generator from ``secure_generator``."""
 
     def __init__(self, plan: PrivatePlan, generator: np.random.Generator) -> None:
         self._plan = plan

@@ -257,10 +257,7 @@ class LatticeNormLaw(DrawLaw):
 
 @dataclass(frozen=True)
 class DiscreteLaplace(LatticeNormLaw):
-    """Independent discrete Laplace noise on integers: the ℓ1 norm.
-
-    On a symmetric matrix, it is on the upper triangle.
-    """
+    """Independent discrete Laplace noise on integers (of a matrix: its triangle): the ℓ1 norm."""
 
     name: ClassVar[str] = "discrete-laplace"
     norm: ClassVar[Norm] = Norm.L1

@@ -1,7 +1,4 @@
-"""Ledger of datasets' privacy budgets: one SQLite database, and checks of it.
-
-It is created atomically, and durable after each transaction.
-"""
+"""Ledger of datasets' privacy budgets: one SQLite database, durable after each transaction."""
 
 from __future__ import annotations
 

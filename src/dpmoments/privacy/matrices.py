@@ -1,7 +1,4 @@
-"""Random symmetric matrices.
-
-Gaussian, matrix Laplace, isotropic, Wishart, inverse Wishart (in floating point).
-"""
+"""Random symmetric matrices in floating point: normal, matrix Laplace, isotropic, Wishart."""
 
 from __future__ import annotations
 

@@ -224,10 +224,7 @@ class Receipt:
         return cls(neighbors, cost, unit, draws, privacy_unit)
 
     def lines(self) -> list[tuple[str, str, str, str]]:
-        """Return rows of query, distribution, sensitivity and loss for each draw, and their sum.
-
-        Sensitivities are in units of 1.
-        """
+        """Return query, distribution, sensitivity (in units of 1) and loss of draws, and the sum."""
         shown = [
             (
                 (draw.what if draw.group is None else draw.what.within(draw.group)).text("short"),

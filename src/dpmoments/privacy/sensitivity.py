@@ -315,10 +315,7 @@ SENSITIVITIES: tuple[Callable[..., Sensitivity], ...] = (
     sum_and_square_l2,
     sums_in_body,
 )
-"""Every sensitivity. Names and arguments are part of the file format.
-
-Receipts are recomputed from these only.
-"""
+"""Every sensitivity by which receipts are recomputed; names and arguments are in files."""
 
 
 _SIZE = Annotated[float, NOT_NEGATIVE]

@@ -1,7 +1,4 @@
-"""Privacy statement of a release.
-
-Its budget and definition of privacy, and the basis of the proof.
-"""
+"""Privacy statement of a release: budget, definition of privacy, basis of the proof."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Neighboring relations, and privacy units.
-
-People with several rows, named by a column, and their contribution bound.
-"""
+"""Neighboring relations, and privacy units: people with several rows, named by a column."""
 
 from __future__ import annotations
 
@@ -141,10 +138,7 @@ class PrivacyUnit(Record):
 
     @classmethod
     def of_file(cls, value: object) -> PrivacyUnit | None:
-        """Return the unit that a file names as ``"row"`` (None) or by its entries.
-
-        Raise ValueError for anything else.
-        """
+        """Return the unit that a file names as ``"row"`` (None) or by its entries; raise if neither."""
         if value == "row":
             return None
         if not isinstance(value, Mapping):

@@ -56,10 +56,7 @@ def _numba_is_installed() -> bool:
 
 
 class CompiledSums:
-    """Sums of lattice rows over batches of at most ``max_rows`` rows.
-
-    Its buffers belong to one thread.
-    """
+    """Sums of lattice rows over batches of at most ``max_rows`` rows, in one thread's buffers."""
 
     def __init__(self, row_map: RowMap, max_rows: int) -> None:
         d = row_map.n_inputs
@@ -115,10 +112,9 @@ class CellRules:
 
 
 class CompiledNumbers:
-    """Sums of lattice rows over batches of numbers before their encoding.
+    """Sums of lattice rows over batches of at most ``max_rows`` rows of numbers not yet encoded."""
 
-    A batch has at most ``max_rows`` rows. Its buffers belong to one thread.
-    """
+    # Its buffers belong to one thread.
 
     def __init__(self, row_map: RowMap, rules: CellRules, max_rows: int) -> None:
         from dpmoments.rows.machine_code import add_numbers, round_numbers
@@ -163,10 +159,9 @@ class CompiledNumbers:
 
 
 class CompiledFeatures:
-    """Sums of single features, and lengths of rows, of batches of numbers before their encoding.
+    """Sums of single features and lengths of rows, over batches of numbers not yet encoded."""
 
-    Its buffers belong to one thread.
-    """
+    # Its buffers belong to one thread.
 
     def __init__(self, rules: CellRules) -> None:
         from dpmoments.rows.machine_code import add_marginals, count_lengths
@@ -179,10 +174,8 @@ class CompiledFeatures:
         self._lost = np.zeros(_ROWS_PER_TILE, dtype=bool)
 
     def sums(self, numbers: NDArray[Any], center: FloatArray, units: FloatArray, one: float) -> tuple[int, FloatArray]:
-        """Return the number of kept rows, and Σz and Σz², shape (2, d).
-
-        z is (x − center) · units clipped to ±one.
-        """
+        """Return the number of kept rows, and Σz and Σz², shape (2, d)."""
+        # z is (x − center) · units clipped to ±one.
         rows = np.ascontiguousarray(numbers, dtype=np.float64)
         sums = np.zeros((2, rows.shape[1]))
         kept = self._add_marginals(rows, self._cells, center, units, one, self._tile, self._lost, sums)
@@ -197,10 +190,8 @@ class CompiledFeatures:
         edges: FloatArray,
         counts: NDArray[np.int64],
     ) -> int:
-        """Count rows by √Σz² · scale between edges; return −1 if a rule refuses one.
-
-        z is (x − center) · units, rounded.
-        """
+        """Count rows by √Σz² · scale between edges; return −1 if a rule refuses one."""
+        # z is (x − center) · units, rounded.
         rows = np.ascontiguousarray(numbers, dtype=np.float64)
         buffers = self._tile, self._squares, self._lost
         return int(self._count_lengths(rows, self._cells, center, units, scale, edges, *buffers, counts))

@@ -258,10 +258,7 @@ def _read_numbers(cells: Any, column: _NumberColumn) -> FloatArray:
 
 
 def _ruled(values: FloatArray, column: _NumberColumn, out: FloatArray) -> BoolArray | None:
-    """Fill ``out`` with numbers after the column's rules.
-
-    Return a mask of dropped rows, or None.
-    """
+    """Fill ``out`` with numbers after the column's rules; return a mask of dropped rows or None."""
     dropped = None
     if (missing := ~np.isfinite(values)).any():
         dropped = dropped_by_missing(missing, column.missing, column.name, "available")

@@ -155,10 +155,7 @@ class Histogram:
 
 @dataclass(frozen=True, eq=False)
 class HistogramSummary(Summary[CountArray, Histogram]):
-    """Row counts by a statistic.
-
-    ``missing`` is the rule for non-finite values, and a dropped row is in no bin.
-    """
+    """Row counts by a statistic; a row that ``missing`` drops is in no bin."""
 
     statistic: RowStatistic
     edges: FloatArray

@@ -48,10 +48,7 @@ def dense_rows_at_a_time(n_features: int) -> int:
 
 @dataclass(frozen=True)
 class LevelColumn:
-    """Categorical column: first feature, encoded value, and whether a row may have no level.
-
-    The value is in the unit ball; the rows are kept ones.
-    """
+    """Categorical column: first feature, encoded value, and whether a row may lack a level."""
 
     start: int
     n_levels: int
@@ -70,10 +67,7 @@ class LevelColumn:
 
 @dataclass(frozen=True, eq=False)
 class LevelLayout:
-    """Division of a schema's features into levels of categorical columns and numbers.
-
-    Products with levels are among the levels.
-    """
+    """Division of a schema's features into levels (and their products) and numbers."""
 
     n_features: int
     numbers: npt.NDArray[np.int64]  # (m,), indices of the features that are numbers
@@ -147,10 +141,7 @@ class CodedBlock:
 
 @dataclass(frozen=True)
 class OfEncodedRows(Adapted[Running, Result]):
-    """Adapter that feeds level-coded batches to a summary of dense rows.
-
-    It passes on a few dense rows at a time.
-    """
+    """Adapter that feeds level-coded batches, a few dense rows at a time, to a summary of those."""
 
     def add(self, running: Running, block: Any) -> None:
         for rows in block.encoded_blocks():
@@ -249,10 +240,7 @@ def _shifted(values: IntegerArray, shift: int) -> IntegerArray:
 
 
 _MAX_PACK = 512
-"""Max levels of a pack of several columns.
-
-Joint counts of two packs take two megabytes, mostly rarely used.
-"""
+"""Max levels of a pack of several columns: joint counts of two packs take two megabytes."""
 _COST_OF_COUNTING = 12
 """Cost of incrementing a table cell, in multiply-adds of a matrix product."""
 _ROWS_PER_STEP = 16_384

@@ -1,7 +1,4 @@
-"""Functions that Numba compiles for :mod:`dpmoments.rows.compiled`.
-
-Importing this file requires Numba.
-"""
+"""Functions that Numba, which this file needs, compiles for :mod:`dpmoments.rows.compiled`."""
 
 from __future__ import annotations
 

@@ -30,10 +30,7 @@ _ROWS_BEFORE_COMPILED = 100_000
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MarginalSums:
-    """Exact count, Σz and Σz² of lattice values |z| ≤ 2^bits, as Python integers.
-
-    Private data: ``repr`` does not show them.
-    """
+    """Exact count, Σz and Σz² of lattice values |z| ≤ 2^bits, as Python integers: private data."""
 
     count: int
     sums: IntegerArray  # (k,), Σz

@@ -1,7 +1,4 @@
-"""Exact, mergeable integer sums of lattice rows.
-
-The result that every data engine gives a mechanism.
-"""
+"""Exact, mergeable integer sums of lattice rows, which every data engine gives a mechanism."""
 
 from __future__ import annotations
 
@@ -171,10 +168,7 @@ class ExactMoments:
 
     @property
     def gram(self) -> NDArray[Any]:
-        """Exact Σzzᵀ, shape (d, d).
-
-        Int64 if every entry fits, else Python integers in an object array.
-        """
+        """Exact Σzzᵀ, shape (d, d): int64 if every entry fits, else Python integers."""
         return _join_limbs(self.limbs[:, 1:])
 
 

@@ -108,10 +108,9 @@ _MAX_FACTOR_EXPONENT = 1000
 
 @dataclass(frozen=True, eq=False)
 class RowMap:
-    """Map of a row before rounding, ``x → linear @ (x − center)``, or ``(x − center) · scale``.
+    """Map of a row before rounding, with its lattice and its rule for missing values."""
 
-    With its lattice and its rule for missing values.
-    """
+    # ``x → linear @ (x − center)``, or ``(x − center) · scale``.
 
     n_inputs: int
     lattice: Lattice
@@ -176,10 +175,7 @@ class LatticeRows:
 
 
 class RowRounder:
-    """Rounder of batches of up to ``max_rows`` rows in its own buffers.
-
-    Not shared between threads.
-    """
+    """Rounder of batches of up to ``max_rows`` rows in one thread's own buffers."""
 
     def __init__(self, row_map: RowMap, max_rows: int) -> None:
         self._map = row_map

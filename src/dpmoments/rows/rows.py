@@ -42,10 +42,8 @@ Result = TypeVar("Result")
 
 
 def _rows_in_unit_ball(block: npt.NDArray[Any], missing: Missing) -> FloatArray:
-    """Return a copy whose rows have norm at most 1, up to rounding.
-
-    Each row depends on that row only. Missing values become 0 under ``"center"``; else they stay.
-    """
+    """Return a copy whose rows have norm at most 1, up to rounding, each by itself."""
+    # Missing values become 0 under ``"center"``; else they stay.
     rows: FloatArray = np.array(block, dtype=np.float64, order="C")
     if missing == "center":
         rows[~np.isfinite(rows)] = 0.0

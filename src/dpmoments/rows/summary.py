@@ -39,10 +39,8 @@ class Summary(ABC, Generic[Running, Result]):
     """True if batches name each row's unit (:class:`~dpmoments.rows.units.UnitBlock`)."""
 
     def of_numbers(self, rules: Any) -> Summary[Any, Any] | None:
-        """Return a summary in machine code with the same result, of numbers before their encoding.
-
-        None if there is not any. ``rules`` are :class:`~dpmoments.rows.compiled.CellRules`.
-        """
+        """Return a summary in machine code of numbers before their encoding, or None."""
+        # It has the same result; ``rules`` are :class:`~dpmoments.rows.compiled.CellRules`.
         del rules
         return None
 
@@ -147,10 +145,8 @@ def plain_rows(block: NDArray[Any], missing: Missing) -> FloatArray:
 
 
 def dropped_by_missing(missing: BoolArray, rule: str, column: str, instead: str) -> BoolArray:
-    """Return the mask of rows that a column's ``missing`` rule drops, shape (n,).
-
-    Raise under ``"error"``, in words that do not depend on the value; ``instead`` is the rule that would fill it.
-    """
+    """Return the mask of rows that a column's ``missing`` rule drops, (n,); raise if "error"."""
+    # Its words do not depend on the value; ``instead`` is the rule that would fill it.
     if rule == "error" and missing.any():
         raise InputValueError(
             f"column '{column}' has a cell that is missing, not finite or not readable, and its rule for these is 'error': "

@@ -44,10 +44,8 @@ def _blas_libraries() -> tuple[Any, ...]:
 
 @contextmanager
 def blas_threads(at_most: int | None) -> Iterator[None]:
-    """Limit BLAS to ``at_most`` threads per call, process-wide, while any caller is inside.
-
-    Then restore. With several callers inside, the smallest number holds. None: no limit.
-    """
+    """Limit BLAS to ``at_most`` threads per call, process-wide, while any caller is inside."""
+    # With several callers inside, the smallest number holds. None: no limit.
     if at_most is None:
         yield
         return

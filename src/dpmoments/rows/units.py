@@ -76,10 +76,7 @@ def _candidate_hashes(rows: FloatArray, of_units: HashArray, key: int) -> HashAr
 
 
 def _copy_hashes(hashes: HashArray, copies: npt.NDArray[np.int64]) -> HashArray:
-    """Hash each copy of equal rows, from the row's hash and the copy's number.
-
-    Hashes have ``_HASH_BITS`` bits and shape (n,).
-    """
+    """Hash each copy of equal rows, from the row's hash and the copy's number, to 32 bits."""
     return mixed((hashes << np.uint64(_HASH_BITS)) + _ODD * copies.astype(np.uint64)) >> np.uint64(64 - _HASH_BITS)
 
 
@@ -170,10 +167,7 @@ _COLLECTED_BYTES = 1 << 29
 _BYTES_BESIDE_ROW = 64
 """Bytes per collected candidate for its unit, its hash and its ranking."""
 ROUNDS = 2
-"""Rounds of the selection.
-
-Each is reported as one pass, however often the second passes over the data.
-"""
+"""Rounds of the selection, each reported as one pass, however often the second passes."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

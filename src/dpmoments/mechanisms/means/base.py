@@ -1,7 +1,4 @@
-"""Contract of a mechanism for mean-only releases.
-
-Frozen options, a plan made without data, then one run.
-"""
+"""Contract of a mechanism for mean-only releases: options, a plan without data, one run."""
 
 from __future__ import annotations
 
@@ -47,10 +44,7 @@ class NoisyMean:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NormalRows:
-    """Rows that a forecast assumes.
-
-    Independent normal coordinates with ``standard_deviations``, shape (d,), in encoded units.
-    """
+    """Rows that a forecast assumes: independent normal coordinates, SDs of shape (d,)."""
 
     n_rows: int
     standard_deviations: FloatArray
@@ -128,10 +122,7 @@ class MeanMechanism(ConfiguredMechanism[MeanPlan]):
         return shape.row_norm
 
     def known_scale(self, scale: float | None, shape: MomentShape) -> float:
-        """Return the public bound on a standard deviation.
-
-        As given, or 1/√d for rows in the unit ball.
-        """
+        """Return the public bound on an SD: as given, or 1/√d for rows in the unit ball."""
         if scale is not None:
             return scale
         if shape.row_norm is None:
@@ -147,10 +138,7 @@ class MeanMechanism(ConfiguredMechanism[MeanPlan]):
 
 @dataclass(frozen=True, slots=True)
 class ClippedSums:
-    """Noisy sums of clipped rows w, noise SD ``sum_scale``.
-
-    Optionally also the noisy sums of w_j².
-    """
+    """Noisy sums of clipped rows w, noise SD ``sum_scale``, and of their w_j² if asked for."""
 
     sum: FloatArray
     sum_scale: float

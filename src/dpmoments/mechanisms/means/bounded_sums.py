@@ -71,10 +71,7 @@ class BoundedSumsPlan(MeanPlan):
 
 @dataclass(frozen=True)
 class _Body:
-    """Box times cross-polytopes that holds every row.
-
-    A private count is one more number in [−1, 1].
-    """
+    """Box times cross-polytopes that holds every row, and a private count in [−1, 1]."""
 
     features: tuple[int, ...]  # in the order of the draw, blocks last
     edges: tuple[float, ...]  # for each of them a bound on |x|, or on the sum of |x| over its block
@@ -187,10 +184,7 @@ class KNormSumsPlan(BoundedSumsPlan):
 
 @dataclass(frozen=True)
 class GaussianSumsPlan(BoundedSumsPlan):
-    """Count, if it is private, and sums with Gaussian noise.
-
-    The budget is split for the least error of the mean.
-    """
+    """Private count and sums with Gaussian noise, the budget split for least error of the mean."""
 
     budget: PrivacyBudget  # what the draws may lose together
 

@@ -47,10 +47,7 @@ from dpmoments.rows.rows import Rows
 _SURE = 2.0
 """Noise SDs above the noise's spectral edge at which a variance counts as seen."""
 _VISIBLE = 0.75
-"""Fraction of the noise's spectral edge above which a direction is not enlarged.
-
-It applies to the average over earlier steps.
-"""
+"""Part of the noise's spectral edge above which a direction seen so on average stays."""
 _STEPS_BEFORE = 2
 """Number of steps remembered."""
 _RESOLVED = 0.5
@@ -284,18 +281,15 @@ _MAX_HISTOGRAM_SHARE = 0.1
 _FAR = 4.0
 """Multiple of the planned last radius above which a warning is given."""
 _AFFORDABLE = 0.1
-"""Limit to widening the clip for rows along unchecked directions.
-
-Noise as a fraction of every variance.
-"""
+"""Noise per variance up to which the clip is widened for rows along unchecked directions."""
 
 
 @dataclass(frozen=True, slots=True)
 class _LastClip:
-    """Last step's budget and clipping radius, with the histogram's evidence.
+    """Last step's budget and clipping radius, with the histogram's evidence."""
 
-    ``clipped`` is the share of rows beyond the radius, ``lost`` what clipping takes off the mean of their squared norms.
-    """
+    # ``clipped`` is the share of rows beyond the radius, ``lost`` what clipping takes off the mean of their squared
+    # norms.
 
     rho: float
     radius: float
@@ -356,10 +350,7 @@ def _widened_clip(
 _LARGE_TAIL = 0.06
 """Fraction of rows in an unseen tail above which a warning is given."""
 _LARGE_LOSS = 0.25
-"""Loss of squared norm over √d above which a warning is given.
-
-Log-normal rows with σ = 1 lose about 0.2.
-"""
+"""Loss of squared norm over √d to warn of; log-normal rows with σ = 1 lose about 0.2."""
 
 
 def _run_diagnostics(steps: list[dict[str, Any]], rules: StepRules, clip: _LastClip, half_seen: bool) -> dict[str, Any]:
@@ -400,25 +391,16 @@ def _run_diagnostics(steps: list[dict[str, Any]], rules: StepRules, clip: _LastC
 
 
 FLOOR = 0.5
-"""Fraction of the noise's spectral edge to which smaller eigenvalues are raised.
-
-A step does so before rescaling.
-"""
+"""Part of the noise's spectral edge to which a step raises smaller eigenvalues."""
 _CAUTION = 0.7
 """Fraction of the noise's spectral edge assumed by the schedule, as experiments show."""
 _MIN_EIGENVALUE = 0.1
-"""Default lower bound on eigenvalues relative to the schema's min variances.
-
-Correlation makes them smaller.
-"""
+"""Default lower bound on eigenvalues over the schema's min variances, for correlation."""
 
 
 @dataclass(frozen=True)
 class CoinPressPlan(Plan):
-    """Calibrated :class:`CoinPress`: ``rho`` of all draws.
-
-    ``rules`` is None if the number of rows is private.
-    """
+    """Calibrated :class:`CoinPress`; ``rules`` is None if the number of rows is private."""
 
     mechanism: CoinPress
     rho: float
@@ -623,10 +605,7 @@ class CoinPress(CoinPressOptions, Mechanism):
         return Ellipsoid.first(shape.n_features, first, highest + mean_radius**2, held)
 
     def bounds(self, shape: MomentShape) -> tuple[float, float, float]:
-        """Return lowest and highest eigenvalue, and the radius of the mean.
-
-        It is 0 if the mean is not released.
-        """
+        """Return least and greatest eigenvalue, and the radius of the mean (0 if not released)."""
         in_the_ball = shape.row_norm is not None and self.anchor is None
         if self.anchor is not None and len(self.anchor) != shape.n_features:
             raise InputValueError(f"the anchor has {len(self.anchor)} rows; the table has {shape.n_features} features")

@@ -24,10 +24,7 @@ MAX_STEPS = 60
 _SLACK = 0.003
 """Tolerated excess of the predicted error over the best, for a schedule with fewer steps."""
 _MAX = 1e150
-"""Cap on predicted scales.
-
-Such a schedule is useless, and the cap keeps the arithmetic finite.
-"""
+"""Cap on predicted scales, which keeps the arithmetic of useless schedules finite."""
 _RATIOS: tuple[float, ...] = tuple(np.geomspace(0.02, 0.95, 80).tolist())
 """Contraction ratios of the first step that the schedule search tries."""
 
@@ -199,16 +196,11 @@ def _fewest(errors: Sequence[float], n_steps: Sequence[int]) -> int:
 # Options that both CoinPress mechanisms have, the covariance's and the mean's, and their checks.
 
 _LAST_SHARE = MappingProxyType({"experiments": 0.75, "theorems": 0.5})
-"""Budget share of the last step; the others share the rest equally.
-
-Biswas et al. 2020, section 3; Theorems 2.2 and 2.4.
-"""
+"""Budget share of the last step; the others share the rest equally."""
+# Biswas et al. 2020, section 3; Theorems 2.2 and 2.4.
 
 STAND_IN_ROWS = 1000
-"""Assumed number of rows if that is private.
-
-Impossible options are refused by it, before a row is read.
-"""
+"""Assumed number of rows if that is private, to refuse impossible options beforehand."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -127,10 +127,7 @@ class DistanceFrom:
 
 
 _MAX_EXPONENT = 200
-"""Exponent of the range of values, 2^±200, about 10^±60.
-
-Smaller ones count as 0, larger ones as the largest.
-"""
+"""Exponent of the range of values, 2^±200: smaller ones count as 0, larger as the largest."""
 _CELLS_PER_OCTAVE = 64
 _CELLS = 2**16
 """Max number of bins of a level of the search after the first."""
@@ -138,10 +135,7 @@ _MAX_LEVELS = 6
 """Max number of levels: bins are then as fine as floating point, for any rows."""
 _MIN_CELLS = 8
 _RANK_ERROR, _MAX_RANK_ERROR = 0.125, 0.4
-"""Distance from the median at which a level may end, as a fraction of rows.
-
-The target, and the max that is useful.
-"""
+"""Target and max useful distance from the median at the end of a level, as part of the rows."""
 _CERTAIN = 3.0
 """Exponent by which the bins nearer than that outweigh all others together."""
 _CONCENTRATED = 0.65
@@ -154,16 +148,10 @@ _MAX_COUNT_NOISE = 2.0**40
 Shares = Mapping[BudgetKind, float]
 _LEVEL_SHARE: Shares = MappingProxyType({BudgetKind.PURE: 0.08, BudgetKind.ZCDP: 0.04})
 _LEVEL_COUNT_SHARE: Shares = MappingProxyType({BudgetKind.PURE: 0.02, BudgetKind.ZCDP: 0.01})
-"""Max shares of a column's budget for a level of the search, and for its count.
-
-The count decides on another level.
-"""
+"""Max shares of a column's budget for a level of the search, and for the count after it."""
 
 _NEAR = 2
-"""Octaves around the fullest bin whose noisy counts are used even if they are within noise.
-
-On either side.
-"""
+"""Octaves on either side of the fullest bin whose counts are used even if within noise."""
 _UPPER_QUARTILE = 1.1503493803760079
 """Upper quartile of the absolute value of a standard normal variable."""
 _MIN_BEYOND, _MAX_BEYOND = 0.5, 0.1
@@ -275,10 +263,7 @@ def normal_clip(noise: float, n_rows: float) -> float:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OctaveHistogram(NormHistogram):
-    """Noisy counts of the distances |x − c| of one column in octaves [2^i, 2^(i+1)).
-
-    Also of smaller and of larger ones.
-    """
+    """Noisy counts of |x − c| in octaves [2^i, 2^(i+1)), and of smaller and larger ones."""
 
     @property
     def fullest(self) -> int:
@@ -424,10 +409,9 @@ class LocatedColumn:
 
 @dataclass(frozen=True, slots=True)
 class ClippedColumn:
-    """Column and its clip.
+    """Column and its clip."""
 
-    ``clipping_shows`` is True if the noisy ``share_clipped`` is above _MIN_CLIPPED by more than noise.
-    """
+    # ``clipping_shows`` is True if the noisy ``share_clipped`` is above _MIN_CLIPPED by more than noise.
 
     located: LocatedColumn
     radius: float
@@ -490,10 +474,7 @@ def column_warnings(names: Sequence[str], columns: Sequence[ClippedColumn]) -> l
 
 
 _MAX_NOISE_PER_SPREAD = 0.5
-"""Noise over the upper quartile of the distances above which noise dominates a mean.
-
-Distances are from the center.
-"""
+"""Noise over the upper quartile of distances from the center, above which it dominates."""
 
 
 @dataclass(frozen=True)
@@ -609,15 +590,9 @@ class LogScaleHistogramMean(MeanMechanism):
 
 
 _AUGMENTATION = 0.625
-"""w of the pair (wΣx, Σx²).
-
-Mean and SD then have equal noise for a clip at four standard deviations.
-"""
+"""w of (wΣx, Σx²): noise of mean and SD is then equal for a clip at four SDs."""
 _NOISE_DECIDES = 0.5
-"""Noise-dominated beyond this.
-
-Noise as a fraction of the variance, or the mean's noise as a fraction of an SD.
-"""
+"""Noise over the variance, or of the mean over an SD, above which it dominates."""
 
 
 @dataclass(frozen=True)

@@ -24,10 +24,7 @@ from dpmoments.rows.rows import Rows
 _FALSE_BIN = 1e-6
 """Bound on the probability that noise makes some empty bin count as occupied."""
 FALSE_TAIL = 1e-4
-"""Smaller bound for the histogram of a tail.
-
-A missed bin costs more there than a false one.
-"""
+"""Smaller bound for a tail, where a missed bin costs more than a false one."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -229,24 +226,15 @@ def _noisy(
 
 
 _FALSE_ALARM = 1e-3
-"""Bound on the probability that noise raises one kind of warning in a run.
-
-All coordinates together.
-"""
+"""Probability that noise raises one kind of warning in a run, all coordinates together."""
 MAX_CLIPPED = 0.75
-"""Max plausible clipped fraction.
-
-At most half of normal rows within the bounds, with room for noise.
-"""
+"""Max plausible clipped part: half of normal rows within the bounds, and room for noise."""
 MAX_SEEN = 0.75
 """Fraction of rows that a histogram must see to show how heavy their tails are."""
 NOISE_DECIDES = 0.5
 """RMS noise over the rows' RMS distance from their mean, above which noise dominates."""
 FROM_EDGE = 4.0
-"""SDs of an entry by which noise does not exceed a radius.
-
-Its norm does not exceed the norm's root mean square by that either.
-"""
+"""SDs by which neither noise of an entry exceeds a radius, nor its norm the norm's RMS."""
 
 
 def noise_margin(standard_deviation: float, trials: int, *, pure: bool) -> float:

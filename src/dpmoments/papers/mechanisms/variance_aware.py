@@ -1,7 +1,4 @@
-"""Mean without public radius or scale.
-
-Clip at private quantiles of the norm, then in coordinates scaled by spread.
-"""
+"""Mean without public radius or scale: clipped at private norms, in coordinates by spread."""
 
 from __future__ import annotations
 
@@ -55,10 +52,7 @@ _COUNT_ERROR = 0.003
 _COUNT_SHARE = 0.02
 """Max share of ρ for that count."""
 _FAR_ROWS = 4.0
-"""Clipping radii from the center beyond which a row is outlying.
-
-Most of its length is cut off.
-"""
+"""Clipping radii from the center beyond which a row, mostly cut off, is outlying."""
 _MIN_FAR = 0.01
 """Fraction of outlying rows above which a warning is given."""
 
@@ -137,10 +131,7 @@ _SCALE_ERROR = 1.0
 _MIN, _MAX = 1e-100, 1e100
 """Clipping radii and scales that the lattice allows, with room for a search about them."""
 _RESOLUTION = 2.0**-40
-"""Fraction of the center's largest coordinate at which the search stops.
-
-It is near floating-point resolution.
-"""
+"""Part of the center's largest coordinate, near floating point, at which the search stops."""
 
 
 @dataclass(frozen=True)
@@ -426,15 +417,9 @@ def _within_range(radius: float) -> float:
 # What a run says against itself.
 
 _UNSETTLED = 0.5
-"""Fraction of the rows' norm above which the last step shows that rows are far.
-
-After a search that did not settle.
-"""
+"""Part of the rows' norm above which a step after an unsettled search shows far rows."""
 _HEAVIER = 1.3
-"""Ratio of the histogram's best radius to the normal one above which tails are heavy.
-
-The normal one is for rows of equal norm.
-"""
+"""Ratio of best radius to that of rows of equal norm, above which tails are heavy."""
 
 
 def norm_quantile(histogram: NormHistogram, level: float) -> float | None:

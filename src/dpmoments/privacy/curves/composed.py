@@ -37,10 +37,7 @@ class PrivacyCurve:
 
 @dataclass(frozen=True)
 class ComposedCurve:
-    """Distribution of the total privacy loss of several draws on a grid.
-
-    ``infinite`` is the probability of any larger loss.
-    """
+    """Distribution of the total privacy loss of several draws on a grid; any larger is infinite."""
 
     losses: FloatArray
     masses: FloatArray

@@ -82,10 +82,7 @@ def _upper_argument(epsilon: float, sensitivity: float, noise_scale: float) -> f
 
 
 def gaussian_log_delta(epsilon: float, sensitivity: float, noise_scale: float) -> float:
-    """Return the natural logarithm of :func:`gaussian_delta`, finite if that underflows.
-
-    Relative error of delta < 1e-11.
-    """
+    """Return the logarithm of :func:`gaussian_delta`, relative error of δ below 1e-11."""
     epsilon = require_nonnegative("epsilon", epsilon)
     sensitivity = require_positive("sensitivity", sensitivity)
     noise_scale = require_positive("noise_scale", noise_scale)
@@ -136,10 +133,8 @@ def gaussian_noise_scale(epsilon: float, delta: float, sensitivity: float) -> fl
 
 
 def gaussian_epsilon(delta: float, sensitivity: float, noise_scale: float) -> float:
-    """Return the smallest epsilon at which a Gaussian mechanism is (epsilon, delta)-DP.
-
-    The result is on the safe side, rechecked on the curve; 0 if ``delta`` by itself covers the loss.
-    """
+    """Return the least ε at which a Gaussian mechanism is (ε, δ)-DP, on the safe side."""
+    # It is rechecked on the curve, and 0 if δ by itself covers the loss.
     delta = require_delta(delta)
     target = math.log(delta) - RELATIVE_ERROR
     if gaussian_log_delta(0.0, sensitivity, noise_scale) <= target:

@@ -88,10 +88,8 @@ def zcdp_delta(rho: float, epsilon: float) -> float:
 
 
 def zcdp_epsilon(rho: float, delta: float) -> float:
-    """Return the smallest ε such that, by :func:`zcdp_delta`, ρ-zCDP implies (ε, δ)-DP.
-
-    It is on the safe side, rechecked by evaluating ``zcdp_delta``; 0 if ``delta`` by itself suffices.
-    """
+    """Return the least ε such that, by :func:`zcdp_delta`, ρ-zCDP implies (ε, δ)-DP."""
+    # On the safe side, rechecked by evaluating `zcdp_delta`; 0 if δ by itself suffices.
     rho = require_positive("rho", rho)
     delta = require_delta(delta)
     if zcdp_delta(rho, 0.0) <= delta:

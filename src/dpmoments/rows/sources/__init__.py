@@ -1,4 +1,1 @@
-"""Sources of rows, one file per kind of engine.
-
-Each maps a summary over its partitions and merges the results.
-"""
+"""Sources of rows, one file per kind, which map summaries over partitions and merge results."""

@@ -1,7 +1,4 @@
-"""Batches streamed through Arrow: Parquet files or globs, Arrow datasets, DuckDB relations.
-
-Never whole in memory.
-"""
+"""Batches streamed through Arrow: Parquet files or globs, Arrow datasets, DuckDB relations."""
 
 from __future__ import annotations
 
@@ -332,10 +329,7 @@ def with_bytes_read(batches: Iterator[pa.RecordBatch], position: Callable[[], in
 
 @dataclass(frozen=True, eq=False)
 class FeatherSource(StreamedFileSource):
-    """Rows of Arrow IPC files and streams (Feather V2).
-
-    One of their own batches is in memory at a time.
-    """
+    """Rows of Arrow IPC files and streams (Feather V2), one of their own batches at a time."""
 
     def names_in(self, path: Path) -> list[str]:
         with read_quietly(partial(open_ipc, path), path) as reader:

@@ -89,10 +89,7 @@ def _kind(node: Any) -> str:
 
 
 def require_stated_types(plan: Any, simplified: Any, reading: Reading) -> None:
-    """Raise TypeError unless all sources of a plan state their types.
-
-    They must also hold each cell by itself.
-    """
+    """Raise TypeError unless all sources of a plan state types, and hold each cell by itself."""
     # Readers are looked at in the simplified plan, which knows the columns and filters that they get.
     unstated = map(_unstated_source, _plan_nodes(plan))
     behind = simplified
@@ -111,10 +108,7 @@ def require_stated_types(plan: Any, simplified: Any, reading: Reading) -> None:
 
 
 def _unstated_source(node: Any) -> str | None:
-    """Return the name of a plan's leaf, or of operands of a step, that do not state types.
-
-    Return None if they do.
-    """
+    """Return the name of a plan's leaf, or of operands, without stated types; None if all have."""
     from dask.base import is_dask_collection
 
     operands: list[Any] = []
@@ -139,10 +133,7 @@ def _is_orc(node: Any) -> bool:
 
 
 def _changed_by_others(reader: Any, reading: Reading, *, only_columns: bool) -> str | None:
-    """Return what a Parquet or ORC reader reads so that one cell depends on others.
-
-    Return None if it reads nothing so.
-    """
+    """Return what a Parquet or ORC reader reads so that one cell depends on others, or None."""
     known = reading.schema.columns_by_source
     exact = {
         name
@@ -201,10 +192,7 @@ def _rounded_columns(reader: Any) -> set[str]:
 
 
 def columns_of_memory(expression: Any) -> Any:
-    """Return the plan of a pandas table's columns without Dask's conversion to text.
-
-    Return None for other plans.
-    """
+    """Return the plan of a pandas table's columns without Dask's conversion to text, or None."""
     if _kind(expression) in _IN_MEMORY and "pyarrow_strings_enabled" in expression._parameters:
         return expression.substitute_parameters({"pyarrow_strings_enabled": False})
     if _kind(expression) not in _OF_COLUMNS:
@@ -228,10 +216,7 @@ def graph_of_nodes(collection: Any) -> dict[Any, Any]:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CutGraph:
-    """Dask graph cut into one task per partition.
-
-    ``stored`` steps are shared and kept between tasks.
-    """
+    """Dask graph cut into one task per partition; ``stored`` steps are kept between tasks."""
 
     partitions: Sequence[Any]
     stored: Mapping[Hashable, Any] = field(default_factory=dict)

@@ -1,7 +1,4 @@
-"""Tables read by an engine's workers.
-
-Equal work per partition, merged in a tree, same bits as a local pass.
-"""
+"""Tables read by an engine's workers, with the bits of a local pass."""
 
 from __future__ import annotations
 
@@ -43,10 +40,7 @@ from dpmoments.rows.summary import Summary
 
 
 def opened_partition(reading: Reading, partition: Any) -> LocalSource[Any]:
-    """Return a source of a partition's rows.
-
-    A partition is a frame, an array, record batches, or a source that locates its rows.
-    """
+    """Return a source of a partition: a frame, an array, batches, or a source of its rows."""
     if isinstance(partition, LocalSource):
         return replace(partition, reading=reading)
     if isinstance(partition, Iterator):
@@ -89,10 +83,7 @@ class JobOutcome:
 
 
 Work = Callable[[LocalSource[Any]], Any]
-"""Work on a partition.
-
-It is a frozen dataclass or a module's function, which an engine can send to its workers.
-"""
+"""Work on a partition: a dataclass or a function, which an engine can send to workers."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -49,10 +49,8 @@ def require_no_guess_of_polars(plan: str, names: list[str]) -> None:
 
 
 def require_no_guess_of_duckdb(plan: str) -> None:
-    """Raise if a relation's plan reads CSV or JSON files, or pandas or NumPy data.
-
-    The plan is not shown. DuckDB guesses types of objects, and the plan does not state which columns hold objects.
-    """
+    """Raise if a relation's plan reads CSV or JSON files, or pandas or NumPy data."""
+    # It is not shown. DuckDB guesses types of objects, and the plan does not state which columns hold objects.
     if match := _DUCKDB_SCANS.search(plan):
         raise InputTypeError(
             f"the relation reads {match[1].upper()} files, whose types DuckDB guesses from their cells, and one "
@@ -69,10 +67,7 @@ def require_no_guess_of_duckdb(plan: str) -> None:
 
 
 def require_no_guess_of_arrow(dataset: Any, reading: Reading) -> None:
-    """Raise if one row may decide how an Arrow dataset reads or keeps others.
-
-    Only footers are read.
-    """
+    """Raise if one row may decide how an Arrow dataset reads or keeps others, from footers only."""
     parts = list(_with_children(dataset))
     formats = {getattr(getattr(part, "format", None), "default_extname", "") for part in parts}
     if guessed := sorted(formats - _STATING_TYPES):

@@ -1,7 +1,4 @@
-"""Batches of tables in memory.
-
-NumPy arrays, separate columns, and pandas, Polars and Arrow frames through narwhals.
-"""
+"""Tables in memory: arrays, separate columns, and frames through narwhals."""
 
 from __future__ import annotations
 
@@ -174,10 +171,7 @@ class FrameSource(LocalSource["nw.DataFrame[Any]"]):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LazySource(LocalSource["nw.DataFrame[Any]"]):
-    """Rows of a Polars LazyFrame.
-
-    Every pass runs the query again, for the schema's columns only.
-    """
+    """Rows of a Polars LazyFrame; every pass runs the query again, for the columns read only."""
 
     frame: Any
 

@@ -69,10 +69,7 @@ class _ColumnsOfFile(FileSource):
 
 @dataclass(frozen=True, eq=False)
 class ExcelSource(_ColumnsOfFile):
-    """Rows of the first sheet of Excel and OpenDocument workbooks.
-
-    Every cell has a type of its own in the file, and is read as a Python object.
-    """
+    """Rows of the first sheet of Excel and OpenDocument workbooks; every cell has its own type."""
 
     def names_in(self, path: Path) -> list[str]:
         names: list[str] = read_quietly(partial(sheet_names, path), path)
@@ -214,10 +211,7 @@ _WHERE = "the query"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DatabaseSource(LocalSource[ColumnPart]):
-    """Rows of a query; every pass runs it again, and must find the rows of the first.
-
-    ``first_pass`` holds the fingerprint of the rows of the first whole pass.
-    """
+    """Rows of a query; every pass runs it again, and must find the rows of the first."""
 
     session: DatabaseSession
     first_pass: FirstPass

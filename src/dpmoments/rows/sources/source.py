@@ -114,10 +114,7 @@ class Source(ABC):
 
     @property
     def missing(self) -> Missing:
-        """Rule for non-finite values of its encoded batches.
-
-        In a batch encoded by columns they are a dropped row.
-        """
+        """Rule for non-finite values of encoded batches; by default they are a dropped row."""
         return "drop"
 
     def restricted(self, restriction: Restriction) -> Self:
@@ -150,10 +147,7 @@ _READ = (str, bytes, Number, np.generic, date, UUID)
 _OF_LIBRARIES = {"builtins", "datetime", "decimal", "fractions", "numpy", "pandas", "uuid"}
 """Libraries whose objects print their value."""
 _ROWS_AT_A_TIME = 8_192
-"""Rows hashed at a time.
-
-Hashes fit in the processor's cache, and are too small for an allocator to return to the system.
-"""
+"""Rows hashed at a time: hashes fit in the cache, and no allocator returns them."""
 
 
 class Fingerprint:
@@ -195,10 +189,8 @@ def _cell_hashes(cells: Any) -> HashArray:
 
 
 def _object_word(cell: object) -> int:
-    """Hash an object.
-
-    One of a type that no reader knows is hashed by its type only: its text may be a memory address, or its own code.
-    """
+    """Hash an object; one of a type that no reader knows, by its type only."""
+    # Its text may be a memory address, or its own code.
     plain = plain_object(cell)
     known = plain is None or (isinstance(plain, _READ) and type(plain).__module__.partition(".")[0] in _OF_LIBRARIES)
     return zlib.crc32((repr(plain) if known else type(cell).__qualname__).encode(errors="backslashreplace"))
@@ -228,10 +220,7 @@ def _hash_words(cells: Any) -> HashArray:
 
 @dataclass(eq=False, repr=False)
 class FirstPass:
-    """Fingerprint of the first pass over a table, which later passes must match.
-
-    Copies of a source share it.
-    """
+    """Fingerprint of the first pass over a table, which later passes must match."""
 
     fingerprint: int | None = None
 
@@ -252,19 +241,14 @@ Part = TypeVar("Part")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LocalSource(Source, Generic[Part]):
-    """Table that this process reads itself, repeatedly.
-
-    A ``fingerprint`` gets the rows of a pass.
-    """
+    """Table that this process reads itself; a ``fingerprint`` gets the rows of a pass."""
 
     fingerprint: Fingerprint | None = field(default=None, kw_only=True)
 
     @abstractmethod
     def parts(self) -> Iterator[Part]:
-        """Iterate over parts of the table, before encoding; each has a length.
-
-        The first part of each declared type has none, since types are refused before a value is read.
-        """
+        """Iterate over parts of the table, before encoding; each has a length."""
+        # The first part of each declared type has none, since types are refused before a value is read.
 
     def parts_for(self, summary: Summary[Any, Any]) -> Iterator[Part]:
         """Iterate over parts, of the size that suits a summary if possible."""

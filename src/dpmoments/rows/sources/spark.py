@@ -76,17 +76,11 @@ _IN_MEMORY = frozenset(
         "rdd.UnionRDD",
     )
 )
-"""RDDs of data that this process gave to Spark.
-
-Files, queries, shuffles and checkpoints have RDDs of other classes.
-"""
+"""RDDs of data that this process gave to Spark; files, queries and checkpoints have others."""
 
 
 def require_stated_types(frame: Any, names: Sequence[str]) -> None:
-    """Raise TypeError unless every source in the plan of a frame's columns states their types.
-
-    No row is read.
-    """
+    """Raise TypeError unless the sources in the plan of a frame's columns state their types."""
     plan = selected(frame, names)._jdf.queryExecution().analyzed()
     for one in (plan, *items(plan.subqueriesAll())):
         for leaf in items(one.collectLeaves()):
@@ -99,10 +93,7 @@ def require_stated_types(frame: Any, names: Sequence[str]) -> None:
 
 
 def _unstated_source(leaf: Any) -> str | None:
-    """Return the name of a plan's leaf if it does not state the types of all its columns.
-
-    Return None if it does.
-    """
+    """Return the name of a plan's leaf that does not state all types of its columns, or None."""
     name, keys, in_catalog = class_of(leaf), None, False
     if name == f"{_SPARK}execution.LogicalRDD":
         return (
@@ -208,16 +199,10 @@ _SECONDS_BETWEEN_LOOKS = 0.1
 _RESULTS_AT_FIRST = 32
 """Results in the first job of a pass, before their size is known."""
 _BYTES_PER_JOB = 1 << 27
-"""Bytes of results in each later job.
-
-Spark refuses a gigabyte (``spark.driver.maxResultSize``).
-"""
+"""Bytes of results in each later job; Spark refuses a gigabyte (``maxResultSize``)."""
 _JOBS_AT_A_TIME = 4
 _MIN_MAX_TASKS = 1000
-"""Number of partitions above which a task reads several, so that fewer results are sent.
-
-It applies beyond four partitions for each core.
-"""
+"""Number of partitions, beyond four for each core, above which a task reads several."""
 _KEY_PROPERTY = "dpmoments.key"
 _LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
 """PySpark's loggers of query errors, which quote the values where queries stop."""

@@ -1,7 +1,4 @@
-"""Delimited text files (CSV), streamed through Arrow's reader.
-
-Only the schema's columns, in any stated format.
-"""
+"""Delimited text files (CSV) in any stated format, streamed through Arrow's reader."""
 
 from __future__ import annotations
 
@@ -61,10 +58,7 @@ class CsvSource(StreamedFileSource):
         return names_in(line, self._delimiter(path), self.text_format)
 
     def require_names(self, path: Path, names: Sequence[object]) -> None:
-        """Raise unless ``names`` contains every column.
-
-        The error has advice if another delimiter would give them.
-        """
+        """Raise unless ``names`` contains every column, with advice if another delimiter gives them."""
         wanted = set(self.reading.names) - set(folder_keys(path, self.folder))
         if not wanted <= set(names):
             line = first_line(path, self.text_format)
@@ -193,10 +187,7 @@ class CsvSource(StreamedFileSource):
         mended: Callable[[str], str | None],
         long_lines: bool,
     ) -> Iterator[tuple[Any, Sequence[int]]]:
-        """Open Arrow's reader of a file, and the file's positions after its blocks.
-
-        The reader ends with the context.
-        """
+        """Open Arrow's reader of a file, with the file's positions after its blocks, for a context."""
         raw = read_quietly(partial(pa.OSFile, str(path)), path)
         open_stream = partial(_with_line_end, path, self.text_format, raw)
         quote = self.text_format.quote
@@ -282,10 +273,7 @@ class _WholeLineEnds:
 
 _streams: WeakSet[_WholeLineEnds] = WeakSet()
 _SECONDS_TO_LEAVE = 0.5
-"""Seconds for Arrow's thread to see the end of a script that an error ended.
-
-It leaves Python then.
-"""
+"""Seconds for Arrow's thread to see the end of a script that an error ended, and to leave."""
 
 
 @atexit.register
