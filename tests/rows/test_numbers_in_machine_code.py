@@ -25,7 +25,7 @@ from support.said import refused
 def moments(data: Any, schema: Schema, *, in_machine_code: bool, **options: Any) -> ExactMoments:
     """Exact moments of a table, encoded on one of the two paths, which is checked to have been taken."""
     used: list[bool] = []
-    encode = compiled.CompiledNumbers.add
+    encode = compiled.CompiledSums.add
 
     def add(self: Any, *arguments: Any) -> Any:
         used.append(True)
@@ -33,10 +33,9 @@ def moments(data: Any, schema: Schema, *, in_machine_code: bool, **options: Any)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kernel, "_ROWS_BEFORE_COMPILED", 0)
-        patch.setattr(compiled.CompiledNumbers, "add", add)
+        patch.setattr(compiled.CompiledSums, "add", add)
         if not in_machine_code:
-            patch.setattr(kernel, "can_be_encoded", lambda _: False)
-            patch.setattr(kernel, "can_be_compiled", lambda _: False)
+            patch.setattr(kernel, "can_be_compiled", lambda *_, **__: False)
         rows = Rows.of(data, schema, threads=1)
         found = rows.source.summarize(
             MomentSummary(schema.n_features, missing="drop", keep_dropped=True, **options), threads=1
@@ -180,14 +179,14 @@ def test_a_wrong_constant_is_seen(fault: str, monkeypatch: pytest.MonkeyPatch) -
     array = table_of(np.float64, 3_000, 2, 9)
     schema = Schema(*(dpm.Numeric(f"c{j}", 0, 100.1, missing="fill", fill=50.0) for j in range(2)))
     assert agree(array, schema)
-    made = kernel.compiled_numbers
+    made = kernel.compiled_sums
 
-    def faulty(row_map: Any, rules: Any, max_rows: int) -> Any:
+    def faulty(row_map: Any, max_rows: int, rules: Any) -> Any:
         features = rules.features.copy()
         FAULTS[fault](features)
-        return made(row_map, replace(rules, features=features), max_rows)
+        return made(row_map, max_rows, replace(rules, features=features))
 
-    monkeypatch.setattr(kernel, "compiled_numbers", faulty)
+    monkeypatch.setattr(kernel, "compiled_sums", faulty)
     array[::13, 0] = np.nan
     assert not agree(array, schema)
 
@@ -217,19 +216,20 @@ def test_unreadable_cells_are_refused_in_the_same_words() -> None:
 
 
 def test_machine_code_that_encodes_otherwise_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = compiled.CompiledNumbers.add
+    right = compiled.CompiledSums.add
 
     def without_weight(self: Any, *arguments: Any) -> Any:
-        features = self._constants[0].copy()
+        encodes, (features, *others), rounding = self._constants
+        features = features.copy()
         features[:, 5] = 1.0
-        self._constants = (features, *self._constants[1:])
+        self._constants = encodes, (features, *others), rounding
         return right(self, *arguments)
 
-    monkeypatch.setattr(compiled.CompiledNumbers, "add", without_weight)
-    compiled._encodes_exactly.cache_clear()
+    monkeypatch.setattr(compiled.CompiledSums, "add", without_weight)
+    compiled.why_not_compiled.cache_clear()
     try:
-        assert not compiled._encodes_exactly()
+        assert "not exact" in str(compiled.why_not_compiled())
     finally:
         monkeypatch.undo()
-        compiled._encodes_exactly.cache_clear()
-    assert compiled._encodes_exactly()
+        compiled.why_not_compiled.cache_clear()
+    assert compiled.why_not_compiled() is None

@@ -22,11 +22,8 @@ from dpmoments.base.arrays import FloatArray
 from dpmoments.base.errors import InputTypeError
 from dpmoments.rows.compiled import (
     CellRules,
-    CompiledNumbers,
     CompiledSums,
     can_be_compiled,
-    can_be_encoded,
-    compiled_numbers,
     compiled_sums,
     is_loaded,
 )
@@ -213,7 +210,9 @@ class MomentSummary(Summary["RunningMoments", ExactMoments]):
         return _STEPS_PER_TASK * _rows_per_step(self.row_map)
 
     def of_numbers(self, rules: CellRules) -> OfNumbers | None:
-        return OfNumbers(self, rules) if self.missing == "drop" and can_be_encoded(self.row_map) else None
+        return (
+            OfNumbers(self, rules) if self.missing == "drop" and can_be_compiled(self.row_map, numbers=True) else None
+        )
 
     def start(self) -> RunningMoments:
         return RunningMoments(self.row_map, _rows_per_step(self.row_map))
@@ -260,10 +259,7 @@ class RunningMoments:
         self._lattice = lattice
         self._row_map = row_map
         self._rounder = RowRounder(row_map, rows_per_step)
-        self._compiled: CompiledSums | None = None
-        self._compiled_numbers: CompiledNumbers | None = None
-        self._compiles = can_be_compiled(row_map)
-        self._encodes = can_be_encoded(row_map)
+        self._compiled: dict[bool, CompiledSums] = {}  # of numbers before their encoding, and of encoded rows
         self._ones = np.ones(rows_per_step)
         self._sums = np.zeros((n_features + 1, n_features))  # row 0 is Σz, the others Σzzᵀ
         self._step_gram = np.empty((n_features, n_features))
@@ -274,48 +270,53 @@ class RunningMoments:
         self._count = self._dropped = self._clipped = 0
 
     def add(self, block: NDArray[Any]) -> None:
-        """Add a batch of any number of rows."""
-        if self._compiled is None and self._compiles and self._is_worth_loading(len(block)):
-            self._compiled = compiled_sums(self._row_map, self._rounder.max_rows)
-            self._compiles = self._compiled is not None
-        for start in range(0, len(block), self._rounder.max_rows):
-            rows = block[start : start + self._rounder.max_rows]
-            if self._compiled is None:
+        """Add a batch of any number of encoded rows."""
+        compiled, step = self._loaded(len(block), None), self._rounder.max_rows
+        for start in range(0, len(block), step):
+            rows = block[start : start + step]
+            if compiled is None:
                 self._add_step(rows)
-                continue
-            self._make_room(len(rows))
-            special, clipped = self._compiled.add(rows, self._sums)
-            self._note(len(rows) - len(special), len(rows), clipped)
-            if len(special):
-                self._add_step(rows[special])
-
-    def _is_worth_loading(self, n_rows: int) -> bool:
-        n_rows += self._count
-        cells = n_rows * self._row_map.n_inputs
-        return is_loaded() or n_rows >= _ROWS_BEFORE_COMPILED or cells >= _CELLS_BEFORE_COMPILED
+            else:
+                self._add_compiled(compiled, rows, lambda special: special)
 
     def add_numbers(self, block: NumberBlock, rules: CellRules) -> None:
         """Add a batch of numbers, encoded in machine code where possible and worth loading."""
-        if self._encodes and self._compiled_numbers is None and self._is_worth_loading(block.n_rows):
-            self._compiled_numbers = compiled_numbers(self._row_map, rules, self._rounder.max_rows)
-            self._encodes = self._compiled_numbers is not None
-        if self._compiled_numbers is None:
+        compiled, step = self._loaded(block.n_rows, rules), self._rounder.max_rows
+        if compiled is None:
             self.add(checked_block(block.encoded(), self._row_map.n_inputs))
             return
-        numbers, step = block.numbers(), self._rounder.max_rows
+        numbers = block.numbers()
         for start in range(0, block.n_rows, step):
-            rows = numbers[start : start + step]
-            self._make_room(len(rows))
-            added = self._compiled_numbers.add(rows, self._sums)
-            if added is None:
+            if not self._add_compiled(compiled, numbers[start : start + step], block.encoded_numbers):
                 block.encoded()
                 raise AssertionError("a cell was refused that its column admits: a defect, please report it")
-            special, clipped, dropped = added
-            self._note(len(rows) - len(special), len(rows), clipped, dropped)
-            if len(special):
-                self._add_step(block.encoded_numbers(rows[special]))
 
-    def _note(self, n_counted: int, n_summed: int, clipped: int, dropped: int = 0) -> None:
+    def _loaded(self, n_rows: int, rules: CellRules | None) -> CompiledSums | None:
+        """Return machine code for batches of numbers (else of encoded rows), if worth loading."""
+        kind = rules is not None
+        if kind not in self._compiled and can_be_compiled(self._row_map, numbers=kind):
+            n_rows += self._count
+            cells = n_rows * self._row_map.n_inputs
+            worth_it = is_loaded() or n_rows >= _ROWS_BEFORE_COMPILED or cells >= _CELLS_BEFORE_COMPILED
+            if worth_it and (compiled := compiled_sums(self._row_map, self._rounder.max_rows, rules)) is not None:
+                self._compiled[kind] = compiled
+        return self._compiled.get(kind)
+
+    def _add_compiled(
+        self, compiled: CompiledSums, rows: NDArray[Any], encode: Callable[[NDArray[Any]], NDArray[Any]]
+    ) -> bool:
+        """Add rows in machine code, and special ones here; return False if a rule refuses a cell."""
+        self._make_room(len(rows))
+        added = compiled.add(rows, self._sums)
+        if added is None:
+            return False
+        special, clipped, dropped = added
+        self._note(len(rows) - len(special), len(rows), clipped, dropped)
+        if len(special):
+            self._add_step(encode(rows[special]))
+        return True
+
+    def _note(self, n_counted: int, n_summed: int, clipped: int, dropped: int) -> None:
         self._count += n_counted
         self._rows_in_sums += n_summed
         self._clipped += clipped

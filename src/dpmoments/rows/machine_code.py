@@ -170,30 +170,6 @@ def _add_products(tile: FloatArray, n: int, products: FloatArray, sums: FloatArr
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")
-def add_rows(
-    block: FloatArray,
-    n_rows: int,
-    by_columns: bool,
-    rounding: RoundingConstants,
-    tile: FloatArray,
-    squares: FloatArray,
-    products: FloatArray,
-    sums: FloatArray,
-    special: IntegerArray,
-) -> tuple[int, int]:
-    rows_per_tile = squares.shape[0]
-    n_special, clipped = 0, 0
-    products[:] = 0.0
-    for first in range(0, n_rows, rows_per_tile):
-        n = min(rows_per_tile, n_rows - first)
-        _load_tile(block, by_columns, first, n, tile)
-        n_special, clipped = _fill_tile(first, n, rounding, tile, squares, special, n_special, clipped)
-        _add_products(tile, n, products, sums)
-    _add_triangle(products, sums)
-    return n_special, clipped
-
-
-@numba.njit(nogil=True, cache=True, error_model="numpy")
 def _add_triangle(products: FloatArray, sums: FloatArray) -> None:
     """Add the lower triangle of ``products`` to both triangles of ``sums[1:]``."""
     for i in range(sums.shape[1]):
@@ -209,6 +185,7 @@ def round_numbers(
     first: int,
     n: int,
     by_columns: bool,
+    encodes: bool,
     cells: CellConstants,
     rounding: RoundingConstants,
     tile: FloatArray,
@@ -218,10 +195,10 @@ def round_numbers(
     n_special: int,
     clipped: int,
 ) -> tuple[int, int, int]:
-    """Encode ``n`` rows of numbers and round them to the lattice, in a tile."""
+    """Encode ``n`` rows of numbers, if they are not, and round them to the lattice, in a tile."""
     # Return the number of special rows so far, of clipped rows so far, and of dropped rows, −1 if a cell is refused.
     _load_tile(block, by_columns, first, n, tile)
-    dropped = _encode_tile(n, cells, rounding[0], tile, lost)
+    dropped = _encode_tile(n, cells, rounding[0], tile, lost) if encodes else 0
     if dropped < 0:
         return n_special, clipped, dropped
     n_special, clipped = _fill_tile(first, n, rounding, tile, squares, special, n_special, clipped)
@@ -233,6 +210,7 @@ def add_numbers(
     block: FloatArray,
     n_rows: int,
     by_columns: bool,
+    encodes: bool,
     cells: CellConstants,
     rounding: RoundingConstants,
     tile: FloatArray,
@@ -248,7 +226,7 @@ def add_numbers(
     for first in range(0, n_rows, rows_per_tile):
         n = min(rows_per_tile, n_rows - first)
         n_special, clipped, dropped_here = round_numbers(
-            block, first, n, by_columns, cells, rounding, tile, squares, lost, special, n_special, clipped
+            block, first, n, by_columns, encodes, cells, rounding, tile, squares, lost, special, n_special, clipped
         )
         if dropped_here < 0:
             return n_special, clipped, dropped_here
