@@ -19,7 +19,7 @@ from dpmoments.privacy.curves import discrete_gaussian_rho, gaussian_epsilon, ga
 from dpmoments.privacy.curves.composed import PrivacyCurve, composed, laplace_delta, randomized_response_delta
 from dpmoments.privacy.curves.gaussian import gaussian_delta
 from dpmoments.privacy.curves.zcdp import zcdp_delta, zcdp_epsilon
-from dpmoments.privacy.profile import Bound, RunCurve
+from dpmoments.releases.profile import Bound, RunCurve
 
 PAGE = DOCS / "choose-a-budget.md"
 EPSILONS = (0.1, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0)

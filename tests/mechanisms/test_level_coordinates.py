@@ -326,7 +326,7 @@ def test_less_noise_for_levels_than_about_zero() -> None:
     shape = MomentShape.of(schema, mean=True)
     for mechanism, budget in MECHANISMS.values():
         about = mechanism.plan(shape, budget, "add_remove")
-        plain = mechanism.plan(replace(shape, levels=None), budget, "add_remove")
+        plain = mechanism.plan(replace(shape, schema=None), budget, "add_remove")
         assert about.cell_variances[1] < 0.75 * plain.cell_variances[1]
 
 

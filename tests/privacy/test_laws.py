@@ -57,7 +57,6 @@ from dpmoments.privacy.laws import (
     KNorm,
     MatrixLaplaceDraw,
 )
-from dpmoments.privacy.profile import _concentrated_bounds
 from dpmoments.privacy.receipt import Draw
 from dpmoments.privacy.sampling import _KEPT_BITS, _add_integers, coordinates_of, noised, without_low_bits
 from dpmoments.privacy.sensitivity import (
@@ -77,6 +76,7 @@ from dpmoments.privacy.sensitivity import (
     sums_in_body,
 )
 from dpmoments.privacy.unit import Neighbors
+from dpmoments.releases.profile import _concentrated_bounds
 from support.said import refused
 
 ORDERS = (1.01, 1.1, 1.5, 2.0, 3.0, 5.0, 10.0, 32.0, 100.0)

@@ -101,7 +101,7 @@ def test_a_release_is_reserved_made_written_and_committed_in_this_order(
 
         monkeypatch.setattr(owner, name, call)
 
-    watched(PrivacyFilter, "_draw", "draw")
+    watched(PrivacyFilter, "draw", "draw")
     for kind in (dpm.MomentRelease, dpm.MeanRelease, dpm.CountsRelease, dpm.GroupReleases):
         watched(kind, "save", "save")
     made = JOBS[job](ledger=ledger, dataset="people", output=folder / "made.json")
@@ -349,7 +349,7 @@ def test_a_refund_that_cannot_be_written_leaves_the_error_and_the_reservation(
         raise dpm.LedgerError(f"{self.path}: {entry} cannot be given back, the disk is full")
 
     monkeypatch.setattr(Ledger, "refund", full)
-    monkeypatch.setattr(PrivacyFilter, "_draw", lambda *_: 1 / 0)
+    monkeypatch.setattr(PrivacyFilter, "draw", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         JOBS["release"](ledger=ledger, dataset="people", mechanism="laplace")
     assert actions(ledger) == ["reserve"]

@@ -388,10 +388,10 @@ def test_blas_threads_are_restored() -> None:
     threads._blas_libraries.cache_clear()  # another test may have loaded a library since
     with threadpool_limits(2, user_api="blas"):
         before = blas_threads()
-        with threads.single_threaded_blas(), threads.single_threaded_blas():
+        with threads.blas_threads(1), threads.blas_threads(1):
             assert set(blas_threads()) == {1}
         assert blas_threads() == before
-        with pytest.raises(KeyError), threads.single_threaded_blas():
+        with pytest.raises(KeyError), threads.blas_threads(1):
             raise KeyError
         assert blas_threads() == before
 

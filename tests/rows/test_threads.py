@@ -13,7 +13,7 @@ import dpmoments as dpm
 from dpmoments.mechanisms.additive import AdditivePlan
 from dpmoments.rows import threads as passes
 from dpmoments.rows.kernel import exact_moments
-from dpmoments.rows.threads import _blas_libraries, blas_threads, single_threaded_blas
+from dpmoments.rows.threads import _blas_libraries, blas_threads
 from dpmoments.spending.run import NOTHING_SPENT
 from support.said import refused
 
@@ -101,7 +101,7 @@ def test_linear_algebra_of_a_run_takes_no_more(
 @pytest.mark.usefixtures("four_usual")
 def test_limits_that_overlap_leave_what_was_set() -> None:
     """Two callers in two threads may leave in any order."""
-    first, second, third = blas_threads(3), single_threaded_blas(), blas_threads(2)
+    first, second, third = blas_threads(3), blas_threads(1), blas_threads(2)
     seen = []
     for step in (first.__enter__, second.__enter__, third.__enter__):
         step()

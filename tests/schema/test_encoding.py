@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpmoments as dpm
-from dpmoments.rows.encode import encode_columns, largest_block
+from dpmoments.rows.encode import encode_columns
+from dpmoments.rows.sources.source import Reading
 from dpmoments.schema import Schema
 from dpmoments.schema.columns import Numeric
 from support.examples import examples
@@ -205,6 +206,6 @@ def test_a_release_with_an_enormous_budget_gives_the_tables_moments(neighbors: s
 
 def test_a_block_takes_32_megabytes_or_64_rows() -> None:
     rows_of = {1: 65_536, 64: 65_536, 65: 64_527, 65_536: 64, 65_537: 64, 10**6: 64}
-    assert {d: largest_block(Schema.unit_ball(d)) for d in rows_of if d < 10**5} == {
+    assert {d: Reading(Schema.unit_ball(d), mean=True).largest_part for d in rows_of if d < 10**5} == {
         d: n for d, n in rows_of.items() if d < 10**5
     }

@@ -136,7 +136,7 @@ def test_a_draw_that_the_filter_refuses_counts_as_spent(monkeypatch: pytest.Monk
         self._refuse("'count' is not paid for.")
 
     model = DPCovariance(bounds=(0, 1), epsilon=1.0, mechanism="laplace")
-    monkeypatch.setattr(PrivacyFilter, "_draw", refused)
+    monkeypatch.setattr(PrivacyFilter, "draw", refused)
     with pytest.raises(PrivacyFilterError):
         model.fit(np.full((50, 2), 0.5))
     monkeypatch.undo()

@@ -49,7 +49,7 @@ def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dpm.Ledger:
     def drawn(*_: Any, **__: Any) -> Any:
         pytest.fail("noise was drawn")
 
-    monkeypatch.setattr(PrivacyFilter, "_draw", drawn)
+    monkeypatch.setattr(PrivacyFilter, "draw", drawn)
     kept = dpm.Ledger(tmp_path / "budget.db")
     for neighbors in ("add_remove", "replace_one"):
         kept.grant(neighbors, epsilon=10.0, delta=1e-3, neighbors=neighbors)

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpmoments.rows.rounding import RowMap, RowRounder
 from dpmoments.rows.summary import Missing, checked_block
-from dpmoments.rows.threads import single_threaded_blas
+from dpmoments.rows.threads import blas_threads
 
 
 def lattice_rows(
@@ -25,5 +25,5 @@ def lattice_rows(
     n_rows, n_features = block.shape
     checked = checked_block(block, n_features)
     row_map = RowMap.of(n_features, bits=bits, radius=radius, center=center, linear=linear, missing=missing)
-    with single_threaded_blas():
+    with blas_threads(1):
         return RowRounder(row_map, max(n_rows, 1)).round(checked).rows.copy()

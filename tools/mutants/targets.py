@@ -143,7 +143,7 @@ TESTS = {
         "curve_discrete_gaussian",
     ),
     "privacy/curves/composed": ("privacy_profile",),
-    "privacy/profile": ("privacy_profile",),
+    "releases/profile": ("privacy_profile",),
     "privacy/curves/zcdp": (
         "curve_zcdp",
         "budget",

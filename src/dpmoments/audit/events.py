@@ -22,7 +22,7 @@ from dpmoments.rows.kernel import MomentSummary
 from dpmoments.rows.moments import ExactMoments
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.summary import Summary
-from dpmoments.rows.threads import single_threaded_blas
+from dpmoments.rows.threads import blas_threads
 from dpmoments.schema.schema import Schema
 
 Record = dict[str, float]
@@ -353,7 +353,7 @@ def run_repeatedly(
     failure: Exception | None = None
     n_failures = 0
     # Held once: the summation would otherwise look for the linear algebra library in every run.
-    with single_threaded_blas():
+    with blas_threads(1):
         for _ in range(size):
             try:
                 noisy = plan.run(rows, PrivacyFilter(plan, generator))

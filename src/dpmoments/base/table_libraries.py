@@ -9,7 +9,6 @@ pyarrow.compute as pc``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -22,12 +21,10 @@ class LazyModule:
     def __init__(self, name: str) -> None:
         self._name = name
 
-    @cached_property
-    def _module(self) -> Any:
-        return import_module(self._name)
-
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._module, name)
+        value = getattr(import_module(self._name), name)
+        setattr(self, name, value)  # the next use does not ask again
+        return value
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[str]]:
         """Return how to rebuild the proxy, which engines send to workers with functions that use it."""

@@ -244,7 +244,7 @@ class AdditiveMechanism(Mechanism):
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> AdditivePlan:
         if not self.about_levels:
-            shape = replace(shape, levels=None)
+            shape = replace(shape, schema=None)
         noisy_count = not shape.count_is_public(neighbors)
 
         def unit(w: float) -> float:
@@ -258,7 +258,7 @@ class AdditiveMechanism(Mechanism):
             )
         noise, bits = self._noise_and_bits(shape, budget, neighbors, augmentation)
         if shape.levels is not None and bits < LATTICE_BITS:  # levels are not exact on the lattice
-            shape = replace(shape, levels=None)
+            shape = replace(shape, schema=None)
             noise, bits = self._noise_and_bits(shape, budget, neighbors, augmentation)
         sensitivity = self.sensitivity(neighbors, shape.n_features, augmentation, row_square_of(shape.levels))
         return AdditivePlan(self, shape, neighbors, budget, augmentation, bits, noise, sensitivity, shape.levels)

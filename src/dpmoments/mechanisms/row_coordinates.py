@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -112,12 +113,12 @@ class RowCoordinates:
             lengths=ones,
         )
 
-    @property
+    @cached_property
     def has_numbers(self) -> bool:
         """True if scales must be found: all else of levels and Booleans is public."""
         return any(self.is_number)
 
-    @property
+    @cached_property
     def n_coordinates(self) -> int:
         """Dimensions of a row."""
         return len(self.singles) + sum(_width(block) for block in self.blocks)
@@ -130,7 +131,7 @@ class RowCoordinates:
             sizes[block.features] = block.size if block.complete else 0
         return sizes
 
-    @property
+    @cached_property
     def level_squares(self) -> tuple[float, ...]:
         """Squared length of a row in each block, in units of a single of length 1: 2√k."""
         return tuple(2.0 * math.sqrt(block.size) * self.lengths[block.start] ** 2 for block in self.blocks)

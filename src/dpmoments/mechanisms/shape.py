@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from dpmoments.schema.encoding import RoughScale
 from dpmoments.schema.schema import Schema
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class MomentShape:
     """Public facts about the moments to release."""
 
@@ -37,10 +38,7 @@ class MomentShape:
     # number of features of each column, of which one at most is not 0, and the largest |x| of each; default: one
     # feature a column, in [−1, 1]
     columns: tuple[tuple[int, float], ...] = ()
-    # coordinates about the public center of one-hot levels, if the schema has such columns and a mean is released
-    levels: LevelCoordinates | None = None
-    # coordinates of `standardized`, if columns have bounds and a mean is released
-    coordinates: RowCoordinates | None = None
+    schema: Schema | None = None  # what coordinates are made of; None: a table of numbers about 0
     # weight of squared errors of means relative to the default, in the choice of the appended constant
     mean_weight: float = 1.0
 
@@ -67,8 +65,7 @@ class MomentShape:
             rough_scale=drawn.rough_scale(mean=mean),
             drops_rows=schema.drops_rows,
             columns=_columns(drawn),
-            levels=LevelCoordinates.of(schema) if mean else None,
-            coordinates=RowCoordinates.of(drawn) if mean else None,
+            schema=schema,
             mean_weight=schema.mean_weight,
         )
 
@@ -79,6 +76,16 @@ class MomentShape:
             object.__setattr__(self, "columns", ((1, 1.0),) * self.n_features)
         if self.n_rows is not None and self.n_rows < 0:
             raise InputValueError(f"n_rows={self.n_rows} must not be negative")
+
+    @cached_property
+    def levels(self) -> LevelCoordinates | None:
+        """Coordinates about the public center of one-hot levels, if the schema has such columns."""
+        return LevelCoordinates.of(self.schema) if self.schema is not None and self.mean else None
+
+    @cached_property
+    def coordinates(self) -> RowCoordinates | None:
+        """Coordinates of ``standardized``, if columns have bounds and a mean is released."""
+        return RowCoordinates.of(self.schema.with_indicators) if self.schema is not None and self.mean else None
 
     def count_is_public(self, neighbors: Neighbors) -> bool:
         """Return True if the exact number of kept rows is public."""

@@ -331,7 +331,16 @@ class StandardizedPlan(Plan):
         edges = np.asarray(float((1.0 / excess_of_scale).sum()) / 3.0 * _RATIO ** np.arange(float(_CELLS)))
         middles = edges * math.sqrt(_RATIO)
         middles[0] = edges[0]
-        held, deviation = self._noisy_histogram(rows, privacy_filter, rough.center, scale, edges)
+        # noisy numbers of rows by squared length
+        share = self.share(_SHARE_OF_RADIUS)
+        loss_of_radius = self.budget.split(share, 1.0 - share)[0]
+        ones = np.array([coordinates.ones[feature] for feature in coordinates.singles])
+        exact = rows.lengths(coordinates.singles, rough.center * ones, 1.0 / (scale * ones), np.sqrt(edges[1:]))
+        query = np.concatenate([[exact.below], exact.counts, [exact.above]])
+        sensitivity = histogram_l1(self.neighbors) if self.is_pure else histogram_l2(self.neighbors)
+        noise_scale = noise_scale_for(loss_of_radius, sensitivity.value)
+        held = with_noise(privacy_filter, "row-lengths", query, sensitivity, noise_scale, bits=0, pure=self.is_pure)
+        deviation = noise_deviation(noise_scale, pure=self.is_pure)
         answers.append(held)
         tail = np.cumsum(held[::-1])[::-1]
         beyond_noise = tail > _BEYOND_NOISE * deviation * np.sqrt(np.arange(_CELLS, 0, -1))
@@ -365,20 +374,6 @@ class StandardizedPlan(Plan):
             shrink = float(excess_of_scale.sum()) / square
             scale, square = scale / math.sqrt(shrink), square * shrink
         return rough.center, scale, square, ball
-
-    def _noisy_histogram(
-        self, rows: Rows, privacy_filter: PrivacyFilter, center: FloatArray, scale: FloatArray, edges: FloatArray
-    ) -> tuple[FloatArray, float]:
-        """Return noisy numbers of rows by squared length, and the SD of their noise."""
-        share = self.share(_SHARE_OF_RADIUS)
-        loss = self.budget.split(share, 1.0 - share)[0]
-        ones = np.array([self.coordinates.ones[feature] for feature in self.coordinates.singles])
-        exact = rows.lengths(self.coordinates.singles, center * ones, 1.0 / (scale * ones), np.sqrt(edges[1:]))
-        query = np.concatenate([[exact.below], exact.counts, [exact.above]])
-        sensitivity = histogram_l1(self.neighbors) if self.is_pure else histogram_l2(self.neighbors)
-        noise = noise_scale_for(loss, sensitivity.value)
-        held = with_noise(privacy_filter, "row-lengths", query, sensitivity, noise, bits=0, pure=self.is_pure)
-        return held, noise_deviation(noise, pure=self.is_pure)
 
     # Step 4 -------------------------------------------------------------------------------------------------------------
 

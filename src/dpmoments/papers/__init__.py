@@ -1,1 +1,1 @@
-"""Mechanisms, bounds, metrics and data sets of the source papers that no default uses."""
+"""Mechanisms, bounds, metrics and data sets that no default needs where columns have bounds."""

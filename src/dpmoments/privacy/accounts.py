@@ -673,12 +673,6 @@ class Accounts:
             raise NoGrantError.of(wrong, "Grant one first: {}. Nothing was spent.", dataset=name)
         return self.by_dataset[name]
 
-    def follow(self, action: Action, dataset: str, content: Mapping[str, Any]) -> HistoryEntry:
-        """Make and apply the next entry."""
-        entry = HistoryEntry.after(self.number, self.link, action, dataset, content)
-        self.apply(entry)
-        return entry
-
     def read(self, number: int, text: str, digest: str) -> None:
         """Apply the next entry of a file."""
         try:

@@ -93,54 +93,45 @@ class PrivacyFilter:
         # `claim` is the (ε, δ) that the plan states for a draw with an exact curve, `group` the level of a group if
         # groups are disjoint.
         with self._lock:
-            return self._draw(what, law, query, sensitivity, claim, group)
-
-    def _draw(
-        self,
-        what: Query,
-        law: DrawLaw,
-        query: Any,
-        sensitivity: Sensitivity,
-        claim: PrivacyBudget | None,
-        group: str | None,
-    ) -> Any:
-        if self._closed:
-            raise PrivacyFilterError("This run has ended: open a filter for each run of a plan.")
-        query_text = what.text("short") if isinstance(what, Message) else str(what)
-        if sensitivity.neighbors is not self._plan.neighbors:
-            self._refuse(f"The sensitivity of '{query_text}' is for another relation than the plan's.")
-        try:
-            law.check_shape(np.shape(query))
-            query_of_receipt = Message.of_query(what)
-            # A sensitivity that no function of the library makes is no bound.
-            _require_made_here(sensitivity)
-            loss = law.loss(sensitivity, self.unit, claim)
-        except (TypeError, ValueError, ArithmeticError) as reason:  # a price beyond the range of floating point is none
-            self._refuse(f"'{query_text}': {reason}.")
-        made = Draw(query_of_receipt, law, sensitivity, loss, coordinates_of(query), claim, group)
-        spent = self._spent | {group: self._spent.get(group, Loss.none(self.unit)) + loss}
-        n_coordinates = self._n_coordinates + made.size
-        if not total_loss(spent, self.unit, self._plan.neighbors).within(self._allowance):
-            self._refuse(f"A draw for '{query_text}' would spend more than the plan states.")
-        if self.unit is LossUnit.GAUSSIAN_RHO and n_coordinates > MAX_COMPOSED_COORDINATES:
-            self._refuse(f"A draw for '{query_text}' has more coordinates than the composition is proven for.")
-        # A bound for one group of rows, or for all of them, says nothing of the rows of another.
-        bound = self._highest_bounds.get(group, 0.0)
-        if law.eigenvalue_floor > max(bound - sensitivity.value, 0.0):
-            self._refuse(f"'{query_text}' relies on a bound on the smallest eigenvalue that was not drawn.")
-        if law.on_lattice and not _is_integral(query):
-            self._refuse(f"'{query_text}' is not in integers, and noise on a lattice hides nothing between its points.")
-        self._draws.append(made)
-        self._spent, self._n_coordinates = spent, n_coordinates
-        try:
-            answer = self._answer(made, query)
-        except BaseException:
-            self._closed = True
-            raise
-        if law.delta_is_of_bound:
-            self._highest_bounds[group] = max(bound, answer)
-        self._note(made, query, answer)
-        return answer
+            if self._closed:
+                raise PrivacyFilterError("This run has ended: open a filter for each run of a plan.")
+            query_text = what.text("short") if isinstance(what, Message) else str(what)
+            if sensitivity.neighbors is not self._plan.neighbors:
+                self._refuse(f"The sensitivity of '{query_text}' is for another relation than the plan's.")
+            try:
+                law.check_shape(np.shape(query))
+                query_of_receipt = Message.of_query(what)
+                # A sensitivity that no function of the library makes is no bound.
+                _require_made_here(sensitivity)
+                loss = law.loss(sensitivity, self.unit, claim)
+            except (TypeError, ValueError, ArithmeticError) as reason:  # a price beyond floating point is none
+                self._refuse(f"'{query_text}': {reason}.")
+            made = Draw(query_of_receipt, law, sensitivity, loss, coordinates_of(query), claim, group)
+            spent = self._spent | {group: self._spent.get(group, Loss.none(self.unit)) + loss}
+            n_coordinates = self._n_coordinates + made.size
+            if not total_loss(spent, self.unit, self._plan.neighbors).within(self._allowance):
+                self._refuse(f"A draw for '{query_text}' would spend more than the plan states.")
+            if self.unit is LossUnit.GAUSSIAN_RHO and n_coordinates > MAX_COMPOSED_COORDINATES:
+                self._refuse(f"A draw for '{query_text}' has more coordinates than the composition is proven for.")
+            # A bound for one group of rows, or for all of them, says nothing of the rows of another.
+            bound = self._highest_bounds.get(group, 0.0)
+            if law.eigenvalue_floor > max(bound - sensitivity.value, 0.0):
+                self._refuse(f"'{query_text}' relies on a bound on the smallest eigenvalue that was not drawn.")
+            if law.on_lattice and not _is_integral(query):
+                self._refuse(
+                    f"'{query_text}' is not in integers, and noise on a lattice hides nothing between its points."
+                )
+            self._draws.append(made)
+            self._spent, self._n_coordinates = spent, n_coordinates
+            try:
+                answer = self._answer(made, query)
+            except BaseException:
+                self._closed = True
+                raise
+            if law.delta_is_of_bound:
+                self._highest_bounds[group] = max(bound, answer)
+            self._note(made, query, answer)
+            return answer
 
     def close(self) -> Receipt:
         """Return the receipt of its draws, and end the run."""

@@ -365,7 +365,8 @@ class Ledger:
                     accounts = self._caught_up(connection)
 
                     def append(action: Action, dataset: str, content: Mapping[str, Any]) -> HistoryEntry:
-                        entry = accounts.follow(action, dataset, content)
+                        entry = HistoryEntry.after(accounts.number, accounts.link, action, dataset, content)
+                        accounts.apply(entry)
                         values = entry.number, entry.text, entry.hash
                         connection.execute("INSERT INTO history VALUES (?, ?, ?)", values)
                         return entry

@@ -11,7 +11,7 @@ from dpmoments.base.wordings import Fact
 
 if TYPE_CHECKING:
     from dpmoments.privacy.ledger import Ledger
-    from dpmoments.privacy.profile import PrivacyProfile, RunCurve
+    from dpmoments.releases.profile import PrivacyProfile, RunCurve
     from dpmoments.releases.statements import AuditedRelease, AuditorStatement, RegistryEntry
 
 
@@ -31,7 +31,7 @@ class Disclosed:
     @property
     def privacy_curve(self: AuditedRelease) -> RunCurve:
         """Smallest proven δ at any ε: ``release.privacy_curve.at(0.5)``."""
-        from dpmoments.privacy.profile import RunCurve
+        from dpmoments.releases.profile import RunCurve
 
         return RunCurve.of(self.receipt, self.runs[0].mechanism)
 

@@ -30,7 +30,7 @@ from dpmoments.releases.mean_release import MeanRelease
 from dpmoments.releases.moment_release import MomentRelease
 
 if TYPE_CHECKING:
-    from dpmoments.privacy.profile import RunCurve
+    from dpmoments.releases.profile import RunCurve
 
 POOLED_FILE = DocumentKind("dpmoments-pooled-release", 1, "pooled release")
 
@@ -74,7 +74,7 @@ class PooledRelease(MomentRelease):
     @property
     def privacy_curve(self) -> RunCurve:
         """Largest of the parts' curves, since a row is in one of the tables."""
-        from dpmoments.privacy.profile import RunCurve
+        from dpmoments.releases.profile import RunCurve
 
         return RunCurve.worst([part.privacy_curve for part in self.parts], self.privacy.budget)
 

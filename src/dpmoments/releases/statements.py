@@ -28,9 +28,9 @@ from dpmoments.base.message import Message, lines_of
 from dpmoments.base.values import no_less
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.ledger import Ledger, originals
-from dpmoments.privacy.profile import REFERENCE_DELTA, PrivacyProfile, RunCurve
 from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.statement import PrivacyStatement
+from dpmoments.releases.profile import REFERENCE_DELTA, PrivacyProfile, RunCurve
 
 
 class AuditedRelease(Protocol):

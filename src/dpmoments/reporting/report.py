@@ -19,12 +19,12 @@ from dpmoments.base.errors import InputTypeError, InputValueError
 from dpmoments.base.message import lines_of
 from dpmoments.base.values import no_less
 from dpmoments.planning.forecast_table import Forecast
-from dpmoments.privacy.profile import REFERENCE_DELTA
 from dpmoments.releases.counts_release import CountsRelease
 from dpmoments.releases.group_releases import GroupReleases
 from dpmoments.releases.loading import AnyRelease
 from dpmoments.releases.mean_release import MeanRelease
 from dpmoments.releases.moment_release import MomentRelease
+from dpmoments.releases.profile import REFERENCE_DELTA
 from dpmoments.releases.statements import composition_so_far, describe_composition, protected_unit
 from dpmoments.reporting.page import PageTable, Section, filled_in
 from dpmoments.reporting.planner import planner_page

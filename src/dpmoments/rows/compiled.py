@@ -76,7 +76,8 @@ class CompiledSums:
         d, lattice = row_map.n_inputs, row_map.lattice
         self._add_numbers: Callable[..., Any] = add_numbers
         self._round_numbers: Callable[..., Any] = round_numbers
-        encodes, rules = rules is not None, rules or CellRules(np.empty((d, 6)), *np.zeros((2, d), bool), np.inf, 1.0)
+        encodes, no = rules is not None, np.zeros(d, bool)
+        rules = rules or CellRules(np.empty((d, 6)), no, no, np.inf, 1.0)
         cells = rules.features, rules.drops, rules.refuses, rules.largest, rules.row_norm
         has_center, center = row_map.center is not None, np.zeros(d) if row_map.center is None else row_map.center
         limits = lattice.squared_limit, lattice.squared_beyond_doubt, lattice.clip_target

@@ -39,14 +39,14 @@ from dpmoments.base.arrays import BoolArray, FloatArray
 from dpmoments.base.errors import InputTypeError, InputValueError, listed, shown
 from dpmoments.base.table_libraries import pa, pc
 from dpmoments.rows.compiled import CellRules
-from dpmoments.rows.level_sums import CodedBlock, LevelLayout, dense_rows_at_a_time
+from dpmoments.rows.level_sums import CodedBlock, LevelLayout
 from dpmoments.rows.summary import BlockMemory, dropped_by_missing
 from dpmoments.schema.cells.reading import MISSING, UNKNOWN, CodeArray, level_codes, numbers
 from dpmoments.schema.columns import MAX_CELL, Boolean, Categorical, Coordinate, Numeric
 from dpmoments.schema.constraints import Level, grouping_column, levels_of, schema_of_groups
 from dpmoments.schema.dates import Date
 from dpmoments.schema.derived import MissingIndicator, presence_column
-from dpmoments.schema.encoding import Encoding, may_be_shortened
+from dpmoments.schema.encoding import Encoding
 from dpmoments.schema.schema import Schema
 
 
@@ -114,17 +114,6 @@ def _rows(cells: Any, kept: BoolArray) -> Any:
 
 
 _NumberColumn = Numeric | Date | Boolean | Coordinate
-
-
-def largest_block(schema: Schema, *, whole_rows: bool = False) -> int:
-    """Return the number of rows encoded at a time: at most 32 megabytes, or 64 rows."""
-    # A categorical column counts as one number, its code, unless `whole_rows`: then its levels are spread over
-    # features.
-    spread = whole_rows or may_be_shortened(schema.columns, schema.row_norm)
-    widths = (
-        1 if isinstance(column, Categorical) and not spread else len(column.feature_names) for column in schema.columns
-    )
-    return dense_rows_at_a_time(sum(widths))
 
 
 def encode_columns(columns: Mapping[str, Any], schema: Schema, *, mean: bool) -> FloatArray:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from math import prod
 from typing import Any, ClassVar, TypeAlias
 
@@ -208,17 +207,10 @@ class RowCount(Summary[list[int], int]):
         return first + second
 
 
-@lru_cache(maxsize=8)
-def _made_up_rows(n_features: int) -> FloatArray:
-    rows: FloatArray = np.random.default_rng(0).standard_normal((67, n_features)) / np.sqrt(n_features)
-    rows.setflags(write=False)
-    return rows
-
-
 def require_rowwise(statistic: RowStatistic, n_features: int) -> None:
     """Reject a statistic that depends on the row's position or batch."""
     # It is tested on synthetic rows.
-    made_up = _made_up_rows(n_features)
+    made_up = np.random.default_rng(0).standard_normal((67, n_features)) / np.sqrt(n_features)
     together = np.asarray(statistic(made_up.copy()), dtype=np.float64)
     if together.shape != (len(made_up),):
         raise InputValueError(

@@ -30,7 +30,7 @@ from dpmoments.rows.compiled import (
 from dpmoments.rows.moments import ExactMoments, add_limbs, split_limbs
 from dpmoments.rows.rounding import RowMap, RowRounder
 from dpmoments.rows.summary import Adapted, Missing, Summary, checked_block
-from dpmoments.rows.threads import require_exact_products, single_threaded_blas, summarize_in_threads
+from dpmoments.rows.threads import blas_threads, require_exact_products, summarize_in_threads
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,7 +158,7 @@ def transformed_norms(
     norms = np.empty(n_rows)
     step = min(_rows_per_step(row_map), max(n_rows, 1))
     rounder = RowRounder(row_map, step)
-    with single_threaded_blas():
+    with blas_threads(1):
         for start in range(0, n_rows, step):
             norms[start : start + step] = rounder.norms(checked[start : start + step])
     return norms

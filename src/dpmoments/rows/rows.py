@@ -165,13 +165,8 @@ class Rows:
         return self.schema.n_features
 
     def summarize(self, summary: Summary[Running, Result]) -> Result:
-        """Run one pass over the data: map the summary over the partitions, and merge the results.
-
-        Raises
-        ------
-        ValueError
-            If units are bounded and the table has changed since then.
-        """
+        """Run one pass over the data: map the summary over the partitions, and merge the results."""
+        # Refused if units are bounded and the table has changed since then.
         if self.privacy_unit is not None and self.selection is None:
             raise InputValueError(
                 "the rows of units are not bounded yet: call rows.bounded(key), as a plan for units does"
@@ -195,20 +190,10 @@ class Rows:
         return nullcontext() if self.on_pass is None else self.on_pass(self.source.pass_length, n_passes)
 
     def bounded(self, key: SelectionKey) -> Rows:
-        """Return the table limited to ``max_rows`` rows of each unit.
+        """Return the table limited to ``max_rows`` rows of each unit, selected in two rounds of passes.
 
-        They are selected in two rounds of passes.
-
-        Parameters
-        ----------
-        key : (int, int)
-            128 random bits, from :meth:`dpmoments.privacy.filter.PrivacyFilter.selection_key`.
-
-        Raises
-        ------
-        ValueError
-            If the rows have no privacy unit, a row's unit is missing under ``missing="error"``, or the table differs
-            between the two rounds.
+        ``key`` is 128 random bits, from :meth:`dpmoments.privacy.filter.PrivacyFilter.selection_key`. Refused if the rows have
+        no privacy unit, one is missing under ``missing="error"``, or the table differs between the two rounds.
         """
         if self.privacy_unit is None:
             raise InputValueError("the rows have no privacy unit: use Rows.of(..., privacy_unit=...)")
@@ -219,20 +204,10 @@ class Rows:
         return replace(self, selection=selection)
 
     def where(self, by: str, *levels: Level) -> Rows:
-        """Return the rows with one of these levels in the column ``by``, without that column.
+        """Return the rows with one of these levels of a column ``by``, without that column.
 
-        Rows of other levels, or of none, are left out before they are encoded, so the column rules do not apply to them.
-
-        Parameters
-        ----------
-        by : str
-            A Categorical or Boolean column of the schema.
-        *levels : str, int or bool
-
-        Raises
-        ------
-        ValueError
-            If the column or a level is unknown, or it is the only column.
+        ``by`` is Categorical or Boolean. Rows of other levels, or of none, are left out before they are encoded, so the column
+        rules do not apply to them. An unknown column or level is refused, and so is the only column.
         """
         if self.privacy_unit is not None:
             raise InputValueError("rows of units cannot be divided into groups: a unit may have rows in several")
@@ -280,18 +255,8 @@ class Rows:
     ) -> ExactMoments:
         """Compute exact sums of rows with some features scaled about a center and clipped to a ball.
 
-        The other features stay as they are, and have the sums of :meth:`moments` about 0.
-
-        Parameters
-        ----------
-        features : sequence of int
-        center : ndarray of shape (number of these features,)
-            In unit-ball units.
-        limit : int
-            Radius of the ball in units of 2^−bits; in whole numbers no row's norm in these features exceeds it.
-        bits : int
-        scale : ndarray of shape (number of these features,), optional
-            Factors of the features about the center; default 1.
+        ``center`` and ``scale`` (default 1) have one number for each of these ``features``; the ball's radius is ``limit``
+        units of 2^−bits, which no row's norm exceeds in whole numbers. Other features have sums about 0.
         """
         missing, chosen = self.source.missing, tuple(features)
         if chosen == tuple(range(self.n_features)):  # in one step, which is machine code for narrow rows
@@ -307,12 +272,7 @@ class Rows:
     ) -> MarginalSums:
         """Compute exact sums and sums of squares of features, scaled about a center, clipped to ±1.
 
-        Parameters
-        ----------
-        features : sequence of int
-        center, scale : ndarray of shape (number of these features,)
-            A feature x counts as (x − center) · scale, clipped to [−1, 1] and rounded to multiples of 2^−bits.
-        bits : int
+        A feature x counts as (x − center) · scale, clipped to [−1, 1] and rounded to multiples of 2^−bits.
         """
         summary = MarginalSummary(tuple(features), center, scale, bits, missing=self.source.missing)
         result: MarginalSums = self.summarize(summary)
@@ -325,45 +285,20 @@ class Rows:
         return result
 
     def histogram(self, statistic: RowStatistic, edges: Iterable[float]) -> Histogram:
-        """Count rows by a statistic of the encoded row.
+        """Count kept rows by a statistic of the encoded row, in bins [edges[i], edges[i + 1]).
 
-        Parameters
-        ----------
-        statistic : RowStatistic
-            Maps a block of shape (m, d), C-contiguous float64 in unit-ball units, to m values; each value must be a
-            function of its row only, to the last bit, whatever the batch. Matrix products are not (a BLAS rounds rows
-            differently by their index): see :func:`dpmoments.rows.kernel.transformed_norms`. This is tested on
-            synthetic rows.
-        edges : increasing numbers
-            Bins are [edges[i], edges[i + 1]).
-
-        Returns
-        -------
-        Histogram
-            Counts of all kept rows.
-
-        Raises
-        ------
-        ValueError
-            If the edges do not increase, or the statistic of a row depends on the rows around it.
+        It maps a block of shape (m, d), C-contiguous float64 in unit-ball units, to m values; each value must be a function
+        of its row only, to the last bit, whatever the batch. Matrix products are not (a BLAS rounds rows differently by
+        their index): see :func:`dpmoments.rows.kernel.transformed_norms`. This is tested on synthetic rows.
         """
-        summary = HistogramSummary(
-            statistic,
-            np.array(edges if isinstance(edges, np.ndarray) else list(edges), dtype=np.float64),
-            missing=self.source.missing,
-        )
+        summary = HistogramSummary(statistic, np.array([*edges], dtype=np.float64), missing=self.source.missing)
         require_rowwise(statistic, self.n_features)
         return self.summarize(summary)
 
     def cell_counts(self, tables: Sequence[Sequence[str]]) -> CellCounts:
-        """Count rows in the cells of contingency tables, in one pass.
+        """Count kept rows in the cells of contingency tables, each given by its columns, in one pass.
 
-        Each table is given by its Categorical and Boolean columns.
-
-        Returns
-        -------
-        CellCounts
-            Counts of all kept rows; one without a level in a column of a table is in no cell of that table.
+        A row without a level in a column of a table is in no cell of that table.
         """
         return self.summarize(CellCountSummary.of(self.schema, tables, self.source.missing))
 

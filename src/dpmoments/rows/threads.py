@@ -8,7 +8,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from functools import cache, reduce
 from itertools import chain, islice
 from typing import Any, TypeVar
@@ -65,11 +65,6 @@ def blas_threads(at_most: int | None) -> Iterator[None]:
 def _apply_limits() -> None:
     for index, library in enumerate(_blas_libraries()):
         library.set_num_threads(min([*_limits, _usual[index]]))
-
-
-def single_threaded_blas() -> AbstractContextManager[None]:
-    """Limit BLAS to one thread per call: the kernel already runs one product per core."""
-    return blas_threads(1)
 
 
 _Multiply = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]
@@ -143,7 +138,7 @@ def summarize_in_threads(
     else the usable cores; the result does not depend on it.
     """
     n_threads = stated_threads(threads) or usable_cores()
-    with single_threaded_blas():
+    with blas_threads(1):  # one product per core
         unread = iter(parts)
         first = list(islice(unread, 0 if n_threads == 1 else 2))
         if len(first) < 2:  # starting a thread takes as long as encoding a thousand rows

@@ -213,23 +213,6 @@ class UnitSource(Protocol):
         """Map a summary of :class:`UnitBlock` over the table's partitions and merge the results."""
 
 
-@dataclass(frozen=True)
-class _NoSummary(Summary[None, None]):
-    """Empty summary: the first round needs only the tally."""
-
-    def start(self) -> None:
-        return None
-
-    def add(self, running: None, block: Any) -> None:
-        del running, block
-
-    def finish(self, running: None) -> None:
-        del running
-
-    def merge(self, first: None, second: None) -> None:
-        del first, second
-
-
 @dataclass(frozen=True, eq=False)
 class _Candidates(Summary[list[UnitBlock], tuple[UnitBlock, ...]]):
     """Candidates of some buckets; their order depends on the partitions, but not the results."""
@@ -302,7 +285,9 @@ def selection_of_units(
 ) -> UnitSelection:
     """Select rows in two rounds of passes; ``key`` is 128 random bits."""
     # The second round reports progress as one pass: how often it passes over the data depends on the number of rows.
-    _, tally = source.summarize(Tallied(_NoSummary(), key), threads=threads, on_block=on_block)
+    no_bucket = np.zeros(1 << _BUCKET_BITS, dtype=bool)  # the first round needs only the tally
+    nothing = Tallied(_Candidates(key[0], no_bucket), key)
+    _, tally = source.summarize(nothing, threads=threads, on_block=on_block)
     fingerprint = tally.fingerprint()
     most_rows = _COLLECTED_BYTES // (8 * n_features + _BYTES_BESIDE_ROW)
     shares = list(_bucket_shares(tally.counts, privacy_unit.max_rows, most_rows))
@@ -433,7 +418,8 @@ def counts_of_units(
 ) -> UnitCounts:
     """Count the units of a table, with the contribution bound ``max_rows``."""
     # It takes two rounds of passes.
-    _, tally = source.summarize(Tallied(_NoSummary(), (_KEY, _KEY)), threads=threads, on_block=on_block)
+    nothing = Tallied(_Candidates(_KEY, np.zeros(1 << _BUCKET_BITS, dtype=bool)), (_KEY, _KEY))
+    _, tally = source.summarize(nothing, threads=threads, on_block=on_block)
     buckets = tally.counts
     units, over = int(np.count_nonzero(buckets == 1)), np.zeros(0, np.int64)
     shares = list(_bucket_shares(buckets, 1, _COLLECTED_BYTES // _BYTES_BESIDE_ROW))

@@ -1,1 +1,1 @@
-"""Mechanisms of the source papers that no default uses."""
+"""Mechanisms of the source papers, and for tables without bounds, loaded by name."""

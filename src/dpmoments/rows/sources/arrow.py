@@ -23,7 +23,7 @@ from dpmoments.rows.sources.guesses import (
 from dpmoments.rows.sources.memory import require_columns
 from dpmoments.rows.sources.source import DAMAGED_FILE, FAILED_QUERY, LocalSource, read_quietly
 from dpmoments.schema.cells.reading import text_values
-from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, Numeric
+from dpmoments.schema.columns import Boolean, Categorical, Coordinate, Numeric
 from dpmoments.schema.dates import Date
 
 _ROWS_PER_BATCH = 65_536
@@ -80,16 +80,6 @@ def folder_keys(path: Path, folder: Path | None) -> dict[str, str | None]:
     return {unquote(name): None if text in _NOTHING else unquote(text) for name, _, text in pairs}
 
 
-def key_cells(text: str | None, column: Column | None, n_rows: int) -> Any:
-    """Return a constant Arrow column of a type that the schema column accepts."""
-    # It is text without a schema column.
-    if text is None:
-        return pa.nulls(n_rows)
-    if column is None or isinstance(column, Categorical | Date):
-        return pa.repeat(pa.scalar(text), n_rows)
-    return pa.repeat(values_as_cells(pa.array([text]), column)[0], n_rows)
-
-
 def values_as_cells(texts: Any, column: Numeric | Boolean | Coordinate, of_file: TextFormat | None = None) -> Any:
     """Parse text of a column as an Arrow array of numbers or of Booleans."""
     values = text_values(texts, column, of_file).values
@@ -144,8 +134,12 @@ class FileSource(ArrowSource):
             added = [name for name in self.reading.names if name not in own]
             columns = self.reading.schema.columns_by_source
             for batch in self.batches(path, names or own[:1]):  # of which the number of rows alone is wanted
-                cells = [key_cells(keys[name], columns.get(name), batch.num_rows) for name in added]
-                whole = [*(batch.column(name) for name in names), *cells]
+                whole = [batch.column(name) for name in names]
+                for name in added:  # text, or what the schema's column reads of it
+                    text, column = pa.scalar(keys[name]), columns.get(name)
+                    if text.is_valid and not (column is None or isinstance(column, Categorical | Date)):
+                        text = values_as_cells(pa.array([keys[name]]), column)[0]
+                    whole.append(pa.repeat(text, batch.num_rows))
                 yield pa.RecordBatch.from_arrays(whole, [*names, *added], metadata=batch.schema.metadata)
 
 

@@ -37,7 +37,7 @@ from dpmoments.rows.sources.memory import ArraySource, FrameSource, require_colu
 from dpmoments.rows.sources.office import SeveralSource
 from dpmoments.rows.sources.source import FAILED_QUERY, Reading, read_quietly
 from dpmoments.rows.summary import Missing
-from dpmoments.rows.threads import single_threaded_blas
+from dpmoments.rows.threads import blas_threads
 from dpmoments.schema.columns import Categorical, Numeric
 
 _OF_COLUMNS = ("ArrowStringConversion", "Projection")
@@ -340,7 +340,7 @@ class DaskSource(EngineSource):
             level = [merge(shared, level[start : start + FAN_IN]) for start in range(0, len(level), FAN_IN)]
         if client is not None:
             return opened(seal, _on_cluster(client, leaves, level[0], progress)), len(leaves)
-        with single_threaded_blas(), _watched(progress):
+        with blas_threads(1), _watched(progress):
             (result,) = dask.compute(level[0])
         return opened(seal, result), len(leaves)
 

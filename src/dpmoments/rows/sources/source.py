@@ -34,16 +34,17 @@ from dpmoments.rows.encode import (
     encode_columns,
     encode_levels,
     encode_numbers,
-    largest_block,
     read_numbers,
 )
 from dpmoments.rows.kernel import NumberBlock
-from dpmoments.rows.level_sums import CodedBlock, LevelLayout, OfEncodedRows, counting_levels
+from dpmoments.rows.level_sums import CodedBlock, LevelLayout, OfEncodedRows, counting_levels, dense_rows_at_a_time
 from dpmoments.rows.summary import BlockMemory, Missing, Summary
 from dpmoments.rows.threads import summarize_in_threads
 from dpmoments.rows.units import HashArray, UnitBlock, mixed, unit_hashes
 from dpmoments.schema.cells.objects import plain_object, read_objects
 from dpmoments.schema.cells.reading import gather
+from dpmoments.schema.columns import Categorical
+from dpmoments.schema.encoding import may_be_shortened
 from dpmoments.schema.schema import Schema
 
 Running = TypeVar("Running")
@@ -78,8 +79,12 @@ class Reading:
 
     @property
     def largest_part(self) -> int:
-        """Number of rows encoded at a time."""
-        return largest_block(self.schema, whole_rows=self.privacy_unit is not None)
+        """Number of rows encoded at a time: at most 32 megabytes, or 64 rows."""
+        # A level is a code, one number, unless whole rows are encoded: then levels are spread over features.
+        spread = self.privacy_unit is not None or may_be_shortened(self.schema.columns, self.schema.row_norm)
+        is_code = [isinstance(column, Categorical) and not spread for column in self.schema.columns]
+        widths = zip(is_code, self.schema.columns, strict=True)
+        return dense_rows_at_a_time(sum(1 if code else len(column.feature_names) for code, column in widths))
 
     @property
     def encoded_schema(self) -> Schema:
@@ -291,14 +296,13 @@ class LocalSource(Source, Generic[Part]):
         """Return a part that is encoded when a summary has chosen how."""
         columns = self.reading.counted(self.cells(part))
 
-        def encoded() -> FloatArray:
-            return encode_levels(columns, self.reading.encoded_schema, self.reading.layout, memory).encoded()
-
-        def numbers() -> FloatArray:
-            return read_numbers(columns, self.reading.encoded_schema, memory)
-
-        n_rows = len(columns[self.reading.encoded_schema.names[0]])
-        return NumberBlock(n_rows, numbers, encoded, self.encode_numbers)
+        schema, layout = self.reading.encoded_schema, self.reading.layout
+        return NumberBlock(
+            len(columns[schema.names[0]]),
+            partial(read_numbers, columns, schema, memory),
+            lambda: encode_levels(columns, schema, layout, memory).encoded(),
+            self.encode_numbers,
+        )
 
     def encode_numbers(self, values: npt.NDArray[Any]) -> FloatArray:
         """Encode some rows of :attr:`NumberBlock.numbers`, NaN if dropped."""
@@ -345,26 +349,21 @@ class LocalSource(Source, Generic[Part]):
     ) -> Result:
         # `on_block` gets each part's share of `pass_length`. The schema and what is asked decide how parts are encoded.
         schema, layout, memory = self.reading.encoded_schema, self.reading.layout, BlockMemory()
-
-        def summed(asked: Summary[Any, Any], encode: Callable[..., Any], **options: Any) -> Any:
-            return summarize_in_threads(asked, self._watched(asked, on_block), partial(encode, **options), threads)
-
-        result: Result
+        asked: Summary[Any, Any] = summary
+        encode: Callable[..., Any] = partial(self.encode_levels, memory=memory)
+        counting = None
         if summary.takes_units:
-            result = summed(summary, self.encode_units)
-        elif layout.columns and (counting := counting_levels(summary, schema, layout)) is not None:
-            result = cast("Result", counting.result(summed(counting, self.encode_levels, memory=memory)))
+            encode = self.encode_units
         elif layout.columns:
-            asked = summary if summary.takes_levels else OfEncodedRows(summary)
-            result = summed(asked, self.encode_levels, memory=memory)
+            counting = counting_levels(summary, schema, layout)
+            asked = counting or (summary if summary.takes_levels else OfEncodedRows(summary))
         else:
             rules = cell_rules(schema, layout) if self.encodes_numbers else None
-            numbers = None if rules is None else summary.of_numbers(rules)
-            if numbers is None:
-                result = summed(summary, self.encode, memory=memory)
-            else:
-                result = summed(numbers, self.number_block, memory=memory)
-        return result
+            of_numbers = None if rules is None else summary.of_numbers(rules)
+            asked = of_numbers or summary
+            encode = partial(self.encode if of_numbers is None else self.number_block, memory=memory)
+        result: Any = summarize_in_threads(asked, self._watched(asked, on_block), encode, threads)
+        return cast("Result", result if counting is None else counting.result(result))
 
     def require_types(self, empty: Part) -> None:
         """Raise if a column of a part without rows has a type of which no value is usable."""

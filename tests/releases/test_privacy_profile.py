@@ -36,7 +36,11 @@ from dpmoments.privacy.curves.composed import (
 from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.laws import Choice, DiscreteGaussian, DiscreteLaplace
-from dpmoments.privacy.profile import (
+from dpmoments.privacy.receipt import Draw, PooledReceipt, Receipt
+from dpmoments.privacy.sampling import noised
+from dpmoments.privacy.sensitivity import count, count_l1, histogram_l1, rank_score, smallest_eigenvalue
+from dpmoments.privacy.unit import Neighbors, PrivacyUnit
+from dpmoments.releases.profile import (
     _SETTLED,
     _SHARES,
     Bound,
@@ -46,10 +50,6 @@ from dpmoments.privacy.profile import (
     _proven_bounds,
     _touched_draws,
 )
-from dpmoments.privacy.receipt import Draw, PooledReceipt, Receipt
-from dpmoments.privacy.sampling import noised
-from dpmoments.privacy.sensitivity import count, count_l1, histogram_l1, rank_score, smallest_eigenvalue
-from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.rows.rows import Rows
 from dpmoments.schema import Schema
 from support.said import refused
