@@ -17,10 +17,9 @@ import pytest
 import dpmoments as dpm
 from dpmoments.audit.replay import replay
 from dpmoments.audit.verification import checks
-from dpmoments.mechanisms import Standardized
+from dpmoments.mechanisms import Standardized, standardized
 from dpmoments.mechanisms.row_coordinates import LatticeCoordinates, RowCoordinates
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.mechanisms.standardized import StandardizedPlan
 from dpmoments.moments.models import StandardizedModel
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.entropy import insecure_generator
@@ -101,15 +100,13 @@ def without_clip(patch: pytest.MonkeyPatch) -> None:
 
 def exact_histogram(patch: pytest.MonkeyPatch) -> None:
     """A radius from the exact lengths of rows."""
-    honest = StandardizedPlan._noisy_histogram
+    honest = standardized.with_noise
 
-    def exact(self: Any, rows: Any, privacy_filter: Any, center: Any, scale: Any, edges: Any) -> Any:
-        ones = np.array([self.coordinates.ones[feature] for feature in self.coordinates.singles])
-        _, deviation = honest(self, rows, privacy_filter, center, scale, edges)
-        found = rows.lengths(self.coordinates.singles, center * ones, 1.0 / (scale * ones), np.sqrt(edges[1:]))
-        return np.concatenate([[found.below], found.counts, [found.above]]).astype(float), deviation
+    def exact(privacy_filter: Any, what: Any, query: Any, *arguments: Any, **options: Any) -> Any:
+        honest(privacy_filter, what, query, *arguments, **options)
+        return np.asarray(query, dtype=np.float64)
 
-    patch.setattr(StandardizedPlan, "_noisy_histogram", exact)
+    patch.setattr(standardized, "with_noise", exact)
 
 
 def levels_left_out(patch: pytest.MonkeyPatch) -> None:

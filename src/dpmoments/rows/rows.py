@@ -190,7 +190,7 @@ class Rows:
         return nullcontext() if self.on_pass is None else self.on_pass(self.source.pass_length, n_passes)
 
     def bounded(self, key: SelectionKey) -> Rows:
-        """Return the table limited to ``max_rows`` rows of each unit, selected in two rounds of passes.
+        """Return the table limited to ``max_rows`` rows of each unit, in two rounds of passes.
 
         ``key`` is 128 random bits, from :meth:`dpmoments.privacy.filter.PrivacyFilter.selection_key`. Refused if the rows have
         no privacy unit, one is missing under ``missing="error"``, or the table differs between the two rounds.
@@ -296,7 +296,7 @@ class Rows:
         return self.summarize(summary)
 
     def cell_counts(self, tables: Sequence[Sequence[str]]) -> CellCounts:
-        """Count kept rows in the cells of contingency tables, each given by its columns, in one pass.
+        """Count kept rows in the cells of contingency tables, given by their columns, in one pass.
 
         A row without a level in a column of a table is in no cell of that table.
         """
