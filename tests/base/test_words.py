@@ -72,7 +72,7 @@ BY_CODE: Mapping[str, Mapping[str, Any]] = {
     "not-in-ledger": {"reason": "The ledger budget.db is locked by another use in this process. Try again."},
     "rows-of-query": {"clauses": ("JOIN", "LIMIT")},
     "group-of-rows": {"column": "region", "level": "north"},
-    "public-levels": {"column": "region", "other": "error"},
+    "public-levels": {"column": "region", "other": "drop"},
     "directions-lost": {"directions": 2, "features": 4},
     "rough-private-scales": {"mechanism": "standardized"},
 }

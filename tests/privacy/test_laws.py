@@ -6,7 +6,9 @@ price of another (:func:`charged_as`), or one whose sum is wrong.
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, fields, replace
 from fractions import Fraction
@@ -55,6 +57,7 @@ from dpmoments.privacy.laws import (
     GaussianLaw,
     IsotropicDraw,
     KNorm,
+    LevelSelection,
     MatrixLaplaceDraw,
 )
 from dpmoments.privacy.receipt import Draw
@@ -66,6 +69,7 @@ from dpmoments.privacy.sensitivity import (
     gram_nuclear,
     histogram_l1,
     median_score,
+    name_counts,
     quadratic_form,
     rank_score,
     row_norm_square,
@@ -91,6 +95,7 @@ ONE = {
     Norm.ROW: quadratic_form,
     Norm.SCORE: rank_score,
     Norm.BODY: lambda neighbors: replace(sums_in_body(neighbors, 3, (2,)), value=1.0),
+    Norm.NAMES: lambda neighbors: replace(name_counts(neighbors), value=1.0),
 }
 """In each norm a sensitivity of 1, whatever the relation."""
 
@@ -609,6 +614,65 @@ def test_choice_is_an_eighth_of_its_square_in_rho_and_no_less() -> None:
     assert 0.999 * stated < reached <= stated * ROUNDING
 
 
+# Names of levels ----------------------------------------------------------------------------------------------------
+
+
+def law_of_names(rows: int, law: LevelSelection, threshold: float = 1.0) -> dict[int | None, int]:
+    """Whole weights of what comes out for a name that so many rows have: its noisy number, or None below the threshold."""
+    weights = law.weights
+    k, outcomes = len(weights) - 1, dict[int | None, int]()
+    for noise in range(-k, k + 1):
+        outcome = rows + noise if rows > 0 and rows + noise > threshold * k else None
+        outcomes[outcome] = outcomes.get(outcome, 0) + weights[abs(noise)]
+    return outcomes
+
+
+def names_are_paid_for(drawn: LevelSelection, stated: LevelSelection, threshold: float = 1.0) -> bool:
+    """Up to 400 rows and one more, both ways: Σ (P − e^ε·Q)₊ ≤ δ in whole numbers, e^ε rounded down."""
+    with mpmath.workdps(60):
+        factor, unit = int(mpmath.floor(mpmath.exp(mpmath.mpf(stated.epsilon)) * 10**30)), 10**30
+    laws = [law_of_names(rows, drawn, threshold) for rows in range(401)]
+    allowed = Fraction(stated.delta) * sum(laws[0].values()) * unit
+    return all(
+        sum(max(weight * unit - factor * two.get(outcome, 0), 0) for outcome, weight in one.items()) <= allowed
+        for pair in itertools.pairwise(laws)
+        for one, two in (pair, pair[::-1])
+    )
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.3, 1e-6), (1.0, 1e-9), (4.0, 1e-3), (0.09, 1e-4)])
+def test_level_selection(epsilon: float, delta: float) -> None:
+    law = LevelSelection(epsilon, delta)
+    assert names_are_paid_for(law, law)
+    # faults: half the threshold, the noise of a larger ε, the threshold of a larger δ
+    assert not names_are_paid_for(law, law, threshold=0.5)
+    assert not names_are_paid_for(replace(law, epsilon=1.1 * epsilon), law)
+    assert not names_are_paid_for(replace(law, delta=1.1 * math.exp(epsilon) * delta), law)
+    both = law.loss(name_counts(Neighbors.REPLACE_ONE), LossUnit.EPSILON_DELTA)
+    assert both == Loss(LossUnit.EPSILON_DELTA, 2 * Fraction(epsilon), 2 * Fraction(delta))
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.3, 1e-6), (1.0, 1e-9), (4.0, 1e-3), (0.05, 5e-9)])
+def test_names_are_published_with_the_largest_probability_that_privacy_allows(epsilon: float, delta: float) -> None:
+    """The recursion of Desfontaines, Voss, Gipson & Mandayam (2022), at the δ that a whole threshold uses."""
+    law, weights = LevelSelection(epsilon, delta), LevelSelection(epsilon, delta).weights
+    k, whole = len(weights) - 1, 2 * sum(weights) - weights[0]
+    with mpmath.workdps(60):
+        spent, e = mpmath.mpf(weights[-1]) / whole, mpmath.exp(mpmath.mpf(epsilon))
+        assert delta / math.exp(epsilon) < spent <= delta
+        least = mpmath.mpf(0)
+        for rows in range(1, 2 * k + 3):
+            least = min(e * least + spent, 1 - (1 - least - spent) / e, mpmath.mpf(1))
+            published = mpmath.mpf(whole - law_of_names(rows, law).get(None, 0)) / whole
+            assert published == pytest.approx(least, rel=1e-15)
+            assert abs(published - least) <= mpmath.mpf(2) ** -60
+        assert published == 1
+    for probability in (0.5, 0.95, 0.999):
+        rows = law.rows_for(probability)
+        below, from_there = (1 - Fraction(law_of_names(count, law).get(None, 0), whole) for count in (rows - 1, rows))
+        assert below < probability <= from_there
+
+
 # Directions ----------------------------------------------------------------------------------------------------------
 
 ANGLES = np.linspace(0.0, np.pi, 4000, endpoint=False)
@@ -976,6 +1040,7 @@ ONE_OF_EACH: dict[str, tuple[DrawLaw, set[LossUnit]]] = {
         (KNorm(3.0, (2,)), PURE),
         (MatrixLaplaceDraw(0.5, 2), PURE),
         (Choice(0.5), PURE),
+        (LevelSelection(0.5, 1e-4), {LossUnit.EPSILON_DELTA}),
         (Directions((0.5, 0.5), 3), PURE),
         (EigenvalueBound(2.0, 30.0), {LossUnit.EPSILON_DELTA}),
         (AdditiveWishartDraw(2, 80, 1.0, 0), {LossUnit.EPSILON_DELTA}),
@@ -1104,7 +1169,7 @@ def test_a_claim_of_exactly_what_the_curve_says_is_taken() -> None:
 
 def test_what_queries_each_law_is_for() -> None:
     vectors = {"choice", "discrete-gaussian", "gaussian", "k-norm"}
-    either, numbers = {"discrete-laplace"}, {"eigenvalue-bound"}
+    either, numbers = {"discrete-laplace"}, {"eigenvalue-bound", "level-selection"}
     for name, (law, _) in ONE_OF_EACH.items():
         dimensions = {1} if name in vectors else {1, 2} if name in either else {0} if name in numbers else {2}
         assert {number for number in range(4) if law.fits(number)} == dimensions
@@ -1129,6 +1194,7 @@ PRICED: dict[str, tuple[Callable[..., None], ...]] = {
     "gaussian": (test_gaussian, test_gaussian_draws_that_spend_an_allowance_keep_its_curve),
     "isotropic": (test_isotropic_in_two_dimensions,),
     "k-norm": (test_k_norm,),
+    "level-selection": (test_level_selection,),
     "matrix-laplace": (test_matrix_laplace_in_one_dimension, test_matrix_laplace_in_two_dimensions),
     "raised-wishart-sampling": (
         test_raised_wishart_sampling_of_one_cell,
@@ -1167,7 +1233,9 @@ def test_a_unit_in_which_losses_of_a_law_do_not_add_up_is_refused(
     loss = law.loss(sensitivity, unit, claim)
     assert loss.unit is unit
     assert loss.amount > 0
-    assert (loss.delta > 0) == (unit is LossUnit.EPSILON_DELTA and name in ("eigenvalue-bound", *BY_CLAIM))
+    assert (loss.delta > 0) == (
+        unit is LossUnit.EPSILON_DELTA and name in ("eigenvalue-bound", "level-selection", *BY_CLAIM)
+    )
 
 
 @pytest.mark.parametrize("name", sorted(LAWS))
@@ -1394,6 +1462,25 @@ def p_of_choice(law: Choice, stated: Choice, generator: np.random.Generator) -> 
     return float(stats.chisquare(counts, special.softmax(0.5 * stated.epsilon * scores) * 40_000).pvalue)
 
 
+def p_of_level_selection(law: LevelSelection, stated: LevelSelection, generator: np.random.Generator) -> float:
+    """Names of 20 rows among others that no or many rows have: each comes out with its noisy number, or does not."""
+    counts = {f"name {index}": 20 for index in range(20_000)} | {"rare": 0, "common": 10_000}
+    noisy = noised(law, counts, generator)
+    assert "rare" not in noisy
+    assert abs(noisy.pop("common") - 10_000) < len(law.weights)
+    expected = law_of_names(20, stated)
+    seen = Counter(noisy.values()) + Counter({None: 20_000 - len(noisy)})
+    shares = np.array([float(Fraction(weight, sum(expected.values()))) for weight in expected.values()])
+    common = shares > 1e-3
+    drawn = np.array([seen[outcome] for outcome in expected])
+    return float(
+        stats.chisquare(
+            [*drawn[common], 20_000 - drawn[common].sum()],
+            20_000 * np.append(shares[common], 1.0 - shares[common].sum()),
+        ).pvalue
+    )
+
+
 def p_of_angles(law: Directions, stated: Directions, generator: np.random.Generator) -> float:
     """At d = 2 twice the angle from the leading axis follows von Mises with κ = t·gap/2: its size, over 0 to π."""
     draws = repeated(law, np.diag([4.0, 1.0]), 3_000, generator)
@@ -1458,6 +1545,8 @@ SAMPLED: dict[str, tuple[Callable[..., float], DrawLaw, dict[str, Any]]] = {
     ),
     "eigenvalue-bound": (p_of_eigenvalue_bound, EigenvalueBound(2.0, 30.0), {"scale": 1.8}),
     "choice": (p_of_choice, Choice(0.8), {"epsilon": 0.8 / 0.9}),
+    "level-selection": (p_of_level_selection, LevelSelection(0.5, 1e-4), {"epsilon": 0.5 / 0.9}),
+    "level-selection, its threshold": (p_of_level_selection, LevelSelection(0.5, 1e-4), {"delta": 1e-3}),
     "directions": (p_of_angles, Directions((2.0, 2.0), 2), {"temperatures": (2.0 / 0.81, 2.0 / 0.81)}),
     "directions unprojected": (
         p_of_angles,

@@ -19,6 +19,7 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -27,6 +28,7 @@ from contracts.cases import CASES, COMPARISONS, MEAN_CASES, Case, run_plan
 from dpmoments.audit.replay import Exchange, Recorder, Replayer
 from dpmoments.base.message import Message
 from dpmoments.base.values import rounded_down
+from dpmoments.mechanisms.found_levels import FindingPlan
 from dpmoments.mechanisms.means.base import NoisyMean
 from dpmoments.papers.laws import (
     AdditiveWishartDraw,
@@ -49,6 +51,7 @@ from dpmoments.privacy.entropy import SecureGenerator, insecure_generator
 from dpmoments.privacy.filter import GroupFilter, PrivacyFilter, PrivacyFilterError
 from dpmoments.privacy.laws import LAWS, Choice, DiscreteGaussian, DiscreteLaplace, DrawLaw, MatrixLaplaceDraw
 from dpmoments.privacy.receipt import Draw, Receipt, total_loss
+from dpmoments.privacy.request import PrivacyRequest
 from dpmoments.privacy.sampling import noised
 from dpmoments.privacy.sensitivity import (
     count,
@@ -63,6 +66,10 @@ from dpmoments.privacy.sensitivity import (
 )
 from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
+from dpmoments.rows.rows import Rows
+from dpmoments.schema.columns import Categorical, Numeric
+from dpmoments.schema.constraints import schema_of_names
+from dpmoments.schema.schema import Schema
 from support.examples import examples
 from support.said import refused
 
@@ -669,7 +676,17 @@ def receipts() -> tuple[Receipt, ...]:
         name = f"{case.mechanism.registry_name()} {options.get('adaptive')} {known}"
         found.setdefault((name, case.kind), {}).setdefault(case.neighbors, case)
     chosen = [list(cases.values())[place % len(cases)] for place, cases in enumerate(found.values())]
-    return tuple(recorded(case.id)[-1] for case in chosen)
+    return (*(recorded(case.id)[-1] for case in chosen), receipt_of_found_levels())
+
+
+def receipt_of_found_levels() -> Receipt:
+    """What is drawn before a release that finds the levels of a column."""
+    schema = Schema(Categorical("town", "discover", max_levels=3), Numeric("age", 0, 100))
+    plan = FindingPlan.of(schema, PrivacyRequest(PrivacyBudget.approximate(1.0, 1e-6), ADD))
+    assert plan is not None
+    privacy_filter = PrivacyFilter(plan, insecure_generator(0))
+    plan.run(Rows.of(pa.table({"town": ["Oslo"] * 900, "age": [30] * 900}), schema_of_names(schema)), privacy_filter)
+    return privacy_filter.close()
 
 
 def test_cases_have_names_of_their_own() -> None:

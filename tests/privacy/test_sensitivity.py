@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -35,6 +36,7 @@ from dpmoments.privacy.sensitivity import (
     histogram_l2,
     inverse_gram_frobenius,
     median_score,
+    name_counts,
     quadratic_form,
     rank_score,
     rough_sums_l2,
@@ -382,6 +384,11 @@ def orthogonal_rows(d: int, w: float) -> list[np.ndarray]:
     return [inside] * bool(w) + [inside + math.sqrt(1.0 - w**4) * axis(d, j) for j in range(1, d)]
 
 
+def names_by_sign(table: np.ndarray) -> dict[str, int]:
+    """Rows by a name that follows from their first value."""
+    return dict(Counter("high" if value > 0 else "low" for value in table[:, 0]))
+
+
 def worst_cases() -> Iterator[tuple[str, Worst]]:
     for w in AUGMENTATIONS:
         x, y = worst_replacement(3, w)
@@ -447,6 +454,7 @@ def worst_cases() -> Iterator[tuple[str, Worst]]:
     yield "sum_and_count_l2", Worst(sum_and_count_l2, sum_and_count, 2, [e], ([e], [f]))
     yield "count of rows", Worst(count, lambda table: [int((table[:, 0] > 0).sum())], 2, [e], ([e], [f]))
     yield "histogram_l1", Worst(histogram_l1, bin_counts, 2, [e], ([e], [f]))
+    yield "name_counts", Worst(name_counts, names_by_sign, 2, [e], ([e], [f]))
     yield "histogram_l2", Worst(histogram_l2, bin_counts, 2, [e], ([e], [f]))
     yield "rank_score of counts", Worst(rank_score, bin_counts, 2, [e], ([e], [f]))
     yield "rank_score of numbers beyond", Worst(rank_score, distances_from_a_number, 2, [e], ([e], [0.5 * f]))
@@ -692,6 +700,8 @@ def test_distances_of_matrices_count_every_eigenvalue(size: float) -> None:
     assert query_distance(Norm.L1, *ends, REPLACE_ONE) == 2.0**64
     assert query_distance(Norm.SCORE, [1, 5, 2], [3, 1, 2], REPLACE_ONE) == 4.0
     assert query_distance(Norm.L1, nothing, nothing[:2], ADD_REMOVE) == math.inf
+    assert query_distance(Norm.NAMES, {"a": 2, "b": 1}, {"a": 1, "c": 1}, REPLACE_ONE) == 3.0
+    assert query_distance(Norm.NAMES, {"a": 3}, {"a": 1}, REPLACE_ONE) == math.inf
 
 
 def proved(name: str, neighbors: Neighbors, d: int, w: mpmath.mpf) -> mpmath.mpf:
@@ -715,6 +725,7 @@ def proved(name: str, neighbors: Neighbors, d: int, w: mpmath.mpf) -> mpmath.mpf
         "histogram_l1": 1 if added else 2,
         "histogram_l2": 1 if added else root(2),
         "median_score": 1 if added else 2,
+        "name_counts": 1 if added else 2,
         "sum_and_square_l1": 1 + w if added else (1 + w / 2) ** 2,
         "sum_and_square_l2": root(1 + w**2) if added else max(2 * w, (1 + turn) * root(w**2 + (1 - turn) ** 2)),
         "sorted_eigenvalues_l1": 1 if added or d == 1 else 2,
@@ -737,6 +748,7 @@ OF_NOTHING = (
     "histogram_l1",
     "histogram_l2",
     "median_score",
+    "name_counts",
     "quadratic_form",
     "rank_score",
     "row_sum_l2",
@@ -787,6 +799,7 @@ EVERY_SENSITIVITY = [
         (histogram_l2, ()),
         (inverse_gram_frobenius, (3, 4.5, 1.0)),
         (median_score, ()),
+        (name_counts, ()),
         (quadratic_form, ()),
         (rank_score, ()),
         (rough_sums_l2, (3, 2, 0.0)),

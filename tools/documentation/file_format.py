@@ -150,7 +150,7 @@ def definitions() -> Node:
         "name": TEXT,
         "levels": levels,
         "missing": missing,
-        "other": missing,
+        "other": typed(["string", "integer"], "What another value does: drop its row, zero, or count as this level."),
         "aliases": typed(
             "object",
             "Other spellings of levels.",
@@ -299,11 +299,13 @@ def definitions() -> Node:
             {
                 "protected_unit": {"anyOf": [{"const": "row"}, ref("unit")], "description": "The privacy unit."},
                 "neighbors": neighbors,
-                "cost": ref("budget", "The stated budget."),
+                "cost": ref("budget", "The budget of these draws: the stated one, less that of the draws before."),
                 "loss_unit": one_of(LossUnit, "The unit in which losses add up."),
                 "allowance": typed("number", "The most that all draws may lose together on one row, in that unit."),
                 "draws": typed("array", "Every draw of noise.", items=ref("draw")),
+                "before": ref("receipt", "The draws that found levels, if the release found some."),
             },
+            optional=("before",),
         ),
         "noise": typed(
             "object",

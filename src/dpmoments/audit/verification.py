@@ -30,6 +30,7 @@ from dpmoments.releases.loading import AnyRelease
 from dpmoments.releases.mean_release import MeanRelease
 from dpmoments.releases.moment_release import AvailableRelease, MomentRelease
 from dpmoments.releases.pooling import PooledRelease, pool
+from dpmoments.schema.columns import OTHER, Categorical
 from dpmoments.schema.constraints import every_row_has_levels
 
 _FALSE_ALARM = 1e-9
@@ -127,6 +128,8 @@ def _receipt(release: MomentRelease | MeanRelease | CountsRelease) -> Check:
     *_, (_, _, allowed, spent) = anew.lines()
     on_a_unit = "" if anew.on_a_unit_text is None else f" on one row; {anew.on_a_unit_text}"
     draws = "1 draw" if len(anew.draws) == 1 else f"{len(anew.draws)} draws"
+    if anew.before is not None:
+        draws = f"levels found at {anew.before.cost}; then {draws}"
     return Check(
         what,
         True,
@@ -145,6 +148,16 @@ def _foreign_draw(receipt: Receipt, release: MomentRelease | MeanRelease | Count
         levels = None  # rows about 0 may have norm 1
     # how long rows in coordinates are follows from the draws: `_run_again`
     of_coordinates = model is not None and model.in_coordinates
+    for name, draw in receipt.found.items():
+        most = draw.what.facts["max_levels"]
+        column = next((column for column in release.schema.table_columns if column.name == name), None)
+        if column is not None and not (
+            isinstance(column, Categorical)
+            and column.other == OTHER
+            and isinstance(most, int)
+            and len(column.levels) - 1 <= most
+        ):
+            return f"{draw.what} did not find the levels of the schema"
     for draw in receipt.draws:
         if of_coordinates and draw.what.code == "count-sum-gram":
             coordinates = RowCoordinates.of(release.schema) or RowCoordinates.of_numbers(d)
@@ -330,7 +343,7 @@ def _calibrated(
         return Check(what, False if elsewhere else None, words if same_version else f"{words}; {other_version}")
     try:
         mechanism = make(release.mechanism, **release.mechanism_options)
-        budget, neighbors = release.privacy.budget, release.privacy.neighbors
+        budget, neighbors = release.receipt.cost, release.privacy.neighbors
         # Calibration is for one row of a unit.
         budget = budget_for_rows(budget, mechanism.loss_units[budget.kind], release.privacy.privacy_unit)
         plans = [mechanism.plan(shape, budget, neighbors) for shape in shapes]
@@ -371,7 +384,11 @@ def _run_again(plan: Plan, release: MomentRelease) -> bool:
 
 
 def _agrees(plan: Plan, release: MomentRelease) -> bool:
-    rules = (*release.schema.rules, *plan.rules_of_run(release.diagnostics), *release.origin.rules)
+    rules = (
+        *release.receipt.rules(release.schema.rules),
+        *plan.rules_of_run(release.diagnostics),
+        *release.origin.rules,
+    )
     if not (release.privacy.rules == rules and _equal(plan.details, release.details) and _spends_alike(plan, release)):
         return False
     if "answers" in release.diagnostics:

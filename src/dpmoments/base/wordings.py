@@ -210,8 +210,12 @@ def _two_values(facts: Facts) -> str:
     return f"{facts['column']}: true or false; {_missing(facts)}."
 
 
-def _public_levels(facts: Facts) -> str:
-    return f"{facts['column']}: {facts['levels']:,} public levels; {_missing(facts)}; other values: {facts['other']}."
+def _levels(facts: Facts) -> str:
+    levels = f"{facts['levels']:,} public levels"
+    if "epsilon" in facts:
+        levels = f"{facts['levels']:,} levels, whose names were found in the table, and published, at {_budget(facts)}"
+    others = f": {facts['other']}" if facts["other"] in ("drop", "zero") else f" count as {facts['other']}"
+    return f"{facts['column']}: {levels}; {_missing(facts)}; other values{others}."
 
 
 def _pooled(facts: Facts) -> str:
@@ -342,6 +346,11 @@ _NAMES = {"names": "names"}
 _SHARE = {"share": "number"}
 _CLIPPED = "Read all results as results about clipped rows."
 _NO_RELIANCE = "Do not rely on it."
+_NO_LEVELS = Wording(
+    "{column}: no name was found that enough rows have, so the column was left out.",
+    {"column": "name"},
+    curator="List its levels, or find them with more rows, a larger budget or a larger levels_share.",
+)
 
 
 RULES: Mapping[str, Wording] = MappingProxyType(
@@ -383,9 +392,19 @@ RULES: Mapping[str, Wording] = MappingProxyType(
             },
         ),
         "two-values": Wording(_two_values, {"column": "name", "missing": "word", "fill?": "number"}),
-        "public-levels": Wording(
-            _public_levels, {"column": "name", "levels": "integer", "missing": "word", "other": "word"}
+        "public-levels": Wording(_levels, {"column": "name", "levels": "integer", "missing": "word", "other": "level"}),
+        "found-levels": Wording(
+            _levels,
+            {
+                "column": "name",
+                "levels": "integer",
+                "missing": "word",
+                "other": "level",
+                "epsilon": "number",
+                "delta": "number",
+            },
         ),
+        "no-levels-found": _NO_LEVELS,
         "derived-feature": Wording(
             "{column}: computed from {factors:plain}, after the rules for them.", {"column": "name", "factors": "names"}
         ),
@@ -492,6 +511,7 @@ WARNINGS: Mapping[str, Wording] = MappingProxyType(
             {"noise": "number", "rows": "number"},
             curator="More rows, a larger budget, or rules that drop no rows would help.",
         ),
+        "levels-not-found": _NO_LEVELS,
         "too-few-rows": Wording(
             _few_rows,
             {"rows": "number", "noise": "number"},
@@ -734,6 +754,9 @@ QUERIES: Mapping[str, Wording] = MappingProxyType(
         "rows-far-from-median": Wording("rows far from the median of feature {feature}, level {level}", _LEVEL),
         "log-scale-histogram": Wording("log-scale histogram of feature {feature}", _FEATURE),
         "clipped-rows-of-feature": Wording("clipped rows of feature {feature}", _FEATURE),
+        "level-names": Wording(
+            "names of levels of {column}, at most {max_levels:,}", {"column": "name", "max_levels": "integer"}
+        ),
         "cell-counts": Wording("counts by {names:all}", _NAMES),
     }
 )

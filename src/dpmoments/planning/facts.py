@@ -241,7 +241,8 @@ class ColumnFacts(Facts):
             "stops": self.stops,
         }
         if isinstance(self.column, Categorical):
-            levels = {str(level): self.levels[index] for index, level in enumerate(self.column.levels)}
+            known = () if self.column.finds_levels else self.column.levels
+            levels = {str(level): self.levels[index] for index, level in enumerate(known)}
             return plain | {"unknown": self.unknown, "unknown_values": self._plain_values("unknown"), "levels": levels}
         return plain | {
             "infinite": self.infinite,

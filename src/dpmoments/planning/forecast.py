@@ -126,7 +126,8 @@ def forecast(
     [5.0, 5.0, 5.0]
     """
     require_row_count(n_rows)
-    request = PrivacyRequest.of_options(asked, schema)
+    request = PrivacyRequest.of_options(asked, schema, finds_levels=True)
+    request.divided(schema)  # or its refusal
     typical = TypicalTable.of(schema, typical_sd=typical_sd, typical_mean=typical_mean, missing_share=missing_share)
 
     def planned_by(kind: Mechanism) -> ReleasePlan:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Protocol, Typ
 from dpmoments.analysis.answers import Answer, Column, plain
 from dpmoments.base.errors import InputKeyError, InputValueError
 from dpmoments.base.message import Message
+from dpmoments.base.wordings import percent
+from dpmoments.mechanisms.found_levels import FindingPlan
 from dpmoments.mechanisms.registry import make_mechanism, unknown_mechanism
 from dpmoments.planning.changes import Change, Wanted, budget_needed, rows_needed
 from dpmoments.planning.forecast_noise import ForecastNoise, ReleasePlan
@@ -410,7 +412,26 @@ class Forecast(ByMechanism[ForecastRow]):
         if self.noise is None:
             return self.mechanisms.remarks
         helpful = [f"what would help, with {self.mechanism}:", *(f"  {change}" for change in self.changes)]
-        return (*self.noise.remarks, *(helpful if self.changes else ()))
+        return (*self.noise.remarks, *self.found_levels, *(helpful if self.changes else ()))
+
+    @property
+    def found_levels(self) -> tuple[str, ...]:
+        """From how many rows on a name is published, for each column whose levels a release finds."""
+        assert self.setting is not None
+        plan = FindingPlan.of(self.setting.typical.schema, self.setting.request)
+        if plan is None:
+            return ()
+
+        def have_it(rows: int) -> str:
+            if plan.privacy_unit is not None:  # of which one row counts
+                return f"{rows:,} values of {plan.privacy_unit.column} have it"
+            return f"{rows:,} rows ({percent(rows / self.n_rows)}) have it"
+
+        return tuple(
+            f"{column.name}: at most {column.max_levels:,} names, found with {percent(column.levels_share)} of the budget; a "
+            f"name is published with probability 1/2 if {have_it(law.rows_for(0.5))}, and 99% if {have_it(law.rows_for(0.99))}"
+            for column, law in zip(plan.columns, plan.laws, strict=True)
+        )
 
     def text(self) -> str:
         """Return the columns and the mechanisms as text."""
@@ -431,6 +452,7 @@ class Forecast(ByMechanism[ForecastRow]):
             **{name: None if cost is None else cost.to_dict() for name, cost in costs.items()},
             "changes": [change.to_dict() for change in self.changes],
             "headline": self.headline,
+            "found_levels": [] if self.setting is None else list(self.found_levels),
             "in_units": None,
         }
         if (noise := self.noise) is not None:

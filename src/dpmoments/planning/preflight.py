@@ -511,7 +511,8 @@ def _of_column(facts: ColumnFacts, n_rows: int) -> Iterator[Verdict]:
         words += ". Under missing: available they shift nothing" if serious else ""
         yield Verdict(Seriousness.PARTLY_LOST if serious else Seriousness.REMARK, shift.cells / n_rows, words)
     if isinstance(column, Categorical):
-        yield from _of_levels(facts, column, name, n_rows)
+        if not column.finds_levels:
+            yield from _of_levels(facts, column, name, n_rows)
     else:
         yield from _of_numbers(facts, column, name, n_rows - facts.missing - facts.unreadable)
 
@@ -589,7 +590,7 @@ def _of_levels(facts: ColumnFacts, column: Categorical, name: str, n_rows: int) 
             else f"{_of(facts.unknown, n_values, f'cells of {name}')} are not levels of the schema"
         )
         listed = _listed(unknown, facts.all_values_listed, counted=not none)
-        words += f", and {_fate(column.other, column)}: {listed}"
+        words += f", and {_fate(str(column.other), column)}: {listed}"
         if alike := [(value.value[1], str(value.nearest)) for value in unknown if value.same]:  # but for their spelling
             stripped = [(text.strip(), level.strip(), text) for text, level in alike]
             rest = any(text.casefold() != level.casefold() for text, level, _ in stripped)
@@ -739,6 +740,7 @@ def column_lines(facts: TableFacts, findings: Sequence[Verdict]) -> Iterator[str
         limits = f", {kind.public_values_text}" if isinstance(kind, Numeric | Date) else ""
         if isinstance(kind, Categorical):
             limits = f", {len(kind.levels)} level{'s' if len(kind.levels) > 1 else ''}"
+            limits = f", {kind.public_values_text}" if kind.finds_levels else limits
         what = f"{shown_as(kind.name)} ({kind.kind}{limits})"
         numbers = [str(number) for number, finding in enumerate(findings, 1) if finding.column == kind.name]
         if numbers:

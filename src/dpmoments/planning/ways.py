@@ -19,7 +19,7 @@ from dpmoments.mechanisms.registry import automatic_mean
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.planning.forecast_noise import ForecastNoise, ReleasePlan
 from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.schema.constraints import schema_of_tables
+from dpmoments.schema.constraints import require_levels, schema_of_tables
 from dpmoments.schema.schema import Schema
 
 _RELEASE = "release"
@@ -113,6 +113,7 @@ def ways_to_answer(
     regressions: Sequence[Sequence[str]],
 ) -> Ways:
     """Compare one release by this plan with releases made for each question."""
+    require_levels(setting.typical.schema)
     for parameter, given in (("tables", tables), ("regressions", regressions)):
         for one in [given] if isinstance(given, str) else given:
             if isinstance(one, str):

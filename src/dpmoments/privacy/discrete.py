@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Sequence
+from bisect import bisect
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import cache
 from itertools import accumulate
@@ -390,6 +391,26 @@ def _below(numerator: int, denominator: int, words: WordSource) -> bool:
         digit, (expected, numerator) = int(words(1)[0]), divmod(numerator << 64, denominator)
         if digit != expected:
             return digit < expected
+
+
+# Names of levels: noise on −k, …, k, with probabilities that are whole numbers over their sum.
+
+
+def names_above_threshold(
+    counts: Mapping[str, int], weights: Sequence[int], generator: np.random.Generator
+) -> dict[str, int]:
+    """Return the names whose count plus noise is above k, with this sum.
+
+    ``weights`` are in proportion to the probabilities of the noise 0, …, k.
+    """
+    above, k = list(accumulate((*weights[:0:-1], *weights))), len(weights) - 1
+
+    def words(size: int) -> Words:
+        return generator.integers(0, 2**64, size, dtype=np.uint64)
+
+    source = system_words if isinstance(generator, SecureGenerator) else words
+    noisy = {name: counts[name] + bisect(above, _uniform_integer(above[-1], source)) - k for name in sorted(counts)}
+    return {name: count for name, count in noisy.items() if count > k}
 
 
 # One of finitely many things, with probabilities by their scores.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -28,7 +29,8 @@ class Norm(StrEnum):
     ``L2`` the Frobenius norm. ``NUCLEAR``: sum of absolute eigenvalues. ``ROW``: the matrices differ by rows z zᵀ removed or
     added, and the number bounds ‖z‖²; a difference determines it exactly only if one row is added or the two are orthogonal.
     ``SCORE``: largest change of any one score. ``BODY``: gauge of a box times cross-polytopes, the largest absolute entry and ℓ1
-    norm of any block of last entries.
+    norm of any block of last entries. ``NAMES``: of numbers of rows by name, how many of them change, each by 1; infinite if one
+    changes by more.
     """
 
     L1 = "l1"
@@ -37,6 +39,7 @@ class Norm(StrEnum):
     ROW = "row"
     SCORE = "score"
     BODY = "body"
+    NAMES = "names"
 
 
 @dataclass(frozen=True)
@@ -102,10 +105,14 @@ def query_distance(
 
     Infinite if the shapes differ.
 
-    The queries are vectors or symmetric matrices, of exact integers or floats; ``blocks`` are the sizes of blocks of last entries
-    (``BODY``).
+    The queries are vectors or symmetric matrices, of exact integers or floats, or numbers of rows by name (``NAMES``);
+    ``blocks`` are the sizes of blocks of last entries (``BODY``).
     """
     ours, theirs = np.asarray(first), np.asarray(second)
+    if norm is Norm.NAMES:
+        one, two = Counter(ours.item()), Counter(theirs.item())
+        changes = [abs(one[name] - two[name]) for name in one | two]
+        return float(sum(changes)) if max(changes, default=0) <= 1 else math.inf
     if ours.shape != theirs.shape:
         return math.inf
     if norm is Norm.L1:

@@ -55,8 +55,8 @@ class PrivatePlan(Protocol):
 class PrivacyFilter:
     """Noise for one run of a plan; a private one needs a generator from ``secure_generator``."""
 
-    def __init__(self, plan: PrivatePlan, generator: np.random.Generator) -> None:
-        self._plan = plan
+    def __init__(self, plan: PrivatePlan, generator: np.random.Generator, before: Receipt | None = None) -> None:
+        self._plan, self._before = plan, before
         # Sensitivities are those of one row, and what draws may lose together is counted for one row too.
         self._allowance = allowance_for_rows(plan.cost, plan.loss_unit, plan.privacy_unit)
         self._generator = generator
@@ -69,9 +69,14 @@ class PrivacyFilter:
         self._highest_bounds: dict[str | None, float] = {}
 
     @classmethod
-    def open(cls, plan: PrivatePlan, *, insecure_seed: int | None = None) -> PrivacyFilter:
-        """Return a filter with secure randomness, or with an insecure one that repeats itself."""
-        return cls(plan, secure_generator() if insecure_seed is None else insecure_generator(insecure_seed))
+    def open(
+        cls, plan: PrivatePlan, *, insecure_seed: int | None = None, before: Receipt | None = None
+    ) -> PrivacyFilter:
+        """Return a filter with secure randomness, or with an insecure one that repeats itself.
+
+        ``before`` is the receipt of a run whose cost is added to the plan's.
+        """
+        return cls(plan, secure_generator() if insecure_seed is None else insecure_generator(insecure_seed), before)
 
     @property
     def unit(self) -> LossUnit:
@@ -142,12 +147,12 @@ class PrivacyFilter:
     def receipt(self) -> Receipt:
         """Receipt of the draws so far."""
         plan = self._plan
-        return Receipt(plan.neighbors, plan.cost, plan.loss_unit, tuple(self._draws), plan.privacy_unit)
+        return Receipt(plan.neighbors, plan.cost, plan.loss_unit, tuple(self._draws), plan.privacy_unit, self._before)
 
     @property
     def spent(self) -> bool:
         """True once a draw was begun, or refused: the plan's whole cost then counts as spent."""
-        return bool(self._draws) or self._refused
+        return self._before is not None or bool(self._draws) or self._refused
 
     def selection_key(self) -> SelectionKey:
         """Return a key that selects the kept rows of a unit.

@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from bisect import bisect
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from fractions import Fraction
-from functools import partial
+from functools import lru_cache, partial
+from itertools import accumulate
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,7 +28,13 @@ from dpmoments.base.loaded_classes import LoadedClasses
 from dpmoments.base.values import is_finite_number, rounded_up
 from dpmoments.privacy.accounting import Loss, LossUnit
 from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.curves.composed import PrivacyCurve, bounded_range_delta, discrete_laplace_delta, laplace_delta
+from dpmoments.privacy.curves.composed import (
+    PrivacyCurve,
+    bounded_range_delta,
+    discrete_laplace_delta,
+    laplace_delta,
+    randomized_response_delta,
+)
 from dpmoments.privacy.curves.zcdp import pure_to_zcdp
 from dpmoments.privacy.distances import Norm, Sensitivity
 
@@ -141,7 +149,7 @@ def attains(sensitivity: Sensitivity) -> bool:
 
 
 _MAX_BITS = 64
-_POSITIVE = ("scale", "scales", "off_diagonal_scale", "rate")
+_POSITIVE = ("scale", "scales", "off_diagonal_scale", "rate", "delta")
 _SIGNED = ("temperatures",)
 _SIZES = ("dimension", "n_features")
 """Parameters that are the number of rows of the query."""
@@ -382,6 +390,76 @@ def bounded_range_curve(width: Fraction) -> PrivacyCurve:
     return PrivacyCurve(partial(bounded_range_delta, width=reach), reach)
 
 
+@dataclass(frozen=True)
+class LevelSelection(DrawLaw):
+    """Names whose number of rows plus noise is above a threshold, with this sum.
+
+    It costs (ε, δ) for each number that changes by 1. The threshold is the least for which a name of one row comes out with
+    probability δ or less; the probability of publishing a name is then the largest possible (Desfontaines, Voss, Gipson &
+    Mandayam 2022; ``docs/evidence/derivations/found-levels.md``).
+    """
+
+    epsilon: float
+    delta: float
+
+    name: ClassVar[str] = "level-selection"
+    norm: ClassVar[Norm] = Norm.NAMES
+    dimensions: ClassVar[tuple[int, ...]] = (0,)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _ = self.weights  # or their refusal
+
+    @property
+    def weights(self) -> tuple[int, ...]:
+        """Whole weights of the noise 0, …, k.
+
+        Each is at most e^ε times the next, and the last at most δ times the sum over −k, …, k.
+        """
+        return _threshold_weights(self.epsilon, self.delta)
+
+    def _loss(self, sensitivity: Sensitivity, unit: LossUnit) -> Loss:
+        if unit is not LossUnit.EPSILON_DELTA:
+            raise self.refused(unit)
+        moved = Fraction(sensitivity.value)
+        return Loss(unit, moved * Fraction(self.epsilon), moved * Fraction(self.delta))
+
+    def curves(self, sensitivity: Sensitivity) -> tuple[PrivacyCurve, ...]:
+        return (PrivacyCurve(self._delta_at, math.inf),) * int(sensitivity.value)
+
+    def _delta_at(self, epsilon: float) -> float:
+        return min(self.delta + randomized_response_delta(epsilon, self.epsilon), 1.0)
+
+    def rows_for(self, probability: float) -> int:
+        """Return from how many rows on a name has this probability, 1/2 or more, of being published."""
+        missed = list(accumulate(reversed(self.weights)))  # of noise −k, …, 0, over the sum of all weights
+        missing = bisect(missed, (1.0 - probability) * (2 * missed[-1] - self.weights[0]))
+        return 2 * len(self.weights) - 1 - missing
+
+
+_BITS, _LEAST_WEIGHT, _MOST_STEPS = 128, 1 << 64, 1 << 17
+"""Bits of e^ε, the weight of the rarest noise, and the largest threshold."""
+
+
+@lru_cache(maxsize=64)
+def _threshold_weights(epsilon: float, delta: float) -> tuple[int, ...]:
+    (rate, unit), (share, whole) = min(epsilon, 40.0).as_integer_ratio(), delta.as_integer_ratio()
+    term, order = 1 << _BITS, 0
+    factor = term  # the series of e^ε, every term rounded down
+    while term:
+        order += 1
+        term = term * rate // (unit * order)
+        factor += term
+    weights, total = [_LEAST_WEIGHT], _LEAST_WEIGHT  # from k down, and their sum on both sides of 0
+    while share * total < whole * _LEAST_WEIGHT:
+        if len(weights) > _MOST_STEPS:
+            raise out_of_range("epsilon", epsilon, f"large enough to publish a name that {_MOST_STEPS:,} rows have")
+        total += weights[-1]
+        weights.append(weights[-1] * factor >> _BITS)
+        total += weights[-1]
+    return tuple(reversed(weights))
+
+
 LAWS: Mapping[str, type[DrawLaw]] = LoadedClasses(
     {
         "additive-wishart": "dpmoments.papers.laws:AdditiveWishartDraw",
@@ -393,6 +471,7 @@ LAWS: Mapping[str, type[DrawLaw]] = LoadedClasses(
         "gaussian": "dpmoments.papers.laws:GaussianDraw",
         "isotropic": "dpmoments.privacy.laws:IsotropicDraw",
         "k-norm": "dpmoments.privacy.laws:KNorm",
+        "level-selection": "dpmoments.privacy.laws:LevelSelection",
         "matrix-laplace": "dpmoments.privacy.laws:MatrixLaplaceDraw",
         "raised-wishart-sampling": "dpmoments.papers.laws:RaisedWishartSampling",
         "wishart-sampling": "dpmoments.papers.laws:WishartSampling",

@@ -12,7 +12,7 @@ import numpy as np
 
 from dpmoments.base.errors import InputValueError, shown
 from dpmoments.base.message import Message
-from dpmoments.base.records import AS_IT_IS, NUMBERED, ReadBy, read_entries
+from dpmoments.base.records import ABSENT_IF_NONE, AS_IT_IS, NUMBERED, ReadBy, read_entries
 from dpmoments.base.values import rounded_up, to_plain
 from dpmoments.base.wordings import QUERIES
 from dpmoments.privacy.accounting import Loss, LossUnit, allowance_for_rows
@@ -41,12 +41,15 @@ _RECEIPT = {
     "loss_unit": LossUnit,
     "allowance": float,
     "draws": tuple[Annotated[Any, AS_IT_IS], ...],
+    "before": Annotated[dict | None, ABSENT_IF_NONE],
 }
 """Entries of a file, and their kinds."""
 # Max number of different losses. Exact sums of more take minutes, as their denominators multiply.
 _MAX_DIFFERENT_LOSSES = 10_000
 _EXHAUSTED = 1.0 - 1e-9
 """Min spent fraction of the budget of a plan that says it exhausts it."""
+_FINDS_LEVELS = ("level-names", "level-selection")
+"""Query and distribution of every draw before a run."""
 
 
 @dataclass(frozen=True)
@@ -104,13 +107,15 @@ class Receipt:
     ----------
     neighbors : Neighbors
     cost : PrivacyBudget
-        The stated budget.
+        Budget of these draws: the stated one, less what was spent ``before``.
     unit : LossUnit
         Unit in which the losses add up.
     draws : tuple of Draw
         Each with the sensitivity of one row, and its loss on one row.
     privacy_unit : PrivacyUnit or None
         Privacy unit of the cost, if it is not one row.
+    before : Receipt or None
+        Receipt of the run that found levels before this one. Both costs add up.
     """
 
     neighbors: Neighbors
@@ -118,6 +123,7 @@ class Receipt:
     unit: LossUnit
     draws: tuple[Draw, ...]
     privacy_unit: PrivacyUnit | None = None
+    before: Receipt | None = None
 
     def __post_init__(self) -> None:
         if not self.total.within(self.allowance):
@@ -133,6 +139,28 @@ class Receipt:
                     "a draw of this receipt relies on a bound on the smallest eigenvalue that was not drawn"
                 )
             bounded |= draw.law.delta_is_of_bound
+
+    @property
+    def whole_cost(self) -> PrivacyBudget:
+        """The stated budget, of these draws and of those before them."""
+        return self.cost if self.before is None else self.before.cost + self.cost
+
+    @property
+    def found(self) -> Mapping[str, Draw]:
+        """Draws that found the levels of columns, by column."""
+        return {str(draw.what.facts["column"]): draw for draw in (() if self.before is None else self.before.draws)}
+
+    def rules(self, of_schema: Iterable[Message]) -> tuple[Message, ...]:
+        """Return the schema's rules, with how levels were found, and of which columns none were."""
+        at = {
+            name: {"epsilon": rounded_up(draw.loss.amount), "delta": rounded_up(draw.loss.delta)}
+            for name, draw in self.found.items()
+        }
+        rules = []
+        for rule in of_schema:
+            how = at.pop(str(rule.facts["column"]), None) if rule.code == "public-levels" else None
+            rules.append(rule if how is None else Message("found-levels", **rule.facts, **how))
+        return (*rules, *(Message("no-levels-found", column=name) for name in at))
 
     @property
     def rows_per_unit(self) -> int:
@@ -163,10 +191,14 @@ class Receipt:
 
     def require_within(self, statement: PrivacyStatement) -> None:
         """Raise ValueError unless relation, cost and unit fit a statement of several groups."""
-        if self.neighbors is not statement.neighbors or self.cost != statement.budget:
+        if self.neighbors is not statement.neighbors or self.whole_cost != statement.budget:
             raise InputValueError("the receipt is not for the stated budget and relation")
-        if self.privacy_unit != statement.privacy_unit:
+        unit = statement.privacy_unit
+        if self.privacy_unit != unit:
             raise InputValueError("the receipt is not for the stated protected unit")
+        of_levels = None if unit is None else replace(unit, max_rows=1)  # one name of each unit
+        if self.before is not None and (self.before.neighbors, self.before.privacy_unit) != (self.neighbors, of_levels):
+            raise InputValueError("the receipt of the levels that were found is for another relation or protected unit")
 
     def of_group(self, group: str) -> Receipt:
         """Return the draws of one of several disjoint groups of rows, and draws of no group."""
@@ -186,7 +218,7 @@ class Receipt:
             "loss_unit": str(self.unit),
             "allowance": rounded_up(self.allowance.amount),
             "draws": [draw.to_dict() for draw in self.draws],
-        }
+        } | ({} if self.before is None else {"before": self.before.to_dict()})
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Receipt:
@@ -221,7 +253,13 @@ class Receipt:
             raise InputValueError(
                 f"the draws of the receipt have more than {_MAX_DIFFERENT_LOSSES:,} different losses, which no run has"
             )
-        return cls(neighbors, cost, unit, draws, privacy_unit)
+        before = given.get("before")
+        first = None if before is None else Receipt.from_dict(before)
+        if first is not None and (
+            first.before is not None or {(draw.what.code, draw.law.name) for draw in first.draws} != {_FINDS_LEVELS}
+        ):
+            raise InputValueError("the receipt of what was drawn before has other draws than those that find levels")
+        return cls(neighbors, cost, unit, draws, privacy_unit, first)
 
     def lines(self) -> list[tuple[str, str, str, str]]:
         """Return query, distribution, sensitivity (in units of 1) and loss of draws, and the sum."""
@@ -234,17 +272,18 @@ class Receipt:
             )
             for draw in self.draws
         ]
-        together = (
-            "together" if self.privacy_unit is None else f"together, on one row of {self.privacy_unit.max_rows:,}"
-        )
-        return [*shown, (together, "", f"of {self.allowance}", str(self.total))]
+        together = "together" if self.before is None else "together, after levels were found"
+        if self.privacy_unit is not None:
+            together += f", on one row of {self.privacy_unit.max_rows:,}"
+        before = [] if self.before is None else self.before.lines()[:-1]
+        return [*before, *shown, (together, "", f"of {self.allowance}", str(self.total))]
 
     @property
     def on_a_unit_text(self) -> str | None:
         """Total loss of the draws on a unit of several rows; None if the unit is one row."""
         if self.privacy_unit is None:
             return None
-        return f"on a unit of {self.privacy_unit.max_rows:,} rows: no more than {self.cost}"
+        return f"on a unit of {self.privacy_unit.max_rows:,} rows: no more than {self.whole_cost}"
 
 
 @dataclass(frozen=True)

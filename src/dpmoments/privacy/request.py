@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from types import MappingProxyType
-from typing import Any, TypedDict, TypeVar, get_type_hints
+from typing import Any, Self, TypedDict, TypeVar, get_type_hints
 
-from dpmoments.base.errors import InputTypeError, closest, shown
-from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.base.errors import InputTypeError, InputValueError, closest, shown
+from dpmoments.base.values import rounded_down
+from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit, require_unit
+from dpmoments.schema.constraints import finding_columns, require_levels
 from dpmoments.schema.schema import Schema
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -44,14 +47,44 @@ class PrivacyRequest:
     privacy_unit: PrivacyUnit | None = None
 
     @classmethod
-    def of_options(cls, asked: AskedPrivacy, schema: Schema) -> PrivacyRequest:
+    def of_options(cls, asked: AskedPrivacy, schema: Schema, *, finds_levels: bool = False) -> PrivacyRequest:
         """Check the options of a guarantee for tables of a schema."""
+        if not finds_levels:
+            require_levels(schema)
         given = all_options(asked, AskedPrivacy)
         budget = PrivacyBudget.of(epsilon=given["epsilon"], delta=given["delta"], rho=given["rho"])
         neighbors, unit = Neighbors.of(given["neighbors"]), given["privacy_unit"]
         if unit is not None:
             require_unit(unit, schema.reserved_names, neighbors)
         return PrivacyRequest(budget, neighbors, unit)
+
+    def divided(self, schema: Schema) -> tuple[Self, PrivacyBudget | None]:
+        """Return the request for the release itself, and the budget that finds levels before it.
+
+        It is None if the schema has all levels. Both add up to the budget of this request.
+        """
+        finding = finding_columns(schema)
+        if not finding:
+            return self, None
+        name, budget = finding[0].name, self.budget
+        if budget.kind is not BudgetKind.APPROXIMATE:
+            raise InputValueError(
+                f"column '{name}' has levels='discover', and the budget is {budget}: a name that one table has and its neighbor "
+                "lacks can be published only with some probability δ. Give epsilon and delta, or list the levels"
+            )
+        share = sum(column.levels_share or 0.0 for column in finding)
+        if not share <= 0.5:
+            raise InputValueError(f"levels_share of all columns is {share:g} together: make it 0.5 or less")
+        if len(finding) == len(schema.table_columns):
+            raise InputValueError(
+                f"column '{name}' has levels='discover', and so have all others: if no name is found there is nothing to "
+                "release. Add a column of numbers, or one whose levels are public"
+            )
+        found = budget.split(share, 1.0 - share)[0]
+        rest = {
+            part: rounded_down(Fraction(whole) - Fraction(found.facts[part])) for part, whole in budget.facts.items()
+        }
+        return replace(self, budget=PrivacyBudget.approximate(**rest)), found
 
 
 def all_options(asked: Mapping[str, Any], known: type) -> dict[str, Any]:

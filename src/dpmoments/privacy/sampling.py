@@ -12,7 +12,13 @@ import numpy.typing as npt
 
 from dpmoments.base.arrays import FloatArray, IntegerArray
 from dpmoments.base.errors import InputArithmeticError, InputTypeError
-from dpmoments.privacy.discrete import choose_by_score, discrete_gaussian, discrete_laplace, k_norm
+from dpmoments.privacy.discrete import (
+    choose_by_score,
+    discrete_gaussian,
+    discrete_laplace,
+    k_norm,
+    names_above_threshold,
+)
 from dpmoments.privacy.laws import (
     Choice,
     DiscreteGaussian,
@@ -20,6 +26,7 @@ from dpmoments.privacy.laws import (
     DrawLaw,
     IsotropicDraw,
     KNorm,
+    LevelSelection,
     MatrixLaplaceDraw,
 )
 from dpmoments.privacy.matrices import isotropic, matrix_laplace
@@ -72,6 +79,11 @@ def _(law: DiscreteLaplace, query: Any, generator: np.random.Generator) -> Integ
 def _(law: KNorm, query: Any, generator: np.random.Generator) -> IntegerArray:
     exact = np.asarray(query)
     return _add_integers(exact, k_norm(law.scale, exact.size, law.blocks, generator))
+
+
+@noised.register
+def _(law: LevelSelection, query: Any, generator: np.random.Generator) -> dict[str, int]:
+    return names_above_threshold(query, law.weights, generator)
 
 
 @noised.register

@@ -234,6 +234,14 @@ def histogram_l1(neighbors: Neighbors) -> Sensitivity:
     return _made("histogram_l1", neighbors, Norm.L1, 1.0 if neighbors is Neighbors.ADD_REMOVE else 2.0)
 
 
+def name_counts(neighbors: Neighbors) -> Sensitivity:
+    """Return how many numbers of rows by name change, by 1 each, if a row has one name at most.
+
+    One, or two under replace-one.
+    """
+    return _made("name_counts", neighbors, Norm.NAMES, 1.0 if neighbors is Neighbors.ADD_REMOVE else 2.0)
+
+
 def sums_in_body(neighbors: Neighbors, n_features: int, blocks: tuple[float, ...] = ()) -> Sensitivity:
     """Return the sensitivity of sums of rows in a body, in its gauge.
 
@@ -296,6 +304,7 @@ SENSITIVITIES: tuple[Callable[..., Sensitivity], ...] = (
     gram_frobenius,
     gram_nuclear,
     histogram_l1,
+    name_counts,
     histogram_l2,
     inverse_gram_frobenius,
     median_score,

@@ -15,7 +15,7 @@ from dpmoments.analysis.released import Moments
 from dpmoments.base import __version__
 from dpmoments.base.arrays import FloatArray
 from dpmoments.base.documents import DocumentKind
-from dpmoments.base.errors import InputTypeError, InputValueError
+from dpmoments.base.errors import InputTypeError, InputValueError, listed
 from dpmoments.base.message import Message
 from dpmoments.base.records import read_entries
 from dpmoments.moments.models import PooledModel
@@ -246,6 +246,12 @@ def _check(parts: tuple[MomentRelease, ...]) -> None:
     if not parts:
         raise InputValueError("no releases to pool: pass a list, [release_a, release_b]")
     first = parts[0]
+    for part in parts:
+        if part.receipt.before is not None:
+            raise InputValueError(
+                f"{part.origin.label} found the levels of {listed([*part.receipt.found])} in its own table: release all tables "
+                "with one schema that lists the levels"
+            )
     for one, other in itertools.combinations(parts, 2):
         words = f"{one.origin.label} and {other.origin.label}"
         if one.id == other.id:

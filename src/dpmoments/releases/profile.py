@@ -328,6 +328,9 @@ class RunCurve:
     def of(cls, receipt: Receipt, mechanism: str) -> RunCurve:
         """Return the curve of one run from its receipt."""
         # `mechanism` determines if its draws were settled before the first.
+        if receipt.before is not None:  # no more is known of both runs than that their budgets add up
+            stated = Bound("the stated budget", partial(_stated_delta, receipt.whole_cost))
+            return cls(((stated,),), receipt.whole_cost, None)
         settled = mechanism in _SETTLED
         seen: dict[tuple[object, ...], tuple[Bound, ...]] = {}
         for draws in _touched_draws(receipt):

@@ -98,7 +98,7 @@ def describe_runs(release: AuditedRelease) -> tuple[str, ...]:
         options = ", ".join(f"{key}={value}" for key, value in run.mechanism_options.items())
         runs[f"{run.mechanism} ({options})" if options else run.mechanism] += 1
     lines = [f"Mechanism: {words}{'' if times == 1 else f', {times} times'}." for words, times in runs.items()]
-    laws = Counter(draw.law.name for draw in release.receipt.draws)
+    laws = Counter(draw.law.name for draw in (*release.receipt.found.values(), *release.receipt.draws))
     drawn = ", ".join(f"{times} {name}" for name, times in laws.items())
     return (*lines, f"Draws of noise on the receipt: {drawn or 'none'}.")
 
@@ -115,6 +115,8 @@ def describe_composition(release: AuditedRelease) -> str:
         else f" on one row of the {k:,} of a unit that count, and by group privacy the stated budget on the unit"
     )
     parts = f"{draws} {receipt.total} of {receipt.allowance} allowed{of_row}, counted in {receipt.unit}."
+    if receipt.before is not None:
+        parts = f"Names of levels were found at {receipt.before.cost}, which is added. After that: {parts[0].lower()}{parts[1:]}"
     groups = {draw.group for draw in receipt.draws} - {None}
     if not groups:
         return parts
@@ -129,6 +131,7 @@ def unprotected_quantities(release: AuditedRelease) -> tuple[str, ...]:
     columns = "; ".join(
         f"{column.name} ({column.kind}, {column.public_values_text}, missing: {column.missing})"
         for column in schema.columns
+        if column.name not in release.receipt.found  # whose levels were published under the budget
     )
     reported = [f"the schema: names of columns, bounds, levels and rules for missing cells: {columns}"]
     if schema.row_norm is not None and not run.holds_counts:

@@ -28,7 +28,7 @@ NaN here; the kernel turns it into zeros. No error names a value.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -41,8 +41,8 @@ from dpmoments.base.table_libraries import pa, pc
 from dpmoments.rows.compiled import CellRules
 from dpmoments.rows.level_sums import CodedBlock, LevelLayout
 from dpmoments.rows.summary import BlockMemory, dropped_by_missing
-from dpmoments.schema.cells.reading import MISSING, UNKNOWN, CodeArray, level_codes, numbers
-from dpmoments.schema.columns import MAX_CELL, Boolean, Categorical, Coordinate, Numeric
+from dpmoments.schema.cells.reading import MISSING, UNKNOWN, CodeArray, level_codes, name_words, numbers
+from dpmoments.schema.columns import MAX_CELL, Boolean, Categorical, Column, Coordinate, NameColumn, Numeric
 from dpmoments.schema.constraints import Level, grouping_column, levels_of, schema_of_groups
 from dpmoments.schema.dates import Date
 from dpmoments.schema.derived import MissingIndicator, presence_column
@@ -133,8 +133,12 @@ def encode_levels(
     factors = {factor.name for column in schema.derived_columns for factor in column.factors}
     ruled: dict[str, FloatArray] = {}  # cells as their columns' rules left them, in the table's units
     absent: dict[str, BoolArray] = {}  # rows without a value, of columns with missing="available"
+    dropped: BoolArray | None
     for column in schema.table_columns:
-        if isinstance(column, Categorical):
+        if isinstance(column, NameColumn):
+            block[:, layout.slices[column.name]], missing = _read(name_words, columns[column.name], column)
+            dropped = dropped_by_missing(missing, column.missing, column.name, "available")
+        elif isinstance(column, Categorical):
             result, dropped = _encoded_levels(columns[column.name], column)
             codes.append(result)
             if column.name in factors:
@@ -194,7 +198,7 @@ def encode_numbers(values: FloatArray, schema: Schema, layout: LevelLayout) -> F
 
 def cell_rules(schema: Schema, layout: LevelLayout) -> CellRules | None:
     """Return the constants of :func:`encode_numbers`. None if a feature is a level or derived."""
-    if schema.derived_columns or layout.columns:
+    if schema.derived_columns or any(isinstance(column, Categorical) for column in schema.table_columns):
         return None
     encoding = layout.encoding
     d = len(schema.table_columns)
@@ -221,15 +225,13 @@ def cell_rules(schema: Schema, layout: LevelLayout) -> CellRules | None:
 def _encoded_levels(cells: Any, column: Categorical) -> tuple[CodeArray, BoolArray | None]:
     """Return level codes as in :class:`CodedBlock`, shape (n,), and a mask of dropped rows."""
     # The mask is None without any.
-    with suppress(pa.ArrowException):  # whose message may quote a cell
-        codes = level_codes(cells, column)
-        if not len(codes) or codes.min() >= 0:
-            return codes, None
-        dropped = dropped_by_missing(codes == MISSING, column.missing, column.name, "available")
-        if column.other == "drop":
-            dropped = dropped | (codes == UNKNOWN)
-        return np.where(codes < 0, len(column.levels), codes), dropped
-    raise InputTypeError(f"column '{column.name}' cannot be converted to plain numbers or text: convert it first")
+    codes: CodeArray = _read(level_codes, cells, column)
+    if not len(codes) or codes.min() >= 0:
+        return codes, None
+    dropped = dropped_by_missing(codes == MISSING, column.missing, column.name, "available")
+    if column.other == "drop":
+        dropped = dropped | (codes == UNKNOWN)
+    return np.where(codes < 0, len(column.levels), codes), dropped
 
 
 def _one_hot(codes: CodeArray, column: Categorical) -> FloatArray:
@@ -241,8 +243,14 @@ def _one_hot(codes: CodeArray, column: Categorical) -> FloatArray:
 
 def _read_numbers(cells: Any, column: _NumberColumn) -> FloatArray:
     """Convert cells to float64, NaN if missing or unreadable."""
-    with suppress(pa.ArrowException):
-        return numbers(cells, column)[0]
+    values: FloatArray = _read(numbers, cells, column)[0]
+    return values
+
+
+def _read(reader: Callable[[Any, Any], Any], cells: Any, column: Column) -> Any:
+    """Return what ``reader`` makes of a column's values."""
+    with suppress(pa.ArrowException):  # whose message may quote a cell
+        return reader(cells, column)
     raise InputTypeError(f"column '{column.name}' cannot be converted to plain numbers or text: convert it first")
 
 

@@ -83,12 +83,12 @@ class LevelLayout:
         encoding.scale_into_ball(ones)
         is_number, columns = np.ones(schema.n_features, dtype=bool), []
         for column, index in schema.columns_with_slices:
-            if isinstance(column, Categorical):
+            if isinstance(column, Categorical) and column.coded:
                 is_number[index] = False
                 none = "zero" in (column.missing, column.other) or column.missing == "available"
                 columns.append(LevelColumn(index.start, len(column.levels), none, float(ones[0, index.start])))
         numbers = np.flatnonzero(is_number)
-        others = [column for column in schema.columns if not isinstance(column, Categorical)]
+        others = [column for column in schema.columns if not (isinstance(column, Categorical) and column.coded)]
         indices = {column.name: index for column, index in columns_with_slices(others)}
         return cls(schema.n_features, numbers, encoding.of_features(numbers), indices, tuple(columns))
 

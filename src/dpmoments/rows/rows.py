@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -28,11 +29,13 @@ from dpmoments.rows.histogram import (
 from dpmoments.rows.kernel import MomentSummary, MovedNumbers
 from dpmoments.rows.marginal_sums import LengthSummary, MarginalSummary, MarginalSums
 from dpmoments.rows.moments import ExactMoments
+from dpmoments.rows.name_counts import NameSummary
 from dpmoments.rows.sources.opening import open_source
 from dpmoments.rows.sources.source import Source
 from dpmoments.rows.summary import Missing, Prepared, Summary
 from dpmoments.rows.threads import stated_threads, summarize_in_threads
 from dpmoments.rows.units import ROUNDS, Tallied, UnitSelection, require_same_table, selection_of_units
+from dpmoments.schema.columns import NameColumn
 from dpmoments.schema.constraints import Level
 from dpmoments.schema.encoding import may_be_shortened
 from dpmoments.schema.schema import Schema, require_schema
@@ -283,6 +286,11 @@ class Rows:
         summary = LengthSummary(tuple(features), center, scale, edges, missing=self.source.missing)
         result: Histogram = self.summarize(summary)
         return result
+
+    def name_counts(self) -> tuple[Counter[str], ...]:
+        """Count rows by name, for each column whose levels are to be found."""
+        starts = [index.start for column, index in self.schema.columns_with_slices if isinstance(column, NameColumn)]
+        return self.summarize(NameSummary(tuple(starts), self.source.missing)).by_column
 
     def histogram(self, statistic: RowStatistic, edges: Iterable[float]) -> Histogram:
         """Count kept rows by a statistic of the encoded row, in bins [edges[i], edges[i + 1]).

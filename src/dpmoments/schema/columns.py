@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 
 from dpmoments.base.arrays import FloatArray
-from dpmoments.base.checks import check_one_of
-from dpmoments.base.errors import InputTypeError, InputValueError, shown, wrong_type
+from dpmoments.base.checks import check_one_of, is_whole
+from dpmoments.base.errors import InputTypeError, InputValueError, out_of_range, shown, wrong_type
 from dpmoments.base.message import Message
 from dpmoments.base.text_format import TextFormat
 from dpmoments.base.values import check_text, number_as_text
@@ -24,6 +24,7 @@ from dpmoments.schema.column import (
     TableColumn,
     checked_aliases,
     checked_marks,
+    is_number,
     spellings_of,
 )
 from dpmoments.schema.dates import Date
@@ -406,17 +407,23 @@ class Categorical(NamedColumn):
     Parameters
     ----------
     name : str
-    levels : sequence of str or int
-        All valid levels, from public knowledge. Text values of a file are compared with ``str(level)``.
+    levels : sequence of str or int, or "discover"
+        All valid levels, from public knowledge. Text values of a file are compared with ``str(level)``. With ``"discover"`` a
+        release under (ε, δ) first publishes the names that many rows have; all others are one level, ``other``.
     missing : {"error", "available", "zero", "drop"}
         Treatment of a missing value: stop the release, leave the row out of this column's moments, set all k features to 0
         (no level), or drop its row. With ``"available"`` a row without a level counts as one with a missing value.
-    other : {"drop", "zero"}
-        Treatment of a value outside ``levels``, or one that cannot be read: drop its row, or set all k features to 0.
+    other : {"drop", "zero"} or a level
+        Treatment of a value outside ``levels``, or one that cannot be read: drop its row, set all k features to 0, or count it
+        as this level.
     aliases : dict of level to list of str, optional
         Other spellings of levels: ``{"east": ["E", "Est"]}``.
     strip, casefold : bool
         True to ignore spaces around a value, and to ignore its case.
+    max_levels : int, optional
+        With ``levels="discover"``: the most names to publish, up to 1,000. Noise is planned for this number.
+    levels_share : float, optional
+        With ``levels="discover"``: the share of ε and of δ that finds the names. Default: 0.05.
     missing_values, source, weight, missing_share, description : optional
         As for :class:`Numeric`. A level or an alias is never a missing value of the table's.
 
@@ -424,26 +431,33 @@ class Categorical(NamedColumn):
     --------
     >>> Categorical("region", ["north", "south"]).feature_names
     ('region=north', 'region=south')
+    >>> Categorical("town", "discover", max_levels=2).feature_names
+    ('town=level 1', 'town=level 2', 'town=other')
     """
 
     levels: Sequence[str | int]
     missing: MissingLevel = "error"
-    other: Literal["drop", "zero"] = "drop"
+    other: str | int = "drop"
     aliases: Mapping[str | int, Sequence[str | int]] | None = field(default=None, kw_only=True, hash=False)
     strip: bool = field(default=False, kw_only=True)
     casefold: bool = field(default=False, kw_only=True)
+    max_levels: int | None = field(default=None, kw_only=True)
+    levels_share: float | None = field(default=None, kw_only=True)
 
     kind: ClassVar[str] = "categorical"
+    coded: ClassVar[bool] = True
+    """True if a row is encoded by the index of its level."""
     bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
     missing_rules: ClassVar[tuple[str, ...]] = ("error", "available", "zero", "drop")
     options: ClassVar[tuple[str, ...]] = (
-        *("name", "levels", "missing", "other", "description", "aliases", "strip", "casefold", "missing_values"),
-        *("source", "weight", "missing_share"),
+        *("name", "levels", "max_levels", "levels_share", "missing", "other", "description", "aliases", "strip"),
+        *("casefold", "missing_values", "source", "weight", "missing_share"),
     )
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_one_of("other", self.other, ("drop", "zero"), column=self.name)
+        if (self.max_levels, self.levels_share) != (None, None) or _is_found(self.levels, 0):
+            self._check_discovery()
         if isinstance(self.levels, str) and self.levels:
             raise InputValueError(
                 f"column '{self.name}': levels={shown(self.levels)} is one text: give a list of levels"
@@ -453,7 +467,7 @@ class Categorical(NamedColumn):
         if not levels:
             raise InputValueError(
                 f"column '{self.name}' has no levels: list them from public knowledge (they are never read from the "
-                "data)"
+                "data); or find them privately, by levels='discover' and max_levels"
             )
         if any(isinstance(level, bool) or not isinstance(level, str | int) for level in levels):
             raise InputTypeError(
@@ -477,12 +491,40 @@ class Categorical(NamedColumn):
             if isinstance(level, str):
                 check_text(level, "levels", self.name)
         self._set(levels=levels)
+        if self.other not in levels:
+            check_one_of("other", self.other, ("drop", "zero"), column=self.name)
         for option in ("strip", "casefold"):
             if not isinstance(getattr(self, option), bool):
                 value = shown(getattr(self, option))
                 raise InputTypeError(f"column '{self.name}': {option}={value} must be true or false")
         self._set(aliases=checked_aliases(self.name, self.aliases, self.levels) or None)
         _ = self.spellings  # raises if a text has two meanings
+
+    def _check_discovery(self) -> None:
+        """Set placeholders for the levels that a release finds."""
+        most, share = self.max_levels, _SHARE_OF_LEVELS if self.levels_share is None else self.levels_share
+        if most is None or not is_whole(most) or not 1 <= most <= _MAX_FOUND or not _is_found(self.levels, most):
+            raise InputValueError(
+                f"column '{self.name}': levels='discover' goes with max_levels, the most names to publish (from 1 to "
+                f"{_MAX_FOUND:,}), and neither it nor levels_share with a list of levels; got max_levels={shown(most)}"
+            )
+        if not is_number(share) or not 0.0 < share <= 0.5:
+            raise out_of_range("levels_share", share, "a number above 0, at most 0.5", column=self.name)
+        if self.aliases is not None or self.other not in ("drop", OTHER):
+            raise InputValueError(
+                f"column '{self.name}': with levels='discover' every value that is not found is the level '{OTHER}', so "
+                "leave aliases and other out"
+            )
+        self._set(levels=_placeholders(int(most)), levels_share=float(share), other=OTHER)
+
+    @property
+    def finds_levels(self) -> bool:
+        """True if a release finds the levels; these are placeholders."""
+        return self.max_levels is not None
+
+    def with_found(self, names: Sequence[str]) -> Categorical:
+        """Return the column with the levels that a release found."""
+        return replace(self, levels=(*names, OTHER), max_levels=None, levels_share=None)
 
     @property
     def complete(self) -> bool:
@@ -498,6 +540,8 @@ class Categorical(NamedColumn):
     @property
     def public_values_text(self) -> str:
         """Column's values according to the schema, for people."""
+        if self.finds_levels:
+            return f"at most {self.max_levels:,} names that a release finds"
         first = ", ".join(map(str, self.levels[:4]))
         return f"{first}, … ({len(self.levels)} levels)" if len(self.levels) > 4 else first
 
@@ -515,15 +559,19 @@ class Categorical(NamedColumn):
     def offset(self, mean: bool) -> FloatArray:
         """Return zeros: a one-hot block is not centered."""
         del mean
-        return np.zeros(len(self.levels))
+        return np.zeros(len(self.feature_names))
 
     def unit_length(self, mean: bool) -> FloatArray:
         """Return ones: a one-hot block already has norm 1."""
         del mean
-        return np.ones(len(self.levels))
+        return np.ones(len(self.feature_names))
 
     def _stated(self) -> dict[str, Any]:
-        return {option: value for option, value in super()._stated().items() if value is not False}
+        stated = {option: value for option, value in super()._stated().items() if value is not False}
+        if self.finds_levels:
+            stated["levels"] = "discover"
+            del stated["other"]
+        return stated
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for a file."""
@@ -531,6 +579,46 @@ class Categorical(NamedColumn):
         if self.aliases is not None:
             values["aliases"] = {str(level): list(texts) for level, texts in self.aliases.items()}
         return values
+
+
+OTHER = "other"
+"""Level of every value that is not one of the found levels."""
+_MAX_FOUND = 1_000
+_SHARE_OF_LEVELS = 0.05
+
+
+def _placeholders(n_levels: int) -> tuple[str, ...]:
+    """Return the levels for which a release is planned before it finds them."""
+    return (*(f"level {index + 1}" for index in range(n_levels)), OTHER)
+
+
+def _is_found(levels: object, most: int) -> bool:
+    """Return True for levels that a release finds, as stated or as placeholders."""
+    return isinstance(levels, str | tuple) and levels in ("discover", _placeholders(most))
+
+
+NAME_WORDS = 8
+"""Numbers that hold the text of a value, six bytes each: longer values are not published."""
+
+
+@dataclass(frozen=True, repr=False)
+class NameColumn(Categorical):
+    """Categorical column in the pass that finds its levels.
+
+    Its features are the bytes of a value's text.
+    """
+
+    coded: ClassVar[bool] = False
+
+    @classmethod
+    def of(cls, column: Categorical) -> NameColumn:
+        """Return the column for the pass that finds the levels of ``column``."""
+        return cls(**{entry.name: getattr(column, entry.name) for entry in fields(column)})
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """Names of the numbers that hold the text."""
+        return tuple(f"{self.name} {index}" for index in range(NAME_WORDS))
 
 
 @dataclass(frozen=True, repr=False)

@@ -5,14 +5,14 @@ They follow from the schema only.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from dpmoments.base.arrays import FloatArray
 from dpmoments.base.errors import InputValueError, listed, meant, shown
-from dpmoments.schema.columns import Boolean, Categorical, Column
+from dpmoments.schema.columns import Boolean, Categorical, Column, NameColumn
 from dpmoments.schema.derived import DerivedColumn
 from dpmoments.schema.encoding import may_be_shortened
 from dpmoments.schema.schema import Schema
@@ -158,6 +158,41 @@ def levels_of(column: Categorical | Boolean) -> tuple[Level, ...]:
     """Return the levels of a grouping column in schema order."""
     # Those of a Boolean are False and True.
     return tuple(column.levels) if isinstance(column, Categorical) else (False, True)
+
+
+def finding_columns(schema: Schema) -> tuple[Categorical, ...]:
+    """Return the columns whose levels a release finds."""
+    return tuple(column for column in schema.table_columns if isinstance(column, Categorical) and column.finds_levels)
+
+
+def require_levels(schema: Schema) -> None:
+    """Raise ValueError if levels of a column are still to be found."""
+    for column in finding_columns(schema):
+        raise InputValueError(
+            f"column '{column.name}' has levels='discover', which only a release of moments finds: list its levels. After such a "
+            "release they are public, in the schema of the release"
+        )
+
+
+def schema_of_names(schema: Schema) -> Schema:
+    """Return the schema of the pass that finds levels, without derived features."""
+    finding = finding_columns(schema)
+    columns = [NameColumn.of(column) if column in finding else column for column in schema.table_columns]
+    return schema.with_columns(columns, row_norm=False)
+
+
+def schema_with_found(schema: Schema, names: Mapping[str, Sequence[str]]) -> Schema:
+    """Return the schema with the levels found.
+
+    A column without any is left out, with its products.
+    """
+    lost = {name for name, levels in names.items() if not levels}
+    columns = [
+        column.with_found(names[column.name]) if isinstance(column, Categorical) and column.name in names else column
+        for column in schema.without_indicators.columns
+        if column.name not in lost and not (isinstance(column, DerivedColumn) and lost & {*column.stated.factors})
+    ]
+    return schema.with_columns(columns, row_norm=schema.row_norm is not None).with_indicators
 
 
 def schema_of_groups(schema: Schema, by: str) -> Schema:

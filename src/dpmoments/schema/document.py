@@ -303,7 +303,7 @@ def _slips_of(column: yaml.Node) -> Iterator[tuple[int, str]]:
 
 def _slips_of_levels(node: yaml.Node | None) -> Iterator[tuple[int, str]]:
     """Find levels that are not a list, look like several, or mix numbers with digits as text."""
-    if isinstance(node, yaml.ScalarNode) and node.tag != _NULL and node.value.strip():
+    if isinstance(node, yaml.ScalarNode) and node.tag != _NULL and node.value.strip() not in ("", "discover"):
         yield _line(node), f"levels is a text, not a list: put them in [ ], levels: [{_separated(node.value)}]"
     if not isinstance(node, yaml.SequenceNode):
         return

@@ -156,7 +156,7 @@ def release(
     >>> released.covariance.shape, released.privacy.private
     ((3, 3), False)
     """
-    request = Request.of(schema, asked)
+    request = Request.of(schema, asked, finds_levels=True)
     chosen, repair = make_mechanism(mechanism), Repair.of(repair)
     spent = spend(data, schema.with_indicators, chosen, request, mean=mean, n_rows=n_rows)
     with cost_spent(spent.rows):
@@ -217,9 +217,11 @@ def moment_release(
         origin=origin,
     )
     few_rows = None if plan.neighbors.table_size_is_public else few_rows_message(count, release.noise)
-    if few_rows is not None:
-        warned = {**diagnostics, "warnings": (*diagnostics.get("warnings", ()), few_rows)}
-        release = replace(release, diagnostics=warned)
+    lost = [
+        Message("levels-not-found", **rule.facts) for rule in release.privacy.rules if rule.code == "no-levels-found"
+    ]
+    if said := [*filter(None, (few_rows, *lost))]:
+        release = replace(release, diagnostics={**diagnostics, "warnings": (*diagnostics.get("warnings", ()), *said)})
     return of_present_values(release)
 
 
@@ -228,11 +230,11 @@ def privacy_statement(
 ) -> PrivacyStatement:
     """Return the guarantee of a release; ``rules`` adds what the run did to rows."""
     return PrivacyStatement(
-        budget=receipt.cost,
+        budget=receipt.whole_cost,
         neighbors=plan.neighbors,
         arithmetic=str(plan.arithmetic),
         private=private,
-        rules=(*schema.rules, *rules),
+        rules=(*receipt.rules(schema.rules), *rules),
         version=__version__,
         privacy_unit=receipt.privacy_unit,
     )

@@ -29,6 +29,7 @@ from dpmoments.base.message import Message
 from dpmoments.base.progress import log, watched
 from dpmoments.base.text_format import TextFormat
 from dpmoments.mechanisms.base import CalibratedPlan, ConfiguredMechanism
+from dpmoments.mechanisms.found_levels import FindingPlan
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.mechanisms.units import UnitsPlan
 from dpmoments.privacy.accounts import NoGrantError, OtherUnitError
@@ -45,6 +46,7 @@ from dpmoments.releases.loading import AnyRelease
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.sources.memory import MissingColumnsError
 from dpmoments.rows.threads import blas_threads
+from dpmoments.schema.constraints import require_levels, schema_of_names, schema_with_found
 from dpmoments.schema.schema import Schema, require_schema
 
 PlanType = TypeVar("PlanType", bound=CalibratedPlan[Any])
@@ -97,9 +99,11 @@ class Request(PrivacyRequest):
     refusal: LedgerError | None = None
 
     @classmethod
-    def of(cls, schema: object, asked: Asked) -> Request:
+    def of(cls, schema: Schema, asked: Asked, *, finds_levels: bool = False) -> Request:
         """Check the options before the table is opened."""
         require_schema(schema)
+        if not finds_levels:
+            require_levels(schema)
         given = all_options(asked, Asked)
         budget = PrivacyBudget.of(**{name: given.pop(name) for name in ("epsilon", "delta", "rho")})
         neighbors = Neighbors.of(given.pop("neighbors"))
@@ -262,33 +266,49 @@ def spend(
     ``planned_schema`` has the features of the plan if they are not those of ``schema``; ``run_of`` makes the plan to run from
     that for rows, by default the same plan or that for privacy units.
     """
+    finding, (main, _) = FindingPlan.of(schema, request), request.divided(schema)
+
+    def opened(schema: Schema, unit: PrivacyUnit | None) -> Rows:
+        return Rows.of(
+            data,
+            schema,
+            mean=mean,
+            neighbors=request.neighbors,
+            threads=request.threads,
+            on_block=watch,
+            on_pass=watch.passing,
+            privacy_unit=unit,
+            text_format=request.text_format,
+        )
+
+    def planned(shape: MomentShape) -> tuple[PlanType, CalibratedPlan[Any]]:
+        plan = mechanism.plan_for(replace(shape, n_rows=public_rows), main, supported=True)
+        if run_of is not None:
+            return plan, run_of(plan)
+        if main.privacy_unit is not None:
+            return plan, UnitsPlan.of(plan, main.budget, main.privacy_unit)
+        return plan, plan
+
     with watched(request.progress) as watch:
         with nothing_spent():
             with request.refused_by_ledger():
-                rows = Rows.of(
-                    data,
-                    schema,
-                    mean=mean,
-                    neighbors=request.neighbors,
-                    threads=request.threads,
-                    on_block=watch,
-                    on_pass=watch.passing,
-                    privacy_unit=request.privacy_unit,
-                    text_format=request.text_format,
-                )
+                if finding is None:
+                    rows = opened(schema, request.privacy_unit)
+                else:
+                    rows = opened(schema_of_names(schema), finding.privacy_unit)
             if rows.privacy_unit is not None and n_rows is not None:
                 raise InputValueError(
                     "the number of rows cannot be public with a privacy unit, since the number of counted rows depends on each "
                     "unit's rows: leave it out"
                 )
             shape = MomentShape.of(planned_schema or schema, mean=mean)
-            mechanism.check_support(shape, request.budget, request.neighbors)
+            mechanism.check_support(shape, main.budget, request.neighbors)
             if request.output is not None:
                 check_output(request.output)
 
             # A text file is read through to count its rows, so whatever needs no count was refused before.
             public_rows = _public_row_count(rows, n_rows)
-            plan = mechanism.plan_for(replace(shape, n_rows=public_rows), request, supported=True)
+            plan, run = planned(shape)
             log.info(
                 "planned: %s, %d features, %s, %s",
                 plan.mechanism.name,
@@ -296,21 +316,16 @@ def spend(
                 request.budget,
                 rows.neighbors,
             )
-
-        run: CalibratedPlan[Any] = plan
-        if run_of is not None:
-            run = run_of(plan)
-        elif rows.privacy_unit is not None:
-            run = UnitsPlan.of(plan, request.budget, rows.privacy_unit)
         _warn_of_large_delta(run, public_rows)
 
         clauses = data.clauses if isinstance(data, DatabaseQuery) else None
         origin = ReleaseOrigin.fresh(request.dataset, insecure_seed=request.insecure_seed, query=clauses)
         if request.ledger is not None:
+            # How the release is planned for the levels found, and in which unit, is not known yet.
             entry = request.ledger.reserve(
                 require_dataset(request.dataset),
-                run.cost,
-                run.loss_unit,
+                run.cost if finding is None else request.budget,
+                run.loss_unit if finding is None else finding.loss_unit,
                 neighbors=run.neighbors,
                 unit=request.unit,
                 release=origin.id,
@@ -319,16 +334,23 @@ def spend(
             log.info("ledger: entry %d reserved for %s", entry.number, request.dataset)
             origin = replace(origin, ledger=entry)
 
-        watch.plan(run.passes, public_rows)
-        privacy_filter = PrivacyFilter.open(run, insecure_seed=request.insecure_seed)
+        passes, most = (None, None) if finding is not None else (run.passes, run.most_passes)
+        watch.plan(passes, public_rows)
+        privacy_filter = PrivacyFilter.open(finding or run, insecure_seed=request.insecure_seed)
         reservation = Reservation(request, rows, plan, public_rows, origin, privacy_filter)
         for record in _RECORDS.get():
             record.append(reservation)
 
-        most = run.most_passes
         log.info("the run begins%s", "" if most is None else f": at most {most} passes over the table")
         try:
             with blas_threads(rows.threads):
+                if finding is not None:
+                    found = schema_with_found(schema, finding.run(rows, privacy_filter))
+                    before = privacy_filter.close()
+                    rows = opened(found, request.privacy_unit)
+                    plan, run = planned(MomentShape.of(found, mean=mean))
+                    privacy_filter = PrivacyFilter.open(run, insecure_seed=request.insecure_seed, before=before)
+                    reservation.rows, reservation.plan, reservation.privacy_filter = rows, plan, privacy_filter
                 reservation.result = run.run(rows, privacy_filter)
         except PrivacyFilterError:
             raise  # a defect of the mechanism: its whole cost counts as spent, as the message says

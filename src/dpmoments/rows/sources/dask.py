@@ -138,7 +138,8 @@ def _changed_by_others(reader: Any, reading: Reading, *, only_columns: bool) -> 
     exact = {
         name
         for name, column in known.items()
-        if isinstance(column, Categorical) and any(map(_LONG.fullmatch, map(str, column.levels)))
+        if isinstance(column, Categorical)
+        and (column.finds_levels or any(map(_LONG.fullmatch, map(str, column.levels))))
     }
     if reading.privacy_unit is not None:
         exact.add(reading.privacy_unit.column)

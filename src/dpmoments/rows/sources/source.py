@@ -82,7 +82,7 @@ class Reading:
         """Number of rows encoded at a time: at most 32 megabytes, or 64 rows."""
         # A level is a code, one number, unless whole rows are encoded: then levels are spread over features.
         spread = self.privacy_unit is not None or may_be_shortened(self.schema.columns, self.schema.row_norm)
-        is_code = [isinstance(column, Categorical) and not spread for column in self.schema.columns]
+        is_code = [isinstance(column, Categorical) and column.coded and not spread for column in self.schema.columns]
         widths = zip(is_code, self.schema.columns, strict=True)
         return dense_rows_at_a_time(sum(1 if code else len(column.feature_names) for code, column in widths))
 

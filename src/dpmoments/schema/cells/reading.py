@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,7 @@ from dpmoments.schema.cells.text import (
     without_marks,
 )
 from dpmoments.schema.column import MarkedMissing, folded, numbers_of, texts_of
-from dpmoments.schema.columns import Boolean, Categorical, Coordinate, Numeric
+from dpmoments.schema.columns import NAME_WORDS, OTHER, Boolean, Categorical, Coordinate, NameColumn, Numeric
 from dpmoments.schema.dates import MICROSECONDS, Date
 
 CodeArray = npt.NDArray[np.int64]
@@ -277,14 +278,16 @@ def level_codes(cells: Any, column: Categorical) -> CodeArray:
     known = spellings | dict.fromkeys(nothing, MISSING)
     if integers:  # such as a frame with gaps writes
         known = {f"{text}.0": code for text, code in known.items() if _is_integer(text)} | known
-    value_set, code_of = pa.array(list(known), pa.large_string()), np.array([*known.values(), UNKNOWN], dtype=np.int64)
+    # What is not a level is `other`, if that is one.
+    unknown = column.levels.index(column.other) if column.other in column.levels else UNKNOWN
+    value_set, code_of = pa.array(list(known), pa.large_string()), np.array([*known.values(), unknown], dtype=np.int64)
 
     def read(chunk: Any) -> CodeArray:
         kind = chunk.type
         if is_text(kind) or pa.types.is_null(kind) or (pa.types.is_integer(kind) and not integers):
             chunk = pc.cast(chunk, pa.large_string())
             if column.strip or column.casefold:
-                return _folded_codes(chunk, column, known)
+                return _folded_codes(chunk, column, known, unknown)
             missing = pc.is_null(chunk)
             if is_text(kind) and "" not in known:
                 missing = pc.fill_null(pc.equal(chunk, ""), True)
@@ -293,7 +296,7 @@ def level_codes(cells: Any, column: Categorical) -> CodeArray:
         elif pa.types.is_integer(kind) or pa.types.is_floating(kind):
             by_number = {float(text): code for text, code in known.items() if _is_integer(text)}
             values = pc.cast(chunk, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-            of_number = np.array([*by_number.values(), UNKNOWN], dtype=np.int64)[_index_of(values, list(by_number))]
+            of_number = np.array([*by_number.values(), unknown], dtype=np.int64)[_index_of(values, list(by_number))]
             return np.where(np.isnan(values), MISSING, of_number)
         else:
             raise InputTypeError(
@@ -306,6 +309,48 @@ def level_codes(cells: Any, column: Categorical) -> CodeArray:
         return codes
 
     return gather(cells, read, MISSING)
+
+
+_BYTES_OF_WORD = 256.0 ** np.arange(6)
+
+
+def name_words(cells: Any, column: NameColumn) -> tuple[FloatArray, BoolArray]:
+    """Return the text of each value as numbers, and a mask of missing values.
+
+    Numbers, shape (n, ``NAME_WORDS``), are 0 for a value that cannot be published: a missing one, or text that is long or not
+    printable.
+    """
+    missing = level_codes(cells, column) == MISSING
+    if isinstance(cells, np.ndarray):
+        cells = object_texts(cells, integers=False)
+    names = [b""]
+
+    def read(chunk: Any) -> CodeArray:
+        texts = _whole_number_texts(chunk) if pa.types.is_floating(chunk.type) else pc.cast(chunk, pa.large_string())
+        distinct = pc.dictionary_encode(texts)
+        first = len(names)
+        names.extend(_name(text, column) for text in pc.cast(distinct.dictionary, pa.large_binary()).to_pylist())
+        indices = pc.fill_null(distinct.indices, -first).to_numpy(zero_copy_only=False)
+        return np.asarray(indices + first, dtype=np.int64)
+
+    indices = np.where(missing, 0, gather(cells, read, 0))
+    held = np.frombuffer(b"".join(name.ljust(6 * NAME_WORDS, b"\0") for name in names), np.uint8)
+    words: FloatArray = held.reshape(len(names), NAME_WORDS, 6) @ _BYTES_OF_WORD  # whole numbers below 2^48
+    return words[indices], missing
+
+
+def _name(text: bytes, column: NameColumn) -> bytes:
+    """Return the text as it would be published, or an empty one."""
+    with suppress(UnicodeDecodeError):
+        name = folded(text.decode(), strip=column.strip, casefold=column.casefold)
+        if name.isprintable() and name != OTHER and len(name.encode()) <= 6 * NAME_WORDS:
+            return name.encode()
+    return b""
+
+
+def name_of(words: FloatArray) -> str:
+    """Return the text that :func:`name_words` holds in numbers, shape (``NAME_WORDS``,)."""
+    return b"".join(int(word).to_bytes(6, "little") for word in words).rstrip(b"\0").decode()
 
 
 def _is_integer(text: str) -> bool:
@@ -324,7 +369,7 @@ def _index_of(values: FloatArray, keys: list[float]) -> npt.NDArray[np.int64]:
     return result
 
 
-def _folded_codes(chunk: Any, column: Categorical, known: Mapping[str, int]) -> CodeArray:
+def _folded_codes(chunk: Any, column: Categorical, known: Mapping[str, int], unknown: int) -> CodeArray:
     """Return the codes of folded texts; each distinct text is looked up once."""
     distinct = pc.dictionary_encode(chunk)
     held = pc.cast(distinct.dictionary, pa.large_binary()).to_pylist()
@@ -332,7 +377,7 @@ def _folded_codes(chunk: Any, column: Categorical, known: Mapping[str, int]) -> 
     for cell in held:
         # what is not UTF-8 gets halves of surrogate pairs, which no level has
         text = folded(cell.decode(errors="surrogateescape"), strip=column.strip, casefold=column.casefold)
-        codes.append(known.get(text, MISSING if text == "" else UNKNOWN))
+        codes.append(known.get(text, MISSING if text == "" else unknown))
     indices = pc.fill_null(distinct.indices, len(codes)).to_numpy(zero_copy_only=False)
     result: CodeArray = np.array([*codes, MISSING], dtype=np.int64)[indices]
     return result
