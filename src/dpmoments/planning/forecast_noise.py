@@ -60,18 +60,15 @@ class ReleasePlan:
         """Plan of the run; for units, the plan that runs on the counted rows."""
         # Where the number of rows is private a release plans without it.
         n_rows = self.n_rows if self.request.neighbors.table_size_is_public else None
-        return _planned(self.mechanism, self.typical.schema, self.mean, n_rows, self._divided)
-
-    @property
-    def _divided(self) -> PrivacyRequest:
-        """Request without the budget that finds levels."""
-        return self.request.divided(self.typical.schema)[0]
+        schema = self.typical.schema
+        return _planned(self.mechanism, schema, self.mean, n_rows, self.request.divided(schema)[0])
 
     @property
     def imagined(self) -> ForecastNoise:
         """Imagined release of the typical rows, without noise in its numbers."""
         plan = replace(self.plan, chosen_because=None)
-        return _imagined(plan, self.typical, max(1, round(self.n_rows * self.typical.kept_share)), self._divided)
+        request = self.request.divided(self.typical.schema)[0]
+        return _imagined(plan, self.typical, max(1, round(self.n_rows * self.typical.kept_share)), request)
 
     @property
     def noise(self) -> ForecastNoise | None:

@@ -268,19 +268,6 @@ def spend(
     """
     finding, (main, _) = FindingPlan.of(schema, request), request.divided(schema)
 
-    def opened(schema: Schema, unit: PrivacyUnit | None) -> Rows:
-        return Rows.of(
-            data,
-            schema,
-            mean=mean,
-            neighbors=request.neighbors,
-            threads=request.threads,
-            on_block=watch,
-            on_pass=watch.passing,
-            privacy_unit=unit,
-            text_format=request.text_format,
-        )
-
     def planned(shape: MomentShape) -> tuple[PlanType, CalibratedPlan[Any]]:
         plan = mechanism.plan_for(replace(shape, n_rows=public_rows), main, supported=True)
         if run_of is not None:
@@ -290,12 +277,14 @@ def spend(
         return plan, plan
 
     with watched(request.progress) as watch:
+        reading: dict[str, Any] = {"threads": request.threads, "on_block": watch, "on_pass": watch.passing}
+        reading |= {"mean": mean, "neighbors": request.neighbors, "text_format": request.text_format}
         with nothing_spent():
             with request.refused_by_ledger():
                 if finding is None:
-                    rows = opened(schema, request.privacy_unit)
+                    rows = Rows.of(data, schema, privacy_unit=request.privacy_unit, **reading)
                 else:
-                    rows = opened(schema_of_names(schema), finding.privacy_unit)
+                    rows = Rows.of(data, schema_of_names(schema), privacy_unit=finding.privacy_unit, **reading)
             if rows.privacy_unit is not None and n_rows is not None:
                 raise InputValueError(
                     "the number of rows cannot be public with a privacy unit, since the number of counted rows depends on each "
@@ -347,7 +336,7 @@ def spend(
                 if finding is not None:
                     found = schema_with_found(schema, finding.run(rows, privacy_filter))
                     before = privacy_filter.close()
-                    rows = opened(found, request.privacy_unit)
+                    rows = Rows.of(data, found, privacy_unit=request.privacy_unit, **reading)
                     plan, run = planned(MomentShape.of(found, mean=mean))
                     privacy_filter = PrivacyFilter.open(run, insecure_seed=request.insecure_seed, before=before)
                     reservation.rows, reservation.plan, reservation.privacy_filter = rows, plan, privacy_filter
