@@ -234,7 +234,7 @@ def test_init_writes_names_and_kinds_and_blanks(run: Run) -> None:
     )
     with refused(".yaml: ", mistakes=blanks, advice=Said("Fill these in from public knowledge")):
         dpm.Schema.load("new.yaml")
-    filled = re.sub(r"(?m)^( *)lower:$", r"\1lower: 0", re.sub(r"(?m)^( *)upper:$", r"\1upper: 1", text))
+    filled = re.sub(r"(?m)^( *)lower:(  #.*)?$", r"\1lower: 0", re.sub(r"(?m)^( *)upper:$", r"\1upper: 1", text))
     Path("filled.yaml").write_text(filled.replace("levels:\n", "levels: [north, south]\n"))
     assert dpm.Schema.load("filled.yaml").names == ("age", "income", "region", "employed")
 

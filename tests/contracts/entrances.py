@@ -325,6 +325,7 @@ def csv_bytes(
     form = form or dpm.TextFormat()
     delimiter = form.delimiter or delimiter
     pieces: list[str | bytes] = ["skipped\n" * form.skip_lines, delimiter.join(names), line_end]
+    pieces += [delimiter.join("units" for _ in names), line_end] * form.skip_below
     for row in rows:
         for place, name in enumerate(names):
             text = _text(row[name], form, date_format)
@@ -485,6 +486,15 @@ def _workbook(rows: Sequence[Row], folder: Path) -> Path:
         raise NotHeldError from error
 
 
+def _workbook_of_titles(rows: Sequence[Row], folder: Path) -> Path:
+    """A workbook with titles above the names, and units below them."""
+    above = [["A title"], ["Another"], list(COLUMNS), ["units" for _ in COLUMNS]]
+    try:
+        return workbook(folder / "t.xlsx", [*above, *([row[name] for name in COLUMNS] for row in rows)])
+    except ValueError as error:
+        raise NotHeldError from error
+
+
 def _statistics(name: str) -> Make:
     """A file of Stata, SPSS or SAS: numbers, and text; truths are 0 and 1."""
 
@@ -613,6 +623,9 @@ LOCAL: dict[str, Entrance] = {
     "polars of objects": Entrance(_polars_objects, singly=True, unit=True),
     "folder of csv and parquet": Entrance(_folder_of_two),
     "excel": Entrance(_workbook, singly=True),
+    "excel sheet": Entrance(
+        _workbook_of_titles, text_format=dpm.TextFormat(sheet="people", skip_lines=2, skip_below=1)
+    ),
     "excel beside csv": Entrance(_workbook_beside_text),
     "sqlite": Entrance(_sqlite, unit=True, singly=True),
     "postgresql": Entrance(_postgres, unit=True),
@@ -694,6 +707,7 @@ LOCAL: dict[str, Entrance] = {
     "csv without quotes": text_entrance(quote=None, delimiter=";"),
     "csv single quotes": text_entrance("t.txt", quote="'"),
     "csv skipped lines": text_entrance(skip_lines=2),
+    "csv skipped lines below": text_entrance(skip_below=2),
     "csv German dates": text_entrance(date_format="%d.%m.%Y"),
     "csv folder of text": Entrance(csv_folder),
     **{

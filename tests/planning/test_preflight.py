@@ -770,6 +770,66 @@ def test_a_number_that_is_repeated_outside_the_bounds_is_probably_a_code() -> No
     assert codes(*[999.0] * 20, *range(120, 150)) == []
 
 
+def test_values_just_beyond_a_bound_are_no_codes() -> None:
+    years = [2015.0] * 30 + [2016.0] * 20 + [float(2000 + place % 15) for place in range(100)]
+    schema = dpm.Schema(dpm.Numeric("year", 2000, 2014))
+    assert facts_of(pa.table({"year": years}), schema)["columns"]["year"]["probable_codes"] == []
+    answers = [9.0] * 30 + [float(1 + place % 6) for place in range(100)]
+    facts = facts_of(pa.table({"year": answers}), dpm.Schema(dpm.Numeric("year", 1, 6)))
+    assert facts["columns"]["year"]["probable_codes"] == ["9"]
+
+
+def test_codes_are_recognized_by_their_labels(tmp_path: Path) -> None:
+    pyreadstat = pytest.importorskip("pyreadstat")
+    frame = pd.DataFrame({"q": [1.0, 2.0, 7.0, 8.0, 6.5, 3.0, 4.0, 5.0]})
+    pyreadstat.write_sav(frame, str(tmp_path / "t.sav"), variable_value_labels={"q": {1: "a", 7: "Refused"}})
+    found = dpm.preflight(tmp_path / "t.sav", dpm.Schema(dpm.Numeric("q", 1, 6)))
+    assert found.private_facts()["columns"]["q"]["probable_codes"] == ["7"]
+    assert "The file labels 7 as Refused. Then state missing_values: [7] in the schema" in words(found)
+
+
+def test_a_second_line_of_the_header_is_named(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("age,pay,seen\nyears,eur,\n30,5,2020-01-01\nx,7,2020-01-02\n")
+    columns = (
+        dpm.Numeric("age", 0, 120, "drop"),
+        dpm.Numeric("pay", 0, 9, "drop"),
+        dpm.Date("seen", "2020-01-01", "2021-01-01", "drop"),
+    )
+    found = dpm.preflight(tmp_path / "t.csv", dpm.Schema(*columns))
+    assert found.private_facts()["rows_of_text"] == 1
+    assert "state skip_below: 1 in text_format" in words(found)
+    below = dpm.Schema(*columns, text_format=dpm.TextFormat(skip_below=1))
+    assert dpm.preflight(tmp_path / "t.csv", below).private_facts()["rows_of_text"] == 0
+
+
+def test_what_was_asked_for_is_apart_and_alike_findings_are_one() -> None:
+    table = pa.table({f"q{place}": [None] * (1 + place) + [1.0] * (20 - place) for place in range(4)})
+    asked = words(
+        dpm.preflight(table, dpm.Schema(*(dpm.Numeric(f"q{place}", 0, 2, "available") for place in range(4))))
+    )
+    assert "As the schema asks, missing cells are left out of the moments of q3 (4 of 21), q2 (3 of 21)" in asked
+    assert "1." not in asked.split("As the schema asks")[0]
+    stopped = words(dpm.preflight(table, dpm.Schema(*(dpm.Numeric(f"q{place}", 0, 2) for place in range(4)))))
+    assert "The same is found in q2, q1, q0." in stopped
+    assert "2." not in stopped.split("Columns:")[0]
+    assert "q0 (numeric, 0 to 2): see 1" in stopped
+
+
+def test_a_date_format_that_would_do_is_named() -> None:
+    table = pa.table({"seen": ["31.01.2020", "05.02.2020", "?"]})
+    said = words(dpm.preflight(table, dpm.Schema(dpm.Date("seen", "2020-01-01", "2021-01-01", format="%m/%d/%Y"))))
+    assert '2 of 3 of these cells (66.7%) can be read with format: "%d.%m.%Y"' in said
+
+
+def test_times_on_the_day_of_an_upper_bound_are_after_its_midnight() -> None:
+    times = pa.array([datetime.datetime(2020, 12, 31, hour) for hour in (0, 9, 17)] + [datetime.datetime(2021, 1, 2)])
+    schema = dpm.Schema(dpm.Date("seen", "2020-01-01", "2020-12-31"))
+    found = dpm.preflight(pa.table({"seen": times}), schema)
+    assert found.private_facts()["columns"]["seen"]["later_on_the_day_of_the_upper_bound"] == 2
+    with_time = dpm.Schema(dpm.Date("seen", "2020-01-01", "2020-12-31T23:59:59"))
+    assert "midnight" not in words(dpm.preflight(pa.table({"seen": times}), with_time))
+
+
 def test_numbers_that_parse_with_the_other_decimal_mark_are_counted() -> None:
     def marks(*incomes: str) -> dict[tuple[str, str | None], int]:
         n = len(incomes)

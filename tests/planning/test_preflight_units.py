@@ -300,10 +300,18 @@ def test_a_table_without_rows_is_as_good_as_any() -> None:
     assert facts["rows_kept"] == 0
 
 
-def test_without_a_unit_nothing_is_said_of_units() -> None:
+def test_without_a_unit_a_column_that_may_name_people_and_repeats_is_named() -> None:
     found = dpm.preflight(visits(), SCHEMA, threads=1)
-    assert found.private_facts()["privacy_unit"] is None
-    assert "person_id" not in words(found)
+    facts = found.private_facts()
+    assert facts["privacy_unit"] is None
+    name, n_units, n_rows = facts["repeated_identifier"]
+    counted = dpm.preflight(
+        visits(), SCHEMA, privacy_unit=dpm.PrivacyUnit("person_id", 1, "drop"), threads=1
+    ).private_facts()
+    assert (name, n_units, n_rows) == ("person_id", counted["privacy_unit"]["units"], counted["privacy_unit"]["rows"])
+    assert "--privacy-unit person_id" in words(found)
+    numbered = visits().set_column(2, "person_id", pa.array(range(3_000)))
+    assert dpm.preflight(numbered, SCHEMA, threads=1).private_facts()["repeated_identifier"] is None
 
 
 @pytest.mark.parametrize(

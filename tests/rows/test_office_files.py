@@ -13,7 +13,7 @@ import pytest
 import dpmoments as dpm
 from dpmoments.rows.rows import Rows
 from support.said import refused
-from support.workbooks import workbook
+from support.workbooks import open_document, workbook
 
 pyreadstat = pytest.importorskip("pyreadstat")
 pytest.importorskip("python_calamine")
@@ -49,6 +49,33 @@ def test_empty_rows_of_a_workbook_are_no_rows(tmp_path: Path) -> None:
     path = workbook(tmp_path / "t.xlsx", [list(SCHEMA.names), ROWS[0], empty, *ROWS[1:], empty])
     assert Rows.of(path, SCHEMA).moments() == expected()
     assert Rows.of(path, SCHEMA).table_size() == 4
+
+
+def test_a_table_inside_a_sheet(tmp_path: Path) -> None:
+    """Titles above the names, units below them, and names merged over two lines of the header."""
+    header = [["Ward 7", None, None, None], ["age", "region", "habits", None], [None, None, "smoker", "seen"]]
+    path = workbook(tmp_path / "t.xlsx", [*header, ["years", "", "", ""], *ROWS], merged=["A2:A3", "B2:B3", "C2:D2"])
+    inside = dpm.TextFormat(sheet="people", skip_lines=2, skip_below=1)
+    assert dpm.Schema.draft(path, text_format=inside).names == SCHEMA.names
+    assert Rows.of(path, SCHEMA, text_format=inside).moments() == expected()
+    assert (
+        Rows.of(path, SCHEMA.with_text_format(dpm.TextFormat(sheet=1, skip_lines=2, skip_below=1))).moments()
+        == expected()
+    )
+    with refused("has no sheet 'persons': its sheets are 'people'"):
+        dpm.Schema.draft(path, text_format=dpm.TextFormat(sheet="persons"))
+    with refused("which state their own format"):
+        Rows.of(path, SCHEMA, text_format=dpm.TextFormat(delimiter=";"))
+    with refused("must be the name of a sheet"):
+        dpm.TextFormat(sheet=0)
+
+
+def test_a_sheet_of_an_open_document(tmp_path: Path) -> None:
+    sheets = {"notes": [["see the other sheet"]], "people": [["age"], [30.5], [None], [61]]}
+    path = open_document(tmp_path / "t.ods", sheets)
+    schema = dpm.Schema(SCHEMA.columns[0], text_format=dpm.TextFormat(sheet="people"))
+    assert Rows.of(path, schema).table_size() == 2
+    assert dpm.Schema.draft(path).names == ("see the other sheet",)
 
 
 @pytest.mark.parametrize("ending", [".dta", ".sav"])

@@ -31,8 +31,8 @@ _STYLES = (
 _DAY_ZERO = dt.datetime(1899, 12, 30)
 
 
-def workbook(path: Path, rows: Sequence[Sequence[Any]]) -> Path:
-    """Write a workbook of one sheet: numbers, text, Booleans, dates and empty cells.
+def workbook(path: Path, rows: Sequence[Sequence[Any]], *, merged: Sequence[str] = ()) -> Path:
+    """Write a workbook of one sheet, people: numbers, text, Booleans, dates, and empty and ``merged`` cells (``A1:A2``).
 
     Raises
     ------
@@ -43,8 +43,10 @@ def workbook(path: Path, rows: Sequence[Sequence[Any]]) -> Path:
         f'<row r="{number}">{"".join(_cell(_name(place, number), cell) for place, cell in enumerate(row))}</row>'
         for number, row in enumerate(rows, 1)
     )
+    cells = "".join(f'<mergeCell ref="{place}"/>' for place in merged)
     sheet = (
-        f'<?xml version="1.0" encoding="UTF-8"?><worksheet xmlns="{_MAIN}"><sheetData>{lines}</sheetData></worksheet>'
+        f'<?xml version="1.0" encoding="UTF-8"?><worksheet xmlns="{_MAIN}"><sheetData>{lines}</sheetData>'
+        f"{f'<mergeCells>{cells}</mergeCells>' if cells else ''}</worksheet>"
     )
     book = (
         f'<?xml version="1.0"?><workbook xmlns="{_MAIN}" xmlns:r="{_OF}"><sheets><sheet name="people" sheetId="1" r:id="rId1"/>'
@@ -62,6 +64,37 @@ def workbook(path: Path, rows: Sequence[Sequence[Any]]) -> Path:
         archive.writestr("xl/workbook.xml", book)
         archive.writestr("xl/styles.xml", _STYLES)
         archive.writestr("xl/worksheets/sheet1.xml", sheet.encode())
+    return path
+
+
+def open_document(path: Path, sheets: dict[str, Sequence[Sequence[Any]]]) -> Path:
+    """Write an OpenDocument workbook of sheets of numbers, text and empty cells."""
+
+    def cell(value: Any) -> str:
+        if value is None:
+            return "<table:table-cell/>"
+        if isinstance(value, str):
+            return f'<table:table-cell office:value-type="string"><text:p>{escape(value)}</text:p></table:table-cell>'
+        return f'<table:table-cell office:value-type="float" office:value="{value!r}"/>'
+
+    tables = "".join(
+        f'<table:table table:name="{name}">'
+        + "".join(f"<table:table-row>{''.join(map(cell, row))}</table:table-row>" for row in rows)
+        + "</table:table>"
+        for name, rows in sheets.items()
+    )
+    spaces = "".join(
+        f' xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"' for name in ("office", "table", "text")
+    )
+    body = f"<office:body><office:spreadsheet>{tables}</office:spreadsheet></office:body>"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("mimetype", kind := "application/vnd.oasis.opendocument.spreadsheet")
+        space = 'xmlns:manifest="urn:oasis:names:tc:opendocument:xmlns:manifest:1.0"'
+        entry = f'<manifest:file-entry manifest:full-path="/" manifest:media-type="{kind}"/>'
+        archive.writestr("META-INF/manifest.xml", f"<manifest:manifest {space}>{entry}</manifest:manifest>")
+        archive.writestr(
+            "content.xml", f'<?xml version="1.0"?><office:document-content{spaces}>{body}</office:document-content>'
+        )
     return path
 
 

@@ -164,7 +164,8 @@ def definitions() -> Node:
         **dict.fromkeys(("delimiter", "encoding", "decimal", "thousands"), TEXT),
         "quote": typed(["string", "null"]),
         **{option: typed("array", items=TEXT) for option in ("nulls", "true", "false")},
-        "skip_lines": INTEGER,
+        **dict.fromkeys(("skip_lines", "skip_below"), INTEGER),
+        "sheet": typed(["string", "integer"]),
     }
     assert {"numeric", "categorical", "boolean", "date", "coordinate", "power", "product"} == set(_KINDS)
     neighbors = one_of(Neighbors, "add_remove: the number of rows is private; replace_one: the table's size is public.")
@@ -238,9 +239,12 @@ def definitions() -> Node:
                 ),
                 "text_format": record(written, "How the table's text files are written.", tuple(written)),
                 "mean_weight": typed("number", "Weight of means relative to covariances; 1 without it."),
+                "item_lists": typed(
+                    "object", "Named lists of columns.", additionalProperties=typed("array", items=TEXT)
+                ),
                 "columns": ref("columns", "The columns, in order."),
             },
-            optional=("missing_values", "text_format", "mean_weight"),
+            optional=("missing_values", "text_format", "mean_weight", "item_lists"),
         ),
         "features": record(
             {

@@ -6,12 +6,14 @@ import glob
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from dpmoments.base.documents import whole_file
-from dpmoments.base.errors import InputFileNotFoundError, InputModuleNotFoundError, InputValueError, shown
+from dpmoments.base.errors import InputFileNotFoundError, InputModuleNotFoundError, InputValueError, listed, shown
 from dpmoments.base.table_libraries import pa, pa_csv, pc, pq
+from dpmoments.base.text_format import TextFormat
 
 EXCEL_ENDINGS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 STATISTICS_ENDINGS = (".dta", ".sav", ".zsav", ".sas7bdat", ".xpt")
@@ -24,23 +26,39 @@ _READERS = {
 }
 
 
-def sheet_rows(path: Path) -> Iterator[list[Any]]:
-    """Iterate over the rows of a workbook's first sheet, the header first."""
+def sheet_rows(path: Path, form: TextFormat | None = None) -> Iterator[list[Any]]:
+    """Iterate over the rows of a workbook's sheet, the header first."""
     # Empty cells are None. Rows without any value are left out, so that none depends on rows below it.
+    form = form or TextFormat()
     try:
         from python_calamine import CalamineWorkbook
     except ImportError:
         raise _missing_library("python-calamine", "excel") from None
     with CalamineWorkbook.from_path(str(path)) as workbook:
-        for row in workbook.get_sheet_by_index(0).iter_rows():
-            cells = [None if cell == "" else cell for cell in row]
+        known = workbook.sheet_names
+        names = [form.sheet] if isinstance(form.sheet, str) else known[(form.sheet or 1) - 1 :][:1]
+        if not names or names[0] not in known:
+            raise InputValueError(f"{path} has no sheet {shown(form.sheet)}: its sheets are {listed([*known])}")
+        table = workbook.get_sheet_by_name(names[0])
+        rows = enumerate([None if cell == "" else cell for cell in row] for row in table.iter_rows())
+        above = [cells for _, cells in islice(rows, form.skip_lines)]
+        for number, cells in rows:
+            if any(cell is not None for cell in cells):
+                # A name that is merged over lines of the header stands in the first of them.
+                for (top, left), (bottom, _) in (table.merged_cell_ranges or ()) if above else ():
+                    place = left - (table.start or (0, 0))[1]
+                    if top < number <= bottom and top < len(above) and place < len(cells) and cells[place] is None:
+                        cells[place] = above[top][place]
+                yield cells
+                break
+        for _, cells in islice(rows, form.skip_below, None):
             if any(cell is not None for cell in cells):
                 yield cells
 
 
-def sheet_names(path: Path) -> list[str]:
-    """Return the names in the header of a workbook's first sheet; "" where it has none."""
-    header = next(sheet_rows(path), [])
+def sheet_names(path: Path, form: TextFormat | None = None) -> list[str]:
+    """Return the names in the header of a workbook's sheet; "" where it has none."""
+    header = next(sheet_rows(path, form), [])
     return [cell if isinstance(cell, str) else "" for cell in header]
 
 
@@ -48,7 +66,8 @@ def sheet_names(path: Path) -> list[str]:
 class StatisticsColumn:
     """Declared column of a Stata, SPSS or SAS file.
 
-    ``is_single`` is true of Stata's ``float``, of four bytes. ``labels`` maps codes to value labels.
+    ``is_single`` is true of Stata's ``float``, of four bytes. ``labels`` maps codes to value labels; ``missing`` has the codes
+    that SPSS declares as missing.
     """
 
     name: str
@@ -56,11 +75,23 @@ class StatisticsColumn:
     is_single: bool
     format: str
     labels: dict[Any, str]
+    label: str | None = None
+    missing: tuple[Any, ...] = ()
 
 
 def statistics_columns(path: Path, ending: str) -> list[StatisticsColumn]:
     """Return the declared columns of a file, from its dictionary."""
-    _, described = _reader(ending)(str(path), metadataonly=True)
+    spss = ending in (".sav", ".zsav")
+    _, described = _reader(ending)(str(path), metadataonly=True, **({"user_missing": True} if spss else {}))
+
+    def missing_codes(name: str) -> Iterator[Any]:
+        for ends in described.missing_ranges.get(name, ()) if spss else ():
+            if ends["lo"] == ends["hi"]:
+                yield ends["lo"]
+            else:  # of a range the codes that have labels
+                labels = described.variable_value_labels.get(name, {})
+                yield from (code for code in labels if not isinstance(code, str) and ends["lo"] <= code <= ends["hi"])
+
     return [
         StatisticsColumn(
             name,
@@ -68,9 +99,29 @@ def statistics_columns(path: Path, ending: str) -> list[StatisticsColumn]:
             str(described.readstat_variable_types.get(name, "")) == "float",
             str(described.original_variable_types.get(name, "")),
             dict(described.variable_value_labels.get(name, {})),
+            described.column_names_to_labels.get(name),
+            tuple(missing_codes(name)),
         )
         for name in described.column_names
     ]
+
+
+def is_date_format(form: str, ending: str) -> bool:
+    """Return True for a format of days or times in a Stata, SPSS or SAS file.
+
+    >>> is_date_format("%td", ".dta"), is_date_format("DATETIME20", ".sav"), is_date_format("F8.2", ".sav")
+    (True, True, False)
+    """
+    form = form.upper()
+    if ending == ".dta":
+        return form.startswith(("%TC", "%TD", "%D"))
+    return "DATE" in form if ending in (".sav", ".zsav") else form.startswith(_SAS_DATES)
+
+
+_SAS_DATES = (
+    *("DATETIME", "E8601DT", "DATEAMPM"),
+    *("DATE", "YYMMDD", "MMDDYY", "DDMMYY", "E8601DA", "WEEKDATE", "WORDDATE"),
+)
 
 
 def statistics_batches(path: Path, ending: str, names: Sequence[str], rows: int) -> Iterator[dict[str, Any]]:

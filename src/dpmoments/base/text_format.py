@@ -23,7 +23,7 @@ _CHANGING = ("hz", "idna", "iso2022_", "punycode", "utf-7")
 
 @dataclass(frozen=True, kw_only=True)
 class TextFormat:
-    """Format of a delimited text file (CSV), if it is not the usual one.
+    """Format of a text file (CSV), or place of a table in a workbook, if not the usual one.
 
     Nothing is guessed: a delimiter, encoding or decimal mark guessed from the records would let one row decide how
     others are read. The equivalent option of :func:`pandas.read_csv` is in parentheses.
@@ -51,7 +51,11 @@ class TextFormat:
         Character around values that contain delimiters (pandas: ``quotechar``); None: quotes are text (pandas:
         ``quoting=csv.QUOTE_NONE``).
     skip_lines : int
-        Lines above the header line (pandas: ``skiprows``).
+        Lines above the header line (pandas: ``skiprows``), in text files and workbooks.
+    skip_below : int
+        Lines below the header line that are not records, such as units, in text files and workbooks.
+    sheet : str or int, optional
+        Sheet of a workbook, by its name, or by its number from 1. Default: the first.
 
     Raises
     ------
@@ -79,6 +83,8 @@ class TextFormat:
     false: tuple[str, ...] = ()
     quote: str | None = '"'
     skip_lines: int = 0
+    skip_below: int = 0
+    sheet: str | int | None = None
 
     def __post_init__(self) -> None:
         for option in ("delimiter", "decimal", "thousands", "quote"):
@@ -122,8 +128,15 @@ class TextFormat:
         for first, second in (("true", "false"), ("nulls", "true"), ("nulls", "false")):
             if both := sorted(set(getattr(self, first)) & set(getattr(self, second))):
                 raise InputValueError(f"{shown(both[0])} is both in {first} and in {second}")
-        if isinstance(self.skip_lines, bool) or not isinstance(self.skip_lines, int) or self.skip_lines < 0:
-            raise out_of_range("skip_lines", self.skip_lines, "a whole number, 0 or more")
+        for option in ("skip_lines", "skip_below"):
+            lines = getattr(self, option)
+            if isinstance(lines, bool) or not isinstance(lines, int) or lines < 0:
+                raise out_of_range(option, lines, "a whole number, 0 or more")
+        sheet = self.sheet
+        if isinstance(sheet, bool) or not (
+            sheet is None or (isinstance(sheet, str) and sheet) or sheet in range(1, 10_000)
+        ):
+            raise out_of_range("sheet", sheet, "the name of a sheet, or its number from 1")
 
     def delimiter_for(self, ending: str) -> str:
         r"""Return the delimiter of a file with this ending.
@@ -150,6 +163,11 @@ class TextFormat:
     def false_markers(self) -> tuple[str, ...]:
         """Texts for false."""
         return (*(word for word in _FALSE if word not in (*self.true, *self.nulls)), *self.false)
+
+    @property
+    def of_text(self) -> tuple[str, ...]:
+        """Stated options that a workbook does not have."""
+        return tuple(option for option in self.to_dict() if option not in ("skip_lines", "skip_below", "sheet"))
 
     @property
     def is_utf8(self) -> bool:

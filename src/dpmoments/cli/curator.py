@@ -125,14 +125,17 @@ def desk(
 def init(options: dict[str, Any], output: Path | None = None) -> None:
     """Write the schema of a table, with bounds and levels left blank.
 
-    Reads only the header of the file: names of columns, and types if the file
-    declares them (Parquet, Feather). Fill in the blanks from public knowledge;
-    comments in the file explain how. The text format that options state, such as
-    --delimiter, is written into the schema, so that no later command needs it.
+    Reads only the header of the file: names of columns, and what the file declares
+    of them: types, and the labels, missing codes and formats of SPSS, SAS and Stata.
+    --codebook adds bounds, levels and missing codes. Fill in the remaining blanks from
+    public knowledge; comments say how, and where each value is from. Options such as
+    --delimiter are written into the schema, so that no later command needs them.
 
     Example:
 
       dpmoments init people.parquet --output people.yaml
+
+      dpmoments init survey.csv --codebook survey-codebook.xml
     """
     table = options["data"]
     path = output or (default_output(table) if isinstance(table, str) else Path("schema.yaml"))

@@ -37,7 +37,7 @@ from dpmoments.schema.schema import Schema
 
 BUDGET_PANEL = "Privacy"
 _METHOD_PANEL = "Method"
-_TEXT_PANEL = "Text files (CSV)"
+_TEXT_PANEL = "Text files (CSV) and workbooks"
 
 # What a numpydoc docstring says of the parameters: the command line and the pages of the mechanisms read it.
 
@@ -239,10 +239,21 @@ _OPTIONS: dict[str, Option] = {
         "Contribution bound: max rows per unit; noise is K times that for single rows.", BUDGET_PANEL, "K"
     ),
     "missing_unit": Option("Treatment of rows without a unit: error or drop.", BUDGET_PANEL, "error|drop"),
+    "codebook": Option(
+        "Public codebook: Frictionless, CSVW, Croissant (.json), DDI (.xml), a REDCap dictionary or a sheet (.csv, .xlsx). "
+        "May be repeated.",
+        metavar="FILE",
+        kind=list[str],
+    ),
     "delimiter": Option("Delimiter: ';', '|', tab. Default: a comma; a tab in .tsv files.", _TEXT_PANEL, "MARK"),
     "encoding": Option("Encoding: latin-1, cp1252, utf-16, …; default: utf-8.", _TEXT_PANEL),
     "decimal": Option("Decimal mark; default: a point.", _TEXT_PANEL, "MARK"),
     "thousands": Option("Thousands separator.", _TEXT_PANEL, "MARK"),
+    "sheet": Option("Sheet of a workbook: its name, or its number from 1; default: the first.", _TEXT_PANEL, "NAME"),
+    "header_line": Option("Line with the names of the columns; default: the first.", _TEXT_PANEL, "LINE", int, least=1),
+    "first_line": Option(
+        "Line of the first record, if others, such as units, are below the names.", _TEXT_PANEL, "LINE", int, least=2
+    ),
     "null": Option("Null marker; may be repeated.", _TEXT_PANEL, "TEXT"),
     "true": Option("Text for true, such as 'ja'; may be repeated.", _TEXT_PANEL, "TEXT"),
     "false": Option("Text for false; may be repeated.", _TEXT_PANEL, "TEXT"),
@@ -417,6 +428,9 @@ def _text_format_of(
     null: Sequence[str] | None = None,
     true: Sequence[str] | None = None,
     false: Sequence[str] | None = None,
+    sheet: str | None = None,
+    header_line: int | None = None,
+    first_line: int | None = None,
     *,
     schema: Schema | None = None,
 ) -> TextFormat | None:
@@ -425,7 +439,16 @@ def _text_format_of(
     marks = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal, "thousands": thousands}
     given: dict[str, Any] = {key: value for key, value in marks.items() if value}
     given |= {key: words for key, words in (("nulls", null), ("true", true), ("false", false)) if words}
-    return replace((schema and schema.text_format) or TextFormat(), **given) if given else None
+    if sheet:
+        given["sheet"] = int(sheet) if sheet.isdecimal() else sheet
+    if header_line is not None:
+        given["skip_lines"] = header_line - 1
+    before = (schema and schema.text_format) or TextFormat()
+    if first_line is not None:
+        given["skip_below"] = first_line - 2 - given.get("skip_lines", before.skip_lines)
+        if given["skip_below"] < 0:
+            raise InputValueError(f"the first record, in line {first_line}, is not below the line of names")
+    return replace(before, **given) if given else None
 
 
 def _progress_of(progress: bool | None = None) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import math
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,6 +22,7 @@ from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.unit import PrivacyUnit
 from dpmoments.rows.units import UnitCounts
 from dpmoments.schema.columns import Categorical, Column
+from dpmoments.schema.declared import is_missing_label
 from dpmoments.schema.schema import Schema
 
 CellValue = tuple[Literal["text", "number", "form", "type"], str]
@@ -98,11 +100,24 @@ class ValueSample:
         """Return the sampled values, by count, then by text."""
         return [FoundValue(*entry) for entry in sorted(self.counts.values(), key=lambda entry: (-entry[1], entry[0]))]
 
-    def codes(self, cells: int) -> list[str]:
-        """Return up to three values that are repeated and make up nearly all of ``cells`` values."""
-        repeated = [value for value in self.most_frequent_first()[:_MAX_CODES] if value.cells > 1]
+    def codes(self, cells: int, bounds: tuple[float, float], labels: Mapping[str, str]) -> list[str]:
+        """Return values beyond bounds that look like codes for a missing one.
+
+        They are those whose labels say so, and up to three that are repeated, far from the bounds or written like codes (99,
+        −8), and make up nearly all of ``cells`` values.
+        """
+        every = self.most_frequent_first()
+        if named := [value.value[1] for value in every if is_missing_label(labels.get(value.value[1]))]:
+            return named
+        repeated = [value for value in every[:_MAX_CODES] if value.cells > 1]
         enough = sum(value.cells for value in repeated) >= _CODES_SHARE * cells > 0
-        return [value.value[1] for value in repeated] if enough else []
+        lower, upper = bounds
+        far = [
+            re.fullmatch(r"-\d+|[789]+", value.value[1])
+            or max(lower - float(value.value[1]), float(value.value[1]) - upper) > (upper - lower) / 2
+            for value in repeated
+        ]
+        return [value.value[1] for value in repeated] if enough and all(far) else []
 
     def _limit(self) -> bytes | None:
         """Return the prefix of the largest hash kept, above which no value is kept."""
@@ -178,6 +193,8 @@ class ColumnFacts(Facts):
     like_numbers: int = 0  # those that are text and would be numbers if the column were converted
     # by decimal mark, and mark between groups of three digits: those that are text and would be numbers with them
     marks: Counter[tuple[str, str]] = field(default_factory=Counter)
+    formats: Counter[str] = field(default_factory=Counter)  # of a date: those that would be dates in another format
+    midnight: int = 0  # of a date: values later on the day of the upper bound, which is its midnight
     types: Counter[str] = field(default_factory=Counter)  # rows by a type of the column that stops a release
     levels: Counter[int] = field(default_factory=Counter)  # rows by the index of their level
     # values found `below` and `above` the bounds, `unknown` levels, and `unreadable` text by its form, with every digit as 9
@@ -188,6 +205,7 @@ class ColumnFacts(Facts):
     present: int = 0
     steps: int = 0
     shift: ShiftFacts | None = field(default=None, metadata=_NOT_ADDED)  # computed from these when all are counted
+    labels: Mapping[str, str] = field(default_factory=dict, metadata=_NOT_ADDED)  # of codes, in the table's file
 
     def add_found(self, what: str, values: Mapping[CellValue, int]) -> None:
         """Count values of a kind."""
@@ -211,7 +229,8 @@ class ColumnFacts(Facts):
     def codes(self) -> list[str]:
         """Repeated numbers that make up nearly all of the values below or above the bounds."""
         below, above = (self.found.get(side, ValueSample()) for side in ("below", "above"))
-        return [*below.codes(self.below), *above.codes(self.above)]
+        bounds = self.column.bounds
+        return [*below.codes(self.below, bounds, self.labels), *above.codes(self.above, bounds, self.labels)]
 
     @property
     def missing(self) -> int:
@@ -254,6 +273,8 @@ class ColumnFacts(Facts):
             "below": self.below,
             "above": self.above,
             "between": self.between,
+            "later_on_the_day_of_the_upper_bound": self.midnight,
+            "dates_in_another_format": dict(self.formats),
             "shift": None if self.shift is None else asdict(self.shift) | {"budget": self.shift.budget.to_dict()},
         }
 
@@ -334,6 +355,9 @@ class TableFacts(Facts):
     shortened: int = 0  # those that the row-norm bound, or the ball, scales down
     # lines of delimited files with more or fewer fields than the first, which stop a release; not among the rows
     ragged: int = 0
+    text_rows: int = 0  # rows that hold text in every column of numbers, dates and Booleans, of two or more
+    # a column of the table whose name is that of an identifier, its values and its rows, if no privacy unit is given
+    repeated: tuple[str, int, int] | None = field(default=None, metadata=_NOT_ADDED)
     failures: list[str] = field(default_factory=list)  # files that could not be read to their end
     # columns of the schema that the table lacks; `schema` has the others
     absent: tuple[AbsentColumn, ...] = field(default=(), metadata=_NOT_ADDED)
@@ -391,6 +415,8 @@ class TableFacts(Facts):
             "columns": {name: column.to_plain() for name, column in self.columns.items()},
             "derived": self.derived,
             "lines_with_more_or_fewer_cells": self.ragged,
+            "rows_of_text": self.text_rows,
+            "repeated_identifier": self.repeated,
             "files_not_read_to_their_end": self.failures,
             "absent_columns": [asdict(column) | {"others": list(column.others)} for column in self.absent],
             "privacy_unit": None if self.unit is None else self.unit.to_plain(),

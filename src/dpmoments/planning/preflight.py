@@ -6,19 +6,22 @@ release. Findings are ordered by severity; silent damage precedes what stops a r
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 import textwrap
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from os import PathLike
+from pathlib import Path
 from typing import Any, NoReturn, SupportsIndex, TextIO
 
 from dpmoments.analysis.answers import rounded
 from dpmoments.base.errors import InputTypeError, closest
 from dpmoments.base.progress import watched
+from dpmoments.base.table_files import STATISTICS_ENDINGS, statistics_columns
 from dpmoments.base.text_format import TextFormat
 from dpmoments.mechanisms.counts import Counts
 from dpmoments.mechanisms.registry import make_mechanism
@@ -144,9 +147,21 @@ def preflight(
         with on_block.passing(source.pass_length):
             facts = survey_table(source, threads=threads, on_block=on_block)
         facts.absent = absent
+        if (
+            isinstance(data, str | PathLike)
+            and Path(data).suffix.lower() in STATISTICS_ENDINGS
+            and Path(data).is_file()
+        ):
+            for stated in statistics_columns(Path(data), Path(data).suffix.lower()):
+                if own := schema.columns_by_source.get(stated.name):
+                    labels = {code: label for code, label in stated.labels.items() if isinstance(code, int | float)}
+                    facts.columns[own.name].labels = {f"{code:g}": label for code, label in labels.items()}
         if privacy_unit is not None:
             with on_block.passing(source.pass_length, ROUNDS):
                 facts.limit_units(survey_units(source, threads=threads, on_block=on_block))
+
+        else:
+            facts.repeated = _repeated_identifier(data, schema, mean, text_format, threads)
 
     # The shift of the means of columns in which a value replaces missing ones.
     shifted = [column for column in facts.columns.values() if column.filled and column.present]
@@ -173,6 +188,28 @@ def _noise_of_means(facts: TableFacts, budget: PrivacyBudget, *, mean: bool) -> 
     except (ValueError, OverflowError):  # a refusal, which the forecast shows, or numbers beyond all tables
         return {}
     return {} if noise is None else dict(zip(facts.schema.feature_names, noise.mean.tolist(), strict=True))
+
+
+_IDENTIFIER = re.compile(
+    r"(.*[_ .])?(id|pid|uid|(person|patient|subject|respondent|participant|customer|household|case)([_ ]?(id|nr|no|number))?)",
+    re.IGNORECASE,
+)
+
+
+def _repeated_identifier(
+    data: Any, schema: Schema, mean: bool, text_format: TextFormat | None, threads: int | None
+) -> tuple[str, int, int] | None:
+    """Return an identifier-like column that repeats, with its numbers of values and rows."""
+    try:
+        names = draft(data, text_format or schema.text_format if isinstance(data, str | PathLike) else None).names
+        free = [name for name in names if _IDENTIFIER.fullmatch(name) and name not in schema.reserved_names]
+        if not free:
+            return None
+        source = open_source(data, schema, mean, PrivacyUnit(free[0], 1, "drop"), text_format)
+        counts = survey_units(source, threads=threads)
+    except (TypeError, ValueError, OSError):  # a table without a header, or values that identify nothing
+        return None
+    return (free[0], counts.units, counts.rows) if counts.units < counts.rows else None
 
 
 def _without_absent(
@@ -293,10 +330,11 @@ class Preflight:
         facts = self._facts
         yield _WARNING
         yield ""
-        result = verdicts(facts)
+        every = verdicts(facts)
+        result = _grouped([verdict for verdict in every if verdict.seriousness is not Seriousness.AS_ASKED])
         reasons = [
             str(index)
-            for index, verdict in enumerate(result, 1)
+            for index, (verdict, _) in enumerate(result, 1)
             if verdict.seriousness in (Seriousness.UNREAD, Seriousness.STOPS)
         ]
         if self.outcome is Outcome.STOPS:
@@ -313,16 +351,21 @@ class Preflight:
             )
         else:
             yield f"A release of this table works: it counts {facts.kept:,} of {facts.rows:,} rows."
-        if not result:
+        if not every:
             yield "Every cell fits the schema."
-        for number, verdict in enumerate(result, 1):
-            yield f"  {number}. {verdict.words[0].upper()}{verdict.words[1:]}{'' if verdict.words.endswith('?') else '.'}"
+        for number, (verdict, names) in enumerate(result, 1):
+            words = f"{verdict.words[0].upper()}{verdict.words[1:]}{'' if verdict.words.endswith('?') else '.'}"
+            alike = [shown_as(name) for name in names[1:] if name is not None]
+            yield f"  {number}. {words}{f' The same is found in {_first_of(alike)}.' if alike else ''}"
+        if asked := [verdict for verdict in every if verdict.seriousness is Seriousness.AS_ASKED]:
+            cells = [f"{shown_as(each.column or '')} ({each.words})" for each in asked]
+            yield f"As the schema asks, missing cells are left out of the moments of {_first_of(cells)}."
         yield ""
         if lines := [*row_lines(facts)]:
             yield from lines
             yield ""
         yield "Columns:"
-        yield from column_lines(facts, result)
+        yield from column_lines(facts, result, {verdict.column for verdict in every})
         yield ""
         yield _ADVICE
         if facts.unit is not None:
@@ -380,6 +423,7 @@ class Seriousness(IntEnum):
     STOPS = 3
     PARTLY_LOST = 4
     REMARK = 5
+    AS_ASKED = 6
 
 
 @dataclass(frozen=True, repr=False)
@@ -405,6 +449,17 @@ def verdicts(facts: TableFacts) -> list[Verdict]:
     if facts.unit is not None and facts.rows:
         result += _of_unit(facts.unit, facts.rows)
     return sorted(result, key=lambda verdict: (verdict.seriousness, -verdict.share))
+
+
+def _grouped(found: Sequence[Verdict]) -> list[tuple[Verdict, list[str | None]]]:
+    """Group findings that differ only in column and numbers, each with its columns."""
+    groups: dict[tuple[Seriousness, str], tuple[Verdict, list[str | None]]] = {}
+    for verdict in found:
+        name = "" if verdict.column is None else shown_as(verdict.column)
+        words = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", "the column", verdict.words) if name else verdict.words
+        form = re.sub(r"[\d.,]+", "0", words)
+        groups.setdefault((verdict.seriousness, form), (verdict, []))[1].append(verdict.column)
+    return [*groups.values()]
 
 
 def shown_as(text: str) -> str:
@@ -472,6 +527,20 @@ def _of_rows(facts: TableFacts) -> Iterator[Verdict]:
         rules = ", ".join(f"{shown_as(rule.column)} ({rule.rule}: drop)" for rule in by_rows if rule.rows)
         words = f"{'most rows are' if facts.kept else 'every row is'} dropped, by the rules of {rules}"
         yield Verdict(Seriousness.ROWS_LOST, 1.0 - facts.kept / facts.rows, words)
+    if facts.text_rows:
+        rows = "row holds" if facts.text_rows == 1 else "rows hold"
+        words = (
+            f"{facts.text_rows:,} {rows} text in every column of numbers, dates and Booleans: is it a second line of the header, "
+            f"such as units? Then state skip_below: {facts.text_rows} in text_format (init: --first-line)"
+        )
+        yield Verdict(Seriousness.STOPS if facts.stops else Seriousness.PARTLY_LOST, 1.0, words)
+    if facts.repeated is not None:
+        name, n_values, n_rows = facts.repeated
+        words = (
+            f"the column {shown_as(name)} has {n_values:,} values in {n_rows:,} rows: if it identifies people, rows are "
+            f"protected, and people are not. Then name it as the privacy unit, --privacy-unit {shown_as(name)}"
+        )
+        yield Verdict(Seriousness.REMARK, 1.0, words)
     if facts.shortened:
         words = (
             f"{_of(facts.shortened, facts.whole, 'rows')} exceed the row-norm bound {facts.schema.row_norm:g} "
@@ -497,7 +566,12 @@ def _of_column(facts: ColumnFacts, n_rows: int) -> Iterator[Verdict]:
             ", and the column's rule is missing: error. Choose available (the rows count in the other columns) or drop in the "
             "schema, or clean the table"
         )
-        yield _by_rule(column.missing, facts.missing, n_rows, words, stopped, f", and {_fate(column.missing, column)}")
+        if column.missing == "available" and not facts.infinite and facts.missing < _MAX * n_rows:
+            yield Verdict(Seriousness.AS_ASKED, facts.missing / n_rows, f"{facts.missing:,} of {n_rows:,}")
+        else:
+            yield _by_rule(
+                column.missing, facts.missing, n_rows, words, stopped, f", and {_fate(column.missing, column)}"
+            )
     if facts.shift is not None:
         shift, serious = facts.shift, True
         amount = f"{'+' if shift.mean >= 0.0 else ''}{rounded(shift.mean, shift.noise)}"
@@ -559,7 +633,7 @@ def _of_numbers(
             if cells
         ]
         words = "; ".join(sides)
-        if outside >= _MAX * n_numbers:
+        if outside >= _MAX * n_numbers and facts.midnight < facts.above:
             words += ": is the column in other units, or not the column that the schema describes?"
             yield Verdict(Seriousness.COLUMN_LOST, outside / n_numbers, words)
         elif column.rough is not None:
@@ -567,12 +641,19 @@ def _of_numbers(
             yield Verdict(Seriousness.REMARK, outside / n_numbers, words)
         else:
             words += ", and are clipped to it"
-            if codes := ", ".join(facts.codes):
-                question = "are these codes" if len(facts.codes) > 1 else "is this a code"
+            if facts.midnight and isinstance(column, Date):
                 words += (
-                    f". Nearly all of them are {codes}: {question} for a missing value in the codebook? Then state "
-                    f"missing_values: [{codes}] in the schema"
+                    f". {facts.midnight:,} of them are later on {column.upper}, since a date as a bound is its midnight: state "
+                    f"upper: {column.upper}T23:59:59 to count them as they are"
                 )
+            if codes := ", ".join(facts.codes):
+                labels = [facts.labels.get(code) for code in facts.codes]
+                question = "are these codes" if len(labels) > 1 else "is this a code"
+                if all(labels):
+                    words += f". The file labels {codes} as {', '.join(map(str, labels))}."
+                else:
+                    words += f". Nearly all of them are {codes}: {question} for a missing value in the codebook?"
+                words += f" Then state missing_values: [{codes}] in the schema"
             yield Verdict(Seriousness.PARTLY_LOST, outside / n_numbers, words)
     if facts.between:
         words = f"{_of(facts.between, n_numbers, f'numbers of {name}')} are between 0 and 1: they count as fractions"
@@ -643,7 +724,12 @@ def _unreadable(facts: ColumnFacts, name: str, n_rows: int) -> str:
     if isinstance(facts.column, Boolean):
         words += '; texts that mean true and false can be stated for the column: true_values: ["yes"] and false_values: ["no"]'
     if isinstance(facts.column, Date) and not facts.types:
-        words += '; how dates are written can be stated for the column, such as format: "%d.%m.%Y"'
+        if facts.formats:
+            form, cells = max(facts.formats.items(), key=lambda each: each[1])
+            stated = f'format: "{form}"' if form else "no format, for they are in ISO 8601"
+            words += f"; {_of(cells, facts.unreadable, 'of these cells')} can be read with {stated}"
+        else:
+            words += "; how dates are written can be stated for the column, in format"
     values = facts.values("unreadable")
     if values:
         words += f". They hold {_listed(values, facts.all_values_listed, counted=not facts.types)}"
@@ -732,9 +818,11 @@ def row_lines(facts: TableFacts) -> Iterator[str]:
             yield f"{shown_as(name)} uses a cell that was clipped, filled in or unknown in {within}"
 
 
-def column_lines(facts: TableFacts, findings: Sequence[Verdict]) -> Iterator[str]:
+def column_lines(
+    facts: TableFacts, findings: Sequence[tuple[Verdict, Sequence[str | None]]], found: Container[str | None]
+) -> Iterator[str]:
     """Yield lines on every column, with the numbers of its findings."""
-    fitting = []
+    fitting, left_out = [], list[str]()
     for column in facts.columns.values():
         kind = column.column
         limits = f", {kind.public_values_text}" if isinstance(kind, Numeric | Date) else ""
@@ -742,12 +830,16 @@ def column_lines(facts: TableFacts, findings: Sequence[Verdict]) -> Iterator[str
             limits = f", {len(kind.levels)} level{'s' if len(kind.levels) > 1 else ''}"
             limits = f", {kind.public_values_text}" if kind.finds_levels else limits
         what = f"{shown_as(kind.name)} ({kind.kind}{limits})"
-        numbers = [str(number) for number, finding in enumerate(findings, 1) if finding.column == kind.name]
+        numbers = [str(number) for number, (_, names) in enumerate(findings, 1) if kind.name in names]
         if numbers:
             yield f"  {what}: see {' and '.join(numbers)}"
+        elif kind.name in found:
+            left_out.append(what)
         else:
             fitting.append(what)
-    if fitting and findings:
+    if left_out:
+        yield f"  only missing cells, which are left out: {', '.join(left_out)}"
+    if fitting and (findings or left_out):
         yield f"  every cell fits: {', '.join(fitting)}"
     else:
         yield from (f"  {what}" for what in fitting)

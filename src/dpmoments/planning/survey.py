@@ -47,6 +47,20 @@ from dpmoments.schema.schema import Schema
 
 STEPS = 2**30
 """Steps between the bounds: values are summed as integers, in any order of rows."""
+_DAY_MICROSECONDS = 86_400 * 1_000_000
+_DATE_FORMATS = (
+    None,
+    "%d.%m.%Y",
+    "%d/%m/%Y",
+    "%m/%d/%Y",
+    "%Y/%m/%d",
+    "%d-%m-%Y",
+    "%Y%m%d",
+    "%d %b %Y",
+    "%d%b%Y",
+    "%d.%m.%y",
+)
+"""Formats in which dates that cannot be read are tried; None: ISO 8601."""
 _ROUNDING = 1e-9
 """Rows longer than the ball by less than this fraction are not reported.
 
@@ -132,6 +146,9 @@ class Survey(Summary[TableFacts, TableFacts]):
         changed: dict[str, BoolArray] = {}  # values that a rule moved or filled in
         held: dict[str, Any] = {}  # values as they were read
         filled: list[tuple[ColumnFacts, BoolArray, FloatArray]] = []  # missing values, and clipped ones
+        wrong: list[
+            tuple[BoolArray, BoolArray]
+        ] = []  # unreadable and missing values of columns that are not categorical
 
         for column in self.schema.table_columns:
             of_column, cells = facts.columns[column.name], part.cells[column.name]
@@ -151,6 +168,7 @@ class Survey(Summary[TableFacts, TableFacts]):
                     _, _, center, radius = column.rough
                     lower, upper = center - radius, center + radius
                 outside = _count_numbers(of_column, read, missing, lower, upper)
+                wrong.append((read.unreadable & (read.kind is None), missing))
                 held[column.name] = pa.array(read.values)
                 is_bounded = column.rough is None and not isinstance(column, Coordinate)
                 if is_bounded and column.missing in ("center", "fill") and read.kind is None:
@@ -160,6 +178,10 @@ class Survey(Summary[TableFacts, TableFacts]):
                 rows.drops[column.name, "other"] = outside
             changed[column.name] = missing | outside | read.unreadable
 
+        if len(wrong) > 1:
+            nothing_read = np.logical_and.reduce([unreadable | missing for unreadable, missing in wrong])
+            texts = np.add.reduce([unreadable.astype(int) for unreadable, _ in wrong])
+            facts.text_rows += int(np.count_nonzero(nothing_read & (texts > 1)))
         for derived in self.schema.derived_columns:
             of_changed = np.logical_or.reduce([changed[name] for name in derived.stated.factors])
             facts.derived[derived.name] += int(np.count_nonzero(of_changed))
@@ -229,6 +251,10 @@ def _count_numbers(facts: ColumnFacts, read: ReadCells, missing: BoolArray, lowe
     facts.above += int(np.count_nonzero(above))
     facts.like_numbers += read.like_numbers
     facts.marks.update(read.marks)
+    facts.formats.update(read.formats)
+    if isinstance(facts.column, Date) and len(str(facts.column.upper)) == len("2015-01-01"):
+        day = _DAY_MICROSECONDS / facts.column.unit_microseconds
+        facts.midnight += int(np.count_nonzero(above & (read.values < upper + day)))
     facts.add_found("unreadable", read.found)
     if isinstance(facts.column, Boolean):
         facts.between += int(np.count_nonzero((read.values > lower) & (read.values < upper)))
@@ -379,6 +405,7 @@ class ReadCells:
     like_numbers: int = 0  # count of those that are text and would be numbers
     # count of those that are text and would be numbers with another decimal mark, and mark between groups of three digits
     marks: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    formats: Mapping[str, int] = field(default_factory=dict)  # counts of texts that would be dates in another format
 
     @classmethod
     def of_type(cls, values: Any, kind: Any) -> ReadCells:
@@ -417,6 +444,7 @@ def read_number_cells(cells: Any, column: NumberColumn, *, written: TextFormat |
         forms,
         like_numbers if written is None else 0,
         _other_marks(counted, column, written) if counted else {},
+        _other_formats(counted, column) if counted else {},
     )
 
 
@@ -469,6 +497,25 @@ def _other_marks(
         numbers = text_numbers(cells, TextFormat(decimal=decimal, thousands=thousands or None)).values
         like = {text for text, value in zip(texts, numbers.tolist(), strict=True) if np.isfinite(value)}
         counts[decimal, thousands] = sum(values["text", text] for text in like)
+    return counts
+
+
+def _other_formats(values: Mapping[CellValue, int], column: NumberColumn) -> dict[str, int]:
+    """Count the texts that would be dates in another common format; ISO 8601 is ``""``.
+
+    >>> _other_formats({("text", "31.01.2020"): 3}, Date("seen", "2019-01-01", "2021-01-01", format="%m/%d/%Y"))
+    {'%d.%m.%Y': 3}
+    """
+    texts = [text for kind, text in values if kind == "text"]
+    if not isinstance(column, Date) or not texts:
+        return {}
+    counts: dict[str, int] = {}
+    for form in _DATE_FORMATS:
+        read = text_values(pa.array(texts, pa.large_string()), replace(column, format=form), TextFormat()).values
+        if like := sum(
+            values["text", text] for text, value in zip(texts, read.tolist(), strict=True) if np.isfinite(value)
+        ):
+            counts[form or ""] = like
     return counts
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +12,7 @@ import numpy as np
 from dpmoments.base.arrays import FloatArray
 from dpmoments.base.checks import check_one_of
 from dpmoments.base.errors import InputTypeError, InputValueError, out_of_range, shown, wrong_type
-from dpmoments.base.values import check_description, check_name, check_text
+from dpmoments.base.values import check_description, check_name, check_text, is_finite_number
 
 MissingNumber = Literal["error", "available", "fill", "drop", "center"]
 
@@ -195,7 +194,7 @@ MarkedMissing = tuple[str | int | float, ...]
 
 def is_number(value: object) -> TypeGuard[int | float]:
     """Return True for a finite int or float that is not a Boolean."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return is_finite_number(value)
 
 
 MAX_WEIGHT = 1024.0

@@ -471,7 +471,20 @@ FILL_IN = (
 )
 
 
-ENTRIES = ("format", "version", "row_norm", "missing_values", "text_format", "mean_weight", "columns")
+ENTRIES = (
+    *(
+        "format",
+        "version",
+        "row_norm",
+        "missing_values",
+        "text_format",
+        "mean_weight",
+        "names",
+        "defaults",
+        "item_lists",
+    ),
+    "columns",
+)
 """Top-level entries of a schema file."""
 
 _KINDS: Mapping[str, type[Column | Power | Product]] = {
@@ -500,6 +513,8 @@ def column_from_dict(values: object) -> Column | Power | Product:
     if not isinstance(values, Mapping):
         raise InputValueError("every column is a mapping with a name and a kind")
     entries = dict(values)
+    if entries.get("confirmed", "") is None:  # a blank, which `blank_entries` names
+        del entries["confirmed"]
     which, kind = _which(entries), entries.pop("kind", None)
     if not isinstance(kind, str) or kind not in _KINDS:
         raise InputValueError(f"{which} has kind {shown(kind)}: use {', '.join(map(str, [*_WRITTEN_KINDS]))}")
@@ -551,6 +566,8 @@ def blank_entries(values: object) -> str:
         blank = [key for key in blank if key not in ("lower", "upper")]
     if not blank:
         return ""
+    if blank == ["confirmed"]:
+        return f"{_which(values)} is not confirmed, and may be read from the data: state confirmed: true if a codebook has it"
     blank.sort(key=lambda key: key in ("lower", "upper"))
     absent = f"bounds ({', '.join(blank)})" if {*blank} <= {"lower", "upper"} else " and no ".join(map(str, blank))
     return f"{_which(values)} has no {absent}"

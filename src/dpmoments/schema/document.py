@@ -17,6 +17,7 @@ import yaml
 
 from dpmoments.base.errors import InputValueError, listed, shown
 from dpmoments.schema.derived import ENTRIES, FILL_IN, UnknownEntriesError, blank_entries, column_from_dict
+from dpmoments.schema.patterns import columns_of_entry
 
 _PLAIN_WORDS = re.compile(r"[^\W\d](?:[\w -]*\w)?")
 """Text that is written without quotes: words that begin with a letter."""
@@ -242,16 +243,28 @@ def mistakes_in(root: yaml.Node | None, values: object) -> list[str]:
 
     advice = ""
     names: list[object] = []
-    for column, node in zip(values["columns"], columns.value, strict=True):
-        name = column.get("name") if isinstance(column, Mapping) else None
+    for entry, node in zip(values["columns"], columns.value, strict=True):
+        columns_of = [entry]
+        try:
+            columns_of = columns_of_entry(entry, values)
+            fault = next(filter(None, map(_fault, columns_of)), "")
+        except InputValueError as error:
+            fault = str(error)
+        own = [column.get("name") for column in columns_of if isinstance(column, Mapping)]
+        patterns = [name for name in own if isinstance(name, str) and "*" in name and not values.get("names")]
+        again = [name for name in own if name is not None and name in names]
         if slips := [*_slips_of(node)]:  # what else the column gets wrong may follow from them
             result += [f"line {line}: {slip}" for line, slip in slips]
-        elif fault := _fault(column):
+        elif fault:
             result.append(f"line {_line_of(fault, node)}: {fault}")
-            advice = f". {FILL_IN}" if fault == blank_entries(column) else advice
-        elif name is not None and name in names:
-            result.append(f"line {_lines_of(node)['name']}: two columns are named {shown(name)}: rename or delete one")
-        names.append(name)
+            advice = f". {FILL_IN}" if fault in map(blank_entries, columns_of) else advice
+        elif patterns:
+            which = f"line {_line(node)}: name: {shown(patterns[0])} is a pattern"
+            result.append(f"{which}: list the names that it can match above the columns, names: [A1, A2], or here")
+        elif again:
+            line = _lines_of(node)["name"]
+            result.append(f"line {line}: two columns are named {shown(again[0])}: rename or delete one")
+        names += own
     return [*result[:-1], result[-1] + advice] if result else []
 
 
@@ -285,7 +298,8 @@ def _slips_of(column: yaml.Node) -> Iterator[tuple[int, str]]:
     column 'ward': levels holds one level, 'A12 B03 ICU': with commas it would be levels: [A12, B03, ICU]
     if it really is one, quote it: levels: ["A12 B03 ICU"]
     """
-    which = f"column {shown(getattr(_value(column, 'name'), 'value', None))}"
+    stated = getattr(_value(column, "name"), "value", None)
+    which = f"column {shown(stated[0].value if isinstance(stated, list) and stated else stated)}"
     for node in _plain_scalars(column):
         text = node.value
         if _IN_TYPOGRAPHIC_QUOTES.fullmatch(text):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from os import PathLike
@@ -21,9 +22,11 @@ from dpmoments.base.table_files import (
     FEATHER_ENDINGS,
     PARQUET_ENDINGS,
     STATISTICS_ENDINGS,
+    StatisticsColumn,
     expand_paths,
     file_ending,
     fixed_folder,
+    is_date_format,
     open_ipc,
     sheet_names,
     statistics_columns,
@@ -31,7 +34,12 @@ from dpmoments.base.table_files import (
 from dpmoments.base.table_libraries import nw, pa, pq
 from dpmoments.base.text_format import TextFormat
 from dpmoments.base.text_reading import first_line, names_in, other_delimiter
+from dpmoments.schema.codebooks import columns_of_codebook
+from dpmoments.schema.declared import DeclaredColumn, Entry, entries_of, is_missing_label, merged, plain_text
+from dpmoments.schema.usual_bounds import usual_bounds
 
+_FORMATTED = (*CSV_DELIMITERS, *EXCEL_ENDINGS)
+"""Endings of files that a text format describes."""
 _PANDAS_INDEX = "__index_level_"
 """Pandas' name of an unnamed index in a Parquet or Feather file."""
 
@@ -41,12 +49,13 @@ class HeaderColumn:
     """Column as declared by a table.
 
     ``type`` is a pyarrow.DataType, or None if none is declared: in a text file, or for pandas objects. ``words`` is the
-    table's own name of the type if it is not Arrow's.
+    table's own name of the type if it is not Arrow's, and ``said`` what else the file declares.
     """
 
     name: str
     type: Any = None
     words: str | None = None
+    said: DeclaredColumn | None = None
 
     @property
     def kind(self) -> str | None:
@@ -115,7 +124,7 @@ def _read_header(pattern: str | Path, text_format: TextFormat | None = None) -> 
     paths = expand_paths(pattern)
     firsts = {file_ending(path): path for path in reversed(paths)}
     headers = [
-        _header_of_file(path, pattern, text_format if ending in CSV_DELIMITERS or len(firsts) == 1 else None)
+        _header_of_file(path, pattern, text_format if ending in _FORMATTED or len(firsts) == 1 else None)
         for ending, path in firsts.items()
     ]
     if len({frozenset(column.name for column in header.columns) for header in headers}) > 1:
@@ -138,17 +147,23 @@ def _read_header(pattern: str | Path, text_format: TextFormat | None = None) -> 
 def _header_of_file(path: Path, pattern: str | Path, text_format: TextFormat | None) -> Header:
     """Read the columns of a file, and of the names of its folders."""
     ending = file_ending(path)
-    if text_format is not None and ending not in CSV_DELIMITERS:
+    if (
+        text_format is not None
+        and ending not in CSV_DELIMITERS
+        and (ending not in EXCEL_ENDINGS or text_format.of_text)
+    ):
         raise InputValueError(f"a text format was given for {path}, which is not a text file: leave it out")
     if ending in PARQUET_ENDINGS:
         columns = _of_arrow(_readable(path, partial(pq.read_schema, path), "a Parquet file"))
     elif ending in FEATHER_ENDINGS:
         columns = _of_arrow(_readable(path, partial(_ipc_schema, path), "an Arrow IPC (Feather V2) file"))
     elif ending in EXCEL_ENDINGS:
-        columns = [HeaderColumn(name) for name in _readable(path, partial(sheet_names, path), "a workbook")]
+        columns = [
+            HeaderColumn(name) for name in _readable(path, partial(sheet_names, path, text_format), "a workbook")
+        ]
     elif ending in STATISTICS_ENDINGS:
         declared = _readable(path, partial(statistics_columns, path, ending), "a file of Stata, SPSS or SAS")
-        columns = [HeaderColumn(column.name, None, column.format or None) for column in declared]
+        columns = [HeaderColumn(column.name, said=_of_statistics(column, path.name, ending)) for column in declared]
     elif ending in CSV_DELIMITERS:
         columns = [HeaderColumn(name) for name in _text_names(path, text_format or TextFormat())]
     else:
@@ -156,7 +171,11 @@ def _header_of_file(path: Path, pattern: str | Path, text_format: TextFormat | N
             f"cannot read {path}: its ending {shown(ending)} is not supported: use a .parquet, .feather, .csv, "
             ".tsv, .xlsx, .dta, .sav or .sas7bdat file; of a database pass "
         )
-        raise InputValueError(f"{refused}a DatabaseQuery", shell=f"{refused}--database and --query")
+        query = f"--database sqlite:///{path} --query 'SELECT * FROM people', with the name of a table for people"
+        of_database = ending in (".db", ".sqlite", ".sqlite3", ".duckdb")
+        raise InputValueError(
+            f"{refused}a DatabaseQuery", shell=refused + (query if of_database else "--database and --query")
+        )
     own = {column.name for column in columns}
     folder = fixed_folder(pattern)
     parts = path.relative_to(folder).parts[:-1] if folder is not None and path.is_relative_to(folder) else ()
@@ -191,7 +210,40 @@ def _frame_header(data: Any) -> Header:
 
 
 def _of_arrow(schema: Any) -> list[HeaderColumn]:
-    return [HeaderColumn(field.name, field.type) for field in schema]
+    columns = []
+    for own in schema:
+        stated = {key.decode(errors="replace").lower(): text for key, text in (own.metadata or {}).items()}
+        text = next(
+            (stated[key].decode(errors="replace") for key in ("description", "comment", "label") if key in stated), None
+        )
+        said = (
+            None if text is None else DeclaredColumn(names=(own.name,), where="metadata of the file", description=text)
+        )
+        columns.append(HeaderColumn(own.name, own.type, said=said))
+    return columns
+
+
+def _of_statistics(column: StatisticsColumn, file: str, ending: str) -> DeclaredColumn:
+    """Return what a Stata, SPSS or SAS file declares of a column."""
+    labels = {code: label for code, label in column.labels.items() if isinstance(code, int | float) or column.is_text}
+    kind = "categorical" if column.is_text else "date" if is_date_format(column.format, ending) else None
+    kept = [label for code, label in labels.items() if code not in column.missing and not is_missing_label(label)]
+    # Labels that Stata's `encode`, or a program like it, makes of the table's texts: numbered from 1 in alphabetical order.
+    encoded = len(kept) > 1 and kept == sorted(kept) and [*labels][: len(kept)] == [*range(1, len(kept) + 1)]
+    return DeclaredColumn(
+        names=(column.name,),
+        where=file,
+        kind=kind or (None if len(kept) > 1 else "numeric"),
+        description=column.label,
+        labels=dict(labels) if len(kept) > 1 else {},
+        missing=(
+            *column.missing,
+            *(code for code, label in labels.items() if len(kept) < 2 and is_missing_label(label)),
+        ),
+        by_label=True,
+        note="" if len(kept) != 1 else f"one value has a label, {plain_text(kept[0], 40)}",
+        from_data="in alphabetical order, as `encode` makes them from the data" if encoded else "",
+    )
 
 
 def _of_pandas(name: object, dtype: Any) -> HeaderColumn:
@@ -283,68 +335,149 @@ _HEADING = """\
 #
 # Fill in every blank from public knowledge: a codebook, legislation, physics, the questionnaire. Never from the table:
 # a bound or a level read from the data leaks it. `dpmoments release` refuses blanks.
-#
-# numeric      lower and upper: values outside are clipped to them. Noise on a column grows with the width of its bounds:
-#              leave out extremes that you can do without. If no bounds are known, delete both and write scale: [1, 1e6]
-#              instead, a range of the standard deviation; and optionally radius: 1e7 and center: 0, a range of the mean.
-#              Such columns need --rho, or --epsilon with --delta. If bounds must be wide, add typical: [20, 75], a guess of
-#              the range of nearly all rows: it clips no value, and the column gets less noise.
-# date         lower and upper: 2015-01-01 and 2025-12-31; unit: days (or years, …) since lower, or since origin: 2000-01-01;
-#              format: "%d.%m.%Y" if text is not written like 2015-01-31.
-# boolean      true or false, or 1 and 0; nothing to fill in.
-# categorical  levels: [north, south, east, west], or integers: [1, 2, 3]; in a text file text and integers match.
-#              other: treatment of values outside the levels: drop (the row) or zero (no level).
-# power        column: age and exponent: 2, or 3, 4 (no name): a feature age^2, computed from a numeric column of this schema.
-# product      factors: [age, smoker] (no name): a feature age:smoker, computed from two columns: numeric, boolean, and at
-#              most one categorical. Both are computed after the rules of their columns, and add noise to the others.
-# description  one public line about a column, such as "Age at admission in years"; published with the release.
-# missing      treatment of missing values: error (stop, which reveals that there is one); available (recommended: the row
-#              counts in the other columns; in a column of numbers or dates add fill: 30000, a public guess of its mean,
-#              which lowers the noise); drop (the row); fill (numeric, date, boolean: replaced by fill: 30000, a public
-#              value, which biases moments); or zero (categorical: no level).
-#
-# How the table writes values can be stated too; each value is read by itself. For a column: missing_values: [-9, "n/a"];
-# source: INC_TOT, its name in the table; of a number, decimal: "," and thousands: "."; of a level, aliases:
-# {{east: [E, Est]}}, strip: true and casefold: true (ignore spaces around it, and case); of a boolean, true_values: ["yes"]
-# and false_values: ["no"]. For the table, above the columns: missing_values, and text_format: {{delimiter: ";"}} of text files
-# (also encoding, decimal, thousands, nulls, quote, skip_lines).
-#
-# people       A column that identifies people, such as patient_id, does not belong in the schema: if a person may have several
-#              rows, delete it here and pass --privacy-unit patient_id --max-rows-per-unit K, which protects people and not
-#              only rows (docs/people-not-rows.md).
-#
-# Delete columns that you do not need: they are then never read, and every column that stays adds noise to the others.
+# Delete columns that you do not need: they are never read, and every other one adds noise. A column that identifies people
+# does not belong here: delete it, and pass --privacy-unit patient_id --max-rows-per-unit K (docs/people-not-rows.md).
+# Entries for how the table writes values, powers and products, many columns at once: docs/how-to-read-tables.md.
 """
+_HELP = {
+    "kind": ("kind: numeric or date, with lower: and upper:; boolean; or categorical, with levels: [...]",),
+    "numeric": (
+        "lower, upper: values outside are clipped to them, and noise grows with their distance: leave out extremes. If none are",
+        "known, delete both and write scale: [1, 1e6], a range of the standard deviation (it needs rho, or epsilon with delta).",
+        "If they must be wide, add typical: [20, 75], a guess of the range of nearly all rows: it clips nothing.",
+    ),
+    "date": (
+        "lower, upper: 2015-01-01 and 2025-12-31, at midnight; unit: days (or years) since lower, or since origin: 2000-01-01;",
+        'format: "%d.%m.%Y" if text is not written like 2015-01-31.',
+    ),
+    "categorical": (
+        "levels: [north, south, east, west], or integers: [1, 2, 3]; other: treatment of a value outside the levels:",
+        "drop (the row) or zero (no level). No list has them? levels: discover with max_levels: 50 finds names (needs delta).",
+    ),
+    "missing": (
+        "missing: error stops a release; available (recommended) leaves the row out of this column's moments, with fill: 30000,",
+        "a public guess of a number's mean, which lowers the noise; drop drops the row.",
+    ),
+    "confirmed": (
+        "confirmed: true if a codebook has these values; then they are public, wherever the file has them from.",
+    ),
+}
+"""Explanations of keys, each written once, above the first blank."""
+
+
+def _lines_of_columns(columns: Sequence[tuple[str, dict[str, Entry]]], notes: Mapping[str, str]) -> Iterator[str]:
+    """Format the columns of a schema; complete ones that are alike share an entry."""
+    explained: set[str] = set()
+    groups: list[tuple[list[str], dict[str, Entry]]] = []
+    for name, entries in columns:
+        shared = _without_lines(entries)
+        complete = all(entry.value is not None for entry in shared.values())
+        if groups and complete and shared == _without_lines(groups[-1][1]) and not {name, *groups[-1][0]} & {*notes}:
+            groups[-1] = ([*groups[-1][0], name], groups[-1][1] | shared)
+        else:
+            groups.append(([name], entries))
+
+    by_name = dict(columns)
+    for names, entries in groups:
+        yield ""
+        listed_names = _quoted(names[0]) if len(names) == 1 else f"[{', '.join(map(_quoted, names))}]"
+        yield f"  - name: {listed_names}{notes.get(names[0], '')}"
+        said = {name: by_name[name]["description"] for name in names if "description" in by_name[name]}
+        if len(names) > 1 and said:
+            yield "    description:"
+            yield from (
+                f"      {_quoted(name)}: {_quoted(entry.value)}{_comment(entry)}" for name, entry in said.items()
+            )
+        elif said:
+            yield f"    description: {_quoted(said[names[0]].value)}{_comment(said[names[0]])}"
+        kind = entries["kind"].value
+        for key, entry in entries.items():
+            if key == "description":
+                continue
+            topic = key if key in ("kind", "missing", "confirmed") else kind
+            if (entry.value is None or key == "missing") and topic in _HELP and topic not in explained:
+                explained.add(topic)
+                yield from (f"    # {line}" for line in _HELP[topic])
+            value = "" if entry.value is None else f" {_scalar(entry.value)}"
+            yield f"    {key}:{value}{_comment(entry)}"
+
+
+def _without_lines(entries: Mapping[str, Entry]) -> dict[str, Entry]:
+    """Return what columns share: all but descriptions, and the lines of a codebook."""
+    return {
+        key: Entry(entry.value, re.sub(r", line \d+", "", entry.comment))
+        for key, entry in entries.items()
+        if key != "description"
+    }
+
+
+def _comment(entry: Entry) -> str:
+    return f"  # {plain_text(entry.comment, 500)}" if entry.comment else ""
+
+
+def _scalar(value: Any) -> str:
+    """Format a value of an entry on one line."""
+    from dpmoments.schema.document import format_yaml  # loads YAML
+
+    if isinstance(value, list):
+        return f"[{', '.join(map(_scalar, value))}]"
+    return format_yaml(value).removesuffix("...\n").strip()
+
+
+_FEW_COLUMNS = 12
+"""Columns up to which nobody needs a pattern of names."""
 _TYPES_NOTE = """\
 # Names and types are those that the {what} declares. The kinds follow from the types: check them.
 """
 _FIRST_LINE_NOTE = """\
-# The names are the first line of the file: check that it is not a record. A text file declares no types, and guessing
-# them would read values: fill in every kind.
+# The names are the first line of the {form}: check that it is not a record. It declares no types, and guessing them would read
+# values: fill in every kind.
 """
 
 
-def _schema_template(header: Header, source: str, what: str = "file", text_format: TextFormat | None = None) -> str:
-    """Format YAML with an explanation of every blank."""
-    typed = any(column.declared is not None for column in header.columns)
+def _schema_template(
+    header: Header,
+    source: str,
+    what: str = "file",
+    text_format: TextFormat | None = None,
+    codebooks: Mapping[str, Sequence[DeclaredColumn]] | None = None,
+) -> str:
+    """Format YAML with declared values, their sources, and explanations of blanks."""
+    typed = any(column.declared is not None or column.said is not None for column in header.columns)
     heading = _HEADING.format(source="".join(letter if letter.isprintable() else "?" for letter in source))
-    notes = _TYPES_NOTE.format(what=what) if typed else _FIRST_LINE_NOTE
+    form = "sheet" if source.lower().endswith(EXCEL_ENDINGS) else "text file"
+    notes = _TYPES_NOTE.format(what=what) if typed else _FIRST_LINE_NOTE.format(form=form)
     lines = [heading + notes, "format: dpmoments-schema", "version: 1"]
-    lines += ["# row_norm: 1.5  # optional: a public bound on the length of an encoded row, below √(number of columns)"]
     if text_format is not None and (stated := text_format.to_dict()):
         from dpmoments.schema.document import format_yaml  # loads YAML
 
         lines += format_yaml({"text_format": stated}).splitlines()
+    names = [column.name for column in header.columns]
+    if len(names) > _FEW_COLUMNS:
+        lines += [f'names: [{", ".join(map(_quoted, names))}]  # for patterns, such as name: "A*"']
     lines += ["columns:"]
     if header.nameless:
         lines += [
             f"  # left out: columns without a name, {header.nameless} (the index of a frame?); they are never read"
         ]
-    for column in header.columns:
-        name = f"  - name: {_quoted(column.name)}"
-        if column.name in header.absent:
-            name += f"  # not in {_quoted(header.absent[column.name].name)}: every file needs it, under this name"
-        lines += ["", name, *(f"    {entry}" for entry in _entries(column, what))]
+    described = [each for declared in (codebooks or {}).values() for each in declared]
+    columns = [
+        (column.name, _entries(column, what, [each for each in described if column.name in each.names]))
+        for column in header.columns
+    ]
+    absent = {
+        name: f"  # not in {_quoted(path.name)}: every file needs it, under this name"
+        for name, path in header.absent.items()
+    }
+    lines += _lines_of_columns(columns, absent)
+    for codebook, declared in (codebooks or {}).items():
+        known = {name for each in declared for name in each.names}
+        absent_names = [each.names[0] for each in declared if not {*names} & {*each.names}]
+        for said, left in (
+            (f"Described in {codebook}, but not a column of the table", absent_names),
+            (f"A column of the table, but not described in {codebook}", [name for name in names if name not in known]),
+        ):
+            lines += ["", f"# {said}: {', '.join(map(_quoted, left))}"] if left else []
     return "\n".join(lines) + "\n"
 
 
@@ -361,26 +494,51 @@ def default_output(pattern: str) -> Path:
     return Path(f"{name or 'schema'}.yaml")
 
 
-def _entries(column: HeaderColumn, what: str) -> list[str]:
-    declared = f"  # the {what} says {column.declared}"
-    bounds = ["lower:", "upper:", "missing: error"]
-    levels = ["levels:", "missing: error", "other: drop"]
+_READ_AS = {("numeric", "boolean"), ("numeric", "categorical"), ("categorical", "boolean"), ("categorical", "date")}
+"""Kinds of a declared type, and other kinds in which a column of it can be read."""
+
+
+def _entries(column: HeaderColumn, what: str, described: Sequence[DeclaredColumn]) -> dict[str, Entry]:
+    """Return the entries of a column: those that codebooks and the file declare, and blanks."""
+    stated = [*([column.said] if column.said else []), *described]
+    own = _entries_of_type(column, what)
+    if not stated:
+        return _with_usual_bounds(column.name, own)
+    result = merged([entries_of(each) for each in stated])
+    kind = result["kind"].value
+    if kind is None and not result["kind"].comment.startswith("conflict"):
+        named = {key: entry for key, entry in result.items() if key == "description"}
+        kinds = {} if own["kind"].value or own["kind"].comment else {"kind": result["kind"]}
+        result = {**named, **own, **kinds}
+    elif kind is not None and column.kind not in (None, kind) and (column.kind, kind) not in _READ_AS:
+        said = f"conflict: {kind} ({result['kind'].comment}) or {column.kind} (the {what} says {column.declared})"
+        result = {**result, "kind": Entry(None, said)}
+    return _with_usual_bounds(column.name, result)
+
+
+def _with_usual_bounds(name: str, entries: dict[str, Entry]) -> dict[str, Entry]:
+    """Add public bounds of a common column as a comment, where its own are blank."""
+    if entries["kind"].value == "numeric" and entries["lower"].value is None and not entries["lower"].comment:
+        description = entries.get("description")
+        words = usual_bounds(name, description.value if description else None)
+        return entries | {"lower": Entry(None, words and f"perhaps {words}")}
+    return entries
+
+
+def _entries_of_type(column: HeaderColumn, what: str) -> dict[str, Entry]:
+    said = f"the {what} says {column.declared}"
+    missing = {"missing": Entry("error")}
     if column.type is None:
-        unknown = "" if column.declared is None else f"the {what} says {column.declared}, and no cell is looked at: "
-        return [
-            f"kind:  # {unknown}numeric or date, with lower: and upper:; boolean; or categorical, with levels: [...]",
-            "missing: error",
-        ]
-    if column.kind == "boolean":
-        return [f"kind: boolean{declared}", "missing: error"]
-    if column.kind == "numeric":
+        unknown = "" if column.declared is None else f"{said}, and no cell is looked at"
+        return {"kind": Entry(None, unknown)} | missing
+    if column.kind in ("numeric", "date"):
         codes = "; codes? then categorical, with levels: [1, 2]" if pa.types.is_integer(column.type) else ""
-        return [f"kind: numeric{declared}{codes}", *bounds]
-    if column.kind == "date":
-        return [f"kind: date{declared}", *bounds]
+        return {"kind": Entry(column.kind, said + codes), "lower": Entry(None), "upper": Entry(None)} | missing
     if column.kind == "categorical":
-        return [f"kind: categorical{declared}", *levels]
-    return [f"kind:{declared}: no kind fits. Convert it to numbers or text, or delete this entry", "missing: error"]
+        return {"kind": Entry("categorical", said), "levels": Entry(None)} | missing | {"other": Entry("drop")}
+    if column.kind == "boolean":
+        return {"kind": Entry("boolean", said)} | missing
+    return {"kind": Entry(None, f"{said}: no kind fits. Convert it to numbers or text, or delete this entry")} | missing
 
 
 def _quoted(name: str) -> str:
@@ -427,7 +585,9 @@ class SchemaDraft:
         return f"SchemaDraft({len(self.names)} columns, to be filled in)"
 
 
-def draft(data: Any, text_format: TextFormat | None = None) -> SchemaDraft:
+def draft(
+    data: Any, text_format: TextFormat | None = None, codebook: str | Path | Sequence[str | Path] | None = None
+) -> SchemaDraft:
     """Draft the schema of any form of table that can be released."""
     # `dpmoments.Schema.draft`.
     if isinstance(data, str | PathLike):
@@ -437,4 +597,6 @@ def draft(data: Any, text_format: TextFormat | None = None) -> SchemaDraft:
         of_query = isinstance(data, DatabaseQuery)
         header, source, what = _frame_header(data), "a table", "database" if of_query else "frame"
     names = tuple(column.name for column in header.columns)
-    return SchemaDraft(_schema_template(header, source, what, text_format), names, header.absent)
+    paths = [] if codebook is None else [codebook] if isinstance(codebook, str | PathLike) else list(codebook)
+    codebooks = {plain_text(Path(path).name) or "": columns_of_codebook(path, names) for path in paths}
+    return SchemaDraft(_schema_template(header, source, what, text_format, codebooks), names, header.absent)

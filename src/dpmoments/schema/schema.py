@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
@@ -23,6 +23,7 @@ from dpmoments.base.arrays import FloatArray
 from dpmoments.base.errors import InputTypeError, InputValueError, listed, meant, shown, wrong_type
 from dpmoments.base.message import Message
 from dpmoments.base.text_format import TextFormat
+from dpmoments.schema.codebooks import complete_columns, frictionless_field
 from dpmoments.schema.column import MarkedMissing, checked_marks, checked_weight, spellings_of
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, Numeric, coordinates, without_cleaning
 from dpmoments.schema.dates import Date
@@ -52,6 +53,7 @@ from dpmoments.schema.encoding import (
     column_weights,
     lattice_weights,
 )
+from dpmoments.schema.patterns import expanded, matching, shortened
 
 _FORMAT = "dpmoments-schema"
 _FORMAT_VERSION = 1
@@ -81,6 +83,9 @@ class Schema:
     mean_weight : float, optional
         Weight of means and shares of levels relative to covariances, from 1/1024 to 1024; default 1. A larger one gives
         means less noise at the expense of covariances, in mechanisms that release both as one matrix.
+    item_lists : mapping of str to list of str, optional
+        Names of lists of columns, such as the items of a scale: ``{"openness": ["O1", "O2", "O3"]}``. A pattern, ``"O*"``, stands
+        for all columns that it matches.
 
     Raises
     ------
@@ -105,6 +110,7 @@ class Schema:
     missing_values: MarkedMissing
     text_format: TextFormat | None
     mean_weight: float
+    item_lists: Mapping[str, tuple[str, ...]] = field(hash=False)
 
     def __init__(
         self,
@@ -113,6 +119,7 @@ class Schema:
         missing_values: Sequence[str | float] | None = None,
         text_format: TextFormat | None = None,
         mean_weight: float = 1.0,
+        item_lists: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         if text_format is not None and not isinstance(text_format, TextFormat):
             raise wrong_type("text_format", "a dpmoments.TextFormat", text_format)
@@ -155,6 +162,7 @@ class Schema:
         object.__setattr__(self, "missing_values", marks)
         object.__setattr__(self, "text_format", text_format)
         object.__setattr__(self, "mean_weight", mean_weight)
+        object.__setattr__(self, "item_lists", _checked_item_lists(item_lists, self.names))
 
     @classmethod
     def unit_ball(
@@ -205,8 +213,13 @@ class Schema:
         return cls(*coordinates(n_features, names, missing), row_norm=None)
 
     @staticmethod
-    def draft(data: Any, *, text_format: TextFormat | None = None) -> SchemaDraft:
-        r"""Draft a schema from a table's column names and types.
+    def draft(
+        data: Any,
+        *,
+        text_format: TextFormat | None = None,
+        codebook: str | Path | Sequence[str | Path] | None = None,
+    ) -> SchemaDraft:
+        r"""Draft a schema from what a table and its codebooks declare.
 
         Its blanks are to fill in from public knowledge.
 
@@ -216,6 +229,10 @@ class Schema:
             As for :func:`dpmoments.release`; an array has no names.
         text_format : TextFormat, optional
             Format of text files; the draft states it.
+        codebook : path or list of paths, optional
+            Public codebooks of the table: Frictionless, CSVW or Croissant (.json), DDI (.xml), a REDCap dictionary or a sheet
+            with the columns name, label, type, min, max, values, missing (.csv, .xlsx). The draft takes bounds, levels, labels
+            and missing codes from them, says from where, and lists conflicts.
 
         Raises
         ------
@@ -228,11 +245,58 @@ class Schema:
         >>> print(str(Schema.draft(pa.table({"age": [30, 40]}))).partition("\ncolumns:")[2].strip())
         - name: "age"
             kind: numeric  # the frame says int64; codes? then categorical, with levels: [1, 2]
-            lower:
+            # lower, upper: values outside are clipped to them, and noise grows with their distance: ...
+            lower:  # perhaps 0 to 120, years: nobody is known to have lived longer than 122
             upper:
+            ...
             missing: error
         """
-        return draft(data, text_format)
+        return draft(data, text_format, codebook)
+
+    @classmethod
+    def from_codebook(cls, path: str | Path, columns: Sequence[str] | None = None) -> Schema:
+        """Read a schema from a codebook that declares bounds and levels.
+
+        The formats of :meth:`draft` are read. A column with declared missing codes has ``missing="available"``, the others
+        ``"error"``.
+
+        Parameters
+        ----------
+        path : path
+        columns : list of str, optional
+            Columns by their names in the table. Default: those that the codebook describes completely.
+
+        Raises
+        ------
+        ValueError, FileNotFoundError
+            If the codebook cannot be read, does not describe a column, or describes it without bounds or levels.
+
+        Examples
+        --------
+        >>> import json, pathlib, tempfile
+        >>> codebook = pathlib.Path(tempfile.mkdtemp(), "people.json")
+        >>> bounds = {"minimum": 0, "maximum": 120}
+        >>> fields = [{"name": "age", "type": "integer", "constraints": bounds}, {"name": "notes", "type": "string"}]
+        >>> _ = codebook.write_text(json.dumps({"fields": fields}))
+        >>> Schema.from_codebook(codebook)
+        Schema(Numeric(name='age', lower=0.0, upper=120.0, missing='error'), row_norm=1.0)
+        """
+        return cls.from_dict({"columns": complete_columns(path, columns)})
+
+    def to_frictionless(self) -> dict[str, Any]:
+        """Return the table's columns as a Frictionless Table Schema.
+
+        It has their names in the table, types, bounds, levels, missing codes and descriptions; rules of a release, scale ranges
+        and derived features have no place in it.
+
+        Examples
+        --------
+        >>> from dpmoments import Numeric
+        >>> Schema(Numeric("age", 0, 120)).to_frictionless()["fields"]
+        [{'name': 'age', 'type': 'number', 'constraints': {'minimum': 0.0, 'maximum': 120.0}}]
+        """
+        fields = [frictionless_field(column) for column in self.table_columns if not isinstance(column, Coordinate)]
+        return {"$schema": "https://datapackage.org/profiles/2.0/tableschema.json", "fields": fields}
 
     @cached_property
     def table_columns(self) -> tuple[Column, ...]:
@@ -255,12 +319,14 @@ class Schema:
         If not ``row_norm``, the row-norm bound is the default of these columns.
         """
         norm: float | Literal["default"] | None = self.row_norm if row_norm else "default"
+        names = {column.name for column in columns}
         return Schema(
             *columns,
             row_norm=norm,
             missing_values=self.missing_values,
             text_format=self.text_format,
             mean_weight=self.mean_weight,
+            item_lists={name: items for name, items in self.item_lists.items() if names.issuperset(items)},
         )
 
     @cached_property
@@ -285,7 +351,8 @@ class Schema:
         if text_format is None or text_format == self.text_format:
             return self
         rest: dict[str, Any] = {"row_norm": self.row_norm, "missing_values": self.missing_values}
-        return Schema(*self.columns, text_format=text_format, mean_weight=self.mean_weight, **rest)
+        rest |= {"mean_weight": self.mean_weight, "item_lists": self.item_lists}
+        return Schema(*self.columns, text_format=text_format, **rest)
 
     @property
     def without_cleaning(self) -> Schema:
@@ -475,6 +542,8 @@ class Schema:
             values["text_format"] = self.text_format.to_dict()
         if self.mean_weight != 1.0:
             values["mean_weight"] = self.mean_weight
+        if self.item_lists:
+            values["item_lists"] = {name: list(items) for name, items in self.item_lists.items()}
         return values | {
             "columns": [_stated(column, self.missing_values).to_dict() for column in stated_columns(self.columns)]
         }
@@ -497,6 +566,7 @@ class Schema:
             )
         if unknown := sorted(set(values) - set(ENTRIES), key=str):
             raise InputValueError(f"unknown entries in the schema: {', '.join(map(str, [*map(shown, unknown)]))}")
+        values = expanded(values)
         if blanks := [*filter(None, map(blank_entries, values["columns"]))]:
             raise InputValueError(f"{'; '.join(blanks)}. {FILL_IN}")
         columns = [column_from_dict(column) for column in values["columns"]]
@@ -507,13 +577,14 @@ class Schema:
             missing_values=values.get("missing_values"),
             text_format=None if text_format is None else TextFormat.from_dict(text_format),
             mean_weight=values.get("mean_weight", 1.0),
+            item_lists=values.get("item_lists"),
         )
 
     def save(self, path: str | Path) -> None:
-        """Write the schema as YAML."""
+        """Write the schema as YAML; neighboring columns that are alike share an entry."""
         from dpmoments.schema.document import format_yaml
 
-        Path(path).write_text(format_yaml(self.to_dict()), encoding="utf-8", newline="\n")
+        Path(path).write_text(format_yaml(shortened(self.to_dict())), encoding="utf-8", newline="\n")
 
     @classmethod
     def load(cls, path: str | Path) -> Schema:
@@ -541,7 +612,27 @@ class Schema:
         missing = f", missing_values={self.missing_values!r}" if self.missing_values else ""
         text_format = "" if self.text_format is None else f", text_format={self.text_format!r}"
         mean_weight = "" if self.mean_weight == 1.0 else f", mean_weight={self.mean_weight!r}"
-        return f"Schema({shown}{more}, row_norm={self.row_norm!r}{missing}{text_format}{mean_weight})"
+        item_lists = f", item_lists={dict(self.item_lists)!r}" if self.item_lists else ""
+        return f"Schema({shown}{more}, row_norm={self.row_norm!r}{missing}{text_format}{mean_weight}{item_lists})"
+
+
+def _checked_item_lists(stated: object, names: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Return named lists of columns, with patterns replaced by the columns that they match."""
+    if stated is None:
+        return {}
+    if not isinstance(stated, Mapping) or not all(isinstance(name, str) and name for name in stated):
+        raise InputTypeError('item_lists must map names to lists of columns: {"openness": ["O1", "O2"]}')
+    result = {}
+    for name, items in stated.items():
+        listed_items = [items] if isinstance(items, str) else items
+        if not isinstance(listed_items, Sequence) or not all(isinstance(item, str) for item in listed_items):
+            raise InputTypeError(f"item_lists: {shown(name)} must be a list of names of columns, got {shown(items)}")
+        result[name] = tuple(matching(listed_items, names))
+        if unknown := [item for item in listed_items if not matching([item], names)]:
+            raise InputValueError(
+                f"item_lists: {shown(name)} has {shown(unknown[0])}, which is not a column of the schema"
+            )
+    return result
 
 
 def _source_of(column: Column) -> str:

@@ -42,6 +42,7 @@ from dpmoments.releases.loading import AnyRelease
 from dpmoments.schema.derived import blank_entries, column_from_dict
 from dpmoments.schema.document import format_yaml, parse_yaml, read_text, read_yaml_nodes
 from dpmoments.schema.drafting import default_output
+from dpmoments.schema.patterns import expanded
 
 Form = Mapping[str, str]
 Report = Callable[[float | None], None]
@@ -226,7 +227,7 @@ class Journey:
     def _read(self) -> None:
         text, document = self._file_text(), dict[str, Any]()
         if text:
-            document = read_yaml_nodes(self.schema_path)[0]
+            document = expanded(read_yaml_nodes(self.schema_path)[0])
             columns = document.get("columns") if isinstance(document, dict) else None
             if not isinstance(columns, list) or not all(isinstance(entries, dict) for entries in columns):
                 raise InputValueError("this is not a schema: a mapping with a list of columns is expected")
@@ -240,7 +241,7 @@ class Journey:
         if text_format is None and document.get("text_format"):
             text_format = dpmoments.TextFormat.from_dict(document["text_format"])
         draft = dpmoments.Schema.draft(self._table, text_format=text_format)
-        document = document or parse_yaml(draft.text)
+        document = document or expanded(parse_yaml(draft.text))
         if text_format is not None:
             document["text_format"] = text_format.to_dict()
         self.document, self._names, self._text = document, draft.names, text

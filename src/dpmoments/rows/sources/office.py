@@ -21,6 +21,7 @@ from dpmoments.base.table_files import (
     statistics_columns,
 )
 from dpmoments.base.table_libraries import pa
+from dpmoments.base.text_format import TextFormat
 from dpmoments.rows.sources.arrow import FileSource
 from dpmoments.rows.sources.memory import require_columns
 from dpmoments.rows.sources.source import FAILED_QUERY, Fingerprint, FirstPass, LocalSource, read_quietly
@@ -29,6 +30,7 @@ from dpmoments.schema.cells.text import FARTHEST
 from dpmoments.schema.columns import Categorical, Column
 from dpmoments.schema.dates import MICROSECONDS, Date
 
+_USUAL = TextFormat()
 _ROWS_PER_READ = 500_000
 _DAY = 86_400
 _FROM_1960, _FROM_1582 = -3_653 * _DAY, -141_428 * _DAY
@@ -69,14 +71,16 @@ class _ColumnsOfFile(FileSource):
 
 @dataclass(frozen=True, eq=False)
 class ExcelSource(_ColumnsOfFile):
-    """Rows of the first sheet of Excel and OpenDocument workbooks; every cell has its own type."""
+    """Rows of a sheet of an Excel or OpenDocument workbook; every cell has its own type."""
+
+    text_format: TextFormat = _USUAL
 
     def names_in(self, path: Path) -> list[str]:
-        names: list[str] = read_quietly(partial(sheet_names, path), path)
+        names: list[str] = read_quietly(partial(sheet_names, path, self.text_format), path)
         return names
 
     def read_parts(self, path: Path) -> Iterator[ColumnPart]:
-        rows = sheet_rows(path)
+        rows = sheet_rows(path, self.text_format)
         header = next(rows, [])
         indices = {name: header.index(name) for name in self.reading.names}
         held: list[list[Any]] = []

@@ -164,7 +164,9 @@ def _file_source(pattern: str | Path, reading: Reading, text_format: TextFormat 
             f"{refused}Or read the file and pass a frame, such as pd.read_excel(...).",
             shell=f"{refused}Convert the file to one of these.",
         )
-    if text_format is not None and endings.isdisjoint(_ENDINGS[CsvSource]):
+    stated = text_format or reading.schema.text_format or TextFormat()
+    in_workbook = not endings.isdisjoint(EXCEL_ENDINGS) and not (text_format or TextFormat()).of_text
+    if text_format is not None and endings.isdisjoint(_ENDINGS[CsvSource]) and not in_workbook:
         raise InputValueError(
             f"a text format was given for {', '.join(sorted(endings))} files, which state their own format: leave it out"
         )
@@ -172,7 +174,9 @@ def _file_source(pattern: str | Path, reading: Reading, text_format: TextFormat 
     for kind, known in _ENDINGS.items():
         own = tuple(path for path in paths if file_ending(path) in known)
         if own and kind is CsvSource:
-            sources.append(CsvSource(reading, own, folder, text_format or reading.schema.text_format or TextFormat()))
+            sources.append(CsvSource(reading, own, folder, stated))
+        elif own and kind is ExcelSource:
+            sources.append(ExcelSource(reading, own, None, stated))
         elif own:
             sources.append(kind(reading, own, None if kind in _WITHOUT_FOLDERS else folder))
     return sources[0] if len(sources) == 1 else SeveralSource(reading, tuple(sources))

@@ -207,7 +207,9 @@ class CsvSource(StreamedFileSource):
         open_reader = partial(
             pa_csv.open_csv,
             pa.PythonFile(stream, mode="r"),
-            read_options=pa_csv.ReadOptions(block_size=block_size, use_threads=False),
+            read_options=pa_csv.ReadOptions(
+                block_size=block_size, use_threads=False, skip_rows_after_names=self.text_format.skip_below
+            ),
             parse_options=parse,
             convert_options=convert,
         )
