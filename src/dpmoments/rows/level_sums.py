@@ -11,7 +11,7 @@ joint counts of two packs contain those of all pairs of their columns.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations, product
@@ -155,33 +155,6 @@ _Pack = tuple[int, ...]
 
 _PART_BITS = 14
 """Bits multiplied at a time: times a factor of 48 bits they fit in int64."""
-
-
-def _moments_of_levels(
-    layout: LevelLayout,
-    lattice: Lattice,
-    packs: Sequence[_Pack],
-    numbers: ExactMoments | None,
-    counts: Sequence[IntegerArray],
-    joint: Sequence[IntegerArray],
-    sums: Sequence[IntegerArray],
-) -> IntegerArray:
-    """Compute Σz (row 0) and Σzzᵀ (other rows) as two-limb integers, shape (2, d + 1, d)."""
-    cells = _Cells(layout, lattice, np.zeros((2, layout.n_features + 1, layout.n_features), np.int64))
-    if numbers is not None:
-        rows = np.append(0, layout.numbers + 1)
-        cells.limbs[:, rows[:, np.newaxis], layout.numbers] = numbers.limbs
-    for pack, of_levels, by_level in zip(packs, counts, sums, strict=True):
-        for index in pack:
-            cells.fill_column(index, cells.marginal(of_levels, pack, (index,)))
-            if len(by_level):
-                cells.fill_numbers(index, np.array([cells.marginal(row, pack, (index,)) for row in by_level]))
-        for one, two in combinations(pack, 2):
-            cells.fill_pair(one, two, cells.marginal(of_levels, pack, (one, two)))
-    for table, (first, second) in zip(joint, combinations(packs, 2), strict=True):
-        for one, two in product(first, second):
-            cells.fill_pair(one, two, cells.marginal(table, first + second, (one, two)))
-    return cells.limbs
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -387,10 +360,24 @@ class LevelSumsSummary(Summary["RunningLevelSums", LevelSums]):
 
     def result(self, sums: LevelSums) -> ExactMoments:
         """Return the moments of the rows, equal to those of the dense pass."""
-        limbs = _moments_of_levels(
-            self.layout, self.lattice, self.packs, sums.numbers, sums.counts, sums.joint, sums.sums
-        )
-        moments = ExactMoments(sums.count, sums.dropped, 0, self.lattice.bits, self.lattice.radius, limbs)
+        layout, packs = self.layout, self.packs
+        # Σz (row 0) and Σzzᵀ (other rows) as two-limb integers
+        cells = _Cells(layout, self.lattice, np.zeros((2, layout.n_features + 1, layout.n_features), np.int64))
+        if sums.numbers is not None:
+            rows = np.append(0, layout.numbers + 1)
+            cells.limbs[:, rows[:, np.newaxis], layout.numbers] = sums.numbers.limbs
+        for pack, of_levels, by_level in zip(packs, sums.counts, sums.sums, strict=True):
+            for index in pack:
+                cells.fill_column(index, cells.marginal(of_levels, pack, (index,)))
+                if len(by_level):
+                    cells.fill_numbers(index, np.array([cells.marginal(row, pack, (index,)) for row in by_level]))
+            for one, two in combinations(pack, 2):
+                cells.fill_pair(one, two, cells.marginal(of_levels, pack, (one, two)))
+        for table, (first, second) in zip(sums.joint, combinations(packs, 2), strict=True):
+            for one, two in product(first, second):
+                cells.fill_pair(one, two, cells.marginal(table, first + second, (one, two)))
+        bits, radius = self.lattice.bits, self.lattice.radius
+        moments = ExactMoments(sums.count, sums.dropped, 0, bits, radius, cells.limbs)
         return moments if self.moments.keep_dropped else moments.without_dropped()
 
 

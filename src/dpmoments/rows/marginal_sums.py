@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,7 @@ from dpmoments.rows.level_sums import CodedBlock
 from dpmoments.rows.rounding import RowMap
 from dpmoments.rows.summary import Adapted, Missing, Summary, plain_rows
 
+Result = TypeVar("Result")
 IntegerArray = npt.NDArray[Any]
 _ROWS_BEFORE_COMPILED = 100_000
 """Rows of a block from which machine code is worth loading."""
@@ -54,7 +55,7 @@ class RunningFeatures:
 
 
 @dataclass(frozen=True, eq=False)
-class _OfFeatures(Summary[RunningFeatures, Any]):
+class _OfFeatures(Summary[RunningFeatures, Result], Generic[Result]):
     """Summary of features (x − center) · scale, both of these public or from noisy answers."""
 
     features: tuple[int, ...]
@@ -86,7 +87,7 @@ class _OfFeatures(Summary[RunningFeatures, Any]):
 class OfNumbersAlone(Adapted[RunningFeatures, Any]):
     """Summary of batches of numbers before encoding, in machine code if that is worth loading."""
 
-    summary: _OfFeatures
+    summary: _OfFeatures[Any]
     rules: CellRules
 
     def add(self, running: RunningFeatures, block: Any) -> None:
@@ -102,7 +103,7 @@ class OfNumbersAlone(Adapted[RunningFeatures, Any]):
 
 
 @dataclass(frozen=True, eq=False)
-class MarginalSummary(_OfFeatures):
+class MarginalSummary(_OfFeatures[MarginalSums]):
     """Sums and sums of squares, each value clipped to ±1 and rounded to a multiple of 2^−bits."""
 
     bits: int
@@ -140,7 +141,7 @@ class MarginalSummary(_OfFeatures):
 
 
 @dataclass(frozen=True, eq=False)
-class LengthSummary(_OfFeatures):
+class LengthSummary(_OfFeatures[Histogram]):
     """Counts of rows by ‖(x − center) · scale‖ between edges, resolved to 2^−20 of the first."""
 
     edges: FloatArray

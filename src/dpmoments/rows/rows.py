@@ -277,15 +277,11 @@ class Rows:
 
         A feature x counts as (x − center) · scale, clipped to [−1, 1] and rounded to multiples of 2^−bits.
         """
-        summary = MarginalSummary(tuple(features), center, scale, bits, missing=self.source.missing)
-        result: MarginalSums = self.summarize(summary)
-        return result
+        return self.summarize(MarginalSummary(tuple(features), center, scale, bits, missing=self.source.missing))
 
     def lengths(self, features: Sequence[int], center: FloatArray, scale: FloatArray, edges: FloatArray) -> Histogram:
         """Count rows by ‖(x − center) · scale‖ in some features, between increasing edges above 0."""
-        summary = LengthSummary(tuple(features), center, scale, edges, missing=self.source.missing)
-        result: Histogram = self.summarize(summary)
-        return result
+        return self.summarize(LengthSummary(tuple(features), center, scale, edges, missing=self.source.missing))
 
     def name_counts(self) -> tuple[Counter[str], ...]:
         """Count rows by name, for each column whose levels are to be found."""
