@@ -141,13 +141,14 @@ def test_a_sheet_is_a_codebook(ending: str, tmp_path: Path) -> None:
 
 
 def test_bounds_that_a_codebook_has_from_the_data_are_not_taken(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("name,type,mean,min,max\nage,integer,41.2,18,93\n")
+    (tmp_path / "a.csv").write_text("name,type,missing,mean,min,max\nage,integer,0.02,41.2,18,93\n")
     (tmp_path / "b.xml").write_text(
         '<codeBook><dataDscr><var name="age"><valrng><range min="18" max="93"/></valrng><sumStat type="max">93.0</sumStat>'
         '<varFormat type="numeric"/></var></dataDscr></codeBook>'
     )
     for codebook in (tmp_path / "a.csv", tmp_path / "b.xml"):
-        assert drafted(["age"], codebook)["age"]["upper"] is None
+        (column,) = drafted(["age"], codebook).values()
+        assert column == {"name": "age", "kind": "numeric", "lower": None, "upper": None, "missing": "error"}
     plain = (tmp_path / "b.xml").read_text().replace("93.0", "88.0")
     (tmp_path / "b.xml").write_text(plain)
     assert drafted(["age"], tmp_path / "b.xml")["age"]["upper"] == 93

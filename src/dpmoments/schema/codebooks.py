@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from dpmoments.base.errors import InputPermissionError, InputValueError, listed, meant, shown
+from dpmoments.base.errors import InputFileNotFoundError, InputPermissionError, InputValueError, listed, meant, shown
 from dpmoments.base.table_files import EXCEL_ENDINGS, sheet_rows
 from dpmoments.schema.columns import Boolean, Categorical, Numeric
 from dpmoments.schema.dates import Date
@@ -77,6 +77,8 @@ def _tables(path: Path) -> Tables:
                 f"cannot read the codebook {path}: use a Frictionless, CSVW or Croissant file (.json), a DDI file (.xml), or a "
                 "REDCap dictionary or a sheet with the columns name, label, type, min, max, values, missing (.csv, .xlsx)"
             )
+    except FileNotFoundError:
+        raise InputFileNotFoundError(f"there is no codebook {path}") from None
     except PermissionError:
         raise InputPermissionError(f"{path} cannot be read: permission denied") from None
     except (UnicodeDecodeError, csv.Error, ElementTree.ParseError, json.JSONDecodeError, RecursionError):
@@ -328,45 +330,25 @@ def _of_ddi(text: str, at: Callable[[str], str]) -> Tables:
 
 
 _REDCAP = {
-    "name": ("variable / field name", "field_name"),
-    "type": ("field type", "field_type"),
-    "label": ("field label", "field_label"),
-    "choices": ("choices, calculations, or slider labels", "select_choices_or_calculations"),
-    "validation": ("text validation type or show slider number", "text_validation_type_or_show_slider_number"),
-    "min": ("text validation min", "text_validation_min"),
-    "max": ("text validation max", "text_validation_max"),
+    "name": ("variable / field name", "field name"),
+    "type": ("field type",),
+    "label": ("field label",),
+    "values": ("choices, calculations, or slider labels", "select choices or calculations"),
+    "validation": ("text validation type or show slider number",),
+    "min": ("text validation min",),
+    "max": ("text validation max",),
     "identifier": ("identifier?", "identifier"),
 }
 _SHEET = {
-    "name": (
-        "name",
-        "variable",
-        "variable name",
-        "variable_name",
-        "field",
-        "field name",
-        "column",
-        "column name",
-        "var",
-    ),
-    "label": ("label", "description", "title", "question", "variable label", "label_en", "definition"),
-    "type": ("type", "data type", "data_type", "datatype", "kind", "format type"),
-    "min": ("min", "minimum", "lower", "lower bound", "min value"),
-    "max": ("max", "maximum", "upper", "upper bound", "max value"),
-    "values": (
-        "values",
-        "levels",
-        "categories",
-        "codes",
-        "value labels",
-        "allowed values",
-        "allowed_values",
-        "choices",
-        "coding",
-    ),
-    "missing": ("missing", "missing values", "missing_values", "missing codes", "missing value codes"),
+    "name": ("name", "variable", "variable name", "field", "field name", "column", "column name", "var"),
+    "label": ("label", "description", "title", "question", "variable label", "definition"),
+    "type": ("type", "data type", "datatype", "kind"),
+    "min": ("min", "minimum", "lower", "lower bound"),
+    "max": ("max", "maximum", "upper", "upper bound"),
+    "values": ("values", "levels", "categories", "codes", "value labels", "allowed values", "choices"),
+    "missing": ("missing", "missing values", "missing codes"),
 }
-_STATISTICS = ("mean", "sd", "std", "median", "n", "n_missing", "unique", "skew", "n missing", "std. dev.")
+_STATISTICS = ("mean", "sd", "std", "median", "n", "n missing", "unique", "skew", "std. dev.")
 """Columns of a sheet by which its least and largest values are also statistics of the data."""
 
 
@@ -375,8 +357,8 @@ def _of_sheet(lines: Sequence[tuple[int, Sequence[str]]], file: str) -> Tables:
     kept = [(number, row) for number, row in lines if any(cell.strip() for cell in row)]
     if not kept:
         return {}
-    header = [cell.strip().casefold() for cell in kept[0][1]]
-    is_redcap = any(name in header for name in _REDCAP["type"]) and any(name in header for name in _REDCAP["choices"])
+    header = [" ".join(cell.replace("_", " ").split()).casefold() for cell in kept[0][1]]
+    is_redcap = all(any(name in header for name in _REDCAP[what]) for what in ("type", "values"))
     places = {
         what: next((header.index(name) for name in names if name in header), None)
         for what, names in (_REDCAP if is_redcap else _SHEET).items()
@@ -386,10 +368,8 @@ def _of_sheet(lines: Sequence[tuple[int, Sequence[str]]], file: str) -> Tables:
     of_data = not is_redcap and any(name in header for name in _STATISTICS)
     columns: list[DeclaredColumn] = []
     for number, row in kept[1:]:
-        cells = {
-            what: "" if place is None or place >= len(row) else row[place].strip() for what, place in places.items()
-        }
-        cells = {what: "" if text == "NA" else text for what, text in cells.items()}
+        texts = {what: row[place].strip() for what, place in places.items() if place is not None and place < len(row)}
+        cells = {what: "" if (text := texts.get(what, "")) == "NA" else text for what in places}
         if cells["name"]:
             where = f"{file}, line {number}"
             columns += _redcap_columns(cells, where) if is_redcap else [_sheet_column(cells, where, of_data)]
@@ -407,10 +387,8 @@ def _pairs(text: str, between: str) -> dict[Code, str | None]:
 
 def _redcap_columns(cells: Mapping[str, str], where: str) -> list[DeclaredColumn]:
     name, label, form = cells["name"], plain_text(cells["label"]), cells["type"].casefold()
-    validation, choices = cells["validation"].casefold(), _pairs(cells["choices"], r"\||\n")
-    note = (
-        "the codebook marks it as identifying: such a column does not belong here" if cells["identifier"] == "y" else ""
-    )
+    validation, choices = cells["validation"].casefold(), _pairs(cells["values"], r"\||\n")
+    note = "marked as identifying: such a column does not belong here" if cells["identifier"] == "y" else ""
     if form in ("descriptive", "file", "signature"):
         return []
     if form == "checkbox":
@@ -448,7 +426,7 @@ def _sheet_column(cells: Mapping[str, str], where: str, of_data: bool) -> Declar
         (None, None) if from_data else ends,
         description=plain_text(cells["label"]),
         labels=labels,
-        missing=tuple(filter(None, map(str.strip, re.split(r"[|;,\n]", cells["missing"])))),
+        missing=() if of_data else tuple(filter(None, map(str.strip, re.split(r"[|;,\n]", cells["missing"])))),
         note="its min and max in the codebook are statistics of the data" if from_data else "",
     )
 
