@@ -46,16 +46,10 @@ from dpmoments.rows.rows import Rows
 Calibration = Literal["tight", "paper"]
 
 _PAPER_SENSITIVITY = 2.0
-"""Sensitivity of uᵀGu, and ℓ1 sensitivity of the eigenvalues, in Amin et al. (2019).
-
-Never below the true values.
-"""
+"""Sensitivity of uᵀGu, and ℓ1 sensitivity of the eigenvalues, in Amin et al. (2019): never below the true values."""
 
 _TOLERABLE = 0.2
-"""Target for the noise on the sum and on the eigenvalues, as a fraction of a public n.
-
-See :func:`cut_budget`.
-"""
+"""Target for the noise on the sum and on the eigenvalues, as a fraction of a public n."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +78,9 @@ class SpectralPlan(Plan):
     ) -> tuple[FloatArray, list[float]]:
         """Return about unit vectors, shape (d, rank), and their temperatures."""
         # Both are computed from the noisy `eigenvalues`.
+
+    def temperature(self, part: PrivacyBudget) -> float:
+        return temperature(part, self.neighbors, self.mechanism.options["calibration"])
 
     @property
     def unspent_reason(self) -> str | None:
@@ -204,23 +201,12 @@ class SpectralPlan(Plan):
         return np.asarray(np.clip(np.sort(noisy)[::-1], 0.0, most), dtype=np.float64)
 
 
-def check_options(rank: int | None, calibration: str, sum_share: float | None, eigenvalue_share: float | None) -> None:
-    """Refuse options that no table could be released with."""
-    if rank is not None and (isinstance(rank, bool) or rank < 1):
-        raise out_of_range("rank", rank, "a whole number from 1 to the number of features, or None for all")
-    check_one_of("calibration", calibration, ("tight", "paper"))
-    for name, share in (("sum_share", sum_share), ("eigenvalue_share", eigenvalue_share)):
-        if share is not None and not 0.0 < share < 1.0:
-            raise out_of_range(name, share, "a share of the budget, above 0 and below 1")
-
-
 def temperature(part: PrivacyBudget, neighbors: Neighbors, calibration: Calibration) -> float:
     """Return the t for which drawing u with density ∝ exp(t uᵀGu) costs ``part``.
 
-    The log-ratio of two neighbors' densities, as a function of u, stays in an interval of some length η. With Δ = 1 the
-    sensitivity of uᵀGu, η = t·Δ under add-remove, where uᵀGu changes in the same direction for all u, and η = 2t·Δ under
-    replace-one. Such a draw is η-DP and η²/8-zCDP (bounded range, Cesar & Rogers 2021). The paper's calibration takes η = 2t·Δ
-    with Δ = 2 under both relations.
+    The log-ratio of two neighbors' densities, as a function of u, stays in an interval of some length η: with Δ = 1 the
+    sensitivity of uᵀGu, t·Δ under add-remove, where uᵀGu changes in the same direction for all u, and 2t·Δ under replace-one.
+    Such a draw is η-DP and η²/8-zCDP (bounded range, Cesar & Rogers 2021). The paper takes η = 2t·Δ with Δ = 2 under both.
     """
     bounded_range = part.epsilon if part.kind is BudgetKind.PURE else math.sqrt(8.0 * part.rho)
     if calibration == "paper":
@@ -230,73 +216,80 @@ def temperature(part: PrivacyBudget, neighbors: Neighbors, calibration: Calibrat
     return float(np.nextafter(np.nextafter(bounded_range / width, 0.0), 0.0))
 
 
-def cut_budget(
-    mechanism: Mechanism,
-    shape: MomentShape,
-    budget: PrivacyBudget,
-    neighbors: Neighbors,
-    *,
-    rank: int | None,
-    n_paid: int,
-    calibration: Calibration,
-    sum_share: float | None,
-    eigenvalue_share: float | None,
-) -> dict[str, Any]:
-    """Divide the budget and calibrate the noise: the fields of a :class:`SpectralPlan`."""
-    # A share that is not given makes the noise (the root mean square of its Euclidean norm) n/5, within limits: 1/10 to
-    # 3/10 of the budget for the sum, and 1/5 (1/10 under zCDP) to 1/2 of the rest for the eigenvalues; the lower limits
-    # if n is private. If no direction costs anything (`n_paid` is 0) the eigenvalues get all of the rest.
-    d = shape.n_features
-    if rank is not None and rank > d:
-        raise InputValueError(
-            f"{mechanism.name}: rank={rank} is more than the table's {d} features: use rank={d} or leave it out"
+class SpectralMechanism(Mechanism):
+    """Mechanism that draws eigenvectors: how it divides its budget."""
+
+    rank: int | None
+    calibration: Calibration
+    sum_share: float | None
+    eigenvalue_share: float | None
+
+    budget_kinds: ClassVar[frozenset[BudgetKind]] = frozenset({BudgetKind.PURE, BudgetKind.ZCDP})
+    plan_class: ClassVar[type[SpectralPlan]]
+
+    def __post_init__(self) -> None:
+        if self.rank is not None and (isinstance(self.rank, bool) or self.rank < 1):
+            raise out_of_range("rank", self.rank, "a whole number from 1 to the number of features, or None for all")
+        check_one_of("calibration", self.calibration, ("tight", "paper"))
+        for name, share in (("sum_share", self.sum_share), ("eigenvalue_share", self.eigenvalue_share)):
+            if share is not None and not 0.0 < share < 1.0:
+                raise out_of_range(name, share, "a share of the budget, above 0 and below 1")
+
+    @abstractmethod
+    def n_paid(self, n_features: int) -> int:
+        """Return the number of directions that cost anything."""
+
+    def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> SpectralPlan:
+        # A share that is not given makes the noise (the root mean square of its Euclidean norm) n/5, within limits: 1/10 to
+        # 3/10 of the budget for the sum, and 1/5 (1/10 under zCDP) to 1/2 of the rest for the eigenvalues; the lower limits
+        # if n is private. If no direction costs anything the eigenvalues get all of the rest.
+        d, pure, tight = shape.n_features, budget.kind is BudgetKind.PURE, self.calibration == "tight"
+        if self.rank is not None and self.rank > d:
+            raise InputValueError(
+                f"{self.name}: rank={self.rank} is more than the table's {d} features: use rank={d} or leave it out"
+            )
+        kind_of_eigenvalues = sorted_eigenvalues_l1 if pure else sorted_eigenvalues_l2
+        spread = kind_of_eigenvalues(neighbors, d).value if tight else _PAPER_SENSITIVITY
+        of_sum = _sum_sensitivity(neighbors, d, pure=pure).value
+
+        def share(sensitivity: float, least: float, most: float) -> float:
+            """Return the share at which noise on d numbers has norm _TOLERABLE·n, in [least, most]."""
+            if not shape.n_rows:
+                return least
+            # Error of the whole budget: proportional to 1/ε, and to 1/√ρ.
+            error = sensitivity * math.sqrt(d)
+            error *= math.sqrt(2.0) / budget.epsilon if pure else 1.0 / math.sqrt(2.0 * budget.rho)
+            ratio = error / (_TOLERABLE * shape.n_rows)
+            return min(max(ratio if pure else ratio * ratio, least), most)
+
+        sum_share = share(of_sum, 0.1, 0.3) if self.sum_share is None else self.sum_share
+        own_share = self.eigenvalue_share
+        own_share = share(spread, 0.2 if pure else 0.1, 0.5) if own_share is None else own_share
+        sum_part, rest = budget.split(sum_share, 1.0 - sum_share) if shape.mean else (None, budget)
+        eigenvalue_part, direction_part = rest.split(own_share, 1.0 - own_share) if self.n_paid(d) else (rest, None)
+
+        bits = choose_bits(math.sqrt(2.0) * noise_scale_for(eigenvalue_part, spread))
+        rounded = _eigenvalue_sensitivity(neighbors, d, bits, pure=pure).value
+        # The paper's constant is for eigenvalues that are not rounded.
+        spread = rounded if tight else max(rounded, _PAPER_SENSITIVITY)
+        sum_scale = None if sum_part is None else noise_scale_for(sum_part, of_sum)
+        if sum_scale is not None and math.ldexp(sum_scale, bits) > MAX_NOISE:
+            raise InputValueError(
+                f"{self.name}: the sum's share of {budget} is too small to release anything: raise sum_share"
+            )
+        return self.plan_class(
+            mechanism=self,
+            shape=shape,
+            neighbors=neighbors,
+            cost=budget,
+            rank=self.rank or d,
+            bits=bits,
+            sum_budget=sum_part,
+            eigenvalue_budget=eigenvalue_part,
+            direction_budget=direction_part,
+            eigenvalue_scale=noise_scale_for(eigenvalue_part, spread),
+            sum_scale=sum_scale,
         )
-    pure = budget.kind is BudgetKind.PURE
-    tight = calibration == "tight"
-    kind_of_eigenvalues = sorted_eigenvalues_l1 if pure else sorted_eigenvalues_l2
-    spread = kind_of_eigenvalues(neighbors, d).value if tight else _PAPER_SENSITIVITY
-    of_sum = _sum_sensitivity(neighbors, d, pure=pure).value
-
-    def share(sensitivity: float, n_entries: int, least: float, most: float) -> float:
-        """Return the share at which noise on ``n_entries`` numbers has norm _TOLERABLE·n."""
-        # It is clipped to [least, most].
-        if not shape.n_rows:
-            return least
-        # Error of the whole budget: proportional to 1/ε, and to 1/√ρ.
-        error = sensitivity * math.sqrt(n_entries)
-        error *= math.sqrt(2.0) / budget.epsilon if pure else 1.0 / math.sqrt(2.0 * budget.rho)
-        ratio = error / (_TOLERABLE * shape.n_rows)
-        return min(max(ratio if pure else ratio * ratio, least), most)
-
-    if sum_share is None:
-        sum_share = share(of_sum, d, 0.1, 0.3)
-    if eigenvalue_share is None:
-        eigenvalue_share = share(spread, d, 0.2 if pure else 0.1, 0.5)
-    sum_part, rest = budget.split(sum_share, 1.0 - sum_share) if shape.mean else (None, budget)
-    eigenvalue_part, direction_part = rest.split(eigenvalue_share, 1.0 - eigenvalue_share) if n_paid else (rest, None)
-
-    bits = choose_bits(math.sqrt(2.0) * noise_scale_for(eigenvalue_part, spread))
-    rounded = _eigenvalue_sensitivity(neighbors, d, bits, pure=pure).value
-    # The paper's constant is for eigenvalues that are not rounded.
-    spread = rounded if tight else max(rounded, _PAPER_SENSITIVITY)
-    sum_scale = None if sum_part is None else noise_scale_for(sum_part, of_sum)
-    if sum_scale is not None and math.ldexp(sum_scale, bits) > MAX_NOISE:
-        raise InputValueError(
-            f"{mechanism.name}: the sum's share of {budget} is too small to release anything: raise sum_share"
-        )
-    return dict(
-        mechanism=mechanism,
-        shape=shape,
-        neighbors=neighbors,
-        cost=budget,
-        rank=d if rank is None else rank,
-        bits=bits,
-        sum_budget=sum_part,
-        eigenvalue_budget=eigenvalue_part,
-        direction_budget=direction_part,
-        eigenvalue_scale=noise_scale_for(eigenvalue_part, spread),
-        sum_scale=sum_scale,
-    )
 
 
 def _sum_sensitivity(neighbors: Neighbors, n_features: int, *, pure: bool) -> Sensitivity:
@@ -315,10 +308,7 @@ def _eigenvalue_sensitivity(neighbors: Neighbors, n_features: int, bits: int, *,
 # Variances of the error Ĝ − G of mechanisms that draw eigenvectors, cell by cell in the released eigenbasis.
 
 _MAX_CONCENTRATION = 1e8
-"""Largest concentration passed to SciPy's Bessel functions (NaN far above).
-
-I₁/I₀ is 1 − 1/(2κ) to 16 digits beyond.
-"""
+"""Largest concentration passed to SciPy's Bessel functions, NaN far above; I₁/I₀ is 1 − 1/(2κ) to 16 digits beyond."""
 
 
 def projected_cells(eigenvalues: FloatArray, temperatures: FloatArray, variance: float) -> FloatArray:
@@ -424,8 +414,7 @@ class IterativeEigenvectorsPlan(SpectralPlan):
             n_paid = min(self.rank, len(gram) - 1)  # the last direction is fixed up to its sign by the others
             weights = self._weights(eigenvalues)[:n_paid]
             parts = self.direction_budget.split(*map(float, weights))
-            calibration = self.mechanism.calibration
-            temperatures[:n_paid] = [temperature(part, self.neighbors, calibration) for part in parts]
+            temperatures[:n_paid] = [self.temperature(part) for part in parts]
         law = Directions(tuple(temperatures.tolist()), len(gram))
         drawn = privacy_filter.draw("directions", law, gram, quadratic_form(self.neighbors))
         return _orthonormal(drawn), temperatures.tolist()
@@ -435,10 +424,8 @@ class IterativeEigenvectorsPlan(SpectralPlan):
         d, others = len(eigenvalues), eigenvalues if others is None else others
         if self.mechanism.allocation == "uniform":
             return np.ones(d)
-        if self.pure:
-            floor = self.eigenvalue_scale * math.log(2.0 * d / self.mechanism.failure)
-        else:
-            floor = self.eigenvalue_scale * math.sqrt(2.0 * math.log(2.0 * d / self.mechanism.failure))
+        log_term = math.log(2.0 * d / self.mechanism.failure)
+        floor = self.eigenvalue_scale * (log_term if self.pure else math.sqrt(2.0 * log_term))
         importance = eigenvalues + floor
         if self.mechanism.allocation == "gaps":
             below = np.cumsum(others[::-1])[::-1] - others  # sum of the smaller ones
@@ -455,7 +442,7 @@ class IterativeEigenvectorsPlan(SpectralPlan):
         n_paid = min(self.rank, len(low) - 1)
         least, most = self._weights(low, high)[:n_paid], self._weights(high, low)[:n_paid]
         shares = least / (least + (most.sum() - most))
-        whole = temperature(self.direction_budget, self.neighbors, self.mechanism.calibration)
+        whole = self.temperature(self.direction_budget)
         result[:n_paid] = whole * (shares if self.pure else np.sqrt(shares)) * (1.0 - 2.0**-40)
         return result
 
@@ -499,8 +486,7 @@ class IterativeEigenvectorsPlan(SpectralPlan):
         return "laplace" if self.pure else "gaussian"
 
     def _slack(self, failure: float) -> float:
-        """Bound the other errors of noisy eigenvalues."""
-        # Two lattice units, and a clip at a noisy number of rows.
+        """Bound the other errors of noisy eigenvalues: two lattice units, and a clip at a noisy number of rows."""
         rounding = 2.0 * math.sqrt(self.shape.n_features) * 4.0**-self.bits
         if self.count_is_public:
             return rounding
@@ -508,19 +494,13 @@ class IterativeEigenvectorsPlan(SpectralPlan):
             return rounding + largest_noise(self.sum_scale, 1, failure, kind=self._noise_kind) + 1.0
         if self.count_loss is None:
             return rounding
-        pure = self.count_loss.kind is BudgetKind.PURE
-        return (
-            rounding
-            + largest_noise(count_scale(self.count_loss), 1, failure, kind="laplace" if pure else "gaussian")
-            + 1.0
-        )
+        kind: NoiseKind = "laplace" if self.count_loss.kind is BudgetKind.PURE else "gaussian"
+        return rounding + largest_noise(count_scale(self.count_loss), 1, failure, kind=kind) + 1.0
 
 
 @dataclass(frozen=True)
-class IterativeEigenvectors(Mechanism):
-    """Release Σ λ̂_i θ̂_i θ̂_iᵀ.
-
-    Noisy eigenvalues, and directions each drawn orthogonal to those before it.
+class IterativeEigenvectors(SpectralMechanism):
+    """Release Σ λ̂_i θ̂_i θ̂_iᵀ: noisy eigenvalues, each direction orthogonal to those before it.
 
     Direction i has density ∝ exp(t_i θᵀGθ) on the unit vectors orthogonal to the directions before it, and is drawn exactly
     (see :func:`dpmoments.noise.sample_bingham`). Eigenvalues get discrete Laplace (pure ε) or Gaussian (zCDP) noise. The time
@@ -564,7 +544,7 @@ class IterativeEigenvectors(Mechanism):
     eigenvalue_share: float | None = None
     failure: float = _FAILURE
 
-    budget_kinds: ClassVar[frozenset[BudgetKind]] = frozenset({BudgetKind.PURE, BudgetKind.ZCDP})
+    plan_class: ClassVar[type[SpectralPlan]] = IterativeEigenvectorsPlan
     summary: ClassVar[str] = (
         "eigenvectors drawn one after another on the sphere; its error grows as √n, that of additive noise does not"
     )
@@ -573,28 +553,14 @@ class IterativeEigenvectors(Mechanism):
     def __post_init__(self) -> None:
         check_one_of("allocation", self.allocation, ("gaps", "adaptive", "uniform"))
         check_probability("failure", self.failure)
-        check_options(self.rank, self.calibration, self.sum_share, self.eigenvalue_share)
+        super().__post_init__()
 
-    def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> IterativeEigenvectorsPlan:
-        d = shape.n_features
-        return IterativeEigenvectorsPlan(
-            **cut_budget(
-                self,
-                shape,
-                budget,
-                neighbors,
-                rank=self.rank,
-                n_paid=min(self.rank or d, d - 1),
-                calibration=self.calibration,
-                sum_share=self.sum_share,
-                eigenvalue_share=self.eigenvalue_share,
-            )
-        )
+    def n_paid(self, n_features: int) -> int:
+        return min(self.rank or n_features, n_features - 1)
 
 
 def _orthonormal(vectors: FloatArray) -> FloatArray:
-    """Return the orthonormal columns nearest to those of ``vectors``."""
-    # These are orthonormal up to rounding.
+    """Return the orthonormal columns nearest to columns that are orthonormal up to rounding."""
     basis, triangle = np.linalg.qr(vectors)
     return np.asarray(basis * np.where(np.diagonal(triangle) < 0.0, -1.0, 1.0))
 
@@ -610,8 +576,7 @@ class KapralovTalwarPlan(SpectralPlan):
         """Temperature t of every draw."""
         if self.direction_budget is None:
             return [0.0] * self.rank
-        parts = self.direction_budget.split(*[1.0] * self.rank)
-        return [temperature(part, self.neighbors, self.mechanism.calibration) for part in parts]
+        return list(map(self.temperature, self.direction_budget.split(*[1.0] * self.rank)))
 
     def mean_squares(self, eigenvalues: FloatArray, temperatures: FloatArray, variance: float) -> FloatArray:
         return subtracted_cells(eigenvalues, temperatures, variance)
@@ -634,10 +599,8 @@ class KapralovTalwarPlan(SpectralPlan):
 
 
 @dataclass(frozen=True)
-class KapralovTalwar(Mechanism):
-    """Release Σ λ̂_i θ̂_i θ̂_iᵀ, each direction drawn from the whole sphere.
-
-    It is drawn after subtracting the earlier terms.
+class KapralovTalwar(SpectralMechanism):
+    """Release Σ λ̂_i θ̂_i θ̂_iᵀ, each direction drawn on the whole sphere less the earlier terms.
 
     As compared by Amin et al. (2019): noisy eigenvalues drawn once, direction i with density ∝ exp(t θᵀC_iθ), C_1 = G and
     C_{i+1} = C_i − λ̂_i θ̂_i θ̂_iᵀ, budget in equal parts. The directions are not orthogonal, and what one draw misses stays in
@@ -669,25 +632,9 @@ class KapralovTalwar(Mechanism):
     sum_share: float | None = None
     eigenvalue_share: float | None = None
 
-    budget_kinds: ClassVar[frozenset[BudgetKind]] = frozenset({BudgetKind.PURE, BudgetKind.ZCDP})
+    plan_class: ClassVar[type[SpectralPlan]] = KapralovTalwarPlan
     summary: ClassVar[str] = "eigenvectors drawn on the sphere, subtracted rather than projected out; for comparison"
     source: ClassVar[str] = "Kapralov & Talwar 2013, as in Amin et al. 2019"
 
-    def __post_init__(self) -> None:
-        check_options(self.rank, self.calibration, self.sum_share, self.eigenvalue_share)
-
-    def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> KapralovTalwarPlan:
-        d = shape.n_features
-        return KapralovTalwarPlan(
-            **cut_budget(
-                self,
-                shape,
-                budget,
-                neighbors,
-                rank=self.rank,
-                n_paid=0 if d == 1 else self.rank or d,
-                calibration=self.calibration,
-                sum_share=self.sum_share,
-                eigenvalue_share=self.eigenvalue_share,
-            )
-        )
+    def n_paid(self, n_features: int) -> int:
+        return 0 if n_features == 1 else self.rank or n_features
