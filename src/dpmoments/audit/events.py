@@ -187,10 +187,8 @@ SELECTION_FAILURE = 0.01
 class Event:
     """Event {statistic ≥ threshold} or {statistic ≤ threshold}.
 
-    It is likelier on one of the two tables.
-
-    ``column`` is the index of the statistic, and ``promise`` the bound on ε from the draws it was chosen on, which is
-    biased upwards and only used for ranking.
+    It is likelier on one of the two tables. ``column`` is the index of the statistic, and ``promise`` the bound on ε
+    from the draws it was chosen on, which is biased upwards and only used for ranking.
     """
 
     statistic: str

@@ -232,9 +232,7 @@ def bingham_epsilon(first: npt.ArrayLike, second: npt.ArrayLike) -> float:
 def _bingham_rho(first: npt.ArrayLike, second: npt.ArrayLike) -> float:
     """Return the smallest ρ of ρ-zCDP between Bingham densities of two matrices.
 
-    In either order.
-
-    sup_α D_α/α, with D_α = (log Z(αM₁ + (1 − α)M₂) − α log Z(M₁) + (α − 1) log Z(M₂))/(α − 1).
+    In either order. sup_α D_α/α, with D_α = (log Z(αM₁ + (1 − α)M₂) − α log Z(M₁) + (α − 1) log Z(M₂))/(α − 1).
     """
     ours, theirs = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     largest = 0.0
@@ -279,9 +277,7 @@ _DISTINCT = 1e-6
 def stated_temperature(plan: Plan) -> float | None:
     """Return the t that a plan states for its first direction if it pays for only one.
 
-    Else None.
-
-    Then t is public, and does not depend on earlier draws.
+    Else None. Then t is public, and does not depend on earlier draws.
     """
     if not isinstance(plan, IterativeEigenvectorsPlan) or plan.direction_budget is None:
         return None

@@ -120,10 +120,8 @@ def distant_pairs(n_features: int, neighbors: Neighbors | str, rows_apart: int) 
 def unit_pairs(n_features: int, privacy_unit: PrivacyUnit) -> tuple[NeighboringPair, ...]:
     """Return pairs that differ by one unit.
 
-    It has as many rows as its contribution bound, and more.
-
-    Equal rows on an axis attain the maximum change by k rows. If a unit exceeds the bound, its rows are all equal, all
-    different, or equal to those of others.
+    It has as many rows as its contribution bound, and more. Equal rows on an axis attain the maximum change by k rows.
+    If a unit exceeds the bound, its rows are all equal, all different, or equal to those of others.
     """
     check_at_least("n_features", n_features)
     k, many = privacy_unit.max_rows, _TIMES_TOO_MANY * privacy_unit.max_rows

@@ -38,9 +38,8 @@ _FALSE_ALARM = 1e-9
 _COUNT_SHARE = 0.5
 """Share of ``_FALSE_ALARM`` for bounds on the count's noise.
 
-The rest is for the Gram matrix.
-
-The check of the count uses only its share, since lattice noise follows the quantiles only approximately.
+The rest is for the Gram matrix. The check of the count uses only its share, since lattice noise follows the quantiles
+only approximately.
 """
 _ROUNDING = 1e-9
 """Relative differences attributed to rounding."""

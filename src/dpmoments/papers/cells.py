@@ -30,29 +30,19 @@ from dpmoments.moments.cells import (
 from dpmoments.moments.extreme_eigenvalues import SEED, all_below, least_value, n_draws, outside
 
 _MAX_LIBRARY_SHAPE = 1e4
-"""Largest shape for SciPy's incomplete gamma.
-
-Its lower tail fails far above (12 % of 5·10⁻¹⁰ at 2²⁵).
-"""
+"""Largest shape for SciPy's incomplete gamma. Its lower tail fails far above (12 % of 5·10⁻¹⁰ at 2²⁵)."""
 _MAX_SHAPE = 1e12
-"""Shape from which a gamma variable counts as normal.
-
-Six SDs out they differ by 10⁻⁵ of one.
-"""
+"""Shape from which a gamma variable counts as normal. Six SDs out they differ by 10⁻⁵ of one."""
 _REACH = 60.0
-"""SDs integrated beyond a quantile.
-
-From a shape of 10⁴ on no distribution has tails that reach further.
-"""
+"""SDs integrated beyond a quantile. From a shape of 10⁴ on no distribution has tails that reach further."""
 
 
 def gamma_quantile(level: float, shape: float) -> float:
     """Return the quantile of (G − a)/√a, G a Gamma(a) variable.
 
-    Below a = ``shape`` = 1/2 the bound of Cantelli's inequality.
-
-    At large shapes it is the root of the integrated tail, between bounds that hold except with probability e^{−x} (Laurent &
-    Massart 2000): −√(2x) below and √(2x) + x/√a above.
+    Below a = ``shape`` = 1/2 the bound of Cantelli's inequality. At large shapes it is the root of the integrated tail,
+    between bounds that hold except with probability e^{−x} (Laurent & Massart 2000): −√(2x) below and √(2x) + x/√a
+    above.
     """
     if shape < MIN_SHAPE:
         return cantelli_quantile(level)
@@ -126,10 +116,9 @@ class WishartCells(CellFamily):
 def wishart_eigenvalue_range(size: int, degrees: float, failure: float) -> tuple[float, float]:
     """Return an interval with all eigenvalues of a Wishart matrix of scale I.
 
-    It fails with probability ``failure`` at most.
-
-    Each end has half the failure probability. In closed form (√ν − √m − t)₊² and (√ν + √m + t)², t = √(2 ln(2/failure)), m =
-    ``size`` and ν = ``degrees`` ≥ m (Davidson & Szarek 2001, Theorem II.13). Both ends are exact quantiles of χ²_ν for m = 1.
+    It fails with probability ``failure`` at most. Each end has half the failure probability. In closed form (√ν − √m −
+    t)₊² and (√ν + √m + t)², t = √(2 ln(2/failure)), m = ``size`` and ν = ``degrees`` ≥ m (Davidson & Szarek 2001,
+    Theorem II.13). Both ends are exact quantiles of χ²_ν for m = 1.
     """
     check_at_least("size", size)
     check_between("degrees", degrees, size, math.inf)

@@ -100,12 +100,11 @@ def standardized_unit_rows(
 def replication_rows(data: Dataset, *, standardize: bool) -> NDArray[np.float64]:
     """Encode a table without its target as the student replication of Amin et al. 2019 does.
 
-    Rows longer than 1 get norm 1.
-
-    Numeric columns come first, then the others with one feature per level except the first, levels in alphabetical order. A
-    level of the schema that never occurs has a feature, which is zero: so Adult has 97 features, since its codebook has people
-    who never worked and its complete rows have none. (The report does not say how it gets 97; its program does. The reference
-    level of a column depends on the version of the library that reads Adult; the number of features does not.)
+    Rows longer than 1 get norm 1. Numeric columns come first, then the others with one feature per level except the
+    first, levels in alphabetical order. A level of the schema that never occurs has a feature, which is zero: so Adult
+    has 97 features, since its codebook has people who never worked and its complete rows have none. (The report does
+    not say how it gets 97; its program does. The reference level of a column depends on the version of the library that
+    reads Adult; the number of features does not.)
 
     **Not private** if it standardizes, like `standardized_unit_rows`.
 
@@ -122,8 +121,8 @@ def replication_rows(data: Dataset, *, standardize: bool) -> NDArray[np.float64]
     data
         A table without missing values.
     standardize
-        True to bring numeric columns to mean 0 and variance 1 (population) first. The replication does so for Adult, not for
-        Wine and Airfoil. Features of levels stay 0 and 1.
+        True to bring numeric columns to mean 0 and variance 1 (population) first. The replication does so for Adult,
+        not for Wine and Airfoil. Features of levels stay 0 and 1.
 
     Returns
     -------
@@ -293,11 +292,10 @@ def multivariate_student(
 ) -> NDArray[np.float64]:
     """Draw rows of the multivariate Student t distribution, of mean 0 and covariance I.
 
-    It has ν = ``degrees`` > 2 degrees of freedom.
-
-    A row is z·√((ν − 2)/V) with z standard normal and V a χ² of ν degrees of freedom, independent: spherically symmetric, with
-    coordinates that are Student t of ν degrees, scaled to variance 1. With ν = 3, Figure 5 of Biswas et al. 2020 (CoinPress),
-    section 3, by its text; their released code draws independent coordinates.
+    It has ν = ``degrees`` > 2 degrees of freedom. A row is z·√((ν − 2)/V) with z standard normal and V a χ² of ν
+    degrees of freedom, independent: spherically symmetric, with coordinates that are Student t of ν degrees, scaled to
+    variance 1. With ν = 3, Figure 5 of Biswas et al. 2020 (CoinPress), section 3, by its text; their released code
+    draws independent coordinates.
 
     Examples
     --------
@@ -468,11 +466,10 @@ class GeneticComponents:
 def popres() -> GeneticComponents:
     """Return twenty genetic principal components of 1,387 Europeans (POPRES).
 
-    CoinPress's Map of Europe, section 4.2.
-
-    The three files are fetched once from their publishers, checked and cached in the folder ``dpmoments`` of
-    ``$XDG_CACHE_HOME``, by default ``~/.cache``; files of those names in the folder ``DPMOMENTS_DATA`` come first. They are
-    about people, and we know of no license to pass them on: they are **never part of this package**.
+    CoinPress's Map of Europe, section 4.2. The three files are fetched once from their publishers, checked and cached
+    in the folder ``dpmoments`` of ``$XDG_CACHE_HOME``, by default ``~/.cache``; files of those names in the folder
+    ``DPMOMENTS_DATA`` come first. They are about people, and we know of no license to pass them on: they are **never
+    part of this package**.
 
     Examples
     --------

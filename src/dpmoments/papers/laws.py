@@ -34,9 +34,8 @@ _STEPS = 10
 class GaussianDraw(GaussianLaw):
     """Normal noise drawn in floating point.
 
-    σ on every entry, or σ on and σ/√2 off the diagonal of a symmetric matrix.
-
-    The losses are as for :class:`DiscreteGaussian`; idealized.
+    σ on every entry, or σ on and σ/√2 off the diagonal of a symmetric matrix. The losses are as for
+    :class:`DiscreteGaussian`; idealized.
     """
 
     symmetric: bool = False
@@ -54,11 +53,9 @@ class GaussianDraw(GaussianLaw):
 class Directions(DrawLaw):
     """Unit vectors, direction i with density ∝ exp(t_i uᵀCu).
 
-    If ``projected``, each is orthogonal to those before it.
-
-    The log-ratio of a draw ranges over an interval of length η = tΔ under add-remove, where uᵀCu moves one way for all u, and
-    2tΔ under replace-one: ε = Σ η_i, and Σ η_i²/8-zCDP. The last of d orthogonal directions is fixed by the others and free; in
-    one dimension every direction is.
+    If ``projected``, each is orthogonal to those before it. The log-ratio of a draw ranges over an interval of length η
+    = tΔ under add-remove, where uᵀCu moves one way for all u, and 2tΔ under replace-one: ε = Σ η_i, and Σ η_i²/8-zCDP.
+    The last of d orthogonal directions is fixed by the others and free; in one dimension every direction is.
     """
 
     temperatures: tuple[float, ...]
@@ -107,10 +104,8 @@ class Directions(DrawLaw):
 class EigenvalueBound(DrawLaw):
     """Lower bound on the smallest eigenvalue.
 
-    Laplace noise, an allowance subtracted, rounded down.
-
-    ε = Δ/scale. The δ is not for the draw, which is pure, but for later draws that rely on it: the bound is too high with
-    probability ½e^{−allowance/scale}.
+    Laplace noise, an allowance subtracted, rounded down. ε = Δ/scale. The δ is not for the draw, which is pure, but for
+    later draws that rely on it: the bound is too high with probability ½e^{−allowance/scale}.
     """
 
     scale: float
@@ -179,9 +174,8 @@ class _ClaimedDraw(DrawLaw):
 class AdditiveWishartDraw(_ClaimedDraw):
     """Wishart(s²I, k) noise less its mean on a symmetric integer matrix, rounded to its lattice.
 
-    A claimed (ε, δ).
-
-    ``degrees`` is k, ``scale`` s² for a matrix in encoded units; the query is in units of 2^(−2·bits) of those.
+    A claimed (ε, δ). ``degrees`` is k, ``scale`` s² for a matrix in encoded units; the query is in units of 2^(−2·bits)
+    of those.
     """
 
     dimension: int
@@ -238,9 +232,8 @@ class WishartSampling(_ClaimedDraw):
 class RaisedWishartSampling(_ClaimedDraw):
     """Draw like :class:`WishartSampling` around a matrix with raised eigenvalues.
 
-    Those below a public number are raised to it first.
-
-    The draw raises them itself: its loss relies on no bound on the eigenvalues of the query.
+    Those below a public number are raised to it first. The draw raises them itself: its loss relies on no bound on the
+    eigenvalues of the query.
     """
 
     degrees: int  # ν

@@ -45,10 +45,9 @@ def normalized_frobenius_error(estimate: npt.ArrayLike, reference: npt.ArrayLike
 def spectral_error(estimate: npt.ArrayLike, reference: npt.ArrayLike) -> float:
     """Return ‖Ĉ − C‖₂ of two symmetric matrices, shape (d, d).
 
-    It is the largest singular value of the difference.
-
-    It is the largest error of the variance of any direction, unchanged if both matrices are rotated alike: the norm of Kapralov
-    & Talwar (2013) and of Lemma 1 of Amin et al. (2019).
+    It is the largest singular value of the difference. It is the largest error of the variance of any direction,
+    unchanged if both matrices are rotated alike: the norm of Kapralov & Talwar (2013) and of Lemma 1 of Amin et al.
+    (2019).
 
     Examples
     --------
@@ -161,10 +160,8 @@ def excess_ridge_risk(
 ) -> float:
     """Return F(ŵ) − min F, F(w) = ‖Xw − y‖²/(2n) + α‖w‖².
 
-    The loss of a ridge fit on the table itself.
-
-    Equal to ½(ŵ − w)ᵀ(S + 2αI)(ŵ − w), w the minimizer. The objective is from Amin et al. (2019), section 1.1; at α = 0
-    twice the value is the excess mean squared error on the rows.
+    The loss of a ridge fit on the table itself. Equal to ½(ŵ − w)ᵀ(S + 2αI)(ŵ − w), w the minimizer. The objective is
+    from Amin et al. (2019), section 1.1; at α = 0 twice the value is the excess mean squared error on the rows.
 
     Parameters
     ----------

@@ -171,11 +171,10 @@ class InverseNormalModel(WithOwnCount):
 class WishartModel(WithOwnCount):
     """One draw W around Σ = Σ z zᵀ + ψI, z = (w, x).
 
-    Wishart(Σ, ν)/ν, or (ν − D − 1) times inverse Wishart(Σ, ν).
-
-    The block of any features is of the same kind: m rows of the first have Wishart(Σ, ν)/ν, of the second inverse Wishart with
-    ν − D + m degrees. So ν Σ^{−½}WΣ^{−½}, or (ν − D − 1) Σ^{½}W⁻¹Σ^{½}, is a Wishart matrix of scale I, and the range of its
-    eigenvalues bounds Σ from both sides (``docs/evidence/derivations/utility-bounds-wishart.md``).
+    Wishart(Σ, ν)/ν, or (ν − D − 1) times inverse Wishart(Σ, ν). The block of any features is of the same kind: m rows
+    of the first have Wishart(Σ, ν)/ν, of the second inverse Wishart with ν − D + m degrees. So ν Σ^{−½}WΣ^{−½}, or (ν −
+    D − 1) Σ^{½}W⁻¹Σ^{½}, is a Wishart matrix of scale I, and the range of its eigenvalues bounds Σ from both sides
+    (``docs/evidence/derivations/utility-bounds-wishart.md``).
     """
 
     degrees: float  # ν

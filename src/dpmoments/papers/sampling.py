@@ -91,9 +91,8 @@ def wishart(scale_factor: FloatArray, degrees_of_freedom: float, rng: np.random.
 def inverse_wishart(scale_factor: FloatArray, degrees_of_freedom: float, rng: np.random.Generator) -> FloatArray:
     """Draw from the inverse Wishart with scale matrix L Lᵀ.
 
-    The inverse of a Wishart_d((L Lᵀ)⁻¹, ν) draw, shape (d, d).
-
-    Its mean is L Lᵀ/(ν − d − 1) for ν > d + 1. Parameters as in :func:`wishart`.
+    The inverse of a Wishart_d((L Lᵀ)⁻¹, ν) draw, shape (d, d). Its mean is L Lᵀ/(ν − d − 1) for ν > d + 1. Parameters
+    as in :func:`wishart`.
     """
     # W = L⁻ᵀ B Bᵀ L⁻¹ with B Bartlett's factor, so W⁻¹ = (L B⁻ᵀ)(L B⁻ᵀ)ᵀ.
     bartlett = _bartlett(len(scale_factor), degrees_of_freedom, rng)

@@ -94,12 +94,11 @@ def sample_bingham_diagonal(
 ) -> tuple[FloatArray, int]:
     """Draw unit vectors with density ∝ exp(Σ eigenvalues_i · u_i²), and count the proposals.
 
-    They are counted up to the last accepted draw.
-
-    With λ_i = max(eigenvalues) − eigenvalues_i, p_i = 1/(b + 2λ_i) and iid standard normals g_i, the proposal is u ∝ (√p_i ·
-    g_i), and (r e^{1−r})^{d/2} the probability to accept it, r = Σ g_i² / (d Σ p_i g_i²): the ratio e^{−uᵀΛu} (uᵀΩu)^{d/2} / M
-    of Kent, Ganeiber & Mardia, Ω = I + 2Λ/b, in a form where nothing overflows or cancels. It is at most 1 for every b > 0, so
-    the accuracy of b affects the speed, never the distribution.
+    They are counted up to the last accepted draw. With λ_i = max(eigenvalues) − eigenvalues_i, p_i = 1/(b + 2λ_i) and
+    iid standard normals g_i, the proposal is u ∝ (√p_i · g_i), and (r e^{1−r})^{d/2} the probability to accept it, r =
+    Σ g_i² / (d Σ p_i g_i²): the ratio e^{−uᵀΛu} (uᵀΩu)^{d/2} / M of Kent, Ganeiber & Mardia, Ω = I + 2Λ/b, in a form
+    where nothing overflows or cancels. It is at most 1 for every b > 0, so the accuracy of b affects the speed, never
+    the distribution.
     """
     values = np.asarray(eigenvalues, dtype=np.float64)
     check_vector("eigenvalues", values)
@@ -137,10 +136,9 @@ def sample_bingham_diagonal(
 def envelope_parameter(gaps: FloatArray) -> float:
     """Return the b that makes rejection cheapest.
 
-    The root of Σ 1/(b + 2 gaps_i) = 1, with gaps λ_i ≥ 0, the smallest 0.
-
-    Newton's method on 1/S(b), S(b) = Σ 1/(b + 2λ_i): concave and increasing, so the steps climb to the root from the left and
-    cannot overshoot. At equal gaps the first step is exact.
+    The root of Σ 1/(b + 2 gaps_i) = 1, with gaps λ_i ≥ 0, the smallest 0. Newton's method on 1/S(b), S(b) = Σ 1/(b +
+    2λ_i): concave and increasing, so the steps climb to the root from the left and cannot overshoot. At equal gaps the
+    first step is exact.
     """
     root = float(np.count_nonzero(gaps == 0.0))
     for _ in range(100):
@@ -179,9 +177,8 @@ class SecularRoots:
     def combine(self, weights: FloatArray, coordinates: FloatArray) -> FloatArray:
         """Return Σ_j coordinates_j · (eigenvector j), shape (k, m).
 
-        Eigenvectors are normalized weights_i/(λ_i − μ_j).
-
-        ``weights``, shape (k,), are signed square roots; ``coordinates`` have shape (k − 1, m).
+        Eigenvectors are normalized weights_i/(λ_i − μ_j). ``weights``, shape (k,), are signed square roots;
+        ``coordinates`` have shape (k − 1, m).
         """
         total = np.zeros((weights.size, coordinates.shape[1]))
         chunks, workspace = _chunks(weights.size, 1)
@@ -199,12 +196,11 @@ class SecularRoots:
 def _solve_secular_equation(poles: FloatArray, squared_weights: FloatArray) -> tuple[SecularRoots, FloatArray]:
     """Find the root between each pair of neighboring poles, and weights that make them exact.
 
-    The weights are Löwner's.
-
-    ``poles`` are strictly descending with a range near 1 (third powers of the differences are formed), ``squared_weights``
-    positive. The exact weights are Π_j (μ_j − λ_i) / Π_{j≠i} (λ_j − λ_i): the given ones up to rounding, scaled to sum to 1. A
-    third-order iteration in the manner of Gragg (Borges & Gragg 1993) inside a bracket, 2.4 evaluations per root on average.
-    Sources: Bunch, Nielsen & Sorensen (1978), Numer. Math. 31; Gu & Eisenstat (1995), SIAM J. Matrix Anal. Appl. 16.
+    The weights are Löwner's. ``poles`` are strictly descending with a range near 1 (third powers of the differences are
+    formed), ``squared_weights`` positive. The exact weights are Π_j (μ_j − λ_i) / Π_{j≠i} (λ_j − λ_i): the given ones
+    up to rounding, scaled to sum to 1. A third-order iteration in the manner of Gragg (Borges & Gragg 1993) inside a
+    bracket, 2.4 evaluations per root on average. Sources: Bunch, Nielsen & Sorensen (1978), Numer. Math. 31; Gu &
+    Eisenstat (1995), SIAM J. Matrix Anal. Appl. 16.
     """
     k = poles.size
     origins = np.empty(max(k - 1, 0), dtype=np.int64)
@@ -331,10 +327,7 @@ def _unbuffered() -> Iterator[None]:
 
 
 _RELATIVE_GAP = 1e-30
-"""Gap, as a fraction of the spectrum's range, below which poles count as equal.
-
-Far below rounding.
-"""
+"""Gap, as a fraction of the spectrum's range, below which poles count as equal. Far below rounding."""
 
 _NEGLIGIBLE = 1e-20
 """Size below which coordinates of the removed vector count as zero."""
@@ -367,11 +360,9 @@ class _Deflation:
 def _deflate(eigenvalues: FloatArray, direction: FloatArray) -> _Deflation:
     """Restrict diag(eigenvalues) to the complement of a unit vector, in O(k²).
 
-    Eigenvalues are in descending order.
-
-    The new eigenvalues solve the secular equation. Equal poles are first merged by a reflection, and poles with negligible
-    weight are skipped; both persist as eigenvalues (Dongarra & Sorensen 1987). See
-    docs/evidence/derivations/iterative_eigenvectors.md.
+    Eigenvalues are in descending order. The new eigenvalues solve the secular equation. Equal poles are first merged by
+    a reflection, and poles with negligible weight are skipped; both persist as eigenvalues (Dongarra & Sorensen 1987).
+    See docs/evidence/derivations/iterative_eigenvectors.md.
     """
     # Dividing by a power of two near the range changes no significant digit and keeps cubes of differences finite.
     exponent = int(np.frexp(eigenvalues[0] - eigenvalues[-1])[1])

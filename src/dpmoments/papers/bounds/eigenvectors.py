@@ -101,9 +101,8 @@ def exponential_mechanism_failure(temperature: float, shortfall: float, *, near:
 def cap_measure(radius: float, n_features: int, *, constants: Constants = "sharp") -> float:
     """Return the fraction of the unit sphere in R^d within ``radius`` of one of its points.
 
-    The distance is Euclidean.
-
-    ``"sharp"`` is exact; ``"paper"`` is the lower bound ½(r/2)^{d−1} (Amin et al. 2019, Lemma 7; Ball 1997, Lemma 2.3).
+    The distance is Euclidean. ``"sharp"`` is exact; ``"paper"`` is the lower bound ½(r/2)^{d−1} (Amin et al. 2019,
+    Lemma 7; Ball 1997, Lemma 2.3).
 
     >>> cap_measure(2.0**0.5, 3), round(cap_measure(2.0**0.5, 3, constants="paper"), 9)
     (0.5, 0.25)
@@ -174,10 +173,8 @@ def direction_shortfall(
 ) -> float:
     """Bound the part of the top variance that a direction misses.
 
-    It holds with probability 1 − ``failure``.
-
-    The inverse of :func:`direction_failure`, never more than ``spread`` (Amin et al. 2019, Lemma 5, whose constants are hidden
-    in an O(·)).
+    It holds with probability 1 − ``failure``. The inverse of :func:`direction_failure`, never more than ``spread``
+    (Amin et al. 2019, Lemma 5, whose constants are hidden in an O(·)).
 
     >>> [round(direction_shortfall(0.05, 0.5, 1000.0, 5, constants=whose), 1) for whose in ("sharp", "paper")]
     [31.4, 87.1]
@@ -417,11 +414,10 @@ def rank_error(
 ) -> float:
     """Bound ‖C_k − Ĉ_k‖_F for k < d drawn directions, with probability 1 − ``failure``.
 
-    C_k is the best approximation of rank k.
-
-    It needs a gap: √(2 Σ (λ_i + λ₁λ_{k+1}/(λ_k − λ_{k+1})) s_i) plus the norm of the noise. If λ_k = λ_{k+1}, only the certain
-    √(2 Σ_{i≤k} λ_i²) holds in place of the root. Amin et al. (2019) state it after Theorem 2 without a gap: with two equal
-    leading eigenvalues λ and k = 1 the direction is uniform in their plane, so the distance is of order λ and not √λ.
+    C_k is the best approximation of rank k. It needs a gap: √(2 Σ (λ_i + λ₁λ_{k+1}/(λ_k − λ_{k+1})) s_i) plus the norm
+    of the noise. If λ_k = λ_{k+1}, only the certain √(2 Σ_{i≤k} λ_i²) holds in place of the root. Amin et al. (2019)
+    state it after Theorem 2 without a gap: with two equal leading eigenvalues λ and k = 1 the direction is uniform in
+    their plane, so the distance is of order λ and not √λ.
 
     >>> spectrum = [1e6, 100.0, 100.0, 0.0]
     >>> round(rank_error(spectrum, [0.25], 8.0, 0.05)), round(rank_error([1e6, 1e6, 0.0], [0.25], 8.0, 0.05))
@@ -453,12 +449,10 @@ def least_leading_eigenvalue(
 ) -> float:
     """Return the λ₁ above which ‖C − Ĉ‖_F ≤ ζλ₁, for all other eigenvalues.
 
-    It holds with probability 1 − ``failure``.
-
-    ζ is ``relative_error``. ``temperature`` is equal for all directions (ε/(8d) in the paper, from ε_i = ε/(2d)), and
-    ``eigenvalue_scale`` is 2/(ε/2) in the paper. Source: Amin et al. (2019), Corollary 2, with the condition λ₁ ≥ 2d³/(εζ²)
-    log(d/(εζ)) up to a constant. As printed it is empty at ε ≥ d/ζ, although the eigenvalues' noise still needs λ₁ of order
-    √d/(εζ).
+    It holds with probability 1 − ``failure``. ζ is ``relative_error``. ``temperature`` is equal for all directions
+    (ε/(8d) in the paper, from ε_i = ε/(2d)), and ``eigenvalue_scale`` is 2/(ε/2) in the paper. Source: Amin et al.
+    (2019), Corollary 2, with the condition λ₁ ≥ 2d³/(εζ²) log(d/(εζ)) up to a constant. As printed it is empty at ε ≥
+    d/ζ, although the eigenvalues' noise still needs λ₁ of order √d/(εζ).
 
     >>> round(least_leading_eigenvalue(0.1, 1.0 / 80, 4.0, 10, 0.01)), round(2 * 10**3 / 0.1**2 * math.log(10 / 0.1))
     (3902827, 921034)

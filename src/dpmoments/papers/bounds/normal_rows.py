@@ -135,9 +135,7 @@ def coinpress_covariance_error(
 ) -> float:
     """Bound ‖Σ^{−½}(Σ̂ − Σ)Σ^{−½}‖_F with probability 1 − ``failure``.
 
-    Rows are N(0, Σ) with I ⪯ Σ ⪯ KI.
-
-    ``spread`` is K; the other arguments are as for :func:`coinpress_mean_error`.
+    Rows are N(0, Σ) with I ⪯ Σ ⪯ KI. ``spread`` is K; the other arguments are as for :func:`coinpress_mean_error`.
 
     >>> round(coinpress_covariance_error(50_000, 5, 100.0, 0.5, 0.05), 3)
     0.051
@@ -192,10 +190,7 @@ def coinpress_covariance_theorem(error: float, n_features: int, spread: float, r
 
 
 RESCALE = 1.05
-"""Factor for all directions in a round.
-
-Keeps the smallest variance above 1 although the projection is noisy.
-"""
+"""Factor for all directions in a round. Keeps the smallest variance above 1 although the projection is noisy."""
 CONTRACTION = 0.9
 """Ratio of κ after a round to κ before it."""
 ROUNDS_SHARE = 0.5
@@ -206,9 +201,8 @@ ROUNDS_SHARE = 0.5
 def empirical_covariance_error(n_rows: int, n_features: int, failure: float) -> float:
     """Return the 1 − ``failure`` quantile of ‖Σ^{−½}(Σ̂ − Σ)Σ^{−½}‖_F (Fact 2.1).
 
-    Σ̂ is the second moment of n normal rows.
-
-    The lecture has √((d² + ln(1/τ))/n) with an unstated constant; this is the quantile itself.
+    Σ̂ is the second moment of n normal rows. The lecture has √((d² + ln(1/τ))/n) with an unstated constant; this is the
+    quantile itself.
 
     >>> round(empirical_covariance_error(1000, 4, 0.05), 2)
     0.19
@@ -243,10 +237,9 @@ def noisy_second_moment_error(
 ) -> float:
     """Bound the error of the clipped second moment with Gaussian noise (Lemma 2.2).
 
-    It holds with probability 1 − ``failure``.
-
-    ``spread`` is κ and ``rho`` the ρ of zCDP; the clipping radius is √(Cκd ln(n/τ)) with C = ``clip_constant`` and τ =
-    ``clip_failure``. The bound is inf if rows are clipped with more than that probability.
+    It holds with probability 1 − ``failure``. ``spread`` is κ and ``rho`` the ρ of zCDP; the clipping radius is √(Cκd
+    ln(n/τ)) with C = ``clip_constant`` and τ = ``clip_failure``. The bound is inf if rows are clipped with more than
+    that probability.
 
     >>> round(noisy_second_moment_error(100_000, 5, 1.0, 0.5, 0.1), 3)
     0.033
@@ -278,10 +271,8 @@ noisy_second_moment_rows_needed = rows_needed(
 def preconditioning_round_holds(sampling: float, noise: float, spread: float) -> bool:
     """Return True if a round surely takes I ⪯ Σ ⪯ κI to I ⪯ PΣPᵀ ⪯ 0.9κI.
 
-    Theorem 2.3, given the errors.
-
-    ``sampling`` is the spectral error of the empirical covariance in the norm of Σ, ``noise`` the spectral norm of the noise on
-    the second moment in units of κ, and ``spread`` is κ.
+    Theorem 2.3, given the errors. ``sampling`` is the spectral error of the empirical covariance in the norm of Σ,
+    ``noise`` the spectral norm of the noise on the second moment in units of κ, and ``spread`` is κ.
 
     >>> preconditioning_round_holds(0.1, 0.008, 1000.0), preconditioning_round_holds(0.1, 0.01, 1000.0)
     (True, False)
@@ -313,9 +304,8 @@ def preconditioning_rows_needed(
 ) -> int:
     """Return the rows for which every round down to κ ≤ ``stop_at`` holds (Corollary 2.6).
 
-    It holds with probability 1 − ``failure``.
-
-    Parameters are as for :func:`preconditioned_covariance_error`; ``rho`` is the budget of all rounds together.
+    It holds with probability 1 − ``failure``. Parameters are as for :func:`preconditioned_covariance_error`; ``rho`` is
+    the budget of all rounds together.
 
     >>> 100_000 < preconditioning_rows_needed(5, 1500.0, 0.25, 0.05) < 1_000_000
     True
@@ -349,10 +339,9 @@ def preconditioned_covariance_error(
 ) -> float:
     """Bound the error of private preconditioning (Corollary 2.6, second part).
 
-    It holds with probability 1 − ``failure``.
-
-    Half of ρ is for the rounds, and half of the failure. The rounds end at κ ≤ ``stop_at``; the other options are as for
-    :func:`noisy_second_moment_error`. The bound is inf if some round may fail.
+    It holds with probability 1 − ``failure``. Half of ρ is for the rounds, and half of the failure. The rounds end at κ
+    ≤ ``stop_at``; the other options are as for :func:`noisy_second_moment_error`. The bound is inf if some round may
+    fail.
 
     >>> round(preconditioned_covariance_error(20_000_000, 5, 1500.0, 0.5, 0.1), 2)
     0.1
@@ -418,11 +407,10 @@ def _rounds_hold(
 def normal_smallest_eigenvalue(covariance: npt.ArrayLike, n_rows: int, *, failure: float = 1e-9) -> float:
     r"""Return a lower bound on the smallest eigenvalue of the Gram matrix of normal rows.
 
-    It holds with probability 1 − β.
-
-    :math:`\lambda_{\min}(\Sigma) (\sqrt{n - 1} - \sqrt d - \sqrt{2 \ln(1/\beta)})_+^2`, for any mean of the rows. It serves as
-    ``smallest_eigenvalue`` of the mechanisms ``johnson-lindenstrauss`` and ``inverse-wishart``, whose guarantee does not rest
-    on it: rows of another distribution cost accuracy, not privacy.
+    It holds with probability 1 − β. :math:`\lambda_{\min}(\Sigma) (\sqrt{n - 1} - \sqrt d - \sqrt{2
+    \ln(1/\beta)})_+^2`, for any mean of the rows. It serves as ``smallest_eigenvalue`` of the mechanisms
+    ``johnson-lindenstrauss`` and ``inverse-wishart``, whose guarantee does not rest on it: rows of another distribution
+    cost accuracy, not privacy.
 
     Parameters
     ----------
@@ -438,9 +426,9 @@ def normal_smallest_eigenvalue(covariance: npt.ArrayLike, n_rows: int, *, failur
 
     Notes
     -----
-    Centered rows have the Gram matrix Σ^{1/2}WΣ^{1/2}, W ~ Wishart(I, n − 1), and their mean adds to it. The smallest singular
-    value of an m × d matrix of standard normals is at least √m − √d − t, except with probability at most e^{−t²/2} (Davidson &
-    Szarek 2001). Sheffet (2015), Corollary B.2, second part, has the case of mean 0.
+    Centered rows have the Gram matrix Σ^{1/2}WΣ^{1/2}, W ~ Wishart(I, n − 1), and their mean adds to it. The smallest
+    singular value of an m × d matrix of standard normals is at least √m − √d − t, except with probability at most
+    e^{−t²/2} (Davidson & Szarek 2001). Sheffet (2015), Corollary B.2, second part, has the case of mean 0.
 
     Examples
     --------

@@ -27,12 +27,10 @@ from dpmoments.privacy.unit import Neighbors
 def projected_ridge_radius(n_coefficients: int, degrees: float, failure: float) -> float:
     """Return q with P(‖Σ_AA^½(β̃ − β)‖ > q√s) = ``failure`` for a Wishart draw around Σ.
 
-    It is exact (Theorem 3.2).
-
-    The coefficients are k = ``n_coefficients``, the projection has r = ``degrees`` ≥ k rows. s = Σ_yy·A is the squared length
-    of the residuals of β, ridge rows included, so ‖β̃ − β‖ ≤ q√(s/λ_min(Σ_AA)). ‖Σ_AA^½(β̃ − β)‖²/s is χ²_k/χ²_{r−k+1}, two
-    independent variables. The paper's form of the theorem, after Sarlós (2006), is lost in our copy; this one is exact, so no
-    bound of that kind is stronger.
+    It is exact (Theorem 3.2). The coefficients are k = ``n_coefficients``, the projection has r = ``degrees`` ≥ k rows.
+    s = Σ_yy·A is the squared length of the residuals of β, ridge rows included, so ‖β̃ − β‖ ≤ q√(s/λ_min(Σ_AA)).
+    ‖Σ_AA^½(β̃ − β)‖²/s is χ²_k/χ²_{r−k+1}, two independent variables. The paper's form of the theorem, after Sarlós
+    (2006), is lost in our copy; this one is exact, so no bound of that kind is stronger.
 
     >>> round(projected_ridge_radius(5, 100, 0.05), 3), round(projected_ridge_radius(5, 10_000, 0.05), 4)
     (0.347, 0.0333)
@@ -44,11 +42,9 @@ def projected_ridge_radius(n_coefficients: int, degrees: float, failure: float) 
 def posterior_draw_radius(n_coefficients: int, degrees: float, dimension: int, failure: float) -> float:
     """Return the radius for an inverse Wishart draw with ν degrees of freedom.
 
-    Σ has D rows (Theorem 5.1).
-
-    ν is ``degrees``, D is ``dimension``. The ratio is χ²_k/χ²_{ν−D+k+1}. With k = D − 1 the denominator has ν degrees of
-    freedom; that of the projection has r − D + 2. At ν = r the posterior draw is better, by about D/2r of the error; section
-    5.1 found this, and left it open.
+    Σ has D rows (Theorem 5.1). ν is ``degrees``, D is ``dimension``. The ratio is χ²_k/χ²_{ν−D+k+1}. With k = D − 1 the
+    denominator has ν degrees of freedom; that of the projection has r − D + 2. At ν = r the posterior draw is better,
+    by about D/2r of the error; section 5.1 found this, and left it open.
 
     >>> round(posterior_draw_radius(5, 100, 6, 0.05), 3), round(posterior_draw_radius(5, 10_000, 6, 0.05), 4)
     (0.34, 0.0333)
@@ -62,10 +58,9 @@ def released_coefficient_radius(
 ) -> float:
     """Return the radius of ‖M_AA^½(β̃ − β)‖, exactly at its level.
 
-    M is released with its padding kept.
-
-    ``residual`` is M_yy·A = M_yy − M_yA M_AA⁻¹ M_Ay; ``dimension`` is D of an inverse Wishart draw, None for a projection.
-    ‖M_AA^½(β̃ − β)‖²/M_yy·A is χ²_k/χ²_{f−k}, f = r or ν − D + k + 1: the F test of a regression.
+    M is released with its padding kept. ``residual`` is M_yy·A = M_yy − M_yA M_AA⁻¹ M_Ay; ``dimension`` is D of an
+    inverse Wishart draw, None for a projection. ‖M_AA^½(β̃ − β)‖²/M_yy·A is χ²_k/χ²_{f−k}, f = r or ν − D + k + 1: the
+    F test of a regression.
 
     >>> round(released_coefficient_radius(5, 100, 4.0, 0.05), 3)
     0.697
@@ -79,9 +74,8 @@ def released_coefficient_radius(
 def ridge_distance_bound(coefficients_norm: float, penalty: float, smallest_eigenvalue: float) -> float:
     """Bound the distance of ridge coefficients from least squares.
 
-    λ‖β‖/(λ + λ_min(G_AA)) (after Dhillon et al. 2013).
-
-    (G_AA + λI)(β_λ − β) = −λβ; reached by a β along the shortest direction.
+    λ‖β‖/(λ + λ_min(G_AA)) (after Dhillon et al. 2013). (G_AA + λI)(β_λ − β) = −λβ; reached by a β along the shortest
+    direction.
 
     >>> ridge_distance_bound(1.0, 10.0, 90.0)
     0.1
@@ -185,11 +179,10 @@ def additive_wishart_bound(
 ) -> float:
     """Bound ‖β̃ − β‖ under additive Wishart noise (Theorem C.3), with constants.
 
-    The noise N has scale s²I and k degrees of freedom.
-
-    ``coefficients_norm`` is ‖β‖, ``smallest_eigenvalue`` λ of the features' Gram matrix Σ x xᵀ, ``scale`` s². With b = (−β, 1),
-    (G_AA + N_AA)(β̃ − β) = (N b)_A. If the mean ks²I is subtracted, N is the noise less it, of norm t, and the bound is t√(1 +
-    ‖β‖²)/(λ − t); else (ks²‖β‖ + t√(1 + ‖β‖²))/(λ + a), a the smallest eigenvalue of N.
+    The noise N has scale s²I and k degrees of freedom. ``coefficients_norm`` is ‖β‖, ``smallest_eigenvalue`` λ of the
+    features' Gram matrix Σ x xᵀ, ``scale`` s². With b = (−β, 1), (G_AA + N_AA)(β̃ − β) = (N b)_A. If the mean ks²I is
+    subtracted, N is the noise less it, of norm t, and the bound is t√(1 + ‖β‖²)/(λ − t); else (ks²‖β‖ + t√(1 +
+    ‖β‖²))/(λ + a), a the smallest eigenvalue of N.
 
     >>> noise = dict(degrees=40, scale=1.0, failure=0.05)
     >>> round(additive_wishart_bound(0.5, 5000.0, 5, mean_subtracted=True, **noise), 4)

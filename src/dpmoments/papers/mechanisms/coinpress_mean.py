@@ -507,10 +507,8 @@ def shell_quantile(shell: float, n_features: int) -> float:
 def mean_clip(radius: float, shell: float, quantile: float) -> float:
     """Return the clipping radius about a center up to ``radius`` from the mean.
 
-    min(√(r² + 2zr + C²), r + C).
-
-    C is ``shell`` and z = ``quantile`` from :func:`shell_quantile`: ‖δ + x‖² = r² + 2⟨δ, x⟩ + ‖x‖², with ⟨δ, x⟩ ~ N(0, r²) for
-    a normal row x. The released code of CoinPress has z = 3.
+    min(√(r² + 2zr + C²), r + C). C is ``shell`` and z = ``quantile`` from :func:`shell_quantile`: ‖δ + x‖² = r² + 2⟨δ,
+    x⟩ + ‖x‖², with ⟨δ, x⟩ ~ N(0, r²) for a normal row x. The released code of CoinPress has z = 3.
     """
     return min(math.sqrt(radius * radius + 2.0 * quantile * radius + shell * shell), radius + shell)
 
@@ -518,9 +516,8 @@ def mean_clip(radius: float, shell: float, quantile: float) -> float:
 def clip_shrinkage(radius: float, n_features: int) -> float:
     """Return κ for clipping to ``radius``.
 
-    Normal rows with mean a small δ from the center have mean (1 − κ)δ after clipping.
-
-    κ = E[1{‖z‖ > C}(1 − (1 − 1/d)C/‖z‖)] is one minus the derivative of the clipped mean with respect to δ.
+    Normal rows with mean a small δ from the center have mean (1 − κ)δ after clipping. κ = E[1{‖z‖ > C}(1 − (1 −
+    1/d)C/‖z‖)] is one minus the derivative of the clipped mean with respect to δ.
     """
     d, square = n_features, radius * radius
     tail = float(scipy.special.chdtrc(d, square))

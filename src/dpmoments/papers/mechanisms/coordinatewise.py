@@ -365,13 +365,11 @@ class SymmetricQuantilesPlan(MeanPlan):
 class SymmetricQuantiles(MeanMechanism):
     """Midpoint of the private quantiles b and 1 − b of each coordinate.
 
-    The mean of a symmetric distribution.
+    The mean of a symmetric distribution. Quantiles are searched in twice the radius. A midpoint beyond the radius is
+    clipped to it, unless both of its quantiles are beyond it.
 
-    Quantiles are searched in twice the radius. A midpoint beyond the radius is clipped to it, unless both of its quantiles are
-    beyond it.
-
-    **Privacy.** Half of a coordinate's budget for each quantile, an exponential mechanism over a grid (several levels of 4096
-    bins if the range is wide), pure ε or ε²/8-zCDP.
+    **Privacy.** Half of a coordinate's budget for each quantile, an exponential mechanism over a grid (several levels
+    of 4096 bins if the range is wide), pure ε or ε²/8-zCDP.
 
     Parameters
     ----------
@@ -423,11 +421,9 @@ def private_quantile(
 ) -> float:
     """Return a value near the ``level`` quantile of one coordinate, to within ``width``.
 
-    It is in [−2·radius, 2·radius].
-
-    Exponential mechanism over bins: a bin's score is minus the distance from level·n to the interval of ranks the bin covers,
-    which one replaced row changes by at most 1; values outside the range count at its ends. The chosen bin is divided into
-    smaller bins at the next level.
+    It is in [−2·radius, 2·radius]. Exponential mechanism over bins: a bin's score is minus the distance from level·n to
+    the interval of ranks the bin covers, which one replaced row changes by at most 1; values outside the range count at
+    its ends. The chosen bin is divided into smaller bins at the next level.
     """
     lower, upper = -2.0 * radius, 2.0 * radius
     widths = zoom(lower, upper, width)
@@ -447,16 +443,10 @@ def private_quantile(
 
 
 _MIN_EXPONENT, _MAX_EXPONENT = -40, 2
-"""Exponents of the scales searched, 2^−40 to 4 times the radius.
-
-Bins that floating point can resolve.
-"""
+"""Exponents of the scales searched, 2^−40 to 4 times the radius. Bins that floating point can resolve."""
 
 _FULLEST_BIN = 0.3
-"""Fraction of normal values in the fullest bin one SD wide.
-
-0.34 at worst and 0.38 at best, by bin position.
-"""
+"""Fraction of normal values in the fullest bin one SD wide. 0.34 at worst and 0.38 at best, by bin position."""
 
 
 @dataclass(frozen=True)

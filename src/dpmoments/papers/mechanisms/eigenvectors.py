@@ -314,12 +314,11 @@ _MAX_CONCENTRATION = 1e8
 def projected_cells(eigenvalues: FloatArray, temperatures: FloatArray, variance: float) -> FloatArray:
     """Compute mean squares of the entries of V̂ᵀ(Ĝ − G)V̂ for orthogonal directions.
 
-    Each direction is drawn orthogonal to those before it.
-
-    Direction i leans towards j > i by an angle φ of density ∝ exp(tᵢ Δ cos²φ), Δ = λᵢ − λⱼ, so that 2φ is von Mises of
-    concentration κ = tᵢΔ/2. Entry (i, j) is ½Δ sin 2φ, of variance (Δ/2tᵢ)·I₁(κ)/I₀(κ), and Δ sin²φ, of mean ½Δ(1 −
-    I₁(κ)/I₀(κ)), is what moves from one diagonal entry to the other: Δ/2t and 1/2t if κ is large, Δ²/8 and Δ/2 at its most.
-    These second-order means and the effect of two leans at once are added (``docs/evidence/derivations/noise-of-runs.md``).
+    Each direction is drawn orthogonal to those before it. Direction i leans towards j > i by an angle φ of density ∝
+    exp(tᵢ Δ cos²φ), Δ = λᵢ − λⱼ, so that 2φ is von Mises of concentration κ = tᵢΔ/2. Entry (i, j) is ½Δ sin 2φ, of
+    variance (Δ/2tᵢ)·I₁(κ)/I₀(κ), and Δ sin²φ, of mean ½Δ(1 − I₁(κ)/I₀(κ)), is what moves from one diagonal entry to the
+    other: Δ/2t and 1/2t if κ is large, Δ²/8 and Δ/2 at its most. These second-order means and the effect of two leans
+    at once are added (``docs/evidence/derivations/noise-of-runs.md``).
     """
     cells, losses = _leaning(*_pairs(eigenvalues, temperatures, variance))
     return _with_second_order(cells, losses, eigenvalues, len(temperatures), variance)
@@ -328,11 +327,10 @@ def projected_cells(eigenvalues: FloatArray, temperatures: FloatArray, variance:
 def subtracted_cells(eigenvalues: FloatArray, temperatures: FloatArray, variance: float) -> FloatArray:
     """Compute the mean squares if each direction is drawn from the whole sphere.
 
-    It is drawn after subtracting the earlier terms.
-
-    What draw i leaves in entry (i, j), c of variance (Δ/2tᵢ)·I₁/I₀ as above, is still there when j is drawn: direction j
-    follows it, leaning by c/λⱼ, and takes it away. In its place comes its own random lean against a direction in which nothing
-    is left, a gap of λⱼ. It takes c away to the degree that c is small relative to λⱼ.
+    It is drawn after subtracting the earlier terms. What draw i leaves in entry (i, j), c of variance (Δ/2tᵢ)·I₁/I₀ as
+    above, is still there when j is drawn: direction j follows it, leaning by c/λⱼ, and takes it away. In its place
+    comes its own random lean against a direction in which nothing is left, a gap of λⱼ. It takes c away to the degree
+    that c is small relative to λⱼ.
     """
     rank, d = len(temperatures), len(eigenvalues)
     drawn = np.arange(d) < rank

@@ -45,10 +45,7 @@ from dpmoments.rows.rows import Rows
 MAX_DEGREES = 2**34
 """Upper limit on the degrees of freedom: more would bring no gain visible in floating point."""
 _TYPICAL_ROWS = 10**6
-"""Assumed rows if their number is private, for the default degrees of freedom.
-
-Privacy does not depend on it.
-"""
+"""Assumed rows if their number is private, for the default degrees of freedom. Privacy does not depend on it."""
 _TOLERATED_EXCESS = 1.05
 """Tolerated ratio of the default's worst-case mean square error to the minimum."""
 
@@ -314,41 +311,40 @@ def _default_degrees(
 class JohnsonLindenstrauss(PaddedGram):
     """Release (RA′)ᵀ(RA′)/r.
 
-    A′ is the table with w·I appended, and R an r-row matrix of standard normals.
+    A′ is the table with w·I appended, and R an r-row matrix of standard normals. That is one draw from Wishart(G + w²I,
+    r)/r, so no projection is formed. With ``subtract_padding=False`` the output is always positive definite, and every
+    regression on it is a ridge regression on a sketch of the table.
 
-    That is one draw from Wishart(G + w²I, r)/r, so no projection is formed. With ``subtract_padding=False`` the output is
-    always positive definite, and every regression on it is a ridge regression on a sketch of the table.
-
-    **Privacy.** (ε, δ)-DP. w² is found by inverting the exact privacy curve of the mechanism, under add-remove or replace-one
-    (``docs/evidence/derivations/johnson_lindenstrauss.md``); it is 5 to 12 times smaller than by the paper's bound. Normals are
-    drawn in floating point (``idealized``).
+    **Privacy.** (ε, δ)-DP. w² is found by inverting the exact privacy curve of the mechanism, under add-remove or
+    replace-one (``docs/evidence/derivations/johnson_lindenstrauss.md``); it is 5 to 12 times smaller than by the
+    paper's bound. Normals are drawn in floating point (``idealized``).
 
     The error depends on the data: its mean square is ((tr Σ)² + ‖Σ‖_F²)/r with Σ = G + w²I, exact for a spectrum that a
-    forecast assumes. w² grows like √r. With the padding subtracted, many degrees of freedom are better than few; in the limit
-    the error is symmetric Gaussian noise with the same guarantee.
+    forecast assumes. w² grows like √r. With the padding subtracted, many degrees of freedom are better than few; in the
+    limit the error is symmetric Gaussian noise with the same guarantee.
 
     Parameters
     ----------
     degrees_of_freedom : int, optional
-        r, the number of rows of the projection, at least the dimension of the matrix; the adaptive variant may use more.
-        Default: the smallest r whose mean square error is within 5 % of the minimum, in the worst case over tables with the
-        public number of rows (a million if it is private).
+        r, the number of rows of the projection, at least the dimension of the matrix; the adaptive variant may use
+        more. Default: the smallest r whose mean square error is within 5 % of the minimum, in the worst case over
+        tables with the public number of rows (a million if it is private).
     adaptive : bool
-        Algorithm 2 instead of 1: half of the budget finds a lower bound on the table's own smallest eigenvalue. If the bound is
-        large enough nothing is padded, and r is as large as the bound allows; otherwise only the difference is padded. The
-        diagnostics of the result state the bound, r and w²; the cost covers them.
+        Algorithm 2 instead of 1: half of the budget finds a lower bound on the table's own smallest eigenvalue. If the
+        bound is large enough nothing is padded, and r is as large as the bound allows; otherwise only the difference is
+        padded. The diagnostics of the result state the bound, r and w²; the cost covers them.
     subtract_padding : bool
         Subtract w²I again, so that the release is unbiased (and may have negative eigenvalues). False keeps the ridge.
     calibration : {"exact", "paper"}
         ``"paper"``: w² = (4B²/ε)(√(2r ln(4/δ)) + 2 ln(4/δ)), Theorem 3.1.
     smallest_eigenvalue : float, optional
-        A lower bound m on the smallest eigenvalue of the matrix drawn around, publicly known without the table, in unit-ball
-        units: of Σ x xᵀ, or with count and mean of Σ z zᵀ, z = (w, x), w the plan's ``augmentation``. r is then the largest
-        that needs no padding, if that is enough for the matrix; if more is required, only the difference to m is padded. **The
-        caller asserts m, and accuracy rests on it; privacy does not**: eigenvalues below it are raised, and the bound on the
-        privacy curve holds for every table (it needs 5 to 12 % more than padding by the exact curve, more under ``replace_one``
-        with few degrees of freedom). If m is false the release is biased, short directions appear longer, and no diagnostic
-        shows it. Not with ``adaptive``.
+        A lower bound m on the smallest eigenvalue of the matrix drawn around, publicly known without the table, in
+        unit-ball units: of Σ x xᵀ, or with count and mean of Σ z zᵀ, z = (w, x), w the plan's ``augmentation``. r is
+        then the largest that needs no padding, if that is enough for the matrix; if more is required, only the
+        difference to m is padded. **The caller asserts m, and accuracy rests on it; privacy does not**: eigenvalues
+        below it are raised, and the bound on the privacy curve holds for every table (it needs 5 to 12 % more than
+        padding by the exact curve, more under ``replace_one`` with few degrees of freedom). If m is false the release
+        is biased, short directions appear longer, and no diagnostic shows it. Not with ``adaptive``.
 
     Examples
     --------
@@ -376,14 +372,13 @@ class JohnsonLindenstrauss(PaddedGram):
 class InverseWishart(PaddedGram):
     """Release one inverse Wishart draw, times ν − D − 1.
 
-    Its scale matrix is G + ψI, and it has ν degrees of freedom.
+    Its scale matrix is G + ψI, and it has ν degrees of freedom. D is the dimension of the matrix; the factor makes the
+    mean G + ψI. With ν = n + ν₀ it is a draw from the posterior of the covariance of normal rows of mean zero under the
+    prior Wishart⁻¹(ψI, ν₀).
 
-    D is the dimension of the matrix; the factor makes the mean G + ψI. With ν = n + ν₀ it is a draw from the posterior of the
-    covariance of normal rows of mean zero under the prior Wishart⁻¹(ψI, ν₀).
-
-    **Privacy.** (ε, δ)-DP. The inverse of the draw is a Wishart matrix whose scale is (G + ψI)⁻¹; so the privacy curve is that
-    of ``johnson-lindenstrauss`` with ν for r and ψ for w² (``docs/evidence/derivations/inverse_wishart.md``). ν must not depend
-    on private data: ``prior_degrees`` therefore needs a public number of rows.
+    **Privacy.** (ε, δ)-DP. The inverse of the draw is a Wishart matrix whose scale is (G + ψI)⁻¹; so the privacy curve
+    is that of ``johnson-lindenstrauss`` with ν for r and ψ for w² (``docs/evidence/derivations/inverse_wishart.md``). ν
+    must not depend on private data: ``prior_degrees`` therefore needs a public number of rows.
 
     Parameters
     ----------
@@ -397,13 +392,13 @@ class InverseWishart(PaddedGram):
     calibration : {"exact", "paper"}
         ``"paper"``: the bound of Theorem 3.1 with ν for r.
     smallest_eigenvalue : float, optional
-        A lower bound m on the smallest eigenvalue of the matrix drawn around, publicly known without the table, in unit-ball
-        units: of Σ x xᵀ, or with count and mean of Σ z zᵀ, z = (w, x), w the plan's ``augmentation``. ν is then the largest
-        that needs no padding, if that is enough for the matrix; if more is required, only the difference to m is padded. **The
-        caller asserts m, and accuracy rests on it; privacy does not**: eigenvalues below it are raised, and the bound on the
-        privacy curve holds for every table (it needs 5 to 12 % more than padding by the exact curve, more under ``replace_one``
-        with few degrees of freedom). If m is false the release is biased, short directions appear longer, and no diagnostic
-        shows it. Not with ``adaptive``.
+        A lower bound m on the smallest eigenvalue of the matrix drawn around, publicly known without the table, in
+        unit-ball units: of Σ x xᵀ, or with count and mean of Σ z zᵀ, z = (w, x), w the plan's ``augmentation``. ν is
+        then the largest that needs no padding, if that is enough for the matrix; if more is required, only the
+        difference to m is padded. **The caller asserts m, and accuracy rests on it; privacy does not**: eigenvalues
+        below it are raised, and the bound on the privacy curve holds for every table (it needs 5 to 12 % more than
+        padding by the exact curve, more under ``replace_one`` with few degrees of freedom). If m is false the release
+        is biased, short directions appear longer, and no diagnostic shows it. Not with ``adaptive``.
     prior_degrees : int, optional
         ν₀: use ν = n + ν₀, the posterior. Under replace-one only.
 
