@@ -13,6 +13,7 @@ Every other pair is a post-processing of these; ``docs/evidence/derivations/john
 """
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
 from itertools import pairwise
 
@@ -155,12 +156,7 @@ def wishart_sampling_padding(
     The padding is on the safe side, rechecked by evaluating :func:`wishart_sampling_delta` there.
     """
     epsilon = require_positive("epsilon", epsilon)
-    target = math.log(require_delta(delta)) - _RELATIVE_ERROR
-    neighbors = Neighbors.of(neighbors)
-
-    def excess(padding: float) -> float:
-        return wishart_sampling_log_delta(epsilon, degrees_of_freedom, padding, neighbors) - target
-
+    excess = _excess(lambda padding: wishart_sampling_log_delta(epsilon, degrees_of_freedom, padding, neighbors), delta)
     # Nearly a Gaussian mechanism of noise-to-sensitivity ratio padding / sqrt(r / 2), with a heavier tail.
     log_inverse_delta = -math.log(delta)
     start = (math.sqrt(degrees_of_freedom * log_inverse_delta) + log_inverse_delta) / epsilon
@@ -173,12 +169,7 @@ def wishart_sampling_degrees(epsilon: float, delta: float, padding: float, neigh
     It is on the safe side, rechecked by evaluating :func:`wishart_sampling_delta` there.
     """
     epsilon = require_positive("epsilon", epsilon)
-    target = math.log(require_delta(delta)) - _RELATIVE_ERROR
-    neighbors = Neighbors.of(neighbors)
-
-    def excess(degrees: float) -> float:
-        return wishart_sampling_log_delta(epsilon, max(degrees, 1.0), padding, neighbors) - target
-
+    excess = _excess(lambda degrees: wishart_sampling_log_delta(epsilon, max(degrees, 1.0), padding, neighbors), delta)
     if excess(1.0) > 0.0:
         raise InputValueError(
             f"padding={shown(padding)} is too small for epsilon={shown(epsilon)}, delta={shown(delta)}: not "
@@ -186,13 +177,23 @@ def wishart_sampling_degrees(epsilon: float, delta: float, padding: float, neigh
         )
     log_inverse_delta = -math.log(delta)
     start = max(1.0, (epsilon * padding) ** 2 / (2.0 * (log_inverse_delta + epsilon)))
+    return _most_degrees(excess, start)
+
+
+def _excess(log_delta: Callable[[float], float], delta: float) -> Callable[[float], float]:
+    """Return the logarithm of δ beyond the wanted one, as a function of the parameter sought."""
+    target = math.log(require_delta(delta)) - _RELATIVE_ERROR
+    return lambda parameter: log_delta(parameter) - target
+
+
+def _most_degrees(excess: Callable[[float], float], start: float) -> int:
     degrees = math.floor(safe_root(excess, start, safe="below")) + 1
     while degrees > 1 and excess(degrees) > 0.0:
         degrees -= 1
     return degrees
 
 
-# r"""The exact privacy curve of adding a Wishart matrix to the Gram matrix.
+# The exact privacy curve of adding a Wishart matrix to the Gram matrix.
 
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(32)
@@ -369,13 +370,8 @@ def additive_wishart_degrees(epsilon: float, delta: float, scale: float, neighbo
     It is rounded to the safe side, and rechecked by evaluating :func:`additive_wishart_delta` there.
     """
     epsilon = require_positive("epsilon", epsilon)
-    target = math.log(require_delta(delta)) - _RELATIVE_ERROR
     a = 1.0 / require_positive("scale", scale)
-    neighbors = Neighbors.of(neighbors)
-
-    def excess(m: float) -> float:
-        return additive_wishart_log_delta(epsilon, max(m, 1.0), scale, neighbors) - target
-
+    excess = _excess(lambda m: additive_wishart_log_delta(epsilon, max(m, 1.0), scale, neighbors), delta)
     if excess(1.0) <= 0.0:
         return 1
     # The Gaussian limit, m = (a / mu)^2 / 2 with epsilon = mu sqrt(2 log(1/delta)), plus a term for the heavier tail.
@@ -395,17 +391,12 @@ def additive_wishart_scale(epsilon: float, delta: float, excess_degrees: float, 
     the Gaussian mechanism.
     """
     epsilon = require_positive("epsilon", epsilon)
-    target = math.log(require_delta(delta)) - _RELATIVE_ERROR
-    neighbors = Neighbors.of(neighbors)
-
-    def excess(scale: float) -> float:
-        return additive_wishart_log_delta(epsilon, excess_degrees, scale, neighbors) - target
-
+    excess = _excess(lambda scale: additive_wishart_log_delta(epsilon, excess_degrees, scale, neighbors), delta)
     start = math.sqrt((epsilon - math.log(delta)) / require_positive("excess_degrees", excess_degrees)) / epsilon
     return safe_root(excess, start, safe="above")
 
 
-# r"""A privacy bound for drawing a Wishart matrix around a Gram matrix whose small eigenvalues were raised.
+# A privacy bound for drawing a Wishart matrix around a Gram matrix whose small eigenvalues were raised.
 
 
 def raised_wishart_log_delta(epsilon: float, degrees_of_freedom: float, ratio: float) -> float:
@@ -477,12 +468,10 @@ def raised_wishart_ratio(epsilon: float, delta: float, degrees_of_freedom: float
     It is on the safe side, rechecked by evaluating :func:`raised_wishart_delta` there.
     """
     epsilon = require_positive("epsilon", epsilon)
-    target = math.log(require_delta(delta)) - _RELATIVE_ERROR
+    excess = _excess(lambda ratio: raised_wishart_log_delta(epsilon, degrees_of_freedom, ratio), delta)
     log_inverse_delta = -math.log(delta)
     start = 1.0 + (math.sqrt(degrees_of_freedom * log_inverse_delta) + log_inverse_delta) / epsilon
-    return safe_root(
-        lambda ratio: raised_wishart_log_delta(epsilon, degrees_of_freedom, ratio) - target, start, safe="above"
-    )
+    return safe_root(excess, start, safe="above")
 
 
 def raised_wishart_degrees(epsilon: float, delta: float, ratio: float) -> int:
@@ -491,15 +480,8 @@ def raised_wishart_degrees(epsilon: float, delta: float, ratio: float) -> int:
     It is on the safe side, rechecked by evaluating :func:`raised_wishart_delta` there; 0 if not even one is.
     """
     epsilon = require_positive("epsilon", epsilon)
-    target = math.log(require_delta(delta)) - _RELATIVE_ERROR
-
-    def excess(degrees: float) -> float:
-        return raised_wishart_log_delta(epsilon, max(degrees, 1.0), ratio) - target
-
+    excess = _excess(lambda degrees: raised_wishart_log_delta(epsilon, max(degrees, 1.0), ratio), delta)
     if excess(1.0) > 0.0:
         return 0
     start = max(1.0, (epsilon * ratio) ** 2 / (2.0 * (epsilon - math.log(delta))))
-    degrees = math.floor(safe_root(excess, start, safe="below")) + 1
-    while degrees > 1 and excess(degrees) > 0.0:
-        degrees -= 1
-    return degrees
+    return _most_degrees(excess, start)

@@ -392,13 +392,7 @@ class InverseWishart(PaddedGram):
     calibration : {"exact", "paper"}
         ``"paper"``: the bound of Theorem 3.1 with ν for r.
     smallest_eigenvalue : float, optional
-        A lower bound m on the smallest eigenvalue of the matrix drawn around, publicly known without the table, in
-        unit-ball units: of Σ x xᵀ, or with count and mean of Σ z zᵀ, z = (w, x), w the plan's ``augmentation``. ν is
-        then the largest that needs no padding, if that is enough for the matrix; if more is required, only the
-        difference to m is padded. **The caller asserts m, and accuracy rests on it; privacy does not**: eigenvalues
-        below it are raised, and the bound on the privacy curve holds for every table (it needs 5 to 12 % more than
-        padding by the exact curve, more under ``replace_one`` with few degrees of freedom). If m is false the release
-        is biased, short directions appear longer, and no diagnostic shows it. Not with ``adaptive``.
+        As for :class:`JohnsonLindenstrauss`.
     prior_degrees : int, optional
         ν₀: use ν = n + ν₀, the posterior. Under replace-one only.
 
