@@ -83,18 +83,17 @@ def standardized_unit_rows(
     features = []
     for column, cells in _columns(data, left_out, unknown_is_a_level=unknown_is_a_level):
         if not isinstance(column, Categorical | Boolean):
-            features.append(_array(cells).astype(np.float64))
+            features.append(cells.to_numpy().astype(np.float64))
         else:
             features.extend(_indicators(cells, _levels(column)))
             if unknown_is_a_level:
-                features.append(_array(pc.is_null(cells)).astype(np.float64))
+                features.append(pc.is_null(cells).to_numpy().astype(np.float64))
     varying = [feature for feature in features if np.any(feature != feature[0])]
     if not varying:
         raise InputValueError(f"every column of {data.name} is constant, so none can be standardized")
     rows = _standardized(np.column_stack(varying))
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
-    result: NDArray[np.float64] = rows / np.where(norms > 0.0, norms, 1.0)
-    return result
+    return np.asarray(rows / np.where(norms > 0.0, norms, 1.0))
 
 
 def replication_rows(data: Dataset, *, standardize: bool) -> NDArray[np.float64]:
@@ -139,7 +138,7 @@ def replication_rows(data: Dataset, *, standardize: bool) -> NDArray[np.float64]
     numeric, indicators = [], []
     for column, cells in _columns(data, {data.target}, unknown_is_a_level=False):
         if not isinstance(column, Categorical | Boolean):
-            feature = _array(cells).astype(np.float64)
+            feature = cells.to_numpy().astype(np.float64)
             if standardize and not np.any(feature != feature[0]):
                 raise InputValueError(
                     f"column '{column.name}' of {data.name} is constant, so it cannot be standardized"
@@ -150,15 +149,13 @@ def replication_rows(data: Dataset, *, standardize: bool) -> NDArray[np.float64]
     rows = np.column_stack(numeric + indicators)
     if standardize:
         rows[:, : len(numeric)] = _standardized(rows[:, : len(numeric)])
-    result: NDArray[np.float64] = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1.0)
-    return result
+    return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1.0))
 
 
 def _columns(
     data: Dataset, left_out: set[str | None], *, unknown_is_a_level: bool
 ) -> Iterator[tuple[Column, pa.ChunkedArray]]:
-    """Yield columns and their values."""
-    # Raise ValueError if a value is missing and that is not a level.
+    """Yield columns and their values; refuse a missing value that is not a level."""
     for column in data.schema.table_columns:
         if column.name in left_out:
             continue
@@ -180,19 +177,13 @@ def _levels(column: Categorical | Boolean) -> tuple[str | int, ...]:
 
 
 def _indicators(cells: pa.ChunkedArray, levels: Sequence[str | int]) -> list[NDArray[np.float64]]:
-    values = _array(cells)
+    values = cells.to_numpy()
     return [(values == level).astype(np.float64) for level in levels]
 
 
 def _standardized(columns: NDArray[np.float64]) -> NDArray[np.float64]:
     centered = columns - columns.mean(axis=0)
-    result: NDArray[np.float64] = centered / centered.std(axis=0)
-    return result
-
-
-def _array(cells: pa.ChunkedArray) -> NDArray[np.generic]:
-    array: NDArray[np.generic] = cells.to_numpy()
-    return array
+    return np.asarray(centered / centered.std(axis=0))
 
 
 # The synthetic tables of the papers: correlated rows in the unit ball, and rows of heavy tails.
@@ -281,10 +272,8 @@ def multivariate_laplace(n_rows: int, n_features: int, rng: np.random.Generator)
     True
     """
     _require_sizes(n_rows, n_features)
-    rows: NDArray[np.float64] = rng.standard_normal((n_rows, n_features)) * np.sqrt(
-        rng.standard_exponential((n_rows, 1))
-    )
-    return rows
+    normals = rng.standard_normal((n_rows, n_features))
+    return np.asarray(normals * np.sqrt(rng.standard_exponential((n_rows, 1))))
 
 
 def multivariate_student(
@@ -308,8 +297,7 @@ def multivariate_student(
     if not degrees > 2.0:
         raise out_of_range("degrees", degrees, "above 2, or the covariance does not exist")
     squares = rng.chisquare(degrees, (n_rows, 1))
-    rows: NDArray[np.float64] = rng.standard_normal((n_rows, n_features)) * np.sqrt((degrees - 2.0) / squares)
-    return rows
+    return np.asarray(rng.standard_normal((n_rows, n_features)) * np.sqrt((degrees - 2.0) / squares))
 
 
 def _require_sizes(n_rows: int, n_features: int) -> None:
@@ -334,32 +322,10 @@ class PublishedFile:
 
 
 def _cache_folder() -> Path:
-    """Return the folder of downloaded files."""
-    # ``$XDG_CACHE_HOME/dpmoments``, by default ``~/.cache/dpmoments``.
+    """Return the folder of downloaded files, ``$XDG_CACHE_HOME/dpmoments`` or ``~/.cache/dpmoments``."""
     configured = os.environ.get("XDG_CACHE_HOME", "")
     # The XDG specification asks that a relative path be ignored.
-    base = Path(configured) if os.path.isabs(configured) else Path.home() / ".cache"
-    return base / "dpmoments"
-
-
-def _find_local(file: PublishedFile) -> bytes | None:
-    """Return the file's verified bytes from ``DPMOMENTS_DATA`` or the cache, or None."""
-    folders = [_cache_folder()]
-    chosen = os.environ.get(_FOLDER_VARIABLE)
-    if chosen:
-        if not Path(chosen).is_dir():
-            raise InputNotADirectoryError(
-                f"{_FOLDER_VARIABLE} is set to {shown(chosen)}, which is not a folder: name the folder that holds "
-                f"{file.name}, or unset the variable"
-            )
-        folders.insert(0, Path(chosen))
-    for folder in folders:
-        path = folder / file.name
-        if path.is_file():
-            content = path.read_bytes()
-            _check(file, content, str(path), "remove it, or put the published file in its place")
-            return content
-    return None
+    return (Path(configured) if os.path.isabs(configured) else Path.home() / ".cache") / "dpmoments"
 
 
 def load(file: PublishedFile) -> bytes:
@@ -376,11 +342,24 @@ def load(file: PublishedFile) -> bytes:
     OSError
         If the cache cannot be written.
     """
-    content = _find_local(file)
-    if content is None:
-        content = _download(file)
-        _check(file, content, file.url, "nothing was stored; try again later, or save the file there by hand")
-        _store(_cache_folder() / file.name, content)
+    folders = [_cache_folder()]
+    if chosen := os.environ.get(_FOLDER_VARIABLE):
+        if not Path(chosen).is_dir():
+            raise InputNotADirectoryError(
+                f"{_FOLDER_VARIABLE} is set to {shown(chosen)}, which is not a folder: name the folder that holds "
+                f"{file.name}, or unset the variable"
+            )
+        folders.insert(0, Path(chosen))
+
+    for path in (folder / file.name for folder in folders):
+        if path.is_file():
+            content = path.read_bytes()
+            _check(file, content, str(path), "remove it, or put the published file in its place")
+            return content
+
+    content = _download(file)
+    _check(file, content, file.url, "nothing was stored; try again later, or save the file there by hand")
+    _store(_cache_folder() / file.name, content)
     return content
 
 
@@ -413,8 +392,7 @@ def _download(file: PublishedFile) -> bytes:
 
 
 def _store(path: Path, content: bytes) -> None:
-    """Write a temporary file in the same folder, then rename it."""
-    # No reader ever sees half a file.
+    """Write a temporary file in the same folder, then rename it: no reader ever sees half a file."""
     temporary = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

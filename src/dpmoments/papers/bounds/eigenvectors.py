@@ -352,14 +352,8 @@ def eigenvector_release_error(
         shortfalls = _paper_shortfalls(values, t, failure)
         worst = largest_noise(eigenvalue_scale, d, 0.5 * failure, kind=kind, constants="paper")
         return reconstruction_error(values, shortfalls, math.sqrt(rank) * worst + slack, constants="paper")
-    floor = values[-1] if rank == d else 0.0
-    paid = min(rank, d - 1)
-    above = values[:paid] - values[-1]
-    missed = weighted_shortfall(
-        values[:paid] - floor, t[:paid], float(above.max(initial=0.0)), d, 0.5 * failure, most=above
-    )
-    rest = float(values[rank:] @ values[rank:])
-    return math.sqrt(rest + 2.0 * missed) + noise_norm(eigenvalue_scale, rank, 0.5 * failure, kind=kind) + slack
+    norm = noise_norm(eigenvalue_scale, rank, 0.5 * failure, kind=kind)
+    return _drawn_error(values, float(values[-1]), t, 0.5 * failure) + norm + slack
 
 
 @checked
@@ -394,13 +388,17 @@ def released_eigenvector_error(
     # A quarter of β for the largest error of an eigenvalue, a quarter for their norm.
     worst = largest_noise(eigenvalue_scale, d, 0.25 * failure, kind=kind) + slack
     highest = descending(np.clip(noisy + worst, 0.0, most))
-    least = max(float(noisy[-1]) - worst, 0.0)
+    norm = noise_norm(eigenvalue_scale, rank, 0.25 * failure, kind=kind)
+    return _drawn_error(highest, max(float(noisy[-1]) - worst, 0.0), t, 0.5 * failure) + norm + slack
+
+
+def _drawn_error(highest: FloatArray, least: float, temperatures: FloatArray, failure: float) -> float:
+    """Bound the part of the error that comes of drawn directions, for eigenvalues between bounds."""
+    d, rank = len(highest), len(temperatures)
     floor, paid = (least if rank == d else 0.0), min(rank, d - 1)
-    above = np.maximum(highest[:paid] - least, 0.0)
-    weights = np.maximum(highest[:paid] - floor, 0.0)
-    missed = weighted_shortfall(weights, t[:paid], float(above.max(initial=0.0)), d, 0.5 * failure, most=above)
-    rest = float(highest[rank:] @ highest[rank:])
-    return math.sqrt(rest + 2.0 * missed) + noise_norm(eigenvalue_scale, rank, 0.25 * failure, kind=kind) + slack
+    above, weights = np.maximum(highest[:paid] - least, 0.0), np.maximum(highest[:paid] - floor, 0.0)
+    missed = weighted_shortfall(weights, temperatures[:paid], float(above.max(initial=0.0)), d, failure, most=above)
+    return math.sqrt(float(highest[rank:] @ highest[rank:]) + 2.0 * missed)
 
 
 @checked
@@ -485,8 +483,7 @@ def least_leading_eigenvalue(
 
 
 def _paper_shortfalls(eigenvalues: FloatArray, temperatures: FloatArray, failure: float) -> FloatArray:
-    """Return Lemma 8's bounds at β/(2d) each, with λ₁(C) for λ₁(C_i)."""
-    # So they are used in the proof of Theorem 2.
+    """Return Lemma 8's bounds at β/(2d) each, with λ₁(C) for λ₁(C_i), as in the proof of Theorem 2."""
     d = len(eigenvalues)
     return np.array(
         [
