@@ -79,15 +79,15 @@ def a_loss_spent_twice(patch: Patch) -> None:
 
 
 def a_quantile_that_spends_both_shares(patch: Patch) -> None:
-    honest = coordinatewise.private_quantile
+    honest = coordinatewise.Coordinate.quantile
 
-    def greedy(rows: Any, privacy_filter: Any, loss: PrivacyBudget, **options: Any) -> float:
+    def greedy(self: Any, loss: PrivacyBudget, **options: Any) -> float:
         double = (
             PrivacyBudget.pure(2 * loss.epsilon) if loss.kind is BudgetKind.PURE else PrivacyBudget.zcdp(2 * loss.rho)
         )
-        return honest(rows, privacy_filter, double, **options)
+        return honest(self, double, **options)
 
-    patch.setattr(coordinatewise, "private_quantile", greedy)
+    patch.setattr(coordinatewise.Coordinate, "quantile", greedy)
 
 
 def zoom_levels_not_split(patch: Patch) -> None:

@@ -77,7 +77,7 @@ def test_a_clamped_mean_three_deviations_from_the_center_is_more_than_noise(monk
     def examined() -> coordinatewise.ClampedMean:
         door = PrivacyFilter(plan, insecure_generator(1))
         loss = PrivacyBudget.zcdp(0.01)
-        return coordinatewise.examined_mean(rows, door, loss, feature=0, center=0.0, half_width=2.0, n_rows=50.0)
+        return coordinatewise.Coordinate(rows, door, 0).examined_mean(loss, 0.0, 2.0, 50.0)
 
     found = examined()
     assert found.noise_scale > 0.3  # so that no value is farther from the center than noise
@@ -262,33 +262,17 @@ def test_what_two_counts_say_of_a_clamped_mean(monkeypatch: pytest.MonkeyPatch) 
         (0.01 + margin * 1.000001, below(0.5), True, True),
     ):
         shares = iter([clamped, larger])
-        monkeypatch.setattr(coordinatewise, "_share_beyond", lambda *_, found=shares, **__: next(found))
-        found = coordinatewise.examined_mean(
-            rows,
-            filter_that_pays(loss, "replace_one", insecure_generator(1)),
-            loss,
-            feature=0,
-            center=0.0,
-            half_width=2.0,
-            n_rows=50.0,
-        )
+        monkeypatch.setattr(coordinatewise.Coordinate, "share_beyond", lambda *_, found=shares: next(found))
+        door = filter_that_pays(loss, "replace_one", insecure_generator(1))
+        found = coordinatewise.Coordinate(rows, door, 0).examined_mean(loss, 0.0, 2.0, 50.0)
         assert (found.clamping_shows, found.noise_decides) == (shows, decides)
 
 
 def test_a_value_at_no_finite_distance_is_beyond() -> None:
     rows = Rows.of(np.array([[1.5e308], [0.0]]), Schema.unbounded(1), neighbors="replace_one", threads=1)
     loss = PrivacyBudget.zcdp(1e6)
-    share = coordinatewise._share_beyond(
-        rows,
-        filter_that_pays(loss, "replace_one", insecure_generator(0)),
-        loss,
-        feature=0,
-        center=-1e308,
-        least=1e307,
-        n_rows=2.0,
-        code="clamped-values",
-    )
-    assert share == 1.0
+    door = filter_that_pays(loss, "replace_one", insecure_generator(0))
+    assert coordinatewise.Coordinate(rows, door, 0).share_beyond(loss, -1e308, 1e307, 2.0, "clamped-values") == 1.0
 
 
 @pytest.mark.parametrize("radius", [1e-50, 1.0, 1e50])

@@ -6,11 +6,12 @@ The naive clamp, Karwa & Vadhan (2018) and SYMQ (Du et al. 2020), and what they 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 import scipy
 
 from dpmoments.base.arrays import FloatArray
@@ -37,6 +38,7 @@ from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.sensitivity import rank_score
 from dpmoments.privacy.unit import Neighbors
+from dpmoments.rows.histogram import Histogram
 from dpmoments.rows.rows import Rows
 
 MAX_BINS = 4096
@@ -65,45 +67,107 @@ _FROM_CENTER = 3.0
 """Noise SDs from the clamp's center beyond which a mean is more than noise."""
 
 
-def examined_mean(
-    rows: Rows,
-    privacy_filter: PrivacyFilter,
-    loss: PrivacyBudget,
-    *,
-    feature: int,
-    center: float,
-    half_width: float,
-    n_rows: float,
-) -> ClampedMean:
-    """Return :func:`clamped_mean` for most of ``loss``.
+@dataclass(frozen=True, slots=True)
+class Coordinate:
+    """One coordinate of a table, with the filter that answers questions about it."""
 
-    The rest counts clamped values, and values beyond the noise.
+    rows: Rows
+    privacy_filter: PrivacyFilter
+    feature: int
 
-    **Privacy.** ``loss`` under replace-one.
-    """
-    for_mean, *checks = _with_checks(loss)
-    mean = clamped_mean(
-        rows, privacy_filter, for_mean, feature=feature, center=center, half_width=half_width, n_rows=n_rows
-    )
-    noise = examined_noise(loss, half_width, n_rows)
-    beyond_clamp, beyond_noise = (
-        _share_beyond(rows, privacy_filter, part, feature=feature, center=center, least=least, n_rows=n_rows, code=code)
-        for part, least, code in zip(
-            checks,
-            (math.nextafter(half_width, math.inf), noise),
-            ("clamped-values", "values-beyond-noise"),
-            strict=True,
+    def examined_mean(self, loss: PrivacyBudget, center: float, half_width: float, n_rows: float) -> ClampedMean:
+        """Return :func:`clamped_mean` for most of ``loss``; the rest counts values beyond the clamp and the noise.
+
+        **Privacy.** ``loss`` under replace-one.
+        """
+        for_mean, *checks = _with_checks(loss)
+        mean = clamped_mean(
+            self.rows,
+            self.privacy_filter,
+            for_mean,
+            feature=self.feature,
+            center=center,
+            half_width=half_width,
+            n_rows=n_rows,
         )
-    )
-    # A count's noise is 1/half_width of that of a mean clamped to ±half_width, on half the range.
-    margin = noise_margin(_mean_noise(checks[0], 0.5, n_rows), rows.n_features, pure=loss.kind is BudgetKind.PURE)
-    return ClampedMean(
-        mean,
-        noise,
-        min(max(beyond_clamp, 0.0), 1.0),
-        clamping_shows=beyond_clamp > _MIN_CLAMPED + margin,
-        noise_decides=beyond_noise < 0.5 and abs(mean - center) < _FROM_CENTER * noise,
-    )
+        noise, least = examined_noise(loss, half_width, n_rows), math.nextafter(half_width, math.inf)
+        beyond_clamp = self.share_beyond(checks[0], center, least, n_rows, "clamped-values")
+        beyond_noise = self.share_beyond(checks[1], center, noise, n_rows, "values-beyond-noise")
+        # A count's noise is 1/half_width of that of a mean clamped to ±half_width, on half the range.
+        pure = loss.kind is BudgetKind.PURE
+        margin = noise_margin(_mean_noise(checks[0], 0.5, n_rows), self.rows.n_features, pure=pure)
+        return ClampedMean(
+            mean,
+            noise,
+            min(max(beyond_clamp, 0.0), 1.0),
+            clamping_shows=beyond_clamp > _MIN_CLAMPED + margin,
+            noise_decides=beyond_noise < 0.5 and abs(mean - center) < _FROM_CENTER * noise,
+        )
+
+    def share_beyond(self, loss: PrivacyBudget, center: float, least: float, n_rows: float, code: str) -> float:
+        """Return the noisy fraction of rows with |x − center| ≥ ``least``; noise may take it out of [0, 1]."""
+        exact = self.rows.histogram(DistanceFrom(self.feature, center), [least, math.inf])
+        signed = int(exact.counts.sum()) + exact.above - exact.below
+        pure, sensitivity = loss.kind is BudgetKind.PURE, total_sensitivity(self.rows.neighbors, loss)
+        scale = noise_scale_for(loss, sensitivity.value)
+        query = Message(code, feature=self.feature + 1)
+        noisy = with_noise(self.privacy_filter, query, [signed], sensitivity, scale, bits=0, pure=pure)
+        return 0.5 + 0.5 * float(noisy[0]) / n_rows
+
+    def chosen(self, scores: npt.NDArray[Any], loss: PrivacyBudget, code: str, **facts: Any) -> int:
+        """Choose a bin by the exponential mechanism, from scores that one replaced row changes by at most 1."""
+        query = Message(code, **{"feature": self.feature + 1, **facts})
+        return choose(scores, rank_score(self.rows.neighbors), loss, self.privacy_filter, query)
+
+    def search(
+        self,
+        ends: tuple[float, float],
+        width: float,
+        loss: PrivacyBudget,
+        scores: Callable[[Histogram, float, float], npt.NDArray[Any]],
+        code: str,
+        **facts: Any,
+    ) -> float:
+        """Return the middle of a bin about ``width`` wide; the bin chosen at each level is divided at the next."""
+        lower, upper = ends
+        widths = zoom(lower, upper, width)
+        for index, (cell, part) in enumerate(zip(widths, loss.split(*[1.0] * len(widths)), strict=True)):
+            edges = np.linspace(lower, upper, round((upper - lower) / cell) + 1)
+            histogram = self.rows.histogram(CoordinateValue(self.feature), edges)
+            chosen = self.chosen(scores(histogram, lower, upper), part, code, **facts, level=index + 1)
+            lower, upper = float(edges[chosen]), float(edges[chosen + 1])
+        return (lower + upper) / 2.0
+
+    def quantile(self, loss: PrivacyBudget, *, level: float, radius: float, width: float) -> float:
+        """Return a value near the ``level`` quantile, to within ``width``, in [−2·radius, 2·radius].
+
+        A bin's score is minus the distance from level·n to the interval of ranks the bin covers.
+        """
+        ends = -2.0 * radius, 2.0 * radius
+
+        def scores(histogram: Histogram, lower: float, upper: float) -> FloatArray:
+            ranks = histogram.below + np.concatenate([[0], np.cumsum(histogram.counts)])
+            # Values outside the range count at its ends: else all bins would be alike if most values were outside.
+            ranks[0] = 0 if lower <= ends[0] else ranks[0]
+            ranks[-1] = histogram.total if upper >= ends[1] else ranks[-1]
+            target = level * histogram.total
+            return -np.maximum(np.maximum(ranks[:-1] - target, target - ranks[1:]), 0.0)
+
+        return self.search(ends, width, loss, scores, "coordinate-quantile", quantile=level)
+
+    def scale(self, loss: PrivacyBudget, *, radius: float) -> float:
+        """Estimate the standard deviation to a factor of about 2.5."""
+        # The result is the likeliest power of two for the distance from the median: for normal values it most often lies in
+        # a bin [2^i, 2^{i+1}) about σ, and the upper edge of the chosen bin is returned. The outermost bins also count the
+        # distances outside all bins. (Karwa & Vadhan 2018; lecture 18, section 1.2, has infinitely many bins about 0.)
+        for_median, for_scale = loss.split(0.5, 0.5)
+        median = self.quantile(for_median, level=0.5, radius=radius, width=RESOLUTION * radius)
+        edges = _scale_edges(radius)
+        exact = self.rows.histogram(DistanceFrom(self.feature, median), edges)
+        counts = np.array(exact.counts)
+        counts[0] += exact.below
+        counts[-1] += exact.above
+        return float(edges[1:][self.chosen(counts, for_scale, "coordinate-scale")])
 
 
 def require_workable_loss(loss: PrivacyBudget) -> None:
@@ -131,28 +195,6 @@ def _mean_noise(loss: PrivacyBudget, half_width: float, n_rows: float) -> float:
     return noise_deviation(scale, pure=loss.kind is BudgetKind.PURE)
 
 
-def _share_beyond(
-    rows: Rows,
-    privacy_filter: PrivacyFilter,
-    loss: PrivacyBudget,
-    *,
-    feature: int,
-    center: float,
-    least: float,
-    n_rows: float,
-    code: str,
-) -> float:
-    """Return the noisy fraction of rows with |x − center| ≥ ``least``, x one coordinate."""
-    # Noise may take it out of [0, 1].
-    exact = rows.histogram(DistanceFrom(feature, center), [least, math.inf])
-    signed = int(exact.counts.sum()) + exact.above - exact.below
-    pure, sensitivity = loss.kind is BudgetKind.PURE, total_sensitivity(rows.neighbors, loss)
-    scale = noise_scale_for(loss, sensitivity.value)
-    query = Message(code, feature=feature + 1)
-    noisy = with_noise(privacy_filter, query, [signed], sensitivity, scale, bits=0, pure=pure)
-    return 0.5 + 0.5 * float(noisy[0]) / n_rows
-
-
 def zoom(lower: float, upper: float, width: float) -> Sequence[float]:
     """Return bin widths, level by level, of a search of [lower, upper] down to ``width``."""
     # Each level has at most MAX_BINS bins.
@@ -162,19 +204,30 @@ def zoom(lower: float, upper: float, width: float) -> Sequence[float]:
     return [width * factor ** (levels - 1 - level) for level in range(levels)]
 
 
-def noise_of_coordinates(
-    clamped: Sequence[ClampedMean], centers: Sequence[float], count_error: float | None, n_rows: float, *, pure: bool
-) -> MeanModel:
-    """Return the noise of coordinates' means, each clamped about its center."""
-    # `pure` if Laplace.
-    moved = np.array([one.mean for one in clamped]) - np.array(centers)
-    return MeanModel(
-        "laplace" if pure else "gaussian",
-        np.array([one.noise_scale for one in clamped]),
-        np.abs(moved) * ((count_error or 0.0) / n_rows),
-        clipped=max((one.share_clamped for one in clamped if one.clamping_shows), default=0.0),
-        bias_suspected=any(one.clamping_shows for one in clamped),
+def released_means(
+    plan: NaivePlan | KarwaVadhanPlan,
+    examined: Sequence[ClampedMean],
+    centers: Sequence[float],
+    n_rows: float,
+    means: FloatArray,
+    warnings: Sequence[Message],
+    diagnostics: Mapping[str, Any],
+) -> NoisyMean:
+    """Return the result of a run of coordinates' means, each clamped about its center."""
+    moved = np.array([one.mean for one in examined]) - np.array(centers)
+    noise = MeanModel(
+        "laplace" if plan.mean_loss.kind is BudgetKind.PURE else "gaussian",
+        np.array([one.noise_scale for one in examined]),
+        np.abs(moved) * ((plan.expected_count_error or 0.0) / n_rows),
+        clipped=max((one.share_clamped for one in examined if one.clamping_shows), default=0.0),
+        bias_suspected=any(one.clamping_shows for one in examined),
     )
+    shared = {
+        "noise_scales": [one.noise_scale for one in examined],
+        "shares_clamped": [one.share_clamped for one in examined],
+        "warnings": tuple(warnings),
+    }
+    return NoisyMean(means, n_rows, {**diagnostics, **shared}, noise)
 
 
 def beyond_radius(examined: Sequence[ClampedMean], radius: float) -> list[bool]:
@@ -206,38 +259,30 @@ def coordinate_warnings(
 
 @dataclass(frozen=True)
 class NaivePlan(MeanPlan):
-    """Calibrated :class:`Naive`: every coordinate is clamped to ±half_width, and costs ``loss``."""
+    """Calibrated :class:`Naive`: every coordinate is clamped to ±half_width, and costs ``mean_loss``."""
 
     radius: float
     half_width: float
-    loss: PrivacyBudget
+    mean_loss: PrivacyBudget
 
     arithmetic: ClassVar[Arithmetic] = Arithmetic.EXACT_LATTICE
     error_needs_rows: ClassVar[bool] = False
 
     def expected_errors(self, assumed: NormalRows) -> FloatArray:
-        return np.full(self.shape.n_features, examined_noise(self.loss, self.half_width, assumed.n_rows))
+        return np.full(self.shape.n_features, examined_noise(self.mean_loss, self.half_width, assumed.n_rows))
 
     def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> NoisyMean:
         self.check_rows(rows)
         n_rows = self.count_of(rows, privacy_filter)
         result = [
-            examined_mean(
-                rows, privacy_filter, self.loss, feature=feature, center=0.0, half_width=self.half_width, n_rows=n_rows
-            )
+            Coordinate(rows, privacy_filter, feature).examined_mean(self.mean_loss, 0.0, self.half_width, n_rows)
             for feature in range(self.shape.n_features)
         ]
         means = np.array([one.mean for one in result])
         # Noise beyond the range is clipped; a mean further out shows that the range is wrong.
         means = np.where(beyond_radius(result, self.radius), means, np.clip(means, -self.radius, self.radius))
-        diagnostics = {
-            "noise_scales": [one.noise_scale for one in result],
-            "shares_clamped": [one.share_clamped for one in result],
-            "warnings": tuple(coordinate_warnings(rows.schema.feature_names, result, self.radius)),
-        }
-        pure = self.loss.kind is BudgetKind.PURE
-        noise = noise_of_coordinates(result, [0.0] * len(result), self.expected_count_error, n_rows, pure=pure)
-        return NoisyMean(means, n_rows, diagnostics, noise)
+        warnings = coordinate_warnings(rows.schema.feature_names, result, self.radius)
+        return released_means(self, result, [0.0] * len(result), n_rows, means, warnings, {})
 
 
 @dataclass(frozen=True)
@@ -321,23 +366,10 @@ class SymmetricQuantilesPlan(MeanPlan):
     def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> NoisyMean:
         self.check_rows(rows)
         n_rows = self.count_of(rows, privacy_filter)
-        low = self.mechanism.options["quantile"]
+        low, options = self.mechanism.options["quantile"], {"radius": self.radius, "width": self.resolution}
+        coordinates = [Coordinate(rows, privacy_filter, feature) for feature in range(self.shape.n_features)]
         pairs = np.array(
-            [
-                [
-                    private_quantile(
-                        rows,
-                        privacy_filter,
-                        self.loss,
-                        feature=j,
-                        level=level,
-                        radius=self.radius,
-                        width=self.resolution,
-                    )
-                    for level in (low, 1.0 - low)
-                ]
-                for j in range(self.shape.n_features)
-            ]
+            [[one.quantile(self.loss, level=level, **options) for level in (low, 1.0 - low)] for one in coordinates]
         )
         means = pairs.mean(axis=1)
         scales = (pairs.max(axis=1) - means) / -float(scipy.special.ndtri(low))
@@ -409,39 +441,6 @@ class SymmetricQuantiles(MeanMechanism):
         )
 
 
-def private_quantile(
-    rows: Rows,
-    privacy_filter: PrivacyFilter,
-    loss: PrivacyBudget,
-    *,
-    feature: int,
-    level: float,
-    radius: float,
-    width: float,
-) -> float:
-    """Return a value near the ``level`` quantile of one coordinate, to within ``width``.
-
-    It is in [−2·radius, 2·radius]. Exponential mechanism over bins: a bin's score is minus the distance from level·n to
-    the interval of ranks the bin covers, which one replaced row changes by at most 1; values outside the range count at
-    its ends. The chosen bin is divided into smaller bins at the next level.
-    """
-    lower, upper = -2.0 * radius, 2.0 * radius
-    widths = zoom(lower, upper, width)
-    for index, (cell, part) in enumerate(zip(widths, loss.split(*[1.0] * len(widths)), strict=True)):
-        edges = np.linspace(lower, upper, round((upper - lower) / cell) + 1)
-        histogram = rows.histogram(CoordinateValue(feature), edges)
-        ranks = histogram.below + np.concatenate([[0], np.cumsum(histogram.counts)])
-        # Values outside the range count at its ends: else all bins would be alike if most values were outside.
-        ranks[0] = 0 if lower <= -2.0 * radius else ranks[0]
-        ranks[-1] = histogram.total if upper >= 2.0 * radius else ranks[-1]
-        target = level * histogram.total
-        distance = np.maximum(np.maximum(ranks[:-1] - target, target - ranks[1:]), 0.0)
-        what = Message("coordinate-quantile", quantile=level, feature=feature + 1, level=index + 1)
-        chosen = choose(-distance, rank_score(rows.neighbors), part, privacy_filter, what)
-        lower, upper = float(edges[chosen]), float(edges[chosen + 1])
-    return (lower + upper) / 2.0
-
-
 _MIN_EXPONENT, _MAX_EXPONENT = -40, 2
 """Exponents of the scales searched, 2^−40 to 4 times the radius. Bins that floating point can resolve."""
 
@@ -474,62 +473,38 @@ class KarwaVadhanPlan(MeanPlan):
 
     def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> NoisyMean:
         self.check_rows(rows)
-        n_rows, d = self.count_of(rows, privacy_filter), self.shape.n_features
-        scales, centers, widths = (np.empty(d) for _ in range(3))
-        result, certain = list[ClampedMean](), list[bool]()
-        for j in range(d):
-            scales[j] = self._scale(rows, privacy_filter, j)
-            centers[j] = self._locate(rows, privacy_filter, j, float(scales[j]))
-            certain.append(self._resolves(float(scales[j]), n_rows))
-            widths[j] = _half_width(float(scales[j]), n_rows)
-            result.append(
-                examined_mean(
-                    rows,
-                    privacy_filter,
-                    self.mean_loss,
-                    feature=j,
-                    center=float(centers[j]),
-                    half_width=float(widths[j]),
-                    n_rows=n_rows,
-                )
-            )
+        n_rows, least = self.count_of(rows, privacy_filter), math.ldexp(self.radius, _MIN_EXPONENT)
+        scales, centers, widths, result = list[float](), list[float](), list[float](), list[ClampedMean]()
+        for feature in range(self.shape.n_features):
+            one = Coordinate(rows, privacy_filter, feature)
+            scales.append(max(self.scale or 0.0, least))
+            if self.scale_loss is not None:
+                scales[-1] = one.scale(self.scale_loss, radius=self.radius)
+            centers.append(self._locate(one, scales[-1]))
+            widths.append(_half_width(scales[-1], n_rows))
+            result.append(one.examined_mean(self.mean_loss, centers[-1], widths[-1], n_rows))
+
         # Noise below the resolution of the search decides nothing.
-        least_noise = math.ldexp(self.radius, _MIN_EXPONENT)
         names = rows.schema.feature_names
-        warnings = coordinate_warnings(names, result, self.radius, least_noise=least_noise)
-        if not all(certain):
-            warnings.append(Message("location-lost", names=marked_names(names, [not one for one in certain])))
-        diagnostics = {
-            "scales": scales.tolist(),
-            "centers": centers.tolist(),
-            "half_widths": widths.tolist(),
-            "noise_scales": [one.noise_scale for one in result],
-            "shares_clamped": [one.share_clamped for one in result],
-            "warnings": tuple(warnings),
-        }
-        means = np.array([one.mean for one in result])
-        pure = self.mean_loss.kind is BudgetKind.PURE
-        noise = noise_of_coordinates(result, centers.tolist(), self.expected_count_error, n_rows, pure=pure)
-        return NoisyMean(np.clip(means, -self.radius, self.radius), n_rows, diagnostics, noise)
+        warnings = coordinate_warnings(names, result, self.radius, least_noise=least)
+        uncertain = [not self._resolves(scale, n_rows) for scale in scales]
+        if any(uncertain):
+            warnings.append(Message("location-lost", names=marked_names(names, uncertain)))
+        means = np.clip(np.array([one.mean for one in result]), -self.radius, self.radius)
+        diagnostics = {"scales": scales, "centers": centers, "half_widths": widths}
+        return released_means(self, result, centers, n_rows, means, warnings, diagnostics)
 
-    def _scale(self, rows: Rows, privacy_filter: PrivacyFilter, feature: int) -> float:
-        least = math.ldexp(self.radius, _MIN_EXPONENT)
-        if self.scale_loss is None:
-            assert self.scale is not None
-            return max(self.scale, least)
-        return private_scale(rows, privacy_filter, self.scale_loss, feature=feature, radius=self.radius)
-
-    def _locate(self, rows: Rows, privacy_filter: PrivacyFilter, feature: int, scale: float) -> float:
+    def _locate(self, coordinate: Coordinate, scale: float) -> float:
         """Return the middle of a bin of width ``scale`` with many rows."""
-        # Exponential mechanism on the counts.
-        lower, upper, widths = self._bins(scale)
-        for index, (width, part) in enumerate(zip(widths, self.location_loss.split(*[1.0] * len(widths)), strict=True)):
-            edges = np.linspace(lower, upper, round((upper - lower) / width) + 1)
-            counts = rows.histogram(CoordinateValue(feature), edges).counts
-            what = Message("coordinate-bin", feature=feature + 1, level=index + 1)
-            chosen = choose(counts, rank_score(rows.neighbors), part, privacy_filter, what)
-            lower, upper = float(edges[chosen]), float(edges[chosen + 1])
-        return min(max((lower + upper) / 2.0, -self.radius), self.radius)
+        lower, upper, _ = self._bins(scale)
+        middle = coordinate.search(
+            (lower, upper),
+            scale,
+            self.location_loss,
+            lambda histogram, _lower, _upper: histogram.counts,
+            "coordinate-bin",
+        )
+        return min(max(middle, -self.radius), self.radius)
 
     def _bins(self, scale: float) -> tuple[float, float, Sequence[float]]:
         """Return the ends of the location search and the bin widths, level by level."""
@@ -611,29 +586,9 @@ def _scale_edges(radius: float) -> FloatArray:
 
 
 def _likeliest_scale(deviation: float, radius: float) -> float:
-    """Return the result of :func:`private_scale` for normal values, without noise."""
+    """Return the result of :meth:`Coordinate.scale` for normal values, without noise."""
     # The values have this standard deviation.
     edges = _scale_edges(radius)
     below = 2.0 * scipy.special.ndtr(edges / deviation) - 1.0
     below[0], below[-1] = 0.0, 1.0  # values outside the bins are counted in the outermost
     return float(edges[1:][int(np.argmax(np.diff(below)))])
-
-
-def private_scale(
-    rows: Rows, privacy_filter: PrivacyFilter, loss: PrivacyBudget, *, feature: int, radius: float
-) -> float:
-    """Estimate the standard deviation of one coordinate to a factor of about 2.5."""
-    # The result is the likeliest power of two for the distance from the median: for normal values it most often lies in
-    # a bin [2^i, 2^{i+1}) about σ, and the upper edge of the chosen bin is returned. The outermost bins also count the
-    # distances outside all bins. (Karwa & Vadhan 2018; lecture 18, section 1.2, has infinitely many bins about 0.)
-    for_median, for_scale = loss.split(0.5, 0.5)
-    median = private_quantile(
-        rows, privacy_filter, for_median, feature=feature, level=0.5, radius=radius, width=RESOLUTION * radius
-    )
-    edges = _scale_edges(radius)
-    exact = rows.histogram(DistanceFrom(feature, median), edges)
-    counts = np.array(exact.counts)
-    counts[0] += exact.below
-    counts[-1] += exact.above
-    what = Message("coordinate-scale", feature=feature + 1)
-    return float(edges[1:][choose(counts, rank_score(rows.neighbors), for_scale, privacy_filter, what)])
