@@ -452,16 +452,16 @@ class CoinPressMean(PaperOptions, MeanMechanism):
             return Balls(n_rows, schedule, tuple(map(clip, schedule.scales)))
 
         def by_theory(split: tuple[float, ...]) -> Balls:
-            gamma = mean_theory(d, n_rows, *self.step_failures(len(split)))
+            early, last = mean_theory(d, n_rows, *self.step_failures(len(split)))
             schedule = planned(
-                spherical=lambda distance: distance + gamma.early,
-                last_spherical=lambda distance: distance + gamma.last,
-                ball_factor=gamma.early,
+                spherical=lambda distance: distance + early,
+                last_spherical=lambda distance: distance + last,
+                ball_factor=early,
                 shrinkage=0.0,
                 shares=[split],
             )
-            *early, last = schedule.scales
-            return Balls(n_rows, schedule, (*(scale + gamma.early for scale in early), last + gamma.last))
+            *scales, last_scale = schedule.scales
+            return Balls(n_rows, schedule, (*(scale + early for scale in scales), last_scale + last))
 
         result = [by_theory(split) for split in self.splits or ()]
         best = fewest_steps([balls.schedule for balls in result])
@@ -589,16 +589,10 @@ def predicted_bias(predicted_error: float, unit: float, rho: float, n_features: 
     return math.sqrt(max(rest, 0.0))
 
 
-@dataclass(frozen=True, slots=True)
-class BallClips:
-    """Clipping radii γ of a mean's early and last steps; γ also bounds a step's error, in SDs."""
+def mean_theory(n_features: int, n_rows: float, early: float, last: float) -> tuple[float, float]:
+    """Return γ = √(d + 2√(d ln(n/β_s)) + 2 ln(n/β_s)) of early steps and of the last.
 
-    early: float
-    last: float
-
-
-def mean_theory(n_features: int, n_rows: float, early: float, last: float) -> BallClips:
-    """Return γ = √(d + 2√(d ln(n/β_s)) + 2 ln(n/β_s)) of both kinds of steps."""
-    # Source: Biswas et al. 2020, Figure 2, MVM, step 1.
-    squares = [normal_norm_square(n_features, failure / n_rows) for failure in (early, last)]
-    return BallClips(*map(math.sqrt, squares))
+    It is their clipping radius, and bounds a step's error, in SDs. Source: Biswas et al. 2020, Figure 2, MVM, step 1.
+    """
+    early_square, last_square = (normal_norm_square(n_features, failure / n_rows) for failure in (early, last))
+    return math.sqrt(early_square), math.sqrt(last_square)
