@@ -15,6 +15,7 @@ from dpmoments.audit.exact import (
     noise_rate_at_least,
     shift_loss,
 )
+from dpmoments.audit.pairs import neighboring_pairs
 from dpmoments.audit.procedure import AuditEffort, AuditResult, audit
 from dpmoments.audit.replay import Recorder
 from dpmoments.mechanisms import Standardized
@@ -163,8 +164,8 @@ def test_half_of_k_norm_noise_is_found(neighbors: Neighbors) -> None:
 
 def test_an_audit_finds_half_the_noise_of_a_run_of_several_draws(monkeypatch: pytest.MonkeyPatch) -> None:
     def audited() -> AuditResult:
-        budget, generator = PrivacyBudget.zcdp(0.5), insecure_generator(1)
-        return audit("standardized", budget, "replace_one", generator, effort=AuditEffort(20, 40, 1))
+        budget, generator, pairs = PrivacyBudget.zcdp(0.5), insecure_generator(1), neighboring_pairs(2, "replace_one")
+        return audit("standardized", budget, "replace_one", generator, pairs=pairs[:2], effort=AuditEffort(20, 40, 1))
 
     honest = audited()
     assert honest.measured is not None

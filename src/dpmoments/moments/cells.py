@@ -12,7 +12,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -473,7 +473,8 @@ class MatrixLaplaceCells(CellFamily):
 def sum_quantile(level: float, parts: tuple[tuple[CellFamily, float, bool], ...]) -> float:
     """Return the quantile of a sum of independent cells, in its standard deviations."""
     # P(X > x) = (1/2πi)∫ e^{K(s) − sx}/s ds along a vertical line through the saddle point, where nothing cancels: the
-    # tail keeps its relative accuracy however small it is. No quantile is beyond that of Cantelli's inequality.
+    # tail keeps its relative accuracy however small it is. The saddle point is sought, and x = K′(s) − 1/s follows from it.
+    # No quantile is beyond that of Cantelli's inequality.
     total = math.sqrt(math.fsum(deviation**2 for _, deviation, _ in parts))
     parts = tuple((family, deviation / total, diagonal) for family, deviation, diagonal in parts if deviation > 0.0)
     if len(parts) == 1:
@@ -482,24 +483,6 @@ def sum_quantile(level: float, parts: tuple[tuple[CellFamily, float, bool], ...]
         return float(scipy.special.ndtri(level))
     side = 1.0 if level >= 0.5 else -1.0
     wanted = math.log(min(level, 1.0 - level))
-    furthest = abs(cantelli_quantile(level))
-    nearest = -furthest if level == 0.5 else -1.0  # a skewed distribution: its median is within an SD of its mean
-    if _log_tail(furthest, side, parts) >= wanted:
-        return side * furthest
-    result = brent_root(lambda x: _log_tail(x, side, parts) - wanted, nearest, furthest, xtol=1e-9)
-    return side * float(result)
-
-
-def _log_tail(x: float, side: float, parts: Sequence[tuple[CellFamily, float, bool]]) -> float:
-    """Return log P(side·X > x)."""
-
-    def exponent(s: Any) -> Any:
-        """Return K(s) − sx − log s."""
-        value = -s * x - np.log(s)
-        for family, deviation, diagonal in parts:
-            value = value + family.log_moment(side * deviation * s, diagonal=diagonal)
-        return value
-
     # the pole of a one-sided cell is on its own side; that of the others bounds both
     ends = [
         family.pole(diagonal=diagonal) / deviation
@@ -507,22 +490,45 @@ def _log_tail(x: float, side: float, parts: Sequence[tuple[CellFamily, float, bo
         if side > 0.0 or not (diagonal and family.skewed)
     ]
     pole = min(ends, default=math.inf)
-    highest = pole if math.isfinite(pole) else max(abs(x), 1.0) * 4.0 + 4.0
-    result = scipy.optimize.minimize_scalar(
-        lambda s: float(np.real(exponent(complex(s)))),
-        bounds=(0.0, highest),
-        method="bounded",
-        options={"xatol": 1e-6 * highest},
-    )
-    saddle = float(result.x)
+
+    @cache
+    def at(place: float) -> tuple[float, float]:
+        saddle = math.exp(place) if math.isinf(pole) else pole * float(scipy.special.expit(place))
+        return _tail_at(saddle, pole, side, parts)
+
+    near, far, furthest = 0.0, 1.0, abs(cantelli_quantile(level))
+    while at(near)[1] < wanted:
+        near, far = near - 1.0, near
+    while at(far)[1] > wanted and at(far)[0] < furthest:
+        near, far = far, far + 1.0
+    if at(far)[1] > wanted:
+        return side * furthest
+    return side * min(at(brent_root(lambda place: at(place)[1] - wanted, near, far, xtol=1e-9))[0], furthest)
+
+
+def _tail_at(
+    saddle: float, pole: float, side: float, parts: Sequence[tuple[CellFamily, float, bool]]
+) -> tuple[float, float]:
+    """Return the x of a saddle point, and log P(side·X > x)."""
+
+    def exponent(s: Any) -> Any:
+        """Return K(s) − log s."""
+        value = -np.log(s)
+        for family, deviation, diagonal in parts:
+            value = value + family.log_moment(side * deviation * s, diagonal=diagonal)
+        return value
+
     distance = min(saddle, pole - saddle)
-    step, peak = 0.15 * distance, float(np.real(exponent(complex(saddle))))
+    small = 1e-8 * distance
+    beside = complex(exponent(complex(saddle, small)))
+    x, step = beside.imag / small, 0.15 * distance
+    peak = beside.real - saddle * x
     total, start, block = 0.5, 1, 256
     while start < _MAX_POINTS:
-        u = step * np.arange(start, start + block)
-        values = np.exp(exponent(saddle + 1j * u) - peak)
+        s = saddle + 1j * step * np.arange(start, start + block)
+        values = np.exp(exponent(s) - s * x - peak)
         total += float(np.real(values).sum())
         if float(np.abs(values[-8:]).max()) * block < _TAIL_DIGITS:
             break
         start, block = start + block, 2 * block
-    return peak + math.log(max(total * step / math.pi, 1e-300))
+    return x, peak + math.log(max(total * step / math.pi, 1e-300))
