@@ -214,7 +214,7 @@ class GroupSums:
         """The group means Σy/count, in original units."""
         return self.location + self.unit * self.sums / self.safe_counts
 
-    @property
+    @cached_property
     def safe_counts(self) -> FloatArray:
         """The counts, 1 at least."""
         return np.maximum(self.counts, 1.0)
@@ -236,13 +236,13 @@ class GroupSums:
         """Mask of the groups that have rows, as far as noise lets it be seen, shape (k,)."""
         return self.counts >= np.maximum(0.5, np.nan_to_num(self.count_noise, nan=0.0))
 
-    @property
+    @cached_property
     def sampling_degrees(self) -> FloatArray:
         """Degrees of freedom of the groups' variances, shape (k,): n_g − 1, or n − groups if pooled."""
         own = self.safe_counts / self.moments.rows_per_unit - 1.0
         return np.maximum(np.where(self.own, own, self.moments.independent_rows - self.present.sum()), 1.0)
 
-    @property
+    @cached_property
     def sampling_variances(self) -> FloatArray:
         """Sampling variances of the group means, shape (k,)."""
         # Variances are over all rows: unbiased ones are larger by n over the degrees; at most the variances.
