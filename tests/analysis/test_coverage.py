@@ -42,6 +42,7 @@ from dpmoments.analysis import (
 )
 from dpmoments.analysis import cross_table as cross_tables
 from dpmoments.analysis.confidence import Estimate
+from support import drawn_releases
 from support.coefficients import intervals_of, inverted_p_value
 from support.drawn_releases import drawn, planted, without_bisection
 
@@ -100,24 +101,8 @@ def template(
     repair: str = "none",
     **budget: float,
 ) -> dpm.MomentRelease:
-    """A release whose rows do not matter: its law, schema and encoding are what is used.
-
-    Most checks are of moments as drawn: a repair would take half of their time.
-    """
-    levels = {column.name: column.levels[0] for column in schema.columns if isinstance(column, dpm.Categorical)}
-    rows = pd.DataFrame({column.name: [levels.get(column.name, 1.0)] * 1_000 for column in schema.columns})
-    unit = None if max_rows is None else dpm.PrivacyUnit("person", max_rows)
-    rows["person"] = range(len(rows))
-    settings: dict[str, Any] = dict(budget or {"rho": 400.0})
-    return dpm.release(
-        rows[list(schema.names) + ["person"] * (unit is not None)],
-        schema,
-        mechanism=mechanism,
-        insecure_seed=0,
-        privacy_unit=unit,
-        repair=repair,
-        **settings,
-    )
+    """A release whose rows do not matter; most checks are of moments as drawn, and a repair would take half of their time."""
+    return drawn_releases.template(schema, mechanism, max_rows, repair=repair, **(budget or {"rho": 400.0}))
 
 
 def numbers(rng: np.random.Generator, n_rows: int, factors: np.ndarray = FACTORS) -> np.ndarray:
