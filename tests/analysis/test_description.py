@@ -116,7 +116,7 @@ def test_noise_on_the_mean_is_that_of_repeated_releases(neighbors: str, options:
         releases.append(replace(released_once, **moments))
     means = np.array([release.mean for release in releases])
     observed = means.std(axis=0, ddof=1)
-    stated = np.mean([release.describe().mean_noise for release in releases], axis=0)
+    stated = np.mean([release.describe().mean_noise for release in releases[:100]], axis=0)
     np.testing.assert_allclose(stated, observed, rtol=0.1)
     standard_error = observed / np.sqrt(len(means)) + 1e-4 * released_once.encoding.scale
     assert (np.abs(means.mean(axis=0) - table.mean(axis=0)) < 4.5 * standard_error).all()
