@@ -518,17 +518,17 @@ def cells_below(draws: int) -> tuple[float, float]:
 
 
 def test_cells_that_noise_does_not_distinguish_from_empty_ones_are_below_their_largest_count() -> None:
-    held, found = cells_below(400)
+    held, found = cells_below(150)
     assert held >= 0.95
     assert found <= 0.05
     with planted(resolvability.hidden_by_noise, "deviations_for(0.95,", "0.1 * deviations_for(0.95,"):
-        assert cells_below(400)[0] < 0.95
+        assert cells_below(150)[0] < 0.95
     with planted(
         resolvability.hidden_by_noise,
         "~holds_among_all(p, np.ones(p.shape) if counts_as is None else counts_as, 0.95)",
         "~(p < 0.05)",
     ):
-        assert cells_below(400)[1] > 0.05
+        assert cells_below(150)[1] > 0.05
 
 
 def test_two_columns_that_are_one_have_the_correlation_one() -> None:
