@@ -107,12 +107,12 @@ def test_the_chosen_folder_comes_before_the_cache(network, monkeypatch, tmp_path
     chosen = tmp_path / "chosen"
     chosen.mkdir()
     monkeypatch.setenv(files._FOLDER_VARIABLE, str(chosen))
-    assert files._find_local(FILE) == CONTENT  # the folder lacks it, so the cache answers
+    assert files.load(FILE) == CONTENT  # the folder lacks it, so the cache answers
     (chosen / FILE.name).write_bytes(b"other")
     with refused(
         "; remove it, or put the published file in its place"
     ):  # now the folder is asked first, and its file is wrong
-        files._find_local(FILE)
+        files.load(FILE)
     (chosen / FILE.name).write_bytes(CONTENT)
     (tmp_path / "cache" / "dpmoments" / FILE.name).write_bytes(b"other")
     assert files.load(FILE) == CONTENT
@@ -166,7 +166,7 @@ def test_without_network_the_error_says_what_to_place_where(network, failure, tm
 def test_a_chosen_folder_that_does_not_exist_is_an_error(monkeypatch, tmp_path):
     monkeypatch.setenv(files._FOLDER_VARIABLE, str(tmp_path / "nowhere"))
     with refused("which is not a folder: name the folder that holds", NotADirectoryError):
-        files._find_local(FILE)
+        files.load(FILE)
     with pytest.raises(NotADirectoryError):
         papers_datasets.popres()
 

@@ -342,7 +342,7 @@ class _OneFit:
 
 _LOCK = RLock()
 _HELD: WeakKeyDictionary[Any, _OneFit] = WeakKeyDictionary()
-"""Fits by estimator, not as attributes. Setting, copying or clearing attributes does not lose them."""
+"""Fits by estimator: setting, copying or clearing attributes does not lose them."""
 _KNOWN: WeakValueDictionary[str, _OneFit] = WeakValueDictionary()
 
 

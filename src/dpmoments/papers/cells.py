@@ -30,11 +30,11 @@ from dpmoments.moments.cells import (
 from dpmoments.moments.extreme_eigenvalues import SEED, all_below, least_value, n_draws, outside
 
 _MAX_LIBRARY_SHAPE = 1e4
-"""Largest shape for SciPy's incomplete gamma. Its lower tail fails far above (12 % of 5·10⁻¹⁰ at 2²⁵)."""
+"""Largest shape for SciPy's incomplete gamma; far above its lower tail is off by 12 %."""
 _MAX_SHAPE = 1e12
-"""Shape from which a gamma variable counts as normal. Six SDs out they differ by 10⁻⁵ of one."""
+"""Shape from which a gamma variable counts as normal: 10⁻⁵ SDs off six SDs out."""
 _REACH = 60.0
-"""SDs integrated beyond a quantile. From a shape of 10⁴ on no distribution has tails that reach further."""
+"""SDs integrated beyond a quantile: at shapes from 10⁴ on no tail reaches further."""
 
 
 def gamma_quantile(level: float, shape: float) -> float:

@@ -35,11 +35,11 @@ from dpmoments.privacy.curves.inversion import require_delta, require_nonnegativ
 from dpmoments.privacy.unit import Neighbors
 
 _RELATIVE_ERROR = 1e-9
-"""Error of delta that every inversion allows for. Tests find it below 1e-10 (against 40-digit arithmetic)."""
+"""Error of delta that inversions allow for; tests find 1e-10 against 40 digits."""
 
 
 _KNEES = (1.0, 6.0, 40.0)
-"""Losses at which the integrals are split. 1 − exp(−loss) rises from 0 within losses of about 1, then is flat."""
+"""Losses at which integrals are split: 1 − exp(−loss) rises up to about 1, then is flat."""
 
 
 def wishart_sampling_log_delta(

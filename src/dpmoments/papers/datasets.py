@@ -322,7 +322,7 @@ class PublishedFile:
 
 
 def _cache_folder() -> Path:
-    """Return the folder of downloaded files, ``$XDG_CACHE_HOME/dpmoments`` or ``~/.cache/dpmoments``."""
+    """Return ``$XDG_CACHE_HOME/dpmoments``, by default ``~/.cache/dpmoments``."""
     configured = os.environ.get("XDG_CACHE_HOME", "")
     # The XDG specification asks that a relative path be ignored.
     return (Path(configured) if os.path.isabs(configured) else Path.home() / ".cache") / "dpmoments"
@@ -392,7 +392,7 @@ def _download(file: PublishedFile) -> bytes:
 
 
 def _store(path: Path, content: bytes) -> None:
-    """Write a temporary file in the same folder, then rename it: no reader ever sees half a file."""
+    """Write a temporary file, then rename it: no reader ever sees half a file."""
     temporary = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

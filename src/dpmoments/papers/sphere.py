@@ -327,7 +327,7 @@ def _unbuffered() -> Iterator[None]:
 
 
 _RELATIVE_GAP = 1e-30
-"""Gap, as a fraction of the spectrum's range, below which poles count as equal. Far below rounding."""
+"""Gap, as a fraction of the spectrum's range, below which poles count as equal."""
 
 _NEGLIGIBLE = 1e-20
 """Size below which coordinates of the removed vector count as zero."""

@@ -421,7 +421,7 @@ _QUESTIONS: Mapping[str, str | None] = {
     "actors": "who may see the table or the release, and why they are trusted with it",
     "url": None,
 }
-"""Fields that only the curator knows, with the question of a blank. A field with choices asks for one of them."""
+"""Fields that only the curator knows, with their questions; None asks for a choice."""
 _CHOICES: Mapping[str, tuple[str, ...]] = {
     "curator_type": ("Government", "Industry", "Nonprofit"),
     "sector": ("Technology", "Healthcare", "Education", "Government", "Energy", "Finance"),

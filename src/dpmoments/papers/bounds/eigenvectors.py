@@ -393,7 +393,7 @@ def released_eigenvector_error(
 
 
 def _drawn_error(highest: FloatArray, least: float, temperatures: FloatArray, failure: float) -> float:
-    """Bound the part of the error that comes of drawn directions, for eigenvalues between bounds."""
+    """Bound the error of drawn directions, for eigenvalues between bounds."""
     d, rank = len(highest), len(temperatures)
     floor, paid = (least if rank == d else 0.0), min(rank, d - 1)
     above, weights = np.maximum(highest[:paid] - least, 0.0), np.maximum(highest[:paid] - floor, 0.0)
@@ -483,7 +483,7 @@ def least_leading_eigenvalue(
 
 
 def _paper_shortfalls(eigenvalues: FloatArray, temperatures: FloatArray, failure: float) -> FloatArray:
-    """Return Lemma 8's bounds at β/(2d) each, with λ₁(C) for λ₁(C_i), as in the proof of Theorem 2."""
+    """Return Lemma 8's bounds at β/(2d) each, with λ₁(C) for λ₁(C_i), as for Theorem 2."""
     d = len(eigenvalues)
     return np.array(
         [

@@ -190,7 +190,7 @@ def coinpress_covariance_theorem(error: float, n_features: int, spread: float, r
 
 
 RESCALE = 1.05
-"""Factor for all directions in a round. Keeps the smallest variance above 1 although the projection is noisy."""
+"""Factor in a round that keeps the smallest variance above 1 despite noise."""
 CONTRACTION = 0.9
 """Ratio of κ after a round to κ before it."""
 ROUNDS_SHARE = 0.5

@@ -76,7 +76,7 @@ class Coordinate:
     feature: int
 
     def examined_mean(self, loss: PrivacyBudget, center: float, half_width: float, n_rows: float) -> ClampedMean:
-        """Return :func:`clamped_mean` for most of ``loss``; the rest counts values beyond the clamp and the noise.
+        """Return :func:`clamped_mean`, with counts of values beyond the clamp and the noise.
 
         **Privacy.** ``loss`` under replace-one.
         """
@@ -105,7 +105,7 @@ class Coordinate:
         )
 
     def share_beyond(self, loss: PrivacyBudget, center: float, least: float, n_rows: float, code: str) -> float:
-        """Return the noisy fraction of rows with |x − center| ≥ ``least``; noise may take it out of [0, 1]."""
+        """Return the noisy fraction of rows with |x − center| ≥ ``least``, maybe out of [0, 1]."""
         exact = self.rows.histogram(DistanceFrom(self.feature, center), [least, math.inf])
         signed = int(exact.counts.sum()) + exact.above - exact.below
         pure, sensitivity = loss.kind is BudgetKind.PURE, total_sensitivity(self.rows.neighbors, loss)
@@ -115,7 +115,7 @@ class Coordinate:
         return 0.5 + 0.5 * float(noisy[0]) / n_rows
 
     def chosen(self, scores: npt.NDArray[Any], loss: PrivacyBudget, code: str, **facts: Any) -> int:
-        """Choose a bin by the exponential mechanism, from scores that one replaced row changes by at most 1."""
+        """Choose a bin from scores that one replaced row changes by at most 1."""
         query = Message(code, **{"feature": self.feature + 1, **facts})
         return choose(scores, rank_score(self.rows.neighbors), loss, self.privacy_filter, query)
 
@@ -128,7 +128,7 @@ class Coordinate:
         code: str,
         **facts: Any,
     ) -> float:
-        """Return the middle of a bin about ``width`` wide; the bin chosen at each level is divided at the next."""
+        """Return the middle of a bin about ``width`` wide, found by dividing chosen bins."""
         lower, upper = ends
         widths = zoom(lower, upper, width)
         for index, (cell, part) in enumerate(zip(widths, loss.split(*[1.0] * len(widths)), strict=True)):
@@ -259,7 +259,7 @@ def coordinate_warnings(
 
 @dataclass(frozen=True)
 class NaivePlan(MeanPlan):
-    """Calibrated :class:`Naive`: every coordinate is clamped to ±half_width, and costs ``mean_loss``."""
+    """Calibrated :class:`Naive`: coordinates clamped to ±half_width, ``mean_loss`` each."""
 
     radius: float
     half_width: float
@@ -442,10 +442,10 @@ class SymmetricQuantiles(MeanMechanism):
 
 
 _MIN_EXPONENT, _MAX_EXPONENT = -40, 2
-"""Exponents of the scales searched, 2^−40 to 4 times the radius. Bins that floating point can resolve."""
+"""Exponents of the scales searched, 2^−40 to 4 times the radius."""
 
 _FULLEST_BIN = 0.3
-"""Fraction of normal values in the fullest bin one SD wide. 0.34 at worst and 0.38 at best, by bin position."""
+"""Fraction of normal values in the fullest bin one SD wide: 0.34 to 0.38, by position."""
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ from dpmoments.rows.rows import Rows
 Calibration = Literal["tight", "paper"]
 
 _PAPER_SENSITIVITY = 2.0
-"""Sensitivity of uᵀGu, and ℓ1 sensitivity of the eigenvalues, in Amin et al. (2019): never below the true values."""
+"""Sensitivity of uᵀGu and of eigenvalues in Amin et al. (2019); never below the true one."""
 
 _TOLERABLE = 0.2
 """Target for the noise on the sum and on the eigenvalues, as a fraction of a public n."""
@@ -308,7 +308,7 @@ def _eigenvalue_sensitivity(neighbors: Neighbors, n_features: int, bits: int, *,
 # Variances of the error Ĝ − G of mechanisms that draw eigenvectors, cell by cell in the released eigenbasis.
 
 _MAX_CONCENTRATION = 1e8
-"""Largest concentration passed to SciPy's Bessel functions, NaN far above; I₁/I₀ is 1 − 1/(2κ) to 16 digits beyond."""
+"""Largest κ passed to SciPy's Bessel functions; beyond, I₁/I₀ is 1 − 1/(2κ)."""
 
 
 def projected_cells(eigenvalues: FloatArray, temperatures: FloatArray, variance: float) -> FloatArray:
@@ -484,7 +484,7 @@ class IterativeEigenvectorsPlan(SpectralPlan):
         return "laplace" if self.pure else "gaussian"
 
     def _slack(self, failure: float) -> float:
-        """Bound the other errors of noisy eigenvalues: two lattice units, and a clip at a noisy number of rows."""
+        """Bound the errors of eigenvalues by rounding, and by a clip at a noisy count."""
         rounding = 2.0 * math.sqrt(self.shape.n_features) * 4.0**-self.bits
         if self.count_is_public:
             return rounding
@@ -498,11 +498,11 @@ class IterativeEigenvectorsPlan(SpectralPlan):
 
 @dataclass(frozen=True)
 class IterativeEigenvectors(SpectralMechanism):
-    """Release Σ λ̂_i θ̂_i θ̂_iᵀ: noisy eigenvalues, each direction orthogonal to those before it.
+    """Release noisy eigenvalues with directions, each orthogonal to those before it.
 
-    Direction i has density ∝ exp(t_i θᵀGθ) on the unit vectors orthogonal to the directions before it, and is drawn exactly
-    (see :func:`dpmoments.noise.sample_bingham`). Eigenvalues get discrete Laplace (pure ε) or Gaussian (zCDP) noise. The time
-    is O(d³).
+    The release is Σ λ̂_i θ̂_i θ̂_iᵀ. Direction i has density ∝ exp(t_i θᵀGθ) on the unit vectors orthogonal to the directions
+    before it, and is drawn exactly (see :func:`dpmoments.noise.sample_bingham`). Eigenvalues get discrete Laplace (pure ε) or
+    Gaussian (zCDP) noise. The time is O(d³).
 
     **Privacy.** ε-DP or ρ-zCDP by composition of the eigenvalues, each direction, and sum and count if released. A direction's
     budget may depend on the noisy eigenvalues only; the last of d directions is fixed by the others and costs nothing. The
@@ -598,12 +598,12 @@ class KapralovTalwarPlan(SpectralPlan):
 
 @dataclass(frozen=True)
 class KapralovTalwar(SpectralMechanism):
-    """Release Σ λ̂_i θ̂_i θ̂_iᵀ, each direction drawn on the whole sphere less the earlier terms.
+    """Release noisy eigenvalues with directions, each drawn from the whole sphere.
 
-    As compared by Amin et al. (2019): noisy eigenvalues drawn once, direction i with density ∝ exp(t θᵀC_iθ), C_1 = G and
-    C_{i+1} = C_i − λ̂_i θ̂_i θ̂_iᵀ, budget in equal parts. The directions are not orthogonal, and what one draw misses stays in
-    the matrix. Mostly for comparison: :class:`IterativeEigenvectors` does better on most tables. Each direction takes one
-    eigendecomposition.
+    The release is Σ λ̂_i θ̂_i θ̂_iᵀ, as compared by Amin et al. (2019): noisy eigenvalues drawn once, direction i with density
+    ∝ exp(t θᵀC_iθ), C_1 = G and C_{i+1} = C_i − λ̂_i θ̂_i θ̂_iᵀ, budget in equal parts. The directions are not orthogonal, and
+    what one draw misses stays in the matrix. Mostly for comparison: :class:`IterativeEigenvectors` does better on most tables.
+    Each direction takes one eigendecomposition.
 
     **Privacy.** ε-DP or ρ-zCDP by composition: given earlier outputs, C_i differs from G by a constant, so that every score
     θᵀC_iθ has the sensitivity of θᵀGθ. The directions come from a floating-point sampler on the sphere: arithmetic

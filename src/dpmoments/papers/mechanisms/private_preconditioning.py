@@ -40,7 +40,7 @@ from dpmoments.rows.rows import Rows
 _SHRINK = 0.5
 """Factor for directions of large variance."""
 _MIN_STOP = 8.0
-"""Minimum κ for another round. A halved direction keeps variance ≥ 1 only if κ/2 · SHRINK² ≥ 1, so κ ≥ 8."""
+"""Minimum κ for another round: a halved direction keeps variance ≥ 1 from κ = 8 on."""
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ from dpmoments.rows.rows import Rows
 MAX_DEGREES = 2**34
 """Upper limit on the degrees of freedom: more would bring no gain visible in floating point."""
 _TYPICAL_ROWS = 10**6
-"""Assumed rows if their number is private, for the default degrees of freedom. Privacy does not depend on it."""
+"""Rows assumed if their number is private; privacy does not depend on it."""
 _TOLERATED_EXCESS = 1.05
 """Tolerated ratio of the default's worst-case mean square error to the minimum."""
 
@@ -376,8 +376,8 @@ class InverseWishart(PaddedGram):
     mean G + ψI. With ν = n + ν₀ it is a draw from the posterior of the covariance of normal rows of mean zero under the
     prior Wishart⁻¹(ψI, ν₀).
 
-    **Privacy.** (ε, δ)-DP. The inverse of the draw is a Wishart matrix whose scale is (G + ψI)⁻¹; so the privacy curve
-    is that of ``johnson-lindenstrauss`` with ν for r and ψ for w² (``docs/evidence/derivations/inverse_wishart.md``). ν
+    **Privacy.** (ε, δ)-DP. The inverse of the draw is a Wishart matrix whose scale is (G + ψI)⁻¹; so it has the privacy
+    curve of ``johnson-lindenstrauss`` with ν for r and ψ for w² (``docs/evidence/derivations/inverse_wishart.md``). ν
     must not depend on private data: ``prior_degrees`` therefore needs a public number of rows.
 
     Parameters
