@@ -767,7 +767,7 @@ CHECKS: list[tuple[Check, float, list[Fault]]] = [
         0.05,
         [
             Fault(
-                normal_equations.NormalEquations.contrast,
+                normal_equations.NormalEquations._linear,
                 "weights @ part @ weights",
                 "0.7 * (weights @ part @ weights)",
             )

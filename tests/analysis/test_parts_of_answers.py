@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import numpy as np
 import pandas as pd
@@ -335,6 +336,7 @@ def two_groups(**facts: Any) -> TwoGroups:
         by="g",
         levels=("a", "b"),
         counts=np.array([1234.0, 7.0]),
+        count_noise=np.array([12.0, 0.0]),
         means=np.array([3.14159, NAN]),
         difference=0.51234,
         lower=0.1,
@@ -696,6 +698,7 @@ def crossed(**facts: Any) -> cross_table.CrossTable:
         counts=np.array([[1_400, 100], [300, 200]]),
         noise=np.array([[3.0, 3.0], [3.0, 6.0]]),
         below=np.array([[0, 0], [0, 0]]),
+        margin_noise=(np.array([4.0, 0.0]), np.array([5.0, 60.0]), 0.0),
         n_rows=2_000,
         statistic=12.345,
         degrees=1,
@@ -722,12 +725,15 @@ def test_a_cross_table_says_whether_its_columns_depend() -> None:
     assert crossed(some_missing=True).heading == ("g by h: 2,000 rows with both",)
     assert made.table() == [
         ("", "h=x", "h=y", "total"),
-        ("g=a", "1,400", "100", "1,500"),
+        ("g=a", "1,400", "100", "1,500 ± 4.0"),
         ("g=b", "300", "200", "500"),
-        ("total", "1,700", "300", "2,000"),
+        ("total", "1,700 ± 5.0", "300 ± 60", "2,000"),
     ]
     below = crossed(below=np.array([[0, 1_200], [0, 0]]))
-    assert below.table()[1] == ("g=a", "1,400", "below 1,200", "1,500")
+    assert below.table()[1] == ("g=a", "1,400", "100 (below 1,200)", "1,500 ± 4.0")
+    below = crossed(below=np.array([[900, 1_200], [800, 700]]))
+    assert [row[1:3] for row in below.table()[1:3]] == [("below 900", "below 1,200"), ("below 800", "below 700")]
+    assert crossed(margin_noise=(np.ones(2), np.ones(2), 3.0)).heading == ("g by h: 2,000 ± 3.0 rows",)
     assert "“below”" in below.remarks[1]
     assert made.remarks[1] == ""
     assert made.remarks[0].startswith("noise on a count: ± 3.0 to 6.0 (")
@@ -792,14 +798,16 @@ def test_shares_of_classes_are_repaired_and_none_where_noise_hides_the_rows() ->
     release: Any = SimpleNamespace(mean=np.array([0.5, 0.4, -0.1, 0.3]))
     levels: Any = SimpleNamespace(weights=np.eye(5)[1:], features=(0, 1, 2, 3))
 
-    def priors(counts: list[float], noise: list[float]) -> list[float]:
+    def priors(counts: list[float], noise: list[float], known: float) -> list[float]:
         sums: Any = SimpleNamespace(counts=np.array(counts), count_noise=np.array(noise))
-        return classifiers._priors(release, levels, sums).tolist()  # type: ignore[no-any-return]
+        found, share = classifiers._priors(release, levels, sums)
+        assert share == pytest.approx(known)
+        return found.tolist()  # type: ignore[no-any-return]
 
-    assert priors([9.0, 9.0, 9.0, 9.0], [1.0] * 4) == pytest.approx([0.5 / 1.2, 0.4 / 1.2, 0.0, 0.3 / 1.2])
-    assert priors([9.0, 8.0, 9.0, 8.1], [1.0, 4.0, 1.0, 4.0]) == pytest.approx([0.625, 0.0, 0.0, 0.375])
-    assert priors([0.51, 0.5, 9.0, 0.6], [0.0, 0.0, 0.0, NAN]) == pytest.approx([0.625, 0.0, 0.0, 0.375])
-    assert priors([0.0] * 4, [1.0] * 4) == [0.25] * 4
+    assert priors([9.0, 9.0, 9.0, 9.0], [1.0] * 4, 1.0) == pytest.approx([0.5 / 1.2, 0.4 / 1.2, 0.0, 0.3 / 1.2])
+    assert priors([9.0, 8.0, 9.0, 8.1], [1.0, 4.0, 1.0, 4.0], 0.8 / 1.2) == pytest.approx([0.625, 0.0, 0.0, 0.375])
+    assert priors([0.51, 0.5, 9.0, 0.6], [0.0, 0.0, 0.0, NAN], 0.8 / 1.2) == pytest.approx([0.625, 0.0, 0.0, 0.375])
+    assert priors([0.0] * 4, [1.0] * 4, 0.0) == [0.25] * 4
 
 
 def test_a_variance_that_noise_dominates_is_the_repaired_one() -> None:
@@ -816,31 +824,41 @@ def test_a_variance_that_noise_dominates_is_the_repaired_one() -> None:
         assert value == (release.unit_ball_covariance[0, 0] if repaired else pytest.approx(encoded))
 
 
-def test_a_noisy_fit_is_told_what_it_takes() -> None:
-    def told(names: str, least: float, moments: np.ndarray, constant: bool = True, identified: bool = False) -> str:
-        equations: Any = SimpleNamespace(
-            identified=identified, moments=moments, with_constant=constant, noise_floor=10.0, least_eigenvalue=least
-        )
-        return regression._help(equations, list(names))
+def test_a_noisy_fit_is_told_what_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    def told(names: str, least: float, hidden: str = "", identified: bool = False) -> str:
+        equations: Any = SimpleNamespace(identified=identified, noise_floor=10.0, least_eigenvalue=least)
+        below = np.array([float(name in hidden) for name in names])
+        described = MagicMock(deviation_below=below, standard_deviation_is_noise=[False] * len(names))
+        described.__getitem__.return_value = described
+        monkeypatch.setattr(regression, "describe", lambda _: described)
+        return regression._help(None, equations, list(names))  # type: ignore[arg-type]
 
-    def about(*variances: float) -> np.ndarray:
-        """Moments of regressors of mean 2 in 50 rows, and a target."""
-        means = np.array([1.0, *[2.0] * len(variances), 3.0])
-        return 50.0 * np.outer(means, means) + np.diag([0.0, *variances, 7.0])
+    assert told("ab", 5.0) == "It takes fewer features, or at least 2.0 times the rows or the budget."
+    assert told("a", 5.0) == "It takes at least 2.0 times the rows or the budget."
+    assert told("ab", 9.0).endswith("at least 1.5 times the rows or the budget.")
+    assert told("ab", 0.51).endswith("at least 19.6 times the rows or the budget.")
+    assert told("ab", 0.5) == "It takes fewer features, or far more rows or a far larger budget."
+    assert told("abc", 5.0, "bc") == "Noise hides how much b, c vary: leave them out."
+    assert told("abc", 5.0, "b") == "Noise hides how much b varies: leave it out."
+    assert told("ab", 5.0, "ab").startswith("It takes fewer features")
+    assert told("ab", 5.0, "b", identified=True).startswith("More rows")
+    assert regression._help(None, None, ["a"]) == ""  # type: ignore[arg-type]
 
-    assert (
-        told("ab", 5.0, about(30.0, 20.0)) == "It takes fewer features, or at least 2.0 times the rows or the budget."
-    )
-    assert told("a", 5.0, about(30.0)) == "It takes at least 2.0 times the rows or the budget."
-    assert told("ab", 9.0, about(30.0, 20.0)).endswith("at least 1.5 times the rows or the budget.")
-    assert told("ab", 0.51, about(30.0, 20.0)).endswith("at least 19.6 times the rows or the budget.")
-    assert told("ab", 0.5, about(30.0, 20.0)) == "It takes fewer features, or far more rows or a far larger budget."
-    assert told("abc", 5.0, about(30.0, 9.9, 9.8)) == "Noise hides how much b, c vary: leave them out."
-    assert told("abc", 5.0, about(30.0, 9.9, 10.1)) == "Noise hides how much b varies: leave it out."
-    assert told("ab", 5.0, about(9.9, 9.8)).startswith("It takes fewer features")
-    assert told("ab", 5.0, np.diag([30.0, 9.9, 1.0]), constant=False) == "Noise hides how much b varies: leave it out."
-    assert told("ab", 5.0, about(30.0, 9.9), identified=True).startswith("More rows")
-    assert regression._help(None, ["a"]) == ""
+
+def test_columns_that_a_fit_is_told_to_leave_out_are_those_that_describe_cannot_read() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(0.0, 1.0, 2_000)
+    table = pa.table({"x": x, "wide": rng.normal(0.0, 1.0, 2_000), "y": x + rng.normal(0.0, 1.0, 2_000)})
+    schema = dpm.Schema(dpm.Numeric("x", -4, 4), dpm.Numeric("wide", -1e6, 1e6), dpm.Numeric("y", -5, 5))
+    named = 0
+    for seed in range(4):
+        release = dpm.release(table, schema, epsilon=0.3, insecure_seed=seed)
+        told, cells = release.ols("y", ["x", "wide"]).help, release.describe().deviation_cells
+        for name, cell in zip(("x", "wide"), cells, strict=False):
+            blamed = told.startswith("Noise hides how much") and name in told.split(" var")[0]
+            named += blamed
+            assert not blamed or cell == "noise" or cell.startswith("below")
+    assert named > 0
 
 
 def test_repaired_means_of_groups_of_less_than_half_a_row_are_the_mean_of_all() -> None:
@@ -1025,7 +1043,11 @@ def test_axes_of_classes_are_those_of_their_means_in_units_within() -> None:
     assert share == ("share", *(f"{each:.1%}" for each in shares))
     assert constant[0] == "(intercept)"
     assert " ± " in first[1]
-    assert replace(made, priors=np.array([0.6, 0.4, 0.0])).table()[1] == ("share", "60.0%", "40.0%", "noise")
+    lost = replace(made, priors=np.array([0.6, 0.4, 0.0]), known_share=0.5)
+    assert lost.table()[1] == ("share", "30.0%", "20.0%", "noise")
+    none = replace(made, priors=np.full(3, 1.0 / 3.0), known_share=0.0)
+    assert none.table()[1] == ("share", "noise", "noise", "noise")
+    assert "equal shares are assumed" in none.remarks[0]
     assert classifiers._with_error(1.23456, NAN) == "1.2346"
     assert classifiers._with_error(1.23456, 0.12) == "1.23 ± 0.12"
 
@@ -1052,8 +1074,8 @@ def test_a_class_without_rows_is_never_predicted() -> None:
     np.testing.assert_allclose(made.decision_function(frame), np.column_stack([scores, np.full(3, -INF)]), rtol=1e-4)
     assert made.predict(frame).tolist() == [["a", "b"][best] for best in scores.argmax(axis=1)]
     assert release.lda("kind", shrinkage=0.25).shrinkage == 0.25
-    assert "c: number of rows" in classifiers.describe_lost_classes(made.class_names, made.priors)
-    assert classifiers.describe_lost_classes(["a", "b"], shares) == ""
+    assert "c: number of rows" in made._describe_lost(made.class_names)
+    assert replace(made, priors=np.array([*shares, 0.1]))._describe_lost(made.class_names) == ""
 
 
 def test_explained_variances_of_levels_vary_as_their_shares_say() -> None:

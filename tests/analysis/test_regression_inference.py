@@ -631,8 +631,12 @@ def test_missing_values_leave_errors_finite_where_noise_hides_the_residuals() ->
 
 def test_a_coefficient_without_error_is_certain() -> None:
     equations = drawn_equations(0)
-    assert equations._linear(1.5, 0.0, 0.0, 0.95).p_value == 0.0
-    assert equations._linear(0.0, 0.0, 0.0, 0.95).p_value == 1.0
+    none = np.zeros((equations.n_regressors,) * 2)
+    equations.__dict__.update(privacy_covariance=none, sampling_covariance=none)
+    first = np.eye(equations.n_regressors)[0]
+    value = float(equations.coefficients[0])
+    assert equations._linear(first, 0.95, value - 1.5).p_value == 0.0
+    assert equations._linear(first, 0.95, value).p_value == 1.0
 
 
 def test_residuals_of_a_noisy_fit_are_about_the_shrunken_line() -> None:

@@ -601,14 +601,19 @@ def tabulated(release: dpm.MomentRelease, by: str, other: str, found: Found) -> 
         means = release.group_means(name, of=[feature_of(release, opposite)])
         found.unless((means.counts == margin).all(), f"rows by {name}: {means.counts}, in the cross table {margin}")
     _, *rows = answer.table()
-    shown = np.array([[number_of(cell) for cell in row[1:]] for row in rows])
+    shown = np.array([[number_of(re.split(" ± | \\(", cell)[0]) for cell in row[1:]] for row in rows])
     for (i, j), count in np.ndenumerate(answer.counts):
         cell = rows[i][1 + j]
         if cell.startswith("below "):  # what its margins add up
             found.unless(count < number_of(cell.removeprefix("below ")), f"{by} and {other}: {cell}, {count}")
-            shown[i, j] = count
+            alone = [np.isfinite(shown[i, :-1]).sum(), np.isfinite(shown[:-1, j]).sum()]
+            found.unless(
+                alone[0] < len(answer.labels) - 1 and alone[1] < len(answer.rows) - 1,
+                f"{by} and {other}: the margins give what {cell} hides",
+            )
         else:
             found.unless(shown[i, j] == count, f"{by} and {other}: {cell}, {count}")
+    shown[:-1, :-1] = answer.counts  # what its margins add up
     if np.isfinite(shown).all():
         found.unless((shown[:-1, :-1].sum(axis=0) == shown[-1, :-1]).all(), f"{by} and {other}: columns do not add up")
         found.unless((shown[:, :-1].sum(axis=1) == shown[:, -1]).all(), f"{by} and {other}: rows do not add up")
@@ -730,6 +735,49 @@ def stored(
     loaded = dpm.load(path)
     assert isinstance(loaded, dpm.MomentRelease)
     found.unless(printed == again(loaded), "a file prints other answers")
+
+
+def one_estimate(
+    name: str, epsilon: float, seed: int, found: Found, levels: Sequence[float] = (0.5, 0.8, 0.95, 0.99)
+) -> None:
+    """Find quantities with several estimates: in several answers, or at several levels."""
+    table, schema, target, regressors, by = tables()[name]
+    release = dpm.release(table, schema, epsilon=epsilon, insecure_seed=seed)
+    names, deviations = release.feature_names, np.sqrt(np.diag(release.covariance))
+    y = names.index(target)
+    numbers = [index for index, feature in enumerate(names) if feature in regressors]
+
+    def same(where: str, *values: Any) -> None:
+        found.rows += 1
+        known = [value for value in map(float, values) if math.isfinite(value)]
+        found.unless(not known or np.allclose(known, known[0], rtol=1e-8, atol=1e-10), f"{where}: {values}")
+
+    of_release = release.group_means(by, [target], level=0.5)
+    for level in levels:
+        answer = release.correlations(level=level)
+        at = [names.index(feature) for feature in answer.feature_names]
+        for i, j in zip(*np.tril_indices(len(at), -1), strict=True):
+            same(f"{at[i]} ~ {at[j]} at {level}", answer.correlation[i, j], release.correlation[at[i], at[j]])
+        for x in numbers:
+            slope = release.ols(target, [names[x]], level=level)
+            alone = release.partial_correlation([names[x], target], level=level).correlation[0, 1]
+            times = deviations[x] / deviations[y]
+            of_slopes = (float(slope.params.iloc[1]) * times, float(slope.coefficients[0]) * times)
+            same(f"{names[x]} ~ {target} at {level}", release.correlation[x, y], alone, *of_slopes)
+        means = release.group_means(by, [target], level=level)
+        fit = release.ols(target, [by], level=level)
+        ends = fit.conf_int()
+        for index, group in enumerate(means.groups):
+            same(f"mean of {group} at {level}", means.mean[0, index], of_release.mean[0, index])
+            if group in fit.features and not fit.too_few:
+                reference = means.groups.index(fit.references[by])
+                same(f"{group} at {level}", fit.params[group], means.mean[0, index] - means.mean[0, reference])
+        low, high = (float(end[y]) for end in schema.feature_bounds)
+        finite = np.isfinite(ends).all(axis=1)
+        inside = (ends["lower"] >= [low, *[low - high] * len(fit.features)]) & (
+            ends["upper"] <= [high, *[high - low] * len(fit.features)]
+        )
+        found.unless(bool((inside | ~finite).all()), f"beyond the bounds at {level}: {ends}")
 
 
 def found_in(name: str, release: dpm.MomentRelease, table: Any, folder: Path) -> Found:

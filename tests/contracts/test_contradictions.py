@@ -20,6 +20,7 @@ from contracts.contradictions import (
     grouped,
     of_any_budget,
     of_few_rows_contradict,
+    one_estimate,
     others_contradict,
     pictured,
     search,
@@ -32,6 +33,7 @@ from dpmoments.analysis import (
     contrasts,
     group_means,
     group_tests,
+    normal_equations,
     regression_results,
 )
 from dpmoments.analysis import correlations as correlation_module
@@ -46,6 +48,34 @@ def test_answers_do_not_contradict_each_other(tmp_path: Path) -> None:
     rows, contradictions = search(400, 0, tmp_path, KINDS)
     assert rows >= 400
     assert contradictions == []
+
+
+@pytest.mark.parametrize(("name", "epsilon"), [("made", 0.3), ("adult", 1.0), ("made", 4.0)])
+def test_a_quantity_has_one_estimate_at_every_level(name: str, epsilon: float) -> None:
+    found = Found()
+    one_estimate(name, epsilon, 0, found)
+    assert found.rows >= 100
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("function", "before", "after"),
+    [
+        (
+            correlation_module.correlations,
+            "1.0), result, np.nan",
+            "1.0), np.clip(result, *errors.interval(level)), np.nan",
+        ),
+        (group_means.group_means, "unknown, np.nan, result", "unknown, np.nan, (lower + upper) / 2.0"),
+        (normal_equations.NormalEquations.of, "repaired=repaired", "repaired=None"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else None,
+)
+def test_planted_second_estimates_are_found(function: Any, before: str, after: str) -> None:
+    found = Found()
+    with planted(function, before, after):
+        one_estimate("made", 1.0, 0, found, levels=(0.5, 0.95))
+    assert found
 
 
 def test_a_forecast_of_limits_of_deviations_does_not_contradict_itself() -> None:
@@ -94,7 +124,7 @@ def test_ten_thousand_rows_do_not_contradict_each_other(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("function", "before", "after"),
     [
-        (correlation_module.correlations, "np.clip(result, lower, upper)", "result + 0.2"),
+        (correlation_module.correlations, "1.0), result, np.nan", "1.0), result + 0.2, np.nan"),
         (correlation_module._Errors.p_values, "far, privacy", "0.9 * far, privacy"),
         (correlation_module.Correlations._verdicts, "+ self.upper[first, second]", "- 2.0 * self.upper[first, second]"),
         (description_module.describe, "np.sqrt(np.where(", "1.01 * np.sqrt(np.where("),

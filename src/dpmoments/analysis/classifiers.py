@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from dpmoments.analysis.answers import Answer, Column, confidence_level, in_floating_point, number, rounded
+from dpmoments.analysis.answers import NOISE, Answer, Column, confidence_level, in_floating_point, number, rounded
 from dpmoments.analysis.confidence import deviations_for, format_probability
 from dpmoments.analysis.description import describe
 from dpmoments.analysis.frames import named_values
@@ -200,12 +200,24 @@ class Classifier(Answer):
     by: str
     classes: tuple[Any, ...]
     priors: FloatArray
+    known_share: float
     feature_names: tuple[str, ...]
     schema: Schema
 
     @abstractmethod
     def _scores(self, rows: FloatArray) -> FloatArray:
         """Return the scores of rows, shape (m, k), of any size for classes of prior 0."""
+
+    @property
+    def _share_cells(self) -> list[str]:
+        return [f"{share:.1%}" if share > 0.0 else NOISE for share in self.priors * self.known_share]
+
+    def _describe_lost(self, names: Sequence[str]) -> str:
+        """Return which classes have a number of rows that noise hides; empty without any."""
+        if not self.known_share:
+            return f"{', '.join(names)}: number of rows {NOT_CLEAR_NOISE}, and equal shares are assumed"
+        lost = ", ".join(name for name, share in zip(names, self.priors, strict=True) if share <= 0.0)
+        return f"{lost}: number of rows {NOT_CLEAR_NOISE}, never predicted" if lost else ""
 
     def decision_function(self, frame: Any) -> FloatArray:
         """Return scores of a frame's rows, read by column name, shape (m, k).
@@ -247,7 +259,9 @@ class LinearDiscriminant(Classifier):
     class_names : tuple of str
         ``region=north``, ….
     priors : ndarray of shape (k,)
-        Released shares; 0 for classes with noise-dominated counts, which are never predicted.
+        Released shares; 0 for classes with noise-dominated counts, which are never predicted. Equal ones if all are.
+    known_share : float
+        Share of the rows in the other classes, 0 without any.
     feature_names : tuple of str
     means : ndarray of shape (k, d)
         Of every class, in the table's units, within the bounds.
@@ -275,6 +289,7 @@ class LinearDiscriminant(Classifier):
     classes: tuple[Any, ...]
     class_names: tuple[str, ...]
     priors: FloatArray
+    known_share: float
     feature_names: tuple[str, ...]
     means: FloatArray
     coef: FloatArray
@@ -369,7 +384,7 @@ class LinearDiscriminant(Classifier):
         ]
         return [
             ("", *self.class_names),
-            ("share", *(f"{share:.1%}" if share > 0.0 else "noise" for share in self.priors)),
+            ("share", *self._share_cells),
             ("(intercept)", *map(number, self.intercept)),
             *lines,
         ]
@@ -382,7 +397,7 @@ class LinearDiscriminant(Classifier):
             about = "Noise is too large within the groups for errors of the coefficients. Use fewer columns."
         if math.isnan(self.p_value):
             about = describe_law(None)
-        return describe_lost_classes(self.class_names, self.priors), about, self.warning
+        return self._describe_lost(self.class_names), about, self.warning
 
     def _columns(self) -> list[Column]:
         errors, names = self.standard_errors, self.feature_names
@@ -400,12 +415,6 @@ def most_likely(classes: Sequence[Any] | npt.NDArray[Any], scores: FloatArray) -
     if np.isnan(scores).any():
         raise InputValueError("rows with a missing value have no prediction: fill the values, or leave those rows out")
     return np.array(classes)[first_largest(scores)]
-
-
-def describe_lost_classes(names: Sequence[str], priors: FloatArray) -> str:
-    """Return which classes have a number of rows that noise hides; empty without any."""
-    lost = ", ".join(name for name, share in zip(names, priors, strict=True) if share <= 0.0)
-    return f"{lost}: number of rows {NOT_CLEAR_NOISE}, never predicted" if lost else ""
 
 
 def _with_error(value: float, error: float) -> str:
@@ -475,7 +484,7 @@ def lda(
         raise InputValueError(f"'{among[0]}' is of the column '{by}' that makes the classes: name other columns")
     standardized = Standardized.of(release, chosen, by_deviation=False)
     features, scale = standardized.features, standardized.scale
-    priors = _priors(release, levels, GroupSums.of(release, int(features[0]), levels))
+    priors, known_share = _priors(release, levels, GroupSums.of(release, int(features[0]), levels))
     shift = _shifts(release, levels, features, priors) / scale
     within = standardized.covariance - (shift.T * priors) @ shift
     edge = float(np.nan_to_num(standardized.edge.max(), nan=0.0))
@@ -513,6 +522,7 @@ def lda(
         classes=tuple(column.levels) if isinstance(column, Categorical) else (False, True),
         class_names=levels.names,
         priors=priors,
+        known_share=known_share,
         feature_names=tuple(release.feature_names[feature] for feature in features),
         means=standardized.mean + shift * scale,
         coef=coef,
@@ -575,14 +585,14 @@ def require_shrinkage(shrinkage: float | str) -> None:
         raise out_of_range("shrinkage", shrinkage, "'auto', 0 or a positive number")
 
 
-def _priors(release: Moments, levels: Levels, sums: GroupSums) -> FloatArray:
-    """Return repaired shares, 0 for counts within two SDs of their noise."""
-    # Equal ones if none is left.
+def _priors(release: Moments, levels: Levels, sums: GroupSums) -> tuple[FloatArray, float]:
+    """Return repaired shares of classes, 0 for counts within two SDs of their noise, and their sum."""
+    # They are over that sum; equal ones if none is left.
     shares = np.clip(levels.weights[:, 0] + levels.weights[:, 1:] @ release.mean[list(levels.features)], 0.0, 1.0)
     lost = sums.counts <= np.maximum(2.0 * np.nan_to_num(sums.count_noise, nan=0.0), 0.5)
-    shares = np.where(lost, 0.0, shares)
-    total = float(shares.sum())
-    return np.asarray(shares / total if total > 0.0 else np.full(len(shares), 1.0 / len(shares)))
+    kept = np.where(lost, 0.0, shares / max(float(shares.sum()), np.finfo(float).tiny))
+    total = float(kept.sum())
+    return (kept / total if total > 0.0 else np.full(len(kept), 1.0 / len(kept))), min(total, 1.0)
 
 
 def _shifts(release: Moments, levels: Levels, features: Any, priors: FloatArray) -> FloatArray:
@@ -615,7 +625,9 @@ class NaiveBayes(Classifier):
     classes : tuple of str or int or bool
         The groups.
     priors : ndarray of shape (k,)
-        Released shares; 0 for classes with noise-dominated counts, which are never predicted.
+        Released shares; 0 for classes with noise-dominated counts, which are never predicted. Equal ones if all are.
+    known_share : float
+        Share of the rows in the other classes, 0 without any.
     feature_names : tuple of str
     means : ndarray of shape (k, d)
         Of every class, in original units; shares of Booleans and levels, none of them 0 or 1.
@@ -635,6 +647,7 @@ class NaiveBayes(Classifier):
     by: str
     classes: tuple[Level, ...]
     priors: FloatArray
+    known_share: float
     feature_names: tuple[str, ...]
     means: FloatArray
     variances: FloatArray
@@ -685,13 +698,12 @@ class NaiveBayes(Classifier):
             )
             for index, (name, share) in enumerate(zip(self.feature_names, self.is_share, strict=True))
         ]
-        priors = (f"{share:.1%}" if share > 0.0 else "noise" for share in self.priors)
-        return [("", *(f"{self.by}={level}" for level in self.classes)), ("prior", *priors), *lines]
+        return [("", *(f"{self.by}={level}" for level in self.classes)), ("prior", *self._share_cells), *lines]
 
     @property
     def remarks(self) -> tuple[str, ...]:
         names = [f"{self.by}={level}" for level in self.classes]
-        return describe_lost_classes(names, self.priors), self.warning
+        return self._describe_lost(names), self.warning
 
     def _columns(self) -> list[Column]:
         return [
@@ -733,6 +745,7 @@ def naive_bayes(by: str, groups: Mapping[Level, Moments], columns: Sequence[str]
         [0.0 if law is None else math.sqrt(law.count_variance) for law in (r.noise for r in groups.values())]
     )
     priors = np.where(counts > np.maximum(_LOST_COUNT * errors, 0.5), counts, 0.0)
+    known_share = float(priors.sum() / max(np.maximum(counts, 0.0).sum(), 1.0))
     if not priors.any():
         priors = np.ones(len(counts))
     noise = np.nan_to_num(np.array([each.mean_noise for each in described])[:, indices], nan=0.0)
@@ -745,6 +758,7 @@ def naive_bayes(by: str, groups: Mapping[Level, Moments], columns: Sequence[str]
         by=by,
         classes=tuple(groups),
         priors=priors / priors.sum(),
+        known_share=known_share,
         feature_names=tuple(first.feature_names[index] for index in indices),
         means=np.where(is_share, shares, means),
         variances=np.where(is_share, np.nan, variances),

@@ -286,6 +286,7 @@ class PrincipalComponents(Answer):
             )
             for component in self.components
         ]
+        shares = [NOISE if noise else f"{each:.1%}" for noise, each in zip(self.is_noise, ratio.tolist(), strict=True)]
         said = [NOT_CLEAR_NOISE if noise else each for noise, each in zip(self.is_noise, loadings, strict=True)]
         return [
             Column("component", [i + 1 for i in numbers], "", [f"component {i + 1}" for i in numbers], label=True),
@@ -294,9 +295,7 @@ class PrincipalComponents(Answer):
             Column("sampling_noise", sampling, "± sampling", errors=sampling),
             Column("lower", lower, format_level(0.95), errors=errors, upper=upper),
             Column("upper", upper),
-            Column(
-                "explained_variance_ratio", ratio, "share", [f"{round(each, 3) + 0.0:.1%}" for each in ratio.tolist()]
-            ),
+            Column("explained_variance_ratio", ratio, "share", shares),
             Column("is_noise", self.is_noise, "largest loadings", said),
             *(Column(f"loading {name}", self.components[:, index]) for index, name in enumerate(self.feature_names)),
         ]

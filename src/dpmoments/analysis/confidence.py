@@ -45,6 +45,16 @@ def within_bounds(
     return np.clip(low, least, greatest), np.clip(high, least, greatest)
 
 
+def holding(lower: FloatArray, upper: FloatArray, value: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return intervals that are widened where they do not hold the value, which is then inside."""
+    # An estimate after repair is the same at every level, and an interval is of noise before it. It grows by twice the
+    # distance of the value, but not across 0, unless the value is there.
+    low, high = 2.0 * value - lower, 2.0 * value - upper
+    low = np.where(value > 0.0, np.maximum(low, value / 2.0), low)
+    high = np.where(value < 0.0, np.minimum(high, value / 2.0), high)
+    return np.fmin(lower, low), np.fmax(upper, high)
+
+
 @dataclass(frozen=True)
 class Estimate:
     """A number that a release estimates."""

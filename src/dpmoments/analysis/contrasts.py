@@ -20,7 +20,7 @@ import numpy as np
 import scipy
 
 from dpmoments.analysis.answers import Answer, Column, confidence_level, format_level, rounded_end, step_errors
-from dpmoments.analysis.confidence import Estimate, error_rate
+from dpmoments.analysis.confidence import Estimate, error_rate, holding
 from dpmoments.analysis.normal_equations import JointTest, NormalEquations
 from dpmoments.analysis.resolvability import (
     NOT_CLEAR_NOISE,
@@ -612,15 +612,16 @@ class Predictions(Answer):
             variance = np.einsum("ij,jk,ik->i", rows, covariance, rows)
             error = np.sqrt(np.maximum(variance, 0.0))
             reach = float(scipy.special.stdtrit(equations.degrees_of_freedom, 0.5 + 0.5 * level)) * error
-            return self.predicted_mean - reach, self.predicted_mean + reach, error
+            middle = rows @ equations.in_units(equations.unrefuted)
+            return *holding(middle - reach, middle + reach, self.predicted_mean), error
         lower, upper, errors = (np.full(len(rows), np.nan) for _ in range(3))
         for index in np.flatnonzero(known).tolist():
             if not rows[index].any():
                 lower[index] = upper[index] = errors[index] = 0.0
                 continue
-            middle = float(rows[index] @ equations.coefficients)
-            contrast = equations.contrast(rows[index], level, middle)
-            lower[index], upper[index] = contrast.lower + middle, contrast.upper + middle
+            of_row = float(rows[index] @ equations.coefficients)
+            contrast = equations.contrast(rows[index], level, of_row)
+            lower[index], upper[index] = contrast.lower + of_row, contrast.upper + of_row
             errors[index] = contrast.standard_error
         return lower, upper, errors
 

@@ -11,7 +11,7 @@ import numpy as np
 import scipy
 
 from dpmoments.analysis.answers import Answer, Column, confidence_level, format_level, in_floating_point, step_errors
-from dpmoments.analysis.confidence import deviations_for
+from dpmoments.analysis.confidence import deviations_for, holding
 from dpmoments.analysis.functionals import (
     SINGULAR,
     FeatureVariances,
@@ -272,7 +272,7 @@ class Correlations(Answer):
     ----------
     feature_names : tuple of str
     correlation : ndarray of shape (k, k)
-        As ``release.correlation``, or the nearest end of the interval.
+        As ``release.correlation``; NaN if not estimable.
     privacy_noise, sampling_noise : ndarray of shape (k, k)
         Standard deviations of the two parts of the error, before repair; NaN if not known.
     lower, upper : ndarray of shape (k, k)
@@ -487,7 +487,8 @@ def correlations(release: Moments, columns: Sequence[str] | None = None, *, leve
     Notes
     -----
     Intervals are of the population's correlations, on the scale of Fisher (1921). Their privacy part is the first order in the
-    noise of the released moments, before any repair; for a column of two levels, averaged over both. The sampling
+    noise of the released moments, before any repair; for a column of two levels, averaged over both. An estimate is
+    ``release.correlation``, whatever the level; an interval is widened where it does not hold it. The sampling
     part is from the second moments of the squares and the product of two columns where the schema has them
     (:meth:`dpmoments.Schema.with_products`), for any rows; else (1 − r²)²/n where both features are numbers, as for
     normal rows, for a number and a level as for the point-biserial correlation (Das Gupta 1960), and from the joint counts where
@@ -510,15 +511,16 @@ def correlations(release: Moments, columns: Sequence[str] | None = None, *, leve
     i, j = errors.i, errors.j
     first, second = np.tril_indices(len(chosen), -1)
     privacy, sampling = errors.parts(errors.r)
-    lower, upper = errors.interval(level)
+    result = np.where(of_opposites & usable, -1.0, release.correlation[i, j])
+    lower, upper = (np.clip(end, -1.0, 1.0) for end in holding(*errors.interval(level), result))
     p_value = np.where(usable, errors.p_values(), 1.0 if moments.law is not None else np.nan)
     lower[of_opposites] = upper[of_opposites] = -1.0
     p_value[of_opposites & usable & ~np.isnan(p_value)] = 0.0
     lower[~usable], upper[~usable] = (np.nan, np.nan) if moments.law is None else (-1.0, 1.0)
     size = len(chosen)
-    result = release.correlation[i, j]
     if moments.law is not None:
-        result = np.where(estimable(lower, upper, -1.0, 1.0), np.clip(result, lower, upper), np.nan)
+        p_value[result * errors.r <= 0.0] = 1.0  # 0 is between the estimate and what its interval is of
+        result = np.where(estimable(lower, upper, -1.0, 1.0), result, np.nan)
     privacy[~usable] = sampling[~usable] = np.nan
     comparable = unrelated(release, chosen.tolist())
     return _answer(
@@ -636,6 +638,10 @@ def partial_correlation(release: Moments, columns: Sequence[str] | None = None, 
     chosen = without_redundant_levels(release, columns)
     if len(chosen) < 2:
         raise InputValueError("a correlation is of two features: name two at least")
+    if len(chosen) == 2:  # nothing is given
+        return replace(
+            correlations(release, [release.feature_names[index] for index in chosen], level=level), partial=True
+        )
     if int((np.diag(release.covariance)[chosen] > 0.0).sum()) < 2:
         return _not_identified(release, chosen, level)
     standardized = Standardized.of(release, chosen, by_deviation=False)
@@ -659,7 +665,8 @@ def partial_correlation(release: Moments, columns: Sequence[str] | None = None, 
         lower, upper, standard_errors = _fisher_interval(result, privacy, sampling, half)
         p_value = p_values(standard_errors, privacy, sampling, law)
         p_value = _p_by_student(p_value, result, np.full_like(result, on_scale), privacy, law)
-        result = np.where(estimable(lower, upper, -1.0, 1.0), np.clip(result, lower, upper), np.nan)
+        middle = _inside(result, np.sqrt(privacy + sampling))
+        result = np.where(estimable(lower, upper, -1.0, 1.0), middle, np.nan)
     for values, diagonal in ((result, 1.0), (lower, 1.0), (upper, 1.0), (privacy, 0.0), (sampling, 0.0)):
         np.fill_diagonal(values, diagonal)
     return _answer(

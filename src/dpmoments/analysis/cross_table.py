@@ -28,7 +28,7 @@ from dpmoments.analysis.functionals import LocalMoments, bilinear, describe_law
 from dpmoments.analysis.group_means import Levels, PresentRows, whole_counts
 from dpmoments.analysis.released import Moments, cautions_by_code, needs_mean
 from dpmoments.analysis.resolvability import decided, hidden_by_noise, not_clear
-from dpmoments.base.arrays import FloatArray, IntegerArray
+from dpmoments.base.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.base.errors import InputValueError, closest, shown
 from dpmoments.moments.cells import CountNoise
 from dpmoments.moments.law import NoiseLaw
@@ -57,6 +57,8 @@ class CrossTable(Answer):
     below : integer ndarray of shape (k, l)
         Above the largest counts (95 % confidence, not of a population) of the cells that noise does not distinguish from empty
         ones, by Holm's correction over the table at 5 %; 0 for the others.
+    margin_noise : tuple of two ndarrays and float
+        Noise SDs of the margins, and of the number of rows; NaN if not known.
     n_rows : int
         Rows that have a value of both columns.
     statistic : float
@@ -78,6 +80,7 @@ class CrossTable(Answer):
     counts: IntegerArray
     noise: FloatArray
     below: IntegerArray
+    margin_noise: tuple[FloatArray, FloatArray, float]
     n_rows: int
     statistic: float
     degrees: int
@@ -109,23 +112,37 @@ class CrossTable(Answer):
 
     @property
     def heading(self) -> tuple[str, ...]:
-        return (f"{self.by} by {self.other}: {self.n_rows:,} rows{' with both' if self.some_missing else ''}",)
+        rows = _with_noise(self.n_rows, self.margin_noise[2])
+        return (f"{self.by} by {self.other}: {rows} rows{' with both' if self.some_missing else ''}",)
 
     def table(self) -> list[tuple[str, ...]]:
         """Return a line per level of the first column, its margin last."""
-        across, down = self.margins
-        lines = [
-            (
-                name,
-                *(f"below {end:,}" if end else f"{count:,}" for count, end in zip(counts, ends, strict=True)),
-                f"{total:,}",
-            )
-            for name, counts, ends, total in zip(
-                self.rows, self.counts.tolist(), self.below.tolist(), across.tolist(), strict=True
-            )
-        ]
-        foot = ("total", *(f"{count:,}" for count in down.tolist()), f"{self.counts.sum():,}")
+        across, down = (
+            [_with_noise(*pair) for pair in zip(margin.tolist(), noise.tolist(), strict=True)]
+            for margin, noise in zip(self.margins, self.margin_noise[:2], strict=True)
+        )
+        given = self._given_by_margins.tolist()
+        lines = []
+        for name, *cells, total in zip(
+            self.rows, self.counts.tolist(), self.below.tolist(), given, across, strict=True
+        ):
+            shown = [
+                f"{count:,} (below {end:,})" if known and end else f"below {end:,}" if end else f"{count:,}"
+                for count, end, known in zip(*cells, strict=True)
+            ]
+            lines.append((name, *shown, total))
+        foot = ("total", *down, _with_noise(int(self.counts.sum()), self.margin_noise[2]))
         return [("", *self.labels, "total"), *lines, foot]
+
+    @property
+    def _given_by_margins(self) -> BoolArray:
+        """Cells that follow from their margins and the counts that are shown."""
+        hidden = self.below > 0
+        while True:
+            one = hidden & ((hidden.sum(axis=0) == 1) | (hidden.sum(axis=1) == 1)[:, None])
+            if not one.any():
+                return ~hidden
+            hidden &= ~one
 
     @property
     def test_text(self) -> str:
@@ -160,6 +177,10 @@ class CrossTable(Answer):
             Column("count", self.counts.ravel()),
             Column("noise", self.noise.ravel()),
         ]
+
+
+def _with_noise(count: int, noise: float) -> str:
+    return f"{count:,} ± {rounded(noise, noise)}" if noise > 0.0 else f"{count:,}"
 
 
 @in_floating_point
@@ -209,6 +230,16 @@ def cross_table(release: Moments, by: str, other: str, *, level: float = 0.95) -
     joint, noise, privacy, rows = _joint_counts(release, first, second)
     statistic, degrees, p_value = independence_test(joint, privacy, release.privacy.rows_per_unit * rows, release.noise)
     counts = _feasible_counts(release, first, second)
+    some_missing = PresentRows.of(release, first.features[0], second.features[0]) is not None
+    if some_missing:  # of the rows with both
+        of_pairs = privacy.reshape(*counts.shape, *counts.shape)
+        variances = np.einsum("iaib->i", of_pairs), np.einsum("iaja->a", of_pairs), privacy.sum()
+        margin_noise = np.sqrt(variances[0]), np.sqrt(variances[1]), float(np.sqrt(variances[2]))
+    else:
+        of_rows = (
+            0.0 if release.count_is_public else math.nan if release.noise is None else release.noise.count_variance
+        )
+        margin_noise = first.noisy_counts(release)[1], second.noisy_counts(release)[1], math.sqrt(of_rows)
     return CrossTable(
         by=by,
         other=other,
@@ -217,13 +248,14 @@ def cross_table(release: Moments, by: str, other: str, *, level: float = 0.95) -
         counts=counts,
         noise=noise,
         below=counts_below(joint, noise, counts, release.noise),
+        margin_noise=margin_noise,
         n_rows=round(rows),
         statistic=statistic,
         degrees=degrees,
         p_value=p_value if release.noise is not None else math.nan,
         level=level,
         rows_per_unit=release.privacy.rows_per_unit,
-        some_missing=PresentRows.of(release, first.features[0], second.features[0]) is not None,
+        some_missing=some_missing,
         warning=cautions_by_code(release),
     )
 
@@ -498,6 +530,8 @@ class CountTable(Answer):
             )
         variance = table.standard_error**2
         privacy = variance * np.eye(table.counts.size)
+        k, c = table.counts.shape
+        of_margins = [np.full(size, table.noise.of_sum(summed).standard_deviation) for size, summed in ((k, c), (c, k))]
         statistic, degrees, p_value = independence_test(
             table.noisy_counts, privacy, float(table.rows_per_unit * table.n_rows), table.noise
         )
@@ -509,6 +543,7 @@ class CountTable(Answer):
             counts=table.counts,
             noise=(noise := np.full(table.counts.shape, table.standard_error)),
             below=counts_below(table.noisy_counts, noise, table.counts, table.noise),
+            margin_noise=(of_margins[0], of_margins[1], table.total_error),
             n_rows=table.n_rows,
             statistic=statistic,
             degrees=degrees,

@@ -20,7 +20,7 @@ from dpmoments.analysis.answers import (
     step_errors,
 )
 from dpmoments.analysis.available_cases import Presence
-from dpmoments.analysis.confidence import deviations_for, fieller_interval, within_bounds
+from dpmoments.analysis.confidence import deviations_for, fieller_interval, holding, within_bounds
 from dpmoments.analysis.functionals import (
     FeatureVariances,
     LocalMoments,
@@ -91,6 +91,16 @@ class Levels:
             raise InputValueError("a level is named twice")
         indices = [index for index, name in enumerate(self.names) if name in full]
         return Levels(self.column, tuple(self.names[index] for index in indices), self.features, self.weights[indices])
+
+    def noisy_counts(self, release: Moments, *others: int) -> tuple[FloatArray, FloatArray]:
+        """Return the rows of each group as released, and the SDs of their noise, each (k,)."""
+        if (present := PresentRows.of(release, self.features[0], *others)) is not None:
+            return present.counts(present.of_groups(self.weights, self.features))
+        moments = LocalMoments.of(release, self.features)
+        indices = np.array([0, *(index + 1 for index in self.features)])
+        weights = bilinear(self.weights, np.eye(len(indices))[0])
+        released = np.einsum("pij,ij->p", weights, moments.moments[np.ix_(indices, indices)])
+        return released, np.sqrt(moments.variances(np.tile(indices, (len(weights), 1)), weights))
 
     def row_counts(self, release: Moments) -> IntegerArray:
         """Return the rows of each group near the repaired ones, shape (k,)."""
@@ -485,7 +495,7 @@ def differences_of_means(
 ) -> tuple[FloatArray, ...]:
     """Return ends, noise, sampling error and p-value of the difference of every pair of groups."""
     # It combines the intervals of two means and the correlation of their noise (Zou & Donner 2008).
-    one, other = np.array(list(combinations(range(len(sums.counts)), 2)), dtype=np.intp).reshape(-1, 2).T
+    one, other = np.triu_indices(len(sums.counts), 1)
     privacy, sampling = sums.covariance_of_means, sums.sampling_variances
     of_mean = np.diag(privacy)
     total = of_mean + sampling
@@ -703,25 +713,30 @@ def group_means(release: Moments, by: str, of: Sequence[str] | None = None, *, l
     lower, upper, privacy, sampling = (np.array([part[index] for part in parts]) for index in range(4))
     law, repaired = release.noise, release.repair is not Repair.NONE
     kept = (privacy > _REPAIRED_FROM * sampling) & repaired
-    of_rows, count_noise = sums[0].counts, sums[0].count_noise
-    if (present := PresentRows.of(release, levels.features[0], *chosen)) is not None:
-        of_rows, count_noise = present.counts(present.of_groups(levels.weights, levels.features))
+    of_rows, count_noise = levels.noisy_counts(release, *chosen)
+    if PresentRows.of(release, levels.features[0], *chosen) is not None:
         # repaired means are of other rows than their errors: worth it only where noise is far larger than sampling
         for row, each, limits, noisy in zip(result, sums, bounds, kept, strict=True):
             row[:] = np.where(noisy, row, np.clip(each.means, *limits)) if each.some_missing else row
     lost = _lost(of_rows, count_noise, law, level)
-    mean = result if law is None else np.clip(result, lower, upper)
     least, greatest = np.array(bounds).T[:, :, None]
+    lower, upper = (np.clip(end, least, greatest) for end in holding(lower, upper, result))
     unknown = lost | (~estimable(lower, upper, least, greatest) & (privacy > sampling) & (law is not None))
     differences = [differences_of_means(each, limits, level) for each, limits in zip(sums, bounds, strict=True)]
-    of_pairs = np.array([[a - b for a, b in combinations(row, 2)] for row in mean.tolist()]).reshape(len(mean), -1)
+    one, other = np.triu_indices(len(lost), 1)
+    of_pairs = result[:, one] - result[:, other]
     low_pairs, high_pairs, privacy_pairs, sampling_pairs, p_pairs = (
         np.array(part).reshape(of_pairs.shape) for part in zip(*differences, strict=True)
     )
-    either = np.array([a or b for a, b in combinations(lost.tolist(), 2)], dtype=bool)
+    either = lost[one] | lost[other]
     if law is not None:
+        noisy_means = np.clip([each.means for each in sums], least, greatest)
+        before = noisy_means[:, one] - noisy_means[:, other]
+        p_pairs = np.where(of_pairs * before > 0.0, p_pairs, 1.0)  # else 0 is between it and what its interval is of
+        ends = holding(low_pairs, high_pairs, of_pairs)
+        low_pairs, high_pairs = (np.clip(end, least - greatest, greatest - least) for end in ends)
         held = estimable(low_pairs, high_pairs, least - greatest, greatest - least) | (privacy_pairs <= sampling_pairs)
-        of_pairs = np.where(held, np.clip(of_pairs, low_pairs, high_pairs), np.nan)
+        of_pairs = np.where(held, of_pairs, np.nan)
     names = tuple(release.feature_names[feature] for feature in chosen)
     return GroupMeans(
         by=by,
@@ -731,7 +746,7 @@ def group_means(release: Moments, by: str, of: Sequence[str] | None = None, *, l
         count_noise=count_noise,
         some_missing=any(each.some_missing for each in sums),
         repaired=repaired and any(not each.some_missing or row.any() for each, row in zip(sums, kept, strict=True)),
-        mean=np.where(unknown, np.nan, mean),
+        mean=np.where(unknown, np.nan, result),
         privacy_noise=np.where(unknown, np.nan, privacy),
         sampling_noise=np.where(unknown, np.nan, sampling),
         lower=lower,

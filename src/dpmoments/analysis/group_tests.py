@@ -21,7 +21,7 @@ from dpmoments.analysis.answers import (
     rounded,
     step_errors,
 )
-from dpmoments.analysis.confidence import deviations_for, error_rate, format_probability
+from dpmoments.analysis.confidence import deviations_for, error_rate, format_probability, holding
 from dpmoments.analysis.functionals import describe_law, without_redundant_levels
 from dpmoments.analysis.group_means import GroupSums, Levels, differences_of_means, group_means
 from dpmoments.analysis.normal_equations import JointTest, NormalEquations
@@ -43,8 +43,8 @@ class TwoGroups(Answer):
     ----------
     target, by : str
     levels : tuple of two str
-    counts, means : ndarray of shape (2,)
-        NaN for the mean of a group with a noise-dominated count.
+    counts, count_noise, means : ndarray of shape (2,)
+        Rows with their noise SDs; NaN for the mean of a group with a noise-dominated count.
     difference : float
         First mean less second.
     lower, upper : float
@@ -68,6 +68,7 @@ class TwoGroups(Answer):
     by: str
     levels: tuple[str, ...]
     counts: FloatArray
+    count_noise: FloatArray
     means: FloatArray
     difference: float
     lower: float
@@ -102,13 +103,15 @@ class TwoGroups(Answer):
         """Return a line per group, then the difference."""
         error = float(step_errors(math.hypot(self.privacy_noise, self.sampling_noise), self.lower, self.upper)[0])
         lines = [
-            (name, f"{count:,.0f}", rounded(float(mean), error), "", "", "")
-            for name, count, mean in zip(self.levels, self.counts, self.means, strict=True)
+            (name, f"{count:,.0f}", rounded(noise, noise), rounded(mean, error), "", "", "")
+            for name, count, noise, mean in zip(
+                self.levels, self.counts.tolist(), self.count_noise.tolist(), self.means.tolist(), strict=True
+            )
         ]
         [interval] = intervals(self.lower, self.upper, error)
         parts = (rounded(part, part) for part in (self.privacy_noise, self.sampling_noise))
-        head = ("", "rows", "mean", "± privacy", "± sampling", format_level(self.level))
-        return [head, *lines, ("difference", "", rounded(self.difference, error), *parts, interval)]
+        head = ("", "rows", "± noise", "mean", "± privacy", "± sampling", format_level(self.level))
+        return [head, *lines, ("difference", "", "", rounded(self.difference, error), *parts, interval)]
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -122,7 +125,12 @@ class TwoGroups(Answer):
         )
 
     def _columns(self) -> list[Column]:
-        return [Column("group", self.levels, label=True), Column("count", self.counts), Column("mean", self.means)]
+        return [
+            Column("group", self.levels, label=True),
+            Column("count", self.counts),
+            Column("count_noise", self.count_noise),
+            Column("mean", self.means),
+        ]
 
 
 @in_floating_point
@@ -189,9 +197,9 @@ def t_test(
     difference = float(means.differences.difference[0, index])
     low, high = (float(bound[feature]) for bound in release.schema.feature_bounds)
     of_sampling = np.full(len(every.names), _degrees(sums, pair))
-    ends = differences_of_means(sums, (low, high), level, of_sampling)[:2]
-    # where one is NaN, the first stays
-    lower, upper = min(float(ends[0][index]), difference), max(float(ends[1][index]), difference)
+    ends = differences_of_means(sums, (low, high), level, of_sampling)
+    lower, upper = (float(end) for end in holding(ends[0][index], ends[1][index], np.array(difference)))
+    lower, upper = max(lower, low - high), min(upper, high - low)
     if p_value >= error_rate(level) or (math.isnan(difference) and release.noise is not None):
         # the test is of sums about one mean, and the interval of two means
         lower, upper = min(lower, 0.0), max(upper, 0.0)
@@ -203,6 +211,7 @@ def t_test(
         by=by,
         levels=two.names,
         counts=np.maximum(np.round(sums.counts[pair]), 0.0) if sums.some_missing else means.counts[pair],
+        count_noise=(sums.count_noise if sums.some_missing else means.count_noise)[pair],
         means=means.mean[0, pair],
         difference=difference,
         lower=lower,

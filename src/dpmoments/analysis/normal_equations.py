@@ -10,11 +10,11 @@ import numpy as np
 import scipy
 
 from dpmoments.analysis.answers import number, unless_beyond_floating_point
-from dpmoments.analysis.confidence import Estimate, agreeing_p_value, format_probability
-from dpmoments.analysis.functionals import bilinear, covariance_of_gaps, gaps_of, joint_gaps_of
+from dpmoments.analysis.confidence import Estimate, agreeing_p_value, format_probability, holding
+from dpmoments.analysis.functionals import bilinear, covariance_of_gaps, gaps_of, indicator_mask, joint_gaps_of
 from dpmoments.analysis.inverted_test import Search
 from dpmoments.analysis.regressors import Regressors
-from dpmoments.analysis.released import Moments
+from dpmoments.analysis.released import Moments, columns_of
 from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE
 from dpmoments.analysis.robust_errors import ResidualProducts, moments_with_constant, robust_covariance
 from dpmoments.base.arrays import FloatArray, IntegerArray
@@ -80,6 +80,15 @@ class JointTest:
         return f"F({self.numerator}, {self.denominator:,.0f})"
 
 
+def _after_repair(release: Moments, features: list[int], target: int) -> FloatArray:
+    """Return the β of the moments after repair, the constant first."""
+    covariance, mean = release.unit_ball_covariance, release.unit_ball_mean
+    if release.center is not None:
+        mean = mean - release.center
+    slopes = np.linalg.lstsq(covariance[np.ix_(features, features)], covariance[features, target], rcond=None)[0]
+    return np.append(mean[target] - slopes @ mean[features], slopes)
+
+
 _DEPENDENT = 1e-9
 """Relative size below which a restriction follows from others."""
 
@@ -120,6 +129,11 @@ class NormalEquations:
     # (k,) or None, the β that the estimate is drawn to, NaN for a coefficient that is free; None leaves the estimate at
     # the solution
     toward: FloatArray | None = None
+    # (k,) or None, the β of the moments after repair, if the regressors are one column: then it is the estimate, and
+    # their correlations and the means of its levels are those that other answers have
+    repaired: FloatArray | None = None
+    target_range: tuple[float, float] = (-math.inf, math.inf)  # the target's bounds
+    of_groups: bool = False  # true if the regressors are levels of one column, compared with another level
     # for sampling errors that allow for residuals of unequal variance; None for one residual variance
     products: ResidualProducts | None = None
     shape: FloatArray | None = None  # (k, k) or None: `sampling_shape` of equations that were mapped from others
@@ -157,7 +171,11 @@ class NormalEquations:
         moments = design_map @ whole @ design_map.T
         moments = (moments + moments.T) / 2.0
         n_rows = float(whole[0, 0])
-        units, offset = slopes, 0.0
+        units, offset, repaired = slopes, 0.0, None
+        of_one_column = chosen.intercept and len(set(columns_of(release, chosen.unmerged or features))) == 1
+        if of_one_column:
+            repaired = _after_repair(release, features, chosen.target)
+        lower, upper = (float(bound[chosen.target]) for bound in release.schema.feature_bounds)
         if chosen.intercept:
             units = np.zeros((k + 1, k + 1))
             units[0, 0] = unit
@@ -176,6 +194,9 @@ class NormalEquations:
             offset=offset,
             target_unit=unit,
             zero_map=zero_map,
+            repaired=repaired,
+            target_range=(lower, upper),
+            of_groups=of_one_column and bool(indicator_mask(release)[features].all()),
             products=products,
             rows_per_unit=release.privacy.rows_per_unit,
             gaps=gaps,
@@ -357,10 +378,15 @@ class NormalEquations:
         # If a unit has several rows, n is the number of full units.
         return max(self.n_rows / self.rows_per_unit - self.n_regressors, 1.0)
 
+    @property
+    def estimate(self) -> FloatArray:
+        """Estimate β̂ of the moments after repair for one column, else the unrefuted one."""
+        return self.unrefuted if self.repaired is None else self.repaired
+
     @cached_property
     @unless_beyond_floating_point(lambda equations: np.asarray(equations.solution))
-    def estimate(self) -> FloatArray:
-        """Estimate β̂: the β nearest to ``toward`` that the release does not refute."""
+    def unrefuted(self) -> FloatArray:
+        """The β nearest to ``toward`` that the release does not refute: in every interval before repair."""
         # It is the solution if the delta method holds.
         if self.toward is None or self.delta_method_valid:
             return self.solution
@@ -379,7 +405,11 @@ class NormalEquations:
     @cached_property
     def coefficients(self) -> FloatArray:
         """In the table's units, the constant first where there is one, shape (k,)."""
-        result = np.asarray(self.units_map @ self.estimate, dtype=np.float64)
+        return self.in_units(self.estimate)
+
+    def in_units(self, solution: FloatArray) -> FloatArray:
+        """Convert β to coefficients in the table's units."""
+        result = np.asarray(self.units_map @ solution, dtype=np.float64)
         if self.with_constant:
             result[0] += self.offset
         return result
@@ -421,7 +451,7 @@ class NormalEquations:
         """Note that the sampling part rests on noise-dominated residuals; else empty."""
         if not self.residuals_are_noise:
             return ""
-        most = self.residual_deviation(0.975)
+        most = min(self.residual_deviation(0.975), (self.target_range[1] - self.target_range[0]) / 2.0)
         limit = f", at most {number(most)}" if most > 0.0 else ""
         return f" The residual standard deviation is {NOT_CLEAR_NOISE}{limit}: so is the sampling part."
 
@@ -440,30 +470,43 @@ class NormalEquations:
         """Estimate c'β − v of the coefficients in original units; its p-value is of c'β = v."""
         # By the delta method where it is valid, else by test inversion, after a change of basis in which c'β is a
         # coefficient. `weights` is c, the constant's first if there is one; not all 0.
-        if self.delta_method_valid:
-            privacy, sampling = (
-                math.sqrt(max(float(weights @ part @ weights), 0.0))
-                for part in (self.privacy_covariance, self.sampling_covariance)
-            )
-            return self._linear(float(weights @ self.coefficients) - value, privacy, sampling, level)
-        return self._inverted(weights, level, value)
+        return (self._linear if self.delta_method_valid else self._inverted)(weights, level, value)
 
-    def _linear(self, value: float, privacy: float, sampling: float, level: float) -> Estimate:
+    def _linear(self, weights: FloatArray, level: float, value: float) -> Estimate:
+        privacy, sampling = (
+            math.sqrt(max(float(weights @ part @ weights), 0.0))
+            for part in (self.privacy_covariance, self.sampling_covariance)
+        )
+        middle, excess = (float(weights @ each) - value for each in (self.in_units(self.unrefuted), self.coefficients))
         error, degrees = math.hypot(privacy, sampling), self.degrees_of_freedom
         reach = float(scipy.special.stdtrit(degrees, 0.5 + 0.5 * level)) * error
-        p_value = 2.0 * float(scipy.special.stdtr(degrees, -abs(value) / error)) if error > 0.0 else float(value == 0.0)
-        lower, upper = value - reach, value + reach
-        return Estimate(value, lower, upper, agreeing_p_value(p_value, lower, upper, level), privacy, sampling, level)
+        p_value = (
+            2.0 * float(scipy.special.stdtr(degrees, -abs(middle) / error)) if error > 0.0 else float(middle == 0.0)
+        )
+        lower, upper = self._possible(weights, value, excess, (middle - reach, middle + reach))
+        return Estimate(excess, lower, upper, agreeing_p_value(p_value, lower, upper, level), privacy, sampling, level)
 
-    def _inverted(self, weights: FloatArray, level: float, value: float = 0.0) -> Estimate:
+    def _possible(
+        self, weights: FloatArray, value: float, excess: float, ends: tuple[float, float]
+    ) -> tuple[float, float]:
+        """Return an interval of c'β − v that holds the estimate, as far as the target's bounds allow."""
+        lower, upper = map(float, holding(np.array(ends[0]), np.array(ends[1]), np.array(excess)))
+        if self.of_groups:  # the constant is the mean of one group, and with a slope that of another
+            of_groups = np.append(weights[0] - weights[1:].sum(), weights[1:])
+            least, greatest = np.sort(np.outer(of_groups, self.target_range)).sum(axis=0) - value
+            lower, upper = max(lower, min(least, excess)), min(upper, max(greatest, excess))
+        return lower, upper
+
+    def _inverted(self, weights: FloatArray, level: float, value: float) -> Estimate:
         equations, basis, indices, units = self._rotated(weights[None, :])
         index, unit = int(indices[0]), float(units[0, 0])
-        total, last = float(weights @ self.coefficients), self.n_regressors
-        limit, excess = float(scipy.special.chdtri(1, 1.0 - level)), total - value
+        unrefuted, last = self.in_units(self.unrefuted), self.n_regressors
+        total = float(weights @ unrefuted)
+        limit, excess = float(scipy.special.chdtri(1, 1.0 - level)), float(weights @ self.coefficients) - value
         if equations is self:
-            inside = self.beyond.copy()
+            inside = np.append(-self.unrefuted, 1.0)
         else:
-            scaled = self.coefficients / np.diag(self.units_map)
+            scaled = unrefuted / np.diag(self.units_map)
             inside = np.append(-scaled if basis is None else -basis @ scaled, 1.0)
         inside[index] = -total / unit
         # far out the target does not matter: both ends have one limit, at least that of all directions
@@ -473,9 +516,9 @@ class NormalEquations:
         ends = sorted(end * unit - value for end in equations.search.limits(index, limit, inside))
         if not all(map(math.isfinite, ends)):
             return Estimate.not_estimable(level)
-        lower, upper = min(ends[0], excess), max(ends[1], excess)
-        of_value = 0.0  # of the estimate itself
-        if excess != 0.0:
+        lower, upper = ends
+        of_value = 0.0  # of the unrefuted coefficients themselves
+        if total != value:
             at_value = equations.search.least({index: -value / unit, last: 1.0}, [inside])
             of_value = at_value.statistic
             if of_value <= limit and not lower <= 0.0 <= upper:  # another part of the set, which need not be connected
@@ -488,6 +531,7 @@ class NormalEquations:
         if of_value > far_out:
             far_out = equations.search.at_infinity(index)
         p_value = float(scipy.special.chdtrc(1, min(of_value, far_out)))
+        lower, upper = self._possible(weights, value, excess, (lower, upper))
         parts = (float(weights @ part @ weights) for part in (self.privacy_covariance, self.sampling_covariance))
         privacy, sampling = (max(part, 0.0) for part in parts)
         share = privacy / max(privacy + sampling, np.finfo(float).tiny)
@@ -529,7 +573,7 @@ class NormalEquations:
             total = np.maximum(np.diag(privacy) + np.diag(sampling), np.finfo(float).tiny)
             share = float(np.mean(np.clip(np.diag(privacy) / total, 0.0, 1.0)))
             own = 1.0 / np.sqrt(total)
-            excess = (matrix @ self.coefficients - values) * own
+            excess = (matrix @ self.in_units(self.unrefuted) - values) * own
             solved = np.linalg.solve((privacy + sampling) * np.outer(own, own), excess)
             statistic = max(float(excess @ solved), 0.0) / q
             return JointTest(statistic, q, degrees, float(scipy.special.fdtrc(q, degrees, statistic)), share)

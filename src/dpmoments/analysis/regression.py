@@ -14,6 +14,7 @@ from typing import Literal
 import numpy as np
 
 from dpmoments.analysis.answers import confidence_level, in_floating_point
+from dpmoments.analysis.description import describe
 from dpmoments.analysis.normal_equations import NormalEquations
 from dpmoments.analysis.regression_results import ExplainedVariance, FittedLine
 from dpmoments.analysis.regressors import PenalizedLevels, Regressors, regressed_moment
@@ -43,8 +44,9 @@ def ols(
     """Fit least squares of a feature on others, with intervals: free of privacy cost.
 
     If the noise is small, the coefficients solve the normal equations of the released moments. Else they are the coefficients
-    nearest to ``ridge("auto")`` that the release does not refute, so that each lies in its confidence interval. A
-    coefficient whose interval is unbounded is not estimable at this budget.
+    nearest to ``ridge("auto")`` that the release does not refute, so that each lies in its confidence interval. Those of one
+    column are of the moments after repair, as ``release.correlation`` and :func:`group_means` are. A coefficient whose
+    interval is unbounded is not estimable at this budget.
 
     Parameters
     ----------
@@ -116,8 +118,8 @@ def ols(
             return _fitted_line(release, chosen, None, "least squares", penalized, level)
         equations = replace(equations, toward=np.concatenate([[np.nan], slopes]) if chosen.intercept else slopes)
     slopes = equations.estimate[1 if chosen.intercept else 0 :]
-    raw_moment = regressed_moment(release.with_repair("none"), intercept=chosen.intercept)
-    fit = PenalizedFit.of_slopes(raw_moment, chosen, slopes)
+    of = release.with_repair("none") if equations.repaired is None else release
+    fit = PenalizedFit.of_slopes(regressed_moment(of, intercept=chosen.intercept), chosen, slopes)
     return _fitted_line(release, chosen, equations, "least squares", fit, level)
 
 
@@ -389,7 +391,7 @@ def _fitted_line(
         released_r_squared=min(max(explained / variance, 0.0), 1.0) if variance > 0 else 0.0,
         n_rows=release.n_rows,
         with_intercept=chosen.intercept,
-        help=_help(equations, [names[index] for index in chosen.features]),
+        help=_help(release, equations, [names[index] for index in chosen.features]),
         warning=cautions_by_code(release),
         schema=release.schema,
     )
@@ -414,18 +416,16 @@ def _explained(
     return ExplainedVariance.of_line(equations, fit.penalized, 2.0 * alpha * equations.n_rows)
 
 
-def _help(equations: NormalEquations | None, names: Sequence[str]) -> str:
+def _help(release: Moments, equations: NormalEquations | None, names: Sequence[str]) -> str:
     """Return advice for a fit that is noise; ``names`` are its features."""
     if equations is None:
         return ""
     if equations.identified:
         return "More rows or a larger budget would show a weaker relation."
     fewer = "fewer features, or " if len(names) > 1 else ""
-    moments, first = equations.moments, 1 if equations.with_constant else 0
-    spread = np.diag(moments)[first:-1].copy()
-    if first:
-        spread -= moments[0, 1:-1] ** 2 / moments[0, 0]
-    lost = [name for name, square in zip(names, spread, strict=True) if square < equations.noise_floor]
+    described = describe(release)[list(names)]
+    hidden = (described.deviation_below > 0.0) | described.standard_deviation_is_noise
+    lost = [name for name, unseen in zip(names, hidden, strict=True) if unseen]
     if 0 < len(lost) < len(names):
         words = ("vary", "them") if len(lost) > 1 else ("varies", "it")
         return f"Noise hides how much {', '.join(lost)} {words[0]}: leave {words[1]} out."

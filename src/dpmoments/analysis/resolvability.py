@@ -34,10 +34,12 @@ As a fraction of what was public before.
 NOT_CLEAR_NOISE = "not clear (noise)"
 NOT_CLEAR_ROWS = "not clear (too few rows)"
 NOT_ESTIMABLE = "not estimable at this budget"
+NOT_ESTIMABLE_ROWS = "not estimable (too few rows)"
+"""Verdict if sampling error, more than noise, makes an interval wide."""
 NOISE_UNKNOWN = "noise unknown"
 """Verdict if ``release.noise`` is None, which a note below the table explains."""
 
-UNCLEAR = (NOT_CLEAR_NOISE, NOT_CLEAR_ROWS, NOT_ESTIMABLE, NOISE_UNKNOWN)
+UNCLEAR = (NOT_CLEAR_NOISE, NOT_CLEAR_ROWS, NOT_ESTIMABLE, NOT_ESTIMABLE_ROWS, NOISE_UNKNOWN)
 """Verdicts that state no finding."""
 
 
@@ -220,8 +222,9 @@ def sign_verdicts(
 ) -> list[str]:
     """Return the verdict of each interval by itself: a sign where it excludes 0."""
     certain = np.nan_to_num(p, nan=1.0) < error_rate(level)
-    result = np.where(privacy >= sampling, NOT_CLEAR_NOISE, NOT_CLEAR_ROWS).astype(object)
-    result[~can_be_estimated] = NOT_ESTIMABLE
+    by_noise = privacy >= sampling
+    unclear = np.where(by_noise, NOT_CLEAR_NOISE, NOT_CLEAR_ROWS)
+    result = np.where(can_be_estimated, unclear, np.where(by_noise, NOT_ESTIMABLE, NOT_ESTIMABLE_ROWS)).astype(object)
     result[certain & (estimate > 0.0)], result[certain & (estimate < 0.0)] = words
     result[np.isnan(p)] = NOISE_UNKNOWN
     return [str(word) for word in result]
