@@ -66,6 +66,7 @@ from dpmoments.analysis.resolvability import (
     NOT_CLEAR_NOISE,
     NOT_CLEAR_ROWS,
     NOT_ESTIMABLE,
+    NOT_ESTIMABLE_ROWS,
     estimable,
     not_clear,
     p_values,
@@ -363,10 +364,10 @@ def test_a_t_test_says_who_is_higher() -> None:
     assert made.heading == ("Welch's t-test of age by g: a higher",)
     assert two_groups(own_variances=False).heading[0].startswith("t-test (pooled variance) of age")
     assert made.table() == [
-        ("", "rows", "mean", "± privacy", "± sampling", "95 %"),
-        ("a", "1,234", "3.142", "", "", ""),
-        ("b", "7", "–", "", "", ""),
-        ("difference", "", "0.512", "0.030", "0.040", "[0.100, 0.900]"),
+        ("", "rows", "± noise", "mean", "± privacy", "± sampling", "95 %"),
+        ("a", "1,234", "12", "3.142", "", "", ""),
+        ("b", "7", "0", "–", "", "", ""),
+        ("difference", "", "", "0.512", "0.030", "0.040", "[0.100, 0.900]"),
     ]
     assert made.remarks[0] == "t = 2.50, 1,234 degrees of freedom, p = 0.0100, including privacy noise"
     assert (
@@ -870,10 +871,10 @@ def test_repaired_means_of_groups_of_less_than_half_a_row_are_the_mean_of_all() 
         schema=SimpleNamespace(feature_bounds=(np.zeros(5), np.full(5, 5.0))),
     )
     levels: Any = SimpleNamespace(weights=np.eye(5)[1:], features=(0, 1, 2, 3))
-    found = group_means._repaired_means(release, levels, [4])
+    found = group_means.repaired_means(release, levels, [4])
     np.testing.assert_allclose(found, [[3.0 + 0.2 / 0.5, 3.0 - 0.1 / 0.4959, 3.0, 3.0]])
     release.n_rows = 126
-    np.testing.assert_allclose(group_means._repaired_means(release, levels, [4])[0, 2], 5.0)
+    np.testing.assert_allclose(group_means.repaired_means(release, levels, [4])[0, 2], 5.0)
 
 
 # --- functionals of moments ---------------------------------------------------------------------------------------------------
@@ -1212,7 +1213,8 @@ def test_correlations_say_a_sign_or_why_not() -> None:
     assert made.holds_among_all[0, 1]
     assert not three_correlations(cutoff=1e-6).holds_among_all.any()
     whole = three_correlations(lower=-np.ones((3, 3)), upper=np.ones((3, 3)))
-    assert whole.verdict[1][0] == NOT_ESTIMABLE
+    assert whole.verdict[1][0] == NOT_ESTIMABLE_ROWS
+    assert whole.verdict[2][0] == NOT_ESTIMABLE
     unknown = three_correlations(p_value=None, noise_known=False)
     assert unknown.verdict[1][0] == NOISE_UNKNOWN
     assert unknown.remarks[2]
@@ -1450,6 +1452,8 @@ def lines(valid: bool, **facts: Any) -> Any:
         sampling_covariance=np.diag([3.0, 0.05]),
         degrees_of_freedom=50.0,
         coefficients=np.array([10.0, 2.0]),
+        unrefuted=np.array([10.0, 2.0]),
+        in_units=lambda solution: solution,
         residual_deviation=lambda level: 5.0 + level,
         **{"contrast": contrast} | facts,
     )

@@ -27,7 +27,7 @@ def made_up(covariance: np.ndarray, cell: float = CELL, n_rows: int = 1000, raw:
     variance = (cell * n_rows) ** 2
     unrepaired = SimpleNamespace(unit_ball_covariance=covariance if raw is None else raw, unit_ball_mean=np.zeros(d))
     return SimpleNamespace(
-        drawn_noise=gaussian(d, 2.0 * variance, variance, 1e-12, 0.0).law(),
+        noise=gaussian(d, 2.0 * variance, variance, 1e-12, 0.0).law(),
         feature_names=tuple(f"x{i}" for i in range(d)),
         n_rows=n_rows,
         noisy_sum=np.zeros(d),
@@ -155,7 +155,7 @@ def test_about_the_zero_of_the_table_the_noise_on_the_mean_counts() -> None:
 def test_about_the_zero_of_the_table_a_center_is_as_far_as_it_is() -> None:
     """Σ(u + o)(u + o)ᵀ, u about a center c of the unit ball and o = c + offset/scale: the noise on Σu counts o."""
     release = made_up(np.eye(3))
-    release.drawn_noise = gaussian(3, 2.0, 1.0, 0.5, 0.0).law()
+    release.noise = gaussian(3, 2.0, 1.0, 0.5, 0.0).law()
     release.noisy_sum = np.array([30.0, 0.0, 0.0])
     release.unit_ball_mean = np.array([0.03, 0.2, 0.1])  # c = (0, 0.2, 0.1)
     release.encoding = SimpleNamespace(offset=np.array([2.0, 0.0, 4.0]), scale=np.array([4.0, 1.0, 10.0]))

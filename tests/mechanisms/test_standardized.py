@@ -248,7 +248,7 @@ def covered(rows: np.ndarray, low: float, high: float, law: Callable[[dpm.Moment
 
 def drawn_law(release: dpm.MomentRelease) -> Any:
     assert isinstance(release.noise_model, StandardizedModel)
-    return release.noise_model.drawn_law
+    return release.noise.drawn
 
 
 _TOO_FEW = pytest.mark.xfail(

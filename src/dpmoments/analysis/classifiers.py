@@ -27,7 +27,7 @@ from dpmoments.analysis.functionals import (
     joint_gaps_of,
     without_redundant_levels,
 )
-from dpmoments.analysis.group_means import GroupSums, Levels
+from dpmoments.analysis.group_means import GroupSums, Levels, repaired_means
 from dpmoments.analysis.released import Moments, cautions_by_code, columns_with_indices, needs_mean, unknown_feature
 from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE, decided, not_clear
 from dpmoments.base.arrays import (
@@ -485,7 +485,8 @@ def lda(
     standardized = Standardized.of(release, chosen, by_deviation=False)
     features, scale = standardized.features, standardized.scale
     priors, known_share = _priors(release, levels, GroupSums.of(release, int(features[0]), levels))
-    shift = _shifts(release, levels, features, priors) / scale
+    means = repaired_means(release, levels, features.tolist()).T
+    shift = np.where(priors[:, None] > 0.0, means - release.mean[features], 0.0) / scale
     within = standardized.covariance - (shift.T * priors) @ shift
     edge = float(np.nan_to_num(standardized.edge.max(), nan=0.0))
     added = _SHRINKAGE * edge if shrinkage == "auto" else float(shrinkage)
@@ -593,18 +594,6 @@ def _priors(release: Moments, levels: Levels, sums: GroupSums) -> tuple[FloatArr
     kept = np.where(lost, 0.0, shares / max(float(shares.sum()), np.finfo(float).tiny))
     total = float(kept.sum())
     return (kept / total if total > 0.0 else np.full(len(kept), 1.0 / len(kept))), min(total, 1.0)
-
-
-def _shifts(release: Moments, levels: Levels, features: Any, priors: FloatArray) -> FloatArray:
-    """Return group means, within bounds, less the overall mean, in original units, shape (k, d)."""
-    indices = list(levels.features)
-    crossed = levels.weights[:, 1:] @ release.covariance[np.ix_(indices, features)]
-    shares = levels.weights[:, 0] + levels.weights[:, 1:] @ release.mean[indices]
-    usable = (priors > 0.0) & (shares > 0.0)
-    shift = np.divide(crossed, shares[:, None], out=np.zeros_like(crossed), where=usable[:, None])
-    mean = release.mean[features]
-    lower, upper = (bound[features] for bound in release.schema.feature_bounds)
-    return np.asarray(np.clip(mean + shift, lower, upper) - mean)
 
 
 # Naive Bayes from the moments of groups: features independent within each.

@@ -570,7 +570,7 @@ def _errors_of_pairs(release: Moments, chosen: IntegerArray) -> tuple[LocalMomen
     noise = np.zeros(len(variances.values))
     if moments.law is not None:
         # what clipping hides only adds to a variance, which is known to be above 0 without it
-        noise = variances.noise(replace(moments, law=release.drawn_noise))
+        noise = variances.noise(replace(moments, law=moments.law.drawn))
     known = (variances.values > KNOWN_VARIANCE * noise) & (variances.values > 0.0)
     usable = known[i] & known[j]
     safe = np.where(known, variances.values, 1.0)

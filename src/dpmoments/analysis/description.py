@@ -417,7 +417,11 @@ def _deviation_noise(
     result = np.minimum(np.sqrt(noise), np.divide(noise, 2.0 * known, out=np.sqrt(noise), where=known > 0.0))
     if moments.law is None:
         return result, np.zeros(len(noise))
-    hidden, most = hidden_by_noise(variances.values / moments.n_rows, per_row, moments.law, (per_row > 0.0) & ~of_share)
+    # what clipping hides only adds to a variance, which is known to be above 0 without it
+    drawn = variances.noise_per_row(replace(moments, law=moments.law.drawn))
+    values, tested = variances.values / moments.n_rows, (per_row > 0.0) & ~of_share
+    hidden = hidden_by_noise(values, drawn, moments.law, tested & (drawn > 0.0))[0]
+    most = hidden_by_noise(values, per_row, moments.law, tested)[1]
     return result, np.where(np.where(of_share, unclear_shares, hidden), np.sqrt(most) * moments.unit, 0.0)
 
 

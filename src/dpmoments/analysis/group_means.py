@@ -705,7 +705,7 @@ def group_means(release: Moments, by: str, of: Sequence[str] | None = None, *, l
     if not chosen:
         raise InputValueError(f"the release has only the features of '{by}': nothing else has a mean by it")
     sums = [GroupSums.of(release, feature, levels) for feature in chosen]
-    result = _repaired_means(release, levels, chosen)
+    result = repaired_means(release, levels, chosen)
     bounds = [
         (float(low[index]), float(high[index])) for index in chosen for low, high in [release.schema.feature_bounds]
     ]
@@ -771,7 +771,7 @@ def group_means(release: Moments, by: str, of: Sequence[str] | None = None, *, l
     )
 
 
-def _repaired_means(release: Moments, levels: Levels, chosen: Sequence[int]) -> FloatArray:
+def repaired_means(release: Moments, levels: Levels, chosen: Sequence[int]) -> FloatArray:
     """Return the repaired means of the groups within their bounds, shape (m, k)."""
     mean, covariance, n = release.mean, release.covariance, float(release.n_rows)
     indices = list(levels.features)

@@ -508,7 +508,7 @@ def expected_coefficients(release: Moments, features: Sequence[int], target: int
 
 def noise_sizes(release: Moments) -> FloatArray:
     """Return the features' sizes in coordinates of equal noise, shape (d,), about 1."""
-    law, d = exact_law(release.drawn_noise), len(release.feature_names)
+    law, d = exact_law(release.noise), len(release.feature_names)
     if law is None:
         return np.ones(d)
     variances = law.variance(np.arange(1, d + 1)[:, None], np.ones((d, 1, 1)))
@@ -527,7 +527,7 @@ def _spectrum(release: Moments, features: list[int], target: int, intercept: boo
     block = np.ix_(features, features)
     variances, vectors = np.linalg.eigh(moment[block])
     solved = vectors.T @ moment[features, target]
-    if exact_law(release.drawn_noise) is None:
+    if exact_law(release.noise) is None:
         observed, noise_variance = solved, _typical_noise(release, moment)
     else:
         raw_release = release.with_repair("none")
@@ -556,7 +556,7 @@ def _cell_variance(release: Moments, raw_release: Moments, intercept: bool, size
     Features are in units of these sizes.
     """
     # The mean's is spread over all entries.
-    noise, n_rows = release.drawn_noise, release.n_rows
+    noise, n_rows = exact_law(release.noise), release.n_rows
     assert noise is not None
     if release.noisy_sum is not None:
         about_center = release.noisy_sum / n_rows

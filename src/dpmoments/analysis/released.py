@@ -300,20 +300,11 @@ class Moments(Release):
         return Rounding.of(steps, bordered(max(self.noisy_count, 1.0), total, self.noisy_gram))
 
     @cached_property
-    def drawn_noise(self) -> NoiseLaw | None:
-        """Noise that was drawn: :attr:`noise` without what clipping hides.
-
-        Moments are repaired and lines penalized by it.
-        """
-        model = self.noise_model
-        return model.drawn_law if model is not None and model.in_coordinates else self.noise
-
-    @cached_property
     @in_floating_point
     def _repaired(self) -> tuple[FloatArray | None, FloatArray]:
         """Mean and Gram matrix in the unit ball after the repair, about ``center``."""
         constraints = Constraints.of(self.schema, mean=self.noisy_sum is not None)
-        count, law = None if self.noisy_count is None else self.n_rows, exact_law(self.drawn_noise)
+        count, law = None if self.noisy_count is None else self.n_rows, exact_law(self.noise)
         mean, gram = repair_moments(count, self.noisy_sum, self.noisy_gram, law, self.repair, constraints, self.center)
         for array in (mean, gram):
             if array is not None:

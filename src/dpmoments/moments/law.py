@@ -39,6 +39,8 @@ class NoiseLaw:
         Codes of conditions, sorted; empty for none.
     rounding : Rounding or None
         Covers the error of rounding rows to the lattice, in variances, covariances and bounds; not in quantiles and energies.
+    drawn_part : NoiseLaw or None
+        Noise that was drawn, if the terms also cover what clipping hides; else None.
 
     Raises
     ------
@@ -58,6 +60,7 @@ class NoiseLaw:
     terms: tuple[NoiseTerm | ScaleTerm, ...]
     caveats: tuple[str, ...] = ()
     rounding: Rounding | None = None
+    drawn_part: NoiseLaw | None = None
 
     def __post_init__(self) -> None:
         if not self.terms:
@@ -82,6 +85,11 @@ class NoiseLaw:
         cells[0, 1:] = cells[1:, 0] = of_sum
         cells[0, 0] = of_count
         return cls((NoiseTerm(family, cells),))
+
+    @property
+    def drawn(self) -> NoiseLaw:
+        """Noise that was drawn, without what clipping hides: moments are repaired by it."""
+        return self if self.drawn_part is None else self.drawn_part
 
     @property
     def n_features(self) -> int:
@@ -284,7 +292,9 @@ class NoiseLaw:
                 f"{self.n_features + 1} columns"
             )
         rounding = None if self.rounding is None else self.rounding.carried(matrix)
-        return replace(self, terms=tuple(term.carried(matrix) for term in self.terms), rounding=rounding)
+        drawn = None if self.drawn_part is None else self.drawn_part.carried(matrix)
+        terms = tuple(term.carried(matrix) for term in self.terms)
+        return replace(self, terms=terms, rounding=rounding, drawn_part=drawn)
 
     def scaled(self, factor: float) -> NoiseLaw:
         """Return normal noise of these variances times ``factor``."""
@@ -307,7 +317,8 @@ class NoiseLaw:
             self.rounding + other.rounding if self.rounding and other.rounding else self.rounding or other.rounding
         )
         caveats = tuple(sorted({*self.caveats, *other.caveats}))
-        return NoiseLaw(tuple(_merged([*self.terms, *other.terms])), caveats, rounding)
+        drawn = self.drawn + other.drawn if self.drawn_part or other.drawn_part else None
+        return NoiseLaw(tuple(_merged([*self.terms, *other.terms])), caveats, rounding, drawn)
 
     @property
     def _features(self) -> IntegerArray:

@@ -142,11 +142,6 @@ class NoiseModel(ABC):
         return None
 
     @property
-    def drawn_law(self) -> NoiseLaw | None:
-        """Distribution of the noise that was drawn, without what clipping hides."""
-        return self.fixed_law
-
-    @property
     def units(self) -> FloatArray:
         """Encoded units in one unit of the lattice's unit ball, shape (d,)."""
         return np.ones(self.n_features)
@@ -469,10 +464,6 @@ class StandardizedModel(NoiseModel):
         return GaussianCells() if self.rate is None else MatrixLaplaceCells(self.variance * self.rate**2)
 
     @property
-    def drawn_law(self) -> NoiseLaw:
-        return replace(self, clipping=np.zeros(self.n_features)).fixed_law
-
-    @property
     def units(self) -> FloatArray:
         return self.scales
 
@@ -489,9 +480,10 @@ class StandardizedModel(NoiseModel):
         plain[0, 0] = self.count_variance
         terms = NoiseTerm(self.cells, isotropic, matrix), NoiseTerm(self.cells, of_sums, matrix)
         of_rough = NoiseTerm(LaplaceCells() if self.rate else GaussianCells(), plain)
+        drawn = NoiseLaw((*terms, of_rough))
         if not self.clipping.any():
-            return NoiseLaw((*terms, of_rough))
-        return NoiseLaw((*terms, of_rough, self._of_one_column(1.0)))
+            return drawn
+        return NoiseLaw((*drawn.terms, self._of_one_column(1.0)), drawn_part=drawn)
 
     def _of_one_column(self, share: float) -> NoiseTerm:
         """Return the term of what clipping hides of one column only, a share of its variances."""
@@ -513,8 +505,8 @@ class StandardizedModel(NoiseModel):
             np.vstack([np.zeros(self.n_features), np.eye(self.n_features)]),
             np.vstack([np.zeros(self.n_features), gram]),
         )
-        drawn = self.drawn_law
-        return replace(drawn, terms=(*drawn.terms, self._of_one_column(_OF_ONE_COLUMN), of_rows))
+        drawn = self.fixed_law.drawn
+        return NoiseLaw((*drawn.terms, self._of_one_column(_OF_ONE_COLUMN), of_rows), drawn_part=drawn)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

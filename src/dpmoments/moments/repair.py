@@ -54,8 +54,8 @@ class Repair(StrEnum):
 
 
 def exact_law(noise: NoiseLaw | None) -> NoiseLaw | None:
-    """Return the noise without rounding; None if it is exact only given more than a release."""
-    return None if noise is None or noise.caveats else replace(noise, rounding=None)
+    """Return the drawn noise without rounding; None if it is exact only given more than a release."""
+    return None if noise is None or noise.caveats else replace(noise.drawn, rounding=None)
 
 
 def repair_moments(

@@ -14,7 +14,14 @@ from dpmoments.analysis.functionals import describe_law
 from dpmoments.analysis.group_means import LOST, GroupMeans
 from dpmoments.analysis.regression_results import FittedLine
 from dpmoments.analysis.released import Moments
-from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE, NOT_CLEAR_ROWS, NOT_ESTIMABLE, UNCLEAR, decided
+from dpmoments.analysis.resolvability import (
+    NOT_CLEAR_NOISE,
+    NOT_CLEAR_ROWS,
+    NOT_ESTIMABLE,
+    NOT_ESTIMABLE_ROWS,
+    UNCLEAR,
+    decided,
+)
 from dpmoments.base.arrays import FloatArray, largest_first
 from dpmoments.plots.canvas import (
     CERTAIN,
@@ -36,7 +43,11 @@ if TYPE_CHECKING:
 
 
 _PARTS = "thick: privacy noise"
-_SHORT = {NOT_CLEAR_NOISE: "noise", NOT_CLEAR_ROWS: "few rows", NOT_ESTIMABLE: "not estimable"}
+_SHORT = {
+    NOT_CLEAR_NOISE: "noise",
+    NOT_CLEAR_ROWS: "few rows",
+    **dict.fromkeys((NOT_ESTIMABLE, NOT_ESTIMABLE_ROWS), "not estimable"),
+}
 """Short forms of verdicts."""
 _ROOM = 1.15
 _FAR = 3.0

@@ -248,13 +248,6 @@ class AvailableRelease(MomentRelease):
         drawn = self.drawn.noise
         return None if drawn is None else self.available.law(drawn)
 
-    @cached_property
-    @in_floating_point
-    def drawn_noise(self) -> NoiseLaw | None:
-        """Noise that was drawn, carried to these moments like :attr:`noise`."""
-        drawn = self.drawn.drawn_noise
-        return None if drawn is None else self.available.law(drawn)
-
     def with_repair(self, repair: Repair | str) -> AvailableRelease:
         """Return this release with another repair: post-processing, free of privacy cost."""
         return AvailableRelease.of(self.drawn.with_repair(repair))
