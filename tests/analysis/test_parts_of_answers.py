@@ -1370,7 +1370,9 @@ def given_contrasts(valid: bool, values: list[float]) -> ContrastTests:
     def contrast(weights: np.ndarray, *_: float) -> Estimate:
         return estimates[int(weights[0])]
 
-    equations: Any = SimpleNamespace(delta_method_valid=valid, degrees_of_freedom=1234.0, contrast=contrast)
+    equations: Any = SimpleNamespace(
+        delta_method_valid=valid, after_repair=False, degrees_of_freedom=1234.0, contrast=contrast
+    )
     equations.about_sampling = " (robust)"
     rows = Restrictions(("a", "b", "c"), np.array([[0.0], [1.0], [2.0]]), np.array(values))
     return ContrastTests(rows, equations, "income", level)
@@ -1532,6 +1534,7 @@ def line(**facts: Any) -> FittedLine:
         noise=SimpleNamespace(count_variance=9.0),
         identified=True,
         delta_method_valid=True,
+        after_repair=False,
         degrees_of_freedom=97.0,
         residuals_are_noise=False,
         about_sampling=" (about sampling).",

@@ -82,7 +82,11 @@ def statistics_of(estimates: Sequence[Estimate], equations: NormalEquations) -> 
     value, error, p_value = (of_estimates(estimates, part) for part in ("value", "standard_error", "p_value"))
     if equations.delta_method_valid:
         known = ~np.isnan(p_value) & (error > 0.0)
-        return np.asarray(np.divide(value, error, out=np.full(len(value), np.nan), where=known))
+        result = np.divide(value, error, out=np.full(len(value), np.nan), where=known)
+        if not equations.after_repair:
+            return np.asarray(result)
+        of_p = np.copysign(scipy.special.stdtrit(equations.degrees_of_freedom, p_value / 2.0), value)
+        return np.asarray(np.where(known & (p_value > 0.0), of_p, result))
     return np.asarray(np.copysign(-scipy.special.ndtri(p_value / 2.0), value))
 
 
@@ -129,7 +133,7 @@ def estimate_verdicts(estimates: Sequence[Estimate], level: float, **options: An
 def describe_statistic(equations: NormalEquations) -> str:
     """Return the remark on z of test inversion; empty for t."""
     if equations.delta_method_valid:
-        return ""
+        return "Coefficients are after repair, their tests before it." if equations.after_repair else ""
     return (
         "z is the normal quantile of the p-value, not the estimate over its standard error: both are of test inversion."
     )

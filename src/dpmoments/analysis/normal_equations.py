@@ -386,11 +386,16 @@ class NormalEquations:
     @cached_property
     @unless_beyond_floating_point(lambda equations: np.asarray(equations.solution))
     def unrefuted(self) -> FloatArray:
-        """The β nearest to ``toward`` that the release does not refute: in every interval before repair."""
-        # It is the solution if the delta method holds.
+        """The β nearest to ``toward`` that the release does not refute."""
+        # It is in every interval before repair, and the solution if the delta method holds.
         if self.toward is None or self.delta_method_valid:
             return self.solution
         return np.asarray(-self.search.nearest(self.toward, _NOT_REFUTED)[:-1])
+
+    @property
+    def after_repair(self) -> bool:
+        """True if repair has moved the coefficients from those that are tested."""
+        return self.repaired is not None and not np.allclose(self.repaired, self.unrefuted, rtol=1e-3, atol=0.0)
 
     @cached_property
     def beyond(self) -> FloatArray:
@@ -489,7 +494,7 @@ class NormalEquations:
     def _possible(
         self, weights: FloatArray, value: float, excess: float, ends: tuple[float, float]
     ) -> tuple[float, float]:
-        """Return an interval of c'β − v that holds the estimate, as far as the target's bounds allow."""
+        """Return an interval of c'β − v that holds the estimate, within the target's bounds."""
         lower, upper = map(float, holding(np.array(ends[0]), np.array(ends[1]), np.array(excess)))
         if self.of_groups:  # the constant is the mean of one group, and with a slope that of another
             of_groups = np.append(weights[0] - weights[1:].sum(), weights[1:])

@@ -54,7 +54,7 @@ class Repair(StrEnum):
 
 
 def exact_law(noise: NoiseLaw | None) -> NoiseLaw | None:
-    """Return the drawn noise without rounding; None if it is exact only given more than a release."""
+    """Return the drawn noise without rounding; None if it has conditions."""
     return None if noise is None or noise.caveats else replace(noise.drawn, rounding=None)
 
 
