@@ -63,6 +63,8 @@ def test_names_with_the_characters_of_patterns_are_names(tmp_path: Path) -> None
             "line 2: column 'A1' has no bounds (upper)",
         ),
         ("columns:\n- {name: [A1], kind: boolean, description: {B: x}}\n", "description is of 'B'"),
+        ("names: 5\ncolumns:\n- {name: a, kind: boolean}\n", "holds texts"),
+        ("columns:\n- {name: [{a: 1}], kind: boolean}\n", "line 2: a list of names of columns holds texts"),
         ("defaults: available\ncolumns:\n- {name: a, kind: boolean}\n", "must be a mapping"),
         (
             "item_lists: {a: [B]}\ncolumns:\n- {name: a, kind: boolean}\n",

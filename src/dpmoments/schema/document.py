@@ -298,8 +298,9 @@ def _slips_of(column: yaml.Node) -> Iterator[tuple[int, str]]:
     column 'ward': levels holds one level, 'A12 B03 ICU': with commas it would be levels: [A12, B03, ICU]
     if it really is one, quote it: levels: ["A12 B03 ICU"]
     """
-    stated = getattr(_value(column, "name"), "value", None)
-    which = f"column {shown(stated[0].value if isinstance(stated, list) and stated else stated)}"
+    name = _value(column, "name")
+    first = name.value[0] if isinstance(name, yaml.SequenceNode) and name.value else name
+    which = f"column {shown(getattr(first, 'value', None))}"
     for node in _plain_scalars(column):
         text = node.value
         if _IN_TYPOGRAPHIC_QUOTES.fullmatch(text):

@@ -30,8 +30,11 @@ def columns_of_entry(entry: Any, values: Mapping[str, Any]) -> list[Any]:
     """Return the columns for which one entry of a schema file stands."""
     if not isinstance(entry, Mapping):
         return [entry]
-    stated, known = entry.get("name"), values.get("names") or ()
+    stated, known = entry.get("name"), values.get("names") or []
     several = isinstance(stated, list)
+    for given in (known, *([stated] if several else [])):
+        if not isinstance(given, list) or not all(isinstance(name, str) for name in given):
+            raise InputValueError(f"a list of names of columns holds texts (names: [A1, A2]), got {shown(given)}")
     names: list[Any] = []
     for name in stated if isinstance(stated, list) else [stated]:
         if not (isinstance(name, str) and known and _PATTERN.search(name)) or name in known:
@@ -39,7 +42,7 @@ def columns_of_entry(entry: Any, values: Mapping[str, Any]) -> list[Any]:
             continue
         several = True
         own = [entry.get("name") for entry in values["columns"] if isinstance(entry, Mapping)]
-        others = {other for each in own for other in (each if isinstance(each, list) else [each])}
+        others = [other for each in own for other in (each if isinstance(each, list) else [each])]
         if not (matching := [each for each in known if fnmatchcase(each, name) and each not in others]):
             raise InputValueError(f"name: {shown(name)} matches none of the names in names")
         names += matching
