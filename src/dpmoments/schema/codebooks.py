@@ -78,7 +78,7 @@ def _tables(path: Path) -> Tables:
                 "REDCap dictionary or a sheet with the columns name, label, type, min, max, values, missing (.csv, .xlsx)"
             )
     except FileNotFoundError:
-        raise InputFileNotFoundError(f"there is no codebook {path}") from None
+        raise InputFileNotFoundError(f"the codebook {path} does not exist") from None
     except PermissionError:
         raise InputPermissionError(f"{path} cannot be read: permission denied") from None
     except (UnicodeDecodeError, csv.Error, ElementTree.ParseError, json.JSONDecodeError, RecursionError):
