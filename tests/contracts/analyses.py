@@ -76,6 +76,8 @@ class AnalysisCase:
         Relative, for the exact answer.
     has_units : bool
         Whether the numbers tell in which units the table's columns are measured.
+    products : tuple of pairs of columns
+        Products that the release needs.
     """
 
     name: str
@@ -90,6 +92,7 @@ class AnalysisCase:
     answers_without_a_mean: bool = True
     tolerance: float = 1e-4
     has_units: bool = True
+    products: tuple[tuple[str, str], ...] = ()
 
 
 # The table of records -----------------------------------------------------------------------------------------------------
@@ -117,9 +120,14 @@ def public_schema(units: Units | None = None) -> dpm.Schema:
     return dpm.Schema(*columns, dpm.Categorical("region", REGIONS), dpm.Boolean("employed"))
 
 
-def released(units: Units | None = None, **options: Any) -> dpm.MomentRelease:
+def released(
+    units: Units | None = None, products: tuple[tuple[str, str], ...] = (), **options: Any
+) -> dpm.MomentRelease:
     settings: dict[str, Any] = dict(insecure_seed=3) | UNLIMITED | options
-    return dpm.release(records(units), public_schema(units), **settings)
+    schema = public_schema(units)
+    if products:
+        schema = dpm.Schema(*schema.columns, *(dpm.Product(*pair) for pair in products))
+    return dpm.release(records(units), schema, **settings)
 
 
 def features_of(table: pa.Table) -> np.ndarray:

@@ -18,11 +18,14 @@ import typer.main
 
 import dpmoments as dpm
 from contracts.analyses import FEATURES, OTHER_UNITS, UNLIMITED, AnalysisCase, Numbers, features_of, records, released
-from contracts.comparison_cases import EVERY_ANALYSIS as ANALYSES
+from contracts.comparison_cases import EVERY_ANALYSIS
+from contracts.estimate_cases import ESTIMATES
+from dpmoments.analysis.answers import Answer
 from dpmoments.cli import main
 from dpmoments.cli.analyses import analyses, command_of
 from dpmoments.schema.columns import Numeric
 
+ANALYSES = [*EVERY_ANALYSIS, *ESTIMATES]
 Analysis = Callable[..., Any]
 Check = Callable[[AnalysisCase, Analysis], None]
 
@@ -30,14 +33,14 @@ every_case = pytest.mark.parametrize("case", ANALYSES, ids=[case.id for case in 
 
 
 @cache
-def release_for(kind: str) -> dpm.MomentRelease:
+def release_for(kind: str, products: tuple[tuple[str, str], ...] = ()) -> dpm.MomentRelease:
     options: dict[str, dict[str, Any]] = {
         "exact": {},
         "usual": dict(epsilon=1.0, repair="auto"),
         "no mean": dict(mean=False, neighbors="replace_one", mechanism="matrix-laplace"),
         "no count": dict(mean=False),
     }
-    return released(**options[kind])
+    return released(products=products, **options[kind])
 
 
 def real(case: AnalysisCase) -> Analysis:
@@ -73,7 +76,7 @@ def assert_same_numbers(found: Numbers, expected: Numbers, tolerance: float) -> 
 
 def check_labels(case: AnalysisCase, analysis: Analysis) -> None:
     """Features carry the release's names, in the release's order."""
-    release = release_for("usual")
+    release = release_for("usual", case.products)
     labels = getattr(analysis(release, **case.arguments), case.labels)
     assert isinstance(labels, tuple)
     assert labels == tuple(name for name in release.feature_names if name in labels)
@@ -81,15 +84,15 @@ def check_labels(case: AnalysisCase, analysis: Analysis) -> None:
 
 def check_exact(case: AnalysisCase, analysis: Analysis) -> None:
     """An unlimited budget gives the answer on the table itself."""
-    answer = analysis(release_for("exact"), **case.arguments)
+    answer = analysis(release_for("exact", case.products), **case.arguments)
     assert_same_numbers(case.numbers(answer), case.reference(features_of(records()), True), case.tolerance)
 
 
 def check_units(case: AnalysisCase, analysis: Analysis) -> None:
     """Other units of a column, its public bounds with it, change the answer as they must: the same noise, in other units."""
-    before = case.numbers(analysis(release_for("usual"), **case.arguments))
+    before = case.numbers(analysis(release_for("usual", case.products), **case.arguments))
     for units in map(OTHER_UNITS.__getitem__, case.other_units):
-        after = case.numbers(analysis(released(units, epsilon=1.0, repair="auto"), **case.arguments))
+        after = case.numbers(analysis(released(units, case.products, epsilon=1.0, repair="auto"), **case.arguments))
         assert_same_numbers(after, case.in_units(before, units), 1e-5)
 
 
@@ -97,12 +100,14 @@ def check_unknown(case: AnalysisCase, analysis: Analysis, parameter: str) -> Non
     """A name that the release has not is refused, and named."""
     several = get_type_hints(real(case))[parameter] is not str
     with pytest.raises(ValueError, match="'height'"):
-        analysis(release_for("usual"), **(case.arguments | {parameter: ["height"] if several else "height"}))
+        analysis(
+            release_for("usual", case.products), **(case.arguments | {parameter: ["height"] if several else "height"})
+        )
 
 
 def check_unchanged(case: AnalysisCase, analysis: Analysis) -> None:
     """Neither the release nor what was passed is changed."""
-    release = released(epsilon=1.0, repair="auto")
+    release = released(products=case.products, epsilon=1.0, repair="auto")
     arguments = copy.deepcopy(case.arguments)
 
     def state() -> str:
@@ -118,11 +123,11 @@ def check_unchanged(case: AnalysisCase, analysis: Analysis) -> None:
 def check_without_a_mean(case: AnalysisCase, analysis: Analysis) -> None:
     """Moments about zero are analyzed as such, or refused for want of a mean; what needs a count asks for it."""
     if case.answers_without_a_mean:
-        answer = analysis(release_for("no mean"), **case.arguments)
+        answer = analysis(release_for("no mean", case.products), **case.arguments)
         assert_same_numbers(case.numbers(answer), case.reference(features_of(records()), False), case.tolerance)
     else:
-        assert "mean" in refusal(analysis, release_for("no mean"), case)
-    if words := refusal(analysis, release_for("no count"), case, needed=False):
+        assert "mean" in refusal(analysis, release_for("no mean", case.products), case)
+    if words := refusal(analysis, release_for("no count", case.products), case, needed=False):
         assert "count" in words or "mean" in words
 
 
@@ -138,7 +143,7 @@ def refusal(analysis: Analysis, release: dpm.MomentRelease, case: AnalysisCase, 
 
 def check_command(case: AnalysisCase, analysis: Analysis, file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The command of an analysis prints the library's answer, as text and as JSON."""
-    release_for("usual").save(file, overwrite=True)
+    release_for("usual", case.products).save(file, overwrite=True)
     expected = real(case)(dpm.load(file), **case.arguments)
     assert json.loads(printed(analysis, [file, *case.command, "--json"], capsys)) == expected.to_dict()
     assert printed(analysis, [file, *case.command], capsys).split() == expected.summary().split()
@@ -411,8 +416,8 @@ def test_the_option_for_standard_errors_arrives_where_the_release_has_products(
 
 
 def test_a_new_analysis_is_found_and_missed_in_the_table() -> None:
-    def medians(release: Any) -> Any:
-        return release
+    def medians(release: Any) -> Answer:
+        return release  # type: ignore[no-any-return]
 
     medians.__module__ = "dpmoments.analysis.medians"
     larger = type("Larger", (), dict(vars(dpm.MomentRelease)) | {"medians": medians})

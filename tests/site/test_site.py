@@ -18,6 +18,7 @@ from tools.documentation.words import pages as words
 
 import dpmoments as dpm
 from dpmoments import audit, estimators, noise
+from dpmoments.analysis.answers import Answer
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS
 from support.doc_blocks import run_in_order
 
@@ -85,12 +86,13 @@ def test_every_public_name_is_in_the_reference() -> None:
     }
     assert len(analyses) > 10
     wanted |= analyses
-    wanted |= {f"answer of {found.__name__}": get_type_hints(found)["return"] for found in analyses.values()}
+    answers = {f"answer of {found.__name__}": get_type_hints(found)["return"] for found in analyses.values()}
+    wanted |= {name: kind for name, kind in answers.items() if inspect.isclass(kind) and issubclass(kind, Answer)}
     place = described()
     assert not [name for name, value in wanted.items() if id(value) not in place]
 
 
-MAX_NAMES = 120
+MAX_NAMES = 140
 """Public names that a newcomer has to tell apart: what the reference describes, and the lists of packages' faces."""
 
 

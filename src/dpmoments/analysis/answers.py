@@ -363,6 +363,20 @@ def in_floating_point(compute: Callable[Parameters, Found]) -> Callable[Paramete
     return answer
 
 
+def takes_level(method: Callable[Parameters, Found]) -> Callable[Parameters, Found]:
+    """Wrap a method with a ``level``: refuse statsmodels' ``alpha`` by what to pass instead."""
+
+    @wraps(method)
+    def answer(*given: Parameters.args, **named: Parameters.kwargs) -> Found:
+        if "alpha" in named:
+            raise InputTypeError(
+                f"{method.__name__}() takes no alpha=: statsmodels' alpha is 1 − level, so pass level="
+            )
+        return method(*given, **named)
+
+    return answer
+
+
 _UNSUPPORTED = MappingProxyType(
     {
         "weights": (

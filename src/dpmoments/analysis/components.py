@@ -21,6 +21,7 @@ from dpmoments.analysis.answers import (
     number,
     rounded_cells,
     step_errors,
+    takes_level,
 )
 from dpmoments.analysis.confidence import deviations_for
 from dpmoments.analysis.frames import feature_values, named_values
@@ -219,6 +220,7 @@ class PrincipalComponents(Answer):
         """Mask of components with a variance, before or after repair, within the floor, shape (k,)."""
         return np.asarray(np.minimum(self.noisy_variance, self.explained_variance) <= self.noise_edge)
 
+    @takes_level
     def conf_int(self, level: float = 0.95) -> FloatArray:
         """Return intervals of the population's explained variances, shape (k, 2).
 

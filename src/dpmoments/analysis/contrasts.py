@@ -19,7 +19,15 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import scipy
 
-from dpmoments.analysis.answers import Answer, Column, confidence_level, format_level, rounded_end, step_errors
+from dpmoments.analysis.answers import (
+    Answer,
+    Column,
+    confidence_level,
+    format_level,
+    rounded_end,
+    step_errors,
+    takes_level,
+)
 from dpmoments.analysis.confidence import Estimate, error_rate, holding
 from dpmoments.analysis.normal_equations import JointTest, NormalEquations
 from dpmoments.analysis.resolvability import (
@@ -417,6 +425,7 @@ class ContrastTests(Answer):
         """Residual degrees of freedom; infinite for test inversion."""
         return self.equations.degrees_of_freedom if self.equations.delta_method_valid else math.inf
 
+    @takes_level
     def conf_int(self, level: float | None = None, adjust: Literal["bonferroni"] | None = None) -> pd.DataFrame:
         """Return confidence intervals as a frame, with columns lower and upper.
 
@@ -644,6 +653,7 @@ class Predictions(Answer):
             lower, upper = middle - np.hypot(middle - lower, residual), middle + np.hypot(upper - middle, residual)
         return np.column_stack([lower, upper])
 
+    @takes_level
     def conf_int(self, obs: bool = False, level: float | None = None) -> pd.DataFrame:
         """Return intervals as a pandas frame with columns lower and upper.
 

@@ -22,6 +22,7 @@ from dpmoments.analysis.answers import (
     format_level,
     in_floating_point,
     rounded,
+    takes_level,
 )
 from dpmoments.analysis.confidence import format_probability, score_test
 from dpmoments.analysis.functionals import LocalMoments, bilinear, describe_law
@@ -471,6 +472,7 @@ class CountTable(Answer):
         """Privacy noise SD of the sum of all counts."""
         return 0.0 if self.public_rows is not None else self.noise.of_sum(self.counts.size).standard_deviation
 
+    @takes_level
     def conf_int(self, level: float | None = None) -> FloatArray:
         """Compute confidence intervals for the table's counts, from the exact noise distribution.
 

@@ -19,6 +19,7 @@ from dpmoments.analysis.answers import (
     in_floating_point,
     label,
     rounded_cells,
+    takes_level,
 )
 from dpmoments.analysis.confidence import deviations_for, fieller_interval, within_bounds
 from dpmoments.analysis.functionals import WHY_NOISE_UNKNOWN, FeatureVariances, LocalMoments, comparisons_of
@@ -171,6 +172,7 @@ class Description(Answer):
         noise = self.standard_deviation_noise
         return [bool(lost) for lost in (noise >= least) & (noise > 0.0)]
 
+    @takes_level
     def conf_int(self, level: float = 0.95) -> FloatArray:
         """Return intervals of the means of the population, shape (d, 2).
 

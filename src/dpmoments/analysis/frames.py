@@ -69,6 +69,8 @@ def named_values(schema: Schema, frame: Any, names: Sequence[str]) -> FloatArray
 
 
 def _cells_by_name(frame: Any, names: Sequence[str]) -> dict[str, Any]:
+    if hasattr(frame, "to_frame") and hasattr(frame, "index"):  # one row of a pandas frame
+        frame = frame.to_frame().T
     refusal = InputTypeError(
         "rows are read from a pandas, Polars or Arrow frame, or from a dict of columns, not from "
         f"{type(frame).__name__}"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import scipy
 
-from dpmoments.analysis.answers import Answer, Column, confidence_level, in_floating_point, number, rounded
+from dpmoments.analysis.answers import Answer, Column, confidence_level, in_floating_point, number, rounded, takes_level
 from dpmoments.analysis.confidence import Estimate
 from dpmoments.analysis.contrasts import (
     INTERCEPT,
@@ -333,6 +333,7 @@ class FittedLine(Answer):
         """
         return not self.p_value_of_fit < 1.0 - self.level
 
+    @takes_level
     def conf_int(self, level: float | None = None, adjust: Literal["bonferroni"] | None = None) -> pd.DataFrame:
         """Return confidence intervals as a pandas frame with columns lower and upper.
 
@@ -382,6 +383,7 @@ class FittedLine(Answer):
         return self._frame(equations.privacy_covariance + equations.sampling_covariance, list(self.names))
 
     @in_floating_point
+    @takes_level
     def t_test(self, restrictions: Restrictable, *, level: float | None = None) -> ContrastTests:
         """Test linear combinations of coefficients, one by one, with errors and intervals.
 
@@ -768,10 +770,22 @@ class FittedLine(Answer):
         """
         return math.nan if self.equations is None else self.equations.overall_test.f
 
+    @property
+    def scale(self) -> float:
+        """Residual variance; NaN if noise hides it."""
+        return self.residual_standard_deviation**2
+
+    @property
+    def ssr(self) -> float:
+        """Sum of the squared residuals; NaN if noise hides it."""
+        return self.scale * self.df_resid
+
     # statsmodels' names; F has the p-value of the fit where noise is small
     f_pvalue = p_value_of_fit
     rsquared = r_squared
     rsquared_adj = adjusted_r_squared
+    mse_resid = scale
+    f_test = wald_test
 
     @property
     def nobs(self) -> int:

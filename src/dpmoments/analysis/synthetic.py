@@ -111,7 +111,12 @@ class _Block:
 
 @in_floating_point
 def synthetic_rows(
-    release: Moments, n_rows: int, seed: int = 0, *, format: Literal["pandas", "arrow"] = "pandas"
+    release: Moments,
+    n_rows: int,
+    seed: int = 0,
+    *,
+    format: Literal["pandas", "arrow"] = "pandas",
+    exact: bool = False,
 ) -> Any:
     """Draw rows whose moments are the release's: post-processing, free of privacy cost.
 
@@ -125,6 +130,10 @@ def synthetic_rows(
         Seed of the draw: the same seed gives the same rows. It is public; privacy does not depend on it.
     format : {"pandas", "arrow"}
         A pandas frame (needs pandas) or a ``pyarrow.Table``.
+
+    exact : bool
+        Rows whose means and covariances (over n − 1) equal the release's to the last digits: a column of real numbers for each
+        feature, levels too, for programs that read rows and fit their moments.
 
     Returns
     -------
@@ -173,6 +182,9 @@ def synthetic_rows(
         raise InputValueError(f"{refused}with mean=True has both", shell=f"{refused}without --no-mean has both")
 
     rng = np.random.default_rng([seed, 1])
+    if exact:
+        exactly = _exact_rows(release, n_rows, rng)
+        return _stated(pa.table(dict(zip(release.feature_names, exactly.T, strict=True))), release, seed, format)
     blocks, drawn = _blocks(release)
     target = np.asarray(release.covariance)[np.ix_(drawn, drawn)]
     root, offsets = _calibrated(blocks, target, np.random.default_rng([0, 0]))
@@ -182,6 +194,11 @@ def synthetic_rows(
         result[:, block.indices] = block.values(latents, offsets)
     _shorten(result, blocks, release.schema.row_norm)
     table = pa.table({block.column.name: _cells(block, result) for block in blocks})
+    return _stated(table, release, seed, format)
+
+
+def _stated(table: Any, release: Moments, seed: int, format: Literal["pandas", "arrow"]) -> Any:
+    """Return the rows as asked for, with a statement of what they are."""
     about = {"synthetic": True, "private": release.privacy.private, "seed": int(seed), "about": _WHAT_THEY_ARE}
     if not release.privacy.private:
         about["warning"] = _NOT_PRIVATE
@@ -197,6 +214,20 @@ def synthetic_rows(
     frame = table.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get)
     frame.attrs.update(about)
     return frame
+
+
+def _exact_rows(release: Moments, n_rows: int, rng: np.random.Generator) -> FloatArray:
+    """Return rows of all features whose mean and covariance are the release's."""
+    mean, covariance = release.mean, release.covariance
+    if n_rows <= len(mean):
+        raise InputValueError(
+            f"exact moments of {len(mean)} features need more than {len(mean)} rows, and n_rows is {n_rows}"
+        )
+    values, vectors = np.linalg.eigh(covariance)
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    drawn = rng.standard_normal((n_rows, len(mean)))
+    orthonormal = np.linalg.qr(drawn - drawn.mean(axis=0))[0]
+    return np.asarray(mean + math.sqrt(n_rows - 1.0) * (orthonormal - orthonormal.mean(axis=0)) @ root.T)
 
 
 def _blocks(release: Moments) -> tuple[list[_Block], npt.NDArray[np.intp]]:

@@ -6,11 +6,12 @@ They are the analyses, derived from their signatures, and show, report, pool, â€
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from shlex import quote
-from typing import Any, get_type_hints
+from typing import Any, get_origin, get_type_hints
 
 import typer
 from rich.markup import escape
@@ -45,10 +46,19 @@ from dpmoments.releases.mean_release import MeanRelease
 Analysis = Callable[..., Answer]
 
 
+class Program(StrEnum):
+    """Programs that a script can be exported for."""
+
+    LAVAAN = "lavaan"
+    STATA = "stata"
+    SPSS = "spss"
+
+
 def analyses(release_class: type = dpmoments.MomentRelease) -> dict[str, Analysis]:
     """Return every analysis by name, in the order of the release class.
 
-    They are its attributes that are functions from a module of ``dpmoments.analysis``.
+    They are its attributes that are functions from a module of ``dpmoments.analysis`` and return an answer; one of a function
+    that a reader writes is for Python.
 
     >>> "ridge" in analyses()
     True
@@ -56,7 +66,12 @@ def analyses(release_class: type = dpmoments.MomentRelease) -> dict[str, Analysi
     return {
         name: value
         for name, value in vars(release_class).items()
-        if not name.startswith("_") and inspect.isfunction(value) and value.__module__.startswith("dpmoments.analysis.")
+        if not name.startswith("_")
+        and inspect.isfunction(value)
+        and value.__module__.startswith("dpmoments.analysis.")
+        and isinstance(kind := get_type_hints(value)["return"], type)
+        and issubclass(kind, Answer)
+        and "function" not in inspect.signature(value).parameters
     }
 
 
@@ -77,6 +92,9 @@ def command_of(name: str, analysis: Analysis) -> Callable[..., None]:
     own = {
         key: documented_option(parameters[key], hints[key], words[key].text if key in words else "") for key in names
     }
+    lists = [key for key, option in own.items() if option.argument and get_origin(hints[key]) is Sequence]
+    if len(lists) > 1:  # a shell cannot tell where one ends
+        own |= {key: replace(own[key], argument=False, metavar=None) for key in lists}
 
     @options_of(analysis, leave_out=(released_name,), own=own, objects={})
     def command(written: dict[str, Any], file: Path, as_json: bool = False) -> None:
@@ -286,6 +304,29 @@ def synthetic(file: Path, n_rows: int, output: Path, seed: int = 0, raw_text: bo
             "Text that a spreadsheet would run as a formula has an apostrophe before it, and is then not a "
             "level of the schema. To read the rows with the schema, write Parquet, or use --raw-text."
         )
+
+
+@with_options(
+    to=Option("Program that reads the script.", flags=("--to",)),
+    columns=Option("A column or feature; repeat it for several. Default: all.", flags=("--column",)),
+    output=Option("Where to write the script; never overwritten.", flags=("--output", "-o")),
+)
+def export(file: Path, to: Program, output: Path, columns: list[str] | None = None) -> None:
+    """Write means and covariances as a script of lavaan, Stata or SPSS.
+
+    In lavaan errors and tests hold the privacy noise; Stata and SPSS know none of
+    it. It costs no privacy.
+
+    Example:
+
+      dpmoments export people.json --to lavaan -o people.R
+    """
+    check_output(output)
+    released = moments_in(file, "export")
+    script = released.export(to.value, columns or None)
+    output.write_text(script, encoding="utf-8")
+    _warn_if_not_private(released)
+    print_text(f"Wrote {output}: a script of {to.value}.")
 
 
 @with_options()

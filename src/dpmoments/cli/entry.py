@@ -66,9 +66,20 @@ _COMMANDS: dict[str, dict[str, str]] = {
         "mahalanobis": "Compute Mahalanobis distances of rows from the released mean: free of privacy cost.",
         "lda": "Fit linear discriminant analysis of the groups of a column: free of privacy cost.",
         "graphical-lasso": "Fit a sparse dependence graph by the graphical lasso on released correlations.",
+        "iv": "Fit two-stage least squares with instruments: free of privacy cost.",
+        "odds-ratio": "Compute the odds ratio and the risk ratio of two Booleans: free of privacy cost.",
+        "vif": "Compute variance inflation factors of regressors: free of privacy cost.",
+        "mediation": "Split an effect into one through mediators and the rest: free of privacy cost.",
+        "oaxaca": "Split the difference of two means by features and coefficients: free of privacy cost.",
+        "cronbach-alpha": "Compute Cronbach's α of a sum of items: free of privacy cost.",
+        "mcdonald-omega": "Compute McDonald's ω of a sum of items: free of privacy cost.",
+        "factor-analysis": "Fit common factors to correlations: free of privacy cost.",
+        "cancorr": "Compute canonical correlations of two groups of features: free of privacy cost.",
+        "tetrachoric": "Compute tetrachoric correlations of Booleans: free of privacy cost.",
         "groups": "Write each group of a grouped release to its own file.",
         "pool": "Combine releases of several tables that have no row in common.",
         "synthetic": "Draw synthetic rows that have the moments of a release.",
+        "export": "Write means and covariances as a script of lavaan, Stata or SPSS.",
         "verify": "Check that a release is complete and consistent. Exit code 1 if not.",
     },
 }
@@ -80,7 +91,7 @@ _HOMES = {
     ),
     "mechanisms": ("mechanisms", "audit"),
     "ledger": ("ledger",),
-    "analyses": ("show", "report", "groups", "pool", "synthetic", "verify"),
+    "analyses": ("show", "report", "groups", "pool", "synthetic", "export", "verify"),
 }
 """Modules of this package with their commands; all others are analyses."""
 

@@ -17,10 +17,15 @@ from dpmoments.analysis.components import graphical_lasso, mahalanobis, pca
 from dpmoments.analysis.correlations import correlations, partial_correlation
 from dpmoments.analysis.cross_table import cross_table
 from dpmoments.analysis.description import describe, release_card
+from dpmoments.analysis.effects import mediation, oaxaca, odds_ratio, vif
+from dpmoments.analysis.estimate import estimate
+from dpmoments.analysis.exports import covariance_draws, export, nacov
 from dpmoments.analysis.group_means import group_means
 from dpmoments.analysis.group_tests import anova, t_test
+from dpmoments.analysis.instruments import iv
 from dpmoments.analysis.regression import lasso, ols, ridge
 from dpmoments.analysis.released import Moments
+from dpmoments.analysis.scales import cancorr, cronbach_alpha, factor_analysis, mcdonald_omega, tetrachoric
 from dpmoments.analysis.synthetic import synthetic_rows
 from dpmoments.base.arrays import FloatArray
 from dpmoments.base.documents import DocumentKind
@@ -130,6 +135,20 @@ class MomentRelease(Moments, Disclosed):
     mahalanobis = mahalanobis
     lda = lda
     graphical_lasso = graphical_lasso
+    estimate = estimate
+    iv = iv
+    odds_ratio = odds_ratio
+    vif = vif
+    mediation = mediation
+    oaxaca = oaxaca
+    cronbach_alpha = cronbach_alpha
+    mcdonald_omega = mcdonald_omega
+    factor_analysis = factor_analysis
+    cancorr = cancorr
+    tetrachoric = tetrachoric
+    nacov = nacov
+    covariance_draws = covariance_draws
+    export = export
     _repr_html_ = release_card
 
     if not TYPE_CHECKING:  # type checkers know which names there are
@@ -148,12 +167,16 @@ class MomentRelease(Moments, Disclosed):
         return ReleasePlots(self)
 
     @overload
-    def synthetic(self, n_rows: int, seed: int = 0, *, format: Literal["pandas"] = "pandas") -> pandas.DataFrame: ...
+    def synthetic(
+        self, n_rows: int, seed: int = 0, *, format: Literal["pandas"] = "pandas", exact: bool = False
+    ) -> pandas.DataFrame: ...
     @overload
-    def synthetic(self, n_rows: int, seed: int = 0, *, format: Literal["arrow"]) -> Any: ...
-    def synthetic(self, n_rows: int, seed: int = 0, *, format: Literal["pandas", "arrow"] = "pandas") -> Any:
+    def synthetic(self, n_rows: int, seed: int = 0, *, format: Literal["arrow"], exact: bool = False) -> Any: ...
+    def synthetic(
+        self, n_rows: int, seed: int = 0, *, format: Literal["pandas", "arrow"] = "pandas", exact: bool = False
+    ) -> Any:
         """Draw synthetic rows: :func:`dpmoments.analysis.synthetic.synthetic_rows`."""
-        return synthetic_rows(self, n_rows, seed, format=format)
+        return synthetic_rows(self, n_rows, seed, format=format, exact=exact)
 
     def summary(self) -> str:
         """Return the release as text: mechanism, features with their noise, warnings."""
