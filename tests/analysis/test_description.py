@@ -163,18 +163,20 @@ def test_the_relation_says_whether_the_count_is_public() -> None:
     assert not dpm.Neighbors.ADD_REMOVE.table_size_is_public
 
 
-def test_a_deviation_is_noise_if_its_noise_hides_it_or_is_beyond_the_bounds() -> None:
+def test_a_deviation_is_noise_if_no_more_is_known_than_its_bounds_say() -> None:
     """A deviation is at most half of what is between the bounds; a variance below 0 is a deviation of 0."""
     found = dpm.release(np.zeros((50, 1)), dpm.Schema(dpm.Numeric("x", 0, 8)), epsilon=1e6, insecure_seed=0).describe()
     for deviation, noise, hidden in (
         (2.0, 1.9, False),
-        (2.0, 2.1, True),
+        (2.0, 2.1, False),
         (9.0, 3.9, False),
         (9.0, 4.1, True),
-        (math.nan, 0.5, True),
+        (math.nan, 0.5, False),
+        (math.nan, 4.0, True),
         (0.0, 0.0, False),
     ):
-        changed = replace(found, standard_deviation=np.array([deviation]), standard_deviation_noise=np.array([noise]))
+        numbers = {"standard_deviation": deviation, "standard_deviation_noise": noise, "deviation_below": 0.0}
+        changed = replace(found, **{name: np.array([number]) for name, number in numbers.items()})
         assert changed.standard_deviation_is_noise == [hidden]
 
 

@@ -1399,7 +1399,7 @@ def test_contrasts_are_tested_one_by_one() -> None:
     np.testing.assert_allclose(moved.conf_int().iloc[0], [2.5, 4.5])
     assert moved.conf_int().columns.tolist() == ["lower", "upper"]
     inverted = given_contrasts(False, [0.0, 0.0, 0.0])
-    assert inverted.heading[0].startswith("test by test inversion of 3 combinations")
+    assert inverted.heading[0].startswith("test of 3 combinations of coefficients, by test inversion")
     assert "residual" not in inverted.heading[0]
     assert inverted.table()[0][5:7] == ("z", "P>|z|")
     np.testing.assert_allclose(inverted.tvalues, [stats.norm.isf(5e-5), -stats.norm.isf(0.4), NAN], rtol=1e-6)
@@ -1882,14 +1882,14 @@ def test_what_noise_hides_of_a_description() -> None:
     assert made.mean_is_noise == [False, True, False]
     edge = 10 / math.sqrt(12)
     assert described(mean_noise=np.array([edge, edge * 0.999, 0.04])).mean_is_noise == [True, False, False]
-    # noise as large as the deviation; and of no noise nothing is lost
-    assert made.standard_deviation_is_noise == [False, True, False]
+    # noise beyond half of the bounds; and of no noise nothing is lost
     lost = described(standard_deviation=np.array([20.0, 1.0, 0.3]), standard_deviation_noise=np.array([4.9, 0.99, 0.0]))
     assert lost.standard_deviation_is_noise == [False, False, False]
     lost = described(
         standard_deviation=np.array([20.0, 1.0, NAN]), standard_deviation_noise=np.array([5.0, 1.01, 1e-9])
     )
-    assert lost.standard_deviation_is_noise == [True, True, True]
+    assert lost.standard_deviation_is_noise == [True, False, False]
+    np.testing.assert_allclose(lost.deviation_limits, [5.0, 1.01, 1e-9])
     assert described(standard_deviation=None).standard_deviation_is_noise == [False] * 3
     assert made.rows_text == "400 ± 8.0"
     assert described(count_is_public=True).rows_text == "400 (public, exact)"
@@ -1951,7 +1951,8 @@ def test_deviations_are_shown_as_numbers_as_limits_or_as_noise() -> None:
         bounds=(np.zeros(6), np.full(6, 10.0)),
         share_is_unclear=np.zeros(6, dtype=bool),
     )
-    assert made.standard_deviation_is_noise == [False, False, False, True, True, True]
+    assert made.standard_deviation_is_noise == [False, False, False, False, False, True]
+    np.testing.assert_allclose(made.deviation_limits, [0.0, 3.0, 1.0, 1.5, 4.9, 5.0])
     assert made.deviation_cells == ["2.00", "below 3.00", "below 1.00", "below 1.5", "below 4.9", "noise"]
     assert "“below”" in made.noise_text
     assert "“noise”" in made.noise_text

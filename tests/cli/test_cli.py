@@ -434,8 +434,8 @@ def test_forecast_in_units_and_turned_round(run: Run) -> None:
     assert by_laplace.heading[1] in shown.words
     assert all(" ".join(line) in shown.words for line in by_laplace.table())
     for options, words in (
-        (("--epsilon", "1", "--rho-needed", "correlation=0.1"), "ask for the epsilon needed"),
-        (("--rho", "1", "--epsilon-needed", "correlation=0.1"), "ask for the rho needed"),
+        (("--epsilon", "1", "--rho-needed", "correlation=0.1"), "use --epsilon-needed"),
+        (("--rho", "1", "--epsilon-needed", "correlation=0.1"), "use --rho-needed"),
         (("--rho", "1", "--rows-needed", "accuracy=0.1"), "'share' or 'mean.FEATURE'"),
         (("--rho", "1", "--rows-needed", "mean=0.1", "--rows-needed", "mean.age=1"), "is given twice"),
         (("--rho", "1", "--typical-sd", "age=3"), "'age' is given twice"),

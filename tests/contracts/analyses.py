@@ -400,12 +400,12 @@ def ridge_case(id_: str, fitted: tuple[str, ...], **options: Any) -> AnalysisCas
     )
 
 
-def pca_case(scaling: str) -> AnalysisCase:
+def pca_case(scaling: str, level: float = 0.9) -> AnalysisCase:
     return AnalysisCase(
         name="pca",
         id=f"pca {scaling}",
-        arguments={"n_components": len(FEATURES), "scaling": scaling},
-        command=("-k", str(len(FEATURES)), "--scaling", scaling),
+        arguments={"n_components": len(FEATURES), "scaling": scaling, "level": level},
+        command=("-k", str(len(FEATURES)), "--scaling", scaling, "--level", str(level)),
         labels="feature_names",
         numbers=numbers_of_components,
         reference=components_of_table(scaling),

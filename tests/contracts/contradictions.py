@@ -970,7 +970,7 @@ def forecasted(answer: Any, found: Found) -> None:
     known = {row.mechanism: row.errors for row in answer.rows if row.is_known}
     found.unless(known[answer.best] == min(known.values()), f"best: {answer.best} of {known}")
     found.unless([*known.values()] == sorted(known.values()), "mechanisms are not in order of their errors")
-    said = re.search(r"over pairs of columns\): ([\d.e+-]+|noise)", str(answer))
+    said = re.search(r"over pairs of (?:numeric )?columns\): ([\d.,e+-]+|noise)", str(answer))
     found.unless(said and (said[1] == "noise") == math.isinf(noise.typical_correlation()), f"{said}")
     for what, (count, whole) in noise.readable.items():
         found.unless(0 <= count <= whole and (count > 0) == (f"no {what}" not in answer.headline), answer.headline)

@@ -69,12 +69,13 @@ def test_what_is_lost_is_called_noise() -> None:
     text = str(table)
     assert re.search(r"age .* noise", text)
     assert (
-        "± on a correlation (the median over pairs of columns): noise: noise hides how much features vary (age" in text
+        "± on a correlation (the median over pairs of numeric columns): noise: noise hides how much features vary (age"
+        in text
     )
     assert table.headline == f"40 rows at ε = 0.5: {table.noise.readable_text}"
     assert table.headline.endswith(", no correlation and no regression")
     assert table.noise.description.noise_text in text  # the words of describe()
-    assert "“noise”: the noise is as large as the value" in text
+    assert "“noise”: no more is known than the public bounds say" in text
     clear = dpm.forecast(SCHEMA, n_rows=10**6, epsilon=0.5, typical_sd=SPREADS)
     assert "noise: that is" not in str(clear).split("Error of every")[0]
 
@@ -171,9 +172,9 @@ def test_an_accuracy_out_of_reach_is_refused() -> None:
 
 
 def test_a_budget_is_needed_in_the_kind_of_the_forecast() -> None:
-    with refused("ask for the rho needed"):
+    with refused("use rho_needed"):
         dpm.forecast(SCHEMA, n_rows=30, rho=1.0).epsilon_needed(correlation=0.1)
-    with refused("ask for the epsilon needed"):
+    with refused("use epsilon_needed"):
         dpm.forecast(SCHEMA, n_rows=30, epsilon=1.0).rho_needed(correlation=0.1)
     with refused("more rows, fewer columns or tighter bounds would do more"):
         dpm.forecast(SCHEMA, n_rows=3, epsilon=1.0).epsilon_needed(mean={"age": 1e-4})

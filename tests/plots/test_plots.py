@@ -126,7 +126,7 @@ def test_cells_are_hatched_where_the_analyses_say_noise(kind: str) -> None:
     colored = np.where(np.eye(d, dtype=bool), 1.0, found.correlation)
     np.testing.assert_allclose(np.ma.filled(ax.images[0].get_array(), np.nan), colored)
     described = release.describe()
-    on_diagonal = {(place, place) for place, lost in enumerate(described.standard_deviation_is_noise) if lost}
+    on_diagonal = {(place, place) for place, lost in enumerate(described.deviation_limits > 0.0) if lost}
     if release.noise is None:
         on_diagonal = {(place, place) for place in range(d)}
     ax = release.plot.covariance(ax=Figure().subplots())
@@ -289,7 +289,7 @@ def test_a_forecast_is_drawn_as_it_is_printed() -> None:
     }
     noise = forecast.noise
     said = noise.description
-    lost = [(said.mean_is_noise, "o"), (np.array(said.standard_deviation_is_noise) & ~noise.typical.shares, "D")]
+    lost = [(said.mean_is_noise, "o"), ((said.deviation_limits > 0.0) & ~noise.typical.shares, "D")]
     assert hollow == {(int(place), marker) for where, marker in lost for place in np.flatnonzero(where)}
     assert hollow
     of_means, of_spreads = (

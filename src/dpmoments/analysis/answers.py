@@ -22,6 +22,8 @@ from dpmoments.base.values import leading_decimals
 if TYPE_CHECKING:
     import pandas as pd
 
+    from dpmoments.schema.dates import Date
+
 # Tables for notebooks: one that is wider than the screen scrolls in a box of its own.
 
 
@@ -56,9 +58,30 @@ class Column(NamedTuple):
     label: bool = False  # true for a name of the row: frames are indexed by these columns
     errors: Any = None  # errors that the text rounds the values by
     upper: Any = None  # upper ends of intervals, which the text shows in place of the values
+    # the column of dates that a row is about, else None: its numbers are dates if they have `errors`, else durations
+    dates: Sequence[Date | None] | None = None
 
     def text(self) -> Sequence[str]:
         """Return one text for each row."""
+        cells = self._plain_text()
+        if self.dates is None or not any(self.dates):
+            return cells
+        errors = self.errors
+        if errors is not None and self.upper is not None:
+            errors = step_errors(errors, self.values, self.upper)
+        result = list(cells)
+        for index, (cell, date) in enumerate(zip(cells, self.dates, strict=True)):
+            if date is None or "∞" in cell or not cell.removeprefix("below ").lstrip("[-")[:1].isdigit():
+                continue
+            if errors is None:
+                result[index] = f"{cell} {date.unit}"
+                continue
+            ends = (each for each in (self.values, self.upper) if each is not None)
+            texts = [date.date_text(np.ravel(each)[index], np.ravel(errors)[index]) for each in ends]
+            result[index] = texts[0] if self.upper is None else f"[{', '.join(texts)}]"
+        return result
+
+    def _plain_text(self) -> Sequence[str]:
         if self.cells is not None:
             return self.cells
         if self.upper is not None:
@@ -69,9 +92,9 @@ class Column(NamedTuple):
 
     def of_rows(self, rows: Sequence[int]) -> Column:
         """Return the column of some rows, in their order."""
-        held = self.values, self.cells, self.errors, self.upper
-        values, cells, errors, upper = (None if each is None else [each[row] for row in rows] for each in held)
-        return self._replace(values=values, cells=cells, errors=errors, upper=upper)
+        held = {name: getattr(self, name) for name in ("values", "cells", "errors", "upper", "dates")}
+        chosen: dict[str, Any] = {name: [each[row] for row in rows] for name, each in held.items() if each is not None}
+        return self._replace(**chosen)
 
 
 class SummaryText(str):

@@ -764,7 +764,7 @@ def _variances(schema: Schema, described: Sequence[Any], priors: FloatArray, ind
     """Return the variances of classes, shape (k, d)."""
     # Pooled if noise hides one, of the bounds if it hides all.
     deviations = np.array([each.standard_deviation for each in described], dtype=float)[:, indices]
-    hidden = np.array([each.standard_deviation_is_noise for each in described], dtype=bool)[:, indices]
+    hidden = np.array([each.deviation_limits for each in described])[:, indices] > 0.0
     hidden |= ~(deviations > 0.0)
     lower, upper = (bound[indices] for bound in schema.feature_bounds)
     weights = np.where(hidden, 0.0, priors[:, None])

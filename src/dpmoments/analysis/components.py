@@ -180,6 +180,8 @@ class PrincipalComponents(Answer):
         Levels of few rows whose noise, divided by their deviation, hides components that would be clear without them.
     warning : str
         Reason not to read them as facts about the table (too few rows for the budget); usually empty.
+    level : float
+        Confidence level of the intervals.
     """
 
     components: FloatArray
@@ -199,20 +201,12 @@ class PrincipalComponents(Answer):
     noise: NoiseLaw | None = None
     rare_levels: tuple[str, ...] = ()
     warning: str = ""
+    level: float = 0.95
 
     facts = (
         *("feature_names", "components", "explained_variance", "explained_variance_ratio", "interval: conf_int"),
-        *(
-            "privacy_noise",
-            "sampling_noise",
-            "is_noise",
-            "mean",
-            "scale",
-            "scaling",
-            "centered",
-            "rare_levels",
-            "warning",
-        ),
+        *("privacy_noise", "sampling_noise", "is_noise", "mean", "scale", "scaling", "centered"),
+        *("rare_levels", "level", "warning"),
     )
 
     @property
@@ -221,7 +215,7 @@ class PrincipalComponents(Answer):
         return np.asarray(np.minimum(self.noisy_variance, self.explained_variance) <= self.noise_edge)
 
     @takes_level
-    def conf_int(self, level: float = 0.95) -> FloatArray:
+    def conf_int(self, level: float | None = None) -> FloatArray:
         """Return intervals of the population's explained variances, shape (k, 2).
 
         NaN if noise is unknown.
@@ -233,7 +227,7 @@ class PrincipalComponents(Answer):
         ValueError
             If the level is below 0.5.
         """
-        level = confidence_level(level)
+        level = self.level if level is None else confidence_level(level)
         privacy, sampling = self.privacy_noise**2, self.sampling_noise**2
         half = deviations_for(level, self.noise, privacy, sampling) * np.sqrt(privacy + sampling)
         lower = np.where(self.is_noise, 0.0, np.maximum(self.explained_variance - half, 0.0))
@@ -276,9 +270,12 @@ class PrincipalComponents(Answer):
 
     def _columns(self) -> list[Column]:
         (lower, upper), ratio, numbers = self.conf_int().T, self.explained_variance_ratio, range(len(self.components))
-        privacy, sampling = self.privacy_noise, self.sampling_noise
-        errors = step_errors(np.hypot(privacy, sampling), lower, upper)
-        lost = np.array(self.is_noise) & (privacy >= self.explained_variance)
+        privacy, sampling, hidden = self.privacy_noise, self.sampling_noise, np.array(self.is_noise, dtype=bool)
+        # errors of what noise hides are of the component that is drawn, and say nothing of the table's
+        errors = step_errors(np.where(hidden, np.inf, np.hypot(privacy, sampling)), lower, upper)
+        shown = (np.where(hidden, np.nan, each) for each in (privacy, sampling))
+        of_privacy, of_sampling = (rounded_cells(each, each) for each in shown)
+        lost = hidden & (privacy >= self.explained_variance)
         variances = np.where(lost, NOISE, rounded_cells(self.explained_variance, errors)).tolist()
         loadings = [
             ", ".join(
@@ -293,9 +290,9 @@ class PrincipalComponents(Answer):
         return [
             Column("component", [i + 1 for i in numbers], "", [f"component {i + 1}" for i in numbers], label=True),
             Column("explained_variance", self.explained_variance, "variance", variances),
-            Column("privacy_noise", privacy, "± privacy", errors=privacy),
-            Column("sampling_noise", sampling, "± sampling", errors=sampling),
-            Column("lower", lower, format_level(0.95), errors=errors, upper=upper),
+            Column("privacy_noise", privacy, "± privacy", of_privacy),
+            Column("sampling_noise", sampling, "± sampling", of_sampling),
+            Column("lower", lower, format_level(self.level), errors=errors, upper=upper),
             Column("upper", upper),
             Column("explained_variance_ratio", ratio, "share", shares),
             Column("is_noise", self.is_noise, "largest loadings", said),
@@ -310,6 +307,7 @@ def pca(
     columns: Sequence[str] | None = None,
     *,
     scaling: Scaling = "bounds",
+    level: float = 0.95,
 ) -> PrincipalComponents:
     """Compute principal components of a release: post-processing, free of privacy cost.
 
@@ -324,11 +322,13 @@ def pca(
         ``"bounds"``, as in the plots: every numeric column divided by the half-width of its public bounds, which treats columns
         alike and keeps the noise isotropic. ``"units"``: the table's own units, as scikit-learn does. ``"correlation"``: every
         feature divided by its released standard deviation.
+    level : float
+        Confidence level of the intervals.
 
     Raises
     ------
     ValueError
-        If ``n_components``, ``columns`` or ``scaling`` is not possible.
+        If ``n_components``, ``columns`` or ``scaling`` is not possible, or the level is below 0.5.
 
     Notes
     -----
@@ -393,6 +393,7 @@ def pca(
         scale=scale,
         feature_names=tuple(release.feature_names[feature] for feature in chosen),
         scaling=scaling,
+        level=confidence_level(level),
         centered=centered,
         privacy_noise=np.sqrt(privacy),
         sampling_noise=np.sqrt(sampling),

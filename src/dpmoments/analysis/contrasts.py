@@ -24,6 +24,7 @@ from dpmoments.analysis.answers import (
     Column,
     confidence_level,
     format_level,
+    rounded_cells,
     rounded_end,
     step_errors,
     takes_level,
@@ -41,6 +42,7 @@ from dpmoments.analysis.resolvability import (
 from dpmoments.base.arrays import BoolArray, FloatArray
 from dpmoments.base.errors import InputTypeError, InputValueError, closest, shown
 from dpmoments.schema.columns import Categorical
+from dpmoments.schema.dates import Date
 from dpmoments.schema.derived import DerivedColumn, Power
 from dpmoments.schema.schema import Schema
 
@@ -450,10 +452,10 @@ class ContrastTests(Answer):
 
     @property
     def heading(self) -> tuple[str, ...]:
-        kind = "t-test" if self.equations.delta_method_valid else "test by test inversion"
+        kind, by = ("t-test", "") if self.equations.delta_method_valid else ("test", ", by test inversion")
         count = f"{len(self.labels)} combination{'' if len(self.labels) == 1 else 's'} of coefficients"
         degrees = f", {self.df_denom:,.0f} residual degrees of freedom" if math.isfinite(self.df_denom) else ""
-        return (f"{kind} of {count}, regression of {self.target}{degrees}",)
+        return (f"{kind} of {count}{by}, regression of {self.target}{degrees}",)
 
     @property
     def verdict(self) -> tuple[str, ...]:
@@ -591,12 +593,15 @@ class Predictions(Answer):
     predicted_mean : ndarray of shape (m,)
     level : float
         Confidence level of the intervals.
+    date : Date or None
+        The target's column, if it holds dates.
     """
 
     rows: FloatArray
     equations: NormalEquations
     predicted_mean: FloatArray
     level: float
+    date: Date | None = None
 
     facts = ("level", "**: *")
 
@@ -674,22 +679,25 @@ class Predictions(Answer):
 
     def _columns(self) -> list[Column]:
         line, row, error = self.limits(), self.limits(obs=True), self.se_mean
-        percent = format_level(self.level)
+        percent, dates = format_level(self.level), [self.date] * len(self.rows)
+        mean = np.where(np.isfinite(error), self.predicted_mean, np.nan)
 
-        def ends(limits: FloatArray) -> list[str]:
-            return [
-                f"[{format_end(low, own)}, {format_end(high, own)}]"
-                for (low, high), own in zip(limits.tolist(), step_errors(error, *limits.T).tolist(), strict=True)
+        def ends(name: str, head: str, limits: FloatArray) -> list[Column]:
+            low, high = limits.T
+            own = step_errors(error, low, high)
+            cells = [
+                f"[{', '.join(map(format_end, pair, (step, step)))}]"
+                for pair, step in zip(limits.tolist(), own.tolist(), strict=True)
             ]
+            shown = Column(f"{name}_lower", low, f"{head}, {percent}", cells, errors=own, upper=high, dates=dates)
+            return [shown, Column(f"{name}_upper", high)]
 
         return [
             Column(head="row", cells=[f"{index:,}" for index in range(len(line))]),
-            Column("mean", np.where(np.isfinite(error), self.predicted_mean, np.nan), "prediction", errors=error),
-            Column("mean_se", error, "std err", errors=error),
-            Column("mean_ci_lower", line[:, 0]),
-            Column("mean_ci_upper", line[:, 1], f"line, {percent}", ends(line)),
-            Column("obs_ci_lower", row[:, 0]),
-            Column("obs_ci_upper", row[:, 1], f"new row, {percent}", ends(row)),
+            Column("mean", mean, "prediction", errors=error, dates=dates),
+            Column("mean_se", error, "std err", rounded_cells(error, error), dates=dates),
+            *ends("mean_ci", "line", line),
+            *ends("obs_ci", "new row", row),
         ]
 
     @property

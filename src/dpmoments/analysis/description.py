@@ -23,7 +23,7 @@ from dpmoments.analysis.answers import (
 )
 from dpmoments.analysis.confidence import deviations_for, fieller_interval, within_bounds
 from dpmoments.analysis.functionals import WHY_NOISE_UNKNOWN, FeatureVariances, LocalMoments, comparisons_of
-from dpmoments.analysis.released import Moments, cautions_in_full, indices_of, named_features, pairs_of_levels
+from dpmoments.analysis.released import Moments, cautions_in_full, dates_in, indices_of, named_features, pairs_of_levels
 from dpmoments.analysis.resolvability import hidden_by_noise
 from dpmoments.base.arrays import BoolArray, FloatArray
 from dpmoments.moments.law import NoiseLaw
@@ -143,7 +143,7 @@ class Description(Answer):
             return f"{WHY_NOISE_UNKNOWN}."
         words = "± noise: standard deviation of the privacy noise in the number to its left, before repair."
         if any(self.mean_is_noise) or "noise" in self.deviation_cells:
-            words += " “noise”: the noise is as large as the value, so no value is shown."
+            words += " “noise”: no more is known than the public bounds say."
         if any(self._below) or any(cell.startswith("below") for cell in self.deviation_cells):
             words += " “below”: noise does not distinguish the number from 0; its largest value (95 % confidence)."
         return words
@@ -163,14 +163,21 @@ class Description(Answer):
         return [float(end) for end in np.where(shown, np.maximum(self.conf_int()[:, 1], self.mean_noise), 0.0)]
 
     @property
-    def standard_deviation_is_noise(self) -> list[bool]:
-        """True if the noise on an SD is at least the SD itself, or exceeds what the bounds allow."""
+    def deviation_limits(self) -> FloatArray:
+        """Upper ends of the SDs that noise hides, 95 % confidence, within the bounds; else 0."""
         if self.standard_deviation is None:
-            return [False] * len(self.feature_names)
-        lower, upper = self.bounds
-        least = np.minimum(np.nan_to_num(self.standard_deviation, nan=0.0), (upper - lower) / 2.0)
-        noise = self.standard_deviation_noise
-        return [bool(lost) for lost in (noise >= least) & (noise > 0.0)]
+            return np.zeros(len(self.feature_names))
+        noise, half = self.standard_deviation_noise, np.ptp(self.bounds, axis=0) / 2.0
+        shown = np.minimum(np.nan_to_num(self.standard_deviation, nan=0.0), half)
+        hidden = (noise >= shown) & (noise > 0.0)
+        most = np.where(hidden, np.maximum(self.deviation_below, noise), self.deviation_below)
+        return np.asarray(np.where(most > 0.0, np.clip(most, shown, half), 0.0))
+
+    @property
+    def standard_deviation_is_noise(self) -> list[bool]:
+        """True if no more is known of an SD than the public bounds say."""
+        most = self.deviation_limits
+        return [bool(lost) for lost in (most > 0.0) & (most >= np.ptp(self.bounds, axis=0) / 2.0)]
 
     @takes_level
     def conf_int(self, level: float = 0.95) -> FloatArray:
@@ -215,26 +222,24 @@ class Description(Answer):
 
         cells = _describe_values(means, self.mean_noise, self.mean_is_noise)
         ends = rounded_cells(np.array(self._below), self.mean_noise)
-        for index, (name, most, hidden) in enumerate(
-            zip(self.feature_names, self._below, self.mean_is_noise, strict=True)
-        ):
-            if name in self.dates and not hidden and math.isfinite(means[index]):
-                cells[index] = self.dates[name].date_text(means[index], self.mean_noise[index])
-            elif most > 0.0:
+        for index, most in enumerate(self._below):
+            if most > 0.0:
                 cells[index] = f"below {ends[index]}"
 
+        dates = [self.dates.get(name) for name in self.feature_names]
         return [
             Column("feature", self.feature_names, "feature", label=True),
-            Column("mean", self.mean, "mean", cells),
-            Column("mean_noise", self.mean_noise, "± noise", self._with_units(self.mean_noise)),
+            Column("mean", self.mean, "mean", cells, errors=self.mean_noise, dates=dates),
+            Column("mean_noise", self.mean_noise, "± noise", rounded_cells(*[self.mean_noise] * 2), dates=dates),
             Column("mean_is_noise", self.mean_is_noise),
             Column(
                 "" if spread is None else shown[0],
                 spread,
                 shown[1],
-                self._with_units(spreads, self.deviation_cells if centered else rounded_cells(spreads, noise)),
+                self.deviation_cells if centered else rounded_cells(spreads, noise),
+                dates=dates,
             ),
-            Column("standard_deviation_noise", noise, "± noise", self._with_units(noise)),
+            Column("standard_deviation_noise", noise, "± noise", rounded_cells(noise, noise), dates=dates),
             Column("standard_deviation_is_noise", self.standard_deviation_is_noise),
         ]
 
@@ -243,23 +248,13 @@ class Description(Answer):
         """SDs in words: a number, below its upper limit, or noise if that is the bounds' own."""
         if self.standard_deviation is None:
             return []
-        noise, shown = self.standard_deviation_noise, np.nan_to_num(self.standard_deviation, nan=0.0)
-        most = np.where(self.standard_deviation_is_noise, np.maximum(self.deviation_below, noise), self.deviation_below)
-        most = np.where(most > 0.0, np.maximum(most, shown), 0.0)
-        cells = _describe_values(self.standard_deviation, noise, (most >= np.ptp(self.bounds, axis=0) / 2.0).tolist())
+        most = self.deviation_limits
+        cells = _describe_values(
+            self.standard_deviation, self.standard_deviation_noise, self.standard_deviation_is_noise
+        )
         return [
             f"below {end}" if upper > 0.0 and cell != "noise" else cell
-            for cell, end, upper in zip(cells, rounded_cells(most, noise), most, strict=True)
-        ]
-
-    def _with_units(self, values: FloatArray, cells: list[str] | None = None) -> list[str]:
-        """Return cells of durations with the unit of the column; by default rounded to two digits."""
-        plain = rounded_cells(values, values) if cells is None else cells
-        return [
-            f"{cell} {self.dates[name].unit}"
-            if name in self.dates and cell.removeprefix("below ")[:1].isdigit()
-            else cell
-            for name, cell in zip(self.feature_names, plain, strict=True)
+            for cell, end, upper in zip(cells, rounded_cells(most, self.standard_deviation_noise), most, strict=True)
         ]
 
     @property
@@ -350,7 +345,7 @@ def describe(release: Moments, columns: Sequence[str] | None = None) -> Descript
         scaled_rows=_SCALED if any(rule.code == "rows-scaled-to-ball" for rule in release.privacy.rules) else "",
         warning=cautions_in_full(release),
         opposites={names[second]: names[first] for second, first in opposites.items()},
-        dates={column.name: column for column in release.schema.columns if isinstance(column, Date)},
+        dates=dates_in(release.schema),
     )
     return result if columns is None else result.part(sorted(named_features(release, columns, word="columns")))
 

@@ -16,6 +16,7 @@ from dpmoments.analysis.answers import (
     confidence_level,
     format_level,
     in_floating_point,
+    intervals,
     rounded_cells,
     step_errors,
 )
@@ -29,7 +30,14 @@ from dpmoments.analysis.functionals import (
     describe_law,
     indicator_mask,
 )
-from dpmoments.analysis.released import Moments, cautions_by_code, chosen_features, columns_with_indices, needs_mean
+from dpmoments.analysis.released import (
+    Moments,
+    cautions_by_code,
+    chosen_features,
+    columns_with_indices,
+    dates_in,
+    needs_mean,
+)
 from dpmoments.analysis.resolvability import (
     NOT_CLEAR_NOISE,
     estimable,
@@ -46,6 +54,7 @@ from dpmoments.moments.law import NoiseLaw
 from dpmoments.moments.repair import Repair
 from dpmoments.schema.columns import Boolean, Categorical
 from dpmoments.schema.constraints import not_a_grouping_column, unknown_grouping_column
+from dpmoments.schema.dates import Date
 
 # Columns that sort rows into groups: the levels of a categorical, and the two of a Boolean.
 
@@ -412,6 +421,7 @@ class GroupDifferences(Answer):
     # largest p/`counts_as` of a difference that holds among all of a page; None: by Holm's correction over this table
     cutoff: float | None = None
     of_features: FloatArray | None = None  # (m,), comparisons that each feature counts as; None for 1
+    dates: tuple[Date | None, ...] = ()  # (m,), the column of each feature if it holds dates
 
     facts = ("level", "**: *")
 
@@ -464,13 +474,15 @@ class GroupDifferences(Answer):
         pairs = self.pairs * len(self.features)
         names = [name for name in self.features for _ in self.pairs]
         errors = step_errors(np.hypot(self.privacy_noise, self.sampling_noise), self.lower, self.upper)
+        dates = [date for date in self.dates for _ in self.pairs] or None
+        ends, difference = intervals(self.lower, self.upper, errors), self.difference.ravel()
         return [
             Column("feature", names, "feature", label=True),
             Column("group", [one for one, _ in pairs], label=True),
             Column("other", [other for _, other in pairs], label=True),
             Column(head="difference of means", cells=[f"{one} − {other}" for one, other in pairs]),
-            Column("difference", self.difference.ravel(), "estimate", errors=errors),
-            Column("lower", self.lower.ravel(), format_level(self.level), errors=errors, upper=self.upper),
+            Column("difference", difference, "estimate", rounded_cells(difference, errors), dates=dates),
+            Column("lower", self.lower.ravel(), format_level(self.level), ends, dates=dates),
             Column("upper", self.upper.ravel()),
             Column("p_value", self.p_value.ravel()),
             *verdict_columns([word for words in self.verdict for word in words], self.holds_among_all.ravel()),
@@ -617,16 +629,18 @@ class GroupMeans(Answer):
         widths = step_errors(np.where(np.isfinite(errors), errors, np.inf), self.lower, self.upper)
         unknown = np.isnan(self.mean.ravel()).tolist()
         means = [LOST if gone else cell for cell, gone in zip(rounded_cells(self.mean, widths), unknown, strict=True)]
+        dates = [date for date in self.differences.dates for _ in range(k)] or None
+        low, high = self.lower.ravel(), self.upper.ravel()
         return [
             Column("feature", [name for name in self.features for _ in range(k)], "feature", label=True),
             Column("group", [*self.groups] * m, "group", label=True),
             Column("count", np.tile(self.counts, m), "rows", [f"{count:,}" for count in self.counts.tolist()] * m),
             Column("count_noise", np.tile(self.count_noise, m), "± noise", rounded_cells(*[self.count_noise] * 2) * m),
-            Column("mean", self.mean.ravel(), "mean", means),
-            Column("privacy_noise", privacy, "± privacy", errors=privacy),
-            Column("sampling_noise", sampling, "± sampling", errors=sampling),
-            Column("lower", self.lower.ravel(), format_level(self.level), errors=widths, upper=self.upper),
-            Column("upper", self.upper.ravel()),
+            Column("mean", self.mean.ravel(), "mean", means, errors=widths, dates=dates),
+            Column("privacy_noise", privacy, "± privacy", rounded_cells(privacy, privacy), dates=dates),
+            Column("sampling_noise", sampling, "± sampling", rounded_cells(sampling, sampling), dates=dates),
+            Column("lower", low, format_level(self.level), errors=widths, upper=high, dates=dates),
+            Column("upper", high),
             Column("lost", lost),
         ]
 
@@ -763,6 +777,7 @@ def group_means(release: Moments, by: str, of: Sequence[str] | None = None, *, l
             p_pairs,
             level,
             of_features=comparisons_of(release, chosen),
+            dates=tuple(map(dates_in(release.schema).get, names)),
         ),
         level=level,
         noise_known=law is not None,

@@ -26,10 +26,11 @@ from dpmoments.analysis.functionals import describe_law, without_redundant_level
 from dpmoments.analysis.group_means import GroupSums, Levels, differences_of_means, group_means
 from dpmoments.analysis.normal_equations import JointTest, NormalEquations
 from dpmoments.analysis.regressors import Regressors
-from dpmoments.analysis.released import Moments, cautions_by_code, feature_index, needs_mean
+from dpmoments.analysis.released import Moments, cautions_by_code, dates_in, feature_index, needs_mean
 from dpmoments.analysis.resolvability import decided, not_clear
 from dpmoments.base.arrays import FloatArray
 from dpmoments.base.errors import InputValueError
+from dpmoments.schema.dates import Date
 
 _SHOWN_NAMES = 8
 """Max number of names listed in a message."""
@@ -62,6 +63,8 @@ class TwoGroups(Answer):
         True if each group's own variance is in the release (Welch's test); else the pooled one is used.
     level : float
     warning : str
+    date : Date or None
+        The target's column, if it holds dates.
     """
 
     target: str
@@ -81,6 +84,7 @@ class TwoGroups(Answer):
     own_variances: bool
     level: float
     warning: str = ""
+    date: Date | None = None
 
     facts = (
         *("target", "by", "groups: *", "difference", "lower", "upper", "privacy_noise", "sampling_noise"),
@@ -102,16 +106,18 @@ class TwoGroups(Answer):
     def table(self) -> list[tuple[str, ...]]:
         """Return a line per group, then the difference."""
         error = float(step_errors(math.hypot(self.privacy_noise, self.sampling_noise), self.lower, self.upper)[0])
+        means = Column(values=self.means, errors=[error] * 2, dates=[self.date] * 2).text()
         lines = [
-            (name, f"{count:,.0f}", rounded(noise, noise), rounded(mean, error), "", "", "")
+            (name, f"{count:,.0f}", rounded(noise, noise), mean, "", "", "")
             for name, count, noise, mean in zip(
-                self.levels, self.counts.tolist(), self.count_noise.tolist(), self.means.tolist(), strict=True
+                self.levels, self.counts.tolist(), self.count_noise.tolist(), means, strict=True
             )
         ]
-        [interval] = intervals(self.lower, self.upper, error)
-        parts = (rounded(part, part) for part in (self.privacy_noise, self.sampling_noise))
+        parts = [rounded(part, part) for part in (self.privacy_noise, self.sampling_noise)]
+        cells = [rounded(self.difference, error), *parts, *intervals(self.lower, self.upper, error)]
+        unlike = Column(cells=cells, dates=[self.date] * len(cells)).text()
         head = ("", "rows", "± noise", "mean", "± privacy", "± sampling", format_level(self.level))
-        return [head, *lines, ("difference", "", "", rounded(self.difference, error), *parts, interval)]
+        return [head, *lines, ("difference", "", "", *unlike)]
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -224,6 +230,7 @@ def t_test(
         own_variances=bool(sums.own[pair].all()),
         level=level,
         warning=cautions_by_code(release),
+        date=dates_in(release.schema).get(target),
     )
 
 
@@ -465,6 +472,8 @@ def anova(release: Moments, target: str, by: str, *, level: float = 0.95) -> Ana
         p_value = math.nan if release.noise is None else 1.0
         test = JointTest(math.nan, len(compared), math.inf, p_value, math.nan)
     degrees = (float(max(int(present.sum()) - 1, 0)), max(sums.n_rows - int(present.sum()), 0.0))
+    if math.isfinite(test.denominator) and release.privacy.rows_per_unit == 1:  # those of F
+        degrees = degrees[0], test.denominator
     return AnalysisOfVariance(
         target=target,
         by=by,

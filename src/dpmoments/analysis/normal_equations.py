@@ -375,8 +375,12 @@ class NormalEquations:
     @property
     def degrees_of_freedom(self) -> float:
         """Residual degrees of freedom n − k, at least 1."""
-        # If a unit has several rows, n is the number of full units.
-        return max(self.n_rows / self.rows_per_unit - self.n_regressors, 1.0)
+        # n counts the rows in which the target is present. If a unit has several rows, n is the number of full units.
+        return max(self.n_rows / self._rows_per_residual - self.n_regressors, 1.0)
+
+    @property
+    def _rows_per_residual(self) -> float:
+        return self.rows_per_unit * (1.0 if self.gaps is None else 1.0 + float(self.gaps[-1]))
 
     @property
     def estimate(self) -> FloatArray:
@@ -429,14 +433,14 @@ class NormalEquations:
     @unless_beyond_floating_point(_unknown_matrix)
     def sampling_covariance(self) -> FloatArray:
         """The part of Cov(β̂) that is there without privacy, in the table's units, shape (k, k)."""
-        variance = self.residual_variance(self.beyond, self.rows_per_unit * self.degrees_of_freedom)
+        variance = self.residual_variance(self.beyond, self._rows_per_residual * self.degrees_of_freedom)
         return self._carried(variance * self.sampling_shape)
 
     def residual_deviation(self, level: float = 0.5) -> float:
         """Return an upper bound of the residual SD with confidence ``level``, in original units."""
         total = float(self.beyond @ self.moments @ self.beyond)
         total += float(scipy.special.ndtri(level)) * self.residual_noise(self.beyond)
-        return math.sqrt(max(total, 0.0) / (self.rows_per_unit * self.degrees_of_freedom)) * self.target_unit
+        return math.sqrt(max(total, 0.0) / (self._rows_per_residual * self.degrees_of_freedom)) * self.target_unit
 
     @cached_property
     def residuals_are_noise(self) -> bool:

@@ -32,6 +32,7 @@ from dpmoments.analysis.contrasts import (
 from dpmoments.analysis.frames import named_values
 from dpmoments.analysis.functionals import covariance_of_gaps
 from dpmoments.analysis.normal_equations import NormalEquations
+from dpmoments.analysis.released import dates_in
 from dpmoments.analysis.resolvability import (
     NOT_CLEAR_NOISE,
     NOT_ESTIMABLE,
@@ -245,17 +246,8 @@ class FittedLine(Answer):
         *("method", "target", "intercept", "**: _of_intercept", "coefficients by features"),
         *("standard_errors by features", "privacy_errors by features", "sampling_errors by features"),
         *("p_values by features", "lower by features", "upper by features", "identified: _is_identified", "is_noise"),
-        *(
-            "verdict by names",
-            "holds_among_all by names",
-            "p_value_of_fit",
-            "references",
-            "too_few",
-            "alpha",
-            "r_squared",
-            "r_squared_interval",
-        ),
-        *("released_r_squared", "n_rows", "unit_ball_error_bound", "level"),
+        *("verdict by names", "holds_among_all by names", "p_value_of_fit", "references", "too_few", "alpha"),
+        *("r_squared", "r_squared_interval", "released_r_squared", "n_rows", "unit_ball_error_bound", "level"),
         *("error_bound_note", "warning"),
     )
 
@@ -569,7 +561,9 @@ class FittedLine(Answer):
                 privacy, sampling = (float(np.nansum(self._slopes(part) ** 2)) for part in ("privacy", "sampling"))
                 reason = not_clear(privacy, sampling)
             noise = f"WHOLE FIT: {reason.upper()} (p = {self.p_value_of_fit:.2g}). {self.help}"
-        p_value = "" if self.equations is None else f"; overall test: {self.equations.overall_test.description}"
+        p_value = ""
+        if self.equations is not None and not self._is_penalized:
+            p_value = f"; overall test: {self.equations.overall_test.description}"
         residual = self.residual_standard_deviation
         if (
             not self._is_penalized
@@ -592,7 +586,10 @@ class FittedLine(Answer):
             counted = "counted as an average level" if self._is_penalized else "merged into the reference level"
             merged = f"{counted} (rare, noise hides them): {', '.join(self.too_few)}"
             compared = "; ".join(filter(None, [compared, merged]))
-        return tuple(filter(None, [noise, title, f"{r_squared}{p_value}", compared]))
+        numbered = {name for feature in (self.target, *self.features) for name in feature.split(":")}
+        dates = [each for each in dates_in(self.schema).values() if each.name in numbered]
+        counted_from = "; ".join(f"{each.name} counts {each.unit} since {each.origin}" for each in dates)
+        return tuple(filter(None, [noise, title, f"{r_squared}{p_value}", compared, counted_from]))
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -717,7 +714,7 @@ class FittedLine(Answer):
         equations = self._tested()
         values = named_values(self.schema, frame, self.features)
         rows = np.column_stack([np.ones(len(values)), values]) if self.with_intercept else values
-        return Predictions(rows, equations, self.predict(frame), level)
+        return Predictions(rows, equations, self.predict(frame), level, dates_in(self.schema).get(self.target))
 
     @property
     def params(self) -> pd.Series[float]:

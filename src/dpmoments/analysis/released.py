@@ -33,6 +33,7 @@ from dpmoments.privacy.origin import ReleaseOrigin
 from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.schema.constraints import Constraints
+from dpmoments.schema.dates import Date
 from dpmoments.schema.derived import DerivedColumn, SchemaColumn
 from dpmoments.schema.encoding import LATTICE, Encoding
 from dpmoments.schema.schema import Schema
@@ -517,6 +518,11 @@ def columns_with_indices(release: Release) -> list[tuple[SchemaColumn, range]]:
     """Yield the schema's columns, each with the indices of its features."""
     every = range(release.schema.n_features)
     return [(column, every[features]) for column, features in release.schema.columns_with_slices]
+
+
+def dates_in(schema: Schema) -> dict[str, Date]:
+    """Return the columns of dates by name."""
+    return {column.name: column for column in schema.columns if isinstance(column, Date)}
 
 
 def columns_of(release: Release, features: Sequence[int]) -> tuple[str, ...]:

@@ -228,6 +228,11 @@ def expand_paths(pattern: str | Path) -> list[Path]:
     else:
         result = [Path(name) for name in sorted(glob.glob(str(path), recursive=True)) if not Path(name).is_dir()]
         absent = f"no file matches '{pattern}'"
+        if "://" in str(pattern):  # may hold a password
+            raise InputFileNotFoundError(
+                "a URL is not a file: a database is read by dpm.DatabaseQuery(url, 'SELECT * FROM people')",
+                shell="a URL is not a file: a database is read by --database URL --query 'SELECT * FROM people', without DATA",
+            )
     if not result:
         raise InputFileNotFoundError(absent)
     return result

@@ -329,10 +329,9 @@ def forecast(
     needed = {}
     for option, given in wanted.items():
         with naming(option):
-            asked = _wanted(given)
-        name = option.removeprefix("--").replace("-", "_")
-        if asked:
-            needed[name] = getattr(result, name)(**asked)
+            name = option.removeprefix("--").replace("-", "_")
+            if asked := _wanted(given):
+                needed[name] = getattr(result, name)(**asked)
     if as_json:
         print_json(result.to_dict() | needed)
     elif not needed:

@@ -233,7 +233,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _fail(error: Exception, given: Sequence[str]) -> int:
     if isinstance(error, _UsageError):
         path = getattr(getattr(error, "ctx", None), "command_path", "dpmoments")
-        message = " ".join(error.format_message().split())
+        message = " ".join(error.format_message().replace(" Value error,", "").split())
         options = list(getattr(getattr(error, "param", None), "opts", []))
         if number := what_number_to_write(message, options, given):
             message = f"{'/'.join(options)} {number}"

@@ -226,7 +226,9 @@ class ConfiguredMechanism(ABC, Generic[PlanType]):
         """Refuse arguments that cannot work for any number of rows, and say what to use instead."""
         who = f"{self.noun} {self.name!r}"
         if budget.kind not in self.budget_kinds:
-            raise InputValueError(f"{who} cannot spend a budget of {budget}: {self.budget_advice()}")
+            refused, advice = f"{who} cannot spend a budget of {budget}", self.budget_advice()
+            in_options = re.sub(r"\b(epsilon|delta|rho)\b", r"--\1", advice)
+            raise InputValueError(f"{refused}: {advice}", shell=f"{refused}: {in_options}")
         if neighbors not in self.supported_neighbors:
             known = " or ".join(sorted(map(str, self.supported_neighbors)))
             raise InputValueError(f"{who} is not defined under {neighbors}: use {known}")

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmoments.analysis.answers import plain
+from dpmoments.analysis.answers import plain, rounded
 from dpmoments.base.errors import InputValueError, listed, shown
 from dpmoments.base.values import is_finite_number
 from dpmoments.planning.forecast_noise import ForecastNoise, ReleasePlan
@@ -51,9 +51,8 @@ class Change:
         return self.after / self.before
 
     def __str__(self) -> str:
-        noise = (
-            f"± {self.before:.2g} → {self.after:.2g}" if math.isfinite(self.before) else f"noise → ± {self.after:.2g}"
-        )
+        before, after = (rounded(noise, noise) for noise in (self.before, self.after))
+        noise = f"± {before} → {after}" if math.isfinite(self.before) else f"noise → ± {after}"
         return f"{self.what}: {noise} {self.measure}{self.why and f' ({self.why})'}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -261,7 +260,7 @@ class Wanted:
         if noise is None or noise.typical_correlation() > self._correlation or noise.coefficient > self._coefficient:
             return False
         # A noise-dominated standard deviation is not reached.
-        deviations = np.where(noise.description.standard_deviation_is_noise, math.inf, noise.standard_deviation)
+        deviations = np.where(noise.description.deviation_limits > 0.0, math.inf, noise.standard_deviation)
         reached = {"mean": noise.mean, "share": noise.mean, "sd": deviations}
         return all(reached[what][index] <= limit for what, index, limit in self._of_features)
 

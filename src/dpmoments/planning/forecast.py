@@ -361,7 +361,10 @@ class MeanForecast(ByMechanism[MeanForecastRow]):
 
     def _columns(self) -> list[Column]:
         ran = [row for row in self.rows if row.refusal is None]
-        errors = ["–" if row.error is None else f"{_ASSUMED if row.assumes_rows else ''}{row.error:.3g}" for row in ran]
+        errors = [
+            "–" if row.error is None else f"{_ASSUMED if row.assumes_rows else ''}{number(float(f'{row.error:.3g}'))}"
+            for row in ran
+        ]
         return [
             Column("mechanism", [row.mechanism for row in ran], "mechanism", label=True),
             Column("error", [row.error for row in ran], "error", errors),
@@ -387,7 +390,8 @@ class MeanForecast(ByMechanism[MeanForecastRow]):
         if self.standard_deviations is not None and any(row.assumes_rows for row in known):
             columns["assumed"] = self.standard_deviations
         cells = [
-            ["–"] * len(self.feature_names) if of is None else [f"{one:.3g}" for one in of] for of in columns.values()
+            ["–"] * len(self.feature_names) if of is None else [number(float(f"{one:.3g}")) for one in of]
+            for of in columns.values()
         ]
         return [("feature", *columns), *zip(self.feature_names, *cells, strict=True)]
 

@@ -10,7 +10,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 import scipy
 
-from dpmoments.analysis.answers import Answer, Column
+from dpmoments.analysis.answers import Answer, Column, rounded
 from dpmoments.analysis.correlations import correlation_noise
 from dpmoments.analysis.description import Description
 from dpmoments.analysis.released import chosen_features, correlation_of, unrelated
@@ -274,12 +274,14 @@ class ForecastNoise(Answer):
     def _remarks(self) -> Iterator[str]:
         yield self.description.noise_text
         moved = self.clipped_deviations.max(initial=0.0)
-        if moved > _MOVED:
-            yield f"clipping makes standard deviations of typical rows up to {moved:.0%} smaller; ± includes an estimate"
+        if self.release.mechanism == "standardized":
+            smaller = f" (standard deviations up to {moved:.0%} smaller)" if moved > _MOVED else ""
+            yield f"± includes clipping of typical rows{smaller}: longer tails are clipped more, and a release then states more"
         if not math.isnan(correlation := self.typical_correlation()):
             hidden = f" ({listed(self.hidden_features, quoted=False)})" if self.hidden_features else ""
             why = f": noise hides how much features vary{hidden}" if math.isinf(correlation) else ""
-            yield f"± on a correlation (the median over pairs of columns): {self.correlation_text}{why}"
+            of = "numeric columns" if (~self.typical.shares).sum() > 1 else "columns"
+            yield f"± on a correlation (the median over pairs of {of}): {self.correlation_text}{why}"
             yield (
                 f"{_SEEN_FROM}: smallest correlation with another feature (the median) whose 95% interval excludes 0 with "
                 f"{POWER:.0%} probability, despite noise and sampling error; none: no interval will"
@@ -411,7 +413,7 @@ def _seen_from(smallest: float) -> str:
 
 
 def _noise_text(noise: float) -> str:
-    return f"{noise:.2g}" if math.isfinite(noise) else _NOISE
+    return rounded(noise, noise) if math.isfinite(noise) else _NOISE
 
 
 def joined(words: Sequence[str]) -> str:

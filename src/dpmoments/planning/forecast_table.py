@@ -160,7 +160,7 @@ class _Mechanisms(Answer):
     @property
     def heading(self) -> tuple[str, ...]:
         what = "typical rows" if self._forecast.mean else "encoded units"
-        return (f"Error of every mechanism (root mean square, {what}, before repair)",)
+        return (f"Error of every mechanism (root mean square over all features or pairs, {what}, before repair)",)
 
     def _columns(self) -> list[Column]:
         rows = [row for row in self._forecast.rows if row.refusal is None]
@@ -287,13 +287,15 @@ class Forecast(ByMechanism[ForecastRow]):
             If ε = 100 is not enough, or the budget is in ρ.
         """
         if self.budget.kind is BudgetKind.ZCDP:
-            raise InputValueError(f"the budget of the forecast is {self.budget}: ask for the rho needed")
+            stated = f"the budget of the forecast is {self.budget}"
+            raise InputValueError(f"{stated}: use rho_needed", shell=f"{stated}: use --rho-needed")
         return budget_needed(*self._wanted(mechanism, wanted))
 
     def rho_needed(self, *, mechanism: str | None = None, **wanted: Any) -> float:
         """Find the smallest ρ, as :meth:`epsilon_needed`, for a forecast made with ``rho``."""
         if self.budget.kind is not BudgetKind.ZCDP:
-            raise InputValueError(f"the budget of the forecast is {self.budget}: ask for the epsilon needed")
+            stated = f"the budget of the forecast is {self.budget}"
+            raise InputValueError(f"{stated}: use epsilon_needed", shell=f"{stated}: use --epsilon-needed")
         return budget_needed(*self._wanted(mechanism, wanted))
 
     def _wanted(self, mechanism: str | None, wanted: Mapping[str, Any]) -> tuple[ReleasePlan, Wanted]:

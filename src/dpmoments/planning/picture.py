@@ -58,7 +58,7 @@ def _plot_columns(noise: ForecastNoise, title: str, n_features: int, ax: Axes | 
     if n_features < 1:
         raise InputValueError(f"n_features must be at least 1, got {shown(n_features)}")
     typical, said = noise.typical, noise.description
-    lost_means, lost_spreads = np.array(said.mean_is_noise), np.array(said.standard_deviation_is_noise)
+    lost_means, lost_spreads = np.array(said.mean_is_noise), said.deviation_limits > 0.0
     names, deviations = typical.schema.feature_names, typical.standard_deviations
     with np.errstate(divide="ignore", invalid="ignore"):
         of_mean, of_spread = noise.mean / deviations, noise.standard_deviation / deviations
@@ -111,7 +111,7 @@ def _in_units(ax: Axes, noise: ForecastNoise, chosen: Sequence[int]) -> None:
     for row, index in enumerate(chosen):
         of_mean, of_deviation = noise.mean[index], noise.standard_deviation[index]
         mean = "noise" if said.mean_is_noise[index] else f"± {rounded(of_mean, of_mean)}"
-        deviation = "noise" if said.standard_deviation_is_noise[index] else f"± {rounded(of_deviation, of_deviation)}"
+        deviation = "noise" if said.deviation_limits[index] > 0.0 else f"± {rounded(of_deviation, of_deviation)}"
         known = f"{'~' if typical.assumed[index] else ''}{number(float(f'{typical.standard_deviations[index]:.3g}'))}"
         words = mean + ("" if typical.shares[index] else f", {deviation}") + f"  ({known})"
         ax.annotate(

@@ -341,7 +341,7 @@ def draw_covariances(release: Moments, columns: Sequence[str] | None, level: flo
     linear = min(max(typical if known else 0.0, _MIN_SHARE * largest), 0.99 * largest)
     names = tuple(release.feature_names[index] for index in chosen)
     described = describe(release)
-    lost = np.diag(np.array(described.standard_deviation_is_noise)[chosen])
+    lost = np.diag(described.deviation_limits[chosen] > 0.0)
     if release.noise is None:
         lost[:] = True
     title = f"variance of {label(names[0])}"

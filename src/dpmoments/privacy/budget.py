@@ -120,7 +120,10 @@ class PrivacyBudget(Record):
         """
         if (epsilon is None) == (rho is None):
             wrong = "none was given" if rho is None else "not both"
-            raise InputValueError(f"give the privacy budget as epsilon (with or without delta) or as rho, {wrong}")
+            raise InputValueError(
+                f"give the privacy budget as epsilon (with or without delta) or as rho, {wrong}",
+                shell=f"give the privacy budget as --epsilon (with or without --delta) or as --rho, {wrong}",
+            )
         if rho is not None:
             if delta != 0:
                 none = "delta goes with epsilon: a rho-zCDP budget has none"

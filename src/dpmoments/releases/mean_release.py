@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpmoments.analysis.answers import aligned, count_text, in_floating_point, number
+from dpmoments.analysis.answers import aligned, count_text, in_floating_point, rounded
 from dpmoments.analysis.description import card
 from dpmoments.analysis.released import Release
 from dpmoments.base.arrays import FloatArray
@@ -168,7 +167,7 @@ class MeanRelease(Release, Disclosed):
         cells = zip(self.feature_names, self.mean.tolist(), self.standard_errors.tolist(), strict=True)
         return [
             ("feature", "mean", "± noise"),
-            *((name, f"{mean:.{_digits(mean, noise)}g}", number(noise)) for name, mean, noise in cells),
+            *((name, rounded(mean, noise), rounded(noise, noise)) for name, mean, noise in cells),
         ]
 
     def summary(self) -> str:
@@ -225,10 +224,3 @@ class MeanRelease(Release, Disclosed):
 
     def __repr__(self) -> str:
         return self._described(f"{len(self.feature_names)} features, n_rows={self.n_rows}")
-
-
-def _digits(mean: float, noise: float) -> int:
-    """Return the digits that show a mean up to the second digit of its noise, at least 5."""
-    if not (math.isfinite(noise) and noise > 0.0 and math.isfinite(mean) and mean != 0.0):
-        return 5
-    return min(max(math.floor(math.log10(abs(mean))) - math.floor(math.log10(noise)) + 2, 5), 17)

@@ -122,7 +122,7 @@ def moment_sections(
         refusal = f"This part cannot be shown: {answers.refusal}"
         result.append(Section("Correlations", f"{prefix}correlations", refusal=refusal))
     try:
-        result.append(_spectrum(release, prefix))
+        result.append(_spectrum(release, prefix, 0.95 if correlations is None else correlations.level))
     except ValueError as refused:
         refusal = f"This part cannot be shown: {refused}"
         result.append(Section("Spectrum", f"{prefix}spectrum", refusal=refusal))
@@ -183,7 +183,7 @@ def _kept(answer: Description) -> str:
     means, spreads = (f"{number_lost:,}" if number_lost else "none" for number_lost in lost)
     return (
         f"Noise-dominated: {means} of {total:,} means and {spreads} of {total:,} standard deviations. The table "
-        f"shows “noise” for them: the noise is as large as the value. {limits}".rstrip()
+        f"shows “noise” for them: no more is known than the public bounds say. {limits}".rstrip()
     )
 
 
@@ -300,8 +300,8 @@ def _unresolved_pairs(release: MomentRelease, answer: Correlations, compared: in
     )
 
 
-def _spectrum(release: MomentRelease, prefix: str) -> Section:
-    result = release.pca(scaling="bounds")
+def _spectrum(release: MomentRelease, prefix: str, level: float) -> Section:
+    result = release.pca(scaling="bounds", level=level)
     certain, k = int((~result.is_noise).sum()), len(result.explained_variance)
     known = result.noise is not None
     said = (
@@ -486,7 +486,9 @@ def mean_sections(release: MeanRelease, level: float) -> tuple[Section, ...]:
     for index in lost:
         rows[index + 1][1] = "noise"
     said = (
-        f"{len(lost)} of {len(rows) - 1} means are noise-dominated: the noise is as large as the value." if lost else ""
+        f"{len(lost)} of {len(rows) - 1} means are noise-dominated: no more is known than the public bounds say."
+        if lost
+        else ""
     )
     return (
         Section(
