@@ -326,3 +326,27 @@ def test_what_users_of_statsmodels_type() -> None:
     assert fit.ssr == pytest.approx(residual @ residual, rel=1e-6)
     assert fit.scale == fit.mse_resid == pytest.approx(residual @ residual / 2_997, rel=1e-6)
     assert str(fit.f_test("x = 0")) == str(fit.wald_test("x = 0"))
+
+
+def test_effect_sizes_of_group_tests_are_the_textbooks() -> None:
+    table = rows(np.random.default_rng(4), 3_000)
+    release = drawn(of_noise(1e9), table, None)
+    y, g = table[:, 3], table[:, 0] > 0.5
+    groups = y[~g], y[g]
+    within = sum(np.sum((each - each.mean()) ** 2) for each in groups) / (len(y) - 2)
+    found = release.t_test("y", "g")
+    assert found.cohen_d == pytest.approx((groups[0].mean() - groups[1].mean()) / np.sqrt(within), rel=1e-6)
+    assert 0.0 < found.cohen_d_interval[0] < found.cohen_d < found.cohen_d_interval[1]
+    answer = release.anova("y", "g")
+    low, high = answer.eta_squared_interval
+    assert 0.0 < low < answer.eta_squared < high < 0.5
+
+
+def test_cohens_d_covers() -> None:
+    truth, squares = without_noise().t_test("y", "g").cohen_d, []
+    for seed in range(50):
+        rng = np.random.default_rng([5, seed])
+        found = drawn(of_noise(), rows(rng), rng).t_test("y", "g")
+        low, high = found.cohen_d_interval
+        squares.append(((low + high) / 2.0 - truth) ** 2 / ((high - low) / (2.0 * Z)) ** 2)
+    assert 0.65 < np.mean(squares) < 1.4

@@ -22,9 +22,11 @@ from dpmoments.analysis.answers import (
     step_errors,
 )
 from dpmoments.analysis.confidence import deviations_for, error_rate, format_probability, holding
+from dpmoments.analysis.estimate import Estimates, MomentErrors, estimates_of
 from dpmoments.analysis.functionals import describe_law, without_redundant_levels
 from dpmoments.analysis.group_means import GroupSums, Levels, differences_of_means, group_means
 from dpmoments.analysis.normal_equations import JointTest, NormalEquations
+from dpmoments.analysis.regression_results import ExplainedVariance
 from dpmoments.analysis.regressors import Regressors
 from dpmoments.analysis.released import Moments, cautions_by_code, dates_in, feature_index, needs_mean
 from dpmoments.analysis.resolvability import decided, not_clear
@@ -61,6 +63,8 @@ class TwoGroups(Answer):
     p_value : float
     own_variances : bool
         True if each group's own variance is in the release (Welch's test); else the pooled one is used.
+    effect_size : Estimates
+        ``cohen_d``: the difference in deviations within all groups of the column (Cohen 1988), with its interval.
     level : float
     warning : str
     date : Date or None
@@ -82,14 +86,26 @@ class TwoGroups(Answer):
     degrees: float
     p_value: float
     own_variances: bool
+    effect_size: Estimates
     level: float
     warning: str = ""
     date: Date | None = None
 
     facts = (
         *("target", "by", "groups: *", "difference", "lower", "upper", "privacy_noise", "sampling_noise"),
-        *("statistic", "degrees", "p_value", "own_variances", "level", "verdict", "warning"),
+        *("statistic", "degrees", "p_value", "own_variances", "cohen_d", "cohen_d_interval"),
+        *("level", "verdict", "warning"),
     )
+
+    @property
+    def cohen_d(self) -> float:
+        """Difference in deviations within groups; NaN if it is not estimable."""
+        return float(self.effect_size.value[0])
+
+    @property
+    def cohen_d_interval(self) -> tuple[float, float]:
+        """Interval of ``cohen_d``."""
+        return float(self.effect_size.lower[0]), float(self.effect_size.upper[0])
 
     @property
     def verdict(self) -> str:
@@ -228,10 +244,29 @@ def t_test(
         degrees=degrees,
         p_value=p_value,
         own_variances=bool(sums.own[pair].all()),
+        effect_size=_in_deviations(release, feature, every, pair, level),
         level=level,
         warning=cautions_by_code(release),
         date=dates_in(release.schema).get(target),
     )
+
+
+def _in_deviations(release: Moments, target: int, levels: Levels, pair: Sequence[int], level: float) -> Estimates:
+    """Return Cohen's d of two groups: a contrast of the regression on the levels, by its residual."""
+    complete = len(levels.features) == len(levels.names)
+    regressors = list(levels.features[:-1] if complete else levels.features)
+    # where a row of each group is, in the regressors: levels that they leave out are at 0
+    places = np.eye(len(levels.names))[:, : len(regressors)] if len(levels.features) > 1 else np.array([[0.0], [1.0]])
+    between = places[pair[0]] - places[pair[1]]
+    errors = MomentErrors.of(release, [*regressors, target])
+    rows = errors.moments.n_rows
+
+    def in_deviations(_: FloatArray, covariance: FloatArray) -> FloatArray:
+        slopes = np.linalg.solve(covariance[:-1, :-1], covariance[:-1, -1])
+        within = (covariance[-1, -1] - slopes @ covariance[:-1, -1]) * rows / max(rows - len(places), 1.0)
+        return np.array([between @ slopes / np.sqrt(within)])
+
+    return estimates_of(errors, ["cohen_d"], in_deviations, "identity", level)
 
 
 def _degrees(sums: GroupSums, pair: Sequence[int]) -> float:
@@ -299,6 +334,8 @@ class AnalysisOfVariance(Answer):
         groups. Without noise F is the mean square between over that within.
     eta_squared : float
         Share of the variance that is between groups, corrected for noise (R² of the regression on the groups).
+    eta_squared_interval : tuple of float
+        Its interval, noise and sampling together; [0, 1] if nothing is known.
     reason : str
         Verdict where the groups do not differ clearly: by the larger part of the error, noise or sampling.
     level : float
@@ -316,13 +353,14 @@ class AnalysisOfVariance(Answer):
     degrees: tuple[float, float]
     test: JointTest
     eta_squared: float
+    eta_squared_interval: tuple[float, float]
     reason: str
     level: float
     warning: str = ""
 
     facts = (
         *("target", "by", "levels", "counts", "sum_of_squares", "noise_between", "noise", "degrees", "f"),
-        *("eta_squared", "p_value", "level", "verdict", "warning"),
+        *("eta_squared", "eta_squared_interval", "p_value", "level", "verdict", "warning"),
     )
 
     @property
@@ -466,8 +504,12 @@ def anova(release: Moments, target: str, by: str, *, level: float = 0.95) -> Ana
     if len(levels.features) == len(levels.names):
         compared = [index for index in compared if present[levels.features.index(index)]]
     equations = NormalEquations.of(release, Regressors(feature, tuple(compared), True, {})) if compared else None
+    of_share = 0.0, 1.0
     if equations is not None:
-        test = equations.overall_test
+        test, explained = equations.overall_test, ExplainedVariance.of_population(equations)
+        of_share = (
+            explained.interval(level) if equations.identified and math.isfinite(explained.privacy_error) else of_share
+        )
     else:  # one group: there is nothing to differ
         p_value = math.nan if release.noise is None else 1.0
         test = JointTest(math.nan, len(compared), math.inf, p_value, math.nan)
@@ -484,7 +526,8 @@ def anova(release: Moments, target: str, by: str, *, level: float = 0.95) -> Ana
         noise=(of_between * sums.unit**2, math.hypot(of_between, of_total) * sums.unit**2, of_total * sums.unit**2),
         degrees=degrees,
         test=test,
-        eta_squared=between / total if total > 0.0 else np.nan,
+        eta_squared=(share := between / total if total > 0.0 else np.nan),
+        eta_squared_interval=(float(np.fmin(of_share[0], share)), float(np.fmax(of_share[1], share))),
         reason=reason,
         level=level,
         warning=cautions_by_code(release),
