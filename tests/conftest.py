@@ -57,7 +57,7 @@ NOT_FAST = (
 """Folders and beginnings of file names that ``make test-fast`` does not open."""
 LONG = (
     "analysis/test_naive_bayes.py::test_at_a_usual",
-    "analysis/test_covariance_noise.py",
+    "analysis/test_deviation_noise.py",
     "analysis/test_description.py::test_noise_on_the_mean_is_that_of_repeated",
     "analysis/test_present_rows.py::test_intervals_",
     "analysis/test_resolvability.py::test_forecast_correlations",

@@ -161,7 +161,7 @@ def test_arguments_that_no_analysis_has_are_refused_with_an_alternative(name: st
 def test_components_are_by_default_those_of_the_plot() -> None:
     found = RELEASE.pca(2)
     assert found.scaling == "bounds"
-    assert found.scaling == inspect.signature(RELEASE.plot.components).parameters["scaling"].default
+    assert found.scaling == inspect.signature(RELEASE.plot.spectrum).parameters["scaling"].default
 
 
 def test_small_loadings_are_not_shown() -> None:

@@ -27,6 +27,7 @@ import dpmoments as dpm
 from dpmoments.analysis.resolvability import NOISE_UNKNOWN, NOT_ESTIMABLE, NOT_ESTIMABLE_ROWS, UNCLEAR, largest_holding
 from dpmoments.datasets import adult, airfoil
 from dpmoments.plots.canvas import label
+from dpmoments.plots.intervals import chart_of_findings
 from dpmoments.reporting import sections
 from dpmoments.reporting.sections import Comparisons
 
@@ -680,9 +681,13 @@ def reported(release: dpm.MomentRelease, formula: str, groups: list[tuple[str, s
         return
     page = answers.with_cutoff(largest_holding(*answers.comparisons, 0.95))
     assert page.correlations is not None
-    stated = [*sections._pair_statements(page.correlations)]
-    stated += [statement for fit in page.fits for statement in sections._coefficient_statements(release, fit)]
-    stated += [statement for means in page.means for statement in sections._difference_statements(means)]
+    stated = [text for fit in page.fits for text in sections.coefficient_findings(release, fit)]
+    stated += [text for means in page.means for text in sections.difference_findings(release, means)]
+    chart = chart_of_findings(page.correlations, release.noise, {})
+    for line in chart.lines:
+        low, high = (number_of(end.replace("−", "-")) for end in line.interval.split(" to "))
+        value = number_of(line.number.lstrip("+").replace("−", "-"))
+        found.unless(low * high >= 0.0 and low <= value <= high, f"report: clear, and {line}")
     found.rows += len(stated)
     alone = Comparisons.of(release, [formula], groups, 0.95)
     pairs = [(page.correlations, alone.correlations), *zip(page.fits, alone.fits, strict=True)]
@@ -691,11 +696,11 @@ def reported(release: dpm.MomentRelease, formula: str, groups: list[tuple[str, s
         found.unless(one.verdict == other.verdict, f"report: {one.verdict}, by itself {other.verdict}")
         signs = ~np.isin(np.array(one.verdict, dtype=object), [*UNCLEAR, ""])
         found.unless((signs | ~np.asarray(one.holds_among_all)).all(), f"report: {one} holds without a verdict")
-    for statement in stated:
-        interval = re.search(r"interval ([-−\d.,e∞]+) to ([-−\d.,e∞]+)\)", statement.text)
-        if statement.clear and interval:
+    for text in stated:
+        interval = re.search(r"interval ([-−\d.,e∞]+) to ([-−\d.,e∞]+)\)", text)
+        if interval:
             low, high = (number_of(end.rstrip(".").replace("−", "-").replace("-∞", "−∞")) for end in interval.groups())
-            found.unless(low > 0.0 or high < 0.0 or low == 0.0 or high == 0.0, f"report: clear, and {statement.text}")
+            found.unless(low > 0.0 or high < 0.0 or low == 0.0 or high == 0.0, f"report: clear, and {text}")
 
 
 def of_two_levels(release: dpm.MomentRelease, found: Found) -> None:
@@ -997,20 +1002,23 @@ def drawn_alike(release: dpm.MomentRelease, target: str, regressors: Sequence[st
         means = release.group_means(by, of=[target])
         names = [name.removeprefix(f"{by}=") for name in means.groups]
         numbers = (means.mean[0], means.lower[0], means.upper[0])
-        groups = list(zip(names, *(part.tolist() for part in numbers), [""] * len(names), strict=True))
+        groups = {name: each for name, *each in zip(names, *(part.tolist() for part in numbers), strict=True)}
         ax = release.plot.groups(by, target, ax=Figure().subplots())
-        lines_of(ax, groups, found)
-        for text, count in zip(ax.get_yticklabels(), means.counts.tolist(), strict=True):
-            shown = re.search(r"\(([\d,]+)", text.get_text())
-            found.unless(shown and number_of(shown[1]) == round(count), f"rows of {text.get_text()}: {count}")
+        shown_names = {label(name, 60): name for name in names}
+        drawn = [shown_names[text.get_text()] for text in ax.get_yticklabels()]
+        lines_of(ax, [(name, *groups[name], "") for name in drawn], found)
+        found.unless(not any(math.isnan(groups[name][0]) for name in drawn), f"groups without a mean: {drawn}")
     answer = release.correlations()
     ax = release.plot.correlation(ax=Figure().subplots())
-    found.unless(ax.get_title(loc="left").replace("\n", " ") == answer.heading[0], f"title {ax.get_title(loc='left')}")
+    columns, of = [*dict.fromkeys(answer.columns_of_features)], np.array(answer.columns_of_features)
     for text in ax.texts:
-        if text.get_transform() == ax.transData:
-            column, row = (round(place) for place in text.get_position())
-            if row != column:
-                shown_as(found, "cell of correlations", text.get_text().split("\n")[0], answer.correlation[row, column])
+        if text.get_transform() == ax.transData and text.get_color() == "white":
+            column, row = (columns[round(place)] for place in text.get_position())
+            block = np.ix_(of == row, of == column)
+            clear = answer.correlation[block][answer.holds_among_all[block]]
+            found.unless(len(clear) > 0, f"a number that is not clear: {row}, {column}")
+            value = number_of(text.get_text().replace("−", "-").replace("+", ""))
+            found.unless(abs(value - max(clear, key=abs, default=9.0)) < 0.0051, f"{row}, {column}: {value}, {clear}")
     parts = release.pca(scaling="bounds")
     title = release.plot.spectrum(ax=Figure().subplots()).get_title(loc="left").replace("\n", " ")
     clear = int((~parts.is_noise).sum())
@@ -1023,10 +1031,10 @@ def lines_of(ax: Any, expected: Sequence[tuple[str, float, float, float, str]], 
     found.rows += len(expected)
     for index, (name, value, lower, upper, verdict) in enumerate(expected):
         own = [line for line in ax.lines if len(set(line.get_ydata())) == 1 and line.get_ydata()[0] == index]
-        dots = [float(line.get_xdata()[0]) for line in own if line.get_marker() == "o"]
+        dots = [float(line.get_xdata()[0]) for line in own if line.get_marker() in ("o", "s")]
         bars = [line.get_xdata() for line in own if len(line.get_xdata()) == 2]
         where = f"line of {name}"
-        found.unless(names[index].startswith((label(name), f"{label(name, 20)}  (")), f"{where}: {names[index]}")
+        found.unless(names[index] == label(name, 60), f"{where}: {names[index]}")
         bounded = math.isfinite(lower + upper + value) and verdict != NOT_ESTIMABLE
         found.unless(len(dots) == int(bounded and left <= value <= right), f"{where}: {len(dots)} dots at {value}")
         for dot in dots:

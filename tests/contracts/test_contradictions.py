@@ -40,7 +40,7 @@ from dpmoments.analysis import correlations as correlation_module
 from dpmoments.analysis import description as description_module
 from dpmoments.analysis.cross_table import CountTable
 from dpmoments.planning import forecast_noise
-from dpmoments.plots import intervals, matrices
+from dpmoments.plots import association, intervals
 from support.drawn_releases import planted
 
 
@@ -170,12 +170,7 @@ def test_many_groups_counts_forecasts_and_pictures_do_not_contradict_themselves(
         (forecasted, forecast_noise.ForecastNoise._columns, "typical.means, ", "-typical.means, "),
         (drawn_alike, intervals._draw, "[low, high], [row, row]", "[low, 0.9 * high], [row, row]"),
         (drawn_alike, intervals._draw, "ax.plot(line.value, row", "ax.plot(1.01 * line.value, row"),
-        (
-            drawn_alike,
-            matrices.draw_correlations,
-            "answer.correlation, np.where(off, half",
-            "-answer.correlation, np.where(off, half",
-        ),
+        (drawn_alike, association.draw_association, "{each.correlation:+.2f}", "{-each.correlation:+.2f}"),
     ],
     ids=lambda value: value if isinstance(value, str) else None,
 )

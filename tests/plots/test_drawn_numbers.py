@@ -19,8 +19,8 @@ from dpmoments.analysis.resolvability import UNCLEAR
 from support.pictured_releases import release_of
 
 mpl.use("Agg")
-LINE = tuple[str, float, float, float, float, str]
-"""Name, value, lower end, upper end, half-width due to privacy, and a word for what is not clear."""
+LINE = tuple[str, float, float, float, str]
+"""Name, value, lower end, upper end, and a word for what is not clear."""
 
 
 def drawn(picture: Any) -> Axes:
@@ -40,49 +40,42 @@ def series(ax: Axes, row: int, **has: Any) -> list[list[float]]:
 # Intervals ---------------------------------------------------------------------------------------------------------------
 
 
-def limits(lines: Sequence[LINE], about: float | None) -> tuple[float, float]:
-    """The axis: clear values and their ends, unclear values within three times these, and 15 % on each side."""
-    clear = [end for _, *ends, _, word in lines if not word for end in ends if math.isfinite(end)]
-    kept = clear or [end for _, *ends, _, _ in lines for end in ends if math.isfinite(end)]
+def limits(lines: Sequence[LINE], reference: float | None) -> tuple[float, float]:
+    """The axis: clear values and their ends, others within three times these, and 8 % on each side."""
+    clear = [end for _, *ends, note in lines if not note for end in ends if math.isfinite(end)]
+    every = [end for _, *ends, _ in lines for end in ends if math.isfinite(end)]
     if clear:
         most = 3.0 * max(abs(end) for end in clear)
-        kept = kept + [line[1] for line in lines if line[5] and math.isfinite(line[1]) and abs(line[1]) <= most]
-    kept = kept + ([] if about is None else [about])
-    spread = (max(kept) - min(kept)) or abs(max(kept)) or 1.0
-    return min(kept) - 0.15 * spread, max(kept) + 0.15 * spread
+        every = [end for end in every if abs(end) <= most]
+    every = every + ([] if reference is None else [reference])
+    spread = (max(every) - min(every)) or abs(max(every)) or 1.0
+    return min(every) - 0.08 * spread, max(every) + 0.08 * spread
 
 
-def held_to(ax: Axes, lines: Sequence[LINE], about: float | None) -> None:
-    left, right = limits(lines, about)
+def held_to(ax: Axes, lines: Sequence[LINE], reference: float | None, *, signed: bool = True) -> None:
+    left, right = limits(lines, reference)
     assert ax.get_xlim() == pytest.approx((left, right), rel=1e-9)
     assert ax.get_ylim() == (len(lines) - 0.4, -0.6)
     assert [text.get_text() for text in ax.get_yticklabels()] == [line[0] for line in lines]
-    bands = {round(patch.get_y() + patch.get_height() / 2.0): patch for patch in ax.patches}
     words = {round(text.xy[1]): text.get_text() for text in ax.texts if getattr(text, "xy", (0, 0))[0] == 1.0}
-    short = {"not clear (noise)": "noise", "not clear (too few rows)": "few rows"}
-    short |= {"not estimable at this budget": "not estimable"}
-    for row, (_, value, lower, upper, privacy, word) in enumerate(lines):
-        assert words.get(row, "") == short.get(word, word)
+    for row, (_, value, lower, upper, note) in enumerate(lines):
+        assert words[row].endswith(note)
         low, high = (min(max(end if not math.isnan(end) else value, left), right) for end in (lower, upper))
-        dots, bars = series(ax, row, marker="o"), [each for each in series(ax, row) if len(each) == 2]
-        if math.isnan(value):
-            assert not dots
-            assert not bars
-            assert (row in bands) == math.isfinite(low + high)
-            if row in bands:
-                assert bands[row].get_hatch()
-                assert (bands[row].get_x(), bands[row].get_width()) == pytest.approx((low, high - low))
-            continue
-        assert row not in bands
-        inside = [np.clip(value + side * privacy, max(low, left), min(high, right)) for side in (-1.0, 1.0)]
-        expected = [[low, high], *([inside] if math.isfinite(privacy) else [])]
-        np.testing.assert_allclose(bars, expected, rtol=1e-9, atol=1e-12)
+        mark = "s" if value < 0.0 and signed else "o"
+        dots, bars = series(ax, row, marker=mark), [each for each in series(ax, row) if len(each) == 2]
+        np.testing.assert_allclose(bars, [[low, high]] if math.isfinite(low + high) else [], rtol=1e-9, atol=1e-12)
         assert dots == ([[pytest.approx(value)]] if left <= value <= right else [])
         arrows = {mark: series(ax, row, marker=mark) for mark in "<>"}
         assert arrows == {"<": [[left]] if lower < left else [], ">": [[right]] if upper > right else []}
+        if math.isfinite(value + lower + upper):
+            number, *interval = re.findall(r"[+−]?[\d,]*\.?\d+", words[row])[:3]
+            for text, expected in zip((number, *interval), (value, lower, upper), strict=True):
+                digits = len(text.partition(".")[2])
+                printed = float(text.replace("−", "-").replace(",", ""))
+                assert printed == pytest.approx(expected, abs=10.0**-digits if digits else abs(expected) * 0.05 + 1.0)
         for line in ax.lines:
-            if line.get_marker() == "o" and line.get_ydata()[0] == row:
-                assert (line.get_markerfacecolor() == "white") == bool(word)
+            if line.get_marker() == mark and line.get_ydata()[0] == row:
+                assert (line.get_markerfacecolor() == "white") == bool(note)
 
 
 @cache
@@ -103,13 +96,12 @@ def test_coefficients_are_drawn_as_they_are_printed(kind: str, per: str, sort: s
     fit, described = release.ols(target), release.describe()
     deviation = dict(zip(release.feature_names, np.asarray(described.standard_deviation).tolist(), strict=True))
     lines, sizes, p_values = [], [], []
-    for name, each, word in zip(fit.features, fit.estimates[1:], fit.verdict[1:], strict=True):
+    notes = zip(fit.verdict[1:], fit.holds_among_all[1:], strict=True)
+    for name, each, (word, holds) in zip(fit.features, fit.estimates[1:], notes, strict=True):
         factor = deviation[name] if per == "deviation" else 1.0
         factor = factor if factor > 0.0 else math.nan
-        half = (each.upper - each.lower) / 2.0
-        privacy = half * each.privacy / each.standard_error if math.isfinite(half) else math.nan
-        numbers = [number * factor for number in (each.value, each.lower, each.upper, privacy)]
-        lines.append((name, *numbers, word if word in UNCLEAR else ""))
+        numbers = [number * factor for number in (each.value, each.lower, each.upper)]
+        lines.append((name, *numbers, "" if holds else word if word in UNCLEAR else "clear only by itself"))
         sizes.append(-abs(numbers[0]) if math.isfinite(numbers[0]) else 0.0)
         p_values.append(each.p_value if math.isfinite(each.p_value) else 2.0)
     order = {"fit": range(len(lines)), "size": np.argsort(sizes, kind="stable")}.get(
@@ -128,7 +120,7 @@ def test_coefficients_are_drawn_as_they_are_printed(kind: str, per: str, sort: s
     fewer = release.plot.coefficients(target, method="ols", per=per, n_coefficients=2, ax=Figure().subplots())
     kept = sorted(int(index) for index in np.argsort(p_values, kind="stable")[:2])
     assert [text.get_text() for text in fewer.get_yticklabels()] == [lines[index][0] for index in kept]
-    assert len(lines) == 2 or f"the 2 clearest of {len(lines)}" in fewer.texts[-1].get_text().replace("\n", " ")
+    assert len(lines) == 2 or f"The 2 clearest of {len(lines)}" in fewer.texts[-1].get_text().replace("\n", " ")
 
 
 @pytest.mark.parametrize("method", ["ridge", "lasso"])
@@ -138,145 +130,61 @@ def test_penalized_coefficients_are_dots_without_bars(method: Any) -> None:
     deviation = release.describe().to_pandas()["standard_deviation"]
     ax = release.plot.coefficients("income", method=method, ax=Figure().subplots())
     lines = [
-        (name, value * deviation[name], *[math.nan] * 3, "")
+        (name, value * deviation[name], math.nan, math.nan, "")
         for name, value in zip(fit.features, fit.coefficients, strict=True)
     ]
-    words = [word if word in UNCLEAR else "" for word in fit.verdict[1:]]
-    held_to(ax, [(*line[:5], word) for line, word in zip(lines, words, strict=True)], 0.0)
+    held_to(ax, lines, 0.0)
 
 
 @pytest.mark.parametrize("sort", ["schema", "mean", "rows"])
 @pytest.mark.parametrize("kind", ["moments", "few rows"])
 def test_groups_are_drawn_as_they_are_printed(kind: str, sort: str) -> None:
     release = release_of(kind)
-    means = release.group_means("region", ["income"])
-    lines = []
-    for index, group in enumerate(means.groups):
-        lower, upper = float(means.lower[0, index]), float(means.upper[0, index])
-        parts = float(means.privacy_noise[0, index]), float(means.sampling_noise[0, index])
-        noise = f" ± {means.count_noise[index]:,.0f}"
-        name = f"{group.removeprefix('region=')}  ({means.counts[index]:,.0f}{noise})"
-        half = (upper - lower) / 2.0 * parts[0] / math.hypot(*parts)
-        lost = "lost in noise" if means.lost[index] else ""
-        lines.append((name, float(means.mean[0, index]), lower, upper, half, lost))
+    means, described = release.group_means("region", ["income"]), release.describe()["income"]
+    numbers = zip(means.groups, *(part[0].tolist() for part in (means.mean, means.lower, means.upper)), strict=True)
+    every = [(name.removeprefix("region="), *ends, "") for name, *ends in numbers]
     by = {
-        "mean": [-line[1] if math.isfinite(line[1]) else math.inf for line in lines],
+        "mean": [-line[1] if math.isfinite(line[1]) else math.inf for line in every],
         "rows": (-means.counts).tolist(),
     }
-    order = np.argsort(by.get(sort, [0] * len(lines)), kind="stable")
+    order = np.argsort(by.get(sort, [0] * len(every)), kind="stable")
+    spread = max(described.standard_deviation[0], described.standard_deviation_noise[0])
+    lines = [every[int(index)] for index in order]
+    lines = [line for line in lines if math.isfinite(line[1]) and line[3] - line[2] <= spread]
     ax = release.plot.groups("region", "income", sort=sort, ax=Figure().subplots())
-    held_to(ax, [lines[int(index)] for index in order], None)
+    held_to(ax, lines, float(described.mean[0]), signed=False)
 
 
-# Cells -------------------------------------------------------------------------------------------------------------------
+# Relations ---------------------------------------------------------------------------------------------------------------
 
 
-def texts_of_cells(ax: Axes) -> dict[tuple[int, int], str]:
-    found = [text for text in ax.texts if text.get_transform() == ax.transData]
-    return {(round(text.get_position()[1]), round(text.get_position()[0])): text.get_text() for text in found}
-
-
-def separators(ax: Axes) -> set[float]:
-    """Places of lines across the whole matrix, the same in both directions."""
-    across = {float(line.get_ydata()[0]) for line in ax.lines if list(line.get_xdata()) == [0, 1]}
-    down = {float(line.get_xdata()[0]) for line in ax.lines if list(line.get_ydata()) == [0, 1]}
-    assert across == down
-    return across
-
-
-def between_columns(release: dpm.MomentRelease) -> set[float]:
-    ends = np.cumsum([len(column.feature_names) for column in release.schema.columns])[:-1]
-    return {float(end) - 0.5 for end in ends}
-
-
-def on_color_bar(ax: Axes) -> list[float]:
-    (bar,) = [each for each in ax.get_figure(root=True).axes if each is not ax]
-    return sorted({float(line.get_ydata()[0]) for line in bar.lines if len(set(line.get_ydata())) == 1})
-
-
-@pytest.mark.parametrize("triangle", [False, True])
 @pytest.mark.parametrize("kind", ["moments", "few rows"])
-def test_correlations_are_drawn_as_they_are_printed(kind: str, triangle: bool) -> None:
+def test_relations_are_drawn_as_they_are_printed(kind: str) -> None:
     release = release_of(kind)
     answer = release.correlations()
-    d = len(answer.feature_names)
-    assert d <= 12
-    ax = release.plot.correlation(triangle=triangle, ax=Figure().subplots())
-    half, off = (answer.upper - answer.lower) / 2.0, ~np.eye(d, dtype=bool)
-    shown = np.ma.filled(ax.images[0].get_array().astype(float), np.nan)
-    expected = np.where(off, answer.correlation, 1.0)
-    np.testing.assert_allclose(shown, np.where(np.triu(np.ones((d, d), dtype=bool)) & triangle, np.nan, expected))
-    assert (ax.images[0].norm.vmin, ax.images[0].norm.vmax) == (-1.0, 1.0)
-    written = {}
-    for i in range(d):
-        for j in range(i if triangle else d):
-            value = f"{round(answer.correlation[i, j], 2) + 0.0:.2f}" if np.isfinite(answer.correlation[i, j]) else "–"
-            written[i, j] = value if i == j else f"{value}\n±{round(half[i, j], 2):.2f}"
-    assert texts_of_cells(ax) == written
-    assert separators(ax) == between_columns(release)
-    typical = float(np.median(half[off & np.isfinite(answer.privacy_noise)])) if kind == "moments" else None
-    if typical is not None:
-        np.testing.assert_allclose(on_color_bar(ax), [-typical, typical])
-    names = list(answer.feature_names)
-    assert [text.get_text() for text in ax.get_yticklabels()] == names
-    assert [text.get_text() for text in ax.get_xticklabels()] == names
-    assert ax.get_xticks().tolist() == ax.get_yticks().tolist() == list(range(d))
-
-
-def test_covariances_are_drawn_in_units_of_half_ranges() -> None:
-    release = release_of("moments")
-    d, unit = len(release.feature_names), np.diff(np.array(release.schema.feature_bounds), axis=0)[0] / 2.0
-    levels = [
-        name for column in release.schema.columns for name in getattr(column, "levels", ()) and column.feature_names
-    ]
-    unit[np.isin(release.feature_names, levels)] = 1.0
-    covariance = release.covariance_frame().to_numpy()
-    ax = drawn(release.plot.covariance)
-    np.testing.assert_allclose(ax.images[0].get_array(), covariance / np.outer(unit, unit), atol=1e-15)
-    norm, (low, high) = ax.images[0].norm, on_color_bar(ax)
-    assert low == -high
-    assert norm.linthresh == pytest.approx(high)
-    assert (norm.vmin, norm.vmax) == pytest.approx(np.abs(covariance / np.outer(unit, unit)).max() * np.array([-1, 1]))
-    texts = texts_of_cells(ax)
-    assert set(texts) == {(i, j) for i in range(d) for j in range(d)}
-    deviation_noise = np.asarray(release.describe().standard_deviation_noise)
-    deviations = np.asarray(release.describe().standard_deviation)
-    for (i, j), text in texts.items():
-        value, noise = text.split("\n")
-        assert float(value) == pytest.approx(covariance[i, j], rel=6e-3, abs=2e-9 * float(noise[1:]))
-        if i == j and not math.isnan(deviation_noise[i]):  # Var = sd², to first order
-            assert float(noise[1:]) == pytest.approx(2.0 * deviations[i] * deviation_noise[i], rel=0.02)
-    assert separators(ax) == between_columns(release)
-    (bar,) = [each for each in ax.get_figure(root=True).axes if each is not ax]
-    ticks = [float(tick) for tick in bar.get_yticks()]
-    assert 0.0 in ticks
-    assert ticks == [-tick for tick in reversed(ticks)]
-    above = [tick for tick in ticks if tick > 0.0]
-    assert all(2.0 * norm.linthresh <= tick <= norm.vmax for tick in above)
-    assert all(math.isclose(math.log10(tick), round(math.log10(tick)), abs_tol=1e-9) for tick in above)
-    assert len(above) <= 4
-    assert not above or above[-1] > norm.vmax / 10.0
-
-
-def test_components_are_drawn_as_they_are_printed() -> None:
-    release = release_of("moments")
-    answer = release.pca(3, scaling="bounds")
-    ax = release.plot.components(3, n_features=4, ax=Figure().subplots())
-    looked_at = answer.components[~answer.is_noise] if not answer.is_noise.all() else answer.components
-    most = sorted(np.argsort(-np.abs(looked_at).max(axis=0), kind="stable")[:4].tolist())
-    loadings = answer.components[:, most].T
-    np.testing.assert_allclose(ax.images[0].get_array(), loadings)
-    largest = np.abs(loadings).max()
-    assert (ax.images[0].norm.vmin, ax.images[0].norm.vmax) == (-largest, largest)
-    texts = texts_of_cells(ax)
-    assert texts == {(i, j): f"{round(loadings[i, j], 2) + 0.0:+.2f}" for i in range(4) for j in range(3)}
-    shares = [
-        "noise" if noise else f"{share:.0%}"
-        for noise, share in zip(answer.is_noise, answer.explained_variance_ratio, strict=True)
-    ]
-    assert [text.get_text() for text in ax.get_xticklabels()] == [f"{k}\n{word}" for k, word in enumerate(shares, 1)]
-    assert [text.get_text() for text in ax.get_yticklabels()] == [answer.feature_names[index] for index in most]
-    assert len(release.plot.components(ax=Figure().subplots()).get_xticks()) == min(5, len(answer.feature_names))
+    columns = [*dict.fromkeys(answer.columns_of_features)]
+    of = np.array(answer.columns_of_features)
+    ax = release.plot.correlation(ax=Figure().subplots())
+    expected = {}
+    for y, later in enumerate(columns):
+        for x, earlier in enumerate(columns[:y]):
+            block = np.ix_(of == later, of == earlier)
+            clear = answer.correlation[block][answer.holds_among_all[block]]
+            if len(clear):
+                expected[x, y] = float(max(clear, key=abs))
+    drawn = {
+        tuple(round(place) for place in text.get_position()): float(text.get_text().replace("−", "-"))
+        for text in ax.texts
+        if text.get_transform() == ax.transData and text.get_color() == "white"
+    }
+    assert drawn == pytest.approx(expected, abs=0.0051)
+    squares = [patch for patch in ax.patches if patch.get_gid() in ("together", "opposite")]
+    sizes = {
+        tuple(round(float(place)) for place in box.mean(axis=0)): float(np.ptp(box[:, 0]))
+        for box in (patch.get_extents().transformed(ax.transData.inverted()).get_points() for patch in squares)
+    }
+    assert sizes == pytest.approx({cell: 0.22 + 0.7 * abs(value) ** 0.5 for cell, value in expected.items()})
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["", *columns[1:]]
 
 
 def test_the_bars_of_a_spectrum_are_its_intervals() -> None:

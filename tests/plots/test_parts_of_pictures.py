@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 import math
 from contextlib import AbstractContextManager, nullcontext
@@ -14,17 +13,15 @@ import numpy as np
 import pytest
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
-from matplotlib.colors import Normalize, to_hex
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 import dpmoments as dpm
 from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE, NOT_CLEAR_ROWS
-from dpmoments.plots import accessor, canvas, components, intervals, matrices, steps
+from dpmoments.plots import accessor, canvas, intervals, spectrum, steps
 from dpmoments.plots.accessor import MeanPlots, ReleasePlots
-from dpmoments.plots.canvas import StandIns, captioned, entitle, fonts_of_reader, label, room_for_labels, sized
-from dpmoments.plots.components import draw_components
-from dpmoments.plots.intervals import _draw_intervals, _IntervalLine, _limits, _privacy_part
-from dpmoments.plots.matrices import draw_matrix, with_color_bar
+from dpmoments.plots.canvas import StandIns, captioned, entitle, fonts_of_reader, label, sized
+from dpmoments.plots.intervals import IntervalChart, IntervalLine, draw_intervals, with_minus
 from support.pictured_releases import release_of
 from support.said import refused
 
@@ -43,102 +40,119 @@ def caption_of(ax: Axes) -> str:
 # --- intervals ----------------------------------------------------------------------------------------------------------------
 
 
-def line(value: float, lower: float, upper: float, privacy: float = NAN, word: str = "") -> _IntervalLine:
-    return _IntervalLine(f"{value:g}", word, value, lower, upper, privacy)
+def line(value: float, lower: float, upper: float, note: str = "") -> IntervalLine:
+    return IntervalLine(f"{value:g}", value, lower, upper, "", "", note)
+
+
+def chart(lines: Any, reference: float | None = None, **facts: Any) -> IntervalChart:
+    return IntervalChart("title", "words", 0.95, tuple(lines), reference, **facts)
 
 
 @pytest.mark.parametrize(
-    ("lines", "about", "ends"),
+    ("lines", "reference", "ends"),
     [
         ([line(2, 1, 3)], None, (1, 3)),
         ([line(2, 1, 3)], 0.0, (0, 3)),
-        ([line(2, 1, 3), line(9, -50, 50, word="x")], None, (1, 9)),
-        ([line(2, 1, 3), line(9.1, -50, 50, word="x")], None, (1, 3)),
-        ([line(2, 1, 3), line(-9, -50, 50, word="x")], None, (-9, 3)),
-        ([line(2, 1, 3), line(NAN, -50, 50, word="x")], None, (1, 3)),
-        ([line(9, -50, 40, word="x")], None, (-50, 40)),
-        ([line(9, -INF, 40, word="x")], None, (9, 40)),
+        ([line(2, 1, 3), line(9, -50, 50, "x")], None, (1, 9)),
+        ([line(2, 1, 3), line(9.1, -50, 50, "x")], None, (1, 3)),
+        ([line(2, 1, 3), line(-9, -50, 8, "x")], None, (-9, 8)),
+        ([line(2, 1, 3), line(NAN, -50, 50, "x")], None, (1, 3)),
+        ([line(9, -50, 40, "x")], None, (-50, 40)),
+        ([line(9, -INF, 40, "x")], None, (9, 40)),
         ([line(5, NAN, NAN)], None, (5, 5)),
     ],
 )
-def test_limits_leave_a_margin_of_fifteen_in_a_hundred(
-    lines: Any, about: float | None, ends: tuple[float, float]
+def test_limits_leave_a_margin_of_eight_in_a_hundred(
+    lines: Any, reference: float | None, ends: tuple[float, float]
 ) -> None:
     spread = (ends[1] - ends[0]) or abs(ends[1])
-    assert _limits(lines, about) == pytest.approx((ends[0] - 0.15 * spread, ends[1] + 0.15 * spread))
+    assert chart(lines, reference).limits == pytest.approx((ends[0] - 0.08 * spread, ends[1] + 0.08 * spread))
+    assert chart(lines, reference, within=(-1.0, 2.0)).limits == (-1.0, 2.0)
 
 
 def test_limits_of_nothing() -> None:
-    assert _limits([], None) == (-1.0, 1.0)
-    assert _limits([line(NAN, NAN, INF)], None) == (-1.0, 1.0)
-    assert _limits([line(0, NAN, NAN)], None) == pytest.approx((-0.15, 0.15))
+    assert chart([]).limits == (-1.0, 1.0)
+    assert chart([line(NAN, NAN, INF)]).limits == (-1.0, 1.0)
+    assert chart([line(0, NAN, NAN)]).limits == pytest.approx((-0.08, 0.08))
 
 
-def test_privacy_has_its_share_of_half_a_width() -> None:
-    found = _privacy_part(
-        np.array([1.0, 1.0, -INF, 0.0]),
-        np.array([5.0, 5.0, 2.0, 8.0]),
-        np.array([3.0, 0.0, 1.0, 1.0]),
-        np.array([4.0, 1.0, 2.0, 0.0]),
-    )
-    np.testing.assert_allclose(found, [2.0 * 3.0 / 4.0, 0.0, NAN, NAN])
+@pytest.mark.parametrize(
+    ("ends", "ticks"),
+    [
+        ((-1.0, 1.0), ["−1", "−0.5", "0", "0.5", "1"]),
+        ((33.0, 49.0), ["35", "40", "45"]),
+        ((0.0, 3_500.0), ["0", "1,000", "2,000", "3,000"]),
+        ((-0.012, 0.031), ["−0.01", "0", "0.01", "0.02", "0.03"]),
+    ],
+)
+def test_ticks_are_few_round_numbers(ends: tuple[float, float], ticks: list[str]) -> None:
+    made = chart([], within=ends)
+    assert [made.tick_text(tick) for tick in made.ticks] == ticks
+    assert [made.place(end) for end in (ends[0] - 1.0, *ends, ends[1] + 1.0)] == [0.0, 0.0, 1.0, 1.0]
+
+
+def test_numbers_are_printed_by_their_errors() -> None:
+    said = IntervalLine.of("a", -0.4564, -0.6123, -0.31, 0.061, signed=True)
+    assert (said.number, said.interval, said.note) == ("−0.456", "−0.612 to −0.310", "")
+    assert IntervalLine.of("a", 12.3, 11.0, 13.0, 0.5, signed=True).number == "+12.30"
+    assert IntervalLine.of("a", 12.3, 11.0, 13.0, 0.5, signed=False).number == "12.30"
+    unknown = IntervalLine.of("a", 3.0, NAN, NAN, NAN, signed=True)
+    assert (unknown.number, unknown.interval) == ("+3", "")
+    assert IntervalLine.of("a", NAN, -INF, 1.0, INF, signed=True).number == "–"
+    assert (with_minus("-0.5"), with_minus("0.00", True), with_minus("0.5", True)) == ("−0.5", "0.00", "+0.5")
 
 
 def test_intervals_are_drawn_from_the_top() -> None:
     lines = [
-        line(1.0, 0.0, 2.0, 0.5),
-        line(1.5, 1.0, 30.0, 9.0, NOT_CLEAR_NOISE),
-        line(0.5, -30.0, 1.0, 9.0, NOT_CLEAR_ROWS),
-        line(NAN, 0.5, 1.5, word="lost"),
-        line(40.0, 39.0, 41.0, word="far"),
-        line(NAN, NAN, NAN, word="nothing"),
+        line(1.0, 0.0, 2.0),
+        line(1.5, 1.0, 30.0, NOT_CLEAR_NOISE),
+        line(-0.5, -30.0, 1.0, NOT_CLEAR_ROWS),
+        line(-0.2, -0.3, -0.1),
+        line(40.0, 39.0, 41.0, "far"),
+        line(NAN, NAN, NAN, "nothing"),
     ]
-    ax = axes()
-    _draw_intervals(ax, lines, "words", about=0.25)
+    ax = draw_intervals(chart(lines, 0.25), axes())
     left, right = ax.get_xlim()
-    assert (left, right) == pytest.approx((-0.3, 2.3))
+    assert (left, right) == pytest.approx(chart(lines, 0.25).limits)
     assert ax.get_ylim() == (5.6, -0.6)
-    assert ax.get_yticks().tolist() == [0, 1, 2, 3, 4, 5]
-    assert [text.get_text() for text in ax.get_yticklabels()] == ["1", "1.5", "0.5", "nan", "40", "nan"]
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["1", "1.5", "-0.5", "-0.2", "40", "nan"]
     assert ax.get_xlabel() == "words"
-    (about,) = [each for each in ax.lines if list(each.get_xdata()) == [0.25, 0.25]]
-    assert about.get_color() == "#404040"
+    (reference,) = [each for each in ax.lines if list(each.get_xdata()) == [0.25, 0.25]]
+    assert reference.get_color() == canvas.INK
     rows: dict[int, list[tuple[str, list[float], str]]] = {}
     for each in ax.lines:
-        if each is not about:
+        if each is not reference:
             assert len(set(each.get_ydata())) == 1
             marker, xs = str(each.get_marker()), [float(x) for x in each.get_xdata()]
             rows.setdefault(int(each.get_ydata()[0]), []).append((marker, xs, to_hex(each.get_color())))
-    blue, orange, gray = "#0072b2", "#d55e00", "#8c8c8c"
-    assert rows[0] == [("None", [0.0, 2.0], blue), ("None", [0.5, 1.5], orange), ("o", [1.0], blue)]
+    blue, orange, gray = canvas.CERTAIN, canvas.OPPOSITE, canvas.NOISE_COLOR
     approx = pytest.approx
-    assert rows[1] == [
-        ("None", [1.0, approx(right)], gray),
-        (">", [approx(right)], gray),
-        ("None", [1.0, approx(right)], orange),
-        ("o", [1.5], gray),
-    ]
-    assert rows[2] == [
-        ("None", [approx(left), 1.0], gray),
-        ("<", [approx(left)], gray),
-        ("None", [approx(left), 1.0], orange),
-        ("o", [0.5], gray),
-    ]
+    assert rows[0] == [("None", [0.0, 2.0], blue), ("o", [1.0], blue)]
+    assert rows[1] == [("None", [1.0, approx(right)], gray), (">", [approx(right)], gray), ("o", [1.5], gray)]
+    assert rows[2] == [("None", [approx(left), 1.0], gray), ("<", [approx(left)], gray), ("s", [-0.5], gray)]
+    assert rows[3] == [("None", [-0.3, -0.1], orange), ("s", [-0.2], orange)]
     assert rows[4][1:] == [(">", [approx(right)], gray)]
-    assert set(rows) == {0, 1, 2, 4}
-    (band,) = ax.patches
-    assert (band.get_x(), band.get_width(), band.get_y() + band.get_height() / 2) == approx((0.5, 1.0, 3))
-    assert band.get_hatch() == "////"
+    assert set(rows) == {0, 1, 2, 3, 4}
     hollow = {
-        each.get_ydata()[0]: each.get_markerfacecolor() == "white" for each in ax.lines if each.get_marker() == "o"
+        each.get_ydata()[0]: each.get_markerfacecolor() == "white" for each in ax.lines if each.get_marker() in "os"
     }
-    assert hollow == {0: False, 1: True, 2: True}
-    words = {round(text.xy[1]): text.get_text() for text in ax.texts}  # type: ignore[attr-defined]
-    assert words == {1: "noise", 2: "few rows", 3: "lost", 4: "far", 5: "nothing"}
+    assert hollow == {0: False, 1: True, 2: True, 3: False}
+    words = {round(text.xy[1]): text.get_text() for text in ax.texts if text.get_gid() is None}  # type: ignore[attr-defined]
+    assert words == {0: "", 1: NOT_CLEAR_NOISE, 2: NOT_CLEAR_ROWS, 3: "", 4: "far", 5: "nothing"}
     for text in ax.texts:
-        assert text.xy[0] == 1.0  # type: ignore[attr-defined]
         assert not text.get_annotation_clip()  # type: ignore[attr-defined]
         assert not text.get_parse_math()
+
+
+def test_labels_are_descriptions_where_there_are_some() -> None:
+    schema = dpm.Schema(
+        dpm.Numeric("h", 0, 99, description="hours a week"),
+        dpm.Categorical("s", ["a", "b"], description="schooling"),
+        dpm.Categorical("r", ["n"]),
+        dpm.Power("h", 2),
+    )
+    found = intervals.labels_of(SimpleNamespace(schema=schema))  # type: ignore[arg-type]
+    assert found == {"h": "hours a week", "s=a": "schooling: a", "s=b": "schooling: b", "r=n": "r=n", "h^2": "h^2"}
 
 
 # --- what is asked for --------------------------------------------------------------------------------------------------------
@@ -147,22 +161,15 @@ def test_intervals_are_drawn_from_the_top() -> None:
 def test_defaults_are_those_of_the_reference() -> None:
     """Signatures of the public methods, and of what they call."""
     expected = {
-        "correlation": {"level": 0.95, "sort": "schema", "triangle": False},
-        "covariance": {"level": 0.95},
+        "correlation": {"level": 0.95},
+        "findings": {"level": 0.95},
         "spectrum": {"scaling": "bounds"},
-        "components": {"n_components": None, "scaling": "bounds", "n_features": 25},
         "coefficients": {"method": "ols", "per": "deviation", "n_coefficients": 25, "sort": "fit"},
-        "groups": {"level": 0.95, "sort": "schema"},
+        "groups": {"level": 0.95, "sort": "mean"},
     }
     for name, defaults in expected.items():
         found = {key: entry.default for key, entry in inspect.signature(getattr(ReleasePlots, name)).parameters.items()}
         assert found.items() >= (defaults | {"ax": None, "figsize": None, "caption": True}).items(), name
-    for module in (intervals, components, matrices):
-        for name in [name for name in vars(module) if name.startswith(("plot_", "draw_", "draw_components"))]:
-            entries = inspect.signature(getattr(module, name)).parameters
-            for key, value in {"n_coefficients": 25, "n_features": 25, "level": 0.95, "triangle": False}.items():
-                if key in entries and entries[key].default is not inspect.Parameter.empty:
-                    assert entries[key].default == value, (name, key)
 
 
 def test_sizes_of_figures_are_refused_or_kept() -> None:
@@ -227,15 +234,12 @@ def test_arguments_out_of_range_are_refused() -> None:
     plot = release_of("moments").plot
     with refused("n_coefficients must be at least 1, got", value=0):
         plot.coefficients("income", n_coefficients=0)
-    with refused("n_features must be at least 1, got", n_features=0):
-        plot.components(n_features=0)
     with refused("use 'deviation' or 'unit'", per="row"):
         plot.coefficients("income", per="row")
     with refused("a plot shows the means of one feature; name one", TypeError):
         plot.groups("region", ["income"])
     one = plot.coefficients("income", n_coefficients=1, ax=axes())
     assert len(one.get_yticks()) == 1
-    assert len(plot.components(n_features=1, ax=axes()).get_yticks()) == 1
 
 
 # --- letters ------------------------------------------------------------------------------------------------------------------
@@ -279,8 +283,6 @@ def test_labels_are_cut_and_never_longer() -> None:
     for name in ("y" * 40, "年" * 40, "a" * 19 + "年", "年a" * 10, "\U00020000" * 5):
         assert len(label(name, 20)) <= 20
     assert label("y" * 40, 20).endswith("…")
-    assert room_for_labels([0.0, 0.4, 1.0, 1.9, 2.0, 3.5], 1.0) == [0, 2, 4, 5]
-    assert room_for_labels([], 1.0) == []
 
 
 def test_fonts_for_letters() -> None:
@@ -300,200 +302,7 @@ def test_fonts_for_letters() -> None:
     assert canvas.literal_text() == before
 
 
-# --- matrices -----------------------------------------------------------------------------------------------------------------
-
-NAMES = ["a", "b", "c"]
-
-
-def matrix(values: Any, noise: Any = None, **options: Any) -> tuple[Axes, Any]:
-    ax, values = axes(), np.array(values, dtype=float)
-    d, k = values.shape
-    noise = np.zeros(values.shape, dtype=bool) if noise is None else np.array(noise)
-    names = {"rows": [f"r{i}" for i in range(d)], "columns": [f"c{i}" for i in range(k)]} | options
-    return ax, draw_matrix(ax, values, Normalize(-1.0, 1.0), is_noise=noise, **names)
-
-
-def hatched_cells(ax: Axes, gid: str) -> set[tuple[int, int]]:
-    (mesh,) = [each for each in ax.collections if each.get_gid() == gid]
-    found = set()
-    for path in mesh.get_paths():
-        x, y = path.get_extents().get_points().mean(axis=0)
-        found.add((round(y), round(x)))
-    assert mesh.get_hatch()
-    return found
-
-
-def test_cells_are_hatched_crossed_or_left_out() -> None:
-    values = [[1.0, 0.5, NAN], [0.2, NAN, -1.0]]
-    noise = [[True, False, True], [False, True, True]]
-    ax, image = matrix(values, noise)
-    shown = image.get_array()
-    np.testing.assert_array_equal(np.ma.getmaskarray(shown), np.isnan(values))
-    np.testing.assert_array_equal(shown.filled(9.0)[~np.isnan(values)], [1.0, 0.5, 0.2, -1.0])
-    assert hatched_cells(ax, "noise decides") == {(0, 0), (1, 2)}
-    assert hatched_cells(ax, "no number") == {(0, 2), (1, 1)}
-    assert to_hex(image.cmap.get_bad()) == "#d9d9d9"
-    left_out = np.array([[True, False, True], [False, False, True]])
-    ax, image = matrix(values, noise, left_out=left_out)
-    np.testing.assert_array_equal(np.ma.getmaskarray(image.get_array()), np.isnan(values) | left_out)
-    assert hatched_cells(ax, "no number") == {(1, 1)}
-    assert not [each for each in ax.collections if each.get_gid() == "noise decides"]
-    assert to_hex(image.cmap.get_bad()) == "#ffffff"
-    assert image.get_interpolation() == "nearest"
-
-
-def test_among_many_cells_noise_has_no_color() -> None:
-    for size, colored in ((45, True), (46, False)):
-        values, noise = np.full((size, size), 0.7), np.zeros((size, size), dtype=bool)
-        noise[3, 5] = noise[3, 6] = noise[44, 0] = True
-        ax, image = matrix(values, noise)
-        assert float(image.get_array()[3, 5]) == (0.7 if colored else 0.0)
-        assert float(image.get_array()[3, 7]) == 0.7
-        assert hatched_cells(ax, "noise decides") == {(3, 5), (3, 6), (44, 0)}
-
-
-@pytest.mark.parametrize("size", [20, 21])
-def test_more_than_400_hatched_cells_are_one_shape_of_runs(size: int) -> None:
-    where = np.zeros((size, size + 2), dtype=bool)
-    where[:, 1:-1] = True
-    where[4, 7] = False
-    where[4, 0] = size == 20
-    ax = axes()
-    matrices._hatched(ax, where, "xx", "shape", "red")
-    if size == 20:
-        assert not ax.patches
-        assert hatched_cells(ax, "shape") == {(i, j) for i, j in np.argwhere(where).tolist()}
-        return
-    (shape,) = ax.patches
-    assert shape.get_gid() == "shape"
-    assert shape.get_hatch() == "xx"
-    assert shape.get_rasterized()
-    vertices = shape.get_path().vertices.reshape(-1, 5, 2)
-    runs = [(float(y0), float(x0), float(x1)) for ((x0, y0), (x1, _), *_) in vertices]
-    expected = [(row - 0.5, 0.5, size + 0.5) for row in range(size)]
-    expected[4:5] = [(3.5, 0.5, 6.5), (3.5, 7.5, size + 0.5)]
-    assert runs == expected
-    for corners in vertices:
-        (x0, y0), (x1, _), (_, y1), *_ = corners
-        assert corners.tolist() == [[x0, y0], [x1, y0], [x1, y1], [x0, y1], [x0, y0]]
-        assert y1 - y0 == 1.0
-    codes = shape.get_path().codes.reshape(-1, 5)
-    assert (codes == [1, 2, 2, 2, 79]).all()
-    assert not matrices._hatched(axes(), np.zeros((2, 2), dtype=bool), "x", "none", "red")
-
-
-def test_numbers_stand_in_few_cells_and_on_paper_where_noise_is() -> None:
-    cells = [["1\n±5", "2"], ["3\n±6", "4\n±7"]]
-    ax, _ = matrix([[1.0, -1.0], [0.0, NAN]], [[False, False], [True, False]], texts=cells)
-    texts = {(round(text.get_position()[1]), round(text.get_position()[0])): text for text in ax.texts}
-    assert {at: text.get_text() for at, text in texts.items()} == {
-        (0, 0): "1\n±5", (0, 1): "2", (1, 0): "3\n±6", (1, 1): "4\n±7",
-    }  # fmt: skip
-    assert [at for at, text in texts.items() if text.get_bbox_patch() is not None] == [(1, 0)]
-    assert texts[1, 0].get_color() == texts[1, 1].get_color() == "black"
-    assert texts[0, 0].get_color() == "white"
-    for size, shown in ((12, True), (13, False)):
-        texts_of = [["x"] * size] * size
-        ax, _ = matrix(np.zeros((size, size)), texts=texts_of)
-        assert bool(ax.texts) == shown
-
-
-def test_columns_of_levels_are_separated_and_share_a_label() -> None:
-    ax, _ = matrix(np.zeros((4, 4)), groups=["g", "g", "h", "k"])
-    places = sorted({float(each.get_ydata()[0]) for each in ax.lines if list(each.get_xdata()) == [0, 1]})
-    assert places == [1.5, 2.5]
-    assert sorted({float(each.get_xdata()[0]) for each in ax.lines if list(each.get_ydata()) == [0, 1]}) == places
-    assert not matrix(np.zeros((3, 3)), groups=["g", "h", "k"])[0].lines
-    names = [f"n{i}" for i in range(46)]
-    groups = ["first"] * 20 + ["second"] * 25 + ["third"]
-    assert matrices._labels(names, groups) == ([9.5, 32.0, 45.0], ["first", "second", "third"])
-    assert matrices._labels(names[:45], groups[:45])[1] == names[:45]
-    assert matrices._labels(names, groups[:45]) == (list(map(float, range(46))), names)
-
-
-def test_labels_are_turned_where_they_are_many_or_long() -> None:
-    for names, turned in ((NAMES, False), (["a" * 8] * 4, False), (["a" * 9, "b"], True), (list("abcde"), True)):
-        ax, _ = matrix(np.zeros((2, len(names))), columns=names, rows=["r", "s"])
-        assert {text.get_rotation() for text in ax.get_xticklabels()} == {90.0 if turned else 0.0}
-
-
-def test_color_bars_have_the_noise_and_ticks() -> None:
-    for noise, lines in ((0.25, [-0.25, 0.25]), (NAN, []), (0.0, [])):
-        ax, image = matrix(np.zeros((2, 2)))
-        with_color_bar(ax, image, "words", noise=noise, ticks=[-1.0, 0.0, 0.001] if noise else ())
-        (bar,) = [each for each in ax.get_figure(root=True).axes if each is not ax]  # type: ignore[union-attr]
-        assert [float(each.get_ydata()[0]) for each in bar.lines if len(set(each.get_ydata())) == 1] == lines
-        assert bar.get_ylabel() == "words"
-        if noise:
-            assert [text.get_text() for text in bar.get_yticklabels()] == ["-1", "0", "0.001"]
-
-
-@pytest.mark.parametrize(
-    ("linear", "largest", "above"),
-    [
-        (0.004, 0.5, [0.01, 0.1]),
-        (0.005, 0.5, [0.01, 0.1]),
-        (0.006, 1.0, [0.1, 1.0]),
-        (0.4, 0.5, []),
-        (1e-6, 1.0, [1e-4, 1e-2, 1.0]),
-        (1e-9, 1.0, [1e-6, 1e-3, 1.0]),
-        (4e-5, 0.2, [1e-4, 1e-3, 1e-2, 1e-1]),
-    ],
-)
-def test_ticks_are_a_few_powers_of_ten_above_the_linear_range(
-    linear: float, largest: float, above: list[float]
-) -> None:
-    found = matrices._ticks(linear, largest)
-    assert found == pytest.approx([*(-each for each in reversed(above)), 0.0, *above])
-
-
-def test_numbers_of_cells() -> None:
-    values, noise = np.array([[1.0, -0.001], [NAN, 0.126]]), np.array([[NAN, 0.5], [0.1, NAN]])
-    found = matrices._numbers_and_noise(values, noise, lambda value: f"{value:.1f}", "–")
-    assert found == [["1.0", "-0.0\n±0.5"], ["–\n±0.1", "0.1"]]
-
-
-def test_alike_features_are_clustered_by_their_distance() -> None:
-    class Names:
-        """Features of an answer, and the answer for some of them: their names."""
-
-        def __init__(self, correlation: np.ndarray) -> None:
-            self.feature_names, self.correlation = "abcd"[: len(correlation)], correlation
-
-        def __getitem__(self, names: Any) -> Any:
-            return names
-
-    two: Any = Names(np.eye(2))
-    assert matrices.related_together(two) is two
-    r = np.eye(4)
-    r[0, 2] = r[2, 0] = -0.9
-    r[1, 3] = r[3, 1] = 0.8
-    r[0, 1] = r[1, 0] = NAN
-    four: Any = Names(r)
-    order: Any = matrices.related_together(four)
-    assert sorted(order) == ["a", "b", "c", "d"]
-    assert abs(order.index("a") - order.index("c")) == abs(order.index("b") - order.index("d")) == 1
-
-
-# --- components and steps -----------------------------------------------------------------------------------------------------
-
-
-def test_features_with_the_largest_loadings_on_clear_components() -> None:
-    released = dpm.release(np.full((50, 4), 0.1), dpm.Schema.unit_ball(4), epsilon=1.0, insecure_seed=0)
-    loadings = np.array([[0.1, 0.9, 0.2, 0.3], [0.8, 0.1, 0.05, -0.4]])
-    for is_noise, expected in (([False, True], [1, 3]), ([False, False], [0, 1]), ([True, True], [0, 1])):
-        edge = np.where(is_noise, 2.0, 0.5)
-        answer = dataclasses.replace(
-            released.pca(2),
-            components=loadings,
-            noisy_variance=np.ones(2),
-            noise_edge=edge,
-            explained_variance=np.ones(2),
-        )
-        assert answer.is_noise.tolist() == is_noise
-        for shown, of in ((2, expected), (9, [0, 1, 2, 3])):
-            ax = draw_components(answer, shown, axes())
-            assert [text.get_text() for text in ax.get_yticklabels()] == [f"x{index}" for index in of]
+# --- the spectrum, and steps --------------------------------------------------------------------------------------------------
 
 
 def test_the_axis_of_a_spectrum_ends_below_what_is_clear() -> None:
@@ -501,7 +310,7 @@ def test_the_axis_of_a_spectrum_ends_below_what_is_clear() -> None:
         answer: Any = SimpleNamespace(
             noise_edge=np.array(edge), explained_variance=np.array(variance), is_noise=np.array(noise)
         )
-        return components._least_shown(answer)
+        return spectrum._least_shown(answer)
 
     assert least([0.1, 0.2], [5.0, 1e-9], [False, True]) == pytest.approx(0.1 / 10**1.5)
     assert least([0.1, INF], [0.05, 0.2], [False, True]) == pytest.approx(0.05 / 10**1.5)
@@ -610,7 +419,11 @@ def test_outlines_have_names_apart_and_an_inset_where_they_are_small() -> None:
         ax = steps.draw_steps(release, None, np.array([0.05, 0.02]), axes())
         outlines = [each for each in ax.lines if len(each.get_xdata()) == 181]
         assert [float(np.ptp(each.get_xdata()) / 2) for each in outlines] == pytest.approx([1.0, 0.5, ratio])
-        assert [to_hex(each.get_color()) for each in outlines] == ["#8c8c8c", "#8c8c8c", "#0072b2"]
+        assert [to_hex(each.get_color()) for each in outlines] == [
+            canvas.NOISE_COLOR,
+            canvas.NOISE_COLOR,
+            canvas.CERTAIN,
+        ]
         title = ax.get_title(loc="left").replace("\n", " ")
         assert title == f"coinpress: after 3 steps the region is {ratio:.2g} × as wide as at first"
         names = [text for text in ax.texts if text.get_gid() != "caption" and text.get_text()]
@@ -666,59 +479,9 @@ def test_a_caption_counts_what_is_left_out_only_if_something_is() -> None:
     k = len(release_of("moments").ols("income").features)
     for shown in (k, k + 1, k - 1):
         caption = caption_of(plot.coefficients("income", n_coefficients=shown, ax=axes()))
-        assert (f"the {shown} clearest of {k} coefficients" in caption) == (shown < k)
+        assert (f"The {shown} clearest of {k} coefficients" in caption) == (shown < k)
         assert ("clearest" in caption) == (shown < k)
-        assert "95% intervals" in caption
-        assert "thick: privacy noise" in caption
-
-
-def test_the_noise_on_covariances_is_that_of_independent_cells() -> None:
-    """n·cov(i, j) is off by N_ij − m_i N_0j − m_j N_0i + (m_i m_j − cov(i, j)) N_00."""
-    table = np.random.default_rng(1).normal(0.1, [0.2, 0.15, 0.1], (3_000, 3)).clip(-0.5, 0.5)
-    release = dpm.release(table, dpm.Schema.unit_ball(3), epsilon=1.0, mechanism="laplace", insecure_seed=2)
-    law = release.noise
-    assert law is not None
-    cells, n, mean = law.cell_variances(), release.n_rows, np.asarray(release.noisy_sum) / release.n_rows
-    assert release.center is None
-    covariance = release.noisy_gram / n - np.outer(mean, mean)
-    found = matrices._covariance_noise(release, range(3))
-    for i in range(3):
-        for j in range(i):
-            square = cells[i + 1, j + 1] + mean[i] ** 2 * cells[0, j + 1] + mean[j] ** 2 * cells[0, i + 1]
-            square += (mean[i] * mean[j] - covariance[i, j]) ** 2 * cells[0, 0]
-            assert found[i, j] == pytest.approx(math.sqrt(square) / n, rel=1e-6)
-            assert found[j, i] == found[i, j]
-    some = matrices._covariance_noise(release, [2, 0])
-    np.testing.assert_allclose(some, found[np.ix_([2, 0], [2, 0])])
-
-
-@pytest.mark.parametrize("kind", ["moments", "all noise", "few rows"])
-def test_the_scale_and_the_title_of_covariances(kind: str) -> None:
-    release = release_of(kind)
-    ax = release.plot.covariance(ax=axes())
-    k = len(release.feature_names)
-    unit = release.encoding.unit
-    noise = matrices._covariance_noise(release, range(k)) / np.outer(unit, unit)
-    largest = np.abs(release.covariance / np.outer(unit, unit)).max()
-    typical = float(np.median(noise))
-    expected = min(max(typical, 1e-4 * largest), 0.99 * largest)
-    assert ax.images[0].norm.linthresh == pytest.approx(expected, rel=1e-6)
-    title = ax.get_title(loc="left").replace("\n", " ")
-    assert title == release.correlations().heading[0].replace("correlations", "covariances")
-    one = release.plot.covariance([release.feature_names[0]], ax=axes())
-    assert one.get_title(loc="left").replace("\n", " ") == f"variance of {release.feature_names[0]}"
-    assert "± noise SD" in caption_of(ax)
-
-
-def test_covariances_of_unknown_noise_are_linear_to_a_ten_thousandth_of_the_largest() -> None:
-    release = dataclasses.replace(release_of("moments"), noise_model=None)
-    assert release.noise is None
-    ax = release.plot.covariance(ax=axes())
-    shown = np.ma.filled(ax.images[0].get_array(), np.nan)
-    largest = np.nanmax(np.abs(shown))
-    assert ax.images[0].norm.linthresh == pytest.approx(1e-4 * largest, rel=1e-6)
-    assert ax.get_title(loc="left").replace("\n", " ") == "covariances: noise unknown"
-    assert hatched_cells(ax, "noise decides") == {(i, j) for i in range(len(shown)) for j in range(len(shown))}
+        assert "95 % intervals" in caption
 
 
 # --- what is handed on, and odd axes --------------------------------------------------------------------------------------------
@@ -727,12 +490,11 @@ def test_covariances_of_unknown_noise_are_linear_to_a_ten_thousandth_of_the_larg
 @pytest.mark.parametrize(
     ("method", "given", "words"),
     [
-        ("correlation", {"level": 0.8}, "half a 80% interval"),
-        ("covariance", {}, "numbers in cells: in original units"),
+        ("correlation", {"level": 0.8}, "not clear, which is not the same as none"),
+        ("findings", {"level": 0.8}, "80 % intervals"),
         ("spectrum", {"scaling": "units"}, "table's own units"),
-        ("components", {"scaling": "units"}, "table's own units"),
-        ("coefficients", {"target": "income", "level": 0.8}, "80% intervals"),
-        ("groups", {"by": "region", "of": "income", "level": 0.8}, "80% intervals"),
+        ("coefficients", {"target": "income", "level": 0.8}, "80 % intervals"),
+        ("groups", {"by": "region", "of": "income", "level": 0.8}, "80 % intervals"),
     ],
 )
 def test_options_size_caption_and_letters_of_every_plot(
@@ -762,10 +524,6 @@ def test_options_size_caption_and_letters_of_every_plot(
 def test_pictures_are_drawn_in_a_part_of_a_figure() -> None:
     left, right = Figure(figsize=(9.0, 4.0)).subfigures(1, 2)
     ax = left.subplots()
-    cells = draw_matrix(
-        ax, np.eye(3), Normalize(-1.0, 1.0), rows=NAMES, columns=NAMES, is_noise=np.zeros((3, 3), dtype=bool)
-    )
-    with_color_bar(ax, cells, "words", noise=0.5)
     entitle(ax, "a title", "a meaning", grow=False)
     assert (ax.get_title(loc="left"), caption_of(ax)) == ("a title", "a meaning")
     other = right.subplots()
@@ -787,7 +545,7 @@ def spectrum_of(variance: list[float], edge: list[float], hidden: list[bool], **
         "centered": True,
         "warning": "",
     }
-    return components.draw_spectrum(SimpleNamespace(**given | facts), axes())  # type: ignore[arg-type]
+    return spectrum.draw_spectrum(SimpleNamespace(**given | facts), axes())  # type: ignore[arg-type]
 
 
 def test_floors_and_variances_below_the_axis_lie_on_its_edge() -> None:
@@ -817,25 +575,22 @@ def test_floors_and_variances_below_the_axis_lie_on_its_edge() -> None:
     assert not unknown.patches
 
 
-def coefficients_of(**facts: Any) -> Axes:
+def coefficients_of(**facts: Any) -> IntervalChart:
     """Of a fit made here, with intervals that have no end on one side, or none."""
     given = {
-        "features": ("a", "b", "c", "d"), "with_intercept": True, "target": "y", "method": "least squares", "level": 0.9,
+        "features": ("a", "b", "c", "d"), "target": "y", "method": "least squares", "level": 0.9,
         "verdict": ("", "positive", NOT_CLEAR_NOISE, NOT_CLEAR_ROWS, "positive"), "warning": "", "help": "", "is_noise": False,
+        "holds_among_all": np.array([False, True, False, False, True]), "with_intercept": True,
         "coefficients": np.array([2.0, 3.0, -1.0, 4.0]), "equations": object(), "r_squared_text": "R² = 0.5",
         "lower": np.array([1.0, -INF, -2.0, 3.0]), "upper": np.array([3.0, 4.0, INF, 5.0]),
-        "privacy_errors": np.array([0.3, 1.0, 1.0, 0.1]), "standard_errors": np.array([0.5, 1.0, 1.0, 0.5]),
-        "p_values": np.array([0.02, NAN, 0.5, 0.01]),
+        "standard_errors": np.array([0.5, 1.0, 1.0, 0.5]), "p_values": np.array([0.02, NAN, 0.5, 0.01]),
     }  # fmt: skip
     options = {name: facts.pop(name) for name in ("sort", "n_coefficients", "deviations") if name in facts}
-    return intervals.draw_coefficients(SimpleNamespace(**given | facts), ax=axes(), **options)  # type: ignore[arg-type]
+    return intervals.chart_of_coefficients(SimpleNamespace(**given | facts), **options)  # type: ignore[arg-type]
 
 
-def dots(ax: Axes) -> list[tuple[str, float]]:
-    names = [text.get_text() for text in ax.get_yticklabels()]
-    return [
-        (names[int(each.get_ydata()[0])], float(each.get_xdata()[0])) for each in ax.lines if each.get_marker() == "o"
-    ]
+def dots(shown: IntervalChart) -> list[tuple[str, float]]:
+    return [(each.name, each.value) for each in shown.lines if np.isfinite(each.value)]
 
 
 def test_a_coefficient_without_both_ends_has_no_dot() -> None:
@@ -847,30 +602,27 @@ def test_a_coefficient_without_both_ends_has_no_dot() -> None:
     assert dots(coefficients_of(deviations=np.array([NAN, 1.0, 1.0, 0.5]))) == [("d", 2.0)]
     one = coefficients_of(n_coefficients=1)
     assert dots(one) == [("d", 4.0)]
-    assert "the 1 clearest of 4 coefficients; 90% intervals" in caption_of(one)
-    named = [text.get_text() for text in coefficients_of(sort="p").get_yticklabels()]
-    assert named == ["d", "a", "c", "b"]
-    without = coefficients_of(with_intercept=False, verdict=("positive",) * 4)
-    assert dots(without) == [("a", 2.0), ("d", 4.0)]
-    assert not [text for text in without.texts if text.get_text() == "noise"]
-    words = {text.get_text() for text in coefficients_of().texts}
-    assert {"noise", "few rows"} <= words
+    assert one.about == ("The 1 clearest of 4 coefficients.", "Bars: 90 % intervals.")
+    assert [each.name for each in coefficients_of(sort="p").lines] == ["d", "a", "c", "b"]
+    weak = coefficients_of(holds_among_all=np.array([False, True, False, False, False]))
+    assert [each.note for each in weak.lines] == ["", NOT_CLEAR_NOISE, NOT_CLEAR_ROWS, intervals.ONLY_BY_ITSELF]
+    without = coefficients_of(verdict=("positive",) * 4, holds_among_all=np.ones(4, dtype=bool))
+    assert [each.note for each in without.lines] == [""] * 4
     unknown = coefficients_of(equations=None)
     assert dots(unknown) == [("a", 2.0), ("b", 3.0), ("c", -1.0), ("d", 4.0)]
     shrunk = coefficients_of(method="ridge", sort="size")
     assert dots(shrunk) == [("d", 4.0), ("b", 3.0), ("a", 2.0), ("c", -1.0)]
-    assert "no intervals" in caption_of(shrunk)
+    assert "No intervals" in " ".join(shrunk.about)
     assert dots(coefficients_of(method="lasso", n_coefficients=2)) == [("b", 3.0), ("d", 4.0)]
-    largest = coefficients_of(method="lasso", n_coefficients=1, deviations=deviations)
-    assert dots(largest) == [("a", 6.0)]
+    assert dots(coefficients_of(method="lasso", n_coefficients=1, deviations=deviations)) == [("a", 6.0)]
     small = coefficients_of(sort="size", coefficients=np.array([0.5, 3.0, -1.0, 4.0]))
-    assert [text.get_text() for text in small.get_yticklabels()] == ["d", "a", "c", "b"]
+    assert [each.name for each in small.lines] == ["d", "a", "c", "b"]
     tied = coefficients_of(method="lasso", n_coefficients=2, coefficients=np.array([1.0, -1.0, 1.0, -1.0]))
     assert dots(tied) == [("a", 1.0), ("b", -1.0)]
     whole = coefficients_of(is_noise=True, help="what helps")
-    assert whole.get_title(loc="left").endswith("whole fit not clear")
-    assert "what helps" in caption_of(whole)
-    assert "what helps" not in caption_of(coefficients_of(help="what helps"))
+    assert whole.title.endswith("whole fit not clear")
+    assert "what helps" in whole.about
+    assert "what helps" not in coefficients_of(help="what helps").about
 
 
 def test_a_flat_ellipse_is_a_line() -> None:
@@ -903,15 +655,14 @@ def test_an_inset_says_what_it_shows(monkeypatch: pytest.MonkeyPatch) -> None:
     assert shown == [(ax, *ax.child_axes)]
 
 
-def test_components_and_spectra_need_a_number_of_rows() -> None:
+def test_plots_need_a_number_of_rows() -> None:
     plot = ReleasePlots(SimpleNamespace(noisy_count=None, noisy_sum=None, schema=dpm.Schema(dpm.Numeric("a", 0, 1))))  # type: ignore[arg-type]
     for draw, what in (
-        (plot.components, "principal components"),
         (plot.spectrum, "a spectrum"),
         (lambda: plot.coefficients("a"), "coefficients"),
         (lambda: plot.groups("g", "a"), "means of groups"),
         (plot.correlation, "correlations"),
-        (plot.covariance, "covariances"),
+        (plot.findings, "correlations"),
     ):
         with refused("the release has no row count (mean=False under", what=what):
             draw()

@@ -24,16 +24,15 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 import dpmoments as dpm
-from dpmoments.analysis.group_means import LOST
-from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE, NOT_CLEAR_ROWS, NOT_ESTIMABLE, UNCLEAR
-from dpmoments.plots.components import draw_components, draw_spectrum
-from dpmoments.plots.matrices import draw_matrix
+from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE, NOT_ESTIMABLE, NOT_ESTIMABLE_ROWS, UNCLEAR
+from dpmoments.plots.association import relations
+from dpmoments.plots.canvas import CERTAIN, OPPOSITE
+from dpmoments.plots.spectrum import draw_spectrum
 
 PICTURES: dict[str, Callable[[Any, Axes | None], Axes]] = {
     "correlation": lambda plot, ax: plot.correlation(ax=ax),
-    "covariance": lambda plot, ax: plot.covariance(ax=ax),
+    "findings": lambda plot, ax: plot.findings(ax=ax),
     "spectrum": lambda plot, ax: plot.spectrum(ax=ax),
-    "components": lambda plot, ax: plot.components(2, ax=ax),
     "coefficients": lambda plot, ax: plot.coefficients(plot.release.feature_names[1], ax=ax),
     "groups": lambda plot, ax: plot.groups("region", plot.release.feature_names[1], ax=ax),
     "steps": lambda plot, ax: plot.steps(ax=ax),
@@ -47,7 +46,7 @@ REFUSED = {
     **{
         (kind, picture): Said("it is made of deviations from the mean, and no mean")
         for kind in ("second moment",)
-        for picture in ("correlation", "covariance", "groups")
+        for picture in ("correlation", "findings", "groups")
     },
     **{
         ("no count", picture): Said("the release has no row count (mean=False under")
@@ -91,17 +90,6 @@ def test_every_picture_of_every_release_is_drawn_or_refused(kind: str, picture: 
         figure.draw_without_rendering()
 
 
-def cells(ax: Axes, gid: str) -> set[tuple[int, int]]:
-    """Cells that are hatched so."""
-    found = [mesh for mesh in ax.collections if mesh.get_gid() == gid]
-    if not found:
-        return set()
-    (mesh,) = found
-    assert mesh.get_hatch()
-    mask = np.ma.getmaskarray(mesh.get_array())
-    return {tuple(map(int, cell)) for cell in np.argwhere(~mask)}
-
-
 def words_beside(ax: Axes) -> dict[str, str]:
     """What stands to the right of each line, by the line's name."""
     names = [text.get_text() for text in ax.get_yticklabels()]
@@ -112,50 +100,70 @@ def words_beside(ax: Axes) -> dict[str, str]:
     }
 
 
+def marks(ax: Axes) -> dict[str, set[tuple[int, int]]]:
+    """Cells by what is drawn in them, as column and row."""
+    found: dict[str, set[tuple[int, int]]] = {}
+    for each in ax.patches:
+        if each.get_gid():
+            x, y = each.get_extents().transformed(ax.transData.inverted()).get_points().mean(axis=0)
+            found.setdefault(each.get_gid(), set()).add((round(x), round(y)))
+    for each in ax.lines:
+        found.setdefault(each.get_gid(), set()).add((round(each.get_xdata()[0]), round(each.get_ydata()[0])))
+    return found
+
+
 @pytest.mark.parametrize("kind", ["moments", "few rows", "pooled", "coinpress"])
-def test_cells_are_hatched_where_the_analyses_say_noise(kind: str) -> None:
+def test_ink_is_for_relations_that_hold_among_all(kind: str) -> None:
     release = release_of(kind)
     found = release.correlations()
-    d = len(found.feature_names)
-    compared = np.array(found.verdict, dtype=object) != ""
-    every = set(map(tuple, np.argwhere(compared & ~found.holds_among_all).tolist()))
-    assert every
-    with_number = {cell for cell in every if np.isfinite(found.correlation[cell])}
+    columns = [*dict.fromkeys(found.columns_of_features)]
+    of, holds = np.array(found.columns_of_features), found.holds_among_all
+    expected: dict[str, set[tuple[int, int]]] = {}
+    for y, later in enumerate(columns):
+        for x, earlier in enumerate(columns[:y]):
+            block = np.ix_(of == later, of == earlier)
+            said = [word for word in np.array(found.verdict, dtype=object)[block].ravel() if word]
+            if not said:
+                continue
+            strongest = max(found.correlation[block][holds[block]], key=abs, default=0.0)
+            mark = "together" if strongest > 0.0 else "opposite" if strongest < 0.0 else "not clear"
+            if set(said) <= {NOT_ESTIMABLE, NOT_ESTIMABLE_ROWS}:
+                mark = "no number"
+            expected.setdefault(mark, set()).add((x, y))
     ax = release.plot.correlation(ax=Figure().subplots())
-    assert cells(ax, "noise decides") == with_number
-    colored = np.where(np.eye(d, dtype=bool), 1.0, found.correlation)
-    np.testing.assert_allclose(np.ma.filled(ax.images[0].get_array(), np.nan), colored)
-    described = release.describe()
-    on_diagonal = {(place, place) for place, lost in enumerate(described.deviation_limits > 0.0) if lost}
-    if release.noise is None:
-        on_diagonal = {(place, place) for place in range(d)}
-    ax = release.plot.covariance(ax=Figure().subplots())
-    assert cells(ax, "noise decides") == every | on_diagonal
-    assert kind != "few rows" or on_diagonal
+    assert marks(ax) == expected
+    clear = len(expected.get("together", ())) + len(expected.get("opposite", ()))
+    pairs = sum(map(len, expected.values()))
+    assert ax.get_title(loc="left").replace("\n", " ") == f"{clear} of {pairs} pairs of columns are clearly related"
 
 
-def test_correlations_without_a_number_are_crossed_out() -> None:
-    release = release_of("few rows").with_repair("none")
-    missing = {tuple(map(int, cell)) for cell in np.argwhere(~np.isfinite(release.correlations().correlation))}
-    assert missing
-    ax = release.plot.correlation(ax=Figure().subplots())
-    assert cells(ax, "no number") == missing
-    assert not cells(ax, "noise decides") & missing
+def test_findings_are_sorted_by_strength_and_one_for_each_two_columns() -> None:
+    """Also where the strongest pair holds by itself only, or has no number."""
+    release = release_of("moments")
+    answer = release.correlations()
+    clear = [each for each in relations(answer) if each.pair is not None]
+    assert clear
+    sizes = [abs(float(text.split()[0].replace("−", "-"))) for text in words_beside(release.plot.findings()).values()]
+    assert sizes == pytest.approx(sorted((abs(each.correlation) for each in clear), reverse=True)[:10], abs=0.005)
+    strongest = clear[0].pair
+    assert strongest is not None
+    holding = answer.holds_among_all.copy()
+    holding[strongest] = holding[strongest[::-1]] = False
+    unclear = replace(answer)
+    object.__setattr__(unclear, "holds_among_all", holding)
+    names = {frozenset(each.pair) for each in relations(unclear) if each.pair}
+    assert frozenset(strongest) not in names
+    nothing = replace(answer, cutoff=-1.0)
+    assert not any(each.pair for each in relations(nothing))
+    plt.close("all")
 
 
 def test_a_picture_of_nothing_but_noise_says_so_in_words() -> None:
-    """No interval has a width to mark on the color bar, and no covariance is 10⁻¹⁸."""
     release = release_of("all noise")
-    assert not np.isfinite(release.correlations().privacy_noise[np.tril_indices(4, -1)]).any()
-    figure = Figure()
-    ax = release.plot.correlation(ax=figure.subplots())
-    said = " ".join(" ".join(text.get_text() for text in ax.texts).split())
-    assert "every correlation may be anything from −1 to 1" in said
-    assert "nan" not in said
-    bar = figure.axes[1]
-    assert not [line for line in bar.lines if np.isnan(line.get_ydata()).any()]
-    cells_said = [text.get_text() for text in release.plot.covariance(ax=Figure().subplots()).texts]
-    assert not any("e-1" in text for text in cells_said), cells_said
+    for ax in (release.plot.correlation(ax=Figure().subplots()), release.plot.findings(ax=Figure().subplots())):
+        assert ax.get_title(loc="left") == "0 of 6 pairs of columns are clearly related"
+        said = " ".join(text.get_text() for text in ax.texts)
+        assert "nan" not in said
 
 
 def test_the_spectrum_is_hollow_below_the_floor() -> None:
@@ -193,9 +201,6 @@ def test_pictures_of_one_feature_say_nothing_that_is_not_there() -> None:
     ax = release.plot.spectrum(ax=Figure().subplots())
     left, right = ax.get_xlim()
     assert [tick for tick in ax.get_xticks() if left <= tick <= right] == [1.0]
-    said = release.plot.covariance(ax=Figure().subplots()).texts[-1].get_text()
-    assert "hatched" not in said
-    assert "colors are linear" in said
 
 
 def test_a_legend_stays_within_its_picture() -> None:
@@ -207,19 +212,6 @@ def test_a_legend_stays_within_its_picture() -> None:
         plt.close(figure)
 
 
-def test_components_that_are_noise_are_hatched() -> None:
-    assert cells(release_of("few rows").plot.components(6, ax=Figure().subplots()), "noise decides")
-    found = release_of("moments").pca(scaling="bounds")
-    found = replace(found, noise_edge=np.where(np.arange(6) == 1, np.inf, 0.0))
-    assert found.is_noise.tolist() != found.is_noise[::-1].tolist()
-    ax = draw_components(found, ax=Figure().subplots())
-    d = len(found.feature_names)
-    assert cells(ax, "noise decides") == {
-        (row, column) for row in range(d) for column in np.flatnonzero(found.is_noise)
-    }
-    assert [text.get_text().split("\n")[1] == "noise" for text in ax.get_xticklabels()] == found.is_noise.tolist()
-
-
 @pytest.mark.parametrize("kind", ["moments", "few rows", "coinpress"])
 def test_coefficients_that_noise_decides_are_hollow_and_said_to_be(kind: str) -> None:
     release = release_of(kind)
@@ -227,28 +219,36 @@ def test_coefficients_that_noise_decides_are_hollow_and_said_to_be(kind: str) ->
     fit = release.ols(target)
     verdict = fit.verdict[1:] if fit.with_intercept else fit.verdict
     ax = release.plot.coefficients(target, ax=Figure().subplots())
-    short = {NOT_CLEAR_NOISE: "noise", NOT_CLEAR_ROWS: "few rows", NOT_ESTIMABLE: "not estimable"}
-    expected = {name: short[said] for name, said in zip(fit.features, verdict, strict=True) if said in UNCLEAR}
-    assert words_beside(ax) == expected
-    dots = {line.get_ydata()[0]: line for line in ax.lines if line.get_marker() == "o"}
+    verdict = [
+        "" if holds else said if said in UNCLEAR else "clear only by itself"
+        for said, holds in zip(verdict, fit.holds_among_all[-len(fit.features) :], strict=True)
+    ]
+    beside = words_beside(ax)
+    for name, said in zip(fit.features, verdict, strict=True):
+        assert beside[name].endswith(said)
+        assert any(word in beside[name] for word in (*UNCLEAR, "only by itself")) == bool(said)
+    dots = {line.get_ydata()[0]: line for line in ax.lines if line.get_marker() in "os"}
     for place, said in enumerate(verdict):
         if place in dots:  # others are beyond the axes, and an arrow points to them
-            assert (dots[place].get_markerfacecolor() == "white") == (said in UNCLEAR)
+            assert (dots[place].get_markerfacecolor() == "white") == bool(said)
     spread = dict(zip(release.feature_names, release.describe().standard_deviation, strict=True))
     for place, name in enumerate(fit.features):
-        if place in dots and verdict[place] not in UNCLEAR:
+        if place in dots and not verdict[place]:
             np.testing.assert_allclose(dots[place].get_xdata()[0], fit.coefficients[place] * spread[name])
 
 
-def test_groups_that_are_lost_have_no_mean() -> None:
-    release = release_of("few rows")
-    found = release.group_means("region", ["income"])
-    assert found.lost.any()
-    ax = release.plot.groups("region", "income", ax=Figure().subplots())
-    said = list(words_beside(ax).values())
-    assert said == [LOST] * int(found.lost.sum())
-    shown = {line.get_ydata()[0] for line in ax.lines if line.get_marker() == "o"}
-    assert shown <= set(np.flatnonzero(~found.lost).tolist())
+def test_groups_of_which_nothing_can_be_said_are_named_and_not_drawn() -> None:
+    for kind in ("few rows", "moments"):
+        release = release_of(kind)
+        found = release.group_means("region", ["income"])
+        spread = float(release.describe()["income"].standard_deviation[0])
+        wide = found.lost | np.isnan(found.mean[0]) | (found.upper - found.lower > spread)[0]
+        ax = release.plot.groups("region", "income", ax=Figure().subplots())
+        names = [name.removeprefix("region=") for name in found.groups]
+        assert set(tick_texts(ax)) == {name for name, lost in zip(names, wide, strict=True) if not lost}
+        said = ax.texts[-1].get_text().replace("\n", " ")
+        assert all(name in said for name, lost in zip(names, wide, strict=True) if lost)
+        assert ("Not drawn" in said) == wide.any() == (kind == "few rows")
 
 
 def test_steps_are_those_of_the_run() -> None:
@@ -327,18 +327,8 @@ def contrast(first: Any, second: Any) -> float:
 
 def test_numbers_in_cells_and_names_of_steps_are_told_from_what_is_behind_them() -> None:
     """A checker of contrast cannot look into a picture: 4.5 is what it would ask for."""
-    values = np.linspace(-1.0, 1.0, 121).reshape(11, 11)
-    ax, names = Figure().subplots(), [f"x{place}" for place in range(11)]
-    texts = [["1\n1"] * 11] * 11
-    draw_matrix(
-        ax, values, mpl.colors.Normalize(-1.0, 1.0), rows=names, columns=names,
-        is_noise=np.zeros((11, 11), dtype=bool), texts=texts,
-    )  # fmt: skip
-    image = ax.images[0]
-    assert len(ax.texts) == 121
-    for text in ax.texts:
-        column, row = (round(place) for place in text.get_position())
-        assert contrast(text.get_color(), image.cmap(image.norm(values[row, column]))) >= 4.5
+    for color in (CERTAIN, OPPOSITE):
+        assert contrast("white", color) >= 4.5
     for text in release_of("mean").plot.steps(["x0", "x2"], ax=Figure().subplots()).texts:
         assert contrast(text.get_color(), "white") >= 4.5, text
 
@@ -364,7 +354,7 @@ def test_names_are_drawn_as_they_stand() -> None:
             for text in [*texts, *ax.get_children()]:
                 if hasattr(text, "get_parse_math") and any(name[:8] in text.get_text() for name in HOSTILE):
                     assert not text.get_parse_math(), text
-            assert not any(len(text.get_text()) > 40 for text in (*ax.get_xticklabels(), *ax.get_yticklabels()))
+            assert not any(len(text.get_text()) > 60 for text in (*ax.get_xticklabels(), *ax.get_yticklabels()))
     finally:
         plt.close("all")
 
@@ -391,8 +381,6 @@ def test_letters_that_no_font_here_has_are_told_apart(monkeypatch: pytest.Monkey
     plot = unusual().plot
     pictures = {
         "correlation": plot.correlation(ax=Figure().subplots()),
-        "covariance": plot.covariance(ax=Figure().subplots()),
-        "components": plot.components(2, ax=Figure().subplots()),
         "coefficients": plot.coefficients(UNUSUAL[1], ax=Figure().subplots()),
         "groups": plot.groups("組", UNUSUAL[0], ax=Figure().subplots()),
         "forecast": dpm.forecast(unusual().schema, n_rows=900, epsilon=1.0).plot(ax=Figure().subplots()),
@@ -400,12 +388,13 @@ def test_letters_that_no_font_here_has_are_told_apart(monkeypatch: pytest.Monkey
     for name, ax in pictures.items():
         FigureCanvasAgg(ax.figure).draw()
         assert "\\u…: a letter that no font here has" in ax.texts[-1].get_text(), name
-    names = tick_texts(pictures["correlation"])
+    names = tick_texts(pictures["coefficients"])
+    names.insert(1, "😀 mood")
     assert names[:3] == ["\\u5e74\\u9f62", "😀 mood", "נתונים"]
-    assert names[3] == "\\U00020000\\U00020000\\U00020000…"
+    assert names[3] == "\\U00020000" * 5 + "…"
     assert len(set(names)) == len(names)
-    assert [name.split()[0] for name in tick_texts(pictures["groups"])] == ["\\u6771", "west"]
-    assert pictures["groups"].get_title(loc="left") == "mean of \\u5e74\\u9f62 by \\u7d44"
+    assert set(tick_texts(pictures["groups"])) == {"\\u6771", "west"}
+    assert pictures["groups"].get_title(loc="left") == "Mean of \\u5e74\\u9f62 by \\u7d44"
 
 
 def test_letters_are_drawn_by_a_font_that_has_them() -> None:
@@ -422,7 +411,7 @@ def test_a_picture_without_axes_makes_one_figure_and_changes_no_setting() -> Non
     settings, backend = dict(mpl.rcParams), mpl.get_backend()
     plt.close("all")
     release = release_of("moments")
-    for picture in ("correlation", "covariance", "spectrum", "components", "coefficients", "groups"):
+    for picture in ("correlation", "findings", "spectrum", "coefficients", "groups"):
         ax = PICTURES[picture](release.plot, None)
         assert plt.get_fignums() == [ax.figure.number], picture
         assert plt.gcf() is ax.figure
@@ -492,16 +481,11 @@ def test_pictures_are_sorted_on_request() -> None:
     means = release.group_means("region", of=["income"])
     largest = means.groups[int(np.argmax(means.mean[0]))].removeprefix("region=")
     assert labels_of(release.plot.groups("region", "income", sort="mean"))[0].startswith(largest)
-    order = labels_of(release.plot.correlation(sort="alike"))
-    assert sorted(order) == sorted(labels_of(release.plot.correlation()))
     for draw in (
         lambda: release.plot.coefficients("income", sort="name"),
         lambda: release.plot.groups("region", "income", sort="name"),
-        lambda: release.plot.correlation(sort="name"),
     ):
-        with refused(
-            ("use 'fit', 'size' or 'p'", "use 'schema' or 'alike'", "use 'schema', 'mean' or 'rows'"), sort="name"
-        ):
+        with refused(("use 'fit', 'size' or 'p'", "use 'mean', 'schema' or 'rows'"), sort="name"):
             draw()
     plt.close("all")
 
@@ -511,11 +495,11 @@ def test_estimates_lie_in_their_bars() -> None:
         release = release_of(kind)
         names = release.schema.names
         for ax in (release.plot.coefficients(names[-1]), release.plot.groups("region", "income")):
-            dots = {line.get_ydata()[0]: line.get_xdata()[0] for line in ax.lines if line.get_marker() == "o"}
+            dots = {line.get_ydata()[0]: line.get_xdata()[0] for line in ax.lines if line.get_marker() in "os"}
             bars = {
                 line.get_ydata()[0]: line.get_xdata()
                 for line in ax.lines
-                if len(line.get_xdata()) == 2 and line.get_linewidth() == 1.2
+                if len(line.get_xdata()) == 2 and len(set(line.get_ydata())) == 1
             }
             for row, dot in dots.items():
                 assert bars[row][0] <= dot <= bars[row][1]

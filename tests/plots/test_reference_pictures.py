@@ -128,23 +128,18 @@ def plots() -> Iterator[tuple[str, Callable[[], Drawing]]]:
         )
 
     for release in ("people", "lost", "unknown"):
-        for name in ("correlation", "covariance", "spectrum", "components"):
+        for name in ("correlation", "findings", "spectrum"):
             yield method(release, name)
         yield method(release, "coefficients", "income")
         yield method(release, "groups", "region", "income")
     for release in ("wide", "clear"):
         yield method(release, "correlation")
-    yield method("wide", "covariance")
-    yield method("wide", "components")
-    yield method("clear", "correlation", triangle=True, sort="alike", level=0.8)
     yield method("clear", "correlation", ["age", "height"])
-    yield method("clear", "covariance", ["income"])
     yield method("clear", "spectrum", scaling="correlation")
-    yield method("clear", "components", 2, n_features=3, scaling="correlation")
     yield method("clear", "coefficients", "income", ["age", "region", "height"], per="unit", sort="size", level=0.8)
     yield method("clear", "coefficients", "income", n_coefficients=2, sort="p")
     yield method("clear", "coefficients", "age", method="ridge", per="unit", n_coefficients=3)
-    yield method("clear", "groups", "employed", "age", sort="mean", level=0.8)
+    yield method("clear", "groups", "employed", "age", sort="schema", level=0.8)
     yield method("clear", "groups", "region", "age", sort="rows")
     yield method("clear", "spectrum", ["age", "income"])
     yield method("steps", "steps")
@@ -160,7 +155,7 @@ def plots() -> Iterator[tuple[str, Callable[[], Drawing]]]:
 
 PLOTS: Mapping[str, Callable[[], Drawing]] = dict(plots())
 NEW_FIGURES = (
-    "people: covariance()",
+    "people: findings()",
     "people: groups(region, income)",
     "steps: steps()",
     "forecast of people, columns",

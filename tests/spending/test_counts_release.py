@@ -361,7 +361,7 @@ def test_the_command_makes_what_the_library_makes(tmp_path: Path, capsys: pytest
     text = page.read_text(encoding="utf-8")
     assert "Counts by smoker, region" in text
     assert text.count("Margin: region") == text.count("Margin: smoker") > 0
-    assert "clipped" not in text.partition("What this page does not show")[2].partition("Appendix")[0]
+    assert "clipped" not in text.partition("Limits Privacy losses")[2].partition("Technical annex")[0]
 
 
 def test_preflight_checks_the_columns_of_the_tables_only() -> None:

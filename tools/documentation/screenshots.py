@@ -105,32 +105,19 @@ def taken(shown: Any, **options: Any) -> Any:
 def report(browser: Any) -> None:
     """docs/read-a-report.md: a report, and the planner's page."""
     write_pages()
-    for name, picture, top in (("report.html", "report.png", "#released"), ("plan.html", "planner.png", "h1")):
+    for name, picture, top in (("report.html", "report.png", "h1"), ("plan.html", "planner.png", "h1")):
         shown = opened(browser, Path(os.getcwd(), name), 1000, 1290)
         shown.evaluate("top => document.querySelector(top).scrollIntoView()", top)
         keep(taken(shown), picture)
 
 
 def readme(browser: Any) -> None:
-    """README.md: of the report that its example writes, the table of features and the correlations, side by side."""
-    from PIL import Image
-
+    """README.md: the first screen of the report that its example writes."""
     write_pages(ROOT / "README.md")
     shown = opened(browser, Path(os.getcwd(), "people.html"), 900, 1000, scale=2.0)
-    box = "section:has(#released)"
-    width = shown.evaluate(f"document.querySelector('{box} table').getBoundingClientRect().right + 12")
-    shown.evaluate(f"document.querySelector('{box}').style.width = '{width}px'")  # the text wraps at the table's edge
-    left = taken(shown.locator(box))
-    right = taken(shown.locator("section:has(#correlations) figure svg"))
-    height = 640
-    parts = [
-        part.resize((round(part.width * height / part.height), height), Image.Resampling.LANCZOS)
-        for part in (left, right)
-    ]
-    whole = Image.new("RGB", (sum(part.width for part in parts) + 40, height + 16), "white")
-    whole.paste(parts[0], (0, 8))
-    whole.paste(parts[1], (parts[0].width + 40, 8))
-    keep(whole, "readme-report.png")
+    shown.evaluate("document.querySelector('nav').remove()")
+    end = shown.evaluate("document.querySelector('#open').getBoundingClientRect().top")
+    keep(taken(shown, clip={"x": 0, "y": 0, "width": 900, "height": min(end, 700)}), "readme-report.png")
 
 
 BROWSER_PAGE = """<!doctype html><meta charset="utf-8"><style>

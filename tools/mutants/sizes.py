@@ -17,26 +17,24 @@ ARGUMENTS = frozenset(
     (
         *(
             "alpha",
-            "aspect",
             "bbox_to_anchor",
             "borderaxespad",
             "elinewidth",
             "fontsize",
-            "height",
             "labelsize",
             "length",
         ),
-        *("linespacing", "linewidth", "markeredgewidth", "markersize", "nbins", "pad", "rotation", "shrink", "zorder"),
+        *("linespacing", "linewidth", "markeredgewidth", "markersize", "nbins", "pad", "zorder"),
     )
 )
 CALLS = frozenset(("axes_of", "inset_axes", "set_size_inches"))
 DEFINITIONS = {
     "plots/canvas": (
         *("TEXT_SIZE", "SMALL_TEXT", "POINTS_AN_INCH", "_LINE_HEIGHT", "_LETTERS_AN_INCH", "_KEY", "_NARROWEST"),
-        *("_WIDE_STAND_INS", "_STAND_INS", "ink_on", "room_for_labels", "legend_below", "entitle"),
+        *("_WIDE_STAND_INS", "_STAND_INS", "legend_below", "entitle"),
     ),
-    "plots/intervals": ("_INCHES_A_LINE", "_ROOM", "_interval_axes"),
-    "plots/matrices": ("_MIN", "_INCHES_A_FEATURE", "_MIN_TEXT", "matrix_axes", "_name"),
+    "plots/intervals": ("_INCHES_A_LINE", "_ROOM", "_MAX_LETTERS"),
+    "plots/association": ("_INCHES_A_COLUMN", "_MAX_INCHES", "_MIN_SIDE", "_MAX_SIDE"),
     "plots/steps": ("_OUTLINE", "_FIRST_NAME", "_zoom"),
 }
 ARITHMETIC = ("NumberReplacer", "ScaleConstant", "ReplaceBinaryOperator", "ReplaceUnaryOperator", "UnwrapCall")

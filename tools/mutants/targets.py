@@ -144,8 +144,8 @@ TESTS = {
     "rows/units": ("unit_selection", "privacy_units"),
     "rows/level_": ("level_sums", "sources"),
     "rows/rows": ("unit_selection", "privacy_units"),
-    "moments/law": ("noise_terms", "covariance_noise", "coverage"),
-    "moments/terms": ("noise_terms", "covariance_noise", "coverage"),
+    "moments/law": ("noise_terms", "deviation_noise", "coverage"),
+    "moments/terms": ("noise_terms", "deviation_noise", "coverage"),
     "moments/cells": ("plain_bounds", "noise_law", "noise_terms", "coverage", "counts_release"),
     "mechanisms/counts": ("counts_release",),
     "rows/histogram": ("cell_counts", "counts_release"),
@@ -203,7 +203,7 @@ TESTS = {
     "analysis/correlations": (
         "reference_answers",
         "parts_of_answers",
-        "covariance_noise",
+        "deviation_noise",
         "comparisons",
         "analyses",
         "coverage",
@@ -228,7 +228,7 @@ TESTS = {
     "analysis/functionals": (
         "reference_answers",
         "parts_of_answers",
-        "covariance_noise",
+        "deviation_noise",
         "components",
         "comparisons",
         "analyses",

@@ -398,9 +398,11 @@ def _as_dict(released: AnyRelease) -> dict[str, Any]:
             flags=("--groups",),
         ),
         "summary": Option(
-            "Only guarantee, findings, first and requested tables, limits: one or two printed pages.",
+            "Only whether it is safe, of use, the findings, what stays open, limits: one printed page.",
             flags=("--summary",),
         ),
+        "title": Option("Name of the table at the head of the page; default: its name in the release."),
+        "headline": Option("The main finding in words, above the chart of findings."),
     },
     objects={},
 )

@@ -14,10 +14,17 @@ from dpmoments.analysis.released import Moments, Release, feature_index
 from dpmoments.base.arrays import FloatArray
 from dpmoments.base.checks import check_one_of
 from dpmoments.base.errors import InputTypeError, InputValueError, shown
+from dpmoments.plots.association import draw_association
 from dpmoments.plots.canvas import captioned, plot_of_release, require_count, require_mean, sized
-from dpmoments.plots.components import draw_components, draw_spectrum
-from dpmoments.plots.intervals import deviations_of, draw_coefficients, draw_groups
-from dpmoments.plots.matrices import draw_correlations, draw_covariances, related_together
+from dpmoments.plots.intervals import (
+    chart_of_coefficients,
+    chart_of_findings,
+    chart_of_groups,
+    deviations_of,
+    draw_intervals,
+    labels_of,
+)
+from dpmoments.plots.spectrum import draw_spectrum
 from dpmoments.plots.steps import draw_steps
 
 if TYPE_CHECKING:
@@ -73,7 +80,7 @@ class ReleasePlots(MeanPlots):
     >>> released = dpm.release(table, dpm.Schema.unit_ball(3), epsilon=1.0, insecure_seed=1)
     >>> axes = released.plot.correlation(ax=Figure().subplots())
     >>> axes.get_title(loc="left")
-    'correlations: 0 of 3 pairs hold among all'
+    '0 of 3 pairs of columns are clearly related'
     """
 
     release: Moments
@@ -84,13 +91,13 @@ class ReleasePlots(MeanPlots):
         columns: Sequence[str] | None = None,
         *,
         level: float = 0.95,
-        sort: Literal["schema", "alike"] = "schema",
-        triangle: bool = False,
         ax: Axes | None = None,
         figsize: tuple[float, float] | None = None,
         caption: bool = True,
     ) -> Axes:
-        """Plot correlations as colored cells, hatched unless they hold among all pairs.
+        """Plot relations column by column: the strongest clear correlation between two.
+
+        A dot is not clear, which is not the same as none: no correlation of the two columns holds among all pairs.
 
         Parameters
         ----------
@@ -98,14 +105,10 @@ class ReleasePlots(MeanPlots):
             At least two columns or features; default: all.
         level : float
             Confidence level of the intervals.
-        sort : {"schema", "alike"}
-            Order of the features: the schema's, or related ones together, by clustering.
-        triangle : bool
-            Show each pair once, below the diagonal.
         ax : matplotlib.axes.Axes, optional
             Axes to draw into; default: those of a new figure.
         figsize : pair of float, optional
-            Width and height of the new figure in inches; default: what the cells need.
+            Width and height of the new figure in inches; default: what the picture needs.
         caption : bool
             Say below the title what marks mean, and what speaks against the numbers.
 
@@ -119,14 +122,11 @@ class ReleasePlots(MeanPlots):
             If a name is unknown, the level is below 0.5, or no mean was released.
         """
         require_mean(self.release, "correlations")
-        check_one_of("sort", sort, ("schema", "alike"))
         answer = correlations(self.release, columns, level=level)
-        if sort == "alike":
-            answer = related_together(answer)
-        return captioned(draw_correlations(answer, sized(ax, figsize), triangle=triangle), caption)
+        return captioned(draw_association(answer, sized(ax, figsize)), caption)
 
     @plot_of_release
-    def covariance(
+    def findings(
         self,
         columns: Sequence[str] | None = None,
         *,
@@ -135,24 +135,22 @@ class ReleasePlots(MeanPlots):
         figsize: tuple[float, float] | None = None,
         caption: bool = True,
     ) -> Axes:
-        """Plot covariances as colored cells, each column relative to half its range.
-
-        Cells show numbers in original units if they have room. Variances are hatched if ``release.describe()`` shows
-        the standard deviation as noise, covariances unless their correlation holds among all pairs. Colors are
-        linear up to the noise and logarithmic above.
+        """Plot the ten strongest clear correlations with intervals, one for each two columns.
 
         Parameters
         ----------
         columns, level, ax, figsize, caption
-            As for :meth:`correlation`; one column suffices.
+            As for :meth:`correlation`.
 
         Raises
         ------
         ValueError
             As for :meth:`correlation`.
         """
-        require_mean(self.release, "covariances")
-        return captioned(draw_covariances(self.release, columns, level, sized(ax, figsize)), caption)
+        require_mean(self.release, "correlations")
+        answer = correlations(self.release, columns, level=level)
+        chart = chart_of_findings(answer, self.release.noise, labels_of(self.release))
+        return captioned(draw_intervals(chart, sized(ax, figsize)), caption)
 
     @plot_of_release
     def spectrum(
@@ -186,40 +184,6 @@ class ReleasePlots(MeanPlots):
         return captioned(draw_spectrum(answer, sized(ax, figsize)), caption)
 
     @plot_of_release
-    def components(
-        self,
-        n_components: int | None = None,
-        columns: Sequence[str] | None = None,
-        *,
-        scaling: Scaling = "bounds",
-        n_features: int = 25,
-        ax: Axes | None = None,
-        figsize: tuple[float, float] | None = None,
-        caption: bool = True,
-    ) -> Axes:
-        """Plot loadings of the first principal components; hatched if a component is noise.
-
-        Parameters
-        ----------
-        n_components : int, optional
-            Default: 5, or all if there are fewer.
-        columns, scaling, ax, figsize, caption
-            As for :meth:`spectrum`.
-        n_features : int
-            Number of features to show, those with the largest loadings.
-
-        Raises
-        ------
-        ValueError
-            As for :meth:`spectrum`; also if ``n_components`` or ``n_features`` is out of range.
-        """
-        require_count(self.release, "principal components")
-        if n_components is None:
-            n_components = min(5, len(pca(self.release, 1, columns).feature_names))
-        answer = pca(self.release, n_components, columns, scaling=scaling)
-        return captioned(draw_components(answer, n_features, sized(ax, figsize)), caption)
-
-    @plot_of_release
     def coefficients(
         self,
         target: str,
@@ -236,7 +200,7 @@ class ReleasePlots(MeanPlots):
     ) -> Axes:
         """Plot regression coefficients with intervals.
 
-        Hollow if not distinguishable from noise or 0.
+        Hollow if the sign does not hold among all coefficients.
 
         Parameters
         ----------
@@ -268,7 +232,8 @@ class ReleasePlots(MeanPlots):
         require_count(self.release, "coefficients")
         fit = fits[method](self.release, target, features, **options)
         deviations = deviations_of(self.release, fit) if per == "deviation" else None
-        return captioned(draw_coefficients(fit, deviations, n_coefficients, sized(ax, figsize), sort=sort), caption)
+        chart = chart_of_coefficients(fit, deviations, n_coefficients, sort=sort, labels=labels_of(self.release))
+        return captioned(draw_intervals(chart, sized(ax, figsize)), caption)
 
     @plot_of_release
     def groups(
@@ -277,12 +242,12 @@ class ReleasePlots(MeanPlots):
         of: str,
         *,
         level: float = 0.95,
-        sort: Literal["schema", "mean", "rows"] = "schema",
+        sort: Literal["mean", "schema", "rows"] = "mean",
         ax: Axes | None = None,
         figsize: tuple[float, float] | None = None,
         caption: bool = True,
     ) -> Axes:
-        """Plot means of a feature by group with intervals; hatched if a group is lost in noise.
+        """Plot means of a feature by group with intervals, and name the groups lost in noise.
 
         Parameters
         ----------
@@ -290,8 +255,8 @@ class ReleasePlots(MeanPlots):
             A categorical or Boolean column.
         of : str
             A feature.
-        sort : {"schema", "mean", "rows"}
-            Order of the groups: the schema's, or the largest mean or number of rows first.
+        sort : {"mean", "schema", "rows"}
+            Order of the groups: the largest mean first, the schema's, or the largest number of rows first.
         level, ax, figsize, caption
             As for :meth:`correlation`.
 
@@ -304,6 +269,7 @@ class ReleasePlots(MeanPlots):
         if not isinstance(of, str):
             raise InputTypeError(f"of={shown(of)}: a plot shows the means of one feature; name one")
         of = self.release.feature_names[feature_index(self.release, of)]
-        check_one_of("sort", sort, ("schema", "mean", "rows"))
+        check_one_of("sort", sort, ("mean", "schema", "rows"))
         answer = group_means(self.release, by, [of], level=level)
-        return captioned(draw_groups(answer, sized(ax, figsize), sort=sort), caption)
+        chart = chart_of_groups(self.release, answer, sort=sort)
+        return captioned(draw_intervals(chart, sized(ax, figsize)), caption)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache, wraps
@@ -78,7 +78,7 @@ _MORE: ContextVar[tuple[str, ...]] = ContextVar("additional font families", defa
 @contextmanager
 def fonts_for(schema: Schema) -> Iterator[None]:
     """Add fonts of this machine that have the letters of a schema's names, inside the block."""
-    names = "".join(schema.feature_names) + "".join(column.name for column in schema.columns)
+    names = "−" + "".join(schema.feature_names) + "".join(column.name for column in schema.columns)
     before = _MORE.set(_families_with(frozenset(_missing_letters(names))))
     try:
         yield
@@ -171,15 +171,15 @@ def _families_with(letters: frozenset[str]) -> tuple[str, ...]:
     return tuple(result)
 
 
-CERTAIN = "#0072b2"
-"""Color of values distinguishable from noise (Okabe & Ito 2008, as are the others)."""
-PRIVACY = "#d55e00"
+CERTAIN = "#00508c"
+"""Color of what is clear, and of positive values; marks are circles."""
+OPPOSITE = "#b35900"
+"""Color of negative values, whose marks are squares, so that gray print shows the sign."""
+PRIVACY = OPPOSITE
 """Color of privacy noise and the noise floor."""
-NOISE_COLOR = "#8c8c8c"
-"""Color of values decided by noise."""
-FAINT = "#d9d9d9"
-DIVERGING = "RdBu_r"
-"""ColorBrewer map, blue below 0 and red above, safe for red-green blindness."""
+NOISE_COLOR = "#767d86"
+"""Color of values decided by noise, whose marks are hollow."""
+INK, SECONDARY, LINE, SHADE = "#1b1f24", "#4d5560", "#c9ced6", "#e6eaee"
 HATCH = "////"
 TEXT_SIZE = 9.0
 SMALL_TEXT = 8.0
@@ -191,7 +191,6 @@ _KEY = 0.5
 _NARROWEST = 2.5
 """Width in inches below which a title may overflow the axes."""
 POINTS_AN_INCH = 72.0
-SECONDARY = "#595959"
 
 
 def axes_of(ax: Axes | None, width: float, height: float) -> Axes:
@@ -230,22 +229,6 @@ def captioned(ax: Axes, caption: bool) -> Axes:
             text.remove()
         ax.set_title(ax.get_title(loc="left"), loc="left", fontsize=TEXT_SIZE + 2.0, pad=6.0, **literal_text())
     return ax
-
-
-def ink_on(color: Sequence[float]) -> str:
-    """Return black or white, the one with more contrast to a color (at least 4.5 by WCAG 2.2)."""
-    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in color[:3]]
-    luminance = sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
-    return "black" if (luminance + 0.05) ** 2 >= 1.05 * 0.05 else "white"
-
-
-def room_for_labels(positions: Sequence[float], room: float) -> list[int]:
-    """Return indices of labels that fit, at least ``room`` apart."""
-    kept: list[int] = []
-    for index, position in enumerate(positions):
-        if not kept or position - positions[kept[-1]] >= room:
-            kept.append(index)
-    return kept
 
 
 def legend_below(ax: Axes) -> None:

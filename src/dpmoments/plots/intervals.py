@@ -1,35 +1,35 @@
-"""Plots of numbers with intervals: coefficients and group means."""
+"""Charts of numbers with their intervals: relations, coefficients, group means.
+
+A chart is made of an answer once; a notebook draws it with matplotlib, and a page as a table with bars.
+"""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from dpmoments.analysis.description import describe
+from dpmoments.analysis.answers import format_level, interval_ends, rounded, step_errors
+from dpmoments.analysis.correlations import Correlations
+from dpmoments.analysis.description import Description, describe
 from dpmoments.analysis.functionals import describe_law
-from dpmoments.analysis.group_means import LOST, GroupMeans
+from dpmoments.analysis.group_means import GroupMeans
 from dpmoments.analysis.regression_results import FittedLine
-from dpmoments.analysis.released import Moments
-from dpmoments.analysis.resolvability import (
-    NOT_CLEAR_NOISE,
-    NOT_CLEAR_ROWS,
-    NOT_ESTIMABLE,
-    NOT_ESTIMABLE_ROWS,
-    UNCLEAR,
-    decided,
-)
+from dpmoments.analysis.released import Moments, Release
+from dpmoments.analysis.resolvability import UNCLEAR, smallest_seen
 from dpmoments.base.arrays import FloatArray, largest_first
+from dpmoments.moments.law import NoiseLaw
+from dpmoments.plots.association import relations, title_of_relations
 from dpmoments.plots.canvas import (
     CERTAIN,
-    FAINT,
-    HATCH,
+    INK,
+    LINE,
     NOISE_COLOR,
-    PRIVACY,
+    OPPOSITE,
     SECONDARY,
+    SHADE,
     SMALL_TEXT,
     TEXT_SIZE,
     axes_of,
@@ -42,223 +42,342 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-_PARTS = "thick: privacy noise"
-_SHORT = {
-    NOT_CLEAR_NOISE: "noise",
-    NOT_CLEAR_ROWS: "few rows",
-    **dict.fromkeys((NOT_ESTIMABLE, NOT_ESTIMABLE_ROWS), "not estimable"),
-}
-"""Short forms of verdicts."""
-_ROOM = 1.15
+ONLY_BY_ITSELF = "clear only by itself"
+"""Said of a number whose own interval excludes 0, but not among all comparisons."""
+_ROOM = 0.08
+"""Room at each end of the axis, relative to its length."""
 _FAR = 3.0
-"""Limit up to which values decided by noise widen the axis, relative to clear ones."""
-_INCHES_A_LINE = 0.3
+"""Limit up to which intervals that are not clear widen the axis, relative to clear ones."""
+_INCHES_A_LINE, _MAX_LETTERS = 0.3, 60
 
 
 @dataclass(frozen=True)
-class _IntervalLine:
+class IntervalLine:
+    """One number of a chart with its interval, drawn and printed.
+
+    ``note`` says why the number is not clear; it is empty if the number is.
+    """
+
     name: str
-    word: str
     value: float
     lower: float
     upper: float
-    privacy: float
+    number: str
+    interval: str
+    note: str = ""
+
+    @classmethod
+    def of(
+        cls, name: str, value: float, lower: float, upper: float, error: float, *, signed: bool, note: str = ""
+    ) -> IntervalLine:
+        """Return the line of a number, printed by its standard error."""
+        if not np.isfinite(lower + upper):
+            return cls(name, value, lower, upper, with_minus(rounded(value, error), signed), "", note)
+        [low], [high] = interval_ends(lower, upper, error)
+        number = with_minus(rounded(value, float(step_errors(error, lower, upper)[0])), signed)
+        return cls(name, value, lower, upper, number, f"{with_minus(low)} to {with_minus(high)}", note)
 
     @property
     def ends(self) -> list[float]:
         return [end for end in (self.value, self.lower, self.upper) if np.isfinite(end)]
 
 
-def _interval_axes(ax: Axes | None, n_lines: int) -> Axes:
-    return axes_of(ax, 7.2, min(max(2.6, 1.7 + _INCHES_A_LINE * n_lines), 14.0))
+@dataclass(frozen=True)
+class IntervalChart:
+    """Numbers with their intervals on one axis, from the top.
+
+    ``reference`` is a vertical line, ``unseen`` the half-width of the shaded part around 0 in which little is clear, ``signed``
+    is True if marks show signs, ``from_zero`` if bars begin at 0, and ``about`` says what marks mean, a sentence each.
+    """
+
+    title: str
+    axis: str
+    level: float
+    lines: tuple[IntervalLine, ...]
+    reference: float | None = None
+    signed: bool = True
+    unseen: float = 0.0
+    from_zero: bool = False
+    within: tuple[float, float] | None = None
+    about: tuple[str, ...] = ()
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The ends of the axis: those of clear intervals, or of all finite ones if none is clear."""
+        if self.within is not None:
+            return self.within
+        certain = [end for line in self.lines if not line.note for end in line.ends]
+        ends = certain or [end for line in self.lines for end in line.ends]
+        if certain:
+            reach = _FAR * max(map(abs, certain))
+            ends = certain + [end for line in self.lines for end in line.ends if abs(end) <= reach]
+        if self.reference is not None:
+            ends = [*ends, self.reference]
+        if not ends:
+            return -1.0, 1.0
+        low, high = min(ends), max(ends)
+        room = _ROOM * ((high - low) or abs(high) or 1.0)
+        return low - room, high + room
+
+    def place(self, value: float) -> float:
+        """Return where a value is on the axis, from 0 at its left end to 1."""
+        low, high = self.limits
+        return float(np.clip((value - low) / (high - low), 0.0, 1.0))
+
+    @property
+    def ticks(self) -> tuple[float, ...]:
+        """Three to six round numbers on the axis."""
+        low, high = self.limits
+        step = 10.0 ** np.floor(np.log10(high - low))
+        step *= next(part for part in (1.0, 0.5, 0.2) if (high - low) / (step * part) >= 3.0)
+        return tuple((np.arange(np.ceil(low / step), np.floor(high / step) + 1.0) * step + 0.0).tolist())
+
+    def tick_text(self, tick: float) -> str:
+        """Return a tick as it is printed."""
+        return with_minus(f"{tick:,.6g}")
 
 
-def _draw_intervals(ax: Axes, lines: Sequence[_IntervalLine], words: str, *, about: float | None = None) -> None:
-    """Draw the lines from the top, with arrows if an interval extends beyond the axes."""
-    left, right = _limits(lines, about)
-    if about is not None:
-        ax.axvline(about, color="#404040", linewidth=0.8)
-    for index, line in enumerate(lines):
-        _draw(ax, index, line, left, right)
-        if line.word:
-            ax.annotate(
-                _SHORT.get(line.word, line.word),
-                (1.0, index),
-                (6, 0),
-                xycoords=ax.get_yaxis_transform(),
-                textcoords="offset points",
-                va="center",
-                fontsize=SMALL_TEXT,
-                color=SECONDARY,
-                annotation_clip=False,
-                **literal_text(),
-            )
+def draw_intervals(chart: IntervalChart, ax: Axes | None = None) -> Axes:
+    """Draw the lines from the top; an arrow points to an interval beyond the axis."""
+    grow, n_lines = ax is None, len(chart.lines)
+    longest = max((len(line.name) for line in chart.lines), default=0)
+    ax = axes_of(ax, 6.6 + 0.07 * min(longest, _MAX_LETTERS), min(max(2.2, 1.3 + _INCHES_A_LINE * n_lines), 14.0))
+    left, right = chart.limits
+    if chart.unseen > 0.0:
+        ax.axvspan(-chart.unseen, chart.unseen, color=SHADE, linewidth=0.0, zorder=0)
+    if chart.reference is not None:
+        ax.axvline(chart.reference, color=INK, linewidth=0.8)
+    for row, line in enumerate(chart.lines):
+        _draw(ax, row, line, chart)
+        ax.annotate(
+            "  ".join(filter(None, [line.number, line.interval, line.note])),
+            (1.0, row),
+            (6, 0),
+            xycoords=ax.get_yaxis_transform(),
+            textcoords="offset points",
+            va="center",
+            fontsize=SMALL_TEXT,
+            color=SECONDARY if line.note else INK,
+            annotation_clip=False,
+            **literal_text(),
+        )
     ax.set_xlim(left, right)
-    ax.set_ylim(len(lines) - 0.4, -0.6)
-    ax.set_yticks(range(len(lines)))
-    ax.set_yticklabels([line.name for line in lines], fontsize=TEXT_SIZE, **literal_text())
-    ax.set_xlabel(words, fontsize=TEXT_SIZE, **literal_text())
-    ax.tick_params(axis="x", labelsize=SMALL_TEXT)
-    ax.grid(axis="x", alpha=0.3)
+    ax.set_ylim(n_lines - 0.4, -0.6)
+    ax.set_yticks(range(n_lines))
+    ax.set_yticklabels([label(line.name, _MAX_LETTERS) for line in chart.lines], fontsize=TEXT_SIZE, **literal_text())
+    ax.set_xticks(chart.ticks, list(map(chart.tick_text, chart.ticks)), **literal_text())
+    ax.set_xlabel(label(chart.axis, 80), fontsize=TEXT_SIZE, color=SECONDARY, **literal_text())
+    ax.tick_params(axis="x", labelsize=SMALL_TEXT, color=LINE)
+    ax.tick_params(axis="y", length=0)
+    for side in ("top", "right", "left"):
+        ax.spines[side].set_visible(False)
+    ax.spines["bottom"].set_color(LINE)
+    entitle(ax, chart.title, *chart.about, grow=grow)
+    return ax
 
 
-def _privacy_part(lower: FloatArray, upper: FloatArray, privacy: FloatArray, total: FloatArray) -> FloatArray:
-    """Return the half-width due to privacy noise, by its share of the standard errors."""
-    share = np.divide(privacy, total, out=np.full_like(total, np.nan), where=total > 0.0)
-    half = (upper - lower) / 2.0
-    return np.asarray(np.where(np.isfinite(half), half, np.nan) * share)
-
-
-def _draw(ax: Axes, row: int, line: _IntervalLine, left: float, right: float) -> None:
-    color = CERTAIN if not line.word else NOISE_COLOR
+def _draw(ax: Axes, row: int, line: IntervalLine, chart: IntervalChart) -> None:
+    (left, right), opposite = chart.limits, chart.signed and line.value < 0.0
+    color = NOISE_COLOR if line.note else OPPOSITE if opposite else CERTAIN
     low, high = (float(np.clip(np.nan_to_num(end, nan=line.value), left, right)) for end in (line.lower, line.upper))
-    if not np.isfinite(line.value):  # lost: all that is known is within this band
-        if np.isfinite(low) and np.isfinite(high):
-            ax.barh(
-                row, high - low, left=low, height=0.5, facecolor="white", edgecolor=FAINT, hatch=HATCH, linewidth=0.0
-            )
-        return
-    ax.plot([low, high], [row, row], color=color, linewidth=1.2, solid_capstyle="butt")
+    if np.isfinite(low) and np.isfinite(high):
+        width, faint = (1.2, 1.0) if line.note else (6.0, 0.35)
+        ax.plot([low, high], [row, row], color=color, linewidth=width, alpha=faint, solid_capstyle="butt")
     for end, edge, marker in ((line.lower, left, "<"), (line.upper, right, ">")):
         if (end < left and marker == "<") or (end > right and marker == ">"):
             ax.plot(edge, row, marker, color=color, markersize=6, clip_on=False)
-    if np.isfinite(line.privacy):
-        inside = np.clip([line.value - line.privacy, line.value + line.privacy], max(low, left), min(high, right))
-        ax.plot(inside, [row, row], color=PRIVACY, linewidth=4.0, alpha=0.55, solid_capstyle="butt")
     if left <= line.value <= right:
-        ax.plot(line.value, row, "o", color=color, markerfacecolor=color if not line.word else "white", markersize=6)
+        face = "white" if line.note else color
+        ax.plot(line.value, row, "s" if opposite else "o", color=color, markerfacecolor=face, markersize=6)
 
 
-def _limits(lines: Sequence[_IntervalLine], about: float | None) -> tuple[float, float]:
-    """Return axis limits that fit the clear values, or all finite ones if none is clear."""
-    certain = [end for line in lines if not line.word for end in line.ends]
-    values = [line.value for line in lines if line.word and np.isfinite(line.value)]
-    ends = certain or [end for line in lines for end in line.ends]
-    if certain:
-        reach = _FAR * max(map(abs, certain))
-        ends += [value for value in values if abs(value) <= reach]
-    if about is not None:
-        ends = [*ends, about]
-    if not ends:
-        return -1.0, 1.0
-    low, high = min(ends), max(ends)
-    spread = (high - low) or abs(high) or 1.0
-    return low - (_ROOM - 1.0) * spread, high + (_ROOM - 1.0) * spread
+def with_minus(number: str, signed: bool = False) -> str:
+    """Return a printed number with a true minus, and a plus if it is to be signed."""
+    plus = "+" if signed and number[:1].isdigit() and number.strip("0.") else ""
+    return plus + number.replace("-", "−")
 
 
-# The picture of a regression's coefficients.
+def labels_of(release: Release) -> dict[str, str]:
+    """Return the label of each feature: the description of its column, if any, and the level."""
+    result = {}
+    for column in release.schema.columns:
+        for name in column.feature_names:
+            level = name.removeprefix(f"{column.name}=")
+            described = getattr(column, "description", None)
+            result[name] = name if not described else described if level == name else f"{described}: {level}"
+    return result
+
+
+# The strongest clear relations, one for each pair of columns.
+
+MAX_FINDINGS = 10
+_SHAPES = "Circle: together; square: opposite"
+
+
+def chart_of_findings(answer: Correlations, noise: NoiseLaw | None, labels: Mapping[str, str]) -> IntervalChart:
+    """Return the chart of the strongest clear relations, at most one for each two columns."""
+    every = relations(answer)
+    clear = sorted((each for each in every if each.pair is not None), key=lambda each: -abs(each.correlation))
+    shown = [each.pair for each in clear[:MAX_FINDINGS] if each.pair is not None]
+    lines = tuple(line_of_pair(answer, pair, labels) for pair in shown)
+    strongest = f"The {len(lines)} strongest, one for each two columns. " if len(clear) > len(lines) else ""
+    unseen = smallest_typical(answer, noise, len(every))
+    shade = f"Shaded, below {unseen:.2g}: little is clear." if 0.0 < unseen < 1.0 else ""
+    bars = f"{strongest}Bars: {format_level(answer.level)} intervals, noise and sampling together."
+    return IntervalChart(
+        title_of_relations(answer),
+        "correlation",
+        answer.level,
+        lines,
+        reference=0.0,
+        unseen=unseen if unseen < 1.0 else 0.0,
+        within=(-1.0, 1.0),
+        about=tuple(filter(None, [bars, f"{_SHAPES}.", shade])) if lines else (),
+    )
+
+
+def line_of_pair(answer: Correlations, pair: tuple[int, int], labels: Mapping[str, str]) -> IntervalLine:
+    """Return the line of a pair of features that holds among all."""
+    names = [labels.get(answer.feature_names[index], answer.feature_names[index]) for index in sorted(pair)]
+    value, lower, upper = (float(each[pair]) for each in (answer.correlation, answer.lower, answer.upper))
+    error = float(np.hypot(answer.privacy_noise[pair], answer.sampling_noise[pair]))
+    return IntervalLine.of(" and ".join(names), value, lower, upper, error, signed=True)
+
+
+def smallest_typical(answer: Correlations, noise: NoiseLaw | None, comparisons: int, scale: float = 1.0) -> float:
+    """Return the smallest correlation of a typical pair that is seen; 0 if unknown.
+
+    It is seen in 80 % of releases; ``scale`` multiplies the privacy noise.
+    """
+    first, second = np.tril_indices(len(answer.feature_names), -1)
+    counted = np.array([bool(answer.verdict[row][other]) for row, other in zip(first, second, strict=True)], dtype=bool)
+    privacy, sampling = (each[first, second][counted] ** 2 for each in (answer.privacy_noise, answer.sampling_noise))
+    known = np.isfinite(privacy + sampling)
+    if noise is None or not known.any():
+        return 0.0
+    of_noise, of_rows = (np.median(part[known], keepdims=True) for part in (privacy * scale**2, sampling))
+    return float(smallest_seen(of_noise, of_rows, comparisons, noise)[0])
+
+
+# Coefficients of a regression.
 
 
 def deviations_of(release: Moments, fit: FittedLine) -> FloatArray:
     """Return the standard deviations of a fit's features, about 0 if no mean was released."""
-    described = describe(release)
+    described: Description = describe(release)
     spread = described.root_mean_square if described.standard_deviation is None else described.standard_deviation
     assert spread is not None
     of_feature = dict(zip(described.feature_names, spread.tolist(), strict=True))
     return np.array([of_feature[name] for name in fit.features])
 
 
-def draw_coefficients(
+def chart_of_coefficients(
     fit: FittedLine,
     deviations: FloatArray | None = None,
     n_coefficients: int = 25,
-    ax: Axes | None = None,
     *,
     sort: Literal["fit", "size", "p"] = "fit",
-) -> Axes:
-    # They are multiplied by `deviations` (the features' standard deviations), if given, so that one axis fits all; the
-    # `n_coefficients` with the smallest p-values are shown.
+    labels: Mapping[str, str] | None = None,
+) -> IntervalChart:
+    """Return the chart of the ``n_coefficients`` with the smallest p-values."""
+    # They are multiplied by `deviations` (the features' standard deviations), if given, so that one axis fits all.
     # NaN: noise hides the deviation of a feature
     per = np.ones(len(fit.features)) if deviations is None else np.where(deviations > 0.0, deviations, np.nan)
-    verdict = fit.verdict[1:] if fit.with_intercept else fit.verdict
+    verdict, holds = (part[-len(fit.features) :] for part in (fit.verdict, fit.holds_among_all))
     unknown = np.full(len(fit.features), np.nan)
     if fit.method != "least squares":
-        value, lower, upper, half = fit.coefficients, unknown, unknown, unknown
+        value, lower, upper, errors, holds = fit.coefficients, unknown, unknown, unknown, ~np.isnan(fit.coefficients)
         order = largest_first(np.abs(np.nan_to_num(fit.coefficients * per, nan=0.0)))
     else:
-        lower, upper = fit.lower, fit.upper
+        lower, upper, errors = fit.lower, fit.upper, fit.standard_errors
         estimable = np.isfinite(lower) & np.isfinite(upper) if fit.equations is not None else np.isnan(unknown)
         value = np.where(estimable, fit.coefficients, np.nan)
-        half = _privacy_part(lower, upper, fit.privacy_errors, fit.standard_errors)
         order = np.argsort(np.nan_to_num(fit.p_values, nan=2.0), kind="stable")
     order = order[:n_coefficients]
     if sort == "fit":
         order = np.sort(order)
     elif sort == "size":
         order = order[largest_first(np.abs(np.nan_to_num(value * per, nan=0.0))[order])]
-    scaled: Any = np.stack([value, lower, upper, half]) * per
-    lines = [
-        _IntervalLine(
-            label(fit.features[index]),
-            verdict[index] if verdict[index] in UNCLEAR else "",
-            *scaled[:, index].tolist(),
-        )
-        for index in order.tolist()
-    ]
-    grow = ax is None
-    ax = _interval_axes(ax, len(lines))
-    target = label(fit.target)
-    _draw_intervals(
-        ax,
-        lines,
-        f"change of {target} per standard deviation of the feature"
-        if deviations is not None
-        else f"change of {target} per unit",
-        about=0.0,
-    )
-    entitle(ax, *_title_and_marks(fit, lines), grow=grow)
-    return ax
-
-
-def _title_and_marks(fit: FittedLine, lines: Sequence[_IntervalLine]) -> list[str]:
-    if fit.equations is None:
-        title = f"{fit.method} regression of {label(fit.target)}: noise unknown"
-        return [title, "hollow: noise distribution unknown, so coefficients have no intervals", fit.warning]
-    whole = ": whole fit not clear" if fit.is_noise else ""
-    title = f"{fit.method} regression of {label(fit.target)}, {fit.r_squared_text}{whole}"
-    said = {line.word for line in lines}
-    hollow = [f"{_SHORT[word]}: {word}" for word in (NOT_CLEAR_NOISE, NOT_CLEAR_ROWS) if word in said]
-    thick = _PARTS if any(np.isfinite(line.privacy) for line in lines) else ""
-    k = len(fit.features)
-    fewer = f"the {len(lines)} clearest of {k} coefficients; " if len(lines) < k else ""
-    if fit.method != "least squares":
-        return [title, f"{fewer}no intervals: the errors of penalized coefficients are not known", "", fit.warning]
-    hatched = f"hatched: {NOT_ESTIMABLE}" if NOT_ESTIMABLE in said else ""
-    marks = "; ".join(
-        filter(None, [f"{fewer}{fit.level:.0%} intervals", thick, *(f"hollow, {words}" for words in hollow), hatched])
-    )
-    return [title, marks, fit.help if fit.is_noise else "", fit.warning]
-
-
-# The picture of the means of a feature by group.
-
-
-def draw_groups(
-    answer: GroupMeans, ax: Axes | None = None, *, sort: Literal["schema", "mean", "rows"] = "schema"
-) -> Axes:
-    """Plot an answer of ``release.group_means()`` for one feature."""
-    total = np.hypot(answer.privacy_noise[0], answer.sampling_noise[0])
-    half = _privacy_part(answer.lower[0], answer.upper[0], answer.privacy_noise[0], total)
+    parts = np.stack([value, lower, upper, errors]) * per
     lines = []
-    largest = {"mean": answer.mean[0], "rows": answer.counts}.get(sort, np.zeros(len(answer.groups)))
-    for index in np.argsort(-np.nan_to_num(largest, nan=-np.inf), kind="stable").tolist():
-        name = answer.groups[index]
-        noise = f" ± {answer.count_noise[index]:,.0f}" if np.isfinite(answer.count_noise[index]) else ""
-        level = name.removeprefix(f"{answer.by}=")
-        lines.append(
-            _IntervalLine(
-                f"{label(level, 30)}  ({answer.counts[index]:,.0f}{noise})",
-                LOST if answer.lost[index] else decided(0.0 if answer.noise_known else math.nan, ""),
-                *(float(part[index]) for part in (answer.mean[0], answer.lower[0], answer.upper[0], half)),
+    for index in order.tolist():
+        each, low, high, error = parts[:, index].tolist()
+        note = "" if holds[index] else verdict[index] if verdict[index] in UNCLEAR else ONLY_BY_ITSELF
+        name = fit.features[index] if labels is None else labels.get(fit.features[index], fit.features[index])
+        lines.append(IntervalLine.of(name, each, low, high, error, signed=True, note=note))
+    return IntervalChart(
+        _title_of_fit(fit),
+        f"change of {fit.target} per {'unit' if deviations is None else 'standard deviation of the feature'}",
+        fit.level,
+        tuple(lines),
+        reference=0.0,
+        about=_about_fit(fit, lines),
+    )
+
+
+def _title_of_fit(fit: FittedLine) -> str:
+    if fit.equations is None:
+        return f"{fit.method} regression of {fit.target}: noise unknown"
+    whole = ": whole fit not clear" if fit.is_noise else ""
+    return f"{fit.method} regression of {fit.target}, {fit.r_squared_text}{whole}"
+
+
+def _about_fit(fit: FittedLine, lines: Sequence[IntervalLine]) -> tuple[str, ...]:
+    k, fewer = len(fit.features), ""
+    if len(lines) < k:
+        fewer = f"The {len(lines)} clearest of {k} coefficients."
+    if fit.equations is None:
+        return fewer, "Hollow: noise distribution unknown, so coefficients have no intervals.", fit.warning
+    if fit.method != "least squares":
+        return fewer, "No intervals: the errors of penalized coefficients are not known.", fit.warning
+    bars = f"Bars: {format_level(fit.level)} intervals."
+    hollow = "Hollow: the sign does not hold among all comparisons." if any(line.note for line in lines) else ""
+    return tuple(filter(None, [fewer, f"{bars} {hollow}".strip(), fit.help if fit.is_noise else "", fit.warning]))
+
+
+# Means of a feature by group.
+
+
+def chart_of_groups(
+    release: Moments, answer: GroupMeans, *, sort: Literal["mean", "schema", "rows"] = "mean"
+) -> IntervalChart:
+    """Return the chart of means by group; those of which nothing can be said are named below."""
+    [feature] = answer.features
+    described, label_of = describe(release, [feature]), labels_of(release)
+    assert described.mean is not None
+    assert described.standard_deviation is not None
+    average, least_spread = float(described.mean[0]), float(described.standard_deviation_noise[0])
+    # an interval wider than one standard deviation of all rows says nothing
+    spread = float(np.nan_to_num(described.standard_deviation[0], nan=0.0))
+    spread = max(spread, float(np.nan_to_num(least_spread, nan=0.0)))
+    mean, lower, upper = answer.mean[0], answer.lower[0], answer.upper[0]
+    errors = np.hypot(answer.privacy_noise[0], answer.sampling_noise[0])
+    said = ~np.isnan(mean) & ~(upper - lower > spread)
+    largest = {"mean": mean, "rows": answer.counts}.get(sort, np.zeros(len(mean)))
+    levels = [label_of.get(name, name).removeprefix(f"{answer.by}=") for name in answer.groups]
+    lines = tuple(
+        IntervalLine.of(levels[index], *(float(part[index]) for part in (mean, lower, upper, errors)), signed=False)
+        for index in np.argsort(-np.nan_to_num(largest, nan=-np.inf), kind="stable").tolist()
+        if said[index]
+    )
+    hidden = [name for name, shown in zip(levels, said.tolist(), strict=True) if not shown]
+    named = label_of[feature]
+    bars = f"Bars: {format_level(answer.level)} intervals; line: the mean of all rows."
+    if not answer.noise_known:
+        bars = f"Hollow: {describe_law(None)}"
+        lines = tuple(replace(line, note="noise unknown") for line in lines)
+    pooled = "" if answer.own_variance or not answer.noise_known else "Equal group variances are assumed."
+    unsaid = f"Not drawn, since the noise leaves a range wider than one standard deviation of {feature}, or no number: "
+    return IntervalChart(
+        f"Mean of {named} by {answer.by}",
+        f"mean of {named}",
+        answer.level,
+        lines,
+        reference=average if np.isfinite(average) else None,
+        signed=False,
+        about=tuple(
+            filter(
+                None, [f"{bars} {pooled}".strip(), f"{unsaid}{', '.join(hidden)}." if hidden else "", answer.warning]
             )
-        )
-    grow = ax is None
-    ax = _interval_axes(ax, len(lines))
-    feature = label(answer.features[0])
-    _draw_intervals(ax, lines, f"mean of {feature}")
-    ax.set_ylabel(f"{label(answer.by)}  (rows ± noise)", parse_math=False, usetex=False)
-    lost = f"hatched: {LOST}, the number of rows is {NOT_CLEAR_NOISE}" if answer.lost.any() else ""
-    intervals = f"{answer.level:.0%} intervals, {_PARTS}" if answer.noise_known else describe_law(None)
-    pooled = "" if answer.own_variance or not answer.noise_known else "; equal group variances assumed"
-    entitle(ax, f"mean of {feature} by {label(answer.by)}", f"{intervals}{pooled}", lost, answer.warning, grow=grow)
-    return ax
+        ),
+    )

@@ -11,12 +11,23 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from dpmoments.analysis.group_means import LOST
 from dpmoments.analysis.resolvability import UNCLEAR
 from dpmoments.base.errors import visible
-from dpmoments.plots.canvas import fonts_of_reader
+from dpmoments.plots.canvas import (
+    CERTAIN,
+    INK,
+    LINE,
+    NOISE_COLOR,
+    OPPOSITE,
+    SECONDARY,
+    SHADE,
+    captioned,
+    fonts_of_reader,
+)
+from dpmoments.plots.intervals import IntervalChart
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -41,7 +52,7 @@ def filled_in(template: str, package: str = _PACKAGE, **content: Any) -> str:
 def _environment(package: str) -> Environment:
     from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
-    return Environment(
+    environment = Environment(
         loader=ChoiceLoader([PackageLoader(package), PackageLoader(_PACKAGE)]),
         autoescape=True,
         undefined=StrictUndefined,
@@ -49,6 +60,8 @@ def _environment(package: str) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["breakable"] = lambda name: escape(visible(name)).replace("=", Markup("=<wbr>"))
+    return environment
 
 
 def _shown(value: Any) -> Any:
@@ -127,38 +140,25 @@ class Picture:
 
 
 @dataclass(frozen=True)
-class Statement:
-    """Comparison that the head of a page states if it is clear.
-
-    ``strength`` orders those of a section, ``names`` are the features that it is about.
-    """
-
-    text: str
-    names: tuple[str, ...]
-    strength: float
-    clear: bool
-
-
-@dataclass(frozen=True)
 class Section:
     """Part of a page under a heading.
 
-    ``anchor`` is the target of links, ``lead`` and ``remarks`` are paragraphs before and after the rest, ``warning`` is
-    repeated at the head of the page, and ``refusal`` is the reason for an empty section. ``statements`` are all comparisons of
-    the section, ``unresolved`` says what they could not show. A summary shows the sections that were ``requested``.
+    ``anchor`` is the target of links, ``lead`` are paragraphs before and ``remarks`` after the rest, ``findings`` sentences that
+    hold among all comparisons, and ``refusal`` is the reason for an empty section. ``parts`` are sections within it; one that is
+    ``folded`` shows its heading only, except in print.
     """
 
     title: str
     anchor: str
     lead: tuple[str, ...] = ()
+    findings: tuple[str, ...] = ()
+    charts: tuple[IntervalChart, ...] = ()
     picture: Picture | None = None
     tables: tuple[PageTable, ...] = ()
     remarks: tuple[str, ...] = ()
-    warning: str = ""
     refusal: str = ""
-    statements: tuple[Statement, ...] = ()
-    unresolved: tuple[str, ...] = ()
-    requested: bool = False
+    parts: tuple[Section, ...] = ()
+    folded: bool = False
 
 
 # Drawings inside a page: a figure as an _SVG element that a screen reader reads out and no browser has to fetch.
@@ -166,15 +166,27 @@ class Section:
 _SVG = "http://www.w3.org/2000/svg"
 _XLINK = "http://www.w3.org/1999/xlink"
 _DOTS_AN_INCH = 130
+_COLOR = re.compile("#[0-9a-f]{6}")
+_OF_PAGE = {
+    CERTAIN: "var(--accent)",
+    OPPOSITE: "var(--opposite)",
+    NOISE_COLOR: "var(--unclear)",
+    INK: "var(--ink)",
+    SECONDARY: "var(--soft)",
+    LINE: "var(--line)",
+    SHADE: "var(--band)",
+    "#ffffff": "var(--paper)",
+}
+"""Colors of the style sheet, so that a picture follows light and dark."""
 _FONTS = ["DejaVu Sans", "Verdana", "Arial", "Helvetica", "sans-serif"]
 
 
 def drawn(
-    name: str, width: float, height: float, draw: Callable[[Axes], object], *, title: str, description: str
+    name: str, width: float, height: float, draw: Callable[[Axes], Axes], *, title: str, description: str
 ) -> Picture:
     """Draw a picture of this size in inches."""
-    # `name` (letters, digits, hyphens) must be unique on its page: ids begin with it. `title` is also the caption;
-    # `description` is read by screen readers.
+    # `name` (letters, digits, hyphens) must be unique on its page: ids begin with it. `title` is the caption;
+    # `description` says what it shows, for screen readers.
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
@@ -187,15 +199,16 @@ def drawn(
     file = io.BytesIO()
     with rc_context(settings), fonts_of_reader() as stand_ins, warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Matplotlib currently does not support", category=UserWarning)
-        figure = Figure(figsize=(width, height), layout="constrained", facecolor="white")
-        draw(figure.subplots())
+        figure = Figure(figsize=(width, height), layout="constrained", facecolor="none")
+        axes = draw(figure.subplots())
+        captioned(axes, caption=False).set_title("", loc="left")  # they are the caption
         undated = {"Date": None, "Creator": None, "Format": None, "Type": None}
         figure.savefig(file, format="svg", dpi=_DOTS_AN_INCH, metadata=undated)
     root = ElementTree.fromstring(file.getvalue())
     for element in root.iter():
         element.text = element.text and stand_ins.restored(element.text)
     _name_apart(root, name)
-    _describe(root, name, title, description)
+    _describe(root, description)
     ElementTree.register_namespace("", _SVG)
     ElementTree.register_namespace("xlink", _XLINK)
     return Picture(Markup(ElementTree.tostring(root, encoding="unicode")), title)  # escaped by ElementTree
@@ -209,9 +222,13 @@ def _name_apart(root: ElementTree.Element, name: str) -> None:
                 child.tag == f"{{{_SVG}}}defs" and child.find(f"{{{_SVG}}}style") is not None
             ):
                 parent.remove(child)
+    known: set[str] = set()
     for element in root.iter():
         for key, value in list(element.attrib.items()):
-            if key == "id":
+            if key == "id" and value in known:  # marks of one kind
+                del element.attrib[key]
+            elif key == "id":
+                known.add(value)
                 element.set(key, f"{name}-{value}".replace(" ", "-"))
             elif key in ("href", f"{{{_XLINK}}}href") and value.startswith("#"):
                 element.set(key, f"#{name}-{value[1:]}".replace(" ", "-"))
@@ -219,8 +236,8 @@ def _name_apart(root: ElementTree.Element, name: str) -> None:
                 element.set(key, value.replace("url(#", f"url(#{name}-"))
 
 
-def _describe(root: ElementTree.Element, name: str, title: str, description: str) -> None:
-    """Set a role, a name, a description, and a size that follows the page."""
+def _describe(root: ElementTree.Element, description: str) -> None:
+    """Set a role, a description of what it shows, and a size that follows the page."""
     height, width = root.attrib.pop("height"), root.attrib.pop("width")
     root.attrib.pop("version", None)
     root.set(
@@ -228,9 +245,7 @@ def _describe(root: ElementTree.Element, name: str, title: str, description: str
         f"width: {width}; aspect-ratio: {width.removesuffix('pt')} / {height.removesuffix('pt')}; stroke-linejoin: round",
     )
     root.set("role", "img")
-    root.set("aria-label", f"{visible(title)}. {visible(description)}")
-    named = ElementTree.Element(f"{{{_SVG}}}title", id=f"{name}-title")
-    named.text = visible(title)
-    said = ElementTree.Element(f"{{{_SVG}}}desc", id=f"{name}-description")
-    said.text = visible(description)
-    root[:0] = [named, said]
+    root.set("aria-label", visible(description))
+    for element in root.iter():
+        if style := element.get("style"):
+            element.set("style", _COLOR.sub(lambda found: _OF_PAGE.get(found[0], found[0]), style))

@@ -3,33 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from dpmoments.analysis.answers import confidence_level, count_text
+from dpmoments.analysis.answers import confidence_level, count_text, rounded
 from dpmoments.analysis.confidence import error_rate
 from dpmoments.analysis.released import cautions
 from dpmoments.analysis.resolvability import largest_holding
 from dpmoments.audit.verification import checks
 from dpmoments.base.documents import KEEPS_A_FILE, check_output, write_text
-from dpmoments.base.errors import InputTypeError, InputValueError
+from dpmoments.base.errors import InputTypeError, InputValueError, wrong_type
 from dpmoments.base.message import lines_of
 from dpmoments.base.values import no_less
 from dpmoments.planning.forecast_table import Forecast
+from dpmoments.plots.association import relations
+from dpmoments.plots.intervals import ONLY_BY_ITSELF
 from dpmoments.releases.counts_release import CountsRelease
 from dpmoments.releases.group_releases import GroupReleases
 from dpmoments.releases.loading import AnyRelease
 from dpmoments.releases.mean_release import MeanRelease
 from dpmoments.releases.moment_release import MomentRelease
 from dpmoments.releases.profile import REFERENCE_DELTA
-from dpmoments.releases.statements import composition_so_far, describe_composition, protected_unit
+from dpmoments.releases.statements import AuditorStatement, composition_so_far, describe_composition, protected_unit
 from dpmoments.reporting.page import PageTable, Section, filled_in
 from dpmoments.reporting.planner import planner_page
-from dpmoments.reporting.sections import Comparisons, counts_sections, mean_sections, moment_sections
-from dpmoments.schema.schema import Schema
+from dpmoments.reporting.sections import (
+    Comparisons,
+    asked_section,
+    columns_section,
+    counts_sections,
+    findings_section,
+    lost_means,
+    mean_section,
+    open_section,
+    relations_section,
+    rows_for_a_finding,
+    spectrum_section,
+)
 
 _MAX_GROUPS = 30
 """Maximum number of groups on one page."""
@@ -43,13 +55,16 @@ def report(
     groups: Sequence[tuple[str, str]] = (),
     level: float = 0.95,
     summary: bool = False,
+    title: str | None = None,
+    headline: str | None = None,
     overwrite: bool = False,
 ) -> None:
     """Write one offline page on a release, or the planner page of a forecast.
 
-    The page of a release has the privacy statement in plain words, what was released and how noisy it is, the correlations
-    (cells decided by noise are hatched), the spectrum with the noise floor, requested analyses, limits, and an appendix for
-    auditors. It needs no network and no script, and can be printed. Post-processing: it costs no privacy.
+    The page of a release begins with three sentences: whether it is safe, of what use it is, and what to beware of. Then come
+    the findings that hold among all comparisons of the page, what stays open, requested analyses, the columns, all relations, a
+    sheet on privacy to sign, limits, and a technical annex. Columns go by their descriptions, if the schema has some. It needs
+    no network and no script, and can be printed. Post-processing: it costs no privacy.
 
     The page of a forecast has forecasts for a few budgets and numbers of rows.
 
@@ -66,8 +81,11 @@ def report(
     level : float
         Confidence level of intervals.
     summary : bool
-        If True, only the guarantee, the findings, the first numbers, tables that were asked for, and the limits: one or two
-        printed pages.
+        If True, only the three sentences, the findings, what stays open, limits and facts: one printed page.
+    title : str, optional
+        Name of the table at the head of the page; default: its name in the release.
+    headline : str, optional
+        The main finding in words, above the chart of findings; default: how many columns are clearly related.
     overwrite : bool
 
     Raises
@@ -93,17 +111,19 @@ def report(
     True
     """
     check_output(path, overwrite=overwrite, taken=KEEPS_A_FILE)
-    write_text(_page(subject, _Asked(regressions, groups, level, summary)), path, overwrite=overwrite)
+    write_text(_page(subject, _Asked(regressions, groups, level, summary, title, headline)), path, overwrite=overwrite)
 
 
 @dataclass(frozen=True)
 class _Asked:
-    """Requested analyses, their confidence level, and whether only a summary is wanted."""
+    """Requested analyses, their confidence level, whether to summarize, and words for the head."""
 
     regressions: Sequence[str] = ()
     groups: Sequence[tuple[str, str]] = ()
     level: float = 0.95
     summary: bool = False
+    title: str | None = None
+    headline: str | None = None
 
     def __post_init__(self) -> None:
         confidence_level(self.level)
@@ -114,28 +134,35 @@ class _Asked:
             raise InputTypeError(
                 "groups is a list of pairs, a column of levels and a feature: groups=[('sex', 'hours-per-week')]"
             )
+        for name, words in (("title", self.title), ("headline", self.headline)):
+            if words is not None and (not isinstance(words, str) or not words.strip()):
+                raise wrong_type(name, "a text", words)
 
 
 def _page(subject: object, asked: _Asked) -> str:
     """Return the page as text, by the kind of subject."""
     analyses = bool(asked.regressions or asked.groups)
     if isinstance(subject, Forecast):
-        if analyses or asked.summary:
+        if analyses or asked.summary or asked.title or asked.headline:
             raise InputValueError(
-                "a forecast has no data: regressions, groups and summary are for the report of a release"
+                "a forecast has no data: regressions, groups, summary, title and headline are for the report of a release"
             )
         return planner_page(subject)
 
     if isinstance(subject, MomentRelease):
-        size, warned = ("Rows", subject.describe().rows_text), [message.text() for message in cautions(subject)]
-        return _page_of_release(subject, size, _chapters([("", "", subject)], asked), warned, asked)
+        content = _of_moments([("", "", subject)], asked)
+        return _page_of_release(subject, ("Rows", subject.describe().rows_text), content, asked)
 
     if isinstance(subject, MeanRelease | CountsRelease):
         if isinstance(subject, MeanRelease):
-            held, sections, noise = "a mean was", mean_sections(subject, asked.level), None
+            held, noise, sections = "a mean was", None, [mean_section(subject, asked.level)]
+            lost, total = len(lost_means(subject)), len(subject.feature_names)
+            use = f"{total - lost:,} of {total:,} means and shares are larger than their noise."
         else:
-            held, sections = "counts were", counts_sections(subject, asked.level)
+            held, sections = "counts were", list(counts_sections(subject, asked.level))
             noise = min(table.total_error for table in subject.tables)
+            errors = [rounded(table.standard_error, table.standard_error) for table in subject.tables]
+            use = f"Counts are exact to about ± {' or '.join(dict.fromkeys(errors))} rows (one standard deviation of the noise)."
         if analyses:
             raise InputValueError(
                 "regressions and group means need count, mean and second moment (dpmoments.release), but only "
@@ -143,7 +170,7 @@ def _page(subject: object, asked: _Asked) -> str:
             )
         size = "Rows", count_text(subject.n_rows, 0.0 if subject.count_is_public else noise)
         warned = [message.text() for message in subject.warnings]
-        return _page_of_release(subject, size, [("", sections)], warned, asked)
+        return _page_of_release(subject, size, _Content([("", sections)], use, warned), asked)
 
     if not isinstance(subject, GroupReleases):
         raise InputTypeError(
@@ -155,154 +182,111 @@ def _page(subject: object, asked: _Asked) -> str:
             f"the release has {len(subject)} groups by {by}, but a page holds at most {_MAX_GROUPS}: write the "
             "report of one, groups['level'], or save each in its own file"
         )
-    named = [(f"{by}={name}", one) for name, one in subject.items()]
-    groups = [(name.replace("=", " = ", 1), f"group-{index}-", one) for index, (name, one) in enumerate(named, 1)]
+    groups = [(f"{by} = {name}", f"group-{index}-", one) for index, (name, one) in enumerate(subject.items(), 1)]
     size = "Groups", f"{len(subject)}, by {by}: one release each"
-    warned = [message.within(name).text() for name, one in named for message in cautions(one)]
-    return _page_of_release(subject, size, _chapters(groups, asked), warned, asked)
+    return _page_of_release(subject, size, _of_moments(groups, asked), asked)
 
 
-def _chapters(
-    releases: Sequence[tuple[str, str, MomentRelease]], asked: _Asked
-) -> list[tuple[str, tuple[Section, ...]]]:
-    """Return the chapters of releases, each with a heading and the prefix of its anchors."""
+@dataclass(frozen=True)
+class _Content:
+    """Content of a page: chapters of sections, use, warnings, and folded technical sections."""
+
+    chapters: Sequence[tuple[str, Sequence[Section]]]
+    use: str
+    warned: Sequence[str]
+    technical: Sequence[Section] = ()
+
+
+def _of_moments(releases: Sequence[tuple[str, str, MomentRelease]], asked: _Asked) -> _Content:
+    """Return the content of releases of moments, each with a heading and a prefix of anchors."""
     # Findings are by one correction over all tables of the page: at most 5 % chance that any of them is false.
     answers = [Comparisons.of(release, asked.regressions, asked.groups, asked.level) for _, _, release in releases]
     p_values, counts_as = (np.concatenate(parts) for parts in zip(*(each.comparisons for each in answers), strict=True))
     cutoff = largest_holding(p_values, counts_as, asked.level)
-    return [
-        (name, moment_sections(release, prefix, each.with_cutoff(cutoff), asked.regressions))
-        for (name, prefix, release), each in zip(releases, answers, strict=True)
-    ]
+    answers = [each.with_cutoff(cutoff) for each in answers]
+    every = [relation for each in answers if each.correlations for relation in relations(each.correlations)]
+    clear, kept, warned = sum(each.pair is not None for each in every), [0, 0], list[str]()
+    chapters, technical = [], []
+    hopeless = cutoff < 0.0 and all(_too_few_rows(release) for _, _, release in releases)
+    for (name, prefix, release), each in zip(releases, answers, strict=True):
+        for message in cautions(release):
+            warned.append(message.within(name.replace(" = ", "=", 1)).text() if name else message.text())
+        rows = [] if release.noisy_sum is None or release.noisy_count is None else release.describe().table()[1:]
+        kept = [kept[0] + sum(not row[1].startswith(("noise", "below")) for row in rows), kept[1] + len(rows)]
+        if hopeless:
+            continue
+        sections = [findings_section(release, prefix, each, asked.headline)]
+        if each.correlations is not None and not (asked.summary and name):
+            sections.append(open_section(release, prefix, each.correlations))
+        if not asked.summary:
+            sections.append(asked_section(release, prefix, each, asked.regressions))
+            sections += [columns_section(release, prefix, asked.level), relations_section(release, prefix, each)]
+            if release.noisy_count is not None:
+                technical.append(spectrum_section(release, prefix, asked.level))
+        chapters.append((name, [section for section in sections if section is not None]))
+    if hopeless:
+        needed = rows_for_a_finding(releases[0][2], max(len(every), 1))
+        more = "" if needed is None else f" A first finding takes about {needed:,} rows at this budget."
+        return _Content(
+            [],
+            f"Nothing in this release is clear: the noise hides even the number of rows.{more}",
+            ["Quote no number of it."],
+        )
+    use = [f"{clear:,} of {len(every):,} pairs of columns are clearly related"] if every else []
+    use += [f"{kept[0]:,} of {kept[1]:,} means and shares are more than noise"] if kept[1] else []
+    return _Content(
+        chapters, f"{'; '.join(use)}." if use else "Sums of squares only, without a count.", warned, technical
+    )
 
 
-def _page_of_release(
-    release: AnyRelease,
-    size: tuple[str, str],
-    chapters: Sequence[tuple[str, tuple[Section, ...]]],
-    warned: Sequence[str],
-    asked: _Asked,
-) -> str:
+def _too_few_rows(release: MomentRelease) -> bool:
+    return any(message.code == "too-few-rows" for message in cautions(release))
+
+
+def _page_of_release(release: AnyRelease, size: tuple[str, str], content: _Content, asked: _Asked) -> str:
     first, privacy = release.runs[0], release.privacy
     power = release.privacy_curve.attacker_power(_FALSE_ALARMS)
     features, columns = len(first.feature_names), len(first.schema.table_columns)
     named = ", ".join(dict.fromkeys(run.mechanism for run in release.runs))
     pooled = isinstance(release, MomentRelease) and len(release.runs) > 1
-    findings = _Findings.of(chapters, asked.level)
+    # each warning once; the words of one about all groups are the same
+    cautious = list(dict.fromkeys(content.warned)) or [
+        "“Not clear” does not mean “none”: the noise hides what is small."
+    ]
+    statement = release.auditor_statement()
+    facts = [
+        ("Table", release.dataset or "not named by the curator"),
+        size,
+        ("Protected", "one row" if privacy.privacy_unit is None else privacy.privacy_unit.description),
+        ("Budget", f"{privacy.budget}, {privacy.neighbors}"),
+        ("Columns", f"{columns}, as {features} features" if features != columns else f"{features}"),
+        ("Mechanism", f"{named}, {len(release.runs)} releases pooled" if pooled else named),
+        ("Release", release.id),
+    ]
     return filled_in(
         "report.html",
         summary=asked.summary,
-        summary_sections=_summary_sections(chapters, findings, first.schema) if asked.summary else (),
-        title=f"{'Summary of' if asked.summary else 'Report on'} a {'private ' if privacy.private else ''}release"
-        + ("" if release.dataset is None else f" of {release.dataset}"),
+        title=f"{asked.title or release.dataset or 'A table'}: what a {'private ' if privacy.private else ''}release shows",
         release=release,
-        cautions=warned,
-        facts=[
-            ("Table", release.dataset or "not named by the curator"),
-            size,
-            ("Columns", f"{columns}, as {features} features" if features != columns else f"{features}"),
-            ("Protected", "one row" if privacy.privacy_unit is None else privacy.privacy_unit.description),
-            ("Budget", f"{privacy.budget}, {privacy.neighbors}"),
-            ("Mechanism", f"{named}, {len(release.runs)} releases pooled" if pooled else named),
-            ("Release", release.id),
+        sentences=[
+            ("Safe?", _guarantee_in_short(release, power)),
+            ("Of use?", content.use),
+            *(("Caution", words) for words in cautious),
         ],
-        guarantee_in_short=_guarantee_in_short(release, power),
-        findings=findings,
-        promise=_describe_promise(release, power),
-        guarantee=[line for line in privacy.describe().split("\n") if not line.startswith("- ")],
-        rules=lines_of(privacy.rules),
+        facts=facts[:4] if asked.summary else facts,
+        chapters=content.chapters,
+        promise=_describe_promise(release),
         receipt=PageTable.of(
-            "Every noise draw, then the total and the stated budget",
+            "The receipt: every noise draw, then the total and the stated budget",
             [("query", "noise distribution", "sensitivity", "loss"), *release.receipt.lines()],
         ),
         on_a_unit=release.receipt.on_a_unit_text or "",
-        chapters=chapters,
-        limits=_describe_limits(release, asked.level),
-        appendix=_appendix(release),
-    )
-
-
-# The head of a page: what is clear over all its tables together, and what is not.
-
-_MAX_FINDINGS = 5
-
-
-@dataclass(frozen=True)
-class _Findings:
-    about: str
-    stated: tuple[str, ...]
-    names: frozenset[str]
-    unresolved: tuple[str, ...]
-
-    @classmethod
-    def of(cls, chapters: Sequence[tuple[str, tuple[Section, ...]]], level: float) -> _Findings | None:
-        """Return the findings; None for a page without comparisons."""
-        parts = [(f"{name}: " if name else "", part) for name, sections in chapters for part in sections]
-        every = [(prefix, statement) for prefix, part in parts for statement in part.statements]
-        if not every:
-            return None
-        certain = sum(statement.clear for _, statement in every)
-        # requested analyses first, then the clearest of each section in turn
-        queues = [
-            [
-                (prefix, each)
-                for each in sorted(part.statements, key=lambda statement: -statement.strength)
-                if each.clear
-            ]
-            for prefix, part in reversed(parts)
-        ]
-        turns = [queue[turn] for turn in range(_MAX_FINDINGS) for queue in queues if turn < len(queue)][:_MAX_FINDINGS]
-        chance = f"at most {100.0 * error_rate(level):.3g} % chance that any of them is false"
-        about = f"{certain:,} of {len(every):,} comparisons on this page hold among all of them ({chance})." + (
-            " The clearest:" if certain > _MAX_FINDINGS else ""
-        )
-        if not certain:
-            about = f"None of {len(every):,} comparisons on this page holds among all of them."
-        unresolved = tuple(f"{prefix}{words}" for prefix, part in parts for words in part.unresolved)
-        names = frozenset(name for _, each in turns for name in each.names)
-        return cls(about, tuple(f"{prefix}{each.text}" for prefix, each in turns), names, unresolved)
-
-
-_MAX_SUMMARY_ROWS = 12
-
-
-def _summary_sections(
-    chapters: Sequence[tuple[str, tuple[Section, ...]]], findings: _Findings | None, schema: Schema
-) -> list[Section]:
-    """Return the first and the requested sections of a page, with their first tables, shortened."""
-    named = frozenset() if findings is None else findings.names
-    columns = {column.name for column in schema.columns}
-    # the features that findings name come first, then columns of one feature: numbers before levels
-    sections = chapters[0][1] if len(chapters) == 1 else ()
-    shown = [part for index, part in enumerate(sections) if part.requested or (index == 0 and part.tables)]
-    result = []
-    for part in shown:
-        table = part.tables[0]
-        names = [row[0].text for row in table.rows]
-        order = sorted(range(len(names)), key=lambda index: (names[index] not in named, names[index] not in columns))
-        if len(names) > _MAX_SUMMARY_ROWS:
-            rows = tuple(table.rows[index] for index in sorted(order[:_MAX_SUMMARY_ROWS]))
-            table = replace(table, rows=rows, caption=f"{len(rows)} of {len(names):,} rows. {table.caption}")
-        result.append(replace(part, picture=None, tables=(table,)))
-    return result
-
-
-def _guarantee_in_short(release: AnyRelease, power: float) -> str:
-    privacy = release.privacy
-    if not privacy.private:
-        return "This release protects nobody, since its noise can be computed and subtracted."
-    if power > _CERTAIN:
-        return "This budget promises almost nothing: someone who knows all other rows may recognize a row in nearly all cases."
-    unit = privacy.privacy_unit
-    whom = "row" if unit is None else f"{unit.column}"
-    question = (
-        f"one of two versions of a {whom} against the other"
-        if privacy.neighbors.table_size_is_public
-        else f"that a certain {whom} is in the table"
-    )
-    return (
-        f"Someone who knows everything else and accepts 5 % false alarms can detect {question} in at most "
-        f"{no_less(100.0 * power, 3)} % of the cases in which it is so (5 % by guessing)."
+        checked=_describe_checks(release),
+        questions=[
+            f"{words[0].upper()}{words[1:].rstrip(';.')}." for level in statement.levels for words in level.asked
+        ],
+        limits=_describe_limits(release, asked),
+        annex=_annex(release, statement, content.technical) if not asked.summary else (),
     )
 
 
@@ -313,135 +297,133 @@ _CERTAIN = 0.9995
 """Share above which success counts as certain."""
 
 
-def _describe_promise(release: AnyRelease, power: float) -> tuple[str, ...]:
-    """Describe the guarantee; ``power`` bounds the success of a test with 5 % false alarms."""
+def _guarantee_in_short(release: AnyRelease, power: float) -> str:
     privacy = release.privacy
     if not privacy.private:
+        return "This release protects nobody, since its noise can be computed and subtracted."
+    if power > _CERTAIN:
+        return "This budget promises almost nothing: someone who knows all other rows may recognize a row in nearly all cases."
+    unit = "row" if privacy.privacy_unit is None else privacy.privacy_unit.column
+    question = (
+        f"which of two versions of a {unit} it holds"
+        if privacy.neighbors.table_size_is_public
+        else f"that a certain {unit} is in it"
+    )
+    return (
+        f"Someone who knows all else about the table detects {question} at most {no_less(100.0 * power, 3)} times in 100, with 5 "
+        "false alarms in 100; guessing detects 5."
+    )
+
+
+def _describe_promise(release: AnyRelease) -> tuple[str, ...]:
+    """Describe what is protected, and what else was spent."""
+    if not release.privacy.private:
         return (
             "This release protects nobody: its noise came from a seed with which anyone can compute and subtract "
             "it. It is for tests only, and must not be published if the table is confidential.",
         )
-    unit = protected_unit(release)
-    everything = (
+    return (
         "The numbers on this page follow from sums over a confidential table that were released once. Random "
-        f"noise was added to them; it limits how much they reveal about {unit}. Further computations on them cost "
-        "no privacy."
+        f"noise was added to them; it limits how much they reveal about {protected_unit(release)}, whatever a reader knows or "
+        "computes.",
+        composition_so_far(release),
     )
-    if privacy.neighbors.table_size_is_public:
-        question, wrong, right = "is A, not B", "it is B", "A in at most {share} % of the cases in which it is A"
-        subject = "a certain row of the table"
-    elif privacy.privacy_unit is None:
-        question, wrong, right = "is in the table", "it is not", "it in at most {share} % of the cases in which it is"
-        subject = "a certain row"
-    else:
-        question, wrong, right = (
-            f"has rows of a certain {privacy.privacy_unit.column}",
-            "it has none",
-            "them in at most {share} % of the cases in which it has",
-        )
-        subject = "the table"
-    detected = (
-        "may succeed in nearly all cases: against such an attacker this budget promises almost nothing"
-        if power > _CERTAIN
-        else f"detects {right.format(share=no_less(100.0 * power, 3))} (guessing: 5 %)"
-    )
-    attacker = (
-        f"What that means: suppose someone knows all other rows and how this page was made, and tests whether {subject} "
-        f"{question}. A test that says so by mistake in 5 % of the cases in which {wrong} {detected}. This holds whatever else "
-        "they know or compute."
-    )
-    return everything, attacker, composition_so_far(release)
 
 
-def _describe_limits(release: AnyRelease, level: float) -> list[str]:
+def _describe_checks(release: AnyRelease) -> str:
+    """Describe the outcome of the checks of the file."""
+    every = checks(release)
+    failed = [f"{check.what} ({check.detail})" for check in every if check.passed is False]
+    undecided = [check.what for check in every if check.passed is None]
+    held = sum(check.passed is True for check in every)
+    words = f"{held:,} of {len(every):,} checks of the file hold"
+    words += f"; FAILED: {', '.join(failed)}" if failed else ""
+    words += f"; undecided: {', '.join(undecided)}" if undecided else ""
+    return (
+        f"{words}. They show that it is consistent, and the receipt adds up; not that the noise was drawn as it states."
+    )
+
+
+def _describe_limits(release: AnyRelease, asked: _Asked) -> list[str]:
     """Describe what a reader should not conclude from the page."""
-    treated = (
-        "Rows were dropped, and missing values handled, by the rules of the schema before anything was counted: the counts "
-        "describe the resulting table."
-        if release.runs[0].holds_counts
-        else "Values were clipped to the bounds, and missing values were handled by the rules of the schema, before "
-        "anything was computed: the numbers describe the resulting table."
-    )
+    chance = f"{100.0 * error_rate(asked.level):.3g}"
+    others = "Privacy losses add up: every other release about the same people adds to them."
+    clear = f"What is called clear holds among all comparisons of this page: the chance that any is false is at most {chance} %."
+    if asked.summary:
+        return [others, clear] if isinstance(release, MomentRelease | GroupReleases) else [others]
     said = [
+        others,
         release.privacy.unit_message.text(),
-        "Privacy losses add up: every other release about the same people adds to them. This page covers only "
-        "the releases that it names.",
-        "Bounds, levels and other settings of the schema are assumed to be public knowledge. If they were read "
-        "from the table, they leak information that the noise does not protect.",
-        treated,
-        "“Not clear” does not mean “no effect”: this release cannot show the sign, if there is one. Most of the error "
-        "is privacy noise in “(noise)”, and chance in the choice of rows in “(too few rows)”.",
-        f"A verdict follows from its own interval: without any effect, about {100.0 * error_rate(level):.3g} in 100 are wrong. "
-        "Only those that hold among all comparisons of the page are findings.",
+        "Bounds and levels of the schema are assumed to be public. If they were read from the table, they leak information "
+        "that the noise does not protect.",
+        f"Rows were dropped{'' if release.runs[0].holds_counts else ', values clipped to the bounds,'} and missing values "
+        "handled by the rules of the schema: the numbers describe the resulting table.",
     ]
     if isinstance(release, MomentRelease | GroupReleases):
-        rows = "rows" if release.privacy.rows_per_unit == 1 else "privacy units"
         said += [
-            "“± noise” is the privacy noise (1 SD). An interval includes it and the sampling error of independent "
-            f"{rows}, but no errors in the data.",
-            f"Means, correlations and components are shown after the repair {str(release.runs[0].repair)!r}, which "
-            "corrects impossible values; noise and intervals are stated for the unrepaired numbers.",
-            "Standard errors of regressions assume equal residual variances, unless the schema has the products of "
-            "the columns.",
-            f"Even without noise, about {100.0 * error_rate(level):.3g} in 100 of the {level:.0%} intervals miss the true value.",
+            f"{clear} Without any effect, about {chance} in 100 comparisons are “{ONLY_BY_ITSELF}”.",
+            f"Intervals include noise and sampling, no errors in the data; even so, about {chance} in 100 miss the truth.",
         ]
-    said.append(
-        "Anyone can check from the file that the receipt adds up; only the curator can vouch that the noise was "
-        "drawn as it states."
-    )
     return said
 
 
-# The appendix of a report: what an auditor asks for, and what can be checked of the file.
+# The annex of a report: what an auditor looks up.
 
 
-def _appendix(release: AnyRelease) -> dict[str, Any]:
-    statement = release.auditor_statement()
+def _annex(release: AnyRelease, statement: AuditorStatement, technical: Sequence[Section]) -> list[Section]:
     head, *points = statement.profile.table()
     least = statement.profile.epsilon_at_reference
     reasons = dict.fromkeys(getattr(run, "chosen_because", None) for run in release.runs)
-    outcomes = {None: "undecided", True: "holds", False: "FAILED"}
-    return {
-        "levels": [  # warnings are at the head of the page
-            replace(level, stated=tuple(line for line in level.stated if not line.startswith("Warning: ")))
-            for level in statement.levels
-        ],
-        "chosen": [f"Why this mechanism: {reason.text()}" for reason in reasons if reason is not None],
-        "composition": describe_composition(release),
-        "at_reference": ""
-        if least is None
-        else f"At δ = {REFERENCE_DELTA:g} the smallest known ε is {no_less(least, 4)}.",
-        "profile": PageTable.of(
-            "Tightest known privacy profile", [(head[0], head[1], "exact or bound", head[3]), *points]
-        ),
-        "checks": PageTable.of(
-            "Consistency checks of the file",
-            [
-                ("check", "outcome", "detail"),
-                *((check.what, outcomes[check.passed], check.detail) for check in checks(release)),
-            ],
-        ),
-        "schema": PageTable.of(
-            "Columns and their public values",
-            [
-                ("column", "kind", "public values", "missing values", "description"),
-                *(
-                    (column.name, column.kind, column.public_values_text, column.missing, column.description or "")
-                    for column in release.runs[0].schema.columns
+    rules = lines_of(release.privacy.rules)
+    at_reference = "" if least is None else f"At δ = {REFERENCE_DELTA:g} the smallest known ε is {no_less(least, 4)}."
+    repairs = dict.fromkeys(str(run.repair) for run in release.runs if hasattr(run, "repair"))
+    return [
+        Section(
+            "The guarantee, exactly",
+            "guarantee",
+            lead=(
+                *(line for line in release.privacy.describe().split("\n") if not line.startswith("- ")),
+                describe_composition(release),
+                at_reference,
+            ),
+            tables=(
+                PageTable.of(
+                    "Tightest known privacy profile", [(head[0], head[1], "exact or bound", head[3]), *points]
                 ),
-            ],
+            ),
+            folded=True,
         ),
-        "runs": PageTable.of(
+        Section(
             "How it was made",
-            [
-                ("run", "mechanism", "options", "settled by its plan"),
-                *(
-                    (str(index), run.mechanism, _listed(run.mechanism_options), _listed(getattr(run, "details", {})))
-                    for index, run in enumerate(release.runs, 1)
+            "made",
+            lead=(
+                *(f"Why this mechanism: {reason.text()}" for reason in reasons if reason is not None),
+                f"Impossible values were corrected by the repair {', '.join(map(repr, repairs))}; noise and intervals precede it."
+                if repairs
+                else "",
+            ),
+            tables=(
+                PageTable.of(
+                    "Runs",
+                    [
+                        ("run", "mechanism", "options", "settled by its plan"),
+                        *(
+                            (
+                                str(index),
+                                run.mechanism,
+                                _listed(run.mechanism_options),
+                                _listed(getattr(run, "details", {})),
+                            )
+                            for index, run in enumerate(release.runs, 1)
+                        ),
+                    ],
                 ),
-            ],
+            ),
+            folded=True,
         ),
-    }
+        Section(f"The rules by which rows were read ({len(rules)})", "rules", lead=tuple(rules), folded=True),
+        *technical,
+    ]
 
 
 def _listed(options: Mapping[str, object]) -> str:

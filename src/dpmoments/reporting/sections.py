@@ -1,45 +1,53 @@
-"""Sections of a report: moments, correlations, spectrum, and requested analyses."""
+"""Sections of a report: findings, asked analyses, columns, relations, counts."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
-from dpmoments.analysis.answers import interval_ends, intervals, number, rounded
+from dpmoments.analysis.answers import format_level, interval_ends, number, rounded
 from dpmoments.analysis.components import SCALINGS
 from dpmoments.analysis.correlations import Correlations
 from dpmoments.analysis.cross_table import MAX_TESTED
-from dpmoments.analysis.description import Description
 from dpmoments.analysis.functionals import describe_law
 from dpmoments.analysis.group_means import GroupDifferences, GroupMeans
 from dpmoments.analysis.regression_results import FittedLine
-from dpmoments.analysis.resolvability import (
-    NOT_CLEAR_NOISE,
-    NOT_CLEAR_ROWS,
-    NOT_ESTIMABLE,
-    UNCLEAR,
-    smallest_seen,
-)
+from dpmoments.analysis.resolvability import smallest_seen
 from dpmoments.base.arrays import FloatArray
 from dpmoments.base.errors import InputValueError, shown
-from dpmoments.plots.components import draw_spectrum
-from dpmoments.plots.intervals import deviations_of, draw_coefficients, draw_groups
-from dpmoments.plots.matrices import draw_correlations
+from dpmoments.plots.association import draw_association, relations, title_of_relations
+from dpmoments.plots.intervals import (
+    MAX_FINDINGS,
+    IntervalChart,
+    IntervalLine,
+    chart_of_coefficients,
+    chart_of_findings,
+    chart_of_groups,
+    deviations_of,
+    labels_of,
+    line_of_pair,
+    smallest_typical,
+    with_minus,
+)
+from dpmoments.plots.spectrum import draw_spectrum
 from dpmoments.releases.counts_release import CountsRelease
 from dpmoments.releases.mean_release import MeanRelease
 from dpmoments.releases.moment_release import MomentRelease
-from dpmoments.reporting.page import NOISE, PageTable, Section, Statement, drawn
-from dpmoments.schema.columns import Boolean
+from dpmoments.reporting.page import NOISE, PageTable, Section, drawn
+from dpmoments.schema.columns import Boolean, Categorical
+from dpmoments.schema.dates import Date
 
-_SHOWN_PAIRS = 60
-_OF_PAIRS = ("correlation", "privacy_noise", "sampling_noise", "lower", "upper")
-_SHOWN_COMPONENTS = 15
-_NAMED_PAIRS = 5
 _MAX_COEFFICIENTS = 25
+_MAX_STATED = 5
+"""Maximum number of findings of one asked analysis."""
+_MAX_RELATIONS = 60
+_SHOWN_COMPONENTS = 5
+_MAX_UNFOLDED = 20
+"""Number of levels from which on a column is folded."""
 _NOT_RELEASED = (
     "No row count was released, so means, standard deviations, correlations and regressions are not available. "
     "Noisy sums of squares are below."
@@ -85,7 +93,7 @@ class Comparisons:
             answer = release.group_means(by, of=[of], level=level)
             if len(answer.features) != 1:
                 raise InputValueError(
-                    f"'{of}' has {len(answer.features)} features, but a plot shows one: name one, such as "
+                    f"'{of}' has {len(answer.features)} features, but a chart shows one: name one, such as "
                     f"{shown(answer.features[0])}"
                 )
             means.append(answer)
@@ -102,55 +110,270 @@ class Comparisons:
 
     def with_cutoff(self, cutoff: float) -> Comparisons:
         """Return the answers with marks by one correction over the page."""
-        correlations = self.correlations and replace(self.correlations, cutoff=cutoff)
-        fits = tuple(replace(fit, cutoff=cutoff) for fit in self.fits)
-        means = tuple(replace(each, differences=replace(each.differences, cutoff=cutoff)) for each in self.means)
+        # without their warnings, which stand at the head of a page
+        correlations = self.correlations and replace(self.correlations, cutoff=cutoff, warning="")
+        fits = tuple(replace(fit, cutoff=cutoff, warning="") for fit in self.fits)
+        means = tuple(
+            replace(each, differences=replace(each.differences, cutoff=cutoff), warning="") for each in self.means
+        )
         return replace(self, correlations=correlations, fits=fits, means=means)
 
 
-def moment_sections(
-    release: MomentRelease, prefix: str, answers: Comparisons, regressions: Sequence[str]
-) -> tuple[Section, ...]:
-    """Return the sections of one release; ``prefix`` precedes its anchors and picture names."""
-    result = [_numbers(release, prefix)]
-    if release.noisy_count is None:
-        return tuple(result)
-    correlations = answers.correlations
-    if correlations is not None:
-        result.append(_correlations(release, prefix, correlations))
-    elif answers.refusal:
-        refusal = f"This part cannot be shown: {answers.refusal}"
-        result.append(Section("Correlations", f"{prefix}correlations", refusal=refusal))
-    try:
-        result.append(_spectrum(release, prefix, 0.95 if correlations is None else correlations.level))
-    except ValueError as refused:
-        refusal = f"This part cannot be shown: {refused}"
-        result.append(Section("Spectrum", f"{prefix}spectrum", refusal=refusal))
-    for index, (formula, fit) in enumerate(zip(regressions, answers.fits, strict=True), 1):
-        result.append(_regression(release, formula, fit, f"{prefix}regression-{index}"))
-    for index, means in enumerate(answers.means, 1):
-        result.append(_group_means(means, f"{prefix}groups-{index}"))
-    return tuple(result)
+# Findings, and what stays open.
 
 
-def _numbers(release: MomentRelease, prefix: str) -> Section:
-    result = release.describe()
-    lead = [f"Rows: {result.rows_text}. {_kept(result)}"]
-    if release.noisy_count is None:
-        lead = [f"Rows: {result.rows_text}.", _NOT_RELEASED]
-    elif release.noisy_sum is None:
-        lead.append(_NO_MEAN)
-    tables = [PageTable.of("Features, in original units", result.table())]
-    if release.noisy_count is None:
-        tables = [_sums_of_squares(release)]
+def findings_section(release: MomentRelease, prefix: str, answers: Comparisons, headline: str | None) -> Section | None:
+    """Return what is clear, asked analyses first; None without comparisons."""
+    stated = [text for fit in answers.fits for text in coefficient_findings(release, fit)[:_MAX_STATED]]
+    stated += [text for means in answers.means for text in difference_findings(release, means)[:_MAX_STATED]]
+    charts: tuple[IntervalChart, ...] = ()
+    if answers.correlations is not None:
+        chart = chart_of_findings(answers.correlations, release.noise, labels_of(release))
+        charts = (replace(chart, title=headline or chart.title),)
+    if not stated and not charts:
+        return None
     return Section(
-        "What was released, and how noisy it is",
-        f"{prefix}released",
-        lead=tuple(filter(None, lead)),
-        tables=tuple(tables),
-        remarks=tuple(filter(None, [result.noise_text, result.scaled_rows])),
-        warning=result.warning,
+        "Findings",
+        f"{prefix}findings",
+        findings=tuple(stated),
+        charts=tuple(chart for chart in charts if chart.lines),
+        lead=tuple(f"{chart.title}." for chart in charts if not chart.lines),
     )
+
+
+def open_section(release: MomentRelease, prefix: str, answer: Correlations) -> Section | None:
+    """Return what is not clear, and what it would take; None if all pairs are clear."""
+    every = relations(answer)
+    unclear = [each for each in every if each.pair is None]
+    if not unclear or release.noise is None:
+        return None
+    without = sum(each.without_number for each in unclear)
+    said = f"{len(unclear):,} of {len(every):,} pairs of columns are not clear, which is not the same as unrelated"
+    if without:
+        said += f"; {without:,} of these have no number"
+    seen = [smallest_typical(answer, release.noise, len(every), scale) for scale in (1.0, 0.5, 0.0)]
+    sizes = [f"about {size:.2g}" if size < 1.0 else "more than 1" for size in seen]
+    remedy = (
+        f"A typical correlation has to be {sizes[0]} or more to be seen; twice the budget would show it from {sizes[1]} on, and "
+        f"a release without noise from {sizes[2]} on."
+    )
+    return Section("What stays open", f"{prefix}open", lead=(f"{said}.", remedy if seen[0] > 0.0 else ""))
+
+
+def rows_for_a_finding(release: MomentRelease, comparisons: int) -> int | None:
+    """Return the rows that show a correlation of a half between even halves; None if unknown."""
+    if release.noise is None:
+        return None
+    cells = np.sqrt(release.noise.cell_variances()[1:, 1:]) * np.outer(release.encoding.scale, release.encoding.scale)
+    lower, upper = release.schema.feature_bounds
+    half = (upper - lower) / 2.0
+    typical = np.median((cells / np.outer(half, half))[np.tril_indices(len(half), -1)], keepdims=True)
+    seen = smallest_seen(typical**2, np.zeros(1), comparisons, release.noise)
+    return max(1, int(float(f"{2.0 * float(seen[0]):.1g}")))
+
+
+# Asked analyses: regressions and groups.
+
+
+def asked_section(
+    release: MomentRelease, prefix: str, answers: Comparisons, regressions: Sequence[str]
+) -> Section | None:
+    """Return the section of the answers that were asked for; None without any."""
+    parts = [
+        _regression(release, formula, fit, f"{prefix}regression-{index}")
+        for index, (formula, fit) in enumerate(zip(regressions, answers.fits, strict=True), 1)
+    ]
+    parts += [_group_means(release, means, f"{prefix}groups-{index}") for index, means in enumerate(answers.means, 1)]
+    return Section("The answers asked for", f"{prefix}asked", parts=tuple(parts)) if parts else None
+
+
+def _regression(release: MomentRelease, formula: str, fit: FittedLine, anchor: str) -> Section:
+    labels, deviations = labels_of(release), deviations_of(release, fit)
+    chart = chart_of_coefficients(fit, deviations, _MAX_COEFFICIENTS, labels=labels)
+    per_unit = chart_of_coefficients(fit, None, _MAX_COEFFICIENTS, labels=labels)
+    lines = tuple(
+        replace(line, number=unit.number, interval=unit.interval)
+        for line, unit in zip(chart.lines, per_unit.lines, strict=True)
+    )
+    title = f"Coefficients: change of {labels[fit.target]} per unit of the feature (drawn: per standard deviation)"
+    axis = "per standard deviation of the feature"
+    return Section(
+        f"Regression: {formula}",
+        anchor,
+        lead=tuple(map(_sentence, fit.heading)),
+        charts=(replace(chart, lines=lines, title=title, axis=axis),),
+    )
+
+
+def coefficient_findings(release: MomentRelease, fit: FittedLine) -> list[str]:
+    """Return a sentence for each coefficient that holds among all, the clearest first."""
+    held = ", all else in the regression equal" if len(fit.features) > 1 else ""
+    labels = labels_of(release)
+    two_values = {column.name for column in release.schema.columns if isinstance(column, Boolean)}
+    result = []
+    for name, holds, each in zip(fit.names, fit.holds_among_all, fit.estimates, strict=True):
+        if not holds or not each.estimable:
+            continue
+        error, reference = each.standard_error, fit.references.get(name.rpartition("=")[0])
+        label = labels.get(name, name)
+        about = f"per unit of {label}"
+        if reference is not None:
+            about = f"for {label} than for {labels.get(reference, reference)}"
+        elif name in two_values:
+            about = f"if {label} is true"
+        size, interval = _size_and_interval(each.value, each.lower, each.upper, error, fit.level)
+        how = "higher" if each.value >= 0.0 else "lower"
+        text = f"{labels[fit.target]} is {how} by {size} {about}{held} ({interval})."
+        result.append((abs(each.value) / error if error > 0.0 else np.inf, text))
+    return [text for _, text in sorted(result, key=lambda pair: -pair[0])]
+
+
+def _group_means(release: MomentRelease, answer: GroupMeans, anchor: str) -> Section:
+    [feature], findings = answer.features, difference_findings(release, answer)
+    label = labels_of(release)[feature]
+    pairs = len(answer.differences.pairs)
+    unclear = f"No difference of {label} between these groups holds among all comparisons of this page."
+    more = len(findings) - MAX_FINDINGS
+    return Section(
+        f"Groups: {label} by {answer.by}",
+        anchor,
+        charts=(replace(chart_of_groups(release, answer), axis=""),),
+        lead=(
+            f"{len(findings):,} of {pairs:,} differences between these groups {'is' if len(findings) == 1 else 'are'} clear."
+            if findings
+            else unclear,
+        ),
+        findings=tuple(findings[_MAX_STATED:MAX_FINDINGS]),  # the others are at the head of the page
+        remarks=(f"{more:,} more clear differences are in the release file." if more > 0 else "",),
+    )
+
+
+def difference_findings(release: MomentRelease, answer: GroupMeans) -> list[str]:
+    """Return a sentence for each difference of means that holds among all, the clearest first."""
+    differences, [feature], result = answer.differences, answer.features, []
+    labels = labels_of(release)
+    errors = np.hypot(differences.privacy_noise[0], differences.sampling_noise[0])
+    for index, (one, other) in enumerate(differences.pairs):
+        value, error = float(differences.difference[0, index]), float(errors[index])
+        if not differences.holds_among_all[0, index] or not np.isfinite(value):
+            continue
+        lower, upper = float(differences.lower[0, index]), float(differences.upper[0, index])
+        size, interval = _size_and_interval(value, lower, upper, error, differences.level)
+        names = [labels.get(name, name) for name in (one, other)]
+        higher, lower_one = names if value >= 0.0 else names[::-1]
+        text = f"Mean of {labels[feature]}: {higher} is higher than {lower_one} by {size} ({interval})."
+        result.append((abs(value) / error if error > 0.0 else np.inf, text))
+    return [text for _, text in sorted(result, key=lambda pair: -pair[0])]
+
+
+def _size_and_interval(value: float, lower: float, upper: float, error: float, level: float) -> tuple[str, str]:
+    """Return the absolute value, and its interval in words, both rounded by the error."""
+    least, most = sorted(end if value >= 0.0 else -end for end in (lower, upper))
+    [low], [high] = interval_ends(least, most, error)
+    return rounded(abs(value), error), f"{format_level(level)} interval {with_minus(low)} to {with_minus(high)}"
+
+
+# Columns: numbers in a table, shares as bars.
+
+
+def columns_section(release: MomentRelease, prefix: str, level: float) -> Section:
+    """Return the section of all columns by themselves."""
+    result, title, anchor = release.describe(), "The columns", f"{prefix}columns"
+    if release.noisy_count is None:
+        return Section(title, anchor, lead=(_NOT_RELEASED,), tables=(_sums_of_squares(release),))
+    if result.mean is None:
+        table = PageTable.of("Features, in original units", result.table())
+        return Section(title, anchor, lead=(_NO_MEAN,), tables=(table,), remarks=(result.noise_text,))
+    cells = {str(row[0]): (str(row[1]), str(row[3])) for row in result.table()[1:]}
+    return _of_columns(
+        Section(title, anchor, remarks=tuple(filter(None, [result.scaled_rows]))),
+        release,
+        cells,
+        [result.mean, result.mean_noise, *result.conf_int(level).T],
+        labels_of(release),
+        level,
+    )
+
+
+def _of_columns(
+    section: Section,
+    release: Any,
+    cells: Mapping[str, tuple[str, str]],
+    numbers: Sequence[FloatArray],
+    labels: Mapping[str, str],
+    level: float,
+) -> Section:
+    """Return the section with a table of numbers, and charts of shares.
+
+    ``cells`` hold mean and standard deviation of features as printed, ``numbers`` the means, their noise, and the ends of
+    intervals.
+    """
+    place = {name: index for index, name in enumerate(release.feature_names)}
+    means, noise, lower, upper = numbers
+    rows, charts, folded = [], [], []
+    yes_no: list[IntervalLine] = []
+    for column in release.schema.columns:
+        names = [name for name in column.feature_names if name in cells]
+        if isinstance(column, Boolean | Categorical):
+            lines, below = [], []
+            for name in names:
+                parts = [100.0 * float(each[place[name]]) for each in (means, noise, lower, upper)]
+                name_shown = labels[name].rpartition(": ")[2].removeprefix(f"{column.name}=")
+                if cells[name][0].startswith(("below", NOISE)):
+                    below.append((name_shown, parts[3]))
+                    continue
+                lines.append(_share(name_shown, *parts))
+            if isinstance(column, Boolean):
+                yes_no += lines or [
+                    IntervalLine(labels[column.name], 0.0, 0.0, end, "", f"below {end:.2g} %") for _, end in below
+                ]
+                continue
+            title = getattr(column, "description", None) or column.name
+            hidden = (
+                f"Below {max(end for _, end in below):.2g} % each, so that noise hides the share: " if below else ""
+            )
+            about = (f"{hidden}{', '.join(name for name, _ in below)}.",) if below else ()
+            chart = IntervalChart(
+                title, "", level, tuple(lines), None, False, from_zero=True, within=(0.0, 100.0), about=about
+            )
+            if len(names) < _MAX_UNFOLDED:
+                charts.append(chart)
+            else:
+                shown_title = f"{title}: {len(names)} levels"
+                folded.append(Section(shown_title, f"{section.anchor}-{column.name}", charts=(chart,), folded=True))
+            continue
+        for name in names:
+            index = place[name]
+            if isinstance(column, Date):
+                ends = [column.date_text(float(end[index]), float(noise[index])) for end in (lower, upper)]
+            else:
+                ends = [with_minus(end) for [end] in interval_ends(lower[index], upper[index], noise[index])]
+            interval = " to ".join(ends) if cells[name][0] != NOISE and np.isfinite(lower[index]) else "–"
+            rows.append((labels[name], with_minus(cells[name][0]), interval, with_minus(cells[name][1])))
+    if yes_no:
+        charts.insert(
+            0,
+            IntervalChart("Yes/no columns", "", level, tuple(yes_no), None, False, from_zero=True, within=(0.0, 100.0)),
+        )
+    head = ("column", "mean", f"{format_level(level)} interval", "standard deviation")
+    keep = 4 if any(row[3] for row in rows) else 3
+    tables = (PageTable.of("Columns of numbers", [row[:keep] for row in (head, *rows)]),) if rows else ()
+    lead = (f"Bars: shares, with {format_level(level)} intervals.",)
+    shares = (Section("Shares", f"{section.anchor}-shares", lead=lead, charts=tuple(charts)), *folded)
+    return replace(
+        section,
+        tables=tables,
+        parts=shares if charts or folded else (),
+    )
+
+
+def _share(name: str, share: float, noise: float, lower: float, upper: float) -> IntervalLine:
+    """Return the line of a share, all in percent."""
+    printed = "–" if np.isnan(lower) else ""
+    if not printed:
+        [low], [high] = interval_ends(lower, upper, noise)
+        printed = f"{low} to {high} %"
+    return IntervalLine(name, share, lower, upper, f"{rounded(share, noise)} %", printed)
 
 
 def _sums_of_squares(release: MomentRelease) -> PageTable:
@@ -165,382 +388,118 @@ def _sums_of_squares(release: MomentRelease) -> PageTable:
     return PageTable.of("Sums of squares, in original units", [("feature", "sum of squares", "± noise"), *lines])
 
 
-def _kept(answer: Description) -> str:
-    """Describe how many means and standard deviations are noise-dominated."""
-    if answer.mean is None or not np.isfinite(answer.mean_noise).any():
-        return ""
-    rows = answer.table()[1:]
-    lost, total = [sum(row[column] == NOISE for row in rows) for column in (1, 3)], len(rows)
-    n_limits = sum(cell.startswith("below") for row in rows for cell in row[1:])
-    limits = (
-        f"{n_limits:,} of {2 * total:,} means and standard deviations have an upper limit only (“below”): noise does not "
-        "distinguish them from 0."
-        if n_limits
-        else ""
-    )
-    if not any(lost):
-        return limits or "No mean and no standard deviation is noise-dominated."
-    means, spreads = (f"{number_lost:,}" if number_lost else "none" for number_lost in lost)
-    return (
-        f"Noise-dominated: {means} of {total:,} means and {spreads} of {total:,} standard deviations. The table "
-        f"shows “noise” for them: no more is known than the public bounds say. {limits}".rstrip()
-    )
+# All relations, column by column.
 
 
-def _correlations(release: MomentRelease, prefix: str, result: Correlations) -> Section:
-    size = len(result.feature_names)
-    side = 0.62 * size if size <= 12 else 0.24 * size
-    width, height = min(max(side + 2.8, 5.2), 9.6), min(max(side + 2.2, 4.6), 9.2)
-    title, (head, *lines), hidden = f"Heat map: {result.heading[0]}", *_pair_lines(result)
-    clear = [f"{row[0]}: {row[1]}, {row[5]}" for row in lines if row[6]][:_NAMED_PAIRS]
-    clearest = f"Clearest pairs: {'; '.join(clear)}." if clear else "No pair holds among all."
-    statements = _pair_statements(result)
-    caption = "The clearest pairs" if hidden else "All pairs"
-    more = f"{hidden:,} more pairs are in the release file." if hidden else ""
+def relations_section(release: MomentRelease, prefix: str, answers: Comparisons) -> Section | None:
+    """Return the picture of all relations, and the clear ones that are not among the findings."""
+    title, anchor, answer = "All relations", f"{prefix}relations", answers.correlations
+    if answer is None:
+        refusal = f"This part cannot be shown: {answers.refusal}"
+        return Section(title, anchor, refusal=refusal) if answers.refusal else None
+    columns = len(set(answer.columns_of_features))
+    if columns < 2:
+        return None
+    clear = sorted((each for each in relations(answer) if each.pair), key=lambda each: -abs(each.correlation))
+    rest = [each.pair for each in clear[MAX_FINDINGS:_MAX_RELATIONS] if each.pair is not None]
+    lines = tuple(line_of_pair(answer, pair, labels_of(release)) for pair in rest)
+    side = min(0.56 * columns, 9.0)
+    named = "; ".join(
+        f"{one} and {other}: {each.correlation:+.2f}" for each in clear[:5] for one, other in [each.columns]
+    )
+    counted = title_of_relations(answer)
+    chart = IntervalChart("The other clear relations", "correlation", answer.level, lines, 0.0, within=(-1.0, 1.0))
+    marks = (
+        "Each mark: the strongest clear relation between two columns. Round: together; square: opposite; dot: not clear; ×: no "
+        "number."
+    )
     return Section(
-        "Correlations",
-        f"{prefix}correlations",
-        lead=(
-            _sentence(result.heading[0]),
-            "Hatched pairs do not hold among all comparisons of this page.",
-        ),
+        title,
+        anchor,
         picture=drawn(
-            f"{prefix}correlation-picture",
-            width,
-            height,
-            lambda ax: draw_correlations(replace(result, warning=""), ax),
-            title=title,
-            description=f"A square cell for every two of {size} features. {clearest} The table below has the numbers",
+            f"{prefix}relations-picture",
+            side + 2.0,
+            0.72 * side + 0.6,
+            lambda ax: draw_association(answer, ax),
+            title=marks,
+            description=f"{counted}. {f'The strongest: {named}.' if named else ''}",
         ),
-        tables=(PageTable.of(f"{caption}: each with its noise, interval and sign", [head, *lines]),),
-        remarks=tuple(filter(None, [more, "" if result.noise_known else describe_law(None)])),
-        warning=result.warning,
-        statements=statements,
-        unresolved=_unresolved_pairs(release, result, len(statements)),
+        charts=(chart,) if lines else (),
+        remarks=("" if answer.noise_known else describe_law(None),),
     )
 
 
-def _pair_lines(answer: Correlations) -> tuple[list[Sequence[str]], int]:
-    """Return the lines of a table of pairs, head first, and the number of pairs that have none."""
-    values, columns = answer.columns(), dict(zip(answer.feature_names, answer.columns_of_features, strict=True))
-    alike: dict[tuple[str, str], list[int]] = {}
-    for index in answer._shown:
-        features = values["feature"][index], values["other"][index]
-        of = columns[features[0]], columns[features[1]]
-        alike.setdefault(features if values["holds_among_all"][index] or of == features else of, []).append(index)
-
-    # pairs of levels that do not hold among all are one line for their two columns
-    alone = [index for indices in alike.values() if len(indices) == 1 for index in indices]
-    head, *rows = answer.table_of(alone[:_SHOWN_PAIRS])
-    told = len(rows)
-    for (one, other), indices in alike.items():
-        if len(indices) == 1 or len(rows) == _SHOWN_PAIRS:
-            continue
-        part = {name: np.array([values[name][index] for index in indices], dtype=float) for name in _OF_PAIRS}
-        size, privacy, sampling = (float(np.fmax.reduce(np.abs(part[name]))) for name in _OF_PAIRS[:3])
-        error = math.hypot(privacy, sampling)
-        sizes = [rounded(size, error), rounded(privacy, privacy), rounded(sampling, sampling)]
-        known = not np.isnan(part[_OF_PAIRS[0]]).any()  # one that is not estimable may be of any size
-        sizes = sizes if known else ["–"] * len(sizes)
-        [interval] = intervals(part["lower"].min(), part["upper"].max(), error)
-        clear = sum(values["verdict"][index] not in UNCLEAR for index in indices)
-        rows.append(
-            (
-                f"{one} ~ {other}, {len(indices):,} pairs of levels",
-                *(each if each == "–" else f"≤ {each}" for each in sizes),
-                interval,
-                f"{clear:,} clear by themselves" if clear else "not clear" if known else "not clear, or not estimable",
-                "",
-            )
-        )
-        told += len(indices)
-    return [head, *rows], len(answer._shown) - told
+# The spectrum, for those who know what it is.
 
 
-def _pair_statements(answer: Correlations) -> tuple[Statement, ...]:
-    if answer.p_value is None:
-        return ()
-    errors, result = np.hypot(answer.privacy_noise, answer.sampling_noise), []
-    for row, other in zip(*np.tril_indices(len(answer.feature_names), -1), strict=True):
-        if not (verdict := answer.verdict[row][other]):
-            continue
-        value, error = float(answer.correlation[row, other]), float(errors[row, other])
-        [low], [high] = interval_ends(answer.lower[row, other], answer.upper[row, other], error)
-        names = answer.feature_names[other], answer.feature_names[row]
-        words = (
-            f"{names[0]} and {names[1]}: {verdict} correlation of {rounded(value, error)} "
-            f"({answer.level:.0%} interval {low} to {high})."
-        )
-        result.append(Statement(words, names, abs(value), bool(answer.holds_among_all[row, other])))
-    return tuple(result)
-
-
-def _unresolved_pairs(release: MomentRelease, answer: Correlations, compared: int) -> tuple[str, ...]:
-    """Describe how many pairs are not clear, and what correlation more budget would show."""
-    first, second = np.tril_indices(len(answer.feature_names), -1)
-    said = [answer.verdict[row][other] for row, other in zip(first, second, strict=True)]
-    lost = sum(word in (NOT_CLEAR_NOISE, NOT_ESTIMABLE) for word in said)
-    few = sum(word == NOT_CLEAR_ROWS for word in said)
-    if not lost + few or release.noise is None:
-        return ()
-    counted = np.array([bool(word) for word in said])
-    parts = [noise[first, second][counted] ** 2 for noise in (answer.privacy_noise, answer.sampling_noise)]
-    known = np.isfinite(parts[0] + parts[1])
-    counts = ((lost, "privacy noise"), (few, "too few rows"))
-    reasons = [f"{count:,} for {reason}" for count, reason in counts if count]
-    words = f"{lost + few:,} of {compared:,} correlations are not clear, {' and '.join(reasons)}."
-    if 2 * known.sum() < len(known):  # the pairs that are known are not typical
-        return (f"{words} Noise hides how much most columns vary: for a typical pair no correlation can be seen here.",)
-    privacy, sampling = (np.median(part[known], keepdims=True) for part in parts)
-    seen = [float(smallest_seen(privacy * share, sampling, compared, release.noise)[0]) for share in (1.0, 0.25, 0.0)]
-    sizes = [f"about {size:.2g} or more" if size < 1.0 else "more than 1 (none can)" for size in seen]
-    return (
-        f"{words} For a typical pair, a correlation has to be {sizes[0]} to be seen here; {sizes[1]} with twice the budget, "
-        f"and {sizes[2]} without any privacy noise (seen in 80 % of cases).",
-    )
-
-
-def _spectrum(release: MomentRelease, prefix: str, level: float) -> Section:
-    result = release.pca(scaling="bounds", level=level)
+def spectrum_section(release: MomentRelease, prefix: str, level: float) -> Section:
+    """Return the folded section of the principal components against the noise floor."""
+    title, anchor = "Principal components against the noise floor", f"{prefix}spectrum"
+    try:
+        result = release.pca(scaling="bounds", level=level)
+    except ValueError as refused:
+        return Section(title, anchor, refusal=f"This part cannot be shown: {refused}", folded=True)
     certain, k = int((~result.is_noise).sum()), len(result.explained_variance)
     known = result.noise is not None
     said = (
-        f"{certain} of {k} components are above the noise floor" if known else "the noise on the components is unknown"
+        f"{certain} of {k} components are above the noise floor" if known else "The noise on the components is unknown"
     )
     head, *rows = result.table()
-    caption = "The components" if k <= _SHOWN_COMPONENTS else f"The first {_SHOWN_COMPONENTS} of {k} components"
-    shares = [
-        f"component {index}: {share:.0%} of the variance"
-        for index, (share, noise) in enumerate(zip(result.explained_variance_ratio, result.is_noise, strict=True), 1)
-        if not noise
-    ][:_NAMED_PAIRS]
-    about = "principal components" if result.centered else "principal directions of the second moment about zero"
     return Section(
-        "Spectrum against the noise floor",
-        f"{prefix}spectrum",
-        lead=(
-            _sentence(f"{said} ({about}, {SCALINGS[result.scaling]})"),
-            "A component below the floor could be pure noise: its direction has no information about the table."
-            if known
-            else "",
-        ),
+        title,
+        anchor,
+        lead=(f"{said} ({SCALINGS[result.scaling]}).",),
         picture=drawn(
             f"{prefix}spectrum-picture",
-            min(max(5.6, 3.2 + 0.25 * k), 9.6),
-            4.6,
+            7.5,
+            3.8,
             lambda ax: draw_spectrum(replace(result, warning=""), ax),
-            title=f"Variances of the components, and the noise floor: {said}",
-            description=f"{'; '.join(shares)}. The table below has the numbers"
-            if shares
-            else "No component is above the floor",
+            title="Variances of the components, and the noise floor",
+            description=f"{said}.",
         ),
         tables=(
             PageTable.of(
-                f"{caption}: variance, interval, share, and largest loadings",
-                [("component", *head[1:]), *rows[:_SHOWN_COMPONENTS]],
+                "The first components",
+                [
+                    ("component", head[1], head[4], head[6]),
+                    *((row[0], row[1], row[4], row[6]) for row in rows[:_SHOWN_COMPONENTS]),
+                ],
             ),
         ),
-        remarks=tuple(line for line in result.remarks if line not in ("", result.warning)),
-        warning=result.warning,
+        folded=True,
     )
-
-
-def _regression(release: MomentRelease, formula: str, fit: FittedLine, anchor: str) -> Section:
-    head, *rows = fit.table()
-    clear = [name for name, holds in zip(fit.names, fit.holds_among_all, strict=True) if holds]
-    listed = f": {', '.join(clear[:10])}{' and others' if len(clear) > 10 else ''}" if clear else ""
-    description = (
-        f"{len(clear)} of {len(fit.features)} coefficients hold among all{listed}. The table below has the numbers"
-    )
-    if fit.equations is None:
-        description = "Noise unknown: coefficients have no intervals"
-    shown = min(len(fit.features), _MAX_COEFFICIENTS)
-    return Section(
-        f"Regression: {formula}",
-        anchor,
-        lead=tuple(map(_sentence, fit.heading)),
-        picture=drawn(
-            f"{anchor}-picture",
-            8.0,
-            min(max(2.8, 2.0 + 0.3 * shown), 11.0),
-            lambda ax: draw_coefficients(replace(fit, warning=""), deviations_of(release, fit), _MAX_COEFFICIENTS, ax),
-            title=f"Coefficients of the regression of {fit.target}, each per standard deviation of its feature, with intervals",
-            description=description,
-        ),
-        tables=(
-            PageTable.of(
-                f"Coefficients of {formula}, in units of the target per unit of the feature",
-                [("feature", *head[1:]), *rows],
-            ),
-        ),
-        remarks=tuple(line for line in fit.remarks if line and line != fit.warning),
-        warning=fit.warning,
-        statements=_coefficient_statements(release, fit),
-        unresolved=_unclear_of(f"Coefficients of {formula}", fit.verdict),
-        requested=True,
-    )
-
-
-def _coefficient_statements(release: MomentRelease, fit: FittedLine) -> tuple[Statement, ...]:
-    held = ", all else in the regression equal" if len(fit.features) > 1 else ""
-    two_values = {column.name for column in release.schema.columns if isinstance(column, Boolean)}
-    result = []
-    for name, verdict, holds, each in zip(fit.names, fit.verdict, fit.holds_among_all, fit.estimates, strict=True):
-        if not verdict or not each.estimable:
-            continue
-        error, reference = each.standard_error, fit.references.get(name.rpartition("=")[0])
-        how = "higher" if each.value >= 0.0 else "lower"
-        about = f"per unit of {name}"
-        if reference is not None:
-            about = f"for {name} than for {reference}"
-        elif name in two_values:
-            about = f"if {name} is true"
-        size, interval = _size_and_interval(each.value, each.lower, each.upper, error, fit.level)
-        text = f"{fit.target} is {how} by {size} {about}{held} ({interval})."
-        strength = abs(each.value) / error if error > 0.0 else np.inf
-        result.append(Statement(text, (fit.target, name), strength, bool(holds)))
-    return tuple(result)
-
-
-def _size_and_interval(value: float, lower: float, upper: float, error: float, level: float) -> tuple[str, str]:
-    """Return the absolute value, and its interval in words, both rounded by the error."""
-    least, most = sorted(end if value >= 0.0 else -end for end in (lower, upper))
-    [low], [high] = interval_ends(least, most, error)
-    return rounded(abs(value), error), f"{level:.0%} interval {low} to {high}"
-
-
-def _unclear_of(what: str, verdicts: Iterable[str]) -> tuple[str, ...]:
-    """Describe how many verdicts of a table state no finding, by reason."""
-    said = [word for word in verdicts if word]
-    reasons = [f"{said.count(word):,} of {len(said):,} {word}" for word in UNCLEAR if word in said]
-    return (f"{what}: {' and '.join(reasons)}.",) if reasons else ()
-
-
-def _group_means(answer: GroupMeans, anchor: str) -> Section:
-    [feature] = answer.features
-    differences, rows = answer.differences, answer.table()
-    said = [f"{row[1]}: {row[4]}, {row[7]}" for row in rows[1:]]
-    tables = [PageTable.of(f"Mean of {feature} by {answer.by}", rows)]
-    if differences.pairs:
-        caption = f"Differences of the means of {feature} by {answer.by}, pair by pair"
-        tables.append(PageTable.of(caption, [row[1:] for row in differences.table()]))
-    return Section(
-        f"Groups: {feature} by {answer.by}",
-        anchor,
-        picture=drawn(
-            f"{anchor}-picture",
-            8.0,
-            min(max(2.8, 2.0 + 0.3 * len(answer.groups)), 11.0),
-            lambda ax: draw_groups(replace(answer, warning=""), ax),
-            title=f"Mean of {feature} by {answer.by}, with intervals",
-            description="; ".join(said[:12]) + ("; and others" if len(said) > 12 else ""),
-        ),
-        tables=tuple(tables),
-        remarks=tuple(line for line in answer.remarks if line not in ("", answer.warning) and "\n" not in line),
-        warning=answer.warning,
-        statements=_difference_statements(answer),
-        unresolved=_unclear_of(
-            f"Differences of {feature} by {answer.by}", [word for words in differences.verdict for word in words]
-        ),
-        requested=True,
-    )
-
-
-def _difference_statements(answer: GroupMeans) -> tuple[Statement, ...]:
-    differences, [feature], result = answer.differences, answer.features, []
-    errors = np.hypot(differences.privacy_noise[0], differences.sampling_noise[0])
-    for index, (one, other) in enumerate(differences.pairs):
-        value, error = float(differences.difference[0, index]), float(errors[index])
-        lower, upper = float(differences.lower[0, index]), float(differences.upper[0, index])
-        size, interval = _size_and_interval(value, lower, upper, error, differences.level)
-        higher, other = (one, other) if value >= 0.0 else (other, one)
-        result.append(
-            Statement(
-                f"Mean of {feature}: {higher} is higher than {other} by {size} ({interval}).",
-                (feature, one, other),
-                abs(value) / error if error > 0.0 else np.inf,
-                bool(differences.holds_among_all[0, index]),
-            )
-        )
-    return tuple(result)
 
 
 def _sentence(words: str) -> str:
     return f"{words[0].upper()}{words[1:]}" + ("" if words.endswith(".") else ".") if words else ""
 
 
-# What a report says of a release of a mean alone.
+# What a report says of a release of a mean alone, and of counts.
 
 _ALONE = "Only a mean was released: correlations, components and regressions need a second moment."
 _BEYOND = "Intervals are for the mean of the table's rows, up to clipping; they do not include sampling error."
 
 
-def mean_sections(release: MeanRelease, level: float) -> tuple[Section, ...]:
+def mean_section(release: MeanRelease, level: float) -> Section:
     """Return the section of a mean-only release, with intervals if the noise has a closed form."""
-    rows = [list(row) for row in release.table()]
-    if release.noise is not None:
-        rows[0].append(f"{level:.0%} interval")
-        for row, (low, high) in zip(rows[1:], release.conf_int(level).tolist(), strict=True):
-            row.append(f"[{number(low)}, {number(high)}]")
-    lost = _lost(release)
-    for index in lost:
-        rows[index + 1][1] = "noise"
-    said = (
-        f"{len(lost)} of {len(rows) - 1} means are noise-dominated: no more is known than the public bounds say."
-        if lost
-        else ""
+    lost, unknown = set(lost_means(release)), np.full(len(release.mean), np.nan)
+    errors = unknown if release.noise is None else np.asarray(release.standard_errors)
+    ends = (unknown, unknown) if release.noise is None else release.conf_int(level).T
+    cells = {
+        name: (NOISE if index in lost else rounded(float(release.mean[index]), float(errors[index])), "")
+        for index, name in enumerate(release.feature_names)
+    }
+    section = Section(
+        "The columns",
+        "columns",
+        lead=(_ALONE,),
+        remarks=(_BEYOND if release.noise is not None else release.noise_text,),
     )
-    return (
-        Section(
-            "What was released, and how noisy it is",
-            "released",
-            lead=tuple(filter(None, [_ALONE, said])),
-            tables=(PageTable.of("The mean of every feature, in original units", rows),),
-            remarks=(release.noise_text, _BEYOND if release.noise is not None else ""),
-            warning=" ".join(message.text() for message in release.warnings),
-        ),
-    )
+    labels = labels_of(release)
+    return _of_columns(section, release, cells, [release.mean, errors, *ends], labels, level)
 
 
-_MAX_CELLS = 60
-_OF_COUNTS = "Only contingency tables were released: means, correlations and regressions need a release of moments."
-
-
-def counts_sections(release: CountsRelease, level: float) -> tuple[Section, ...]:
-    """Return a section for each table, with the tests of independence of its columns."""
-    shown: set[str] = set()
-    sections = []
-    for index, table in enumerate((table.at_level(level) for table in release.tables), start=1):
-        # each column once, where its counts have the least noise
-        best = [name for name in table.by if release.table(name).standard_error == table.margin(name).standard_error]
-        margins = [name for name in best if name not in shown]
-        shown |= set(margins)
-        head, *cells = table.table()
-        hidden = len(cells) - _MAX_CELLS
-        caption = "Counts of rows" if hidden <= 0 else "Counts of rows, the first cells"
-        tables = [PageTable.of(caption, [head, *cells[:_MAX_CELLS]])]
-        if len(table.by) > 1:
-            tables += [PageTable.of(f"Margin: {name}", table.margin(name).table()) for name in margins]
-
-        sizes = dict(zip(table.by, map(len, table.levels), strict=True))
-        pairs = [pair for pair in combinations(table.by, 2) if sizes[pair[0]] * sizes[pair[1]] <= MAX_TESTED]
-        tested = [table.cross_table(one, other, level=table.level) for one, other in pairs]
-        section = Section(
-            f"Counts by {', '.join(table.by)}",
-            f"counts-{index}",
-            lead=(_OF_COUNTS, *table.heading) if index == 1 else table.heading,
-            tables=tuple(tables),
-            remarks=(
-                *table.remarks,
-                f"{hidden:,} more cells are in the release." if hidden > 0 else "",
-                *(f"{each.by} and {each.other}: {each.test_text}." for each in tested),
-            ),
-        )
-        sections.append(section)
-    return tuple(sections)
-
-
-def _lost(release: MeanRelease) -> list[int]:
+def lost_means(release: MeanRelease) -> list[int]:
     """Find means whose noise exceeds the SD of a guess within the public bounds."""
     if release.schema.row_norm is None:
         return []
@@ -551,3 +510,59 @@ def _lost(release: MeanRelease) -> list[int]:
         for index, (noise, spread) in enumerate(zip(release.standard_errors, spreads, strict=True))
         if noise >= spread
     ]
+
+
+_MAX_CELLS = 60
+_OF_COUNTS = "Only contingency tables were released: means, correlations and regressions need a release of moments."
+
+
+def counts_sections(release: CountsRelease, level: float) -> tuple[Section, ...]:
+    """Return a section for each table, with shares of its columns and tests of independence."""
+    shown: set[str] = set()
+    sections = []
+    for index, table in enumerate((table.at_level(level) for table in release.tables), start=1):
+        # each column once, where its counts have the least noise
+        best = [name for name in table.by if release.table(name).standard_error == table.margin(name).standard_error]
+        margins = [name for name in best if name not in shown]
+        shown |= set(margins)
+        head, *cells = table.table()
+        hidden = len(cells) - _MAX_CELLS
+        caption = "Counts of rows" if hidden <= 0 else "Counts of rows, the first cells"
+        sizes = dict(zip(table.by, map(len, table.levels), strict=True))
+        pairs = [pair for pair in combinations(table.by, 2) if sizes[pair[0]] * sizes[pair[1]] <= MAX_TESTED]
+        tested = [table.cross_table(one, other, level=table.level) for one, other in pairs]
+        section = Section(
+            f"Counts by {', '.join(table.by)}",
+            f"counts-{index}",
+            lead=(_OF_COUNTS, *map(_sentence, table.heading)) if index == 1 else tuple(map(_sentence, table.heading)),
+            charts=tuple(_of_margin(name, table.margin(name)) for name in margins),
+            tables=(PageTable.of(caption, [head, *cells[:_MAX_CELLS]]),) if len(table.by) > 1 else (),
+            remarks=(
+                *table.remarks,
+                f"{hidden:,} more cells are in the release." if hidden > 0 else "",
+                *(f"{each.by} and {each.other}: {each.test_text}." for each in tested),
+            ),
+        )
+        sections.append(section)
+    return tuple(sections)
+
+
+def _of_margin(name: str, margin: Any) -> IntervalChart:
+    """Return the chart of the counts of one column, as shares of all rows."""
+    rows, whole = margin.table()[1:], max(margin.n_rows, 1) / 100.0
+    lines = tuple(
+        IntervalLine(
+            level,
+            count / whole,
+            low / whole,
+            high / whole,
+            cell,
+            f"{share}, {interval.strip('[]').replace(', ', ' to ')}",
+        )
+        for (level, cell, share, interval), count, (low, high) in zip(
+            rows, margin.counts.tolist(), margin.conf_int().tolist(), strict=True
+        )
+    )
+    return IntervalChart(
+        f"{name}: rows, share, interval", "", margin.level, lines, None, False, from_zero=True, within=(0.0, 100.0)
+    )

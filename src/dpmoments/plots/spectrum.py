@@ -1,4 +1,4 @@
-"""Plots of principal components: their loadings, and their variances with the noise floor."""
+"""Picture of a spectrum: the variances of the principal components, and the noise floor."""
 
 from __future__ import annotations
 
@@ -9,74 +9,21 @@ import numpy as np
 from dpmoments.analysis.components import SCALINGS, PrincipalComponents
 from dpmoments.analysis.functionals import describe_law
 from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE
-from dpmoments.base.arrays import largest_first
-from dpmoments.base.errors import InputValueError, shown
 from dpmoments.plots.canvas import (
     CERTAIN,
-    HATCH,
     NOISE_COLOR,
     PRIVACY,
+    SHADE,
     SMALL_TEXT,
     TEXT_SIZE,
     axes_of,
     entitle,
     legend_below,
-    literal_text,
 )
-from dpmoments.plots.matrices import draw_matrix, matrix_axes, with_color_bar
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-
-def draw_components(answer: PrincipalComponents, n_features: int = 25, ax: Axes | None = None) -> Axes:
-    """Plot the loadings of an answer of ``release.pca()``, of features with the largest ones."""
-    from matplotlib.colors import Normalize
-
-    if n_features < 1:
-        raise InputValueError(f"n_features must be at least 1, got {shown(n_features)}")
-    looked_at = answer.components if answer.is_noise.all() else answer.components[~answer.is_noise]
-    chosen = np.sort(largest_first(np.abs(looked_at).max(axis=0))[:n_features])
-    loadings = answer.components[:, chosen].T
-    is_noise, known = answer.is_noise, answer.noise is not None
-    k, largest = len(is_noise), float(np.abs(loadings).max())
-    grow = ax is None
-    ax = matrix_axes(ax, len(chosen), k)
-    image = draw_matrix(
-        ax,
-        loadings,
-        Normalize(-largest, largest),
-        rows=[answer.feature_names[index] for index in chosen],
-        columns=[str(index) for index in range(1, k + 1)],
-        is_noise=np.broadcast_to(is_noise, loadings.shape) | (not known),
-        texts=[[f"{round(value, 2) + 0.0:+.2f}" for value in line] for line in loadings.tolist()],
-    )
-    words = [
-        "noise" if noise else f"{share:.0%}"
-        for noise, share in zip(is_noise, answer.explained_variance_ratio, strict=True)
-    ]
-    ax.set_xticks(range(k))
-    ax.set_xticklabels(
-        [f"{index}\n{said}" for index, said in enumerate(words, 1)], fontsize=SMALL_TEXT, rotation=0, **literal_text()
-    )
-    ax.set_xlabel("component, and its share of the total variance", fontsize=TEXT_SIZE)
-    with_color_bar(ax, image, "loading")
-    fewer = len(chosen) < len(answer.feature_names)
-    entitle(
-        ax,
-        f"principal components: {int((~is_noise).sum())} of the first {k} are above the noise floor"
-        if known
-        else "principal components: noise unknown",
-        SCALINGS[answer.scaling],
-        f"hatched: {NOT_CLEAR_NOISE}" if is_noise.any() else describe_law(answer.noise),
-        f"the {len(chosen)} of {len(answer.feature_names)} features with the largest loadings" if fewer else "",
-        answer.warning,
-        grow=grow,
-    )
-    return ax
-
-
-# The picture of a spectrum: the variances of the principal components against what noise alone would make of them.
 
 _HOLLOW = "hollow: the variance before or after repair, whichever is smaller"
 _DECADES_BELOW = 1.5
@@ -106,9 +53,7 @@ def draw_spectrum(answer: PrincipalComponents, ax: Axes | None = None) -> Axes:
             least,
             np.append(floor, floor[-1]),
             step="post",
-            facecolor="#f3f3f3",
-            edgecolor="#bdbdbd",
-            hatch=HATCH,
+            color=SHADE,
             linewidth=0.0,
             label="below the noise floor",
         )
@@ -151,7 +96,7 @@ def draw_spectrum(answer: PrincipalComponents, ax: Axes | None = None) -> Axes:
     about = "variance" if answer.centered else "second moment about 0"
     ax.set_ylabel(about, fontsize=TEXT_SIZE)
     ax.tick_params(labelsize=SMALL_TEXT)
-    ax.grid(axis="y", alpha=0.3)
+    ax.spines[["top", "right"]].set_visible(False)
     legend_below(ax)
     certain = f"{int((~is_noise).sum())} of {k} are above the noise floor" if known else "noise unknown"
     entitle(
