@@ -115,6 +115,7 @@ def test_forecast_correlations_are_seen_in_releases(mechanism: str, n: int, epsi
     schema = dpm.Schema(*(dpm.Numeric(f"x{index}", -1, 1) for index in range(6)))
     forecast = dpm.forecast(schema, n_rows=n, epsilon=epsilon, typical_sd=dict.fromkeys(schema.feature_names, 0.2))
     planted = float(forecast.noise_of(mechanism).smallest_correlations()[1])
+    assert forecast.noise_of(mechanism).smallest_between == {"numbers": pytest.approx(planted, rel=0.1)}
     seen = 0
     for seed in range(40):
         rows = np.random.default_rng(seed).normal(size=(n, 6))

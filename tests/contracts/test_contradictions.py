@@ -166,7 +166,7 @@ def test_many_groups_counts_forecasts_and_pictures_do_not_contradict_themselves(
         (grouped, classifiers.naive_bayes, "priors / priors.sum()", "priors / counts.sum()"),
         (counted, CountTable.conf_int, "np.floor(upper)", "np.floor(upper) - 30.0"),
         (counted, CountTable._columns, 'f"{share:.1%}"', 'f"{share * 1.01:.1%}"'),
-        (forecasted, forecast_noise._seen_from, "{smallest:.2g}", "{1.1 * smallest:.2g}"),
+        (forecasted, forecast_noise.clear_from, "{smallest:.2g}", "{1.1 * smallest:.2g}"),
         (forecasted, forecast_noise.ForecastNoise._columns, "typical.means, ", "-typical.means, "),
         (drawn_alike, intervals._draw, "[low, high], [row, row]", "[low, 0.9 * high], [row, row]"),
         (drawn_alike, intervals._draw, "ax.plot(line.value, row", "ax.plot(1.01 * line.value, row"),

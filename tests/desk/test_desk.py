@@ -157,6 +157,13 @@ def start(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Iterator[Callabl
     assert capfd.readouterr() == ("", "")
 
 
+def main_buttons(page: Answer) -> list[str]:
+    """Texts of the filled buttons of a page that are not folded away."""
+    shown = re.sub(r"(?s)<details>.*?</details>", "", page.text)
+    found = re.findall(r"<(?:button|a class=\"button\")(?![^>]*class=\"other\")[^>]*>(.*?)</", shown)
+    return [html.unescape(text) for text in found]
+
+
 COLUMNS = {
     **{f"keep__{index}": "yes" for index in range(4)},
     **{f"missing__{index}": "error" for index in range(4)},
@@ -208,19 +215,31 @@ def test_the_whole_journey(name: str, start: Callable[..., Window], tmp_path: Pa
     assert dpm.Schema.load(tmp_path / "people.yaml").names == ("age", "pay", "smoker", "region")
     assert "comes" not in window.send("unit", **UNIT).words
     page = window.see("/forecast?n_rows=6000&epsilon=0.5")
-    assert "Forecast for 6,000 rows, ε = 0.5, pure, add_remove; no data read" in page.words
+    assert "At ε = 0.5, 6,000 rows: means, shares, correlations and regressions can be read." in page.words
     assert "ε = 0.125" in page.words
+    assert main_buttons(page) == ["Plan with ε = 0.5, pure"]
     page = window.send("forecast", page, n_rows="6000", epsilon="0.5")
     page = window.send("budget", page, **GRANT)
     assert "ε = 2" in page.words
-    page = released(window, window.see("/release"))
+    assert main_buttons(page) == ["Go on to the release"]
+    page = window.see("/release")
+    assert "Forecast At ε = 0.5, 6,000 rows" in page.words
+    assert main_buttons(page) == ["Release, and spend ε = 0.5, pure"]
+    page = released(window, page)
+    assert main_buttons(page) == ["Go on to the report"]
     assert "Released: people.json" in page.words
     assert "Remaining for people-2026: ε = 1.5" in page.words
     page = window.see("/report")
     assert dpm.load(tmp_path / "people.json").privacy.sentences[0].text() in page.words
     assert "FAILED" not in page.words
     assert window.ask("GET", "/download/report?file=people.json").code == 404
-    report = window.send("report", page, file="people.json")
+    page = window.send(
+        "report", page, file="people.json", regressions="pay ~ age\n\n", groups="region:pay", title="Wages"
+    )
+    assert main_buttons(page) == ["Get the report"]
+    report = window.see("/download/report?file=people.json")
+    assert "pay ~ age" in report.words
+    assert "Wages: what a private release shows" in report.words
     assert report.headers["Content-Disposition"].startswith("attachment")
     assert report.body == (tmp_path / "people.html").read_bytes()
     audit = window.see("/download/audit?file=people.json")
@@ -230,6 +249,48 @@ def test_the_whole_journey(name: str, start: Callable[..., Window], tmp_path: Pa
     assert names == {name, "people.yaml", "budget.db", "people.json", "people.html"}
     assert all(answer.headers["Cache-Control"] == "no-store" for answer in window.shown)
     assert not any(PLANTED in answer.text for answer in window.shown)
+
+
+def test_a_report_is_written_again_only_beside_the_old_one(start: Callable[..., Window], tmp_path: Path) -> None:
+    """Over a page that its form was not shown beside, nothing is written; a wrong question is refused."""
+    window = start().open()
+    released(window, to_release(window))
+    before = window.see("/report")
+    for wrong in ({"regressions": "pay ~ nobody"}, {"groups": "pay"}):
+        assert window.send("report", window.see("/report"), file="people.json", **wrong).code == 422
+        assert not (tmp_path / "people.html").exists()
+    window.send("report", window.see("/report"), file="people.json", regressions="", groups="")
+    plain = (tmp_path / "people.html").read_text()
+    refused = window.send("report", before, file="people.json", regressions="pay ~ age", groups="")
+    assert refused.code == 422
+    assert "exists" in refused.words
+    assert (tmp_path / "people.html").read_text() == plain
+    window.send("report", window.see("/report"), file="people.json", again="yes", regressions="pay ~ age", groups="")
+    assert "pay ~ age" in (tmp_path / "people.html").read_text()
+    assert "--regression 'pay ~ age'" in window.see("/report").commands[0]
+
+
+def test_a_hopeless_plan_and_a_second_release_are_no_main_button(start: Callable[..., Window]) -> None:
+    window = start().open()
+    window.send("columns", **COLUMNS, then="next")
+    window.send("unit", **UNIT)
+    page = window.see("/forecast?n_rows=60&epsilon=0.01")
+    assert "nothing can be read" in page.words
+    assert main_buttons(page) == []
+    assert "Plan anyway with ε = 0.01, pure" in page.words
+    window.send("forecast", page, n_rows="60", epsilon="0.01")
+    window.send("budget", **GRANT)
+    page = window.see("/release")
+    assert "nothing can be read" in page.words
+    assert main_buttons(page) == []
+    assert "Release anyway, and spend ε = 0.01, pure" in page.words
+    page = released(window, page)
+    assert main_buttons(page) == ["Go on to the report"]
+    again = start(None).open()  # another desk at the same ledger
+    again.send("table", table="people.csv")
+    page = to_release(again)
+    assert "Another release, which spends again" in page.words
+    assert main_buttons(page) == []
 
 
 def run_as_shown(command: str, folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -746,13 +807,13 @@ def test_the_mechanism_can_be_chosen(start: Callable[..., Window], tmp_path: Pat
     of_rho = window.see("/forecast?epsilon=&rho=0.5")
     assert 'value="gaussian"' in of_rho.text
     assert 'value="matrix-laplace"' not in of_rho.text
-    assert "mechanism: auto, which takes" in window.see("/forecast?n_rows=6000").words
+    assert "Mechanisms: auto, which takes" in window.see("/forecast?n_rows=6000").words
     page = window.see("/forecast?n_rows=6000&mechanism=laplace")
     schema = dpm.Schema.load(tmp_path / "people.yaml")
     expected = dpm.forecast(schema, n_rows=6000, epsilon=1.0, neighbors="add_remove", mechanism="laplace")
-    assert expected.heading[1] in page.words
+    assert expected.headline in page.words
     assert all(cell in page.words for row in expected.table() for cell in row)
-    assert "Noise of laplace, by budget" in page.words
+    assert "Each change by itself, with laplace." in page.words
     refused = window.send("forecast", n_rows="6000", epsilon="1", mechanism="gaussian")
     assert refused.code == 422
     assert "cannot spend a budget of" in refused.words

@@ -72,7 +72,7 @@ def test_what_is_lost_is_called_noise() -> None:
         "± on a correlation (the median over pairs of numeric columns): noise: noise hides how much features vary (age"
         in text
     )
-    assert table.headline == f"40 rows at ε = 0.5: {table.noise.readable_text}"
+    assert table.headline == f"At ε = 0.5, 40 rows: {table.noise.readable_text}"
     assert table.headline.endswith(", no correlation and no regression")
     assert table.noise.description.noise_text in text  # the words of describe()
     assert "“noise”: no more is known than the public bounds say" in text
@@ -396,7 +396,7 @@ def test_the_first_screen_and_what_programs_get() -> None:
         "±",
         "noise",
         "r",
-        "seen",
+        "clear",
         "from",
     ]
     assert plain_of(table) == [

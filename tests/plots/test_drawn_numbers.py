@@ -235,52 +235,22 @@ def test_the_noise_of_steps_is_drawn_beside_their_widths() -> None:
 # Forecasts ---------------------------------------------------------------------------------------------------------------
 
 
-def test_the_noisiest_columns_of_a_forecast_are_drawn_in_the_order_of_the_schema() -> None:
-    columns = [dpm.Numeric(f"n{index}", 0, 10.0**index) for index in range(4)]
-    schema = dpm.Schema(*columns, dpm.Boolean("flag"), dpm.Categorical("level", ["a", "b", "c"]))
-    typical = {"n0": 0.02, "n1": 3.0, "n2": 1.0, "n3": 300.0}
-    forecast = dpm.forecast(schema, n_rows=8_000, epsilon=1.0, mechanism="matrix-laplace", typical_sd=typical)
-    noise = forecast.noise
-    deviations = noise.typical.standard_deviations
-    relative = np.array(
-        [noise.mean / deviations, np.where(noise.typical.shares, np.nan, noise.standard_deviation / deviations)]
-    )
-    kept = sorted(np.argsort(-np.nanmax(relative, axis=0), kind="stable")[:4].tolist())
-    ax = forecast.plot(n_features=4, ax=Figure().subplots())
-    assert [text.get_text() for text in ax.get_yticklabels()] == [schema.feature_names[index] for index in kept]
-    assert ax.get_ylim() == (4 - 0.4, -0.6)
-    for mark, values in zip("oD", relative, strict=True):
-        points = [point for line in ax.lines if line.get_marker() == mark for point in line.get_xydata().tolist()]
-        expected = [[values[index], row] for row, index in enumerate(kept) if np.isfinite(values[index])]
-        np.testing.assert_allclose(sorted(points), sorted(expected))
-    shown = relative[:, kept][np.isfinite(relative[:, kept])]
-    assert ax.get_xlim() == pytest.approx((shown.min() / 2.0, max(2.0 * shown.max(), 2.0)))
-    for text, index in zip(ax.texts, kept, strict=False):
-        assert text.get_text().startswith("noise" if noise.description.mean_is_noise[index] else "± ")
-        known = text.get_text().rpartition("(")[2].rstrip(")")
-        assert known.startswith("~") == bool(noise.typical.assumed[index])
-        assert float(known.lstrip("~").replace(",", "")) == pytest.approx(deviations[index], rel=6e-3)
-        if not noise.description.mean_is_noise[index]:
-            of_mean = re.match(r"± ([\d.]+(?:,\d{3})*)", text.get_text())
-            assert of_mean
-            assert float(of_mean[1].replace(",", "")) == pytest.approx(noise.mean[index], rel=0.06)
-
-
-def test_a_forecast_against_the_budget_is_that_of_every_budget() -> None:
-    schema = dpm.Schema(*(dpm.Numeric(name, 0, 1) for name in "abc"))
-    forecast = dpm.forecast(schema, n_rows=2_000, epsilon=1.0)
-    ax = forecast.plot("budget", ax=Figure().subplots())
-    lines = [line for line in ax.lines if len(line.get_xdata()) == 7 and line.get_marker() == "None"]
-    budgets = [0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0]
-    names = [
-        line.get_label() for line in ax.lines if line.get_marker() == "o" and not str(line.get_label()).startswith("_")
-    ]
-    assert names[0] == "auto"
-    for line, name in zip(lines, names, strict=False):
-        assert line.get_xdata().tolist() == budgets
-        for budget, value in list(zip(budgets, line.get_ydata().tolist(), strict=True))[::3]:
-            again = dpm.forecast(schema, n_rows=2_000, epsilon=budget, mechanism=name).noise
-            assert value == pytest.approx(min(1.0, again.typical_correlation()), rel=1e-6)
-    assert [text.get_text() for text in ax.get_xticklabels()] == [f"{budget:.3g}" for budget in budgets]
-    (own,) = [line for line in ax.lines if line.get_linestyle() == ":"]
-    assert set(own.get_xdata()) == {1.0}
+def test_a_forecast_is_drawn_for_every_budget() -> None:
+    schema = dpm.Schema(*(dpm.Numeric(name, 0, 1) for name in "abc"), dpm.Boolean("d"), dpm.Boolean("e"))
+    forecast = dpm.forecast(schema, n_rows=300, epsilon=0.5)
+    ax = forecast.plot(ax=Figure().subplots())
+    budgets = [0.125, 0.25, 0.5, 1.0, 2.0, 4.0]
+    assert [text.get_text() for text in ax.get_xticklabels()] == [f"ε = {budget:.3g}" for budget in budgets]
+    sizes = [dpm.forecast(schema, n_rows=300, epsilon=budget).noise.smallest_between for budget in budgets]
+    solid = {line.get_label(): line.get_ydata() for line in ax.lines if line.get_linestyle() == "-"}
+    assert {*solid} == {f"between {kind}" for kind in sizes[0]} == {"between numbers", "between yes/no values"}
+    hollow = [line for line in ax.lines if line.get_markerfacecolor() == "white"]
+    assert any(np.isinf(size) for of in sizes for size in of.values())
+    for (kind, drawn), none in zip(solid.items(), hollow, strict=True):
+        expected = np.array([of[kind.removeprefix("between ")] for of in sizes])
+        np.testing.assert_allclose(drawn, np.where(np.isinf(expected), np.nan, expected), rtol=1e-6)
+        assert none.get_xdata().tolist() == np.flatnonzero(np.isinf(expected)).tolist()
+        assert set(none.get_ydata()) <= {ax.get_ylim()[1]}
+    (own,) = [line for line in ax.lines if line.get_linestyle() == "--"]
+    assert set(own.get_xdata()) == {2}
+    assert ax.get_title(loc="left").replace("\n", " ") == forecast.clear

@@ -277,44 +277,11 @@ def test_steps_of_a_forged_file_are_refused(changed: dict[str, Any]) -> None:
         forged.plot.steps(ax=Figure().subplots())
 
 
-def test_a_forecast_is_drawn_as_it_is_printed() -> None:
-    schema = dpm.Schema(dpm.Numeric("a $x^2$", 0, 100), dpm.Numeric("b", 0, 10), dpm.Boolean("c"))
-    forecast = dpm.forecast(schema, n_rows=60, epsilon=0.5, typical_sd={"b": 0.2})
-    ax = forecast.plot(ax=Figure().subplots())
-    hollow = {
-        (round(float(y)), line.get_marker())
-        for line in ax.lines
-        if line.get_markerfacecolor() == "white"
-        for y in line.get_ydata()
-    }
-    noise = forecast.noise
-    said = noise.description
-    lost = [(said.mean_is_noise, "o"), ((said.deviation_limits > 0.0) & ~noise.typical.shares, "D")]
-    assert hollow == {(int(place), marker) for where, marker in lost for place in np.flatnonzero(where)}
-    assert hollow
-    of_means, of_spreads = (
-        {round(float(y)): float(x) for line in ax.lines if line.get_marker() == mark for x, y in line.get_xydata()}
-        for mark in ("o", "D")
-    )
-    relative = noise.mean / noise.typical.standard_deviations
-    assert of_means == pytest.approx(dict(enumerate(relative)))
-    known = noise.standard_deviation / noise.typical.standard_deviations
-    assert of_spreads == pytest.approx({place: known[place] for place in of_spreads})
-    (begins, _), (ends, _) = ax.patches[0].get_extents().transformed(ax.transData.inverted()).get_points()
-    assert begins == pytest.approx(1.0)  # hatched from where the noise is as large as what is described
-    assert ends > max([*of_means.values(), *of_spreads.values()])
-    said_beside = [text.get_text() for text in ax.texts]
-    assert [text.startswith("noise") for text in said_beside[:3]] == list(said.mean_is_noise)
-    against = forecast.plot("budget", ax=Figure().subplots())
-    assert against.get_xlabel() == "budget, ε"
-    assert (against.get_xscale(), against.get_yscale()) == ("log", "log")
-    (best,) = [line for line in against.lines if line.get_marker() == "None" and len(line.get_xdata()) == 7][:1]
-    at = best.get_xdata().tolist().index(0.5)
-    assert best.get_ydata()[at] == pytest.approx(min(1.0, noise.typical_correlation()))
-    with refused(": use '", parameter="against"):
-        forecast.plot("rows")
+def test_a_forecast_without_correlations_is_not_drawn() -> None:
     with refused("cannot plot this forecast: it has no numbers in"):
         dpm.forecast(dpm.Schema.unbounded(2), n_rows=100, rho=1.0).plot()
+    with refused("the schema has no two columns"):
+        dpm.forecast(dpm.Schema(dpm.Boolean("a")), n_rows=100, rho=1.0).plot()
 
 
 def contrast(first: Any, second: Any) -> float:
@@ -346,7 +313,6 @@ def test_names_are_drawn_as_they_stand() -> None:
         release.plot.coefficients(HOSTILE[0], list(HOSTILE[1:])),
         release.plot.spectrum(),
     ]
-    drawn.append(dpm.forecast(schema, n_rows=900, epsilon=1.0).plot())
     try:
         for ax in drawn:
             ax.figure.canvas.draw()
@@ -383,7 +349,6 @@ def test_letters_that_no_font_here_has_are_told_apart(monkeypatch: pytest.Monkey
         "correlation": plot.correlation(ax=Figure().subplots()),
         "coefficients": plot.coefficients(UNUSUAL[1], ax=Figure().subplots()),
         "groups": plot.groups("組", UNUSUAL[0], ax=Figure().subplots()),
-        "forecast": dpm.forecast(unusual().schema, n_rows=900, epsilon=1.0).plot(ax=Figure().subplots()),
     }
     for name, ax in pictures.items():
         FigureCanvasAgg(ax.figure).draw()

@@ -30,7 +30,7 @@ from matplotlib.text import Annotation
 import dpmoments as dpm
 from dpmoments.mechanisms.registry import MECHANISMS
 from dpmoments.planning.forecast_noise import ReleasePlan
-from dpmoments.planning.picture import plot_forecast
+from dpmoments.planning.picture import plot_clear
 from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.plots.accessor import MeanPlots
 from dpmoments.privacy.budget import PrivacyBudget
@@ -96,22 +96,10 @@ def made(name: str) -> dpm.MomentRelease:
     return RELEASES[name]()
 
 
-@cache
-def planned(schema: str) -> ReleasePlan:
-    neighbors = dpm.Neighbors.ADD_REMOVE
-    if schema == "people":
-        typical = TypicalTable.of(PEOPLE, typical_sd={"age": 0.4, "income": 9_000.0})
-        return ReleasePlan(
-            typical, 900, PrivacyRequest(PrivacyBudget.pure(1.0), neighbors), MECHANISMS["matrix-laplace"]()
-        )
-    typical = TypicalTable.of(dpm.Schema(dpm.Numeric("age", 0, 90)))
-    return ReleasePlan(typical, 60, PrivacyRequest(PrivacyBudget.zcdp(0.01), neighbors), MECHANISMS["gaussian"]())
-
-
-def forecast(schema: str, against: Any, ax: Axes | None) -> Axes:
-    setting = planned(schema)
-    assert setting.noise is not None
-    return plot_forecast(setting, setting.noise, "title", against=against, n_features=5, ax=ax)
+def planned() -> ReleasePlan:
+    typical = TypicalTable.of(PEOPLE, typical_sd={"age": 0.4, "income": 9_000.0})
+    request = PrivacyRequest(PrivacyBudget.pure(1.0), dpm.Neighbors.ADD_REMOVE)
+    return ReleasePlan(typical, 900, request, MECHANISMS["matrix-laplace"]())
 
 
 # The pictures -----------------------------------------------------------------------------------------------------------------
@@ -145,12 +133,7 @@ def plots() -> Iterator[tuple[str, Callable[[], Drawing]]]:
     yield method("steps", "steps")
     yield method("steps", "steps", ["income", "height"])
     yield "mean: steps", lambda: lambda ax: MeanPlots(made("steps"), np.arange(7.0)).steps(["age", "income"], ax=ax)
-    for schema in ("people", "one column"):
-        for against in ("columns", "budget"):
-            yield (
-                f"forecast of {schema}, {against}",
-                lambda schema=schema, against=against: lambda ax: forecast(schema, against, ax),
-            )
+    yield "forecast of people", lambda: lambda ax: plot_clear(planned(), "title", ax)
 
 
 PLOTS: Mapping[str, Callable[[], Drawing]] = dict(plots())
@@ -158,7 +141,7 @@ NEW_FIGURES = (
     "people: findings()",
     "people: groups(region, income)",
     "steps: steps()",
-    "forecast of people, columns",
+    "forecast of people",
 )
 """Drawn into new figures, the others into axes that are given."""
 

@@ -114,21 +114,22 @@ def test_faults_of_a_page_are_found(browser: Any, tmp_path: Path) -> None:
     assert any(fault.startswith("image-alt") for fault in opened.inaccessible())
 
 
-def test_the_planner_shows_the_forecast_that_is_chosen(browser: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("width", [1280, 400])
+def test_a_planner_page_is_for_every_screen_and_every_reader(browser: Any, tmp_path: Path, width: int) -> None:
     columns = [dpm.Numeric(f"x{place}", 0, 100) for place in range(5)]
     schema = dpm.Schema(*columns, dpm.Power("x0", 2), dpm.Categorical("</script>", ["a", "b"]))
     dpm.report(dpm.forecast(schema, n_rows=4000, epsilon=1.0), tmp_path / "plan.html")
-    opened = Opened(browser, tmp_path / "plan.html", 400)
-    page = opened.page
-
-    def shown() -> list[str]:
-        return list(page.locator("section h3:visible").all_inner_texts())
-
-    assert shown() == ["ε = 1, 4,000 rows"]
-    page.get_by_label("ε = 2", exact=True).check()
-    page.get_by_label("1,000", exact=True).check()
-    assert shown() == ["ε = 2, 1,000 rows"]
-    assert page.locator("tbody:visible").first.locator("tr").count() == 7  # a column of two levels is one feature
+    opened = Opened(browser, tmp_path / "plan.html", width)
+    visible = opened.page.locator("table:visible")
+    assert visible.count() == 1  # the others are folded
+    assert visible.locator("tbody tr").count() == 7  # a column of two levels is one feature
+    bars = opened.page.locator(".bars .bar")
+    widths = [bar.evaluate("bar => parseFloat(getComputedStyle(bar, '::before').width)") for bar in bars.all()]
+    left = [float(bar.inner_text().split()[0]) for bar in bars.all()]
+    assert len(left) > 1
+    assert [size / widths[0] for size in widths] == pytest.approx([share / left[0] for share in left], rel=0.02)
+    drawn = opened.page.locator("figure svg").bounding_box()
+    assert drawn["x"] + drawn["width"] <= width  # all of it, without scrolling
     assert opened.overflow <= 0
     assert opened.inaccessible() == []
     assert opened.happened == []

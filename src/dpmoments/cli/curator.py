@@ -252,7 +252,7 @@ def _wanted_option(text: str) -> Option:
             "TARGET:COLUMN…",
             list[str],
         ),
-        "html": Option("Write a page instead, with forecasts for a few budgets and numbers of rows."),
+        "html": Option("Write a page instead, with a picture of smaller and larger budgets."),
     },
     objects={
         **OBJECTS,

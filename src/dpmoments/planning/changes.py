@@ -218,6 +218,7 @@ def _own_row_norm(schema: Schema) -> bool:
 
 # How many rows, or how much of a budget, it takes until the noise is as small as wanted: by search over plans.
 
+_DOUBLINGS = 20
 _MAX_BUDGET = 100.0
 _MIN_BUDGET = 1e-9
 _FINENESS = 1e-6
@@ -314,3 +315,15 @@ def budget_needed(setting: ReleasePlan, wanted: Wanted) -> float:
         middle = math.sqrt(least * most)
         least, most = (least, middle) if wanted.holds(setting.with_budget(middle)) else (middle, most)
     return most
+
+
+def takes_to_read(setting: ReleasePlan) -> str:
+    """Return a sentence on the budget, or the rows, at which a number can be read."""
+    # Of doublings: within a factor of two.
+    sizes = [size for times in range(1, _DOUBLINGS) if (size := 2.0**times * setting.size_of_budget) <= MAX_LOSS]
+    budgets = [(plan.budget_text, plan) for plan in map(setting.with_budget, sizes)]
+    counts = [2**times * setting.n_rows for times in range(1, _DOUBLINGS)]
+    rows = [(f"{count:,} rows", replace(setting, n_rows=count)) for count in counts]
+    enough = (next((what for what, plan in ways if plan.is_readable), "") for ways in (budgets, rows))
+    found = " or ".join(filter(None, enough))
+    return f"It would take about {found}." if found else ""

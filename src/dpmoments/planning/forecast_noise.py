@@ -31,7 +31,8 @@ _MANY = 30
 AS_LARGE_AS_A_GUESS = 2.0 / math.sqrt(12.0)
 """Noise on a correlation or standardized coefficient that says no more than its range."""
 _NOISE = "noise"
-_SEEN_FROM = "r seen from"
+_CLEAR_FROM = "r clear from"
+IN_HOW_MANY = f"{round(5 * POWER)} of 5 releases"
 _FAR_WORSE = 1.5
 """Name the worst pair if it has this many times the noise of the typical one."""
 _MOVED = 0.01
@@ -83,6 +84,11 @@ class ReleasePlan:
         except (ValueError, OverflowError):
             return None
 
+    @property
+    def is_readable(self) -> bool:
+        """True if anything could be read in a release."""
+        return self.known_noise is not None and any(count for count, _ in self.known_noise.readable.values())
+
     def with_budget(self, size: float) -> ReleasePlan:
         """Return the plan with another ε (and the same δ), or ρ."""
         budget = self.request.budget
@@ -101,6 +107,12 @@ class ReleasePlan:
     def symbol(self) -> str:
         """Symbol of that size."""
         return "ρ" if self.request.budget.kind is BudgetKind.ZCDP else "ε"
+
+    @property
+    def budget_text(self) -> str:
+        """Budget in few digits."""
+        delta = f", δ = {self.request.budget.delta:g}" if self.request.budget.kind is BudgetKind.APPROXIMATE else ""
+        return f"{self.symbol} = {self.size_of_budget:.4g}{delta}"
 
 
 @lru_cache(maxsize=64)
@@ -255,8 +267,8 @@ class ForecastNoise(Answer):
             Column(
                 "smallest_correlation",
                 np.where(np.isfinite(smallest), smallest, np.nan),
-                _SEEN_FROM if self.n_pairs else None,
-                [_seen_from(size) for size in smallest.tolist()],
+                _CLEAR_FROM if self.n_pairs else None,
+                [clear_from(size) for size in smallest.tolist()],
             ),
             Column("typical_mean_assumed", typical.assumed_means),
             Column("typical_sd_assumed", typical.assumed),
@@ -266,6 +278,16 @@ class ForecastNoise(Answer):
     @property
     def _shown_rows(self) -> list[int]:
         return self.description._shown_rows
+
+    def table_of_columns(self) -> list[Sequence[str]]:
+        """Return a line for each column, head first; of several levels the noisiest."""
+        features = dict[str, list[int]]()
+        for index in self._shown_rows:
+            features.setdefault(self.typical.columns[index], []).append(index)
+        worst = [max(levels, key=lambda index: self.mean[index]) for levels in features.values()]
+        names = [f"{column} ({len(levels)} levels)" if len(levels) > 1 else "" for column, levels in features.items()]
+        rows = zip(["", *names], self.table_of(worst), strict=True)
+        return [(name or row[0], *row[1:3], *row[5:]) for name, row in rows]
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -281,10 +303,10 @@ class ForecastNoise(Answer):
             hidden = f" ({listed(self.hidden_features, quoted=False)})" if self.hidden_features else ""
             why = f": noise hides how much features vary{hidden}" if math.isinf(correlation) else ""
             of = "numeric columns" if (~self.typical.shares).sum() > 1 else "columns"
-            yield f"± on a correlation (the median over pairs of {of}): {self.correlation_text}{why}"
+            yield f"± on a correlation (the median over pairs of {of}): {_noise_text(correlation)}{why}"
             yield (
-                f"{_SEEN_FROM}: smallest correlation with another feature (the median) whose 95% interval excludes 0 with "
-                f"{POWER:.0%} probability, despite noise and sampling error; none: no interval will"
+                f"{_CLEAR_FROM}: smallest correlation whose sign is clear in {IN_HOW_MANY}, despite noise and sampling error "
+                "(the median over other features of its kind; clear: the 95 % interval excludes 0); none: no sign would be"
             )
             pairs = np.tril(np.nan_to_num(self.correlation, nan=-1.0, posinf=np.inf), -1)
             second, first = np.unravel_index(np.argmax(pairs), pairs.shape)
@@ -293,38 +315,60 @@ class ForecastNoise(Answer):
                 yield f"± on the worst, {names[first]} ~ {names[second]}: {_noise_text(largest)}"
             if (regression := self.regression) is not None:
                 others = "one other" if regression.regressors == 1 else f"{regression.regressors} others"
-                yield f"± on a standardized coefficient (of {regression.target} on {others}): {self.coefficient_text}"
+                yield f"± on a standardized coefficient (of {regression.target} on {others}): {_noise_text(self.coefficient)}"
         if self.typical.schema.has_available:
             yield _COUNTED
         yield self.typical.words
 
-    @property
-    def correlation_text(self) -> str:
-        """Noise on a typical correlation, or "noise"."""
-        return _noise_text(self.typical_correlation())
+    def _correlation_errors(self, chosen: tuple[int, ...]) -> tuple[FloatArray, FloatArray]:
+        """Return variances of correlations near 0 by noise and by sampling, each of shape (k, k)."""
+        together = np.maximum(self.typical.moments(self.n_rows)[2][np.ix_(chosen, chosen)] * self.n_rows, 1.0)
+        privacy = np.nan_to_num(self._correlations(chosen), nan=0.0, posinf=1.0) ** 2
+        return privacy, self.release.privacy.rows_per_unit / together
 
-    @property
-    def coefficient_text(self) -> str:
-        """Noise on a standardized coefficient, or "noise"."""
-        return _noise_text(self.coefficient)
-
-    def _correlation_errors(self) -> tuple[FloatArray, FloatArray]:
-        """Return variances of correlations near 0 by noise and by sampling, each of shape (d, d)."""
-        together = np.maximum(self.typical.moments(self.n_rows)[2] * self.n_rows, 1.0)
-        return np.nan_to_num(self.correlation, nan=0.0, posinf=1.0) ** 2, self.release.privacy.rows_per_unit / together
+    def _smallest_clear(self, chosen: tuple[int, ...]) -> FloatArray:
+        """Return the smallest correlation of clear sign, shape (k, k), infinite above 1."""
+        law, noise = self.release.as_drawn.noise, self._correlations(chosen)
+        assert law is not None
+        smallest = smallest_seen(*self._correlation_errors(chosen), 1, law)
+        smallest = np.where((smallest > 1.0) | np.isinf(noise), np.inf, smallest)
+        return np.where(self.comparable[np.ix_(chosen, chosen)] & ~np.isnan(noise), smallest, np.nan)
 
     def smallest_correlations(self) -> FloatArray:
-        """Return the smallest correlation whose interval excludes 0 with 80 % probability.
+        """Return the median of each feature's pairs with others of its kind, shape (d,)."""
+        smallest, shares = self._smallest_clear(tuple(range(len(self.typical.columns)))), self.typical.shares
+        alike = np.where(shares[:, None] == shares[None, :], smallest, np.nan)
+        known = np.where(np.isnan(alike).all(axis=1, keepdims=True), smallest, alike)
+        return np.array([np.median(pairs) if len(pairs := row[~np.isnan(row)]) else np.nan for row in known])
 
-        Each feature's median over its pairs, privacy noise and sampling error together; infinite if it would be above 1, or
-        noise hides it. Shape (d,); NaN without pairs.
-        """
-        law = self.release.as_drawn.noise
-        assert law is not None
-        smallest = smallest_seen(*self._correlation_errors(), 1, law)
-        smallest = np.where((smallest > 1.0) | self.correlation_is_noise, np.inf, smallest)
-        smallest = np.where(self.comparable & ~np.isnan(self.correlation), smallest, np.nan)
-        return np.array([np.median(known) if len(known := row[~np.isnan(row)]) else np.nan for row in smallest])
+    @cached_property
+    def smallest_between(self) -> dict[str, float]:
+        """Smallest correlation clear in half of the pairs, of two kinds at most."""
+        shares, numbers, found = self.typical.shares, np.asarray(~self.typical.shares), dict[str, float]()
+        kinds = {
+            "numbers": (numbers, numbers),
+            "yes/no values": (shares, shares),
+            "a number and a yes/no value": (numbers, shares),
+        }
+        for kind, (first, second) in kinds.items():
+            chosen = self._some(np.flatnonzero(first | second).tolist())
+            if len(found) == 2 or not (chosen and self.n_pairs):
+                continue
+            pairs = self._smallest_clear(chosen)[np.ix_(first[list(chosen)], second[list(chosen)])]
+            if len(known := pairs[~np.isnan(pairs)]):
+                found[kind] = float(np.median(known))
+        return found
+
+    @property
+    def clear_text(self) -> str:
+        """From which size on the sign of a correlation is clear; empty without pairs."""
+        sizes = self.smallest_between
+        if all(map(math.isinf, sizes.values())):
+            return "the sign of no correlation is clear" if sizes else ""
+        said = [
+            f"{'never' if math.isinf(size) else f'from {size:.2g} on'} between {kind}" for kind, size in sizes.items()
+        ]
+        return f"the sign of a correlation is clear {joined(said)}"
 
     @cached_property
     def readable(self) -> dict[str, tuple[int, int]]:
@@ -332,7 +376,7 @@ class ForecastNoise(Answer):
         law, said, shares = self.release.as_drawn.noise, self.description, self.typical.shares
         assert law is not None
         means = ~(np.array(said.mean_is_noise) | said.share_is_unclear)
-        privacy, sampling = self._correlation_errors()
+        privacy, sampling = self._correlation_errors(tuple(range(len(shares))))
         total = privacy + sampling
         reach = half_widths(law)(np.full(total.shape, _QUANTILE), privacy / total) * np.sqrt(total)
         once = np.isin(np.arange(len(shares)), chosen_features(self.release, None))  # one of two levels
@@ -355,7 +399,9 @@ class ForecastNoise(Answer):
             if count
         ]
         cannot = [f"no {what}" for what, (count, _) in self.readable.items() if not count]
-        return ", ".join(filter(None, [f"{joined(can)} can be read" if can else "nothing can be read", joined(cannot)]))
+        if not can:
+            return f"nothing can be read: {joined(cannot)}"
+        return ", ".join(filter(None, [f"{joined(can)} can be read", joined(cannot)]))
 
     @cached_property
     def regression(self) -> TypicalRegression | None:
@@ -407,7 +453,7 @@ def _marked(cells: Sequence[str], assumed: BoolArray) -> list[str]:
     return [f"~{cell}" if guess and cell != _NOISE else cell for cell, guess in zip(cells, assumed, strict=True)]
 
 
-def _seen_from(smallest: float) -> str:
+def clear_from(smallest: float) -> str:
     """Format the smallest correlation, – for a feature that is compared with no other."""
     return "–" if math.isnan(smallest) else "none" if math.isinf(smallest) else f"{smallest:.2g}"
 

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 from dpmoments.analysis.answers import Answer, Column, plain
 from dpmoments.base.errors import InputKeyError, InputValueError
@@ -16,8 +16,7 @@ from dpmoments.mechanisms.found_levels import FindingPlan
 from dpmoments.mechanisms.registry import make_mechanism, unknown_mechanism
 from dpmoments.planning.changes import Change, Wanted, budget_needed, rows_needed
 from dpmoments.planning.forecast_noise import ForecastNoise, ReleasePlan
-from dpmoments.planning.picture import MAX_FEATURES, plot_forecast
-from dpmoments.plots.canvas import fonts_for
+from dpmoments.planning.picture import plot_clear
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 
@@ -366,12 +365,19 @@ class Forecast(ByMechanism[ForecastRow]):
         return f"Forecast for {self.n_rows:,} {self.rows_text}, {self.budget}, {self.neighbors}; no data read"
 
     @property
+    def asked(self) -> str:
+        """Budget and rows, as a sentence begins; empty without numbers in original units."""
+        return "" if self.setting is None else f"At {self.setting.budget_text}, {self.n_rows:,} {self.rows_text}"
+
+    @property
     def headline(self) -> str:
         """Kinds of numbers that could be read in a release; empty if that is not known."""
-        if self.setting is None or self.noise is None:
-            return ""
-        size = f"{self.setting.symbol} = {self.setting.size_of_budget:.4g}"
-        return f"{self.n_rows:,} {self.rows_text} at {size}: {self.noise.readable_text}"
+        return "" if self.noise is None else f"{self.asked}: {self.noise.readable_text}"
+
+    @property
+    def clear(self) -> str:
+        """From which size on signs of correlations are clear; empty if unknown."""
+        return "" if self.noise is None or not self.noise.n_pairs else f"{self.asked}: {self.noise.clear_text}"
 
     @property
     def heading(self) -> tuple[str, ...]:
@@ -472,27 +478,18 @@ class Forecast(ByMechanism[ForecastRow]):
             }
         return result
 
-    def plot(
-        self,
-        against: Literal["columns", "budget"] = "columns",
-        *,
-        n_features: int = MAX_FEATURES,
-        ax: Axes | None = None,
-    ) -> Axes:
-        """Plot the noise against the columns or the budget.
-
-        See :func:`dpmoments.planning.picture.plot_forecast`. ``"columns"`` shows the noise on mean and standard
-        deviation of the ``n_features`` features with the most noise, ``"budget"`` that on a typical correlation from an
-        eighth of the budget to eight times it.
+    def plot(self, *, ax: Axes | None = None) -> Axes:
+        """Plot the smallest correlation whose sign would be clear, by budget.
 
         Raises
         ------
         ValueError
-            If nothing is known in original units, or ``against`` is neither.
+            If nothing is known in original units, or no two columns can be correlated.
         """
         if self.setting is None or self.noise is None:
             raise self.without_units.preceded_by(
                 "cannot plot this forecast: it has no numbers in original units, since "
             )
-        with fonts_for(self.setting.typical.schema):
-            return plot_forecast(self.setting, self.noise, self.title, against=against, n_features=n_features, ax=ax)
+        if not self.clear:
+            raise InputValueError("cannot plot this forecast: it is of correlations, and the schema has no two columns")
+        return plot_clear(self.setting, self.clear, ax)

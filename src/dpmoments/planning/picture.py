@@ -1,169 +1,77 @@
-"""Plots of a forecast: noise by column, and noise by budget."""
+"""Plot of a forecast: the smallest correlation whose sign would be clear, by budget."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpmoments.analysis.answers import number, rounded
-from dpmoments.base.checks import not_one_of
-from dpmoments.base.errors import InputValueError, shown
-from dpmoments.planning.forecast_noise import ForecastNoise, ReleasePlan
+from dpmoments.planning.forecast_noise import IN_HOW_MANY, ReleasePlan
 from dpmoments.plots.canvas import (
     CERTAIN,
-    HATCH,
-    NOISE_COLOR,
-    PRIVACY,
+    INK,
+    OPPOSITE,
+    SECONDARY,
+    SHADE,
     SMALL_TEXT,
     TEXT_SIZE,
     axes_of,
     entitle,
-    label,
     legend_below,
-    literal_text,
 )
+from dpmoments.privacy.budget import MAX_LOSS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-MAX_FEATURES = 30
-_FACTORS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+_FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 """Budgets of the plot, relative to that of the forecast."""
-_AS_LARGE = 1.0
+_MARKS = (("o", CERTAIN), ("s", OPPOSITE))
+_SIZES = {0.1: "weak", 0.3: "moderate", 0.5: "strong"}
+"""Conventions of Cohen (1988)."""
+MEANING = f"In {IN_HOW_MANY}, for half of the pairs, despite privacy noise and sampling error. Shaded: stays hidden."
+_LOWEST_TOP = 0.35
+"""Lowest top of the axis: a moderate correlation is in the picture."""
 
 
-def plot_forecast(
-    setting: ReleasePlan,
-    noise: ForecastNoise,
-    title: str,
-    *,
-    against: Literal["columns", "budget"],
-    n_features: int = MAX_FEATURES,
-    ax: Axes | None = None,
-) -> Axes:
-    """Plot the noise on the noisiest features, or on a typical correlation by budget."""
-    if against == "columns":
-        return _plot_columns(noise, f"{title}: {setting.mechanism.name}", n_features, ax)
-    if against == "budget":
-        return _plot_against_budget(setting, title, ax)
-    raise not_one_of("against", against, ("columns", "budget"))
+def clear_by_budget(setting: ReleasePlan) -> dict[str, dict[str, float]]:
+    """Return the smallest correlations of clear sign, by budget and kind of pair."""
+    plans = [setting.with_budget(size) for f in _FACTORS if (size := f * setting.size_of_budget) <= MAX_LOSS]
+    known = {plan.budget_text: plan.known_noise for plan in plans}
+    return {budget: {} if noise is None else noise.smallest_between for budget, noise in known.items()}
 
 
-def _plot_columns(noise: ForecastNoise, title: str, n_features: int, ax: Axes | None) -> Axes:
-    """Plot the noise on mean and SD of every feature, relative to its typical SD."""
-    if n_features < 1:
-        raise InputValueError(f"n_features must be at least 1, got {shown(n_features)}")
-    typical, said = noise.typical, noise.description
-    lost_means, lost_spreads = np.array(said.mean_is_noise), said.deviation_limits > 0.0
-    names, deviations = typical.schema.feature_names, typical.standard_deviations
-    with np.errstate(divide="ignore", invalid="ignore"):
-        of_mean, of_spread = noise.mean / deviations, noise.standard_deviation / deviations
-    of_spread = np.where(typical.shares, np.nan, of_spread)
-    worst = np.nan_to_num(np.fmax(of_mean, of_spread), nan=np.inf, posinf=np.inf)
-    chosen = np.sort(np.argsort(-worst, kind="stable")[:n_features])
+def plot_clear(setting: ReleasePlan, title: str, ax: Axes | None) -> Axes:
+    """Plot the smallest correlation whose sign would be clear, against the budget."""
+    by_budget = clear_by_budget(setting)
     grow = ax is None
-    ax = axes_of(ax, 8.0, min(max(3.0, 1.8 + 0.28 * len(chosen)), 12.0))
-    ax.set_xscale("log")
-    rows = np.arange(len(chosen))
-    for values, lost, marker, color, words in (
-        (of_mean, lost_means, "o", CERTAIN, "on the mean"),
-        (of_spread, lost_spreads, "D", PRIVACY, "on the standard deviation"),
-    ):
-        drawn, gone = values[chosen], lost[chosen]
-        known = np.isfinite(drawn) & (drawn > 0.0)
-        solid, hollow = known & ~gone, known & gone
-        ax.plot(drawn[solid], rows[solid], marker, color=color, markersize=6, label=words)
-        ax.plot(drawn[hollow], rows[hollow], marker, markerfacecolor="white", color=NOISE_COLOR, markersize=6)
-    finite = np.concatenate([values[chosen][np.isfinite(values[chosen])] for values in (of_mean, of_spread)])
-    finite = finite[finite > 0.0]
-    low, high = (finite.min(), finite.max()) if len(finite) else (0.1, 0.1)
-    right = max(2.0 * float(high), 2.0 * _AS_LARGE)
-    ax.axvspan(_AS_LARGE, right, facecolor="#f3f3f3", edgecolor="#bdbdbd", hatch=HATCH, linewidth=0.0, zorder=0)
-    ax.set_xlim(float(low) / 2.0, right)
-    ax.set_ylim(len(chosen) - 0.4, -0.6)
-    ax.set_yticks(rows)
-    ax.set_yticklabels([label(names[index]) for index in chosen], fontsize=TEXT_SIZE, **literal_text())
-    ax.tick_params(axis="x", labelsize=SMALL_TEXT)
-    ax.set_xlabel("noise SD, relative to the column's typical SD", fontsize=TEXT_SIZE)
-    ax.grid(axis="x", alpha=0.3)
-    _in_units(ax, noise, chosen.tolist())
-    legend_below(ax)
-    assumed = "typical sd; ~: assumed" if typical.assumed[chosen].any() else "typical sd"
-    fewer = f"the {len(chosen)} of {len(names)} features with the most noise; " if len(chosen) < len(names) else ""
-    marks = "hatched: noise as large as the column's spread; hollow: noise-dominated"
-    entitle(
-        ax,
-        title,
-        f"{fewer}{marks}",
-        f"on the right: ± on the mean, ± on the sd, in original units ({assumed})",
-        grow=grow,
-    )
-    return ax
+    ax = axes_of(ax, 5.6, 3.4)
+    places = np.arange(len(by_budget))
+    asked = by_budget[setting.budget_text]
+    sizes = {kind: np.array([smallest.get(kind, math.inf) for smallest in by_budget.values()]) for kind in asked}
+    everything = np.concatenate([*sizes.values()])
+    top = 1.0 if np.isinf(everything).any() else min(max(_LOWEST_TOP, 1.15 * float(everything.max())), 1.0)
 
-
-def _in_units(ax: Axes, noise: ForecastNoise, chosen: Sequence[int]) -> None:
-    """Write the numbers in original units to the right of each line."""
-    typical, said = noise.typical, noise.description
-    for row, index in enumerate(chosen):
-        of_mean, of_deviation = noise.mean[index], noise.standard_deviation[index]
-        mean = "noise" if said.mean_is_noise[index] else f"± {rounded(of_mean, of_mean)}"
-        deviation = "noise" if said.deviation_limits[index] > 0.0 else f"± {rounded(of_deviation, of_deviation)}"
-        known = f"{'~' if typical.assumed[index] else ''}{number(float(f'{typical.standard_deviations[index]:.3g}'))}"
-        words = mean + ("" if typical.shares[index] else f", {deviation}") + f"  ({known})"
-        ax.annotate(
-            words,
-            (1.0, row),
-            (6, 0),
-            xycoords=ax.get_yaxis_transform(),
-            textcoords="offset points",
-            va="center",
-            fontsize=SMALL_TEXT,
-            annotation_clip=False,
-            **literal_text(),
-        )
-
-
-def _plot_against_budget(setting: ReleasePlan, title: str, ax: Axes | None) -> Axes:
-    """Plot the noise on a typical correlation (or one column's mean) against the budget."""
-    grow = ax is None
-    ax = axes_of(ax, 6.4, 4.4)
-    ax.set_xscale("log")
-    ax.set_yscale("log")
-    one_column = math.isnan(_known(setting, False)[0])
-    sizes = [factor * setting.size_of_budget for factor in _FACTORS]
-    result = [_known(setting.with_budget(size), one_column) for size in sizes]
-    values, lost = np.array([value for value, _ in result]), np.array([gone for _, gone in result])
-    ax.plot(sizes, values, "-", color=CERTAIN, linewidth=1.4)
-    ax.plot(np.array(sizes)[~lost], values[~lost], "o", color=CERTAIN, markersize=6, label=setting.mechanism.name)
-    ax.plot(np.array(sizes)[lost], values[lost], "o", color=CERTAIN, markerfacecolor="white", markersize=6)
-    any_lost = bool((lost & np.isfinite(values)).any())
-    ax.axvline(setting.size_of_budget, color="#404040", linestyle=":", linewidth=1.2, label="this forecast")
-    ax.set_xticks(sizes, labels=[f"{size:.3g}" for size in sizes])
-    ax.minorticks_off()
+    hidden = np.minimum(np.min([*sizes.values()], axis=0), top)
+    ax.fill_between(places, 0.0, hidden, color=SHADE, linewidth=0.0, zorder=0)
+    for (kind, smallest), (marker, color) in zip(sizes.items(), _MARKS, strict=False):
+        none = np.isinf(smallest)
+        ax.plot(places, np.where(none, top, smallest), ":", color=color, linewidth=1.6)
+        ax.plot(places, np.where(none, math.nan, smallest), f"{marker}-", color=color, label=f"between {kind}")
+        ax.plot(places[none], np.full(none.sum(), top), marker, color=color, markerfacecolor="white", clip_on=False)
+    for size, word in _SIZES.items():
+        if size <= top:
+            ax.axhline(size, color=SECONDARY, linestyle=":", linewidth=0.8, zorder=0)
+            ax.text(places[-1] + 0.22, size, f"{word}\n", va="center", ha="right", fontsize=SMALL_TEXT, color=SECONDARY)
+    ax.axvline([*by_budget].index(setting.budget_text), color=INK, linestyle="--", linewidth=1.2, label="asked for")
+    ax.set_ylim(0.0, top)
+    ax.set_xlim(-0.25, places[-1] + 0.25)
+    ax.set_xticks(places, labels=[budget.partition(",")[0] for budget in by_budget])
     ax.tick_params(labelsize=SMALL_TEXT)
-    ax.set_xlabel(f"budget, {setting.symbol}", fontsize=TEXT_SIZE)
-    ax.set_ylabel(
-        "noise on the mean, in standard deviations" if one_column else "noise on a typical correlation",
-        fontsize=TEXT_SIZE,
-    )
-    ax.grid(alpha=0.3)
-    ax.legend(fontsize=SMALL_TEXT)
-    entitle(ax, title, "standard deviations, before repair", "hollow: hidden by noise" if any_lost else "", grow=grow)
+    ax.set_ylabel("smallest correlation of clear sign", fontsize=TEXT_SIZE)
+    ax.spines[["top", "right"]].set_visible(False)
+    legend_below(ax)
+    entitle(ax, title, MEANING, "Hollow: no sign is clear." if np.isinf(everything).any() else "", grow=grow)
     return ax
-
-
-def _known(setting: ReleasePlan, one_column: bool) -> tuple[float, bool]:
-    """Return the noise on a typical correlation or mean, and True if it hides that.
-
-    A hidden correlation is drawn at 1.
-    """
-    if (noise := setting.known_noise) is None:
-        return math.nan, False
-    if one_column:
-        return float(np.max(noise.mean_in_deviations)), all(noise.description.mean_is_noise)
-    deviation = noise.typical_correlation()
-    return min(deviation, 1.0), math.isinf(deviation)

@@ -66,7 +66,7 @@ def report(
     sheet on privacy to sign, limits, and a technical annex. Columns go by their descriptions, if the schema has some. It needs
     no network and no script, and can be printed. Post-processing: it costs no privacy.
 
-    The page of a forecast has forecasts for a few budgets and numbers of rows.
+    The page of a forecast has a picture of smaller and larger budgets, and what would help.
 
     Parameters
     ----------

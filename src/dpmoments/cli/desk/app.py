@@ -25,8 +25,8 @@ from dpmoments.audit.verification import checks
 from dpmoments.base.errors import InputValueError
 from dpmoments.cli.desk.journey import ENTRIES_OF_KIND, SETTINGS, Form, Journey, lines_of, lines_of_aliases
 from dpmoments.cli.output import explain
-from dpmoments.reporting.page import PageTable, filled_in
-from dpmoments.reporting.planner import budgets_table
+from dpmoments.reporting.page import filled_in
+from dpmoments.reporting.planner import plan_content
 
 
 class _ChangedElsewhereError(InputValueError):
@@ -61,7 +61,7 @@ _FORMS: Mapping[str, tuple[Callable[[Journey, Form], None] | None, str]] = {
     "budget": (Journey.grant, "/budget"),
     "release": (Journey.release, "/release"),
     "save": (Journey.save_again, "/release"),
-    "report": (Journey.report, "/download/report?file={file}"),
+    "report": (Journey.report, "/report?file={file}"),
     "stop": (Journey.stop, "/{page}"),
     "close": (None, "/"),
 }
@@ -248,20 +248,12 @@ class Desk:
     def _forecast(self, form: Form) -> dict[str, Any]:
         asked = {name: form.get(name, self.journey.stated[name]) for name in SETTINGS["forecast"]}
         features, _ = self.journey.schema.feature_names, self.journey.neighbors
-        content: dict[str, Any] = {
-            "asked": asked,
-            "features": features,
-            "forecast": None,
-            "refused": "",
-            "mechanisms": [],
-        }
+        content: dict[str, Any] = {"asked": asked, "features": features, "refused": "", "forecast": None}
+        content["mechanisms_of_budget"] = []
         try:
-            content["mechanisms"] = self.journey.mechanisms(asked)
+            content["mechanisms_of_budget"] = self.journey.mechanisms(asked)
             if asked["n_rows"]:
-                result = self.journey.forecast({**form, **asked})
-                title = "What a release would show, if the table is as assumed"
-                table = PageTable.of(title if result.noise else result.mechanisms.heading[0], result.table())
-                content |= {"forecast": result, "table": table, "budgets": budgets_table(result)}
+                content |= plan_content(self.journey.forecast({**form, **asked}))
         except (TypeError, ValueError) as error:
             content["refused"] = explain(error)
         return content

@@ -30,7 +30,7 @@ from dpmoments.base.table_files import (
     STATISTICS_ENDINGS,
     file_ending,
 )
-from dpmoments.cli.options import shell_arguments
+from dpmoments.cli.options import column_and_feature, shell_arguments
 from dpmoments.cli.output import explain, notes_of, refuge
 from dpmoments.mechanisms.registry import MECHANISMS
 from dpmoments.planning.forecast_table import Forecast
@@ -65,6 +65,7 @@ SETTINGS: Mapping[str, tuple[str, ...]] = {
     "unit": ("unit", "column", "max_rows", "missing_unit", "neighbors"),
     "forecast": ("n_rows", "epsilon", "delta", "rho", "mechanism"),
     "budget": ("ledger", "dataset", "granted_epsilon", "granted_delta", "granted_rho", "reason", "by"),
+    "report": ("regressions", "groups", "title", "headline"),
 }
 """Texts of the forms of some steps."""
 
@@ -128,6 +129,7 @@ class Journey:
         self._names: tuple[str, ...] = ()
         self._text, self._key = "", secrets.token_bytes()
         self._checked: tuple[str, dpmoments.PrivacyUnit | None] = "", None
+        self._planned: tuple[Any, Forecast] | None = None
         self.unread = ""
         """Why the given file could not be read yet: it may be written in another format."""
         if isinstance(table, DatabaseQuery):
@@ -318,8 +320,15 @@ class Journey:
 
     def plan(self, form: Form) -> None:
         """Store the budget of a forecast that can be made."""
-        self.forecast(form)
+        planned = self.forecast(form)
         self._take("forecast", form)
+        self._planned = (self.schema, self.unit, self.neighbors), planned
+
+    @property
+    def planned(self) -> Forecast | None:
+        """Forecast of the stated release, if it was planned for this schema and unit."""
+        now = self.schema, self.unit, self.neighbors
+        return self._planned[1] if self._planned is not None and self._planned[0] == now else None
 
     def check(self) -> None:
         """Start a preflight check; its findings stay in memory."""
@@ -415,7 +424,22 @@ class Journey:
         return dpmoments.load(path), self.file(f"{path.stem}.html", ".html")
 
     def report(self, form: Form) -> None:
-        dpmoments.report(*self.opened(form.get("file", "")))
+        """Write the page of a release; replace one only if the form said so."""
+        self._take("report", form)
+        released, page = self.opened(form.get("file", ""))
+        groups = [column_and_feature(line, released.runs[0].schema) for line in self._lines("groups")]
+        dpmoments.report(
+            released,
+            page,
+            regressions=self._lines("regressions"),
+            groups=groups,
+            title=self.stated["title"] or None,
+            headline=self.stated["headline"] or None,
+            overwrite=form.get("again") == "yes",
+        )
+
+    def _lines(self, name: str) -> list[str]:
+        return [line.strip() for line in self.stated[name].splitlines() if line.strip()]
 
     def ledger_of(self, released: AnyRelease) -> Path | None:
         """Return the ledger if it was charged for a release."""
@@ -464,7 +488,10 @@ class Journey:
                 path, (released, page) = self.folder / name, self.opened(name)
                 charged = _options({"ledger": self.ledger_of(released)})
                 yield _command("verify", str(path))
-                yield _command("report", str(path), "--output", str(page))
+                asked = [text for line in self._lines("regressions") for text in ("--regression", line)]
+                asked += [text for line in self._lines("groups") for text in ("--groups", line)]
+                asked += _options({name: self.stated[name] for name in ("title", "headline")})
+                yield _command("report", str(path), "--output", str(page), *asked)
                 audit = shlex.quote(str(self.folder / f"{path.stem}-audit.txt"))
                 yield f"{_command('show', str(path), '--audit', *charged)} > {audit}"
 
