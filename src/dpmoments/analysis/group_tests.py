@@ -252,7 +252,7 @@ def t_test(
 
 
 def _in_deviations(release: Moments, target: int, levels: Levels, pair: Sequence[int], level: float) -> Estimates:
-    """Return Cohen's d of two groups: a contrast of the regression on the levels, by its residual."""
+    """Return Cohen's d of two groups, a contrast of the regression on the levels."""
     complete = len(levels.features) == len(levels.names)
     regressors = list(levels.features[:-1] if complete else levels.features)
     # where a row of each group is, in the regressors: levels that they leave out are at 0
