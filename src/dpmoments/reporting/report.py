@@ -323,9 +323,9 @@ def _describe_promise(release: AnyRelease) -> tuple[str, ...]:
             "it. It is for tests only, and must not be published if the table is confidential.",
         )
     return (
-        "The numbers on this page follow from sums over a confidential table that were released once. Random "
-        f"noise was added to them; it limits how much they reveal about {protected_unit(release)}, whatever a reader knows or "
-        "computes.",
+        "The numbers on this page follow from sums over a confidential table that were released once. Random noise from the "
+        f"operating system was added to them; it limits how much they reveal about {protected_unit(release)}, whatever a "
+        "reader knows or computes.",
         composition_so_far(release),
     )
 
@@ -348,19 +348,21 @@ def _describe_limits(release: AnyRelease, asked: _Asked) -> list[str]:
     """Describe what a reader should not conclude from the page."""
     chance = f"{100.0 * error_rate(asked.level):.3g}"
     others = "Privacy losses add up: every other release about the same people adds to them."
-    clear = f"What is called clear holds among all comparisons of this page: the chance that any is false is at most {chance} %."
+    clear = f"What is clear holds among all comparisons of this page, with a chance of at most {chance} % that any is false."
+    cause = "A relation does not tell its cause."
     if asked.summary:
-        return [others, clear] if isinstance(release, MomentRelease | GroupReleases) else [others]
+        return [others, clear, cause] if isinstance(release, MomentRelease | GroupReleases) else [others]
     said = [
         others,
         release.privacy.unit_message.text(),
         "Bounds and levels of the schema are assumed to be public. If they were read from the table, they leak information "
         "that the noise does not protect.",
-        f"Rows were dropped{'' if release.runs[0].holds_counts else ', values clipped to the bounds,'} and missing values "
+        f"Rows are dropped{'' if release.runs[0].holds_counts else ', values clipped to the bounds,'} and missing values "
         "handled by the rules of the schema: the numbers describe the resulting table.",
     ]
     if isinstance(release, MomentRelease | GroupReleases):
         said += [
+            cause,
             f"{clear} Without any effect, about {chance} in 100 comparisons are “{ONLY_BY_ITSELF}”.",
             f"Intervals include noise and sampling, no errors in the data; even so, about {chance} in 100 miss the truth.",
         ]
