@@ -376,3 +376,41 @@ def test_a_value_outside_the_levels_may_count_as_one_of_them() -> None:
     assert "other values count as elsewhere" in released.privacy.describe()
     with refused("use 'drop' or 'zero'"):
         dpm.Categorical("town", ["Oslo"], other="Bergen")
+
+
+def test_levels_found_in_groups_are_refused_in_a_receipt() -> None:
+    """Draws of disjoint groups cost as one, and every column's names are of all rows."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {"a": rng.choice(list("xy"), 3_000), "b": rng.choice(list("uv"), 3_000), "n": rng.random(3_000)}
+    )
+    finds = [dpm.Categorical(name, "discover", max_levels=3) for name in "ab"]
+    schema = dpm.Schema(*finds, dpm.Numeric("n", 0, 1))
+    released = dpm.release(frame, schema, epsilon=2.0, delta=1e-6, insecure_seed=0)
+    values = released.receipt.to_dict()
+    for draw, group in zip(values["before"]["draws"], "pq", strict=True):
+        draw["group"] = group
+    with refused("in all rows"):
+        Receipt.from_dict(values)
+
+
+def test_a_name_that_would_be_called_as_another_feature_counts_as_not_found() -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.choice(list("xy"), 3_000), "a=x": rng.random(3_000)})
+    schema = dpm.Schema(dpm.Categorical("a", "discover", max_levels=3), dpm.Numeric("a=x", 0, 1))
+    released = dpm.release(frame, schema, epsilon=2.0, delta=1e-6, insecure_seed=0)
+    assert released.feature_names == ("a=y", "a=other", "a=x")
+
+
+def test_a_mechanism_for_one_number_of_features_is_refused_before_a_name_is_drawn() -> None:
+    frame = pd.DataFrame({"a": list("xy") * 500, "n": 0.5})
+    schema = dpm.Schema(dpm.Categorical("a", "discover", max_levels=3), dpm.Numeric("n", 0, 1))
+    of_five = dpm.mechanisms.AdditiveWishart(scale_matrix=np.eye(5).tolist())
+    with refused("scale_matrix") as error:
+        dpm.release(frame, schema, epsilon=2.0, delta=1e-6, mechanism=of_five, insecure_seed=0)
+    assert "nothing was spent" in error.value.__notes__
+
+
+def test_a_level_may_be_called_as_the_one_of_names_that_are_not_found() -> None:
+    schema = dpm.Schema(dpm.Categorical("a", ["other"]), dpm.Numeric("n", 0, 1))
+    assert dpm.Schema.from_dict(schema.to_dict()) == schema

@@ -253,3 +253,17 @@ def test_public_bounds_of_common_columns_are_comments_alone() -> None:
     columns = parse_yaml(text)["columns"]
     assert [column["lower"] for column in columns] == [None, None, None]
     assert text.count("# perhaps ") == 2
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_labels_numbered_in_turn_wait_for_a_curator(tmp_path: Path, first: int) -> None:
+    """From 0 as pandas numbers them, in the order of letters whatever their case."""
+    labels = dict(enumerate(["adams", "Mann", "zola"], first))
+    assert "confirmed" in labeled(tmp_path / "t.dta", [1.0], labels)
+    assert "confirmed" not in labeled(tmp_path / "flags.dta", [1.0], {0: "No", 1: "Yes"})
+
+
+def test_a_table_is_no_codebook_of_itself(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("name,label\na,Ann\n")
+    with refused("the table itself"):
+        Schema.draft(tmp_path / "t.csv", codebook=tmp_path / "t.csv")

@@ -126,6 +126,8 @@ class Receipt:
     before: Receipt | None = None
 
     def __post_init__(self) -> None:
+        if self.before is not None and any(draw.group is not None for draw in self.before.draws):
+            raise InputValueError("levels are found in all rows, and a draw of the receipt found them in a group")
         if not self.total.within(self.allowance):
             raise InputValueError("the draws of this receipt add up to more than the stated cost")
         if self.unit is LossUnit.GAUSSIAN_RHO and sum(draw.size for draw in self.draws) > MAX_COMPOSED_COORDINATES:

@@ -20,6 +20,7 @@ from dpmoments.base.values import no_less
 from dpmoments.planning.forecast_table import Forecast
 from dpmoments.plots.association import relations
 from dpmoments.plots.intervals import ONLY_BY_ITSELF
+from dpmoments.privacy.ledger import originals
 from dpmoments.releases.counts_release import CountsRelease
 from dpmoments.releases.group_releases import GroupReleases
 from dpmoments.releases.loading import AnyRelease
@@ -254,11 +255,13 @@ def _page_of_release(release: AnyRelease, size: tuple[str, str], content: _Conte
         "“Not clear” does not mean “none”: the noise hides what is small."
     ]
     statement = release.auditor_statement()
+    entries = [one.origin.ledger.number for one in originals(release) if one.origin.ledger]
+    in_ledger = f"; entry {', '.join(map(str, entries))} of its ledger" if entries else ""
     facts = [
         ("Table", release.dataset or "not named by the curator"),
         size,
         ("Protected", "one row" if privacy.privacy_unit is None else privacy.privacy_unit.description),
-        ("Budget", f"{privacy.budget}, {privacy.neighbors}"),
+        ("Budget", f"{privacy.budget}, {privacy.neighbors}{in_ledger}"),
         ("Columns", f"{columns}, as {features} features" if features != columns else f"{features}"),
         ("Mechanism", f"{named}, {len(release.runs)} releases pooled" if pooled else named),
         ("Release", release.id),

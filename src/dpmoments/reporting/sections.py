@@ -18,7 +18,7 @@ from dpmoments.analysis.group_means import GroupDifferences, GroupMeans
 from dpmoments.analysis.regression_results import FittedLine
 from dpmoments.analysis.resolvability import smallest_seen
 from dpmoments.base.arrays import FloatArray
-from dpmoments.base.errors import InputValueError, shown
+from dpmoments.base.errors import InputValueError, listed, shown
 from dpmoments.plots.association import draw_association, relations, title_of_relations
 from dpmoments.plots.intervals import (
     MAX_FINDINGS,
@@ -148,9 +148,13 @@ def open_section(release: MomentRelease, prefix: str, answer: Correlations) -> S
     if not unclear or release.noise is None:
         return None
     without = sum(each.without_number for each in unclear)
-    said = f"{len(unclear):,} of {len(every):,} pairs of columns are not clear, which is not the same as unrelated"
+    said = f"{len(unclear):,} of {len(every):,} pairs of columns are not clear"
     if without:
         said += f"; {without:,} of these have no number"
+        lost = {name for each in every for name in each.columns}
+        lost -= {name for each in every if not each.without_number for name in each.columns}
+        if 0 < len(lost) <= _MAX_STATED and all(lost & set(each.columns) for each in every if each.without_number):
+            said += f", since noise hides how much {listed(sorted(lost), quoted=False)} varies"
     seen = [smallest_typical(answer, release.noise, len(every), scale) for scale in (1.0, 0.5, 0.0)]
     sizes = [f"about {size:.2g}" if size < 1.0 else "more than 1" for size in seen]
     remedy = (

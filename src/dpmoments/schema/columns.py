@@ -594,7 +594,7 @@ def _placeholders(n_levels: int) -> tuple[str, ...]:
 
 def _is_found(levels: object, most: int) -> bool:
     """Return True for levels that a release finds, as stated or as placeholders."""
-    return isinstance(levels, str | tuple) and levels in ("discover", _placeholders(most))
+    return levels == "discover" or (most > 0 and levels == _placeholders(most))
 
 
 NAME_WORDS = 8

@@ -12,7 +12,7 @@ import numpy as np
 
 from dpmoments.base.arrays import FloatArray
 from dpmoments.base.errors import InputValueError, listed, meant, shown
-from dpmoments.schema.columns import Boolean, Categorical, Column, NameColumn
+from dpmoments.schema.columns import OTHER, Boolean, Categorical, Column, NameColumn
 from dpmoments.schema.derived import DerivedColumn
 from dpmoments.schema.encoding import may_be_shortened
 from dpmoments.schema.schema import Schema
@@ -184,8 +184,16 @@ def schema_of_names(schema: Schema) -> Schema:
 def schema_with_found(schema: Schema, names: Mapping[str, Sequence[str]]) -> Schema:
     """Return the schema with the levels found.
 
-    A column without any is left out, with its products.
+    A column without any is left out, with its products. A name with which a feature would be called as another one counts as
+    not found.
     """
+    taken = {name for column in schema.columns if column.name not in names for name in column.feature_names}
+    taken |= {column.name for column in schema.columns}
+    kept: dict[str, Sequence[str]] = {}
+    for name, levels in names.items():
+        kept[name] = [level for level in levels if f"{name}={level}" not in taken]
+        taken |= {f"{name}={level}" for level in (*kept[name], OTHER)}
+    names = kept
     lost = {name for name, levels in names.items() if not levels}
     columns = [
         column.with_found(names[column.name]) if isinstance(column, Categorical) and column.name in names else column

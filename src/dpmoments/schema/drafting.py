@@ -223,13 +223,22 @@ def _of_arrow(schema: Any) -> list[HeaderColumn]:
     return columns
 
 
+_FLAGS = (["no", "yes"], ["false", "true"])
+"""Labels of two values that say nothing of a table."""
+
+
 def _of_statistics(column: StatisticsColumn, file: str, ending: str) -> DeclaredColumn:
     """Return what a Stata, SPSS or SAS file declares of a column."""
     labels = {code: label for code, label in column.labels.items() if isinstance(code, int | float) or column.is_text}
     kind = "categorical" if column.is_text else "date" if is_date_format(column.format, ending) else None
     kept = [label for code, label in labels.items() if code not in column.missing and not is_missing_label(label)]
-    # Labels that Stata's `encode`, or a program like it, makes of the table's texts: numbered from 1 in alphabetical order.
-    encoded = len(kept) > 1 and kept == sorted(kept) and [*labels][: len(kept)] == [*range(1, len(kept) + 1)]
+    # Labels that Stata's `encode`, or a program like it, makes of the table's texts: numbered from 0 or 1 in alphabetical order.
+    codes = [code for code, label in labels.items() if label in kept]
+    in_turn = codes in ([*range(len(codes))], [*range(1, len(codes) + 1)])
+    of_flags = [label.casefold() for label in kept] in _FLAGS
+    encoded = len(kept) > 1 and in_turn and kept in (sorted(kept), sorted(kept, key=str.casefold)) and not of_flags
+    # pandas numbers whatever the table holds from 0, in any order
+    encoded |= ending == ".dta" and len(kept) > 2 and codes == [*range(len(codes))]
     return DeclaredColumn(
         names=(column.name,),
         where=file,
@@ -598,5 +607,7 @@ def draft(
         header, source, what = _frame_header(data), "a table", "database" if of_query else "frame"
     names = tuple(column.name for column in header.columns)
     paths = [] if codebook is None else [codebook] if isinstance(codebook, str | PathLike) else list(codebook)
+    if isinstance(data, str | PathLike) and any(Path(path).resolve() == Path(data).resolve() for path in paths):
+        raise InputValueError(f"the codebook {data} is the table itself, and a codebook is public: name another file")
     codebooks = {plain_text(Path(path).name) or "": columns_of_codebook(path, names) for path in paths}
     return SchemaDraft(_schema_template(header, source, what, text_format, codebooks), names, header.absent)

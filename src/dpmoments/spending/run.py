@@ -297,6 +297,9 @@ def spend(
 
             # A text file is read through to count its rows, so whatever needs no count was refused before.
             public_rows = _public_row_count(rows, n_rows)
+            if finding is not None:  # a mechanism for one number of features is refused before names are drawn
+                none = {column.name: () for column in finding.columns}
+                planned(MomentShape.of(schema_with_found(schema, none), mean=mean))
             plan, run = planned(shape)
             log.info(
                 "planned: %s, %d features, %s, %s",
