@@ -112,7 +112,7 @@ def test_the_page_of_pictures_draws_each_of_them() -> None:
     assert sorted([*drawn, "notebook-card.png"]) == sorted(re.findall(r"\(images/([^)]+)\)", page))
     assert all((ROOT / "docs" / "images" / name).stat().st_size < 150_000 for name in drawn)
     assert drawn["pictures-steps.png"].startswith("coinpress: after 3 steps")
-    assert drawn["pictures-groups.png"] == "mean of hours-per-week by education"
+    assert drawn["pictures-groups.png"] == "Mean of hours-per-week by education"
 
 
 def test_links_of_the_readme_and_the_docs_lead_somewhere() -> None:
