@@ -87,7 +87,7 @@ def test_at_a_usual_budget_it_predicts_nearly_as_well() -> None:
 
     best = right(groups(epsilon=1e9).naive_bayes())
     for mechanism, epsilon, loss in (
-        ("matrix-laplace", 1.0, 0.01), ("matrix-laplace", 0.1, 0.05), ("standardized", 1.0, 0.03), ("standardized", 0.1, 0.12)
+        ("matrix-laplace", 1.0, 0.01), ("matrix-laplace", 0.1, 0.07), ("standardized", 1.0, 0.03), ("standardized", 0.1, 0.12)
     ):  # fmt: skip
         every = [groups(seed, epsilon=epsilon, mechanism=mechanism).naive_bayes() for seed in range(9)]
         assert np.median([right(found) for found in every]) > best - loss

@@ -348,6 +348,7 @@ def two_groups(**facts: Any) -> TwoGroups:
         degrees=1234.4,
         p_value=0.01,
         own_variances=True,
+        effect_size=None,
         level=0.95,
     )
     return TwoGroups(**given | facts)  # type: ignore[arg-type]
@@ -459,6 +460,7 @@ def variance(**facts: Any) -> AnalysisOfVariance:
         degrees=(2.0, 100.0),
         test=JointTest(2.5, 2, 100.0, facts.pop("p_value", 0.01), 0.5),
         eta_squared=0.04762,
+        eta_squared_interval=(0.0, 0.2),
         reason=NOT_CLEAR_NOISE,
         level=0.95,
     )

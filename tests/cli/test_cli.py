@@ -626,9 +626,9 @@ MISTAKES: dict[str, tuple[list[str], int, str]] = {
     "negative delta": (release_command(delta="-0.1"), 2, "above 0 and below 1"),
     "delta beside rho": (release_command(epsilon=None, rho="1", delta="1e-6"), 2, "delta goes with epsilon"),
     "delta of a pure mechanism": (
-        release_command(delta="1e-6", mechanism="laplace"), 1, "give it epsilon only (delta = 0)",
+        release_command(delta="1e-6", mechanism="laplace"), 1, "give it --epsilon only (--delta = 0)",
     ),
-    "no delta for gaussian": (release_command(mechanism="gaussian"), 1, "give it epsilon and delta > 0 or rho"),
+    "no delta for gaussian": (release_command(mechanism="gaussian"), 1, "give it --epsilon and --delta > 0 or --rho"),
     "no neighbors": (release_command(neighbors=None), 2, "Missing option '--neighbors'"),
     "unknown neighbors": (release_command(neighbors="both"), 2, "'add_remove', 'replace_one'"),
     "no schema": (release_command(schema=None), 2, "Missing option '--schema'"),
@@ -943,7 +943,7 @@ def test_every_option_of_release_mean_reaches_the_library(run: Run) -> None:
 MEAN_MISTAKES: dict[str, tuple[list[str], int, str]] = {
     "no budget": (mean_command(rho=None), 2, "none was given"),
     "pure budget of another mechanism": (
-        mean_command(rho=None, epsilon="1", mechanism="variance-aware"), 1, "give it epsilon and delta > 0 or rho",
+        mean_command(rho=None, epsilon="1", mechanism="variance-aware"), 1, "give it --epsilon and --delta > 0 or --rho",
     ),
     "no neighbors": (mean_command(neighbors=None), 2, "Missing option '--neighbors'"),
     "no output": (mean_command(output=None), 2, "Missing option '--output'"),
@@ -1125,6 +1125,7 @@ def test_verify_of_a_mean_release(mean_json: Path, run: Run) -> None:
 def test_every_analysis_says_that_a_mean_release_holds_a_mean_alone(mean_json: Path, run: Run, name: str) -> None:
     _, *parameters = inspect.signature(analyses()[name]).parameters.values()
     needed = ["1" for parameter in parameters if parameter.default is parameter.empty]
+    needed = ["--x", "1", "--y", "1"] if name == "cancorr" else needed
     outcome = run(name.replace("_", "-"), mean_json, *needed)
     assert (outcome.code, outcome.out) == (1, "")
     assert f"{mean_json} holds only a mean" in outcome.error

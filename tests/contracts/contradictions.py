@@ -884,7 +884,7 @@ def grouped(groups: dpm.GroupReleases, found: Found) -> None:
     frame, (_, priors, *rows) = answer.to_pandas(), answer.table()
     found.unless(abs(answer.priors.sum() - 1.0) < 1e-9, "shares of classes do not add up to one")
     for index, (cell, prior) in enumerate(zip(priors[1:], answer.priors.tolist(), strict=True)):
-        shown_as(found, f"prior of {answer.classes[index]}", cell, prior)
+        shown_as(found, f"prior of {answer.classes[index]}", cell, prior * answer.known_share)
         found.unless((cell == "noise") == (prior == 0.0), f"prior {cell}, {prior}")
     rows_of = np.array([release.n_rows for release in groups.values()], dtype=float) * (answer.priors > 0.0)
     if rows_of.any():

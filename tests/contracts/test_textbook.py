@@ -226,7 +226,7 @@ FAULTS: list[tuple[Any, str, str, str]] = [
     (group_means.GroupSums.sampling_degrees, "- self.present.sum()", "- 1.0", "group"),
     (group_means.GroupSums.sampling_variances, "self.variances", "0.95 * self.variances", "group se"),
     (group_tests._degrees, "sampling**2 / degrees", "sampling**2 / (degrees + 1.0)", "t-test Welch"),
-    (group_tests.anova, "sums.n_rows - int", "sums.n_rows - 1 - int", "anova"),
+    (group_tests.anova, "= degrees[0], test.denominator", "= degrees[0], test.denominator - 1.0", "anova"),
     (normal_equations.NormalEquations.degrees_of_freedom, "- self.n_regressors,", "- self.n_regressors - 1,", "ols"),
     (normal_equations.NormalEquations._linear, "0.5 + 0.5 * level", "level", "ols"),
     (regression_results.ExplainedVariance.adjusted, "self.n_rows - self.with_constant", "self.n_rows - 1.0", "adj"),

@@ -132,7 +132,7 @@ def test_the_assumption_is_settable_and_told() -> None:
     assert second is not None
     assert second < 0.5 * first
     assert "~ depends on assumed rows" in str(narrow)
-    assert [line[-1] for line in narrow.feature_table()] == ["assumed", "5", "5e+03", "0.5"]
+    assert [line[-1] for line in narrow.feature_table()] == ["assumed", "5", "5000", "0.5"]
     by_scale = dpm.forecast_mean(SCHEMA, scale=0.1, **options)
     assert by_scale.standard_deviations == pytest.approx(0.1 * SCHEMA.encoding(mean=True).scale)
 

@@ -296,7 +296,7 @@ class ForecastNoise(Answer):
     def _remarks(self) -> Iterator[str]:
         yield self.description.noise_text
         moved = self.clipped_deviations.max(initial=0.0)
-        if self.release.mechanism == "standardized":
+        if moved > _MOVED or self.release.mechanism == "standardized":
             smaller = f" (standard deviations up to {moved:.0%} smaller)" if moved > _MOVED else ""
             yield f"± includes clipping of typical rows{smaller}: longer tails are clipped more, and a release then states more"
         if not math.isnan(correlation := self.typical_correlation()):

@@ -201,8 +201,15 @@ def _repeated_identifier(
 ) -> tuple[str, int, int] | None:
     """Return an identifier-like column that repeats, with its numbers of values and rows."""
     try:
-        names = draft(data, text_format or schema.text_format if isinstance(data, str | PathLike) else None).names
-        free = [name for name in names if _IDENTIFIER.fullmatch(name) and name not in schema.reserved_names]
+        if isinstance(data, str | PathLike):
+            names: Sequence[Any] = draft(data, text_format or schema.text_format).names
+        else:
+            names = list(getattr(data, "column_names", getattr(data, "columns", ())))
+        free = [
+            name
+            for name in names
+            if isinstance(name, str) and _IDENTIFIER.fullmatch(name) and name not in schema.reserved_names
+        ]
         if not free:
             return None
         source = open_source(data, schema, mean, PrivacyUnit(free[0], 1, "drop"), text_format)
