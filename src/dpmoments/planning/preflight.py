@@ -203,6 +203,8 @@ def _repeated_identifier(
     try:
         if isinstance(data, str | PathLike):
             names: Sequence[Any] = draft(data, text_format or schema.text_format).names
+        elif hasattr(data, "collect_schema"):
+            names = data.collect_schema().names()
         else:
             names = list(getattr(data, "column_names", getattr(data, "columns", ())))
         free = [
