@@ -9,19 +9,13 @@ import numpy as np
 
 from dpmoments.analysis.answers import in_floating_point
 from dpmoments.analysis.estimate import MomentErrors
-from dpmoments.analysis.functionals import WHY_NOISE_UNKNOWN, without_redundant_levels
-from dpmoments.analysis.released import Moments, named_features
+from dpmoments.analysis.functionals import WHY_NOISE_UNKNOWN, independent_features
+from dpmoments.analysis.released import Moments
 from dpmoments.base.arrays import FloatArray
 from dpmoments.base.checks import check_one_of, is_whole
 from dpmoments.base.errors import InputValueError, out_of_range
 
 PROGRAMS = ("lavaan", "stata", "spss")
-
-
-def _chosen(release: Moments, columns: Sequence[str] | None) -> list[int]:
-    if columns is None:
-        return without_redundant_levels(release, None)
-    return named_features(release, columns, word="columns")
 
 
 def _pairs(k: int) -> list[tuple[int, int]]:
@@ -68,7 +62,7 @@ def nacov(release: Moments, columns: Sequence[str] | None = None) -> FloatArray:
     >>> dpm.release(table, dpm.Schema.unit_ball(2), epsilon=1.0, insecure_seed=0).nacov().shape
     (5, 5)
     """
-    errors = MomentErrors.of(release, _chosen(release, columns))
+    errors = MomentErrors.of(release, independent_features(release, columns))
     if errors.moments.law is None:
         raise InputValueError(f"{WHY_NOISE_UNKNOWN}; so the covariance of errors cannot be exported")
     privacy, sampling = errors.errors(*_gradients(len(errors.features)))
@@ -117,7 +111,7 @@ def covariance_draws(
     """
     if not is_whole(n_draws) or n_draws < 1:
         raise out_of_range("n_draws", n_draws, "a positive whole number")
-    errors = MomentErrors.of(release, _chosen(release, columns))
+    errors = MomentErrors.of(release, independent_features(release, columns))
     if errors.moments.law is None:
         raise InputValueError(f"{WHY_NOISE_UNKNOWN}; so noise cannot be drawn")
     k = len(errors.features)
@@ -165,7 +159,7 @@ def export(release: Moments, program: Literal["lavaan", "stata", "spss"], column
     ssd init x0 x1
     """
     check_one_of("program", program, PROGRAMS)
-    chosen = _chosen(release, columns)
+    chosen = independent_features(release, columns)
     names = [release.feature_names[index] for index in chosen]
     mean, covariance, n_rows = release.mean[chosen], release.covariance[np.ix_(chosen, chosen)], release.n_rows
     about = f"Moments of a private release ({release.mechanism}, {release.privacy.budget}), id {release.id}"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from dpmoments.analysis.released import Moments, chosen_features, needs_mean, pairs_of_levels
+from dpmoments.analysis.released import Moments, chosen_features, named_features, needs_mean, pairs_of_levels
 from dpmoments.analysis.resolvability import NOISE_UNKNOWN
 from dpmoments.base.arrays import BoolArray, FloatArray, IntegerArray, bordered, directions_of, first_largest
 from dpmoments.base.errors import InputValueError
@@ -508,3 +508,10 @@ def without_redundant_levels(release: Moments, columns: Sequence[str] | None) ->
         if block.complete and whole <= set(chosen):
             chosen.remove(block.start + int(first_largest(shares[block.features])))
     return chosen
+
+
+def independent_features(release: Moments, columns: Sequence[str] | None) -> list[int]:
+    """Return the features named, in their order; by default all without redundant levels."""
+    if columns is None:
+        return without_redundant_levels(release, None)
+    return named_features(release, columns, word="columns")

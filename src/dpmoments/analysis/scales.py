@@ -12,7 +12,7 @@ import scipy
 from dpmoments.analysis.answers import Answer, Column, confidence_level, in_floating_point, number
 from dpmoments.analysis.confidence import format_probability, score_test
 from dpmoments.analysis.estimate import Estimates, MomentErrors, estimates_of
-from dpmoments.analysis.functionals import indicator_mask, without_redundant_levels
+from dpmoments.analysis.functionals import independent_features, indicator_mask
 from dpmoments.analysis.released import Moments, cautions_by_code, correlation_of, named_features
 from dpmoments.base.arrays import FloatArray
 from dpmoments.base.checks import check_one_of, is_whole
@@ -296,9 +296,7 @@ class FactorAnalysis(Answer):
 
     def _columns(self) -> list[Column]:
         k, m = self.loadings_.shape
-        cells = [str(cell) for cell in self.estimates.table()[1:] and [row[1] for row in self.estimates.table()[1:]]]
-        ends = [row[4] for row in self.estimates.table()[1:]]
-        both = [f"{cell} {end}" for cell, end in zip(cells, ends, strict=True)]
+        both = [f"{row[1]} {row[4]}" for row in self.estimates.table()[1:]]
         values = self.estimates.value
         columns = [Column("feature", self.feature_names, "feature", label=True)]
         for factor in range(m):
@@ -360,9 +358,7 @@ def factor_analysis(
     level = confidence_level(level)
     check_one_of("method", method, ("ml", "minres"))
     check_one_of("rotation", rotation, ("varimax", "none"))
-    chosen = (
-        without_redundant_levels(release, None) if columns is None else named_features(release, columns, word="columns")
-    )
+    chosen = independent_features(release, columns)
     k = len(chosen)
     if not is_whole(n_factors) or n_factors < 1:
         raise out_of_range("n_factors", n_factors, "a positive whole number")
