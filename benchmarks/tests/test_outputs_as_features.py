@@ -10,7 +10,8 @@ from benchmarks.papers.reproduce.declaration import Point
 from benchmarks.papers.reproduce.experiments import outputs_as_features as experiment
 from benchmarks.papers.reproduce.experiments.outputs_as_features import lasso
 from benchmarks.papers.reproduce.figures import sheffet
-from benchmarks.papers.reproduce.figures.sheffet_5 import FIGURE, MOST, SIX
+from benchmarks.papers.reproduce.figures.sheffet import FIGURE_5 as FIGURE
+from benchmarks.papers.reproduce.figures.sheffet import MOST, SIX
 from benchmarks.papers.sheffet.techniques import (
     ADDITIVE_AS_DRAWN,
     BASE,

@@ -23,7 +23,7 @@ from benchmarks.papers.reproduce.experiments.moments_beside import SIDES, summed
 from benchmarks.papers.reproduce.experiments.ridge import ridge_of_every_target
 from benchmarks.papers.reproduce.figures import BESIDE, FIGURES, named
 from benchmarks.papers.reproduce.figures.amin import AD, LAPLACE, NOTHING
-from benchmarks.papers.reproduce.figures.beside_amin_rates import ROWS
+from benchmarks.papers.reproduce.figures.beside_amin import ROWS
 from benchmarks.papers.reproduce.figures.coinpress import RHOS
 from benchmarks.papers.reproduce.page import (
     IMAGES,

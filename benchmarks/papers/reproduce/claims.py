@@ -14,6 +14,7 @@ __all__ = [
     "MAX_EXCEPTIONS",
     "by_share",
     "factor",
+    "graded",
     "never_above",
     "slope",
     "slopes_near",
@@ -54,6 +55,11 @@ def by_share(against: int, cells: int, found: str) -> Outcome:
     share = against / cells
     verdict = Verdict.REPRODUCED if against == 0 else Verdict.CHANGED if share < MAX_EXCEPTIONS else Verdict.FAILS
     return Outcome(verdict, found)
+
+
+def graded(reproduced: bool, changed: bool, found: str) -> Outcome:
+    """Return the best verdict that is earned."""
+    return Outcome(Verdict.REPRODUCED if reproduced else Verdict.CHANGED if changed else Verdict.FAILS, found)
 
 
 def never_above(
@@ -98,14 +104,11 @@ def within_factor(
         if not cells:
             return unmeasured(f"{method} against {reference}")
         most, where = max(cells)
-        verdict = (
-            Verdict.REPRODUCED
-            if most <= limit
-            else Verdict.CHANGED
-            if changed is not None and most <= changed
-            else Verdict.FAILS
+        return graded(
+            most <= limit,
+            changed is not None and most <= changed,
+            f"{method} / {reference} {factor([ratio for ratio, _ in cells])}, most at {where}",
         )
-        return Outcome(verdict, f"{method} / {reference} {factor([ratio for ratio, _ in cells])}, most at {where}")
 
     return judge
 
@@ -126,10 +129,11 @@ def spread_of(
         if not found:
             return unmeasured(", ".join(methods))
         most, where = max(found)
-        verdict = Verdict.REPRODUCED if most <= limit else Verdict.CHANGED if most <= changed else Verdict.FAILS
         ratios = [ratio for ratio, _ in found]
-        return Outcome(
-            verdict, f"largest / least error of {methods[0]} … {methods[-1]} {factor(ratios)}, most at {where}"
+        return graded(
+            most <= limit,
+            most <= changed,
+            f"largest / least error of {methods[0]} … {methods[-1]} {factor(ratios)}, most at {where}",
         )
 
     return judge
@@ -177,8 +181,7 @@ def slopes_near(
         if not apart:
             return unmeasured(", ".join(methods))
         most = max(apart)
-        verdict = Verdict.REPRODUCED if most <= within else Verdict.CHANGED if most <= changed else Verdict.FAILS
         panels = ", ".join(panel.title for panel in results.panels)
-        return Outcome(verdict, f"slopes of log error on log x ({panels}): {'; '.join(found)}")
+        return graded(most <= within, most <= changed, f"slopes of log error on log x ({panels}): {'; '.join(found)}")
 
     return judge

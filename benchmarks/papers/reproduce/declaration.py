@@ -160,7 +160,7 @@ class Instead:
     panels: Sequence[str] | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Figure:
     """One figure of a paper, or one beside them, which has no number.
 
@@ -196,7 +196,7 @@ class Figure:
 
     name: str
     paper: str
-    number: str
+    number: str = ""
     title: str
     experiment: str
     axis: str

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from benchmarks.papers.reproduce.claims import digits, factor
-from benchmarks.papers.reproduce.figures import amin, coinpress_6, sheffet
+from benchmarks.papers.reproduce.figures import amin, sheffet
+from benchmarks.papers.reproduce.figures import coinpress as of_coinpress
 from benchmarks.papers.reproduce.results import Results
 
 __all__ = ["lessons"]
@@ -96,9 +97,9 @@ def coinpress(found: Mapping[str, Results]) -> Iterator[str]:
     """The sensitivity to t."""
     results = found["coinpress-6"]
     released, mended = (
-        factor(coinpress_6.choice_of_steps(results, coinpress_6.SKEWED, family)) for family in ("released", "mended")
+        factor(of_coinpress.choice_of_steps(results, of_coinpress.SKEWED, family)) for family in ("released", "mended")
     )
-    over_n = [coinpress_6.ISOTROPIC, coinpress_6.SKEWED]
+    over_n = [of_coinpress.ISOTROPIC, of_coinpress.SKEWED]
     chosen = factor([ratio for _, _, ratio, _ in results.ratios("dpmoments", "non-private", panels=over_n)])
     yield (
         "- **CoinPress**: on skewed rows the largest error among t = 2 to 5 is "
