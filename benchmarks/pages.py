@@ -13,8 +13,6 @@ from pathlib import Path
 
 from markdown.extensions.toc import slugify
 
-__all__ = ["DOCS", "EVIDENCE", "part_of", "tables_in", "write_page", "write_part"]
-
 DOCS = Path(__file__).parents[1] / "docs"
 EVIDENCE = DOCS / "evidence"
 MAX_ROWS, MAX_WORDS = 12, 150

@@ -112,7 +112,6 @@ def unit_table(name: str, rows: np.ndarray) -> Table:
 
 
 def trials_of(mechanism: str, n_features: int, trials: int) -> int:
-    """How many are run."""
     return min(trials, FEWER.get(mechanism, (trials, (trials + 1) // 2))[n_features > MANY_FEATURES])
 
 
@@ -126,7 +125,6 @@ def budgets(mechanism: Mechanism) -> Iterator[PrivacyBudget]:
 
 
 def errors(table: Table, plan: Plan, trials: int) -> np.ndarray:
-    """‖Ĝ − G‖_F/n of every trial, after the default repair."""
     n_rows, repair = table.assumed.n_rows, spectral_repair()
     found = []
     for seed in range(trials):
@@ -195,7 +193,6 @@ def cells(found: Sequence[Measured]) -> list[Cell]:
 
 
 def table_lines(name: str, found: Sequence[Measured]) -> list[str]:
-    """A row a mechanism and δ, a column an ε."""
     lines = []
     for mechanism in [AUTO, *(one for one in MECHANISMS if one != AUTO)]:
         for delta in DELTAS:
@@ -231,7 +228,6 @@ def summary(by_table: Mapping[str, Sequence[Cell]]) -> list[str]:
 
 
 def main() -> None:
-    """Measure what is missing; write the page where every table is there."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, default=40)
     parser.add_argument("--tables", help="names, with semicolons; the page is written when none is left out")

@@ -45,19 +45,16 @@ holds what it shows. Items are in our words; sections are those of the papers.
 
 
 def load() -> list[dict[str, Any]]:
-    """The papers with their items, as written."""
     papers: list[dict[str, Any]] = yaml.safe_load(DATA.read_text(encoding="utf-8"))
     return papers
 
 
 def page(papers: Sequence[Mapping[str, Any]]) -> str:
-    """The whole page in Markdown."""
     sources = (f"- **{paper['short']}**: {paper['paper']}." for paper in papers)
     return "\n".join([HEAD, *counts(papers), "", *sources]) + "\n"
 
 
 def counts(papers: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """How many items of each paper have each status."""
     yield f"| paper | items | {' | '.join(STATUSES)} |"
     yield "| --- | ---: |" + " ---: |" * len(STATUSES)
     total: Counter[str] = Counter()
@@ -107,7 +104,6 @@ def sentence(words: str) -> str:
 
 
 def main() -> None:
-    """Write the page."""
     papers = load()
     PAGE.write_text(page(papers), encoding="utf-8")
     ITEMS.write_text(every_item(papers), encoding="utf-8")

@@ -11,8 +11,6 @@ from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.moments import ExactMoments
 from dpmoments.rows.rows import Rows
 
-__all__ = ["SummedOnce"]
-
 
 class SummedOnce:
     """Answers what a plan asks of :class:`Rows` in the unit ball from sums made once a lattice."""

@@ -130,7 +130,6 @@ def spread() -> tuple[pa.Table, dpm.Schema]:
 
 
 def adult() -> tuple[pa.Table, dpm.Schema]:
-    """Return seven columns of Adult."""
     frame, schema = chosen(names=["adult"])[0].make()
     names = ("age", "education-num", "hours-per-week", "race", "sex", "capital-loss", "income")
     columns = [column for column in schema.table_columns if column.name in names]
@@ -196,7 +195,6 @@ def related(release: Any, columns: list[str] | None = None) -> np.ndarray:
 
 
 def answers_by_products(release: Any, name: str) -> dict[str, np.ndarray]:
-    """Return estimates and limits by kind, shape (m, 3), of a release with products."""
     asked = TABLES[name]
     fit = release.ols(asked.target, list(asked.robust), reference=references(asked.robust))
     slopes = np.column_stack([fit.params.to_numpy()[1:], fit.conf_int().to_numpy()[1:]])
@@ -211,7 +209,6 @@ def places(name: str) -> pd.DataFrame:
 
 
 def references(features: tuple[str, ...]) -> dict[str, str]:
-    """Return the reference levels of the categoricals among features."""
     return {
         name: level for name, level in (("training", "none"), ("region", "a"), ("area", "north")) if name in features
     }
@@ -227,7 +224,6 @@ def exact(name: str, which: int) -> Any:
 
 @cache
 def truth(name: str) -> dict[str, np.ndarray]:
-    """Return the answers on the table itself."""
     result = answers(exact(name, 0), name) | answers_by_products(exact(name, 1), name)
     return {kind: values[:, 0] for kind, values in result.items()}
 
@@ -257,7 +253,6 @@ def measured(cell: tuple[str, float, float, int]) -> dict[str, tuple[int, int]]:
 
 
 def lines_of(found: dict[tuple[str, float, float, int], dict[str, tuple[int, int]]]) -> Iterator[str]:
-    """Return the page's part: shares of intervals that hold the truth, and of answers that are estimable in brackets."""
     yield f"| table | ε, δ | releases | {' | '.join(KINDS)} |"
     yield f"| --- | --- | ---: |{' ---: |' * len(KINDS)}"
     for (name, epsilon, delta, replications), counts in found.items():
@@ -270,7 +265,6 @@ def lines_of(found: dict[tuple[str, float, float, int], dict[str, tuple[int, int
 
 
 def main() -> None:
-    """Measure every cell, keeping what is there already, and write the page's part."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--replications", type=int, default=200)
     parser.add_argument("--results", type=Path, default=Path("answers-coverage.jsonl"))

@@ -95,12 +95,10 @@ def level_of_a_line() -> float:
 
 
 def line(cells: Iterable[str]) -> str:
-    """One row of a table in Markdown."""
     return f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"
 
 
 def budget_words(result: AuditResult) -> str:
-    """The budget, and for zCDP the δ at which it is compared."""
     return f"{result.cost}" + (f", at δ = {result.delta:g}" if str(result.cost.kind) == "zcdp" else "")
 
 
@@ -112,12 +110,10 @@ def epsilon_words(epsilon: float | None) -> str:
 
 
 def measured_words(result: AuditResult) -> str:
-    """The ε at the measured temperature."""
     return epsilon_words(None if result.measured is None else result.measured.epsilon)
 
 
 def mechanism_line(result: AuditResult) -> str:
-    """A row of the first table."""
     return line(
         (
             f"`{result.mechanism}`",
@@ -136,7 +132,6 @@ def mechanism_line(result: AuditResult) -> str:
 
 
 def fault_line(fault: Fault, result: AuditResult) -> str:
-    """A row of the second table."""
     return line(
         (
             fault.words,
@@ -156,7 +151,6 @@ def fault_line(fault: Fault, result: AuditResult) -> str:
 
 
 def page(results: Sequence[AuditResult], faults: Sequence[AuditResult], seconds: float) -> str:
-    """The whole page."""
     from contracts.faulty_mechanisms import FAULTS
 
     exceeded = sum(result.exceeded for result in results)

@@ -48,7 +48,6 @@ Errors = dict[str, list[float]]
 
 
 def schema_of(n_features: int) -> dpm.Schema:
-    """Columns of numbers between 0 and 1."""
     return dpm.Schema(*(dpm.Numeric(f"x{place}", 0, 1) for place in range(n_features)))
 
 
@@ -75,7 +74,6 @@ def noise_by_spread(n_features: int, budget: dict[str, float], mechanisms: Seque
 
 
 def style(name: str) -> dict[str, str]:
-    """How a mechanism is drawn."""
     color, marker, line = LOOKS[name]
     return {"color": color, "marker": marker, "linestyle": line}
 
@@ -170,7 +168,6 @@ def table_of_questions() -> list[str]:
 
 
 def main() -> None:
-    """Compute, draw, write."""
     by_rows = {(name, d): errors_by_rows(d, budget) for name, budget in BUDGETS.items() for d in FEATURES}
     draw_by_rows(by_rows, IMAGES / "mechanisms-by-rows.png")
     write_part(PAGE, "winners", table_of_winners(by_rows))

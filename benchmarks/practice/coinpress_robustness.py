@@ -53,7 +53,6 @@ than their variance. With so few trials, differences of 5 % may be chance.
 
 
 def run(case: Case, setting: Setting, seed: int) -> dict[str, Any]:
-    """One release, compared with the truth."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         released = dpm.release(
@@ -80,7 +79,6 @@ def run(case: Case, setting: Setting, seed: int) -> dict[str, Any]:
 
 
 def measure(share: float) -> dict[str, dict[str, float]]:
-    """Every setting, by the package that is imported."""
     found: dict[str, dict[str, float]] = {}
     for index, setting in enumerate(SETTINGS):
         try:
@@ -98,7 +96,6 @@ def measure(share: float) -> dict[str, dict[str, float]]:
 
 
 def measure_with(source: Path, share: float) -> dict[str, dict[str, float]]:
-    """The same, by the package in another folder."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(source), *sys.path]), "OPENBLAS_NUM_THREADS": "1"}
     command = [sys.executable, "-m", "benchmarks.practice.coinpress_robustness", "--worker", "--trials", str(share)]
     done = subprocess.run(command, env=environment, cwd=ROOT, check=True, stdout=subprocess.PIPE)
@@ -107,12 +104,10 @@ def measure_with(source: Path, share: float) -> dict[str, dict[str, float]]:
 
 
 def number(value: float) -> str:
-    """Three figures, short."""
     return f"{value:.0f}" if 100 <= value < 1e5 else f"{value:.3g}"
 
 
 def table(held_out: bool, before: dict[str, dict[str, float]], after: dict[str, dict[str, float]]) -> Iterable[str]:
-    """One part of the page."""
     yield "| kind | table | error before | error | numbers before | numbers | warned |"
     yield "| --- | --- | ---: | ---: | ---: | ---: | ---: |"
     for index, setting in enumerate(SETTINGS):

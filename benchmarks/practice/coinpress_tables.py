@@ -14,8 +14,6 @@ import pandas as pd
 
 import dpmoments as dpm
 
-__all__ = ["SETTINGS", "Case", "Setting"]
-
 Draw = Callable[[np.random.Generator], "Case"]
 EPSILON_ONE: Mapping[str, float] = {"epsilon": 1.0, "delta": 1e-6}
 
@@ -35,8 +33,6 @@ class Case:
 
 @dataclass(frozen=True)
 class Setting:
-    """A line of the page."""
-
     name: str
     group: str
     draw: Draw
@@ -53,7 +49,6 @@ def decades(sd: float) -> tuple[float, float]:
 
 
 def array_case(numbers: np.ndarray, flags: np.ndarray | None = None, scales: Any = None) -> Case:
-    """Columns of numbers known by their scale, and flags."""
     k = numbers.shape[1]
     table = numbers if flags is None else np.column_stack([numbers, flags])
     columns: list[Any] = []
@@ -183,8 +178,6 @@ def inflated(n: int, share: float, law: str = "lognormal", d: int = 3) -> Draw:
 
 
 def adult(numbers: Sequence[str], categories: Sequence[str]) -> Draw:
-    """Columns of Adult."""
-
     def draw(rng: np.random.Generator) -> Case:
         del rng
         people = dpm.datasets.adult()
@@ -196,8 +189,6 @@ def adult(numbers: Sequence[str], categories: Sequence[str]) -> Draw:
 
 
 def sklearn_table(name: str, columns: int | None = None) -> Draw:
-    """A table that ships with scikit-learn."""
-
     def draw(rng: np.random.Generator) -> Case:
         del rng
         from sklearn import datasets

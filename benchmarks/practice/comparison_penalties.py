@@ -93,7 +93,6 @@ def discriminants(seeds: int) -> list[str]:
 
 
 def main() -> None:
-    """Measure both and write both tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=10)
     seeds = parser.parse_args().seeds

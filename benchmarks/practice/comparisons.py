@@ -236,7 +236,6 @@ def rejections_by_anova(replications: int) -> float:
 
 
 def page(rows: Iterable[tuple[str, str, Tally]]) -> tuple[list[str], list[str]]:
-    """The two tables."""
     rows = list(rows)
     coverage = [f"| table | budget | {' | '.join(KINDS)} |", f"| --- | --- |{' --- |' * len(KINDS)}"]
     coverage += [

@@ -28,18 +28,6 @@ import dpmoments as dpm
 from benchmarks.pages import EVIDENCE
 from benchmarks.practice.tables import TABLES, Entry, Half, chosen, made
 
-__all__ = [
-    "BUDGETS",
-    "OwnMoments",
-    "collection",
-    "file_of",
-    "gains",
-    "geometric_mean",
-    "measured",
-    "seeds_of",
-    "update",
-]
-
 FloatArray = npt.NDArray[np.float64]
 Budget = tuple[float, float]
 
@@ -97,7 +85,6 @@ class OwnMoments:
 
     @classmethod
     def of(cls, data: Any, schema: dpm.Schema) -> OwnMoments:
-        """Of a table without missing values."""
         frame = data if isinstance(data, pd.DataFrame) else data.to_pandas()
         features, columns, kinds = list[FloatArray](), list[str](), list[str]()
         for column in schema.columns:
@@ -124,7 +111,6 @@ class OwnMoments:
 
     @property
     def deviations(self) -> FloatArray:
-        """Standard deviations."""
         return np.sqrt(np.diagonal(self.covariance))
 
     def targets(self, first: str) -> list[str]:
@@ -173,19 +159,16 @@ class OwnMoments:
 
 
 def correlations(covariance: FloatArray) -> FloatArray:
-    """Correlations; 0 beside a feature without variance."""
     variances = np.diagonal(covariance)
     deviations = np.sqrt(np.where(variances > 0.0, variances, np.inf))
     return np.asarray(np.clip(covariance / np.outer(deviations, deviations), -1.0, 1.0), dtype=np.float64)
 
 
 def root_mean_square(values: FloatArray) -> float:
-    """NaN of nothing."""
     return float(np.sqrt(np.mean(values**2))) if len(values) else math.nan
 
 
 def seeds_of(own: OwnMoments) -> range:
-    """Fewer for large tables."""
     return range(SEEDS_OF_LARGE if own.n_rows > LARGE else SEEDS)
 
 
@@ -243,7 +226,6 @@ def gains(before: pd.DataFrame, after: pd.DataFrame, error: str) -> pd.DataFrame
 
 
 def geometric_mean(values: pd.Series) -> float:
-    """exp of the mean logarithm."""
     return float(np.exp(np.log(values).mean()))
 
 
@@ -285,7 +267,6 @@ def report(before: pd.DataFrame, after: pd.DataFrame, alternatives: pd.DataFrame
 
 
 def in_words(cell: Any) -> str:
-    """A table and a budget."""
     return f"{cell.table} ({cell.epsilon:g}, {cell.delta:g})"
 
 

@@ -184,7 +184,6 @@ def _pooled(
 
 
 def summary(results: Sequence[Ratios], mechanisms: Sequence[str], of: str = "") -> Iterable[str]:
-    """How often the forecast is within 15 %, by what was guessed: of single columns, and of the medians of tables."""
     yield f"| guessed | {' | '.join(MEASURES)} |"
     yield "| --- |" + " ---: |" * len(MEASURES)
     for guess in GUESSES:

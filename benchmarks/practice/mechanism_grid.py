@@ -27,21 +27,6 @@ from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.request import PrivacyRequest
 from dpmoments.privacy.unit import Neighbors
 
-__all__ = [
-    "DELTA",
-    "EPSILONS",
-    "GRID",
-    "KINDS",
-    "ROWS",
-    "SETTINGS",
-    "Cell",
-    "Panel",
-    "cell",
-    "compute",
-    "kept",
-    "panels",
-]
-
 GRID = EVIDENCE / "images" / "mechanisms" / "forecast.json"
 ROWS = (100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000, 10_000_000)
 EPSILONS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
@@ -132,7 +117,6 @@ class Panel:
 
 
 def budget(kind: str, epsilon: float) -> dict[str, float]:
-    """The arguments of a release that say it."""
     return {"epsilon": epsilon} if kind == "pure" else {"epsilon": epsilon, "delta": DELTA}
 
 
@@ -153,7 +137,6 @@ def typical(setting: str, value: float) -> TypicalTable:
 
 
 def second_moment(setting: str, value: float) -> np.ndarray:
-    """That of the encoded rows."""
     rows = typical(setting, value).encoded(1024, mean=SETTINGS[setting].with_mean)
     return np.asarray(rows.T @ rows / len(rows))
 
@@ -221,7 +204,6 @@ def panels() -> Iterator[tuple[str, str, float, str]]:
 
 
 def compute() -> None:
-    """The whole grid, into its file: some minutes."""
     found: dict[str, Any] = {}
     for key, setting, value, kind in panels():
         cells = [[cell(setting, value, kind, epsilon, n_rows) for n_rows in ROWS] for epsilon in EPSILONS]

@@ -19,18 +19,6 @@ from matplotlib.patches import Patch
 from benchmarks.practice.choose_a_mechanism import LOOKS
 from benchmarks.practice.mechanism_grid import EPSILONS, KINDS, ROWS, SETTINGS, Panel
 
-__all__ = [
-    "Standing",
-    "draw_choices",
-    "draw_map",
-    "in_words",
-    "kinds_of",
-    "setting_of",
-    "standing",
-    "words_of_choices",
-    "words_of_map",
-]
-
 NOT_RIVALS = ("auto", "inverse-gaussian")
 """The first is one of the others, and the second is told what the others are not."""
 SETTING_OF: Mapping[str, str] = {
@@ -66,7 +54,6 @@ class Standing:
 
     @property
     def seen(self) -> np.ndarray:
-        """Ratios of the cells that are not noise and in which it runs."""
         return self.ratio[~self.noise & ~np.isnan(self.ratio)]
 
 
@@ -78,12 +65,10 @@ def setting_of(about: str, name: str) -> str:
 
 
 def rivals(panel: Panel, name: str) -> list[str]:
-    """The others of a panel."""
     return [other for other in panel.errors if other != name and other not in NOT_RIVALS]
 
 
 def standing(panel: Panel, name: str) -> Standing:
-    """Of ``name`` among the others of the panel."""
     own = panel.errors[name]
     others = np.fmin.reduce([panel.errors[other] for other in rivals(panel, name)])
     least = others if name in NOT_RIVALS else np.fmin(own, others)
@@ -240,7 +225,6 @@ _NARROW = 5.0
 
 
 def _finish(figure: plt.Figure, handles: Sequence[Patch], title: str, path: Path) -> None:
-    """The legend beneath, and the file."""
     more = [Patch(facecolor="#e4e4e4", edgecolor=NOISE, hatch="////", label="all noise")]
     cross = plt.Line2D(
         [], [], linestyle="none", marker="x", markersize=5, color="0.55", label="cannot run, or states no error"

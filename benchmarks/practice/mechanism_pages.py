@@ -40,8 +40,6 @@ from dpmoments.mechanisms.base import ConfiguredMechanism
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 
-__all__ = ["SECTIONS", "SUBJECTS", "Subject", "main", "page_text", "printed_by"]
-
 TEXTS = EVIDENCE / "mechanisms.yaml"
 IMAGES = EVIDENCE / "images" / "mechanisms"
 SECTIONS = ("Formula", "Guarantee", "Run it", "When it wins", "Measured")
@@ -78,14 +76,12 @@ class Subject:
 
     @property
     def texts(self) -> Mapping[str, Any]:
-        """What docs/evidence/mechanisms.yaml says of it."""
         found: Mapping[str, Any] = all_texts()["means" if self.about == "mean" else "covariance"][self.name]
         return found
 
 
 @cache
 def all_texts() -> Mapping[str, Any]:
-    """The whole of docs/evidence/mechanisms.yaml."""
     found: Mapping[str, Any] = yaml.safe_load(TEXTS.read_text(encoding="utf-8"))
     return found
 
@@ -120,7 +116,6 @@ def page_text(subject: Subject, grid: Mapping[str, Panel], printed: str) -> str:
 
 
 def code_of(subject: Subject) -> str:
-    """The block of the page, imports first."""
     lines = subject.texts["code"].rstrip().splitlines()
     others = [line for line in lines if line.startswith("import ")]
     own = [line for line in lines if not line.startswith("import ")]
@@ -128,7 +123,6 @@ def code_of(subject: Subject) -> str:
 
 
 def printed_by(code: str) -> str:
-    """What a block prints."""
     with contextlib.redirect_stdout(io.StringIO()) as caught, warnings.catch_warnings():
         warnings.simplefilter("ignore", ReleaseWarning)  # print(release.describe()) says the same
         exec(compile(code, "page", "exec"), {"__name__": "page"})
@@ -209,7 +203,6 @@ def _rests_on(subject: Subject) -> Iterator[str]:
 
 
 def _plan(subject: Subject, budget: PrivacyBudget, value: float) -> Any:
-    """Its plan for one panel of its picture."""
     setting = setting_of(subject.about, subject.name)
     shape = forecast_grid.shape_of(setting, value, 1000)
     if subject.about == "mean":
@@ -287,7 +280,6 @@ def _sentence(summary: str) -> str:
 
 
 def write(subjects: Sequence[Subject]) -> None:
-    """Pages and pictures, from the grid that is kept."""
     grid = forecast_grid.kept()
     for subject in subjects:
         if subject.name == "auto":
@@ -300,7 +292,6 @@ def write(subjects: Sequence[Subject]) -> None:
 
 
 def main() -> None:
-    """Compute if asked to, draw, write."""
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--forecast", action="store_true", help="compute the forecasts anew, some minutes")
     arguments.add_argument(

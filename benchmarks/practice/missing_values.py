@@ -35,7 +35,6 @@ PATTERNS = (Pattern(1, 0.03), Pattern(3, 0.03), Pattern(9, 0.03), Pattern(1, 0.2
 
 
 def schema(rule: str, lacking: int) -> dpm.Schema:
-    """Return the public description; the fill values are round guesses, half a standard deviation off."""
     columns = []
     for index in range(N_COLUMNS):
         lower, upper, fill = (0.0, 120.0, 45.0) if index % 2 else (0.0, 200_000.0, 25_000.0)
@@ -45,7 +44,6 @@ def schema(rule: str, lacking: int) -> dpm.Schema:
 
 
 def table(n_rows: int, rng: np.random.Generator) -> np.ndarray:
-    """Return the complete table."""
     scores = np.sqrt(0.5) * (rng.standard_normal((n_rows, 1)) + rng.standard_normal((n_rows, N_COLUMNS)))
     rows = np.empty((n_rows, N_COLUMNS))
     rows[:, 1::2] = np.clip(40.0 + 12.0 * scores[:, 1::2], 0.0, 120.0)
@@ -70,7 +68,6 @@ def errors(n_rows: int, pattern: Pattern, rule: str, epsilon: float, seed: int) 
 
 
 def lines() -> Iterator[str]:
-    """Yield the rows of the table."""
     names = [f"{name}: {error}" for name in ("mean", "SD", "correlation") for error in ("bias", "RMSE")]
     yield f"| rows | columns lacking | ε | rule | {' | '.join(names)} |"
     yield "| ---: | --- | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: |"

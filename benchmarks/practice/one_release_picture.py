@@ -87,7 +87,6 @@ def many_regressions(axis: plt.Axes) -> None:
 
 
 def main() -> None:
-    """Draw both panels."""
     figure, axes = plt.subplots(1, 2, figsize=(10.5, 4.2), layout="constrained")
     error_curves(axes[0])
     many_regressions(axes[1])

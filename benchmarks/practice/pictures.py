@@ -30,7 +30,6 @@ def pictures(page: Path = PAGE) -> Iterator[tuple[Path, Figure]]:
 
 
 def main() -> None:
-    """Draw them all."""
     for place, figure in pictures():
         figure.savefig(place, dpi=100)
         print(f"wrote {place} ({place.stat().st_size // 1000} kB)")

@@ -43,7 +43,6 @@ DIFFERENCE = re.compile(r"Mean of (?P<of>\S+): (?P<high>\S+) is higher than (?P<
 
 
 def drawn(rows: int, rng: np.random.Generator) -> pa.Table:
-    """Return a table of so many people."""
     normal = rng.standard_normal((rows, 8))
     score = normal[:, 0]
     hours = 0.3 * score + normal[:, 1]
@@ -192,7 +191,6 @@ def page(epsilon: float, delta: float, seed: int) -> list[tuple[str, bool]]:
 
 
 def lines_of(found: dict[tuple[float, float], Tally]) -> Iterator[str]:
-    """Return the page's part."""
     yield "| ε, δ | pages | statements a page | clear | pages with a false one | real and above the forecast | of them stated |"
     yield "| --- | ---: | ---: | ---: | ---: | ---: | ---: |"
     for (epsilon, delta), tally in found.items():
@@ -204,7 +202,6 @@ def lines_of(found: dict[tuple[float, float], Tally]) -> Iterator[str]:
 
 
 def main() -> None:
-    """Measure and write the page's part; an interrupted run goes on where it was."""
     warnings.simplefilter("ignore")
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--releases", type=int, default=40)

@@ -112,7 +112,6 @@ TABLES: Mapping[str, Callable[[], LongTable]] = {
 
 
 def augmented(table: LongTable, w: float) -> FloatArray:
-    """Rows (w, x)."""
     return np.column_stack([np.full(len(table.rows), w), table.rows])
 
 
@@ -185,7 +184,6 @@ class Moments:
 
 @cache
 def table_named(name: str) -> LongTable:
-    """Made once."""
     return TABLES[name]()
 
 
@@ -267,7 +265,6 @@ def errors_in_ball(name: str, budget_name: str, k: int) -> Errors:
 
 
 def tables() -> Iterator[str]:
-    """What they are."""
     yield "| table | rows | people | rows a person: median, 99 %, most |"
     yield "| --- | ---: | ---: | --- |"
     for name in TABLES:
@@ -305,7 +302,6 @@ def ratios() -> Iterator[str]:
 
 
 def seconds(make: Callable[[], object]) -> float:
-    """The fastest of three."""
     found = []
     for _ in range(3):
         start = time.perf_counter()

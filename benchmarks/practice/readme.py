@@ -131,7 +131,6 @@ def regressions() -> Iterator[str]:
 
 
 def misprint() -> Iterator[str]:
-    """How far the packages' directions are from the law that is proved private, from docs/evidence/misprinted-bingham.md."""
     draws = [row for row in tables_in(part_of(EVIDENCE / "misprinted-bingham.md", "peers")) if "sampler" in row]
     said = {row["sampler"].partition(" ")[0]: row for row in draws}
     mean = {name: without_error(row["mean of u_1²"]) for name, row in said.items()}
@@ -166,7 +165,6 @@ def speed() -> Iterator[str]:
 
 
 def median(cell: str) -> str:
-    """Of ``minimum, median``."""
     return cell.rpartition(", ")[2]
 
 
@@ -186,7 +184,6 @@ READ = {"judged": judged, "regressions": regressions, "misprint": misprint, "spe
 
 
 def main() -> None:
-    """Write every part."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--read", action="store_true", help="only what is read from other pages: make no release")
     options = parser.parse_args()

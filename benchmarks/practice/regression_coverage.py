@@ -48,8 +48,6 @@ WIDTHS_EVERY = 40
 
 @dataclass(frozen=True)
 class Setting:
-    """One cell of the table."""
-
     table: str
     n_rows: int
     n_features: int

@@ -35,8 +35,6 @@ MEASURES = ("means", "standard deviations", "correlations", "coefficients")
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Mean and covariance in the table's units."""
-
     mean: FloatArray
     covariance: FloatArray
 
@@ -51,7 +49,6 @@ class Moments:
 
     @property
     def deviations(self) -> FloatArray:
-        """Standard deviations, shape (d,)."""
         return np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
 
     @property
@@ -61,7 +58,6 @@ class Moments:
         return np.divide(self.covariance, scale, out=np.eye(len(scale)), where=scale > 0.0)
 
     def kept(self, places: FloatArray) -> Moments:
-        """Of some features alone."""
         return Moments(self.mean[places], self.covariance[np.ix_(places, places)])
 
 
@@ -84,8 +80,6 @@ def measured(first: Moments, second: Moments, deviations: FloatArray, target: in
 
 
 def tables() -> dict[str, tuple[Callable[[], tuple[Any, Schema]], str]]:
-    """Each with the feature that the regression predicts."""
-
     def bundled(load: Callable[[], Any]) -> Callable[[], tuple[Any, Schema]]:
         def made() -> tuple[Any, Schema]:
             data = load()
@@ -106,7 +100,6 @@ def tables() -> dict[str, tuple[Callable[[], tuple[Any, Schema]], str]]:
 
 
 def row_of(name: str) -> str:
-    """The table's line of the page."""
     make, target = tables()[name]
     data, schema = make()
     own = Moments.of(data, schema)
@@ -129,7 +122,6 @@ def row_of(name: str) -> str:
 
 
 def main() -> None:
-    """Measure, and write the page's table."""
     head = [f"| table | n | d | {' | '.join(MEASURES)} |", "| --- | ---: | ---: | ---: | ---: | ---: | ---: |"]
     write_part(PAGE, "measured", [*head, *map(row_of, tables())])
 

@@ -74,7 +74,6 @@ WITHIN_PROMISE = {"2 × too wide", "2 × too narrow", "width off by 2 ×", "plac
 
 
 def guessed(table: Table, guess: Guess, seed: int) -> Schema:
-    """The schema with the guess."""
     columns: list[Column] = []
     for place, column in enumerate(table.schema.columns):
         if isinstance(column, Numeric):
@@ -181,7 +180,6 @@ def summary(results: list[Result]) -> str:
 
 
 def main() -> None:
-    """Measure, and write the page's part."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=20)
     seeds = parser.parse_args().seeds

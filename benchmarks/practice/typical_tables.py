@@ -36,11 +36,9 @@ class Table:
     schema: Schema
 
     def cells(self, column: Numeric) -> FloatArray:
-        """A numeric column inside its bounds."""
         return np.clip(self.frame[column.name].to_numpy().astype(np.float64), *column.bounds)
 
     def encoded(self) -> FloatArray:
-        """All features in the table's units, shape (n, d)."""
         parts: list[FloatArray] = []
         for column in self.schema.columns:
             if isinstance(column, Numeric):

@@ -70,13 +70,11 @@ class Cell:
 
     @property
     def failed(self) -> BoolArray:
-        """Releases that are no answer."""
         bad: BoolArray = ~((self.mean <= FAILED) & (self.deviation <= FAILED))
         return bad
 
     @classmethod
     def pooled(cls, cells: list[Cell]) -> Cell:
-        """All releases of several cells."""
         return cls(*(np.concatenate([getattr(one, name) for one in cells]) for name in ("mean", "deviation", "warned")))
 
     def __str__(self) -> str:
@@ -86,7 +84,6 @@ class Cell:
 
 
 def quantiles(errors: FloatArray) -> str:
-    """Median and 95th percentile."""
     return " / ".join(f"{np.quantile(errors, level, method='inverted_cdf'):.2g}" for level in (0.5, 0.95))
 
 
@@ -100,7 +97,6 @@ def budget_of(kind: str, epsilon: float) -> PrivacyBudget:
 def run(
     mechanism: Any, schema: Schema, values: FloatArray, budget: PrivacyBudget, relation: Neighbors, seed: int
 ) -> Any:
-    """What a mechanism makes of a column."""
     n_rows = len(values) if relation.table_size_is_public else None
     shape = MomentShape.of(schema, mean=True, n_rows=n_rows)
     plan = mechanism.plan(shape, budget, relation)
@@ -121,7 +117,6 @@ def cell(
     trials: int = TRIALS,
     first_seed: int = FIRST_SEED,
 ) -> Cell:
-    """Releases of ``trials`` columns."""
     schema = schema or Schema.unbounded(1)
     encoding = schema.encoding(mean=True)
     unit, origin = float(encoding.scale[0]), float(encoding.offset[0])
@@ -195,7 +190,6 @@ def scale_table() -> Iterator[str]:
 
 
 def within(bound: float) -> Schema:
-    """A column with bounds."""
     return Schema(Numeric("x", -bound, bound))
 
 

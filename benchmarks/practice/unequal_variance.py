@@ -114,7 +114,6 @@ def summaries(found: dict[str, tuple[int, FloatArray, FloatArray]]) -> tuple[str
 
 
 def lines_of(found: dict[str, tuple[int, FloatArray, FloatArray]]) -> Iterator[str]:
-    """Return the page's part."""
     for said, place in zip(summaries(found), (1, 2), strict=True):
         yield f"In short, {said} ({sum(len(each[place]) for each in found.values()):,} in all)."
         yield ""
@@ -130,7 +129,6 @@ def lines_of(found: dict[str, tuple[int, FloatArray, FloatArray]]) -> Iterator[s
 
 
 def main() -> None:
-    """Measure, and write the page's part."""
     write_part(PAGE, "unequal", lines_of(measured()))
 
 

@@ -77,7 +77,6 @@ def measure_frames(d: int, repeats: int) -> tuple[dict[str, float], float]:
 
 
 def spectra(d: int) -> dict[str, FloatArray]:
-    """Spectra (temperature included) by name."""
     return {
         "flat": np.zeros(d),
         "half mass": np.r_[max(d - 2.0, 0.0), np.zeros(d - 1)],
@@ -91,7 +90,6 @@ def spectra(d: int) -> dict[str, FloatArray]:
 
 
 def print_frames(sizes: tuple[int, ...], repeats: int) -> None:
-    """Print the table of times."""
     names = ["strong", "flat", "low rank"]
     print(
         f"all d eigenvectors, time relative to numpy.linalg.eigh, medians of {repeats}; target at d = 1000: {TARGET_RATIO:g}"
@@ -123,7 +121,6 @@ def print_frames(sizes: tuple[int, ...], repeats: int) -> None:
 
 
 def print_proposals() -> None:
-    """Print the table of mean proposals."""
     sizes = (2, 5, 10, 50, 100, 500)
     print("\nmean proposals a draw on the sphere, 2000 draws each")
     print(f"{'spectrum':>20} " + " ".join(f"{'d=' + str(d):>7}" for d in sizes))
@@ -135,7 +132,6 @@ def print_proposals() -> None:
 
 
 def main() -> None:
-    """Measure and print both tables."""
     parser = argparse.ArgumentParser(description="Sequential eigenvector draws relative to numpy.linalg.eigh.")
     parser.add_argument("--repeats", type=int, default=3, help="timed turns; medians are reported")
     parser.add_argument("--quick", action="store_true", help="leave out d = 1000")

@@ -122,7 +122,6 @@ class Watched:
 
 
 def peak_of_process() -> int:
-    """Peak memory of this process in bytes; ``getrusage`` would tell that of the process which started it, if larger."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
 
@@ -133,7 +132,6 @@ QUERY = "x0 > -1e300 or x1 > -1e300"
 
 
 def measure_dask(folder: Path, schema: dpm.Schema, expected: Any, local: Callable[[], Any], repeats: int) -> None:
-    """Passes on a cluster of two processes."""
     import dask.dataframe as dd
     from distributed import Client, LocalCluster
 

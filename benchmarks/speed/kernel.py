@@ -145,7 +145,6 @@ def page_lines(found: dict[int, dict[str, list[float]]], repeats: int, one_core:
 
 
 def main() -> None:
-    """Measure every shape and print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=7, help="timed turns")
     parser.add_argument("--quick", action="store_true", help="a tenth of the rows")

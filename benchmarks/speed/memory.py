@@ -60,7 +60,6 @@ class Shape:
 
 
 def shapes(n_rows: int, n_columns: int) -> tuple[Shape, ...]:
-    """What is measured."""
     return (
         Shape(n_rows, n_columns, (), ".parquet"),
         Shape(n_rows, n_columns, (), ".csv"),
@@ -120,7 +119,6 @@ def measure(shape: Shape, folder: Path) -> tuple[dict[str, float], dict[str, flo
 
 
 def page_lines(found: dict[str, tuple[dict[str, float], dict[str, float]]]) -> Iterator[str]:
-    """The table of docs/evidence/scale.md, after what it was measured with."""
     yield f"{processor()}; {THREADS} threads; dpmoments {dpm.__version__}."
     yield ""
     yield "| table | release of ten rows | release | reading | processor seconds |"
@@ -131,7 +129,6 @@ def page_lines(found: dict[str, tuple[dict[str, float], dict[str, float]]]) -> I
 
 
 def main() -> None:
-    """Measure every shape and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--columns", type=int, default=50)

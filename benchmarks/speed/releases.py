@@ -92,7 +92,6 @@ def numpy_alone(job: Callable[[], Any]) -> Any:
 
 
 def page_lines(found: dict[int, dict[str, list[tuple[float, float, float]]]], repeats: int) -> Iterator[str]:
-    """The table of docs/evidence/scale.md, after what it was measured with."""
     yield (
         f"{processor()}; processor time of one core; {repeats} turns; Python {platform.python_version()}, "
         f"NumPy {np.__version__}, dpmoments {dpm.__version__}."
@@ -109,7 +108,6 @@ def page_lines(found: dict[int, dict[str, list[tuple[float, float, float]]]], re
 
 
 def main() -> None:
-    """Measure every shape and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=5, help="timed turns")
     parser.add_argument("--quick", action="store_true", help="a tenth of the rows")

@@ -83,7 +83,6 @@ class Wait:
 
     @property
     def steps(self) -> str:
-        """Shares of the steps of the median turn."""
         return sorted(self.found)[len(self.found) // 2][1]
 
 
@@ -120,7 +119,6 @@ def schema(n_features: int) -> dpm.Schema:
 
 
 def saved(folder: Path, kind: str, n_features: int) -> Path:
-    """The file of a release."""
     path = folder / f"{kind}-{n_features}.json"
     if not path.exists():
         data, columns = table(n_features)
@@ -197,7 +195,6 @@ class Engines:
         return self._checked(engines.filtered_by_spark(session, self.files))
 
     def _checked(self, tables: dict[str, Any]) -> dict[str, Rows]:
-        """As rows, whose moments are those of a local pass."""
         result = {kind: Rows.of(table, self.schema) for kind, table in tables.items()}
         assert all(rows.moments() == self.local.moments() for rows in result.values())
         return result
@@ -293,7 +290,6 @@ def waits(folder: Path, opened: ExitStack) -> Iterator[Wait]:
 
 
 def page_lines(rows: list[Wait], repeats: int) -> Iterator[str]:
-    """The table of docs/evidence/scale.md, after what it was measured with."""
     yield (
         f"{processor()}; seconds of processor time; {repeats} turns; Python {platform.python_version()}, NumPy {np.__version__}, "
         f"dpmoments {dpm.__version__}."
@@ -307,7 +303,6 @@ def page_lines(rows: list[Wait], repeats: int) -> Iterator[str]:
 
 
 def main() -> None:
-    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=5, help="timed turns")
     parser.add_argument("--only", nargs="+", help="rows named so, or whose names begin so")

@@ -114,7 +114,6 @@ def table(split: str, say: Callable[[str], None]) -> list[str]:
 
 
 def main() -> None:
-    """Make the table; put it into the page where the split is the paper's own."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--split", choices=["adaptive", "uniform"], default="adaptive")
     split, start = parser.parse_args().split, time.perf_counter()

@@ -67,7 +67,6 @@ class Table:
 
 
 def tables() -> Iterator[Table]:
-    """All tables, loaded one after another."""
     for name, load in LOADERS.items():
         yield Table(name, load())
 
@@ -93,21 +92,18 @@ def errors(
 
 
 def cell(values: list[float]) -> str:
-    """Mean and standard error, to three digits of the mean and as many decimals."""
     mean, error = float(np.mean(values)), float(np.std(values, ddof=1) / math.sqrt(len(values)))
     decimals = max(0, 2 - math.floor(math.log10(mean)))
     return f"{mean:.{decimals}f} ± {error:.{decimals}f}"
 
 
 def lines_of(label: str, found: Mapping[str, list[float]]) -> list[str]:
-    """One row of a table in Markdown, the least error among the repairs in bold."""
     least = min(REPAIRS, key=lambda repair: np.mean(found[repair]))
     cells = [f"**{cell(found[name])}**" if name == least else cell(found[name]) for name in found]
     return [f"| {label} | " + " | ".join(cells) + " |"]
 
 
 def header(first: str) -> list[str]:
-    """Head of a table in Markdown."""
     names = [*REPAIRS, "best eigenvalues"]
     return [f"| {first} | " + " | ".join(names) + " |", "| --- |" + " ---: |" * len(names)]
 
@@ -155,7 +151,6 @@ def covariance(release: MomentRelease) -> FloatArray:
 
 
 def page(found: list[Table], trials: int) -> str:
-    """The whole page."""
     lines = [
         "# Accuracy",
         "",
@@ -189,7 +184,6 @@ def page(found: list[Table], trials: int) -> str:
 
 
 def main() -> None:
-    """Run and write the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, default=20, help="releases a figure (20)")
     trials = parser.parse_args().trials

@@ -209,7 +209,6 @@ def tied_loss(epsilon: float, d: int, m: float, *, printed: bool) -> float:
 
 
 def loss_table(dimensions: Sequence[int] = DIMENSIONS) -> list[str]:
-    """Log-ratios as multiples of ε."""
     rows = [
         "| d | ε | swapped, m = 50 | swapped, m → ∞ | tied, m = 50 | tied, right law |",
         "| --- | --- | --- | --- | --- | --- |",
@@ -244,7 +243,6 @@ def proposal_table() -> list[str]:
 
 
 def main() -> None:
-    """Print the tables and put them into the page."""
     tables = [
         "## The law of a draw",
         "",

@@ -8,8 +8,6 @@ from dpmoments.mechanisms.additive import AdditivePlan
 from dpmoments.mechanisms.base import Plan
 from dpmoments.moments.repair import Repair, repair_gram
 
-__all__ = ["EPSILONS", "repaired"]
-
 EPSILONS = (0.01, 0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
 
 

@@ -90,22 +90,18 @@ class Table:
 
     @cached_property
     def gram(self) -> np.ndarray:
-        """Exact, shape (d, d)."""
         moments = self.rows.moments()
         return np.asarray(moments.gram, dtype=np.float64) * moments.scale**2
 
     @cached_property
     def n_rows(self) -> int:
-        """Number of rows."""
         return self.rows.count()
 
     @cached_property
     def eigenvalues(self) -> np.ndarray:
-        """Of the Gram matrix, descending."""
         return np.maximum(np.linalg.eigvalsh(self.gram)[::-1], 0.0)
 
     def plan(self, mechanism: dpm.mechanisms.Mechanism, budget: PrivacyBudget) -> Plan:
-        """As a release of the table would make it."""
         public = self.n_rows if self.neighbors.table_size_is_public else None
         return mechanism.plan(MomentShape.of(self.schema, mean=self.mean, n_rows=public), budget, self.neighbors)
 
@@ -117,7 +113,6 @@ class Table:
 
 
 def loaded() -> dict[str, Dataset]:
-    """Wine, Airfoil, Adult."""
     return {"Wine": dpm.datasets.wine(), "Airfoil": dpm.datasets.airfoil(), "Adult": dpm.datasets.adult("all")}
 
 
@@ -187,7 +182,6 @@ def bounds(trials: int) -> list[str]:
 
 
 def main() -> None:
-    """Make the tables and put them into the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, default=100)
     trials, start = parser.parse_args().trials, time.perf_counter()

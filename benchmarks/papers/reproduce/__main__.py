@@ -15,7 +15,6 @@ from benchmarks.papers.reproduce.store import FOLDER, Store
 
 
 def main() -> None:
-    """What the arguments ask for."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.papers.reproduce", description=__doc__)
     parser.add_argument(
         "--quick", action="store_true", help="few points and trials of every figure, within ten minutes"

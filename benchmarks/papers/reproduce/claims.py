@@ -10,20 +10,6 @@ import numpy as np
 from benchmarks.papers.reproduce.declaration import Outcome, Verdict
 from benchmarks.papers.reproduce.results import Results
 
-__all__ = [
-    "MAX_EXCEPTIONS",
-    "by_share",
-    "factor",
-    "graded",
-    "never_above",
-    "slope",
-    "slopes_near",
-    "spread_of",
-    "together",
-    "unmeasured",
-    "within_factor",
-]
-
 MAX_EXCEPTIONS = 0.5
 """Below this fraction of cells against it, a claim is still reproduced, with changes."""
 SURE = 2.0
@@ -38,14 +24,12 @@ def unmeasured(what: str) -> Outcome:
 
 
 def digits(value: float) -> str:
-    """Two or three significant ones."""
     if value >= 1e5:
         return f"{value:.1e}".replace("e+0", "e").replace("e+", "e")
     return f"{value:.0f}" if value >= 100 else f"{value:.3g}" if value >= 10 else f"{value:.2g}"
 
 
 def factor(ratios: Sequence[float]) -> str:
-    """Geometric mean, with the range."""
     mean = math.exp(float(np.mean(np.log(ratios))))
     return f"{digits(mean)} ({digits(min(ratios))} to {digits(max(ratios))})"
 
@@ -58,7 +42,6 @@ def by_share(against: int, cells: int, found: str) -> Outcome:
 
 
 def graded(reproduced: bool, changed: bool, found: str) -> Outcome:
-    """Return the best verdict that is earned."""
     return Outcome(Verdict.REPRODUCED if reproduced else Verdict.CHANGED if changed else Verdict.FAILS, found)
 
 

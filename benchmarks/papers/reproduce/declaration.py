@@ -11,8 +11,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["EXACT", "LEGEND", "Claim", "Figure", "Instead", "Method", "Outcome", "Panel", "Point", "Verdict", "digest"]
-
 EXACT = " — under exact calibration"
 """Ends a claim that is judged with other constants than the paper's."""
 Settings = Mapping[str, Any]
@@ -92,7 +90,6 @@ class Verdict(StrEnum):
 
     @property
     def answer(self) -> str:
-        """The same as the answer to a question that is ours."""
         return {Verdict.REPRODUCED: "yes", Verdict.CHANGED: "in part"}.get(self, "no")
 
 
@@ -110,8 +107,6 @@ LEGEND: Mapping[Verdict, str] = {
 
 @dataclass(frozen=True)
 class Outcome:
-    """A verdict and the numbers behind it."""
-
     verdict: Verdict
     found: str
 
@@ -246,5 +241,4 @@ class Point:
         return int(digest(list(names), dict(known), float(self.x), self.trial)[:15], 16)
 
     def rng(self, *names: Any, of: Sequence[str] | None = None) -> np.random.Generator:
-        """A generator of its own for what is named."""
         return np.random.default_rng(self.seed(*names, of=of))

@@ -9,21 +9,16 @@ from benchmarks.papers.reproduce.figures import amin, sheffet
 from benchmarks.papers.reproduce.figures import coinpress as of_coinpress
 from benchmarks.papers.reproduce.results import Results
 
-__all__ = ["lessons"]
-
 
 def ratios(results: Results, of: str, over: str) -> list[float]:
-    """Of all cells."""
     return [ratio for _, _, ratio, _ in results.ratios(of, over)]
 
 
 def at_the_end(results: Results, of: str, over: str) -> list[float]:
-    """Of the last point of every panel."""
     return list({panel: ratio for panel, _, ratio, _ in results.ratios(of, over)}.values())
 
 
 def lessons(found: Mapping[str, Results]) -> Iterator[str]:
-    """Four paragraphs."""
     yield "## What to take from it"
     yield ""
     yield from pure(found)
@@ -94,7 +89,6 @@ def wishart(found: Mapping[str, Results]) -> Iterator[str]:
 
 
 def coinpress(found: Mapping[str, Results]) -> Iterator[str]:
-    """The sensitivity to t."""
     results = found["coinpress-6"]
     released, mended = (
         factor(of_coinpress.choice_of_steps(results, of_coinpress.SKEWED, family)) for family in ("released", "mended")

@@ -20,20 +20,6 @@ from benchmarks.papers.reproduce.lessons import lessons
 from benchmarks.papers.reproduce.results import Results
 from benchmarks.papers.reproduce.store import Store
 
-__all__ = [
-    "IMAGES",
-    "PAGES",
-    "Kept",
-    "Page",
-    "borrowed_files",
-    "complete",
-    "count_of_answers",
-    "judged",
-    "lines",
-    "read_results",
-    "write_findings",
-]
-
 IMAGES = EVIDENCE / "images" / "reproduction"
 RULE = "\n".join(f"- **{verdict}**: {words}" for verdict, words in LEGEND.items())
 OF_THE_PAPERS = f"""\
@@ -106,12 +92,10 @@ class Page:
 
     @property
     def findings(self) -> Path:
-        """The file of what was found for every claim."""
         return self.path.parent / "tables" / f"{self.path.stem}.csv"
 
     @property
     def instead(self) -> Path:
-        """The file of what to use instead of a paper's methods."""
         return self.findings.with_name(f"{self.path.stem}-instead.csv")
 
     def missing(self, found: Mapping[str, Results], kept: Kept) -> list[str]:
@@ -130,7 +114,6 @@ PAGES = (
 
 
 def read_results(figure: Figure, store: Store) -> Results:
-    """A figure's results, with those it borrows."""
     return Results.read(figure, store.figure_file(figure.name), borrowed_files(figure, store))
 
 
@@ -140,7 +123,6 @@ def borrowed_files(figure: Figure, store: Store) -> list[tuple[object, Sequence[
 
 
 def judged(figure: Figure, results: Results) -> list[tuple[Claim, Outcome | None]]:
-    """Every claim."""
     return [(claim, claim.judge(results)) for claim in figure.claims]
 
 
@@ -185,7 +167,6 @@ def lines(page: Page, found: Mapping[str, Results], kept: Kept) -> Iterator[str]
 
 
 def known(results: Results, fact: str) -> str:
-    """A circumstance of all results."""
     return ", ".join(sorted(results.facts.get(fact, [])))
 
 
@@ -220,7 +201,6 @@ def tally(page: Page) -> str:
 
 
 def heading(figure: Figure) -> str:
-    """Of a figure's section."""
     number = f"Figure {figure.number}, " if figure.number else ""
     return f"{figure.name}: {number}{figure.title}"
 
@@ -235,7 +215,6 @@ def notes_of(figures: Sequence[Figure], paper: str) -> Mapping[str, list[str]]:
 
 
 def shared(figures: Sequence[Figure], paper: str) -> Iterator[str]:
-    """Notes of several figures, once."""
     for note, names in notes_of(figures, paper).items():
         if len(names) > 1:
             yield ""

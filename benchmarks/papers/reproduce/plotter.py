@@ -16,8 +16,6 @@ from PIL import Image
 from benchmarks.papers.reproduce.declaration import Figure, Method, Panel, Point
 from benchmarks.papers.reproduce.results import Results
 
-__all__ = ["draw", "draw_map"]
-
 WIDTH, HEIGHT = 4.2, 3.3
 WIDTH_OF_A_SIGN = 0.055
 """Of the legend, in inches; a line and its space take half an inch more."""
@@ -81,7 +79,6 @@ def shades(results: Results) -> str:
 
 
 def save(picture: plt.Figure, path: Path) -> None:
-    """As a PNG of few colours, which is small."""
     path.parent.mkdir(parents=True, exist_ok=True)
     buffer = io.BytesIO()
     picture.savefig(buffer, format="png", dpi=85)
@@ -149,7 +146,6 @@ def best_and_worst(axes: plt.Axes, panel: Panel, method: Method, results: Result
 
 
 def grey_curves(axes: plt.Axes, name: str) -> None:
-    """What the authors published."""
     from benchmarks.papers.reproduce.figures.coinpress import published
 
     known = published(name) or {}
@@ -168,7 +164,6 @@ def grey_curves(axes: plt.Axes, name: str) -> None:
 
 
 def balls(axes: plt.Axes, panel: Panel, results: Results) -> None:
-    """Those of the first trial."""
     from benchmarks.papers.reproduce.experiments.one_run import MEAN
 
     x = panel.points[0]

@@ -15,8 +15,6 @@ from scipy.stats import trim_mean
 
 from benchmarks.papers.reproduce.declaration import Figure, Panel
 
-__all__ = ["LEAST", "Curve", "Results"]
-
 TRIMMED = 0.1
 """From either end, as CoinPress does."""
 TWO_ERRORS = 0.97725
@@ -28,7 +26,6 @@ Key = tuple[str, str, str]
 
 
 def center(summary: str, values: np.ndarray) -> float:
-    """What stands for the trials of a point."""
     if summary == "median":
         return float(np.median(values))
     if summary == "trimmed mean":
@@ -97,7 +94,6 @@ class Results:
 
     @property
     def panels(self) -> list[Panel]:
-        """Those that have results."""
         there = {panel for panel, _, _ in self.points}
         return [panel for panel in self.figure.panels if panel.title in there]
 
@@ -135,11 +131,9 @@ class Results:
         return self.points.get((panel, method, metric), {}).get(float(x), empty)
 
     def center(self, panel: str, method: str, metric: str, x: float) -> float:
-        """The summary of the trials of a point."""
         return center(self.figure.summary, self.values(panel, method, metric, x))
 
     def curve(self, panel: str, method: str, metric: str) -> Curve | None:
-        """None where nothing was measured."""
         points = self.points.get((panel, method, metric))
         if not points:
             return None

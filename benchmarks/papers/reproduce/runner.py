@@ -19,8 +19,6 @@ from benchmarks.papers.reproduce.declaration import Figure
 from benchmarks.papers.reproduce.store import Store
 from benchmarks.papers.reproduce.tasks import Task, Unit, carried_out, tasks, units
 
-__all__ = ["Cost", "budget", "run"]
-
 ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 BETWEEN_LINES = 10.0
 """Seconds between two lines of progress."""
@@ -36,7 +34,6 @@ class Cost:
 
     @classmethod
     def of(cls, store: Store, figures: Sequence[Figure]) -> Cost:
-        """From all that is kept."""
         cost = cls()
         columns = ["panel", "method", "x", "trial", "seconds"]
         for figure in figures:
@@ -47,7 +44,6 @@ class Cost:
         return cost
 
     def add(self, figure: str, panel: str, method: str, x: float, seconds: float) -> None:
-        """One trial."""
         self.measured.setdefault((figure, panel, method), {}).setdefault(x, []).append(seconds)
 
     def seconds(self, unit: Unit) -> float:
@@ -62,7 +58,6 @@ class Cost:
         return each * (unit.stop - unit.start)
 
     def of_tasks(self, pending: Sequence[Task]) -> float:
-        """Of all of them together."""
         return sum(self.seconds(unit) for task in pending for unit in task.units)
 
 
@@ -82,7 +77,6 @@ def single_threads() -> Iterator[None]:
 
 
 def worked(task: Task, store: Store) -> list[dict[str, object]]:
-    """One task, kept."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # rows are clipped and budgets small on purpose
         rows = carried_out(task)
@@ -178,8 +172,6 @@ def collect(figure: Figure, store: Store) -> None:
 
 
 class Progress:
-    """Lines on standard error."""
-
     def __init__(self, pending: Sequence[Task], cost: Cost, workers: int) -> None:
         self.cost, self.workers = cost, workers
         self.finished, self.all = 0, len(pending)
@@ -189,7 +181,6 @@ class Progress:
         print(f"{self.all} tasks to run, about {shown(self.expected())}", file=sys.stderr, flush=True)
 
     def expected(self) -> float:
-        """Seconds left."""
         return self.cost.of_tasks(list(self.left.values())) / self.workers
 
     def is_out(self, task: Task) -> bool:
@@ -204,7 +195,6 @@ class Progress:
         self.left = {name: other for name, other in self.left.items() if not self.is_out(other)}
 
     def after(self, task: Task, rows: Sequence[Mapping[str, object]]) -> None:
-        """A task is done."""
         self.finished += 1
         self.left.pop(task.name, None)
         trials: dict[tuple[str, int], float] = {}
@@ -224,7 +214,6 @@ class Progress:
             )
 
     def end(self) -> None:
-        """The last line."""
         print(f"{self.finished} tasks in {shown(time.monotonic() - self.start)}", file=sys.stderr, flush=True)
 
 

@@ -19,8 +19,6 @@ import scipy
 
 import dpmoments as dpm
 
-__all__ = ["FOLDER", "Store", "circumstances"]
-
 ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "build" / "reproduction"
 METADATA = b"circumstances"
@@ -62,7 +60,6 @@ def commit() -> str:
 
 @cache
 def circumstances() -> Mapping[str, str]:
-    """Machine and versions."""
     return {
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
         "cpu": cpu(),
@@ -75,13 +72,10 @@ def circumstances() -> Mapping[str, str]:
 
 
 class Store:
-    """A folder of results."""
-
     def __init__(self, folder: Path = FOLDER) -> None:
         self.folder = folder
 
     def parts(self, figure: str) -> list[Path]:
-        """Files of finished tasks."""
         return sorted((self.folder / "parts" / figure).glob("*.parquet"))
 
     def add(self, figure: str, task: str, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -96,7 +90,6 @@ class Store:
         partial.replace(folder / f"{task}.parquet")
 
     def part(self, path: Path) -> pa.Table:
-        """One file, its circumstances as columns."""
         table = pq.read_table(path)
         known = json.loads(table.schema.metadata[METADATA])
         for name, value in known.items():
@@ -104,11 +97,9 @@ class Store:
         return table.replace_schema_metadata(None)
 
     def done(self, figure: str) -> set[str]:
-        """Keys of the units that have results."""
         return {key for path in self.parts(figure) for key in pq.read_table(path, columns=["unit"])["unit"].to_pylist()}
 
     def figure_file(self, figure: str) -> Path:
-        """The file of all of a figure's results."""
         return self.folder / f"{figure}.parquet"
 
     def collect(self, figure: str, wanted: Collection[str]) -> Path | None:

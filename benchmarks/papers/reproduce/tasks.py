@@ -13,8 +13,6 @@ from typing import Any
 
 from benchmarks.papers.reproduce.declaration import Figure, Method, Panel, Point, digest
 
-__all__ = ["Task", "Unit", "carried_out", "tasks", "units"]
-
 EXPERIMENTS = "benchmarks.papers.reproduce.experiments"
 
 
@@ -84,7 +82,6 @@ class Task:
 
     @property
     def name(self) -> str:
-        """Of the file of its results."""
         return digest([unit.key for unit in self.units])
 
 

@@ -50,7 +50,6 @@ def mean_square(padding: float, degrees: int, dimension: int, n: int) -> float:
 
 
 def ratio(larger: float, smaller: float) -> str:
-    """A quotient with three digits."""
     return f"{larger / smaller:.3g}"
 
 
@@ -107,8 +106,6 @@ def additive_table() -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Timing:
-    """One kind of calibration call over its grid."""
-
     call: str
     milliseconds: list[float]
 
@@ -196,7 +193,6 @@ def plan_timings() -> Iterator[Timing]:
 
 
 def page() -> str:
-    """The whole page."""
     reference_matrix = np.random.default_rng(0).standard_normal((200, 200))
     reference = best_of(lambda: np.linalg.eigvalsh(reference_matrix + reference_matrix.T))
     timings = [*curve_timings(), *plan_timings()]
@@ -241,7 +237,6 @@ def page() -> str:
 
 
 def main() -> None:
-    """Write the page."""
     text = page()
     write_page(OUTPUT, text)
     print(text)

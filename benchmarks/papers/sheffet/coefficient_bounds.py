@@ -67,7 +67,6 @@ def mechanisms_for(case: Case, mean: bool) -> Iterator[tuple[str, Mechanism]]:
 
 
 def coefficients(rows: np.ndarray, mean: bool) -> np.ndarray:
-    """Ridge on the rows themselves."""
     about = rows - rows.mean(axis=0) if mean else rows
     moment = about.T @ about / len(rows)
     found: np.ndarray = np.linalg.solve(moment[:-1, :-1] + 2 * ALPHA * np.eye(len(moment) - 1), moment[:-1, -1])

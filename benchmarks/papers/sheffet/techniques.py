@@ -172,7 +172,6 @@ Repair = Callable[[np.ndarray, Plan], np.ndarray]
 
 
 def as_drawn(gram: np.ndarray, _: Plan) -> np.ndarray:
-    """No repair."""
     return gram
 
 
@@ -182,12 +181,10 @@ def _law_of(plan: Plan) -> NoiseLaw:
 
 
 def clipped(gram: np.ndarray, _: Plan) -> np.ndarray:
-    """Negative eigenvalues to zero."""
     return clip(gram)
 
 
 def shifted(gram: np.ndarray, _: Plan) -> np.ndarray:
-    """Add the least cI that leaves no negative eigenvalue."""
     return shift(gram)
 
 
@@ -202,7 +199,6 @@ def shrunk(gram: np.ndarray, plan: Plan) -> np.ndarray:
 
 
 def adapted(gram: np.ndarray, plan: Plan) -> np.ndarray:
-    """The library's default repair."""
     return repair_gram(gram, _law_of(plan), Names.SPECTRAL, None)
 
 
@@ -228,8 +224,6 @@ def shape_of(experiment: Experiment, n: int) -> MomentShape:
 
 
 def planned(mechanism: Mechanism) -> Callable[[Experiment, int, float, Neighbors], Plan]:
-    """Plan a mechanism of the library at (ε, δ)."""
-
     def plan(experiment: Experiment, n: int, epsilon: float, neighbors: Neighbors) -> Plan:
         budget = dpm.PrivacyBudget.approximate(epsilon, DELTA)
         return mechanism.plan(shape_of(experiment, n), budget, neighbors)
@@ -282,7 +276,6 @@ ADAPTED, LAPLACE = "Gaussian noise, adapted", "matrix Laplace (δ = 0), adapted"
 
 
 def techniques() -> list[Technique]:
-    """All of them, the paper's calibration first."""
     found = []
     for calibration in (PAPER, EXACT):
         paired = {

@@ -13,8 +13,6 @@ from dpmoments.moments.repair import Repair
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.unit import Neighbors
 
-__all__ = ["BEFORE", "NOW", "Cell", "Contender", "spectral_repair"]
-
 BEFORE, NOW = "before", "now"
 ADDITIVE = ("matrix-laplace", "isotropic", "gaussian", "laplace")
 """Among which the default of version 0.1 chose."""
@@ -22,15 +20,12 @@ ADDITIVE = ("matrix-laplace", "isotropic", "gaussian", "laplace")
 
 @dataclass(frozen=True)
 class Cell:
-    """A budget and a relation."""
-
     epsilon: float
     delta: float
     neighbors: str
 
     @property
     def budget(self) -> PrivacyBudget:
-        """As a release takes it."""
         return PrivacyBudget.of(epsilon=self.epsilon, delta=self.delta)
 
 
@@ -75,7 +70,6 @@ class Contender:
 
 
 def asked(cell: Cell, budget: PrivacyBudget) -> dict[str, Any]:
-    """The budget and relation as a release takes them."""
     return {"epsilon": budget.epsilon, "delta": budget.delta, "neighbors": cell.neighbors}
 
 
@@ -86,7 +80,6 @@ def spent(mechanism: Mechanism, budget: PrivacyBudget) -> PrivacyBudget:
 
 
 def planned(mechanism: Mechanism, shape: MomentShape, cell: Cell) -> Plan | None:
-    """Its plan, or None where it refuses."""
     try:
         return mechanism.plan(shape, spent(mechanism, cell.budget), cell.neighbors)
     except ValueError:

@@ -12,8 +12,6 @@ import dpmoments as dpm
 from dpmoments.releases.moment_release import MomentRelease
 from dpmoments.rows.rows import Rows
 
-__all__ = ["CAP", "ERRORS", "RIDGE", "Truth", "correlations"]
-
 FloatArray = npt.NDArray[np.float64]
 
 ERRORS = ("covariance", "correlations", "means", "regression")

@@ -53,7 +53,6 @@ class Row:
     setting: str
 
     def mean(self, method: str) -> float:
-        """Over the seeds."""
         return float(self.excess[method].mean())
 
     @property
@@ -115,7 +114,6 @@ def of_releases(
 
 
 def two_digits(value: float) -> str:
-    """Two significant digits."""
     return f"{value:.2g}" if value < 10.0 else f"{min(value, 1e6):.0f}"
 
 
@@ -162,7 +160,6 @@ def loss_lines(rows: Iterable[Row]) -> Iterator[str]:
 
 
 def main() -> None:
-    """Measure, print and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tables", help="names, with commas")
     listed = parser.parse_args().tables

@@ -14,8 +14,6 @@ from benchmarks.practice.regression.vector_noise import gaussian_distance, vecto
 from dpmoments.noise import matrix_laplace, symmetric_gaussian
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 
-__all__ = ["FAILURE", "NoisyStatistics", "adassp", "noisy_statistics"]
-
 FloatArray = npt.NDArray[np.float64]
 
 FAILURE = 0.05

@@ -13,8 +13,6 @@ from benchmarks.practice.regression.vector_noise import gaussian_distance
 from dpmoments.noise import symmetric_gaussian
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 
-__all__ = ["boosted_adassp"]
-
 FloatArray = npt.NDArray[np.float64]
 
 

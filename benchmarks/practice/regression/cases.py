@@ -11,8 +11,6 @@ import dpmoments as dpm
 from benchmarks.practice.tables import Made, chosen, made
 from dpmoments.papers import datasets as papers_datasets
 
-__all__ = ["CASES", "Case"]
-
 
 def of_collection(name: str) -> Callable[[], Made | None]:
     """A table of ``benchmarks/practice/tables``; None where this machine does not have it."""
@@ -46,7 +44,6 @@ class Case:
     targets: tuple[str, ...]
 
     def table(self) -> Iterator[Made]:
-        """The table, or nothing where this machine does not have it."""
         found = self.make()
         if found is not None:
             yield found

@@ -13,8 +13,6 @@ from benchmarks.practice.comparison.errors import Truth
 from dpmoments.analysis.regression_results import FittedLine
 from dpmoments.releases.moment_release import MomentRelease
 
-__all__ = ["Regression", "ridge_coefficients"]
-
 FloatArray = npt.NDArray[np.float64]
 
 CONSTANT = 1e-9

@@ -13,8 +13,6 @@ from scipy.optimize import brentq, minimize_scalar
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import gaussian_noise_scale
 
-__all__ = ["hessian_mixing", "linear_mixing", "sketch_epsilon"]
-
 FloatArray = npt.NDArray[np.float64]
 
 

@@ -10,8 +10,6 @@ import numpy.typing as npt
 from benchmarks.practice.regression.vector_noise import vector_noise
 from dpmoments.privacy.budget import PrivacyBudget
 
-__all__ = ["NoisyGradientDescent", "clipped_gradient"]
-
 FloatArray = npt.NDArray[np.floating]
 
 

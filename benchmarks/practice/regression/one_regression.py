@@ -64,7 +64,6 @@ def measured(entry: Entry, budgets: Sequence[Budget] = BUDGETS, seeds: int | Non
 
 
 def main() -> None:
-    """Measure both halves."""
     warnings.simplefilter("ignore")
     for entry in collection():
         rows = list(measured(entry))

@@ -12,8 +12,6 @@ from benchmarks.practice.regression.vector_noise import vector_noise
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.unit import Neighbors
 
-__all__ = ["OutputPerturbation", "constrained_ridge", "minimiser_sensitivity"]
-
 FloatArray = npt.NDArray[np.float64]
 
 

@@ -59,7 +59,6 @@ def noise_times(kappa: float) -> Rule:
 
 
 def automatic(release: MomentRelease, regression: Regression) -> float:
-    """The rule of the library."""
     return automatic_alpha(release, regression.features.tolist(), regression.target, intercept=True)
 
 
@@ -75,8 +74,6 @@ FACTORS = np.geomspace(0.02, 2000.0, 40)
 
 @dataclass(frozen=True)
 class Trial:
-    """Excess risks of one regression on one release, by rule."""
-
     table: str
     target: str
     epsilon: float
@@ -175,7 +172,6 @@ def intercept_rows() -> Iterator[str]:
 
 
 def shown(value: float) -> str:
-    """Two significant digits."""
     return f"{value:.2g}" if abs(value) < 10.0 else f"{value:.0f}"
 
 
@@ -204,7 +200,6 @@ def half_rows(half: str) -> Iterator[str]:
 
 
 def main() -> None:
-    """Measure and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--part", choices=("goals", "intercept", "design", "judge"), help="all, if left out")
     part = parser.parse_args().part

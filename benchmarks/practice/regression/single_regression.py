@@ -14,8 +14,6 @@ from dpmoments.rows.rows import Rows
 from dpmoments.rows.sources.source import LocalSource
 from dpmoments.schema.columns import Coordinate
 
-__all__ = ["SingleRegression"]
-
 FloatArray = npt.NDArray[np.float64]
 
 
@@ -63,16 +61,13 @@ class SingleRegression:
 
     @property
     def n_rows(self) -> int:
-        """n."""
         return len(self.rows)
 
     @property
     def n_coefficients(self) -> int:
-        """k, the constant's among them."""
         return self.rows.shape[1]
 
     def moments(self) -> tuple[FloatArray, FloatArray]:
-        """XᵀX and Xᵀy."""
         return self.rows.T @ self.rows, self.rows.T @ self.target
 
     def excess(self, weights: FloatArray, truth: Regression) -> float:

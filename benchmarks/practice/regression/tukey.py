@@ -9,8 +9,6 @@ import numpy.typing as npt
 
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 
-__all__ = ["tukey_fit", "tukey_median"]
-
 FloatArray = npt.NDArray[np.float64]
 MODELS = 1000
 """Fits, each to a part of the rows; the paper's heuristic wants 1,000 rows per feature. With fewer, as many as have k rows."""

@@ -13,8 +13,6 @@ from benchmarks.practice.regression.output_perturbation import OutputPerturbatio
 from benchmarks.practice.regression.single_regression import SingleRegression
 from dpmoments.privacy.budget import PrivacyBudget
 
-__all__ = ["GRID_OF_DESCENT", "GRID_OF_PERTURBATION", "MIDDLE", "climb", "tuned_descent", "tuned_perturbation"]
-
 FloatArray = npt.NDArray[np.float64]
 Place = tuple[int, ...]
 
@@ -60,7 +58,6 @@ def climb(score: Callable[[Place], float], sizes: Sequence[int], start: Place) -
 
 
 def mean_excess(weights: FloatArray, single: SingleRegression, truth: Regression) -> float:
-    """Over the runs; infinite where one overflowed."""
     found = float(np.mean([single.excess(run, truth) for run in weights.T]))
     return found if np.isfinite(found) else np.inf
 

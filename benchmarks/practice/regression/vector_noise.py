@@ -10,8 +10,6 @@ import numpy.typing as npt
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import gaussian_noise_scale
 
-__all__ = ["gaussian_distance", "vector_noise"]
-
 FloatArray = npt.NDArray[np.float64]
 
 

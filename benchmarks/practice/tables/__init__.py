@@ -26,8 +26,6 @@ from benchmarks.practice.tables import (
 )
 from benchmarks.practice.tables.entry import Entry, Half, Made
 
-__all__ = ["TABLES", "Entry", "Half", "Made", "chosen", "made"]
-
 TABLES: tuple[Entry, ...] = (
     *measurements.TABLES,
     *census.TABLES,

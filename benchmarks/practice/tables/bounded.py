@@ -9,8 +9,6 @@ import numpy as np
 from benchmarks.practice.tables.entry import Entry, Half, Made
 from benchmarks.practice.tables.laws import correlated_normals, with_target, within
 
-__all__ = ["TABLES"]
-
 
 def loose(n: int, d: int, width: float, seed: int) -> Callable[[], Made]:
     """Normal columns of standard deviation 1 about a common point, within ± width."""
@@ -35,7 +33,6 @@ def tight(n: int, d: int, seed: int) -> Callable[[], Made]:
 
 
 def entry(name: str, half: Half, make: Callable[[], Made]) -> Entry:
-    """A synthetic table with a numeric target."""
     return Entry(name, half, "bounded", False, make, "y")
 
 

@@ -12,8 +12,6 @@ import dpmoments as dpm
 from benchmarks.practice.tables.entry import Entry, Half, Made
 from benchmarks.practice.tables.laws import FloatArray, correlated_normals
 
-__all__ = ["TABLES"]
-
 IntArray = npt.NDArray[np.int64]
 
 
@@ -72,8 +70,6 @@ def booleans(n: int, d: int, seed: int, *, dependence: float) -> Callable[[], Ma
 
 
 def all_categorical(n: int, levels: tuple[int, ...], seed: int, *, dependence: float, rare: bool) -> Callable[[], Made]:
-    """Categories alone."""
-
     def make() -> Made:
         rng = np.random.default_rng(seed)
         hidden = rng.standard_normal(n)
@@ -88,7 +84,6 @@ def all_categorical(n: int, levels: tuple[int, ...], seed: int, *, dependence: f
 
 
 def entry(name: str, half: Half, make: Callable[[], Made], target: str | None = "flag") -> Entry:
-    """A synthetic table."""
     return Entry(name, half, "categories", False, make, target)
 
 

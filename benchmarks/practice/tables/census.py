@@ -9,8 +9,6 @@ import dpmoments as dpm
 from benchmarks.practice.tables.entry import Entry, Made
 from dpmoments.datasets import Dataset
 
-__all__ = ["TABLES"]
-
 SMALL = 2_000
 
 

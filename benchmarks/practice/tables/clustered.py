@@ -9,8 +9,6 @@ import numpy as np
 from benchmarks.practice.tables.entry import Entry, Half, Made
 from benchmarks.practice.tables.laws import with_target, within
 
-__all__ = ["TABLES"]
-
 
 def clusters(n: int, d: int, shares: tuple[float, ...], width: float, seed: int) -> Callable[[], Made]:
     """Normal rows of standard deviation 1 about centers whose cells are uniform within ± width/2."""
@@ -25,7 +23,6 @@ def clusters(n: int, d: int, shares: tuple[float, ...], width: float, seed: int)
 
 
 def entry(name: str, half: Half, make: Callable[[], Made]) -> Entry:
-    """A synthetic table with a numeric target."""
     return Entry(name, half, "clustered", False, make, "y")
 
 

@@ -9,8 +9,6 @@ import pandas as pd
 import dpmoments as dpm
 from benchmarks.practice.tables.entry import Made
 
-__all__ = ["Codebook", "described"]
-
 Codebook = Mapping[str, tuple[float, float] | tuple[str, ...] | tuple[int, ...] | str | None]
 """Bounds of a number; levels of a category (text, or more than two integers); of a Boolean the text that is true, None for 1."""
 

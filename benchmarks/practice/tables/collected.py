@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterator
 from benchmarks.practice.tables.codebooks import Codebook, described
 from benchmarks.practice.tables.entry import Entry, Half, Made
 
-__all__ = ["TABLES"]
-
 FIVE = (1, 2, 3, 4, 5)
 RATING = ("Low", "Medium", "High", "Very_High")
 ADD_ON = ("No", "No internet service", "Yes")

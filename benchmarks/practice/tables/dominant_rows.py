@@ -9,8 +9,6 @@ import numpy as np
 from benchmarks.practice.tables.entry import Entry, Half, Made
 from benchmarks.practice.tables.laws import correlated_normals, with_target, within
 
-__all__ = ["TABLES"]
-
 N_ROWS = 20_000
 
 
@@ -39,7 +37,6 @@ def firms(few: int, d: int, seed: int) -> Callable[[], Made]:
 
 
 def entry(name: str, half: Half, make: Callable[[], Made]) -> Entry:
-    """A synthetic table with a numeric target."""
     return Entry(name, half, "dominant-rows", False, make, "y", dominant=True)
 
 

@@ -8,8 +8,6 @@ from typing import Any, Literal
 
 import dpmoments as dpm
 
-__all__ = ["Entry", "Half", "Made"]
-
 Half = Literal["design", "judge", "regression"]
 """Constants of the library may be chosen on the design half; the judge half is run when they are frozen. Tables of "regression"
 judge methods for one regression, and join nothing that names neither them nor their half."""

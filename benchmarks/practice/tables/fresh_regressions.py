@@ -14,8 +14,6 @@ import dpmoments as dpm
 from benchmarks.practice.tables.entry import Entry, Made
 from benchmarks.practice.tables.laws import FloatArray, correlated_normals
 
-__all__ = ["TABLES"]
-
 IntArray = npt.NDArray[np.int64]
 Rng = np.random.Generator
 Public = tuple[float, float] | tuple[str, ...] | None
@@ -38,7 +36,6 @@ def evenly(rng: Rng, n: int, k: int) -> IntArray:
 
 
 def named(word: str, codes: IntArray, k: int) -> tuple[npt.NDArray[Any], Public]:
-    """A category of k levels."""
     levels = tuple(f"{word}{i}" for i in range(k))
     return np.array(levels)[codes], levels
 
@@ -234,7 +231,6 @@ def sensors(rng: Rng, n: int) -> Columns:
 
 
 def stated(name: str, public: Public) -> dpm.Numeric | dpm.Boolean | dpm.Categorical:
-    """The column of a schema."""
     if public is None:
         return dpm.Boolean(name)
     if isinstance(public[0], str):

@@ -9,8 +9,6 @@ import pandas as pd
 import dpmoments as dpm
 from benchmarks.practice.tables.entry import Made
 
-__all__ = ["FloatArray", "correlated_normals", "with_target", "within"]
-
 FloatArray = npt.NDArray[np.float64]
 
 

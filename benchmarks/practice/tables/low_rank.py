@@ -9,8 +9,6 @@ import numpy as np
 from benchmarks.practice.tables.entry import Entry, Half, Made
 from benchmarks.practice.tables.laws import with_target, within
 
-__all__ = ["TABLES"]
-
 
 def factors(n: int, d: int, rank: int, width: float, seed: int) -> Callable[[], Made]:
     """Normal factors, normal loadings divided by √rank, and a tenth of noise."""
@@ -25,7 +23,6 @@ def factors(n: int, d: int, rank: int, width: float, seed: int) -> Callable[[], 
 
 
 def entry(name: str, half: Half, make: Callable[[], Made]) -> Entry:
-    """A synthetic table with a numeric target."""
     return Entry(name, half, "low-rank", False, make, "y")
 
 

@@ -9,8 +9,6 @@ import dpmoments as dpm
 from benchmarks.practice.tables.entry import Entry, Made
 from dpmoments.papers import datasets as papers_datasets
 
-__all__ = ["TABLES"]
-
 WIDEST_OF_NUCLEI = {
     "radius": (50, 5),
     "texture": (60, 10),

@@ -11,8 +11,6 @@ import dpmoments as dpm
 from benchmarks.practice.tables.entry import Entry, Half, Made
 from benchmarks.practice.tables.laws import FloatArray
 
-__all__ = ["TABLES"]
-
 
 def item_shares(rng: np.random.Generator, k: int, concentration: float) -> FloatArray:
     """Shares of k levels: the larger the concentration, the more alike."""
@@ -49,7 +47,6 @@ def questionnaire(
 
 
 def entry(name: str, half: Half, make: Callable[[], Made]) -> Entry:
-    """A synthetic table without a number."""
     return Entry(name, half, "questionnaires", False, make, None)
 
 

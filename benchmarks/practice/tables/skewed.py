@@ -9,8 +9,6 @@ import numpy as np
 from benchmarks.practice.tables.entry import Entry, Half, Made
 from benchmarks.practice.tables.laws import correlated_normals, with_target, within
 
-__all__ = ["TABLES"]
-
 
 def lognormal(n: int, d: int, sigma: float, upper: float, seed: int) -> Callable[[], Made]:
     """Exponentials of normal columns; what is above the bound is moved to it."""
@@ -45,7 +43,6 @@ def heavy_tails(n: int, d: int, width: float, seed: int) -> Callable[[], Made]:
 
 
 def entry(name: str, half: Half, make: Callable[[], Made]) -> Entry:
-    """A synthetic table with a numeric target."""
     return Entry(name, half, "skewed", False, make, "y")
 
 

@@ -11,8 +11,6 @@ import dpmoments as dpm
 from benchmarks.practice.tables.entry import Entry, Half, Made
 from benchmarks.practice.tables.laws import FloatArray, correlated_normals
 
-__all__ = ["TABLES"]
-
 
 def shares_of(k: int, largest: float) -> FloatArray:
     """One level with the share ``largest``, the others as 1/i of what it leaves."""

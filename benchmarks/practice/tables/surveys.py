@@ -11,8 +11,6 @@ import pandas as pd
 from benchmarks.practice.tables.codebooks import Codebook, described
 from benchmarks.practice.tables.entry import Entry, Half, Made
 
-__all__ = ["TABLES"]
-
 ANES96: Codebook = {
     "popul": (0, 10_000),
     "TVnews": (0, 7),
@@ -139,7 +137,6 @@ def bundled(codebook: Codebook, folder: str, file: str = "") -> Callable[[], Mad
 
 
 def entry(name: str, half: Half, codebook: Codebook, target: str, file: str = "", folder: str = "") -> Entry:
-    """A table of statsmodels."""
     return Entry(name, half, "surveys", True, bundled(codebook, folder or name, file), target)
 
 

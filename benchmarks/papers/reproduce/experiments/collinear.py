@@ -26,7 +26,6 @@ TABLES = multiple_regressions(predictions=True)
 
 
 def measure(point: Point, methods: Sequence[Method]) -> Iterator[tuple[str, str, float]]:
-    """One error a method."""
     n, epsilon = int(point.x), float(point.settings["epsilon"])
     asked = multiple_regressions(predictions=point.settings["features"] == "all")
     rows = SummedOnce(TABLES.table(n, point.rng("table", of=())), ADD_REMOVE)
@@ -45,6 +44,5 @@ def measure(point: Point, methods: Sequence[Method]) -> Iterator[tuple[str, str,
 
 @lru_cache(maxsize=1024)
 def with_its_plan(label: str, calibration: str, n: int, epsilon: float) -> tuple[Technique, Plan]:
-    """A technique of the list, planned once."""
     technique = by_label()[label, calibration]
     return technique, technique.plan(TABLES, n, epsilon, ADD_REMOVE)

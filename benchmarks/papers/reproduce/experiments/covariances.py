@@ -26,7 +26,6 @@ def rotation(d: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def measure(point: Point, methods: Sequence[Method]) -> Iterator[tuple[str, str, float]]:
-    """One error a method."""
     known: dict[str, Any] = {"spread": 10.0, "rho": 0.5, "d": 10, "skewed": False} | dict(point.settings)
     known[known["varies"]] = point.x
     n, d, rho = int(known["n"]), int(known["d"]), float(known["rho"])

@@ -53,7 +53,6 @@ def private_components(point: Point, method: Method) -> np.ndarray:
 
 
 def measure(point: Point, methods: Sequence[Method]) -> Iterator[tuple[str, str, float]]:
-    """Two dot products a method."""
     exact = people()[1]
     for method in methods:
         products = (private_components(point, method) * exact).sum(axis=0)

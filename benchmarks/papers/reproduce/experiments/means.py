@@ -33,7 +33,6 @@ LAWS: Mapping[str, Callable[[int, int, np.random.Generator], np.ndarray]] = {
 
 
 def measure(point: Point, methods: Sequence[Method]) -> Iterator[tuple[str, str, float]]:
-    """One error a method."""
     known: dict[str, Any] = {"law": "normal", "center": 0.0, "radius": 10.0, "rho": 0.5} | dict(point.settings)
     known[known["varies"]] = point.x
     n, d, rho = int(known["n"]), int(known["d"]), float(known["rho"])
@@ -46,7 +45,6 @@ def measure(point: Point, methods: Sequence[Method]) -> Iterator[tuple[str, str,
 
 
 def estimate(table: np.ndarray, method: Method, radius: float, rho: float, seed: int) -> np.ndarray:
-    """μ̂."""
     asked = method.settings
     if asked.get("knows") == "rows":
         mean: np.ndarray = table.mean(axis=0)

@@ -45,7 +45,6 @@ SIDES = {
 
 
 def measure(point: Point, methods: Sequence[Method]) -> Iterator[tuple[str, str, float]]:
-    """One error a method."""
     panel = {name: value for name, value in point.settings.items() if name != "x"}
     panel[point.settings.get("x", "epsilon")] = point.x
     n, d = (None if panel.get(name) is None else int(panel[name]) for name in ("n", "d"))
@@ -56,7 +55,6 @@ def measure(point: Point, methods: Sequence[Method]) -> Iterator[tuple[str, str,
 
 
 def estimated(rows: SummedOnce, method: Method, epsilon: float, delta: float, point: Point) -> np.ndarray:
-    """Ĝ, repaired, in unit-ball units."""
     asked, n, d = method.settings, rows.n_rows, rows.n_features
     if asked.get("knows") == "trace":
         of_the_trace: np.ndarray = np.eye(d) * np.trace(rows.gram) / d
@@ -74,7 +72,6 @@ def estimated(rows: SummedOnce, method: Method, epsilon: float, delta: float, po
 
 
 def taken(rows: SummedOnce, given: str, epsilon: float, delta: float) -> Method:
-    """The side that the rule of regimes takes."""
     largest = float(np.linalg.eigvalsh(rows.gram)[-1]) if given == "largest eigenvalue" else None
     shape = MomentShape(rows.n_features, n_rows=rows.n_rows, mean=False)
     plan = RegimeRule(largest).plan(shape, dpm.PrivacyBudget.of(epsilon=epsilon, delta=delta), "replace_one")

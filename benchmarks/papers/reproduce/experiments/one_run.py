@@ -19,7 +19,6 @@ MEAN = (5.0, -3.0)
 
 
 def measure(point: Point, methods: Sequence[Method]) -> Iterator[tuple[str, str, float]]:
-    """All balls of one run of each method."""
     settings, mean = point.settings, np.array(MEAN)
     table = mean + point.rng("table").normal(size=(int(point.x), 2))
     for method in methods:

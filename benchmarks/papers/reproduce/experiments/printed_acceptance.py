@@ -37,7 +37,6 @@ class PrintedAcceptance:
     privacy_filter: PrivacyFilter
 
     def draw(self, what: str, law: Directions, query: np.ndarray, sensitivity: Sensitivity) -> np.ndarray:
-        """The directions."""
         printed = PrintedDirections(law.temperatures, law.n_features, law.projected)
         return self.privacy_filter.draw(what, printed, query, sensitivity)
 

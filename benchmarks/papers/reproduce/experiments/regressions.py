@@ -40,7 +40,6 @@ WITH_DEGREES = {"Algorithm 1": dpm.mechanisms.JohnsonLindenstrauss, "inverse Wis
 
 
 def measure(point: Point, methods: Sequence[Method]) -> Iterator[tuple[str, str, float]]:
-    """One error a method."""
     settings, n = point.settings, int(point.x)
     model = outputs_as_features(settings["others"]) if settings["model"] == "many" else one_output()
     table = model.table(n, point.rng("table", of=("model",)))
@@ -57,7 +56,6 @@ def measure(point: Point, methods: Sequence[Method]) -> Iterator[tuple[str, str,
 def estimated(
     rows: SummedOnce, model: Experiment, n: int, asked: Mapping[str, Any], point: Point, found: dict[str, int]
 ) -> np.ndarray:
-    """A second moment in unit-ball units."""
     generator = insecure_generator(point.seed("noise", dict(asked), of=("model", "epsilon")))
     rng = point.rng("not private", dict(asked), of=("model", "epsilon"))
     epsilon, calibration = float(point.settings["epsilon"]), asked.get("calibration", "exact")
@@ -87,7 +85,6 @@ def estimated(
 def algorithm_2(
     rows: SummedOnce, model: Experiment, n: int, epsilon: float, calibration: str, point: Point, found: dict[str, int]
 ) -> int:
-    """The r of a run of Algorithm 2 on this table."""
     if calibration not in found:
         _, plan = with_its_plan(JL_ADAPTIVE, calibration, model.name, n, epsilon)
         generator = insecure_generator(point.seed("degrees", calibration, of=("model", "epsilon")))
@@ -105,13 +102,11 @@ def models() -> Mapping[str, Experiment]:
 
 @cache
 def by_label() -> Mapping[tuple[str, str], Technique]:
-    """Techniques by label and calibration."""
     return {(technique.label, technique.calibration): technique for technique in techniques()}
 
 
 @lru_cache(maxsize=512)
 def with_its_plan(label: str, calibration: str, model: str, n: int, epsilon: float) -> tuple[Technique, Plan]:
-    """A technique of the list, planned once."""
     technique = by_label()[label, calibration]
     return technique, technique.plan(models()[model], n, epsilon, ADD_REMOVE)
 

@@ -32,7 +32,6 @@ BOUND = 1.0
 
 
 def metric(alpha: float) -> str:
-    """Its name."""
     return f"α = {alpha:g}"
 
 
@@ -51,7 +50,6 @@ class Split:
 
 @lru_cache(maxsize=6)
 def split(name: str, n_rows: int | None, n_features: int | None) -> Split:
-    """Once a process."""
     table = tables.table(name, None if n_rows is None else n_rows + n_rows // 4, n_features)
     order = np.random.default_rng([len(table), 5]).permutation(len(table))
     trained = int(TRAINING * len(table))
@@ -60,7 +58,6 @@ def split(name: str, n_rows: int | None, n_features: int | None) -> Split:
 
 
 def measure(point: Point, methods: Sequence[Method]) -> Iterator[tuple[str, str, float]]:
-    """Every α of every method, the mean over the targets."""
     name, n, d = (point.settings.get(known) for known in ("table", "n", "d"))
     parts = split(name, n, d)
     targets = range(parts.training.n_features) if point.settings["targets"] == "all" else range(1)

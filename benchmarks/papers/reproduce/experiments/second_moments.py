@@ -31,7 +31,6 @@ __all__ = ["measure", "planned", "released_gram"]
 
 
 def measure(point: Point, methods: Sequence[Method]) -> Iterator[tuple[str, str, float]]:
-    """One error a method."""
     settings = point.settings
     rows = tables.summed(settings["table"], settings.get("n"), settings.get("d"))
     exact = rows.gram
@@ -44,7 +43,6 @@ def measure(point: Point, methods: Sequence[Method]) -> Iterator[tuple[str, str,
 
 
 def released_gram(rows: SummedOnce, method: Method, epsilon: float, seed: int) -> np.ndarray:
-    """Ĝ, repaired, in unit-ball units."""
     asked, n, d = method.settings, rows.n_rows, rows.n_features
     delta, repair = float(asked.get("delta", 0.0)), Repair(asked.get("repair", Repair.CLIP))
     if "gaussian" in asked:
@@ -61,7 +59,6 @@ def released_gram(rows: SummedOnce, method: Method, epsilon: float, seed: int) -
 def planned(
     mechanism: str, options: tuple[tuple[str, object], ...], delta: float, epsilon: float, n: int, d: int
 ) -> Plan:
-    """Planned once for all trials."""
     shape = dpm.mechanisms.shape.MomentShape(d, n_rows=n, mean=False)
     budget = dpm.PrivacyBudget.of(epsilon=epsilon, delta=delta)
     if (mechanism, options) == ("laplace", (("calibration", "paper"),)):

@@ -91,7 +91,6 @@ NORMALIZATIONS: Mapping[str, Callable[[int, int, np.random.Generator], np.ndarra
 
 @cache
 def loaded(name: str) -> np.ndarray:
-    """A table read once a process."""
     return LOADERS[name]()
 
 
@@ -109,5 +108,4 @@ def table(name: str, n_rows: int | None = None, n_features: int | None = None) -
 
 @lru_cache(maxsize=6)
 def summed(name: str, n_rows: int | None = None, n_features: int | None = None) -> SummedOnce:
-    """The same, summed once a process."""
     return SummedOnce(table(name, n_rows, n_features))

@@ -5,8 +5,6 @@ from __future__ import annotations
 from benchmarks.papers.reproduce.declaration import Figure
 from benchmarks.papers.reproduce.figures import amin, beside_amin, beside_sheffet, coinpress, replication, sheffet
 
-__all__ = ["BESIDE", "FIGURES", "named"]
-
 FIGURES = (*amin.FIGURES, *replication.FIGURES, *sheffet.FIGURES, *coinpress.FIGURES)
 """CoinPress's Figure 2 is its algorithm."""
 BESIDE = (*beside_amin.FIGURES, *beside_sheffet.FIGURES)
@@ -14,5 +12,4 @@ BESIDE = (*beside_amin.FIGURES, *beside_sheffet.FIGURES)
 
 
 def named(name: str) -> Figure:
-    """The declaration of a figure."""
     return next(figure for figure in (*FIGURES, *BESIDE) if figure.name == name)

@@ -109,7 +109,6 @@ def noise_that_the_claim_needs(results: Results, names: tuple[str, ...]) -> floa
 
 
 def splits_differ_little(results: Results) -> Outcome:
-    """AD against IT-U."""
     ratios = {(panel, x): ratio for panel, x, ratio, _ in results.ratios("AD", "IT-U")}
     apart = max(max(ratio, 1.0 / ratio) for ratio in ratios.values())
     panel, x = max(ratios, key=lambda cell: max(ratios[cell], 1.0 / ratios[cell]))
@@ -119,7 +118,6 @@ def splits_differ_little(results: Results) -> Outcome:
 
 
 def beaten_by_gaussian_noise(results: Results) -> Outcome:
-    """AD against Gaussian noise, published and exact."""
     found, against, cells = [], 0, 0
     for kind in (PUBLISHED_GAUSSIAN, EXACT_GAUSSIAN):
         ratios = [ratio for method in kind for _, _, ratio, _ in results.ratios("AD", method.label)]
@@ -360,7 +358,6 @@ def cells(results: Results, method: str) -> list[tuple[str, float]]:
 
 
 def best_are_alike(results: Results) -> Outcome:
-    """The best α of each."""
     found, apart = [], 0.0
     for other in PUBLISHED_FIRST:
         ratios = [least(results, "AD", cell) / least(results, other, cell) for cell in cells(results, other)]
@@ -377,7 +374,6 @@ def spread_over_alphas(results: Results, method: str, cell: tuple[str, float]) -
 
 
 def ad_is_the_steadier(results: Results) -> Outcome:
-    """Over the choice of α."""
     asked = cells(results, "P")
     spreads = {
         method: [spread_over_alphas(results, method, cell) for cell in asked] for method in ("AD", *PUBLISHED_FIRST)
@@ -430,7 +426,6 @@ USEFUL = Claim("are the regressions better than w = 0?", better_than_nothing, ou
 
 
 def best_alpha(results: Results, panel: str, method: str, x: float) -> str:
-    """The α of the least loss."""
     return digits(min(ALPHAS, key=lambda alpha: results.center(panel, method, metric(alpha), x)))
 
 

@@ -397,12 +397,10 @@ def _beaten(results: Results, *labels: str) -> Outcome:
 
 
 def beaten_as_published(results: Results) -> Outcome:
-    """By reading, at the published scale."""
     return _beaten(results, *(method.label for method in amin.PUBLISHED_GAUSSIAN))
 
 
 def beaten_by_wide_noise(results: Results) -> Outcome:
-    """By reading, at the scale of the replication."""
     return _beaten(results, WIDE_NOISE.label)
 
 
@@ -450,7 +448,6 @@ MANY = ROWS[3]
 
 
 def gap_closes(results: Results) -> Outcome:
-    """KT over AD by n."""
     found, closes = [], 0
     for panel in results.panels:
         ratios = [ratio for _, _, ratio, _ in results.ratios("KT", "AD", panels=[panel.title])]
@@ -645,8 +642,6 @@ def errors(results: Results) -> list[tuple[str, float, dict[str, float]]]:
 
 
 def takes_the_better(rule: Method) -> Callable[[Results], Outcome]:
-    """Of its two sides."""
-
     def judge(results: Results) -> Outcome:
         lost = [
             cell[rule.label] / min(cell[EIGENVECTORS.label], cell[GAUSSIAN_SIDE.label])

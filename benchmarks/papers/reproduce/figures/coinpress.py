@@ -41,12 +41,10 @@ QUICK_RHOS = RHOS[::3]
 
 
 def released(*steps: int) -> tuple[Method, ...]:
-    """The released program's algorithm."""
     return tuple(Method(f"released, t = {t}", {"released": t}, style={"color": SHADES[t], "ls": ":"}) for t in steps)
 
 
 def mended(*steps: int) -> tuple[Method, ...]:
-    """The same without its mistakes."""
     return tuple(
         Method(f"mended, t = {t}", {"released": t, "mended": True}, style={"color": SHADES[t], "ls": "--"})
         for t in steps
@@ -410,14 +408,12 @@ def hardly_grows_with_spread(results: Results) -> Outcome:
 
 
 def t_1_to_2(family: str, panels: Sequence[str]) -> Claim:
-    """The baseline."""
     return Claim(
         f"every t above 1 is better than t = 1 ({family})", lambda results: never_above_each(results, family, panels)
     )
 
 
 def never_above_each(results: Results, family: str, panels: Sequence[str]) -> Outcome:
-    """t = 2 to 5 against t = 1."""
     outcomes = [never_above(f"{family}, t = {t}", f"{family}, t = 1", panels=panels)(results) for t in STEPS[1:]]
     worst = max(outcomes, key=lambda outcome: list(Verdict).index(outcome.verdict))
     return Outcome(worst.verdict, "; ".join(outcome.found for outcome in outcomes))
@@ -480,7 +476,6 @@ ISOTROPIC_OVER_RHO, SKEWED_OVER_RHO = "isotropic", "skewed"
 
 
 def performs_well(results: Results) -> Outcome:
-    """Over no privacy, by ρ."""
     found = []
     for method in ("released, t = 3", "dpmoments"):
         ratios = [(x, ratio) for _, x, ratio, _ in results.ratios(method, "non-private", panels=[ISOTROPIC_OVER_RHO])]
@@ -549,7 +544,6 @@ def several_steps_find_the_map(results: Results) -> Outcome:
 
 
 def default_finds_it_with_less(results: Results) -> Outcome:
-    """Ours."""
     found = {
         panel: [results.center(panel, "dpmoments", component, 5.0) for component in COMPONENTS]
         for panel in (ONE, TENTH)

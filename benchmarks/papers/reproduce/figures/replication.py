@@ -50,7 +50,6 @@ def beats_gaussian(results: Results) -> Outcome:
 
 
 def says_something(results: Results) -> Outcome:
-    """Against a matrix that knows only the trace."""
     cells = {x: ratio for _, x, ratio, _ in results.ratios("DP (iterative)", "(tr G/d)·I")}
     below = [x for x, ratio in cells.items() if ratio < 1.0]
     least = f"from ε = {min(below):g} on" if below else "nowhere"
@@ -62,7 +61,6 @@ def says_something(results: Results) -> Outcome:
 
 
 def figure(number: str, table: str, title: str, shape: str) -> Figure:
-    """One of the three."""
     return Figure(
         name=f"replication-{number}",
         paper=PAPER,

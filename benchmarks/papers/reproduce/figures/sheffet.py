@@ -356,7 +356,6 @@ def scaled_is_worse(results: Results, which: int) -> Outcome:
 
 
 def best_without_other_outputs(results: Results, which: int) -> Outcome:
-    """k = 0 alone."""
     label, title = ANALYZE_GAUSS[which].label, "k = 0"
     ratios = {
         x: results.center(title, label, "error", x)
