@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 MUTANTS_STAMP := $(VENV)/.mutants-installed
 
-.PHONY: demo test test-fast test-slow test-oldest test-newest site lint readme bench reproduce audit fuzz mutants clean words notebooks
+.PHONY: demo test test-fast test-slow test-oldest test-newest site lint readme bench reproduce audit fuzz mutants clean words notebooks package
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "dpmoments needs Python 3.11 or newer; set PYTHON=python3.11 or later")'
@@ -98,6 +98,12 @@ fuzz: $(STAMP)
 # `make mutants MUTANTS="--fresh 80 --seed 1 noise"` judges a fresh sample; an interrupted one goes on where it was. Alone it writes the report.
 mutants: $(MUTANTS_STAMP)
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m tools.mutants $(MUTANTS)
+
+# The wheel and the source archive, checked as a package index would.
+package: $(STAMP)
+	$(BIN)/python -m pip install --quiet --group package
+	rm -rf dist && $(BIN)/python -m build
+	$(BIN)/twine check --strict dist/*
 
 clean:
 	rm -rf $(VENV) .oldest .newest .mutants build dist .pytest_cache .mypy_cache .ruff_cache

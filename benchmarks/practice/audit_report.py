@@ -66,7 +66,7 @@ below shows how much of its ε these attacks could not see. Outputs are compared
 last bit, with all that a run returns: moments, diagnostics, errors. Integer noise comes from the seeded stand-in for
 OpenDP's exact samplers, which are ten times slower and have tests of their own (`dpmoments audit --exact-noise` uses them);
 everything else is the code that releases run, the privacy filter among it. How long a run takes is not looked at ([known
-limits](../known-limits.md)).
+limits](../threat-model.md)).
 
 The first run caught `iterative-eigenvectors` under `replace_one`: when noisy eigenvalues were clipped to one value, the last
 bits of the result followed the eigenbasis of the exact table. What floating-point samplers draw is released without its

@@ -15,7 +15,7 @@ import numpy as np
 import dpmoments as dpm
 from benchmarks.pages import DOCS, write_part
 from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.curves import discrete_gaussian_rho, gaussian_epsilon, gaussian_noise_scale
+from dpmoments.privacy.curves import gaussian_epsilon, gaussian_noise_scale
 from dpmoments.privacy.curves.composed import PrivacyCurve, composed, laplace_delta, randomized_response_delta
 from dpmoments.privacy.curves.gaussian import gaussian_delta
 from dpmoments.privacy.curves.zcdp import zcdp_delta, zcdp_epsilon
@@ -160,21 +160,6 @@ def rows() -> Lines:
         yield f"| {size:,} | " + " | ".join(cells) + " |"
 
 
-def split() -> Lines:
-    yield "| releases of 10 columns | pure: each ε | noise | (3, 1e-6): each μ | noise |"
-    yield "| --- | --- | --- | --- | --- |"
-    total, whole = 3.0, discrete_gaussian_rho(3.0, DELTA)
-    first_pure = forecast_errors(10_000, 10, "matrix-laplace", **budget_of(total))[1]
-    first_gaussian = forecast_errors(10_000, 10, "gaussian", rho=whole)[1]
-    for times in (1, 2, 4, 12):
-        pure = forecast_errors(10_000, 10, "matrix-laplace", **budget_of(total / times))[1]
-        gaussian = forecast_errors(10_000, 10, "gaussian", rho=whole / times)[1]
-        yield (
-            f"| {times} | {total / times:.3g} | × {pure / first_pure:.3g} | {math.sqrt(2.0 * whole / times):.3g} | "
-            f"× {gaussian / first_gaussian:.3g} |"
-        )
-
-
 def composition() -> Lines:
     yield f"| releases at ε = 1 | added up | Laplace noise, at δ = {DELTA:g} | Gaussian, (1, {DELTA:g}) each, at δ = {DELTA:g} |"
     yield "| --- | --- | --- | --- |"
@@ -209,7 +194,6 @@ COMPUTED: Mapping[str, Callable[[], Lines]] = {
     "power": power,
     "practice": practice,
     "rows": rows,
-    "split": split,
     "composition": composition,
     "kinds": kinds,
 }

@@ -46,7 +46,7 @@ SECTIONS = ("Formula", "Guarantee", "Run it", "When it wins", "Measured")
 COMMENT = "<!-- benchmarks.practice.mechanism_pages -->"
 MAPS = "[Key](../every-mechanism.md#maps-of-one-mechanism)"
 ARITHMETIC = ("exact-lattice", "lattice-rounded", "idealized")
-LIMITS = "../../known-limits.md#what-the-arithmetic-rests-on"
+LIMITS = "../../threat-model.md#what-the-arithmetic-rests-on"
 EXAMPLES: Mapping[BudgetKind, PrivacyBudget] = {
     BudgetKind.PURE: PrivacyBudget.pure(1.0),
     BudgetKind.APPROXIMATE: PrivacyBudget.approximate(1.0, forecast_grid.DELTA),

@@ -1,4 +1,4 @@
-"""The pictures of docs/pictures.md, drawn by the code that stands above each of them on that page.
+"""The pictures of docs/api/pictures.md, drawn by the code that stands above each of them on that page.
 
 python -m benchmarks.practice.pictures
 """
@@ -15,7 +15,7 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 
-PAGE = Path(__file__).parents[2] / "docs" / "pictures.md"
+PAGE = Path(__file__).parents[2] / "docs" / "api" / "pictures.md"
 BLOCK_AND_PICTURE = r"```python\n(.*?)```\n+!\[[^\]]*\]\(([^)]+)\)"
 
 

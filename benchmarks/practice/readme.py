@@ -1,4 +1,4 @@
-"""The figures of README.md and of the site's first page.
+"""The figures of README.md.
 
 Accuracy is measured by releases made here, which takes a minute; all else is read from the pages that it was measured for.
 
@@ -24,7 +24,7 @@ from benchmarks.practice.comparison.errors import Truth
 from benchmarks.practice.default_errors import file_of, gains, geometric_mean
 from benchmarks.practice.tables import chosen, made
 
-README, INDEX = DOCS.parent / "README.md", DOCS / "index.md"
+README = DOCS.parent / "README.md"
 CELL = Cell(epsilon=1.0, delta=0.0, neighbors="add_remove")
 SEEDS = 20
 PEERS = "peers"
@@ -191,9 +191,8 @@ def main() -> None:
         write_part(README, name, in_lines(lines()))
     if not options.read:
         table = list(accuracy())
-        for page in (README, INDEX):
-            write_part(page, "accuracy", table)
-    print(f"wrote the figures of {README}" + ("" if options.read else f" and {INDEX}"))
+        write_part(README, "accuracy", table)
+    print(f"wrote the figures of {README}")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """How far textbook errors of coefficients and correlations are off on real tables.
 
 Residuals do not have one variance there, and rows are not normal. No release is made: the errors are those of the table itself.
-``pip install dpmoments[benchmarks]`` has most of the tables.
+``pip install --group benchmarks`` has most of the tables.
 """
 
 from __future__ import annotations

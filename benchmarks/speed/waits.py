@@ -262,7 +262,7 @@ def waits(folder: Path, opened: ExitStack) -> Iterator[Wait]:
         dpm.release(rows, columns, epsilon=10.0, insecure_seed=1).save(path)
         return str(path)
 
-    command = ("-m", "dpmoments_command")
+    command = ("-m", "dpmoments")
     yield wait("help", "`dpmoments --help`", ".85", 0.25, child(*command, "--help"))
     yield wait("version", "`dpmoments --version`", "", 0.25, child(*command, "--version"))
     yield wait("show", "`dpmoments show`", "1.18", 0.6, lambda: child(*command, "show", small())())

@@ -1461,8 +1461,8 @@ def test_an_unknown_mechanism_is_a_mistake_in_the_command(run: Run) -> None:
 
 
 def test_the_how_to_page_runs_as_written(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every block, in order: Python is run, YAML is written, commands end with 0 and print the lines that are shown."""
-    page = Path(__file__).parents[2] / "docs" / "how-to-command-line.md"
+    """Every block of ``api/command-line.md``, in order: Python is run, YAML is written, commands end with 0 and print what is shown."""
+    page = Path(__file__).parents[2] / "docs" / "api" / "command-line.md"
     empty = tmp_path / "empty"
     empty.mkdir()
     monkeypatch.chdir(empty)

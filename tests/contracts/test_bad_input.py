@@ -585,7 +585,7 @@ def test_files_that_are_not_there_or_of_another_kind(refused: Callable[..., str]
     assert "no file matches" in refused(str(tmp_path / "*.csv"), kind=FileNotFoundError)
     (tmp_path / "folder").mkdir()
     assert "holds no" in refused(tmp_path / "folder", kind=FileNotFoundError)
-    assert "endings must be .parquet" in refused(text_file(tmp_path / "people.docx", NAME))
+    assert ".sas7bdat" in refused(text_file(tmp_path / "people.docx", NAME))
     assert "damaged" in refused(text_file(tmp_path / "people.feather", NAME))
 
 

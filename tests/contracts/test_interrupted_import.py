@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-import dpmoments_command
+from dpmoments.__main__ import main
 from support.wheel_requirements import PROJECT
 
 SLOW_IMPORT = """\
@@ -40,7 +40,7 @@ def script() -> list[str]:
 
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="signals of other systems")
-@pytest.mark.parametrize("how", [script(), ["-m", "dpmoments_command"]], ids=["script", "module"])
+@pytest.mark.parametrize("how", [script(), ["-m", "dpmoments"]], ids=["script", "module"])
 @pytest.mark.parametrize(
     ("module", "afterwards"), [("numpy", RAISED_AGAIN), ("typer", RAISED_AGAIN), ("numpy", REPLACED)]
 )
@@ -67,7 +67,7 @@ def test_a_command_that_is_stopped_while_it_imports(
 
 def test_a_command_that_is_not_stopped_leaves_the_signal_as_it_was(capsys: pytest.CaptureFixture[str]) -> None:
     before = signal.getsignal(signal.SIGINT)
-    assert dpmoments_command.main(["no-such-command"]) == 2
+    assert main(["no-such-command"]) == 2
     assert "no-such-command" in capsys.readouterr().err
     assert signal.getsignal(signal.SIGINT) is before
 
@@ -80,5 +80,5 @@ def test_a_stop_around_a_command_is_one_line_too(
         raise KeyboardInterrupt
 
     monkeypatch.setattr("dpmoments.cli.main", stopped)
-    assert dpmoments_command.main([]) == 130
+    assert main([]) == 130
     assert capfd.readouterr().err == "dpmoments: stopped\n"

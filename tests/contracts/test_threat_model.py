@@ -78,8 +78,8 @@ def test_a_test_that_is_gone_would_be_found() -> None:
         assert missing_tests(f"{good} and `{gone}`") == [gone]
 
 
-def test_the_known_limits_list_every_mechanism_under_its_arithmetic() -> None:
-    text = (ROOT / "docs" / "known-limits.md").read_text(encoding="utf-8")
+def test_the_page_lists_every_mechanism_under_its_arithmetic() -> None:
+    text = (ROOT / "docs" / "threat-model.md").read_text(encoding="utf-8")
     listed = {
         line.split("`")[1]: set(re.findall(r"`([a-z-]+)`", line)) for line in text.splitlines() if line[:3] == "- `"
     }
@@ -89,7 +89,7 @@ def test_the_known_limits_list_every_mechanism_under_its_arithmetic() -> None:
         if name == "standardized":  # by the kind of its budget
             assert found == {"exact-lattice", "lattice-rounded"} >= {arithmetic}
         elif name != "auto" and name not in COMPARISONS:  # auto has that of the mechanism it takes
-            assert found == {arithmetic}, f"docs/known-limits.md must name {name} under {arithmetic}"
+            assert found == {arithmetic}, f"docs/threat-model.md must name {name} under {arithmetic}"
 
 
 # The whole job, replayed -----------------------------------------------------------------------------------------------------

@@ -780,13 +780,13 @@ def test_no_mechanism_lets_a_row_of_derived_features_move_a_query_further_than_i
 
 
 def test_the_page_on_derived_features_shows_what_the_library_says() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "how-to-derived-features.md").read_text(encoding="utf-8")
-    schema = re.search(r"```python\n(.*?)```", page, re.S)
+    page = (Path(__file__).parents[2] / "docs" / "how-to-read-tables.md").read_text(encoding="utf-8")
+    schema = re.search(r"```python\n(products = .*?)^print", page, re.S | re.M)
     entries = re.search(r"```yaml\n(.*?)```", page, re.S)
     assert schema is not None
     assert entries is not None
     made: dict[str, Any] = {"dpm": dpm}
     exec(schema[1], made)
-    assert str(dpm.forecast(made["schema"], n_rows=50_000, epsilon=1.0).derived_cost) in page
+    assert str(dpm.forecast(made["products"], n_rows=50_000, epsilon=1.0).derived_cost) in page
     stated = [column_from_dict(entry) for entry in parse_yaml(entries[1])]
     assert stated == [dpm.Power("age", 2), dpm.Product("age", "smoker")]

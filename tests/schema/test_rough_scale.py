@@ -19,6 +19,7 @@ from dpmoments.base.message import Message
 from dpmoments.cli.entry import main
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.schema.encoding import RoughScale
+from support.doc_blocks import run_in_order
 from support.said import refused, warned
 
 SCALES = np.array([1e-3, 1.0, 50.0, 1e4])
@@ -261,12 +262,6 @@ def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
     assert "ok        noise as the stated budget calls for" in capsys.readouterr().out
 
 
-def test_the_page_on_rough_scales_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    (block,) = re.findall(
-        r"```python\n(.*?)```",
-        (Path(__file__).parents[2] / "docs" / "how-to-rough-scales.md").read_text(encoding="utf-8"),
-        re.S,
-    )
-    exec(compile(block, "how-to-rough-scales.md", "exec"), {})
-    mechanism, ratios, *_ = capsys.readouterr().out.splitlines()
-    assert (mechanism, ratios) == ("coinpress", "[1. 1. 1.]")
+def test_the_page_on_bounds_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    run_in_order(Path(__file__).parents[2] / "docs" / "choose-bounds.md")
+    assert "\ncoinpress\n[1. 1. 1.]\n" in capsys.readouterr().out

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from benchmarks.practice.choose_a_budget import COMPUTED, PAGE, PRACTICE
 
-SEVERAL_SECONDS = {"kinds", "split"}
+SEVERAL_SECONDS = {"kinds"}
 
 
 @pytest.mark.parametrize(
@@ -29,9 +29,7 @@ def test_the_blocks_of_the_page_run(
     for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.S):
         exec(compile(block, str(PAGE), "exec"), names)
     printed = capsys.readouterr().out
-    assert "power at 5 %: 0.136" in printed
-    assert "SP 800-226" in printed
-    assert "matrix-laplace" in printed
+    assert "At ε = 1, 10,000 rows" in printed
     assert not list(tmp_path.iterdir())
 
 

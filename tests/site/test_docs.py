@@ -54,18 +54,11 @@ def test_the_page_on_groups_and_sites_runs(
 ) -> None:
     """Its blocks continue one another."""
     monkeypatch.chdir(tmp_path)
-    page = ROOT / "docs" / "groups-and-sites.md"
+    page = ROOT / "docs" / "averages-and-counts.md"
     run_in_order(page)
     printed = capsys.readouterr().out
     assert "(parallel composition)" in printed
-    assert {path.name for path in tmp_path.iterdir()} == {"regions.json", "all-sites.json"}
-
-
-@pytest.mark.parametrize("name", ["coming-from-pandas", "noise-and-regression", "cite-a-result"])
-def test_the_blocks_of_a_page_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They continue one another."""
-    monkeypatch.chdir(tmp_path)
-    run_in_order(ROOT / "docs" / f"{name}.md")
+    assert {path.name for path in tmp_path.iterdir()} == {"stays.json", "by-ward.json", "all-sites.json"}
 
 
 @pytest.mark.parametrize("path", notebooks(), ids=lambda path: path.stem)
@@ -97,19 +90,12 @@ def test_the_page_on_preflight_prints_what_it_shows(capsys: pytest.CaptureFixtur
         assert capsys.readouterr().out.startswith(printed.removesuffix("…\n"))
 
 
-def test_the_page_on_synthetic_rows_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    page = ROOT / "docs" / "synthetic-rows.md"
-    (block,) = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.S)
-    exec(compile(block, str(page), "exec"), {})
-    assert "alcohol" in capsys.readouterr().out
-
-
 def test_the_page_of_pictures_draws_each_of_them() -> None:
     from benchmarks.practice.pictures import pictures
 
     drawn = {place.name: figure.axes[0].get_title(loc="left") for place, figure in pictures()}
-    page = (ROOT / "docs" / "pictures.md").read_text(encoding="utf-8")
-    assert sorted([*drawn, "notebook-card.png"]) == sorted(re.findall(r"\(images/([^)]+)\)", page))
+    page = (ROOT / "docs" / "api" / "pictures.md").read_text(encoding="utf-8")
+    assert sorted([*drawn, "notebook-card.png"]) == sorted(re.findall(r"\(\.\./images/([^)]+)\)", page))
     assert all((ROOT / "docs" / "images" / name).stat().st_size < 150_000 for name in drawn)
     assert drawn["pictures-steps.png"].startswith("coinpress: after 3 steps")
     assert drawn["pictures-groups.png"] == "Mean of hours-per-week by education"

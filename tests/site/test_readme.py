@@ -1,4 +1,4 @@
-"""README.md and the site's first page: every figure is that of the page, or of the run, that it comes from."""
+"""README.md: every figure is that of the page, or of the run, that it comes from."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from benchmarks.pages import DOCS, part_of
 from benchmarks.practice.comparison.contenders import NOW
-from benchmarks.practice.readme import INDEX, READ, README, TABLES, Row, accuracy_row, in_lines, measured
+from benchmarks.practice.readme import READ, README, TABLES, Row, accuracy_row, in_lines, measured
+from hatch_build import with_absolute_links
 from tools.documentation.screenshots import MOST_BYTES
 
 QUICK = ("airfoil", "digits", "wine", "adult-numbers")
@@ -24,8 +25,7 @@ def test_figures_of_other_pages_are_those_of_the_pages(name: str) -> None:
 )
 def test_the_table_of_errors_is_what_releases_give(name: str) -> None:
     line = accuracy_row(TABLES[name], measured(name))
-    for page in (README, INDEX):
-        assert line in part_of(page, "accuracy").splitlines(), "run make readme"
+    assert line in part_of(README, "accuracy").splitlines(), "run make readme"
 
 
 def test_the_least_error_is_bold() -> None:
@@ -34,16 +34,17 @@ def test_the_least_error_is_bold() -> None:
     )
 
 
-def test_the_first_page_of_the_site_begins_as_the_readme() -> None:
-    readme, index = README.read_text(encoding="utf-8"), INDEX.read_text(encoding="utf-8")
-    first, accuracy = readme.index("## How accurate is it?"), readme.index("<!-- accuracy: end -->")
-    assert index.startswith(readme[:first].replace("docs/images/", "images/"))
-    assert readme[first:accuracy] in index
+def test_links_of_the_package_are_absolute_and_lead_somewhere() -> None:
+    text = with_absolute_links(README.read_text(encoding="utf-8"), "https://example.org")
+    targets = re.findall(r"\]\(https://example.org/(?:raw|blob)/main/([^)#]+)", text)
+    assert len(targets) > 10
+    assert all((README.parent / target).exists() for target in targets)
+    assert not [target for target in re.findall(r"\]\(([^)]+)\)", text) if not target.startswith(("https://", "#"))]
 
 
 def test_screenshots_are_there_and_small() -> None:
-    pages = [README, *sorted(DOCS.glob("*.md")), Path(README.parent, "CONTRIBUTING.md")]
+    pages = [README, *sorted(DOCS.glob("*.md")), DOCS / "api" / "pictures.md", Path(README.parent, "CONTRIBUTING.md")]
     text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
     for name in ("readme-report.png", "notebook-card.png", "site.png", "report.png", "planner.png"):
-        assert re.search(rf"\]\((docs/)?images/{name}\)", text)
+        assert re.search(rf"\]\((docs/|\.\./)?images/{name}\)", text)
         assert (DOCS / "images" / name).stat().st_size <= MOST_BYTES

@@ -27,19 +27,17 @@ DOCS = ROOT / "docs"
 DIRECTIVE = re.compile(r"^::: (\S+)$", re.M)
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.M | re.S)
 RUN_BY = {
+    "api/command-line": "test_cli",
     "api/file-format": "test_file_format",
+    "averages-and-counts": "test_docs",
+    "choose-bounds": "test_rough_scale",
     "forecast": "test_forecast_units",
-    "groups-and-sites": "test_docs",
-    "how-to-command-line": "test_cli",
-    "how-to-derived-features": "test_derived",
     "how-to-read-tables": "test_docs",
-    "how-to-rough-scales": "test_rough_scale",
     "ledger": "test_ledger",
     "people-not-rows": "test_docs",
     "preflight": "test_docs",
     "read-a-report": "test_report",
     "scikit-learn": "test_estimators",
-    "synthetic-rows": "test_docs",
 }
 """Pages whose blocks another test runs, with what they print."""
 

@@ -63,7 +63,7 @@ def refuse(*_: Any, **__: Any) -> None:
 def test_standard_output_on_a_full_disk(folder: Path, command: list[str]) -> None:
     with FULL.open("w") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "dpmoments_command", *command], stdout=full, stderr=subprocess.PIPE, text=True
+            [sys.executable, "-m", "dpmoments", *command], stdout=full, stderr=subprocess.PIPE, text=True
         )
     *before, said = done.stderr.splitlines()
     assert done.returncode == 1

@@ -24,7 +24,7 @@ import duckdb
 
 import dpmoments as dpm
 import dpmoments.cli
-import dpmoments_command
+from dpmoments.__main__ import main
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.rows.kernel import RunningMoments
 from dpmoments.rows.sources import text
@@ -82,7 +82,7 @@ def run(when: str, kind: str, mechanism: str) -> int:
     arguments += ["--ledger", "budget.db", "--dataset", "people", "--output", "people.json", "--mechanism", mechanism]
     sys.argv[1:] = arguments
     atexit.register(os._exit, 70)
-    return dpmoments_command.main()
+    return main()
 
 
 if __name__ == "__main__":

@@ -90,10 +90,10 @@ def link_in_site(source: str, label: str, target: str, anchor: str) -> str:
     '[SECURITY](repository/SECURITY.md)'
     >>> link_in_site("evidence/derivations/means.md", "`test_means.py`", "../../../tests/test_means.py", "")
     '`test_means.py`'
-    >>> link_in_site("repository/SECURITY.md", "limits", "docs/known-limits.md", "#categories")
-    '[limits](../known-limits.md#categories)'
-    >>> link_in_site("evidence/derivations/means.md", "limits", "../../known-limits.md", "")
-    '<a href="../../known-limits.html">limits</a>'
+    >>> link_in_site("repository/SECURITY.md", "limits", "docs/threat-model.md", "#categories")
+    '[limits](../threat-model.md#categories)'
+    >>> link_in_site("evidence/derivations/means.md", "limits", "../../threat-model.md", "")
+    '<a href="../../threat-model.html">limits</a>'
     """
     if "://" in target:
         return f"[{label}]({target}{anchor})"

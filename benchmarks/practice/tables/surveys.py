@@ -127,7 +127,7 @@ def bundled(codebook: Codebook, folder: str, file: str = "") -> Callable[[], Mad
     def make() -> Made:
         found = importlib.util.find_spec("statsmodels")
         if found is None or not found.submodule_search_locations:
-            raise FileNotFoundError("it ships with statsmodels: pip install 'dpmoments[benchmarks]'")
+            raise FileNotFoundError("it ships with statsmodels: pip install --group benchmarks")
         path = Path(next(iter(found.submodule_search_locations))) / "datasets" / folder / f"{file or folder}.csv"
         # Commas, semicolons, tabs or blanks, by the table.
         read = pd.read_csv(path, sep=None, engine="python", skipinitialspace=True, encoding="utf-8-sig")

@@ -1,4 +1,4 @@
 """Errors, arrays, plain values, documents, progress, text formats and lazy libraries."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 """``pyproject.toml`` reads it here."""

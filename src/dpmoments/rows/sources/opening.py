@@ -159,10 +159,10 @@ def _file_source(pattern: str | Path, reading: Reading, text_format: TextFormat 
     paths, folder = tuple(expand_paths(pattern)), fixed_folder(pattern)
     endings = {file_ending(path) for path in paths}
     if endings.difference(*_ENDINGS.values()):
-        refused = f"Cannot read '{pattern}': endings must be .parquet, .feather, .csv or .tsv, the same for all files. "
+        possible = ", ".join(ending for kind in _ENDINGS.values() for ending in kind)
+        refused = f"Cannot read '{pattern}': endings must be of {possible}. "
         raise InputValueError(
-            f"{refused}Or read the file and pass a frame, such as pd.read_excel(...).",
-            shell=f"{refused}Convert the file to one of these.",
+            f"{refused}Or read the file and pass a frame.", shell=f"{refused}Convert the file to one of these."
         )
     stated = text_format or reading.schema.text_format or TextFormat()
     in_workbook = not endings.isdisjoint(EXCEL_ENDINGS) and not (text_format or TextFormat()).of_text
