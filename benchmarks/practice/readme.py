@@ -14,14 +14,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 
 import dpmoments as dpm
 from benchmarks.pages import DOCS, EVIDENCE, part_of, tables_in, write_part
 from benchmarks.peers.programs import peers_algorithm
 from benchmarks.practice.comparison.contenders import BEFORE, NOW, Cell, Contender
 from benchmarks.practice.comparison.errors import Truth
-from benchmarks.practice.default_errors import file_of, gains, geometric_mean
 from benchmarks.practice.tables import chosen, made
 
 README = DOCS.parent / "README.md"
@@ -92,80 +90,38 @@ def accuracy_row(label: str, row: Row) -> str:
     return f"| {label} | {row.n_rows:,} × {row.n_features} | {' | '.join(cells)} |"
 
 
-def judged() -> Iterator[str]:
-    """What the default gained on tables that no constant was chosen on, over the default before it."""
-    before, now = (pd.read_csv(file_of(label)) for label in ("before", "now"))
-    found = {error: gains(before, now[now["half"] == "judge"], error) for error in ("correlations", "means", "sds")}
-    said = {error: geometric_mean(rows["gain"]) for error, rows in found.items()}
-    numbers = found["correlations"][found["correlations"]["kind"] == "numbers"]["gain"]
-    low, high = numbers.min(), numbers.max()
-    yield (
-        "We chose the constants of the default on one half of our tables; the other half undid one change, of how means are "
-        f"joined. On the {found['means']['table'].nunique()} real tables of the other half (ε = 1 and 3, pure and with "
-        f"δ = 10⁻⁶), errors of correlations are {said['correlations']:.2f} times smaller than by the default before it "
-        f"({low:.2f} to {high:.2f} for "
-        f"tables of numbers), of means in SDs {said['means']:.2f} times, of SDs {said['sds']:.2f} times; means and SDs of "
-        "small clean tables with tight bounds are noisier "
-        "([every table, budget and seed](docs/evidence/tables/default-errors-now.csv))."
-    )
-
-
-def without_error(cell: str) -> str:
-    """A mean without its standard error."""
-    return cell.partition(" ±")[0]
-
-
 def regressions() -> Iterator[str]:
     """Against regressions that spend everything on one fit, from docs/evidence/regression-coverage.md."""
-    rows = {row["peer"]: row for row in tables_in(part_of(EVIDENCE / "regression-coverage.md", "summary"))}
-    better = {peer: f"{row['it is better by more than 10 %']} of {row['cells']}" for peer, row in rows.items()}
+    rows = list(tables_in(part_of(EVIDENCE / "regression-coverage.md", "summary")))
+    better = [int(row["it is better by more than 10 %"].partition(" ")[0]) for row in rows]
     yield (
-        "**If you need one regression only**, a dedicated mechanism can spend the whole budget on it. Its error "
-        f"was over 10 % below that of a release in {better['AdaSSP']} settings (table, target, ε, δ) for AdaSSP, in "
-        f"{better['output perturbation, tuned']} for tuned output perturbation, in {better['gradient descent']} for noisy "
-        f"gradient descent, and in {better['gradient descent, tuned']} for gradient descent that was tuned on the private "
-        "table at no cost. Each further regression costs "
-        "them another budget "
+        "**One regression only**: a dedicated mechanism that spends the whole budget on it was better by over 10 % in "
+        f"{min(better)} to {max(better)} of {rows[0]['cells']} settings, by method "
         "([comparison](docs/evidence/regression-coverage.md#one-release-or-all-the-budget-on-one-regression))."
     )
 
 
 def misprint() -> Iterator[str]:
-    draws = [row for row in tables_in(part_of(EVIDENCE / "misprinted-bingham.md", "peers")) if "sampler" in row]
-    said = {row["sampler"].partition(" ")[0]: row for row in draws}
-    mean = {name: without_error(row["mean of u_1²"]) for name, row in said.items()}
+    """Which packages draw directions by the step as printed, from docs/evidence/misprinted-bingham.md."""
+    draws = [
+        row["sampler"] for row in tables_in(part_of(EVIDENCE / "misprinted-bingham.md", "peers")) if "sampler" in row
+    ]
+    packages = [name.replace("opendp", "OpenDP") for name in draws if not name.startswith("dpmoments")]
     yield (
-        f"{said['opendp']['sampler'].replace('opendp', 'OpenDP')} and {said['diffprivlib']['sampler']} draw principal "
-        "directions by the acceptance step printed in Amin et al. (2019), in which a sign is misprinted. In an example at ε "
-        f"= 1, the mean square of their directions along the leading one is {mean['opendp']} and {mean['diffprivlib']}; for "
-        f"the density that is proved private it is {mean['dpmoments']}. Their releases can spend more than the ε that they "
-        "state ([by how much, and the right sampler](docs/evidence/misprinted-bingham.md)). *OpenDP, diffprivlib* in the "
-        "table above is the algorithm of `make_private_pca` and `covariance_eig` with the sampler corrected, at the "
-        "stated ε; results and run times of the packages themselves are in "
-        "[peers](docs/evidence/misprinted-bingham.md#public-packages-measured)."
+        f"**A misprint in public code**: {' and '.join(packages)} draw principal directions by a step of Amin et al. (2019) "
+        "in which a sign is misprinted, and can spend more than the ε that they state "
+        "([by how much, and the right sampler](docs/evidence/misprinted-bingham.md))."
     )
 
 
 def speed() -> Iterator[str]:
     """Ratios to a plain product, from docs/evidence/scale.md."""
     released = list(tables_in(part_of(EVIDENCE / "scale.md", "releases")))
-    columns, whole = (in_a_row([median(row[column]) for row in released]) for column in ("d", "release"))
-    part = part_of(EVIDENCE / "scale.md", "kernel")
-    (stamp, *_) = part.strip().splitlines()
-    rows = list(tables_in(part))
-    sizes, inside, clipped = (
-        in_a_row([median(row[column]) for row in rows]) for column in ("d", "inside the ball", "all clipped")
-    )
+    columns, whole = (in_a_row([row[column].rpartition(", ")[2] for row in released]) for column in ("d", "release"))
     yield (
-        f"With `dpmoments[fast]`, `dpm.release` of a NumPy array with {columns} columns takes {whole} times as long as NumPy's "
-        f"`X.T @ X` just before it. The exact, clipped pass by itself, over rows that are encoded already, takes {inside} times "
-        f"as long with {sizes} features, and {clipped} times if all rows have to be clipped (medians; {stamp.rstrip('.')}). "
-        "Files, Dask, Spark and memory: [scale](docs/evidence/scale.md)."
+        f"**Speed**: with `dpmoments[fast]`, `dpm.release` of an array with {columns} columns takes {whole} times "
+        "as long as NumPy's `X.T @ X` ([memory, files, Dask and Spark](docs/evidence/scale.md))."
     )
-
-
-def median(cell: str) -> str:
-    return cell.rpartition(", ")[2]
 
 
 def in_lines(paragraphs: Iterable[str]) -> Iterator[str]:
@@ -179,11 +135,12 @@ def in_a_row(words: list[str]) -> str:
     return f"{', '.join(words[:-1])} and {words[-1]}"
 
 
-READ = {"judged": judged, "regressions": regressions, "misprint": misprint, "speed": speed}
+READ = {"regressions": regressions, "misprint": misprint, "speed": speed}
 """Parts that are read from other pages."""
 
 
 def main() -> None:
+    """Write every part."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--read", action="store_true", help="only what is read from other pages: make no release")
     options = parser.parse_args()

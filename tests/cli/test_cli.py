@@ -1461,7 +1461,7 @@ def test_an_unknown_mechanism_is_a_mistake_in_the_command(run: Run) -> None:
 
 
 def test_the_how_to_page_runs_as_written(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every block of ``api/command-line.md``, in order: Python is run, YAML is written, commands end with 0 and print what is shown."""
+    """Every block of ``api/command-line.md``, in order, prints what it shows."""
     page = Path(__file__).parents[2] / "docs" / "api" / "command-line.md"
     empty = tmp_path / "empty"
     empty.mkdir()
