@@ -45,6 +45,6 @@ def test_links_of_the_package_are_absolute_and_lead_somewhere() -> None:
 def test_screenshots_are_there_and_small() -> None:
     pages = [README, *sorted(DOCS.glob("*.md")), DOCS / "api" / "pictures.md", Path(README.parent, "CONTRIBUTING.md")]
     text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
-    for name in ("readme-report.png", "notebook-card.png", "site.png", "report.png", "planner.png"):
+    for name in ("readme-report.png", "notebook-card.png", "report.png", "planner.png"):
         assert re.search(rf"\]\((docs/|\.\./)?images/{name}\)", text)
         assert (DOCS / "images" / name).stat().st_size <= MOST_BYTES

@@ -1,6 +1,6 @@
 """Every screenshot of the README and the docs: pages and cards as Chromium shows them, without a network.
 
-python -m tools.documentation.screenshots [report|readme|notebook|site …]
+python -m tools.documentation.screenshots [report|readme|notebook …]
 
 Needs Chromium (``apt-get install chromium``), playwright and Pillow, which ``make test`` installs; of a notebook, no Jupyter.
 """
@@ -13,7 +13,6 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
@@ -153,23 +152,10 @@ def notebook(browser: Any) -> None:
     keep(whole, "notebook-card.png")
 
 
-def site(browser: Any) -> None:
-    """CONTRIBUTING.md and README.md: the first page of the site, built anew."""
-    built = Path("site").resolve()
-    subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", built],
-        cwd=ROOT,
-        env=os.environ | {"NO_MKDOCS_2_WARNING": "1"},
-        check=True,
-    )
-    keep(taken(opened(browser, built / "index.html", 1400, 1000)), "site.png")
-
-
 SCREENSHOTS: dict[str, Callable[[Any], None]] = {
     "report": report,
     "readme": readme,
     "notebook": notebook,
-    "site": site,
 }
 
 
