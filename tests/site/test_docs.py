@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
 import pytest
 from tools.documentation.analyses import API, FOLDER, analyses, index, pages, texts
-from tools.documentation.mechanisms import WITHOUT_A_PROOF, mechanisms_page
+from tools.documentation.mechanisms import WHEN, WITHOUT_A_PROOF, mechanisms_page
 from tools.documentation.notebooks import notebooks, recorded, run
 
-from dpmoments.mechanisms.registry import MECHANISMS
+from dpmoments.cli.options import describe_parameters
+from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS
 from support.doc_blocks import run_in_order
 
 ROOT = Path(__file__).parents[2]
@@ -21,6 +23,18 @@ ROOT = Path(__file__).parents[2]
 def test_the_table_of_mechanisms_is_current() -> None:
     written = (ROOT / "docs" / "mechanisms.md").read_text(encoding="utf-8")
     assert written == mechanisms_page(), "run python -m tools.documentation.mechanisms"
+    assert {part: list(names) for part, names in WHEN.items()} == {
+        "covariance": list(MECHANISMS),
+        "means": list(MEAN_MECHANISMS),
+    }
+
+
+@pytest.mark.parametrize("kind", [*MECHANISMS.values(), *MEAN_MECHANISMS.values()])
+def test_a_mechanism_describes_its_guarantee_and_every_option(kind: type) -> None:
+    assert "**Privacy.** " in (kind.__doc__ or "")
+    words = describe_parameters(kind)
+    assert set(words) == {option.name for option in fields(kind)}
+    assert all(word.kind and word.text for word in words.values())
 
 
 def test_every_analysis_has_a_page_that_is_current() -> None:

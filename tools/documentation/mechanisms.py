@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
+
+import yaml
 
 from dpmoments.cli.mechanisms import BUDGETS_SHOWN, needs_bound
 from dpmoments.mechanisms.base import ConfiguredMechanism
@@ -11,6 +14,8 @@ from dpmoments.mechanisms.means.base import MeanMechanism
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS
 
 PAGE = Path(__file__).parents[2] / "docs" / "mechanisms.md"
+WHEN = yaml.safe_load((PAGE.parent / "evidence" / "mechanisms.yaml").read_text(encoding="utf-8"))
+"""When to take each, which no program knows."""
 Configured = type[ConfiguredMechanism[Any]]
 
 WITHOUT_A_PROOF = {"auto"}
@@ -19,9 +24,10 @@ _PAGE_HEAD = """\
 # Mechanisms
 
 Written from the registry by `python -m tools.documentation.mechanisms`; `dpmoments mechanisms NAME` describes one
-with its options. Each page has its formula, guarantee and options, and a picture of when it has the smallest error.
+with its options; its [reference](api/mechanisms.md) has the guarantee, its proof the formula, and
+[a map](evidence/every-mechanism.md#when-each-mechanism-has-the-least-error) shows which has the least error.
 
-| name | what it does | budgets | neighbors | needs a row norm | source | |
+| name | what it does, and when to take it | budgets | neighbors | needs a row norm | source | |
 | --- | --- | --- | --- | --- | --- | --- |
 """
 _MEANS_HEAD = """
@@ -30,7 +36,7 @@ _MEANS_HEAD = """
 For `dpmoments.release_mean` and `dpmoments release-mean`. If rows need a bound, a schema with bounds implies it; otherwise it is
 an option, `radius`, and for some `scale`.
 
-| name | what it does | budgets | neighbors | rows need a bound | source | |
+| name | what it does, and when to take it | budgets | neighbors | rows need a bound | source | |
 | --- | --- | --- | --- | --- | --- | --- |
 """
 
@@ -40,16 +46,6 @@ def mechanisms_page() -> str:
     rows = (_page_row(mechanism, "proof") for mechanism in MECHANISMS.values())
     of_means = (_page_row(mechanism, "derivation") for mechanism in MEAN_MECHANISMS.values())
     return "".join([_PAGE_HEAD, *rows, _MEANS_HEAD, *of_means])
-
-
-def own_page(mechanism: Configured) -> str:
-    """Return the documentation page of one mechanism, relative to docs/.
-
-    >>> own_page(MECHANISMS["coinpress"]), own_page(MEAN_MECHANISMS["coinpress"])
-    ('evidence/mechanisms/coinpress.md', 'evidence/mechanisms/mean-coinpress.md')
-    """
-    kind = "mean-" if issubclass(mechanism, MeanMechanism) else ""
-    return f"evidence/mechanisms/{kind}{mechanism.registry_name()}.md"
 
 
 def derivation_page(mechanism: Configured) -> str | None:
@@ -68,10 +64,11 @@ def derivation_page(mechanism: Configured) -> str | None:
 
 
 def _page_row(mechanism: Configured, label: str) -> str:
-    derivation = derivation_page(mechanism)
+    derivation, name = derivation_page(mechanism), mechanism.registry_name()
+    when = WHEN["means" if issubclass(mechanism, MeanMechanism) else "covariance"][name]
     cells = (
-        f"[`{mechanism.registry_name()}`]({own_page(mechanism)})",
-        mechanism.summary,
+        f"`{name}`",
+        f"{mechanism.summary[0].upper()}{mechanism.summary[1:]}. " + re.sub(r"\]\((?!https?:)", "](evidence/", when),
         ", ".join(shown for kind, shown in BUDGETS_SHOWN.items() if kind in mechanism.budget_kinds),
         ", ".join(f"`{relation}`" for relation in sorted(mechanism.supported_neighbors)),
         "yes" if needs_bound(mechanism) else "no",
