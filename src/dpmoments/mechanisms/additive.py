@@ -376,9 +376,7 @@ class Gaussian(AdditiveMechanism):
 
     budget_kinds: ClassVar[frozenset[BudgetKind]] = frozenset({BudgetKind.ZCDP, BudgetKind.APPROXIMATE})
     loss_units: ClassVar[Mapping[BudgetKind, LossUnit]] = GAUSSIAN_LOSS_UNITS
-    summary: ClassVar[str] = (
-        "symmetric normal noise on the Gram matrix; exact arithmetic; the default under (ε, δ) and ρ"
-    )
+    summary: ClassVar[str] = "symmetric normal noise on the Gram matrix; exact arithmetic"
     source: ClassVar[str] = "Dwork et al. 2014 (Analyze Gauss), isotropic; Balle & Wang 2018 calibration"
 
     def sensitivity(self, neighbors: Neighbors, n_features: int, augmentation: float, row_square: float) -> Sensitivity:
@@ -561,7 +559,7 @@ class MatrixLaplace(AdditiveMechanism):
     """
 
     budget_kinds: ClassVar[frozenset[BudgetKind]] = frozenset({BudgetKind.PURE})
-    summary: ClassVar[str] = "difference of two Wisharts on the Gram matrix; the default under pure ε"
+    summary: ClassVar[str] = "difference of two Wisharts on the Gram matrix"
     source: ClassVar[str] = "this library (docs/evidence/derivations/matrix_laplace.md)"
 
     def sensitivity(self, neighbors: Neighbors, n_features: int, augmentation: float, row_square: float) -> Sensitivity:
