@@ -1074,7 +1074,7 @@ def test_forecast_mean_prints_what_the_library_forecasts(run: Run, monkeypatch: 
         (("income=",), 2, "'income=' is neither a number"),
         (("3", "income=4"), 2, "'3' is for all features: leave the others out"),
         (("income=3", "income=4"), 2, "'income' is given twice"),
-        (("incom=3",), 1, "standard deviation names 'incom': use 'age'"),
+        (("incom=3",), 1, "standard deviation: 'incom' matches none of the names. Did you mean 'income'"),
         (("income=-1",), 1, "must be a positive finite number"),
     ],
 )

@@ -881,11 +881,11 @@ def grouped(groups: dpm.GroupReleases, found: Found) -> None:
         found.unless(same or not known, f"rows of {level}: {each.rows_text}")
     answer = groups.naive_bayes()
     written_alike(answer, found, "naive Bayes")
-    frame, (_, priors, *rows) = answer.to_pandas(), answer.table()
+    frame, (_, shares, *rows) = answer.to_pandas(), answer.table()
     found.unless(abs(answer.priors.sum() - 1.0) < 1e-9, "shares of classes do not add up to one")
-    for index, (cell, prior) in enumerate(zip(priors[1:], answer.priors.tolist(), strict=True)):
-        shown_as(found, f"prior of {answer.classes[index]}", cell, prior * answer.known_share)
-        found.unless((cell == "noise") == (prior == 0.0), f"prior {cell}, {prior}")
+    for index, (cell, share) in enumerate(zip(shares[1:], answer.shares.tolist(), strict=True)):
+        shown_as(found, f"share of {answer.classes[index]}", cell, share)
+        found.unless((cell == "noise") == (share == 0.0), f"share {cell}, {share}")
     rows_of = np.array([release.n_rows for release in groups.values()], dtype=float) * (answer.priors > 0.0)
     if rows_of.any():
         apart = np.abs(answer.priors - rows_of / rows_of.sum()).max()

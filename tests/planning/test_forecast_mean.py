@@ -159,7 +159,10 @@ def test_one_column_has_no_forecast_of_the_variance_aware_mean() -> None:
         (dict(standard_deviation=0.0), "must be a positive finite number"),
         (dict(standard_deviation=math.nan), "must be a positive finite number"),
         (dict(standard_deviation={"age": -1.0}), "must be a positive finite number"),
-        (dict(standard_deviation={"agee": 1.0}), "standard deviation names"),
+        (
+            dict(standard_deviation={"agee": 1.0}),
+            "standard deviation: 'agee' matches none of the names. Did you mean 'age'?",
+        ),
         (dict(n_rows=0), "must be"),
         (dict(rho=None), "give the privacy budget as epsilon (with or without"),
     ],

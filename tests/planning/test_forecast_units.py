@@ -280,7 +280,7 @@ def test_changes_that_help_little_are_left_out() -> None:
     [
         (
             dict(typical_sd={"Age": 3.0}),
-            Said("names", known=(*SCHEMA.feature_names,), names=("Age",), parameter="typical sd"),
+            Said("matches none of the names. Did you mean 'age'?", names=("Age",), parameter="typical sd"),
         ),
         (
             dict(typical_sd={"age": 0.0}),

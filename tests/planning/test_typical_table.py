@@ -154,8 +154,14 @@ def test_guesses_by_pattern_give_way_to_names() -> None:
     np.testing.assert_allclose(table.guessed_deviations[:3], [1.0, 3.0, 1.0])
     assert table.assumed.tolist() == [False, False, True, True]
     assert table.missing == {"A3": 0.1}
-    with refused("names", names=("C*",)):
+    with refused("matches none of the names. They are 'A1', 'A2', 'B1', 'A3'", names=("C*",)):
         TypicalTable.of(schema, typical_sd={"C*": 1.0})
+    with refused("'A*' and '*1' both match 'A1': narrow one of them"):
+        TypicalTable.of(schema, typical_sd={"A*": 1.0, "*1": 1.0})
+    both = TypicalTable.of(schema, typical_sd={"A[12]": 1.0, "*1": 1.0, "A1": 3.0})
+    np.testing.assert_allclose(both.guessed_deviations[:3], [3.0, 1.0, 1.0])
+    with refused("whose rule is not missing='error': 'B*' matches none of the names. They are 'A3'"):
+        TypicalTable.of(schema, missing_share={"B*": 0.1})
     with refused("stops a release at the first missing value"):
         TypicalTable.of(schema, missing_share={"A1": 0.1})
 

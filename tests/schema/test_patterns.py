@@ -52,6 +52,7 @@ def test_names_with_the_characters_of_patterns_are_names(tmp_path: Path) -> None
     [
         ('columns:\n- {name: "A*", kind: boolean}\n', "line 2: name: 'A*' is a pattern: list the names"),
         ('names: [A1]\ncolumns:\n- {name: "B*", kind: boolean}\n', "line 3: name: 'B*' matches none of the names"),
+        ('names: [wages]\ncolumns:\n- {name: "wagess*", kind: boolean}\n', "none of the names. Did you mean 'wages'?"),
         ("columns:\n- {name: [A1, A1], kind: boolean}\n", "'A1'"),
         (
             "columns:\n- {name: [A1, A2], kind: boolean}\n- {name: A2, kind: boolean}\n",
@@ -68,7 +69,7 @@ def test_names_with_the_characters_of_patterns_are_names(tmp_path: Path) -> None
         ("defaults: available\ncolumns:\n- {name: a, kind: boolean}\n", "must be a mapping"),
         (
             "item_lists: {a: [B]}\ncolumns:\n- {name: a, kind: boolean}\n",
-            "item_lists: 'a' has 'B', which is not a column",
+            "item_lists: 'a': 'B' matches none of the names. They are 'a'",
         ),
         ("columns:\n- {name: a, kind: boolean, confirmed: false}\n", "is not confirmed"),
     ],

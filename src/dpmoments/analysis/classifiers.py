@@ -209,8 +209,13 @@ class Classifier(Answer):
         """Return the scores of rows, shape (m, k), of any size for classes of prior 0."""
 
     @property
+    def shares(self) -> FloatArray:
+        """Shares of the classes among all rows; 0 for classes with noise-dominated counts."""
+        return self.priors * self.known_share
+
+    @property
     def _share_cells(self) -> list[str]:
-        return [f"{share:.1%}" if share > 0.0 else NOISE for share in self.priors * self.known_share]
+        return [f"{share:.1%}" if share > 0.0 else NOISE for share in self.shares]
 
     def _describe_lost(self, names: Sequence[str]) -> str:
         """Return which classes have a number of rows that noise hides; empty without any."""
@@ -259,7 +264,7 @@ class LinearDiscriminant(Classifier):
     class_names : tuple of str
         ``region=north``, ….
     priors : ndarray of shape (k,)
-        Released shares; 0 for classes with noise-dominated counts, which are never predicted. Equal ones if all are.
+        Shares that scores use: 0 for classes with noise-dominated counts, which are never predicted. Equal ones if all are.
     known_share : float
         Share of the rows in the other classes, 0 without any.
     feature_names : tuple of str
@@ -304,7 +309,7 @@ class LinearDiscriminant(Classifier):
     warning: str = ""
 
     facts = (
-        *("by", "classes", "priors", "feature_names", "means", "coef", "intercept", "shrinkage"),
+        *("by", "classes", "priors", "shares", "feature_names", "means", "coef", "intercept", "shrinkage"),
         *("privacy_errors", "sampling_errors"),
         *("wilks", "p_value", "verdict", "level", "warning"),
     )
@@ -614,7 +619,7 @@ class NaiveBayes(Classifier):
     classes : tuple of str or int or bool
         The groups.
     priors : ndarray of shape (k,)
-        Released shares; 0 for classes with noise-dominated counts, which are never predicted. Equal ones if all are.
+        Shares that scores use: 0 for classes with noise-dominated counts, which are never predicted. Equal ones if all are.
     known_share : float
         Share of the rows in the other classes, 0 without any.
     feature_names : tuple of str
@@ -647,7 +652,7 @@ class NaiveBayes(Classifier):
     schema: Schema
     warning: str = ""
 
-    facts = ("by", "classes", "priors", "feature_names", "means", "variances", "warning")
+    facts = ("by", "classes", "priors", "shares", "feature_names", "means", "variances", "warning")
 
     def _scores(self, rows: FloatArray) -> FloatArray:
         numbers, levels, flags = ~self.is_share, self.is_level, self.is_share & ~self.is_level
@@ -671,7 +676,7 @@ class NaiveBayes(Classifier):
         return (f"naive Bayes of {self.by}: mean ± standard deviation of each feature in each class, or its share",)
 
     def table(self) -> list[tuple[str, ...]]:
-        """Return prior, mean and standard deviation or share of each feature, a class per column."""
+        """Return share of the class, mean and standard deviation or share of each feature, a class per column."""
         parts = self.means, self.variances, self.mean_noise, self.mean_is_noise
         lines = [
             (
@@ -687,7 +692,7 @@ class NaiveBayes(Classifier):
             )
             for index, (name, share) in enumerate(zip(self.feature_names, self.is_share, strict=True))
         ]
-        return [("", *(f"{self.by}={level}" for level in self.classes)), ("prior", *self._share_cells), *lines]
+        return [("", *(f"{self.by}={level}" for level in self.classes)), ("share", *self._share_cells), *lines]
 
     @property
     def remarks(self) -> tuple[str, ...]:

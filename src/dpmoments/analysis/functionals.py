@@ -385,9 +385,12 @@ class FeatureVariances:
     def noise_per_row(self, moments: LocalMoments) -> FloatArray:
         """Return the SDs of the noise on values/n, n being noisy as well, shape (d,)."""
         # NaN if unknown.
-        weights = self.weights.copy()
+        weights, of_mean = self.weights.copy(), np.zeros_like(self.weights)
         weights[:, 0, 0] -= self.values / moments.n_rows
-        return np.asarray(np.sqrt(moments.variances(self._places, weights)) / moments.n_rows)
+        # the gradient of p(1 − p) vanishes at 1/2, where the square of the noise on p is left: its variance is 2σ⁴
+        of_mean[self.of_share, 0, 1] = of_mean[self.of_share, 1, 0] = 0.5
+        first, of_means = (moments.variances(self._places, each) / moments.n_rows**2 for each in (weights, of_mean))
+        return np.asarray(np.sqrt(first + 2.0 * of_means**2))
 
     @property
     def _places(self) -> IntegerArray:

@@ -470,6 +470,14 @@ class GroupDifferences(Answer):
         """The number of differences that hold among all, as a sentence."""
         return format_findings(self.holds_among_all.ravel(), "differences", self.level)
 
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        if not (self.privacy_noise > 0.1 * self.sampling_noise).any():
+            return ()
+        return (
+            "Intervals of differences combine those of two means; ols() inverts one test, and its ends differ slightly.",
+        )
+
     def _columns(self) -> list[Column]:
         pairs = self.pairs * len(self.features)
         names = [name for name in self.features for _ in self.pairs]
@@ -660,6 +668,7 @@ class GroupMeans(Answer):
             "rows: those of the group; a mean is of those with both values" if self.some_missing else "",
             differences.finding if n_pairs else "",
             aligned(differences.table()) if n_pairs and not more else "",
+            *(differences.remarks if n_pairs and not more else ()),
             f"{n_pairs} differences of means: see .differences, or --json" if more else "",
             self.warning,
         )

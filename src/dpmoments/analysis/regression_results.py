@@ -132,6 +132,8 @@ class ExplainedVariance:
         if equations.with_constant:
             of_target[0] = -float(moments[0, -1]) / float(moments[0, 0])
         total = float(of_target @ moments @ of_target)
+        if equations.with_constant:  # about the noisy mean, the sum of squares is too small by the noise of that mean
+            total += float(equations.noise_covariance(of_target)[0, 0]) / float(moments[0, 0])
         degrees, independent = max(n_rows - k, 1.0), n_rows / equations.rows_per_unit
         if total <= 0.0:
             return cls(0.0, math.inf, math.inf, degrees, n_rows)
@@ -554,6 +556,10 @@ class FittedLine(Answer):
         r_squared = self.r_squared_text
         if self.explained is not None and r_squared.startswith("R² ="):
             r_squared += f", adjusted {rounded(self.adjusted_r_squared, self._r_squared_error)}"
+            if (
+                self.explained.privacy_error > 0.1 * self.explained.sampling_error
+            ):  # as eta², unlike a squared correlation
+                r_squared += ", both less what noise adds"
         noise = ""
         if self.equations is not None and self.is_noise:
             reason = NOT_CLEAR_NOISE
@@ -601,12 +607,16 @@ class FittedLine(Answer):
         elif self._is_identified:
             about = f"Standard errors include privacy noise and sampling error{self.equations.about_sampling}"
             about += self.equations.about_residuals
-        else:
+        elif any(each.estimable for each in self.estimates):
             about = (
                 "Too noisy for the usual standard errors: intervals come from test inversion, and standard errors are half "
-                f"their widths over the normal quantile{self.equations.about_sampling} {self.help}"
+                f"their widths over the normal quantile{self.equations.about_sampling}"
             )
-        about_z = "" if self._is_penalized else describe_statistic(self.equations)
+        else:
+            about = ""
+        if not self._is_penalized and not self._is_identified and not self.is_noise:  # else the heading has it
+            about = f"{about} {self.help}".strip()
+        about_z = describe_statistic(self.equations) if any(each.estimable for each in self.estimates) else ""
         bound, size = self.unit_ball_error_bound, float(np.linalg.norm(self.unit_ball_coefficients))
         about_bound = ""
         if bound is not None and bound < size:  # Lemma 1's bound says something of some coefficient

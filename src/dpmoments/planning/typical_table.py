@@ -6,7 +6,6 @@ Values lie within their bounds and are moderately correlated; nothing here is co
 
 from __future__ import annotations
 
-import fnmatch
 import math
 import operator
 import zlib
@@ -19,11 +18,12 @@ import numpy as np
 import scipy
 
 from dpmoments.base.arrays import BoolArray, FloatArray, IntegerArray
-from dpmoments.base.errors import InputTypeError, InputValueError, listed, shown
+from dpmoments.base.errors import InputTypeError, InputValueError, shown
 from dpmoments.base.values import is_finite_number
 from dpmoments.schema.column import check_missing_share
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, Numeric
 from dpmoments.schema.derived import DerivedColumn, MissingIndicator, SchemaColumn, presence_column
+from dpmoments.schema.patterns import matching
 from dpmoments.schema.schema import Schema
 
 _DEVIATION_SHARE = 0.1
@@ -314,7 +314,7 @@ def _defaults(column: SchemaColumn, schema: Schema) -> tuple[FloatArray, FloatAr
 
 
 def checked_guesses(
-    schema: Schema, what: str, given: Mapping[str, float] | None, known: Sequence[str]
+    schema: Schema, what: str, given: Mapping[Any, float] | None, known: Sequence[str]
 ) -> dict[str, float]:
     """Check the guesses, and return them by name; a name overrules a pattern such as ``A*``."""
     if given is None:
@@ -322,17 +322,13 @@ def checked_guesses(
     if not isinstance(given, Mapping):
         raise InputTypeError(f"{what} is a mapping of features to numbers, as in {what}={{'age': 18}}")
     rules = {column.name: column.missing for column in schema.table_columns}
-    result: dict[str, float] = {}
-    unknown, words = [], what.replace("_", " ")
-    for pattern, value in sorted(given.items(), key=lambda guess: guess[0] in known):
-        names = [pattern] if pattern in known else fnmatch.filter(known, str(pattern))
-        if what == "missing_share" and pattern not in known:  # a rule that stops a release has no missing values
-            names = [name for name in names if rules[name] != "error"]
-        if not names:
-            unknown.append(str(pattern))
-        result |= dict.fromkeys(names, value)
-    if unknown:
-        raise InputValueError(f"{words} names {listed(sorted(unknown))}: use {listed(known)}")
+    words = what.replace("_", " ")
+    if (
+        what == "missing_share"
+    ):  # a rule that stops a release has no missing values, so that no pattern is about its column
+        words += " of columns whose rule is not missing='error'"
+        known = [name for name in known if name in given or rules[name] != "error"]
+    result: dict[str, Any] = {name: given[pattern] for name, pattern in matching(words, given, known).items()}
     if what == "missing_share":
         for name, value in result.items():
             check_missing_share(name, value, rules[name])

@@ -248,7 +248,10 @@ def _group_means(release: MomentRelease, answer: GroupMeans, anchor: str) -> Sec
             else unclear,
         ),
         findings=tuple(findings[_MAX_STATED:MAX_FINDINGS]),  # the others are at the head of the page
-        remarks=(f"{more:,} more clear differences are in the release file." if more > 0 else "",),
+        remarks=(
+            *answer.differences.remarks,
+            f"{more:,} more clear differences are in the release file." if more > 0 else "",
+        ),
     )
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
-from dpmoments.base.errors import InputValueError, shown
+from dpmoments.base.errors import InputValueError, listed, meant, shown
 
 _PATTERN = re.compile(r"[*?\[]")
 _OF_KINDS = {"other": ("categorical",), "fill": ("numeric", "date", "boolean")}
@@ -43,9 +43,7 @@ def columns_of_entry(entry: Any, values: Mapping[str, Any]) -> list[Any]:
         several = True
         own = [entry.get("name") for entry in values["columns"] if isinstance(entry, Mapping)]
         others = [other for each in own for other in (each if isinstance(each, list) else [each])]
-        if not (matching := [each for each in known if fnmatchcase(each, name) and each not in others]):
-            raise InputValueError(f"name: {shown(name)} matches none of the names in names")
-        names += matching
+        names += [each for each in matching("name", [name], known) if each not in others]
     defaults = values.get("defaults") or {}
     if not isinstance(defaults, Mapping):
         raise InputValueError(f"defaults={shown(defaults)} must be a mapping, such as defaults: {{missing: available}}")
@@ -94,14 +92,24 @@ def shortened(values: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in values.items() if key != "columns"} | literal | {"columns": columns}
 
 
-def matching(patterns: Sequence[str], names: Iterable[str]) -> list[str]:
-    """Return the names that a list of names and patterns stands for, in its order.
+def matching(what: str, patterns: Iterable[object], names: Iterable[str]) -> dict[str, object]:
+    """Return the pattern of each name that one matches; a pattern that is a name is that alone.
 
-    >>> matching(["B1", "A*"], ["A1", "A2", "B1"])
-    ['B1', 'A1', 'A2']
+    >>> matching("items", ["B1", "A*", "A2"], ["A1", "A2", "B1"])
+    {'B1': 'B1', 'A1': 'A*', 'A2': 'A2'}
     """
-    known = list(names)
-    found = [
-        name for each in patterns for name in ([each] if each in known else [n for n in known if fnmatchcase(n, each)])
-    ]
-    return list(dict.fromkeys(found))
+    known, stated = list(names), list(patterns)
+    result: dict[str, object] = {}
+    for pattern in stated:
+        found = [pattern] if pattern in known else [name for name in known if fnmatchcase(name, str(pattern))]
+        if not found:
+            advice = meant(pattern, known, f"They are {listed(known)}." if known else "There are none.")
+            raise InputValueError(f"{what}: {shown(pattern)} matches none of the names.{advice}")
+        for name in found:
+            of = name if name in stated else pattern
+            if result.setdefault(name, of) != of:
+                raise InputValueError(
+                    f"{what}: {shown(result[name])} and {shown(pattern)} both match {shown(name)}: narrow one of them, or "
+                    "name that by itself"
+                )
+    return result

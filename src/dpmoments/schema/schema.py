@@ -627,11 +627,7 @@ def _checked_item_lists(stated: object, names: Sequence[str]) -> dict[str, tuple
         listed_items = [items] if isinstance(items, str) else items
         if not isinstance(listed_items, Sequence) or not all(isinstance(item, str) for item in listed_items):
             raise InputTypeError(f"item_lists: {shown(name)} must be a list of names of columns, got {shown(items)}")
-        result[name] = tuple(matching(listed_items, names))
-        if unknown := [item for item in listed_items if not matching([item], names)]:
-            raise InputValueError(
-                f"item_lists: {shown(name)} has {shown(unknown[0])}, which is not a column of the schema"
-            )
+        result[name] = tuple(matching(f"item_lists: {shown(name)}", listed_items, names))
     return result
 
 
