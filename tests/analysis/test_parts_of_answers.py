@@ -1613,9 +1613,11 @@ def test_a_fit_says_what_it_is_of() -> None:
     made = line()
     assert made.heading == (
         "least squares regression of y on 2 features, 100 ± 3.0 rows",
-        "R² = 0.500 (95% interval 0.402 to 0.598), adjusted 0.490; residual standard deviation 0.75; "
+        "R² = 0.500 (95% interval 0.402 to 0.598), adjusted 0.490, both less what noise adds; residual standard deviation 0.75; "
         "overall test: F(2, 97) = 20.00, p < 0.001",
     )
+    exact = line(explained=replace(made.explained, privacy_error=1e-6))
+    assert "adjusted 0.490; residual" in exact.heading[1]
     assert "residual" not in without(made, residual_deviation=lambda: 0.0).heading[1]
     assert "residual" not in without(made, delta_method_valid=False).heading[1]
     assert math.isnan(without(made, residuals_are_noise=True).residual_standard_deviation)
@@ -1747,7 +1749,8 @@ def test_r_squared_and_its_errors_are_those_of_the_derivation(constant: bool) ->
     ):
         beyond = np.append(-b, 1.0)
         product = inverse @ of_product(variances, beyond, k)
-        share = 1.0 - (beyond @ moments @ beyond + times * np.trace(product)) / total
+        by_mean = of_product(variances, target, k)[0, 0] / 400.0 if constant else 0.0
+        share = 1.0 - (beyond @ moments @ beyond + times * np.trace(product)) / (total + by_mean)
         gradient = ((1.0 - share) * np.outer(target, target) - np.outer(beyond, beyond)) / total
         privacy = (np.triu(gradient * (2.0 - np.eye(k + 1))) ** 2 * variances).sum()
         privacy += 2.0 * times * np.trace(product @ product) / total**2

@@ -1,8 +1,8 @@
 """Reading answers as their readers would: what in them contradicts what.
 
 Every row of every answer is read: estimate and interval, interval and p-value, verdict and interval, digits and error, one answer
-and another. `found_in` returns what contradicts in the answers of a release, `others_contradict` in other objects, `pictured` in
-pictures.
+and another. `found_in` returns what contradicts in the answers of a release, `others_contradict` in other objects; `pictures.py`
+reads pictures.
 """
 
 from __future__ import annotations
@@ -14,19 +14,16 @@ import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 from scipy.stats import f as f_distribution
 
 import dpmoments as dpm
 from dpmoments.analysis.resolvability import NOISE_UNKNOWN, NOT_ESTIMABLE, NOT_ESTIMABLE_ROWS, UNCLEAR, largest_holding
 from dpmoments.datasets import adult, airfoil
-from dpmoments.plots.canvas import label
 from dpmoments.plots.intervals import chart_of_findings
 from dpmoments.reporting import sections
 from dpmoments.reporting.sections import Comparisons
@@ -985,68 +982,6 @@ def forecasted(answer: Any, found: Found) -> None:
             found.unless(change.before == noise.typical_correlation(), f"noise before a change: {change}")
 
 
-def drawn_alike(release: dpm.MomentRelease, target: str, regressors: Sequence[str], by: str, found: Found) -> None:
-    """Pictures: an estimate lies in its bar; numbers, names and verdicts are the table's."""
-    fit = release.ols(target, list(regressors))
-    spread = dict(zip(release.feature_names, release.describe().standard_deviation, strict=True))
-    slopes = [estimate for name, estimate in zip(fit.params.index, fit.estimates, strict=True) if name in spread]
-    scales = [float(spread[name]) for name in fit.features]
-    expected = [
-        (name, each.value * scale, each.lower * scale, each.upper * scale, verdict)
-        for name, each, scale, verdict in zip(fit.features, slopes, scales, fit.verdict[1:], strict=True)
-        if scale > 0.0
-    ]
-    if len(expected) == len(fit.features) <= 25:
-        lines_of(release.plot.coefficients(target, list(regressors), ax=Figure().subplots()), expected, found)
-    if by:
-        means = release.group_means(by, of=[target])
-        names = [name.removeprefix(f"{by}=") for name in means.groups]
-        numbers = (means.mean[0], means.lower[0], means.upper[0])
-        groups = {name: each for name, *each in zip(names, *(part.tolist() for part in numbers), strict=True)}
-        ax = release.plot.groups(by, target, ax=Figure().subplots())
-        shown_names = {label(name, 60): name for name in names}
-        drawn = [shown_names[text.get_text()] for text in ax.get_yticklabels()]
-        lines_of(ax, [(name, *groups[name], "") for name in drawn], found)
-        found.unless(not any(math.isnan(groups[name][0]) for name in drawn), f"groups without a mean: {drawn}")
-    answer = release.correlations()
-    ax = release.plot.correlation(ax=Figure().subplots())
-    columns, of = [*dict.fromkeys(answer.columns_of_features)], np.array(answer.columns_of_features)
-    for text in ax.texts:
-        if text.get_transform() == ax.transData and text.get_color() == "white":
-            column, row = (columns[round(place)] for place in text.get_position())
-            block = np.ix_(of == row, of == column)
-            clear = answer.correlation[block][answer.holds_among_all[block]]
-            found.unless(len(clear) > 0, f"a number that is not clear: {row}, {column}")
-            value = number_of(text.get_text().replace("−", "-").replace("+", ""))
-            found.unless(abs(value - max(clear, key=abs, default=9.0)) < 0.0051, f"{row}, {column}: {value}, {clear}")
-    parts = release.pca(scaling="bounds")
-    title = release.plot.spectrum(ax=Figure().subplots()).get_title(loc="left").replace("\n", " ")
-    clear = int((~parts.is_noise).sum())
-    found.unless(f"{clear} of {len(parts.is_noise)}" in title or "unknown" in title, f"title {title}, {clear} clear")
-
-
-def lines_of(ax: Any, expected: Sequence[tuple[str, float, float, float, str]], found: Found) -> None:
-    """Each line of a plot of intervals has its name, its dot at the estimate, and a bar about it within the interval."""
-    names, (left, right) = [text.get_text() for text in ax.get_yticklabels()], ax.get_xlim()
-    found.rows += len(expected)
-    for index, (name, value, lower, upper, verdict) in enumerate(expected):
-        own = [line for line in ax.lines if len(set(line.get_ydata())) == 1 and line.get_ydata()[0] == index]
-        dots = [float(line.get_xdata()[0]) for line in own if line.get_marker() in ("o", "s")]
-        bars = [line.get_xdata() for line in own if len(line.get_xdata()) == 2]
-        where = f"line of {name}"
-        found.unless(names[index] == label(name, 60), f"{where}: {names[index]}")
-        bounded = math.isfinite(lower + upper + value) and verdict != NOT_ESTIMABLE
-        found.unless(len(dots) == int(bounded and left <= value <= right), f"{where}: {len(dots)} dots at {value}")
-        for dot in dots:
-            found.unless(math.isclose(dot, value, rel_tol=1e-6, abs_tol=1e-12), f"{where}: dot {dot}, {value}")
-            found.unless(
-                all(bar[0] - TOLERANCE <= dot <= bar[1] + TOLERANCE for bar in bars), f"{where}: {dot}, {bars}"
-            )
-            whole = max(bars, key=lambda bar: bar[1] - bar[0])
-            ends = np.clip([lower, upper], left, right)
-            found.unless(np.allclose(whole, ends, rtol=1e-6, atol=1e-12), f"{where}: bar {whole}, {ends}")
-
-
 def of_table(seed: int, name: str) -> Iterator[tuple[Callable[..., None], tuple[Any, ...]]]:
     """Readers of objects that are no single release of moments, each with one, of a table at random budgets."""
     rng = np.random.default_rng([seed, *name.encode()])
@@ -1078,12 +1013,4 @@ def others_contradict(seed: int, name: str, readers: Sequence[Callable[..., None
         for reader, subject in of_table(seed, name):
             if not readers or reader in readers:
                 reader(*subject, found)
-    return found
-
-
-def pictured(seed: int, turns: int) -> Found:
-    found = Found()
-    for _, release, (name, *_) in islice(releases(seed), turns):
-        _, _, target, regressors, by = tables()[name]
-        drawn_alike(release, target, regressors, by, found)
     return found

@@ -65,8 +65,8 @@ def test_numbers_that_are_not_the_api_s_are_found(
         assert contradictions_of("made", 3.0, asked, tmp_path, 18)
 
 
-def visits(epsilon: float, folder: Path) -> Found:
-    """What is printed of a release of dates and the API does not say."""
+def visits_release(epsilon: float) -> tuple[Asked, dpm.MomentRelease]:
+    """A release of dates, and what is asked of it."""
     rng, n = np.random.default_rng(0), 3_000
     group, days = rng.choice(["a", "b", "c"], n), rng.integers(0, 2_000, n)
     table = pd.DataFrame(
@@ -81,9 +81,15 @@ def visits(epsilon: float, folder: Path) -> Found:
         dpm.Date("opened", "2014-01-01", "2025-01-01"),
         *(dpm.Categorical("group", ["a", "b", "c"]), dpm.Boolean("late"), dpm.Numeric("y", -5, 10)),
     )
-    file = folder / f"visits {epsilon}.json"
-    dpm.release(table, schema, epsilon=epsilon, insecure_seed=1).save(file)
-    return read_answers(Asked(table, "opened", ["late", "group"], "group"), file, 0.95)
+    release = dpm.release(table, schema, epsilon=epsilon, insecure_seed=1)
+    return Asked(table, "opened", ["late", "group"], "group"), release
+
+
+def visits(epsilon: float, folder: Path) -> Found:
+    """What is printed of a release of dates and the API does not say."""
+    asked, release = visits_release(epsilon)
+    release.save(file := folder / f"visits {epsilon}.json")
+    return read_answers(asked, file, 0.95)
 
 
 @pytest.mark.parametrize("epsilon", [0.3, 4.0])

@@ -319,26 +319,6 @@ def test_the_axis_of_a_spectrum_ends_below_what_is_clear() -> None:
     assert least([0.0, NAN], [5.0, 1.0], [True, True]) == 1.0
 
 
-def test_outlines_are_ellipses() -> None:
-    shape = np.array([[4.0, 1.0], [1.0, 2.0]])
-    edge = steps._outline(shape)
-    assert edge.shape == (181, 2)
-    np.testing.assert_allclose(np.einsum("ni,ij,nj->n", edge, np.linalg.inv(shape), edge), 1.0)
-    np.testing.assert_allclose(edge[0], edge[-1], atol=1e-12)
-    np.testing.assert_allclose(edge.max(axis=0), np.sqrt(np.diag(shape)), rtol=2e-3)
-    encoding = dpm.Schema(dpm.Numeric("a", 0, 10), dpm.Numeric("b", -2, 2)).encoding(mean=True)
-    linear = np.array([[2.0, 0.5], [0.0, 1.0]])
-    region = steps._Region.of(np.array([0.1, -0.2]), linear, 0.3, 0.25, encoding)
-    back = np.diag(encoding.scale) @ np.linalg.inv(linear) * 0.3
-    np.testing.assert_allclose(region.shape, back @ back.T)
-    np.testing.assert_allclose(region.half_widths, np.linalg.norm(back, axis=1))
-    np.testing.assert_allclose(region.center, encoding.offset + encoding.scale * [0.1, -0.2])
-    assert region.noise == 0.25
-    for wrong in (np.zeros((2, 2)), np.full((2, 2), NAN), np.diag([1.0, INF])):
-        with pytest.raises((ValueError, np.linalg.LinAlgError)):
-            steps._Region.of(np.zeros(2), wrong, 0.3, 0.25, encoding)
-
-
 def recorded(made: list[dict[str, Any]], **facts: Any) -> Any:
     schema = dpm.Schema.unit_ball(2)
     given = {
@@ -351,35 +331,43 @@ def recorded(made: list[dict[str, Any]], **facts: Any) -> Any:
 
 
 def test_recorded_steps_are_read_as_they_were_written() -> None:
-    first = {"center": [0.1, 0.2], "mean_radius": 2.0, "scales": [2.0, 4.0], "noise_scale": 0.5}
-    second = {"center": [0.0, 0.0], "mean_radius": 1.0, "linear": [[1.0, 0.0], [0.0, 2.0]]}
+    first = {"mean_radius": 2.0, "scales": [2.0, 4.0], "noise_scale": 0.5}
+    second = {"mean_radius": 1.0, "linear": [[1.0, 0.0], [0.0, 2.0]]}
     mean = recorded([first, second])
-    found = steps._steps_of(mean)
-    np.testing.assert_allclose(found.regions[0].half_widths, [4.0, 8.0])
-    np.testing.assert_allclose(found.regions[1].half_widths, [1.0, 0.5])
-    assert found.regions[0].noise == 0.25
-    assert math.isnan(found.regions[1].noise)
-    assert found.names == ("1", "2 (last)")
-    assert found.what == "region known to contain the mean"
-    assert found.of_noise == "noise on the mean"
+    widths, noise = steps._recorded(mean, mean.diagnostics["steps"])
+    np.testing.assert_allclose(widths, [[4.0, 8.0], [1.0, 0.5]])
+    np.testing.assert_array_equal(noise, [0.25, NAN])
+    ax = steps.draw_steps(mean, axes())
+    assert {"noise on the mean", "range over features"} <= {
+        str(each.get_label()) for each in (*ax.lines, *ax.collections)
+    }
+    assert ax.texts[-1].get_text() == "region known to contain the mean"
     rows = recorded([{"radius": 2.0, "noise_scale": 9.0}])
-    rows.diagnostics["linear"] = [[1.0, 0.0], [0.0, 4.0]]
-    found = steps._steps_of(rows)
-    np.testing.assert_allclose(found.regions[0].half_widths, [2.0, 0.5])
-    assert found.regions[0].noise == 3.0 / 2.0
-    assert found.names == ("1 (last)",)
-    assert found.what == "rows outside were clipped to it"
-    for wrong in ([], [{"radius": 0.0, "scales": [1.0, 1.0]}], [{"radius": 1.0}], [{"radius": 1.0, "scales": [1.0]}]):
+    rows.diagnostics["linear"] = [[1.0, 0.0], [1.0, 4.0]]
+    widths, noise = steps._recorded(rows, rows.diagnostics["steps"])
+    np.testing.assert_allclose(widths, [[2.0, 0.5 * math.sqrt(2.0)]])
+    np.testing.assert_allclose(noise, [3.0 / 2.0])
+    ax = steps.draw_steps(rows, axes())
+    assert ax.texts[-1].get_text() == "rows outside were clipped to it"
+    assert [text.get_text() for text in ax.get_xticklabels()] == ["1 (last)"]
+    singular = {"radius": 1.0, "linear": [[1.0, 1.0], [1.0, 1.0]]}
+    for wrong in (
+        [],
+        [{"radius": 0.0, "scales": [1.0, 1.0]}],
+        [{"radius": 1.0}],
+        [{"radius": 1.0, "scales": [1.0]}],
+        [singular],
+    ):
         with refused("cannot plot steps: the diagnostics contain impossible"):
-            steps._steps_of(recorded(wrong))
+            steps.draw_steps(recorded(wrong), axes())
     step = {"radius": 1.0, "scales": [1.0, 1.0]}
-    assert len(steps._steps_of(recorded([step] * 1000)).regions) == 1000
+    assert len(steps._recorded(recorded([]), [step] * 1000)[0]) == 1000
     with refused("cannot plot steps: the diagnostics contain impossible"):
-        steps._steps_of(recorded([step] * 1001))
+        steps.draw_steps(recorded([step] * 1001), axes())
     with refused("cannot plot steps: a pooled release was made by several"):
-        steps._steps_of(recorded([], diagnostics={}, mechanism="pooled"))
+        steps.draw_steps(recorded([], diagnostics={}, mechanism="pooled"), axes())
     with refused("has only one step. Mechanisms with steps are coinpress and", mechanism="gaussian"):
-        steps._steps_of(recorded([], diagnostics={}, mechanism="gaussian"))
+        steps.draw_steps(recorded([], diagnostics={}, mechanism="gaussian"), axes())
     for value in (0.0, -1.0, NAN, "1", None):
         with pytest.raises(ValueError):
             steps._positive(value)
@@ -391,7 +379,7 @@ def test_sizes_of_steps_are_drawn_relative_to_the_first(count: int) -> None:
     radii = [2.0 * 0.8**place for place in range(count)]
     fixed = {"scales": [1.0, 3.0, 2.0], "center": [0.0, 0.0, 0.0], "noise_scale": 0.2}
     made, schema = [{"mean_radius": radius, **fixed} for radius in radii], dpm.Schema.unit_ball(3)
-    ax = steps.draw_steps(recorded(made, schema=schema, feature_names=schema.feature_names), None, ax=axes())
+    ax = steps.draw_steps(recorded(made, schema=schema, feature_names=schema.feature_names), axes())
     (middle,) = [each for each in ax.lines if each.get_marker() == "o"]
     (noise,) = [each for each in ax.lines if each.get_marker() == "s"]
     widths = np.array(radii) / radii[0]
@@ -412,48 +400,20 @@ def test_sizes_of_steps_are_drawn_relative_to_the_first(count: int) -> None:
     assert title == (narrower if count > 1 else "coinpress: one region")
 
 
-def test_outlines_have_names_apart_and_an_inset_where_they_are_small() -> None:
-    for ratio, zoomed in ((0.1, True), (0.149, True), (0.2, False)):
-        made = [{"radius": 2.0 * radius, "scales": [0.5, 0.5]} for radius in (1.0, 0.5, ratio)]
-        release = recorded(made)
-        ax = steps.draw_steps(release, None, np.array([0.05, 0.02]), axes())
-        outlines = [each for each in ax.lines if len(each.get_xdata()) == 181]
-        assert [float(np.ptp(each.get_xdata()) / 2) for each in outlines] == pytest.approx([1.0, 0.5, ratio])
-        assert [to_hex(each.get_color()) for each in outlines] == [
-            canvas.NOISE_COLOR,
-            canvas.NOISE_COLOR,
-            canvas.CERTAIN,
-        ]
-        title = ax.get_title(loc="left").replace("\n", " ")
-        assert title == f"coinpress: after 3 steps the region is {ratio:.2g} × as wide as at first"
-        names = [text for text in ax.texts if text.get_gid() != "caption" and text.get_text()]
-        assert [text.get_text() for text in names] == ["1", "2", "3 (last)"]
-        for text, outline, at in zip(names, outlines, (30, 55, 80), strict=True):
-            np.testing.assert_allclose(text.xy, outline.get_xydata()[at])  # type: ignore[attr-defined]
-        assert bool(ax.child_axes) == zoomed
-        crosses = [[each.get_xdata()[0], each.get_ydata()[0]] for each in ax.lines if each.get_marker() == "+"]
-        assert crosses == [[0.05, 0.02]]
-        for inside in ax.child_axes:
-            assert inside.get_xlim() == pytest.approx((-1.3 * ratio, 1.3 * ratio), rel=1e-3)
-            assert inside.get_ylim() == pytest.approx((-1.3 * ratio, 1.3 * ratio), rel=1e-3)
-            assert len([each for each in inside.lines if each.get_marker() == "+"]) == 1
-            assert not [text for text in inside.texts if text.get_text() in "123"]
-
-
 def test_methods_hand_on_what_they_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     release, ax = release_of("coinpress"), axes()
     seen: dict[str, Any] = {}
 
-    def plotted(_: Any, features: Any, mean: Any, __: Any) -> Axes:
-        seen.update(features=features, mean=mean)
-        return ax
+    def plotted(release: Any, given: Any) -> Axes:
+        seen.update(release=release)
+        return given
 
     monkeypatch.setattr("dpmoments.plots.accessor.draw_steps", plotted)
-    assert ReleasePlots(release).steps(["x0", "x1"], ax=ax) is ax
-    assert seen["features"] == ["x0", "x1"]
+    assert ReleasePlots(release).steps(ax=ax) is ax
+    assert seen["release"] is release
     mean = release_of("mean")
-    assert MeanPlots(mean, mean.mean).steps(ax=ax) is ax
-    np.testing.assert_array_equal(seen["mean"], mean.mean)
+    assert MeanPlots(mean).steps(ax=ax) is ax
+    assert seen["release"] is mean
 
 
 def test_a_font_that_cannot_be_read_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -625,11 +585,6 @@ def test_a_coefficient_without_both_ends_has_no_dot() -> None:
     assert "what helps" not in coefficients_of(help="what helps").about
 
 
-def test_a_flat_ellipse_is_a_line() -> None:
-    edge = steps._outline(np.diag([4.0, -1e-18]))
-    np.testing.assert_allclose(np.abs(edge).max(axis=0), [2.0, 0.0])
-
-
 def test_steps_are_drawn_in_floating_point(monkeypatch: pytest.MonkeyPatch) -> None:
     release: Any = SimpleNamespace(
         schema=dpm.Schema(dpm.Numeric("a", 0, 1)), noise=None, noisy_count=None, center=None, n_rows=3
@@ -643,16 +598,8 @@ def test_steps_are_drawn_in_floating_point(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(accessor, "draw_steps", plotted)
     ReleasePlots(release).steps()
-    MeanPlots(release, np.zeros(1)).steps()
+    MeanPlots(release).steps()
     assert modes == [{"raise"}, {"raise"}]
-
-
-def test_an_inset_says_what_it_shows(monkeypatch: pytest.MonkeyPatch) -> None:
-    shown: list[Any] = []
-    monkeypatch.setattr(Axes, "indicate_inset_zoom", lambda ax, inside, **_: shown.append((ax, inside)))
-    release = recorded([{"radius": 2.0 * radius, "scales": [0.5, 0.5]} for radius in (1.0, 0.1)])
-    ax = steps.draw_steps(release, None, ax=axes())
-    assert shown == [(ax, *ax.child_axes)]
 
 
 def test_plots_need_a_number_of_rows() -> None:

@@ -36,7 +36,6 @@ PICTURES: dict[str, Callable[[Any, Axes | None], Axes]] = {
     "coefficients": lambda plot, ax: plot.coefficients(plot.release.feature_names[1], ax=ax),
     "groups": lambda plot, ax: plot.groups("region", plot.release.feature_names[1], ax=ax),
     "steps": lambda plot, ax: plot.steps(ax=ax),
-    "steps in a plane": lambda plot, ax: plot.steps(plot.release.feature_names[:2], ax=ax),
 }
 RENDERED = ("moments", "mean")
 """As far as pixels; the others as far as the layout."""
@@ -54,15 +53,8 @@ REFUSED = {
         if "steps" not in picture
     },
     **{(kind, "groups"): NO_GROUPS for kind in ("unit ball", "coinpress")},
-    **{
-        (kind, picture): ONE_STEP
-        for kind in ("moments", "second moment", "no count", "unit ball", "naive mean")
-        for picture in ("steps", "steps in a plane")
-    },
-    **{
-        ("pooled", picture): Said("cannot plot steps: a pooled release was made by several")
-        for picture in ("steps", "steps in a plane")
-    },
+    **{(kind, "steps"): ONE_STEP for kind in ("moments", "second moment", "no count", "unit ball", "naive mean")},
+    ("pooled", "steps"): Said("cannot plot steps: a pooled release was made by several"),
 }
 
 
@@ -251,22 +243,6 @@ def test_groups_of_which_nothing_can_be_said_are_named_and_not_drawn() -> None:
         assert ("Not drawn" in said) == wide.any() == (kind == "few rows")
 
 
-def test_steps_are_those_of_the_run() -> None:
-    """The last ball of a mean in the plane of two features, in the units of the table, and the noise beside it."""
-    release = release_of("mean")
-    steps = release.diagnostics["steps"]
-    ax = release.plot.steps(["x0", "x2"], ax=Figure().subplots())
-    outlines = [line for line in ax.lines if len(line.get_xdata()) > 100]
-    assert len(outlines) == len(steps) == 3
-    for outline, step in zip(outlines, steps, strict=True):
-        half = step["mean_radius"] * 0.2  # of rows with standard deviation 0.2
-        assert np.ptp(outline.get_xdata()) == pytest.approx(2.0 * half, rel=1e-3)
-        assert np.mean(outline.get_ydata()[:-1]) == pytest.approx(step["center"][2], abs=1e-9 + 1e-9 * half)
-    sizes = release.plot.steps(ax=Figure().subplots())
-    (middle,) = [line for line in sizes.lines if line.get_marker() == "o"]
-    np.testing.assert_allclose(middle.get_ydata(), [step["mean_radius"] / steps[0]["mean_radius"] for step in steps])
-
-
 @pytest.mark.parametrize(
     "changed", [{"steps": []}, {"steps": [{}]}, {"steps": 3}, {"steps": [{"center": ["$"] * 3}]}, {"steps": [None]}]
 )
@@ -292,12 +268,10 @@ def contrast(first: Any, second: Any) -> float:
     return high / low
 
 
-def test_numbers_in_cells_and_names_of_steps_are_told_from_what_is_behind_them() -> None:
+def test_numbers_in_cells_are_told_from_what_is_behind_them() -> None:
     """A checker of contrast cannot look into a picture: 4.5 is what it would ask for."""
     for color in (CERTAIN, OPPOSITE):
         assert contrast("white", color) >= 4.5
-    for text in release_of("mean").plot.steps(["x0", "x2"], ax=Figure().subplots()).texts:
-        assert contrast(text.get_color(), "white") >= 4.5, text
 
 
 HOSTILE = ("a $x_1$ b", r"\frac$", "n" * 120, "שלום עולם", "é\u0323" * 30, "tab\u202etxt")

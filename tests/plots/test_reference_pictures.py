@@ -32,7 +32,6 @@ from dpmoments.mechanisms.registry import MECHANISMS
 from dpmoments.planning.forecast_noise import ReleasePlan
 from dpmoments.planning.picture import plot_clear
 from dpmoments.planning.typical_table import TypicalTable
-from dpmoments.plots.accessor import MeanPlots
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.request import PrivacyRequest
 from support.drawn_releases import drawn, template
@@ -131,8 +130,6 @@ def plots() -> Iterator[tuple[str, Callable[[], Drawing]]]:
     yield method("clear", "groups", "region", "age", sort="rows")
     yield method("clear", "spectrum", ["age", "income"])
     yield method("steps", "steps")
-    yield method("steps", "steps", ["income", "height"])
-    yield "mean: steps", lambda: lambda ax: MeanPlots(made("steps"), np.arange(7.0)).steps(["age", "income"], ax=ax)
     yield "forecast of people", lambda: lambda ax: plot_clear(planned(), "title", ax)
 
 

@@ -127,6 +127,11 @@ class Description(Answer):
         names = self.feature_names
         return [index for index, name in enumerate(names) if self.opposites.get(name) not in names]
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values of the rows that the text shows, for JSON."""
+        rows = self._shown_rows
+        return super().to_dict() if len(rows) == len(self.feature_names) else self.part(rows).to_dict()
+
     @property
     def rows_text(self) -> str:
         """The number of rows and how far it can be trusted."""

@@ -472,7 +472,7 @@ class GroupDifferences(Answer):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        if not (self.privacy_noise > 0.1 * self.sampling_noise).any():
+        if not (self.privacy_noise > 0.5 * self.sampling_noise).any():
             return ()
         return (
             "Intervals of differences combine those of two means; ols() inverts one test, and its ends differ slightly.",

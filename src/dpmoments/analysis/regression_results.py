@@ -132,14 +132,15 @@ class ExplainedVariance:
         if equations.with_constant:
             of_target[0] = -float(moments[0, -1]) / float(moments[0, 0])
         total = float(of_target @ moments @ of_target)
-        if equations.with_constant:  # about the noisy mean, the sum of squares is too small by the noise of that mean
-            total += float(equations.noise_covariance(of_target)[0, 0]) / float(moments[0, 0])
         degrees, independent = max(n_rows - k, 1.0), n_rows / equations.rows_per_unit
         if total <= 0.0:
             return cls(0.0, math.inf, math.inf, degrees, n_rows)
         product = inverse @ equations.noise_covariance(beyond)
         residual = float(beyond @ moments @ beyond) + times * float(np.trace(product))
-        share = min(max(1.0 - residual / total, 0.0), 1.0)
+        by_mean = 0.0  # about the noisy mean, the total is too small by the noise of that mean
+        if equations.with_constant:
+            by_mean = float(equations.noise_covariance(of_target)[0, 0]) / float(moments[0, 0])
+        share = min(max(1.0 - residual / (total + by_mean), 0.0), 1.0)
         gradient = (1.0 - share) * np.outer(of_target, of_target) - np.outer(beyond, beyond)
         carried = equations.design_map.T @ gradient @ equations.design_map / total
         second_order = 2.0 * times * float(np.trace(product @ product)) / total**2
@@ -557,7 +558,7 @@ class FittedLine(Answer):
         if self.explained is not None and r_squared.startswith("R² ="):
             r_squared += f", adjusted {rounded(self.adjusted_r_squared, self._r_squared_error)}"
             if (
-                self.explained.privacy_error > 0.1 * self.explained.sampling_error
+                self.explained.privacy_error > 0.5 * self.explained.sampling_error
             ):  # as eta², unlike a squared correlation
                 r_squared += ", both less what noise adds"
         noise = ""

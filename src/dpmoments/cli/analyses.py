@@ -374,7 +374,7 @@ def _as_dict(released: AnyRelease) -> dict[str, Any]:
         noise, names = released.noise, ("n_rows", "feature_names", "mean")
         stated |= {name: getattr(released, name) for name in names} | {"mean_noise": released.standard_errors}
     else:
-        noise, described = released.noise_model, released.describe().to_dict()
+        noise, described = released.noise_model, Answer.to_dict(released.describe())  # of all features, as the moments
         stated |= {"repair": str(released.repair), "gram": released.gram}
         stated |= {name: described[name] for name in _DESCRIBED if name in described}
         stated["covariance"] = None if released.noisy_sum is None else released.covariance

@@ -420,7 +420,7 @@ class Forecast(ByMechanism[ForecastRow]):
         if self.noise is None:
             return self.mechanisms.remarks
         helpful = [f"what would help, with {self.mechanism}:", *(f"  {change}" for change in self.changes)]
-        return (*self.noise.remarks, *self.found_levels, *(helpful if self.changes else ()))
+        return (*self.noise.remarks, *self.found_levels, "\n".join(helpful) if self.changes else "")
 
     @property
     def found_levels(self) -> tuple[str, ...]:

@@ -11,7 +11,6 @@ from dpmoments.analysis.correlations import correlations
 from dpmoments.analysis.group_means import group_means
 from dpmoments.analysis.regression import lasso, ols, ridge
 from dpmoments.analysis.released import Moments, Release, feature_index
-from dpmoments.base.arrays import FloatArray
 from dpmoments.base.checks import check_one_of
 from dpmoments.base.errors import InputTypeError, InputValueError, shown
 from dpmoments.plots.association import draw_association
@@ -36,32 +35,19 @@ class MeanPlots:
     """Plots of a mean-only release: ``release.plot.steps()``."""
 
     release: Release
-    mean: FloatArray | None = None
 
     @plot_of_release
-    def steps(self, features: Sequence[str] | None = None, *, ax: Axes | None = None) -> Axes:
-        """Plot the region of each step of a mechanism that locates the rows, or their mean.
+    def steps(self, *, ax: Axes | None = None) -> Axes:
+        """Plot the width of the region of each step of a mechanism that locates the rows, or their mean.
 
-        These are ``coinpress`` and ``private-preconditioning``, and of means ``coinpress`` and ``variance-aware``. Compare
-        Biswas et al. 2020, Figure 1.
-
-        Parameters
-        ----------
-        features : sequence of str, optional
-            Two features, in whose plane regions are outlined; default: the size of the region in all features, unless
-            there are only two.
-        ax : matplotlib.axes.Axes, optional
-
-        Returns
-        -------
-        matplotlib.axes.Axes
+        These are ``coinpress`` and ``private-preconditioning``, and of means ``coinpress`` and ``variance-aware``.
 
         Raises
         ------
         ValueError
-            If the mechanism has no steps, or not exactly two features are given.
+            If the mechanism has no steps.
         """
-        return draw_steps(self.release, features, self.mean, ax)
+        return draw_steps(self.release, ax)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

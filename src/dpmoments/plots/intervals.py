@@ -17,7 +17,7 @@ from dpmoments.analysis.description import Description, describe
 from dpmoments.analysis.functionals import describe_law
 from dpmoments.analysis.group_means import GroupMeans
 from dpmoments.analysis.regression_results import FittedLine
-from dpmoments.analysis.released import Moments, Release
+from dpmoments.analysis.released import Moments, Release, dates_in
 from dpmoments.analysis.resolvability import UNCLEAR, smallest_seen
 from dpmoments.base.arrays import FloatArray, largest_first
 from dpmoments.moments.law import NoiseLaw
@@ -40,6 +40,8 @@ from dpmoments.plots.canvas import (
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from dpmoments.schema.dates import Date
 
 
 ONLY_BY_ITSELF = "clear only by itself"
@@ -68,13 +70,26 @@ class IntervalLine:
 
     @classmethod
     def of(
-        cls, name: str, value: float, lower: float, upper: float, error: float, *, signed: bool, note: str = ""
+        cls,
+        name: str,
+        value: float,
+        lower: float,
+        upper: float,
+        error: float,
+        *,
+        signed: bool,
+        note: str = "",
+        date: Date | None = None,
     ) -> IntervalLine:
-        """Return the line of a number, printed by its standard error."""
+        """Return the line of a number, printed by its standard error; as a date if it is one of a column of dates."""
         if not np.isfinite(lower + upper):
             return cls(name, value, lower, upper, with_minus(rounded(value, error), signed), "", note)
         [low], [high] = interval_ends(lower, upper, error)
-        number = with_minus(rounded(value, float(step_errors(error, lower, upper)[0])), signed)
+        step = float(step_errors(error, lower, upper)[0])
+        number = with_minus(rounded(value, step), signed)
+        if date is not None:
+            number, low, high = (date.date_text(each, step) for each in (value, lower, upper))
+            return cls(name, value, lower, upper, number, f"{low} to {high}", note)
         return cls(name, value, lower, upper, number, f"{with_minus(low)} to {with_minus(high)}", note)
 
     @property
@@ -100,6 +115,7 @@ class IntervalChart:
     from_zero: bool = False
     within: tuple[float, float] | None = None
     about: tuple[str, ...] = ()
+    date: Date | None = None  # the column whose dates the numbers are
 
     @property
     def limits(self) -> tuple[float, float]:
@@ -126,14 +142,23 @@ class IntervalChart:
 
     @property
     def ticks(self) -> tuple[float, ...]:
-        """Three to six round numbers on the axis."""
+        """Three to six round numbers on the axis, or beginnings of years, months or days."""
         low, high = self.limits
+        if self.date is not None:
+            for unit in "YMD":
+                first, last = self.date.datetimes(np.array([low, high])).astype(f"datetime64[{unit}]")
+                every = np.arange(first + 1, last + 1)
+                if len(every) >= 3:
+                    chosen = every[:: -(-len(every) // 6)].astype("datetime64[us]").astype(np.int64)
+                    return tuple(self.date.numbers(chosen).tolist())
         step = 10.0 ** np.floor(np.log10(high - low))
         step *= next(part for part in (1.0, 0.5, 0.2) if (high - low) / (step * part) >= 3.0)
         return tuple((np.arange(np.ceil(low / step), np.floor(high / step) + 1.0) * step + 0.0).tolist())
 
     def tick_text(self, tick: float) -> str:
         """Return a tick as it is printed."""
+        if self.date is not None and len(self.ticks) > 1:
+            return self.date.date_text(tick, 1.02 * (self.ticks[1] - self.ticks[0]))  # a year may have 365 days
         return with_minus(f"{tick:,.6g}")
 
 
@@ -194,7 +219,7 @@ def _draw(ax: Axes, row: int, line: IntervalLine, chart: IntervalChart) -> None:
 def with_minus(number: str, signed: bool = False) -> str:
     """Return a printed number with a true minus, and a plus if it is to be signed."""
     plus = "+" if signed and number[:1].isdigit() and number.strip("0.") else ""
-    return plus + number.replace("-", "−")
+    return plus + (f"−{number[1:]}" if number.startswith("-") else number)
 
 
 def labels_of(release: Release) -> dict[str, str]:
@@ -343,6 +368,7 @@ def chart_of_groups(
 ) -> IntervalChart:
     """Return the chart of means by group; those of which nothing can be said are named below."""
     [feature] = answer.features
+    date = dates_in(release.schema).get(feature)
     described, label_of = describe(release, [feature]), labels_of(release)
     assert described.mean is not None
     assert described.standard_deviation is not None
@@ -356,7 +382,9 @@ def chart_of_groups(
     largest = {"mean": mean, "rows": answer.counts}.get(sort, np.zeros(len(mean)))
     levels = [label_of.get(name, name).removeprefix(f"{answer.by}=") for name in answer.groups]
     lines = tuple(
-        IntervalLine.of(levels[index], *(float(part[index]) for part in (mean, lower, upper, errors)), signed=False)
+        IntervalLine.of(
+            levels[index], *(float(part[index]) for part in (mean, lower, upper, errors)), signed=False, date=date
+        )
         for index in np.argsort(-np.nan_to_num(largest, nan=-np.inf), kind="stable").tolist()
         if said[index]
     )
@@ -375,6 +403,7 @@ def chart_of_groups(
         lines,
         reference=average if np.isfinite(average) else None,
         signed=False,
+        date=date,
         about=tuple(
             filter(
                 None, [f"{bars} {pooled}".strip(), f"{unsaid}{', '.join(hidden)}." if hidden else "", answer.warning]

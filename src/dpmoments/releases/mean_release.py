@@ -58,7 +58,7 @@ class MeanRelease(Release, Disclosed):
         """Plots: ``release.plot.steps()``; the first plot imports matplotlib."""
         from dpmoments.plots.accessor import MeanPlots
 
-        return MeanPlots(self, self.mean)
+        return MeanPlots(self)
 
     @property
     @in_floating_point

@@ -16,6 +16,7 @@ from dpmoments.analysis.cross_table import MAX_TESTED
 from dpmoments.analysis.functionals import describe_law
 from dpmoments.analysis.group_means import GroupDifferences, GroupMeans
 from dpmoments.analysis.regression_results import FittedLine
+from dpmoments.analysis.released import dates_in
 from dpmoments.analysis.resolvability import smallest_seen
 from dpmoments.base.arrays import FloatArray
 from dpmoments.base.errors import InputValueError, listed, shown
@@ -225,7 +226,8 @@ def coefficient_findings(release: MomentRelease, fit: FittedLine) -> list[str]:
             about = f"for {label} than for {labels.get(reference, reference)}"
         elif name in two_values:
             about = f"if {label} is true"
-        size, interval = _size_and_interval(each.value, each.lower, each.upper, error, fit.level)
+        unit = _unit_of(release, fit.target)
+        size, interval = _size_and_interval(each.value, each.lower, each.upper, error, fit.level, unit)
         how = "higher" if each.value >= 0.0 else "lower"
         text = f"{labels[fit.target]} is {how} by {size} {about}{held} ({interval})."
         result.append((abs(each.value) / error if error > 0.0 else np.inf, text))
@@ -265,7 +267,8 @@ def difference_findings(release: MomentRelease, answer: GroupMeans) -> list[str]
         if not differences.holds_among_all[0, index] or not np.isfinite(value):
             continue
         lower, upper = float(differences.lower[0, index]), float(differences.upper[0, index])
-        size, interval = _size_and_interval(value, lower, upper, error, differences.level)
+        unit = _unit_of(release, feature)
+        size, interval = _size_and_interval(value, lower, upper, error, differences.level, unit)
         names = [labels.get(name, name) for name in (one, other)]
         higher, lower_one = names if value >= 0.0 else names[::-1]
         text = f"Mean of {labels[feature]}: {higher} is higher than {lower_one} by {size} ({interval})."
@@ -273,11 +276,20 @@ def difference_findings(release: MomentRelease, answer: GroupMeans) -> list[str]
     return [text for _, text in sorted(result, key=lambda pair: -pair[0])]
 
 
-def _size_and_interval(value: float, lower: float, upper: float, error: float, level: float) -> tuple[str, str]:
+def _unit_of(release: MomentRelease, feature: str) -> str:
+    """Return the unit of differences of a feature, after a space: that of a column of dates."""
+    date = dates_in(release.schema).get(feature)
+    return "" if date is None else f" {date.unit}"
+
+
+def _size_and_interval(
+    value: float, lower: float, upper: float, error: float, level: float, unit: str
+) -> tuple[str, str]:
     """Return the absolute value, and its interval in words, both rounded by the error."""
     least, most = sorted(end if value >= 0.0 else -end for end in (lower, upper))
     [low], [high] = interval_ends(least, most, error)
-    return rounded(abs(value), error), f"{format_level(level)} interval {with_minus(low)} to {with_minus(high)}"
+    interval = f"{format_level(level)} interval {with_minus(low)} to {with_minus(high)}"
+    return f"{rounded(abs(value), error)}{unit}", f"{interval}{unit}"
 
 
 # Columns: numbers in a table, shares as bars.
