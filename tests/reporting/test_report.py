@@ -235,12 +235,12 @@ def kinds() -> dict[str, tuple[Any, dict[str, Any], tuple[str, ...]]]:
         "no law": (
             dpm.release(x, ball, epsilon=1.0, delta=1e-6, mechanism=biased, **seed),
             {},
-            ("The noise on the components is unknown",),
+            ("Dots: noise",),
         ),
         "one feature": (
             dpm.release(x[:, :1], dpm.Schema.unit_ball(1), epsilon=1.0, **seed),
             {},
-            ("Principal components against the noise floor",),
+            ("The guarantee, exactly",),
         ),
     }
 

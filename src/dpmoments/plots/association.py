@@ -122,11 +122,12 @@ def draw_association(answer: Correlations, ax: Axes | None = None) -> Axes:
     ax.tick_params(length=0)
     for spine in ax.spines.values():
         spine.set_visible(False)
-    entitle(ax, title_of_relations(answer), *_meaning(answer), answer.warning, grow=grow)
+    entitle(ax, title_of_relations(answer), *meaning_of_relations(answer), answer.warning, grow=grow)
     return ax
 
 
-def _meaning(answer: Correlations) -> Sequence[str]:
+def meaning_of_relations(answer: Correlations) -> Sequence[str]:
+    """Return what the marks mean, a sentence each."""
     if not answer.noise_known:
         return (f"Dots: {describe_law(None)}",)
     return (

@@ -41,7 +41,6 @@ from dpmoments.reporting.sections import (
     open_section,
     relations_section,
     rows_for_a_finding,
-    spectrum_section,
 )
 
 _MAX_GROUPS = 30
@@ -190,12 +189,11 @@ def _page(subject: object, asked: _Asked) -> str:
 
 @dataclass(frozen=True)
 class _Content:
-    """Content of a page: chapters of sections, use, warnings, and folded technical sections."""
+    """Content of a page: chapters of sections, use, and warnings."""
 
     chapters: Sequence[tuple[str, Sequence[Section]]]
     use: str
     warned: Sequence[str]
-    technical: Sequence[Section] = ()
 
 
 def _of_moments(releases: Sequence[tuple[str, str, MomentRelease]], asked: _Asked) -> _Content:
@@ -207,7 +205,7 @@ def _of_moments(releases: Sequence[tuple[str, str, MomentRelease]], asked: _Aske
     answers = [each.with_cutoff(cutoff) for each in answers]
     every = [relation for each in answers if each.correlations for relation in relations(each.correlations)]
     clear, kept, warned = sum(each.pair is not None for each in every), [0, 0], list[str]()
-    chapters, technical = [], []
+    chapters = []
     hopeless = cutoff < 0.0 and all(_too_few_rows(release) for _, _, release in releases)
     for (name, prefix, release), each in zip(releases, answers, strict=True):
         for message in cautions(release):
@@ -222,8 +220,6 @@ def _of_moments(releases: Sequence[tuple[str, str, MomentRelease]], asked: _Aske
         if not asked.summary:
             sections.append(asked_section(release, prefix, each, asked.regressions))
             sections += [columns_section(release, prefix, asked.level), relations_section(release, prefix, each)]
-            if release.noisy_count is not None:
-                technical.append(spectrum_section(release, prefix, asked.level))
         chapters.append((name, [section for section in sections if section is not None]))
     if hopeless:
         needed = rows_for_a_finding(releases[0][2], max(len(every), 1))
@@ -235,9 +231,7 @@ def _of_moments(releases: Sequence[tuple[str, str, MomentRelease]], asked: _Aske
         )
     use = [f"{clear:,} of {len(every):,} pairs of columns are clearly related"] if every else []
     use += [f"{kept[0]:,} of {kept[1]:,} means and shares are more than noise"] if kept[1] else []
-    return _Content(
-        chapters, f"{'; '.join(use)}." if use else "Sums of squares only, without a count.", warned, technical
-    )
+    return _Content(chapters, f"{'; '.join(use)}." if use else "Sums of squares only, without a count.", warned)
 
 
 def _too_few_rows(release: MomentRelease) -> bool:
@@ -289,7 +283,7 @@ def _page_of_release(release: AnyRelease, size: tuple[str, str], content: _Conte
             f"{words[0].upper()}{words[1:].rstrip(';.')}." for level in statement.levels for words in level.asked
         ],
         limits=_describe_limits(release, asked),
-        annex=_annex(release, statement, content.technical) if not asked.summary else (),
+        annex=_annex(release, statement) if not asked.summary else (),
     )
 
 
@@ -375,7 +369,7 @@ def _describe_limits(release: AnyRelease, asked: _Asked) -> list[str]:
 # The annex of a report: what an auditor looks up.
 
 
-def _annex(release: AnyRelease, statement: AuditorStatement, technical: Sequence[Section]) -> list[Section]:
+def _annex(release: AnyRelease, statement: AuditorStatement) -> list[Section]:
     head, *points = statement.profile.table()
     least = statement.profile.epsilon_at_reference
     reasons = dict.fromkeys(getattr(run, "chosen_because", None) for run in release.runs)
@@ -427,7 +421,6 @@ def _annex(release: AnyRelease, statement: AuditorStatement, technical: Sequence
             folded=True,
         ),
         Section(f"The rules by which rows were read ({len(rules)})", "rules", lead=tuple(rules), folded=True),
-        *technical,
     ]
 
 

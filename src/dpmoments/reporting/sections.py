@@ -10,17 +10,15 @@ from typing import Any
 import numpy as np
 
 from dpmoments.analysis.answers import format_level, interval_ends, number, rounded
-from dpmoments.analysis.components import SCALINGS
 from dpmoments.analysis.correlations import Correlations
 from dpmoments.analysis.cross_table import MAX_TESTED
-from dpmoments.analysis.functionals import describe_law
 from dpmoments.analysis.group_means import GroupDifferences, GroupMeans
 from dpmoments.analysis.regression_results import FittedLine
 from dpmoments.analysis.released import dates_in
 from dpmoments.analysis.resolvability import smallest_seen
 from dpmoments.base.arrays import FloatArray
 from dpmoments.base.errors import InputValueError, listed, shown
-from dpmoments.plots.association import draw_association, relations, title_of_relations
+from dpmoments.plots.association import draw_association, meaning_of_relations, relations, title_of_relations
 from dpmoments.plots.intervals import (
     MAX_FINDINGS,
     IntervalChart,
@@ -34,7 +32,6 @@ from dpmoments.plots.intervals import (
     smallest_typical,
     with_minus,
 )
-from dpmoments.plots.spectrum import draw_spectrum
 from dpmoments.releases.counts_release import CountsRelease
 from dpmoments.releases.mean_release import MeanRelease
 from dpmoments.releases.moment_release import MomentRelease
@@ -46,7 +43,6 @@ _MAX_COEFFICIENTS = 25
 _MAX_STATED = 5
 """Maximum number of findings of one asked analysis."""
 _MAX_RELATIONS = 60
-_SHOWN_COMPONENTS = 5
 _MAX_UNFOLDED = 20
 """Number of levels from which on a column is folded."""
 _NOT_RELEASED = (
@@ -426,12 +422,7 @@ def relations_section(release: MomentRelease, prefix: str, answers: Comparisons)
     named = "; ".join(
         f"{one} and {other}: {each.correlation:+.2f}" for each in clear[:5] for one, other in [each.columns]
     )
-    counted = title_of_relations(answer)
     chart = IntervalChart("The other clear relations", "correlation", answer.level, lines, 0.0, within=(-1.0, 1.0))
-    marks = (
-        "Each mark: the strongest clear relation between two columns. Round: together; square: opposite; dot: not clear; ×: no "
-        "number."
-    )
     return Section(
         title,
         anchor,
@@ -440,52 +431,10 @@ def relations_section(release: MomentRelease, prefix: str, answers: Comparisons)
             side + 2.0,
             0.72 * side + 0.6,
             lambda ax: draw_association(answer, ax),
-            title=marks,
-            description=f"{counted}. {f'The strongest: {named}.' if named else ''}",
+            title=" ".join(meaning_of_relations(answer)),
+            description=f"{title_of_relations(answer)}. {f'The strongest: {named}.' if named else ''}",
         ),
         charts=(chart,) if lines else (),
-        remarks=("" if answer.noise_known else describe_law(None),),
-    )
-
-
-# The spectrum, for those who know what it is.
-
-
-def spectrum_section(release: MomentRelease, prefix: str, level: float) -> Section:
-    """Return the folded section of the principal components against the noise floor."""
-    title, anchor = "Principal components against the noise floor", f"{prefix}spectrum"
-    try:
-        result = release.pca(scaling="bounds", level=level)
-    except ValueError as refused:
-        return Section(title, anchor, refusal=f"This part cannot be shown: {refused}", folded=True)
-    certain, k = int((~result.is_noise).sum()), len(result.explained_variance)
-    known = result.noise is not None
-    said = (
-        f"{certain} of {k} components are above the noise floor" if known else "The noise on the components is unknown"
-    )
-    head, *rows = result.table()
-    return Section(
-        title,
-        anchor,
-        lead=(f"{said} ({SCALINGS[result.scaling]}).",),
-        picture=drawn(
-            f"{prefix}spectrum-picture",
-            7.5,
-            3.8,
-            lambda ax: draw_spectrum(replace(result, warning=""), ax),
-            title="Variances of the components, and the noise floor",
-            description=f"{said}.",
-        ),
-        tables=(
-            PageTable.of(
-                "The first components",
-                [
-                    ("component", head[1], head[4], head[6]),
-                    *((row[0], row[1], row[4], row[6]) for row in rows[:_SHOWN_COMPONENTS]),
-                ],
-            ),
-        ),
-        folded=True,
     )
 
 
