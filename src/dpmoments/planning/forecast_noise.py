@@ -220,10 +220,10 @@ class ForecastNoise(Answer):
 
     @property
     def hidden_features(self) -> list[str]:
-        """Features none of whose correlations can be stated: noise hides how much they vary."""
+        """Features none of whose correlations can be stated since noise hides how much they vary."""
         names, known = self.typical.schema.feature_names, ~np.isnan(self.correlation)
         lost = known.any(axis=0) & (self.correlation_is_noise | ~known).all(axis=0)
-        return [names[index] for index in np.flatnonzero(lost)]
+        return [names[index] for index in np.flatnonzero(lost & (self.description.deviation_limits > 0.0))]
 
     def typical_correlation(self, among: Sequence[int] | None = None) -> float:
         """Return the median noise on correlations of numeric columns, else of any two.
