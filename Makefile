@@ -82,8 +82,8 @@ readme: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks
 
-# Every figure of the papers and those beside them, within three hours on two cores; an interrupted run goes on where it was. `make reproduce QUICK=1` for a small run
-# of ten minutes, `make reproduce REPRODUCE="--only amin-1a coinpress"` for a part, `REPRODUCE=--budget` to see what is done and what is left.
+# Every figure of the papers and those beside them: five and a half hours on two cores; an interrupted run goes on where it was. `make reproduce QUICK=1` for a small
+# run of a quarter of an hour, `make reproduce REPRODUCE="--only amin-1a coinpress"` for a part, `REPRODUCE=--budget` to see what is done and what is left.
 reproduce: $(STAMP)
 	$(ONE_THREAD) $(BIN)/python -m benchmarks.papers.reproduce $(if $(QUICK),--quick) $(REPRODUCE)
 
