@@ -73,18 +73,13 @@ def check_vector(parameter: str, values: npt.NDArray[Any]) -> None:
     check_finite(parameter, values)
 
 
-def check_square(parameter: str, matrix: npt.NDArray[Any]) -> None:
-    """Raise ValueError unless a matrix is square and finite, not empty."""
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.size == 0:
-        raise InputValueError(f"{parameter} has shape {matrix.shape}: give a square matrix, (d, d)")
-    check_finite(parameter, matrix)
-
-
 def symmetric_part(matrix: npt.ArrayLike, parameter: str = "matrix", tolerance: float = 1e-9) -> FloatArray:
     """Return (M + Mᵀ)/2, shape (d, d), of a square, finite M that is nearly symmetric."""
     # Up to `tolerance` of its largest entry.
     array = np.asarray(matrix, dtype=np.float64)
-    check_square(parameter, array)
+    if array.ndim != 2 or array.shape[0] != array.shape[1] or array.size == 0:
+        raise InputValueError(f"{parameter} has shape {array.shape}: give a square matrix, (d, d)")
+    check_finite(parameter, array)
     half = 0.5 * array
     if np.abs(half - half.T).max() > tolerance * np.abs(half).max():
         raise InputValueError(f"{parameter} is not symmetric: pass (M + Mᵀ)/2 if the difference is intended")

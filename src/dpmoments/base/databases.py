@@ -230,13 +230,18 @@ class _PostgresSession(DatabaseSession):
         with self._execute(f"SELECT * {self._from} LIMIT 0") as cursor:
             fields = [*cursor.fetch_record_batch().schema]
         self.names = [field.name for field in fields]
-        self.declared = [_server_type(field) for field in fields]
-        self._casts = dict(zip(self.names, map(_cast, fields, self.declared), strict=True))
-        numbers = {"numeric", "money"}
-        self.types = [
-            pa.float64() if kind in numbers else pa.string() if self._casts[field.name] == "text" else field.type
-            for field, kind in zip(fields, self.declared, strict=True)
-        ]
+        self.declared, self.types, self._casts = [], [], dict[str, str | None]()
+        for field in fields:
+            described = (field.metadata or {}).get(b"POSTGRESQL:type", b"").decode()
+            kind = str(getattr(field.type, "type_name", None) or described)
+            kind = "enumeration" if kind.startswith("unnamed") else kind
+            # The server's type in which the column is asked for; None for its own.
+            cast = "text" if hasattr(field.type, "type_name") and kind != "numeric" else _CASTS.get(kind)
+            self._casts[field.name] = cast
+            self.declared.append(kind)
+            self.types.append(
+                pa.float64() if kind in ("numeric", "money") else pa.string() if cast == "text" else field.type
+            )
 
     def _execute(self, text: str) -> Any:
         cursor = self._connection.cursor()
@@ -260,18 +265,6 @@ class _PostgresSession(DatabaseSession):
                 read = [_readable(column) for column in batch.columns]
                 for start in range(0, max(batch.num_rows, 1), rows):
                     yield {name: column.slice(start, rows) for name, column in zip(names, read, strict=True)}
-
-
-def _server_type(field: Any) -> str:
-    held = getattr(field.type, "type_name", None) or (field.metadata or {}).get(b"POSTGRESQL:type", b"").decode()
-    return "enumeration" if held.startswith("unnamed") else str(held)
-
-
-def _cast(field: Any, kind: str) -> str | None:
-    """Return the server's type in which a column is asked for; None for its own."""
-    if kind == "numeric":
-        return None
-    return "text" if hasattr(field.type, "type_name") else _CASTS.get(kind)
 
 
 def _readable(column: Any) -> Any:

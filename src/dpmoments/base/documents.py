@@ -51,15 +51,11 @@ class DocumentKind:
         """Write a document, completely or not at all; every number in ``content`` must be finite."""
         document = {"format": self.format, "version": self.version, "sha256": _digest(content), "content": content}
         text = json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1)
-        _write_whole(text, Path(path), overwrite, _KEEPS_A_RELEASE)
+        write_text(text, path, overwrite=overwrite, taken=_KEEPS_A_RELEASE)
 
 
 def write_text(text: str, path: str | Path, *, overwrite: bool = False, taken: str = KEEPS_A_FILE) -> None:
     """Write a text completely or not at all; ``taken`` is the advice if the file exists."""
-    _write_whole(text, Path(path), overwrite, taken)
-
-
-def _write_whole(text: str, path: Path, overwrite: bool, taken: str) -> None:
     with whole_file(path, overwrite=overwrite, taken=taken) as temporary:
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
         with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
@@ -90,21 +86,8 @@ def whole_file(path: str | Path, *, overwrite: bool = False, taken: str = NEVER_
 
 def read_document(path: str | Path, builders: Mapping[DocumentKind, Callable[[Mapping[str, Any]], Result]]) -> Result:
     """Read a document of one of several kinds and build its content."""
-    # No code in the file is ever run.
-    kind, content = _checked_content(path, tuple(builders))
-    try:
-        return builders[kind](content)
-    except KeyError as error:
-        failure = str(error) if isinstance(error, InputError) else f"it has no entry {shown(error.args[0])}"
-    except (TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
-        failure = str(error)
-    raise InputValueError(f"{path} does not hold a consistent {kind.noun}: {failure}")
-
-
-def _checked_content(path: str | Path, kinds: tuple[DocumentKind, ...]) -> tuple[DocumentKind, dict[str, Any]]:
-    """Return the content after checking format, version and checksum."""
-    # Errors quote no text of foreign files.
-    nouns = " or ".join(kind.noun for kind in kinds)
+    # No code in the file is ever run, and errors quote no text of foreign files.
+    nouns = " or ".join(kind.noun for kind in builders)
     document: Any = None
     failure = ""
     try:
@@ -122,7 +105,9 @@ def _checked_content(path: str | Path, kinds: tuple[DocumentKind, ...]) -> tuple
         failure = "its text cannot be read"
     if failure:
         raise InputValueError(f"{path} is not a {nouns}: it is damaged or not JSON ({failure})")
-    kind = next((kind for kind in kinds if isinstance(document, dict) and document.get("format") == kind.format), None)
+    kind = next(
+        (kind for kind in builders if isinstance(document, dict) and document.get("format") == kind.format), None
+    )
     if kind is None:
         raise InputValueError(f"{path} is not a dpmoments {nouns}")
     require_known(document, ("format", "version", "sha256", "content"), str(path))
@@ -140,7 +125,14 @@ def _checked_content(path: str | Path, kinds: tuple[DocumentKind, ...]) -> tuple
         intact = document.get("sha256") == _digest(content)
     if not intact:
         raise InputValueError(f"{path} was changed after it was written, or is damaged: its checksum does not match")
-    return kind, content
+
+    try:
+        return builders[kind](content)
+    except KeyError as error:
+        failure = str(error) if isinstance(error, InputError) else f"it has no entry {shown(error.args[0])}"
+    except (TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
+        failure = str(error)
+    raise InputValueError(f"{path} does not hold a consistent {kind.noun}: {failure}")
 
 
 def check_output(path: str | Path, *, overwrite: bool = False, taken: str = _KEEPS_A_RELEASE) -> None:
@@ -150,7 +142,13 @@ def check_output(path: str | Path, *, overwrite: bool = False, taken: str = _KEE
         raise InputIsADirectoryError(f"{path} is a folder: name a file in it")
     if not path.parent.is_dir():
         raise InputFileNotFoundError(f"the folder {path.parent} does not exist: make it first")
-    if _exists(path) and not overwrite:
+    try:
+        exists = os.lstat(path) is not None  # also a broken link
+    except FileNotFoundError:
+        exists = False
+    except ValueError:  # a null character
+        raise InputOSError(f"{shown(str(path))} cannot be the name of a file; nothing was spent") from None
+    if exists and not overwrite:
         raise _taken(path, taken)
     try:
         with tempfile.TemporaryFile(dir=path.parent):
@@ -192,18 +190,6 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(entries) < len(pairs):
         raise _NotADocumentError("a key occurs twice in one entry")
     return entries
-
-
-def _exists(path: Path) -> bool:
-    """Return True if ``path`` exists, even as a broken link."""
-    # Raise OSError if no file can have that name.
-    try:
-        os.lstat(path)
-    except FileNotFoundError:
-        return False
-    except ValueError:  # a null character
-        raise InputOSError(f"{shown(str(path))} cannot be the name of a file; nothing was spent") from None
-    return True
 
 
 def publish(temporary: Path, path: Path, *, overwrite: bool = False) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -63,7 +64,7 @@ class Message:
         return hash((self.code, self._facts))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _made, (self.code, dict(self._facts))
+        return partial(Message, self.code, **dict(self._facts)), ()
 
     @classmethod
     def of_query(cls, query: Query) -> Message:
@@ -139,10 +140,6 @@ Query = Message | str
 
 A message without facts may be given by its code.
 """
-
-
-def _made(code: str, facts: dict[str, Fact]) -> Message:
-    return Message(code, **facts)
 
 
 def messages_of(values: object, codes: Iterable[str], what: str) -> tuple[Message, ...]:

@@ -8,7 +8,7 @@ import io
 import re
 import shlex
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -153,11 +153,16 @@ def first_line(path: Path, text_format: TextFormat) -> str:
     encoding = text_format.encoding.upper() if text_format.is_utf8 else text_format.encoding
     fault = f"damaged, or not a text file in {encoding}: if it is text, pass the encoding it was saved in"
     try:
-        stream = open_utf8(path, text_format)
-        try:
-            return _until_line_end(bytes(stream.read(_HEADER_BYTES)), text_format).decode().removeprefix("\ufeff")
-        finally:
-            stream.close()
+        with closing(open_utf8(path, text_format)) as stream:
+            head = bytes(stream.read(_HEADER_BYTES))
+        quote, start = (text_format.quote or "").encode(), 0
+        for line_end in re.finditer(rb"\r\n|\n|\r", head):
+            line = head[start : line_end.start()]
+            if not line.strip():
+                start = line_end.end()
+            elif not quote or line.count(quote) % 2 == 0:
+                return line.decode().removeprefix("\ufeff")
+        return head[start:].decode().removeprefix("\ufeff")
     except PermissionError:
         raise InputPermissionError(f"{path} cannot be read: permission denied") from None
     except EncodingError as error:
@@ -207,14 +212,3 @@ def other_delimiter(
             )
             return InputValueError(f"{advice}{in_python}", shell=f"{advice}--delimiter {option}")
     return None
-
-
-def _until_line_end(head: bytes, text_format: TextFormat) -> bytes:
-    quote, start = (text_format.quote or "").encode(), 0
-    for line_end in re.finditer(rb"\r\n|\n|\r", head):
-        line = head[start : line_end.start()]
-        if not line.strip():
-            start = line_end.end()
-        elif not quote or line.count(quote) % 2 == 0:
-            return line
-    return head[start:]

@@ -59,7 +59,16 @@ def from_plain(value: Any, *, depth: int = 0) -> Any:
         return [from_plain(entry, depth=depth + 1) for entry in value]
     tag = next(iter(value), "")
     if len(value) == 1 and tag.startswith("$") and not tag.startswith("$$"):
-        return _tagged(tag, value[tag], depth + 1)
+        held = value[tag]
+        if tag == "$float" and held in ("nan", "inf", "-inf"):
+            return float(held)
+        if tag == "$tuple" and isinstance(held, list):
+            return tuple(from_plain(held, depth=depth + 1))
+        if tag == "$array" and isinstance(held, dict) and set(held) == {"dtype", "shape", "values"}:
+            entries = from_plain(held["values"], depth=depth + 1)
+            with suppress(ArithmeticError, TypeError, ValueError):
+                return _array_of(held["dtype"], held["shape"], entries)
+        raise InputValueError(f"a value is marked {shown(tag)} but is of another kind")
     return {
         key[1:] if key.startswith("$$") else key: from_plain(entry, depth=depth + 1) for key, entry in value.items()
     }
@@ -85,18 +94,6 @@ def finite_numbers(values: object, length: int, name: str) -> FloatArray:
 
 def _escaped(key: str) -> str:
     return f"${key}" if key.startswith("$") else key
-
-
-def _tagged(tag: str, held: Any, depth: int) -> Any:
-    if tag == "$float" and held in ("nan", "inf", "-inf"):
-        return float(held)
-    if tag == "$tuple" and isinstance(held, list):
-        return tuple(from_plain(held, depth=depth))
-    if tag == "$array" and isinstance(held, dict) and set(held) == {"dtype", "shape", "values"}:
-        entries = from_plain(held["values"], depth=depth)
-        with suppress(ArithmeticError, TypeError, ValueError):
-            return _array_of(held["dtype"], held["shape"], entries)
-    raise InputValueError(f"a value is marked {shown(tag)} but is of another kind")
 
 
 def _array_of(dtype: Any, shape: Any, entries: Any) -> np.ndarray[Any, Any]:

@@ -135,12 +135,6 @@ _GROUP_LOSS: Mapping[Fact, str] = MappingProxyType(
 """Group privacy by kind of budget: docs/evidence/derivations/privacy-units.md, step 2."""
 
 
-def _row_is_unit(facts: Facts) -> str:
-    return (
-        f"The privacy unit is one row. A person with k rows is protected less: for them {_GROUP_LOSS[facts['kind']]}."
-    )
-
-
 def _rows_of_unit(facts: Facts) -> str:
     column, most = facts["column"], facts["max_rows"]
     used = (
@@ -177,31 +171,13 @@ def _query_rows(facts: Facts) -> str:
     return said + (held if clauses else "")
 
 
-_AVAILABLE = "missing values are left out of its moments, and counted with noise"
-
-
 def _missing(facts: Facts) -> str:
     if facts["missing"] == "available":
-        return _AVAILABLE
+        return "missing values are left out of its moments, and counted with noise"
     if "fill" not in facts:
         return f"missing values: {facts['missing']}"
     fill = facts["fill"]
     return f"missing values count as {fill if isinstance(fill, str) else f'{fill:g}'}"
-
-
-def _dates_clipped(facts: Facts) -> str:
-    return (
-        f"{facts['column']}: {facts['unit']} since {facts['origin']} (UTC), clipped to [{facts['lower']}, {facts['upper']}]; "
-        f"{_missing(facts)}."
-    )
-
-
-def _scale_range(facts: Facts) -> str:
-    return (
-        f"{facts['column']}: values not clipped to public bounds. Expected: standard deviation from {facts['least']:g} to "
-        f"{facts['largest']:g}, mean within {facts['radius']:g} of {facts['center']:g} (accuracy depends on whether this is "
-        f"right, privacy does not); {_missing(facts)}."
-    )
 
 
 def _two_values(facts: Facts) -> str:
@@ -297,13 +273,6 @@ def _at_unit(facts: Facts) -> str:
     )
 
 
-def _rough_scales(facts: Facts) -> str:
-    return (
-        f"{facts['mechanism']}, because columns rarely fill their bounds: rough private scales are found first, and the noise is "
-        f"added in units of them.{_at_unit(facts)}"
-    )
-
-
 def _least_error(facts: Facts) -> str:
     second = (
         f"; {facts['second']} has {facts['times']:.2g} times as much" if "second" in facts and "times" in facts else ""
@@ -338,7 +307,10 @@ def _of_step(query: str) -> Words:
 
 # What is said, by code.
 
+_COLUMN = {"column": "name", "missing": "word"}
+_GUARANTEE = {"neighbors": "word", "unit?": "name"}
 _BUDGET = {"epsilon?": "number", "delta?": "number", "rho?": "number"}
+_CHOSEN = {"mechanism": "word", "kind": "word", "unit_rows?": "integer"}
 _STEP = {"step?": "integer", "last?": "flag", "round?": "integer"}
 _FEATURE = {"feature": "integer"}
 _LEVEL = {"feature": "integer", "level": "integer"}
@@ -357,52 +329,27 @@ RULES: Mapping[str, Wording] = MappingProxyType(
     {
         "values-clipped-to-bounds": Wording(
             _values_clipped,
-            {
-                "column": "name",
-                "lower": "number",
-                "upper": "number",
-                "missing": "word",
-                "fill?": "number",
-                "typical_lower?": "number",
-                "typical_upper?": "number",
-            },
+            _COLUMN | dict.fromkeys(("lower", "upper", "fill?", "typical_lower?", "typical_upper?"), "number"),
         ),
         "dates-clipped-to-bounds": Wording(
-            _dates_clipped,
-            {
-                "column": "name",
-                "lower": "name",
-                "upper": "name",
-                "missing": "word",
-                "fill?": "name",
-                "unit": "word",
-                "origin": "name",
-            },
+            lambda facts: (
+                f"{facts['column']}: {facts['unit']} since {facts['origin']} (UTC), clipped to "
+                f"[{facts['lower']}, {facts['upper']}]; {_missing(facts)}."
+            ),
+            _COLUMN | {"lower": "name", "upper": "name", "fill?": "name", "unit": "word", "origin": "name"},
         ),
         "scale-range": Wording(
-            _scale_range,
-            {
-                "column": "name",
-                "least": "number",
-                "largest": "number",
-                "center": "number",
-                "radius": "number",
-                "missing": "word",
-                "fill?": "number",
-            },
+            lambda facts: (
+                f"{facts['column']}: values not clipped to public bounds. Expected: standard deviation from "
+                f"{facts['least']:g} to {facts['largest']:g}, mean within {facts['radius']:g} of {facts['center']:g} "
+                f"(accuracy depends on whether this is right, privacy does not); {_missing(facts)}."
+            ),
+            _COLUMN | dict.fromkeys(("least", "largest", "center", "radius", "fill?"), "number"),
         ),
-        "two-values": Wording(_two_values, {"column": "name", "missing": "word", "fill?": "number"}),
-        "public-levels": Wording(_levels, {"column": "name", "levels": "integer", "missing": "word", "other": "level"}),
+        "two-values": Wording(_two_values, _COLUMN | {"fill?": "number"}),
+        "public-levels": Wording(_levels, _COLUMN | {"levels": "integer", "other": "level"}),
         "found-levels": Wording(
-            _levels,
-            {
-                "column": "name",
-                "levels": "integer",
-                "missing": "word",
-                "other": "level",
-                "epsilon": "number",
-                "delta": "number",
-            },
+            _levels, _COLUMN | {"levels": "integer", "other": "level", "epsilon": "number", "delta": "number"}
         ),
         "no-levels-found": _NO_LEVELS,
         "derived-feature": Wording(
@@ -461,14 +408,16 @@ What was done to values and rows, and why budgets need not be added.
 
 GUARANTEES: Mapping[str, Wording] = MappingProxyType(
     {
-        "zcdp": Wording(
-            _zcdp, {"rho": "number", "epsilon": "number", "delta": "number", "neighbors": "word", "unit?": "name"}
+        "zcdp": Wording(_zcdp, _GUARANTEE | {"rho": "number", "epsilon": "number", "delta": "number"}),
+        "pure-dp": Wording(_pure, _GUARANTEE | {"epsilon": "number"}),
+        "approximate-dp": Wording(_approximate, _GUARANTEE | {"epsilon": "number", "delta": "number"}),
+        "unit-is-row": Wording(
+            lambda facts: (
+                "The privacy unit is one row. A person with k rows is protected less: for them "
+                f"{_GROUP_LOSS[facts['kind']]}."
+            ),
+            {"kind": "word"},
         ),
-        "pure-dp": Wording(_pure, {"epsilon": "number", "neighbors": "word", "unit?": "name"}),
-        "approximate-dp": Wording(
-            _approximate, {"epsilon": "number", "delta": "number", "neighbors": "word", "unit?": "name"}
-        ),
-        "unit-is-row": Wording(_row_is_unit, {"kind": "word"}),
         "unit-is-rows": Wording(
             _rows_of_unit, {"column": "name", "max_rows": "integer", "missing": "word", "kind": "word"}
         ),
@@ -699,18 +648,16 @@ Codes of :class:`dpmoments.noise.NoiseLaw`.
 REASONS: Mapping[str, Wording] = MappingProxyType(
     {
         "rough-private-scales": Wording(
-            _rough_scales, {"mechanism": "word", "kind": "word", "unit_rows?": "integer"}, curator=_to_do_better
+            lambda facts: (
+                f"{facts['mechanism']}, because columns rarely fill their bounds: rough private scales are found first, "
+                f"and the noise is added in units of them.{_at_unit(facts)}"
+            ),
+            _CHOSEN,
+            curator=_to_do_better,
         ),
         "least-error": Wording(
             _least_error,
-            {
-                "mechanism": "word",
-                "kind": "word",
-                "second?": "word",
-                "times?": "number",
-                "unit_rows?": "integer",
-                **_BUDGET,
-            },
+            _CHOSEN | _BUDGET | {"second?": "word", "times?": "number"},
             curator=_to_do_better,
         ),
     }
