@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Sequence
 from functools import cache
 from importlib import import_module
-from typing import Annotated, Any, Protocol, TextIO, runtime_checkable
+from typing import Annotated, Any
 
 import typer
 import typer.core
@@ -136,15 +136,6 @@ _app = typer.Typer(
 )
 
 
-@runtime_checkable
-class _UsageError(Protocol):
-    """Error of the command-line parser, from whichever package this version of typer uses."""
-
-    exit_code: int
-
-    def format_message(self) -> str: ...
-
-
 @_app.callback(invoke_without_command=True)
 def dpmoments_command(
     context: typer.Context,
@@ -224,38 +215,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
         drop_output()
         return 1
     except OutputError as error:
-        complain(f"dpmoments: {explain(error)}")
-        drop_output()
-        return 1
+        return _fail(error, given)
     return outcome if isinstance(outcome, int) else 0
 
 
-def _fail(error: Exception, given: Sequence[str]) -> int:
-    if isinstance(error, _UsageError):
+def _fail(error: Any, given: Sequence[str]) -> int:
+    if hasattr(error, "format_message"):  # an error of the parser, from whichever package this typer uses
         path = getattr(getattr(error, "ctx", None), "command_path", "dpmoments")
         message = " ".join(error.format_message().replace(" Value error,", "").split())
         options = list(getattr(getattr(error, "param", None), "opts", []))
         if number := what_number_to_write(message, options, given):
             message = f"{'/'.join(options)} {number}"
         complain(f"{path}: {message}\n'{path} --help' shows how")
-        return error.exit_code
+        return int(error.exit_code)
     complain(f"dpmoments: {explain(error)}")
     if isinstance(error, OutputError):
         drop_output()
     return 1
 
 
-def _show_warning(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
-) -> None:
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     """Print one line, without the source line that Python adds."""
     from dpmoments.releases.disclosed import MessageWarning
 
-    del category, filename, lineno, file, line
     text = message.message_data.text("shell") if isinstance(message, MessageWarning) else str(message)
     complain(f"Warning: {' '.join(text.split())}")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -78,21 +78,18 @@ def _described(mechanism: Configured) -> str:
     """Return what a mechanism supports, its options, and its documentation."""
     budgets, relations, bound = _supports(mechanism)
     facts = [f"source: {mechanism.source}", f"budget: {budgets}", f"neighbors: {relations}", f"bound on rows: {bound}"]
-    text = (inspect.getdoc(mechanism) or "").partition("\nExamples\n---")[0]
-    text = re.sub(r"(?m)^ *-{3,}\n", "", text)
-    while text != (text := re.sub(r"(?m)^( *)(\S.*)\n\1(?![\s*=-])", r"\1\2 ", text)):
-        pass
-    stated = "\n".join(f"  {fact}" for fact in (*facts, *_options(mechanism)))
-    return f"{mechanism.registry_name()}: {mechanism.summary}\n\n{stated}\n\n{text.rstrip()}"
-
-
-def _options(mechanism: Configured) -> Iterator[str]:
     hints = get_type_hints(mechanism)
     for option in fields(mechanism):
         hint = hints[option.name]
         takes = " | ".join(map(str, get_args(hint))) if get_origin(hint) is Literal else str(option.type)
         default = "" if option.default is MISSING else f" (default {option.default})"
-        yield f"option {option.name}={takes}{default}"
+        facts.append(f"option {option.name}={takes}{default}")
+    text = (inspect.getdoc(mechanism) or "").partition("\nExamples\n---")[0]
+    text = re.sub(r"(?m)^ *-{3,}\n", "", text)
+    while text != (text := re.sub(r"(?m)^( *)(\S.*)\n\1(?![\s*=-])", r"\1\2 ", text)):
+        pass
+    stated = "\n".join(f"  {fact}" for fact in facts)
+    return f"{mechanism.registry_name()}: {mechanism.summary}\n\n{stated}\n\n{text.rstrip()}"
 
 
 # The search for a mechanism with more privacy loss than it states.
@@ -137,10 +134,8 @@ def audit(
       dpmoments audit matrix-laplace --epsilon 1
       dpmoments audit
     """
-    if seed is not None and exact_noise:
-        raise bad_option(
-            "--seed", f"seed={seed}: exact noise comes from the operating system and has no seed; leave one out"
-        )
+    with naming("--seed"):
+        audit_generator(0, seed=seed, exact_noise=exact_noise)
     if option and len(mechanism or ()) != 1:
         raise bad_option("--option", "options belong to one mechanism: name one")
     budgets = [*DEFAULT_BUDGETS]

@@ -169,7 +169,9 @@ def what_number_to_write(message: str, options: Sequence[str], arguments: Sequen
     if result is None:
         return None
     whole = "integer" in result.groups()
-    for text in _given(options, arguments):
+    apart = [value for flag, value in pairwise(arguments) if flag in options]
+    joined = [text.partition("=") for text in arguments]
+    for text in [*apart, *(value for flag, sign, value in joined if sign and flag in options)]:
         try:
             int(text) if whole else float(text)
         except ValueError:
@@ -184,14 +186,6 @@ def what_number_to_write(message: str, options: Sequence[str], arguments: Sequen
     return None
 
 
-def _given(options: Sequence[str], arguments: Sequence[str]) -> list[str]:
-    apart = [value for flag, value in pairwise(arguments) if flag in options]
-    return apart + [text.partition("=")[2] for text in arguments if text.partition("=")[0] in options and "=" in text]
-
-
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-
-
 class StoppedError(InputError):
     """Job stopped by the keyboard; the message says whether anything was spent."""
 
@@ -201,7 +195,19 @@ def explain(error: Exception) -> str:
     # values), or by the operating system refusing a file. Any other error, such as one inside a reader or an array
     # library, is described by its type and location only. Every description says whether anything was spent.
     if isinstance(error, OSError) and error.errno is not None:
-        message = _refusal(error)
+        reason = os.strerror(error.errno)
+        message = f"{error.filename}: {reason}"
+        if isinstance(error, OutputError):
+            message = (
+                f"standard output cannot be written: {reason}. The printed output is incomplete; files written by "
+                "the command are complete. Free space for the output, or print elsewhere"
+            )
+        elif not error.filename:
+            message = f"the operating system refused to read or write: {reason}"
+        if not isinstance(error, OutputError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            message += ". Free space there, or choose another folder"
+            if not error.filename:
+                message += f"; temporary files are in {tempfile.gettempdir()}, and TMPDIR names another folder for them"
     elif isinstance(error, InputError):
         message = " ".join(error.text("shell").split())
     else:
@@ -223,22 +229,3 @@ def notes_of(error: BaseException) -> list[str]:
     from dpmoments.spending.run import NOTES
 
     return [note for note in getattr(error, "__notes__", ()) if note in NOTES]
-
-
-def _refusal(error: OSError) -> str:
-    # Text from a library's error may quote anything and is hidden.
-    assert error.errno is not None
-    words = os.strerror(error.errno)
-    if isinstance(error, OutputError):
-        return (
-            f"standard output cannot be written: {words}. The printed output is incomplete; files written by "
-            f"the command are complete. Free space for the output, or print elsewhere"
-        )
-    refused = (
-        f"{error.filename}: {words}" if error.filename else f"the operating system refused to read or write: {words}"
-    )
-    if error.errno in _NO_ROOM:
-        refused += ". Free space there, or choose another folder"
-        if not error.filename:
-            refused += f"; temporary files are in {tempfile.gettempdir()}, and TMPDIR names another folder for them"
-    return refused
