@@ -15,7 +15,7 @@ from scipy.special import erfc
 
 import dpmoments as dpm
 from dpmoments.privacy.accounting import LossUnit, allowance
-from dpmoments.privacy.accounts import Sums, _amount_left, _amount_spent, _why_not_counted, losses_of
+from dpmoments.privacy.accounts import Account, Sums, _why_not_counted, losses_of
 from dpmoments.privacy.curves import gaussian_delta, pure_to_gaussian, pure_to_zcdp, zcdp_delta, zcdp_rho
 from dpmoments.privacy.grants import MAX_GAUSSIAN_RELEASES, Grant, as_written, from_text
 from dpmoments.privacy.unit import Neighbors
@@ -94,7 +94,7 @@ def test_one_release_of_the_whole_grant_is_allowed_and_nothing_after_it(unit: Lo
     assert sums_of(whole).within(grant)
     assert not sums_of(whole, (PURE(1e-9), EPSILON)).within(grant) or (composition, unit) == ("zcdp", GAUSSIAN)
     assert not sums_of((APPROXIMATE(1.0000001, 1e-6), unit)).within(grant)
-    spent = _amount_spent(grant, sums_of(whole))
+    spent = Account("people", grant, sums_of(whole)).spent
     assert (spent.epsilon, spent.delta) == (1.0, 1e-6)
 
 
@@ -104,8 +104,8 @@ def test_decimals_add_up_as_they_are_written() -> None:
     ten = sums_of(*[(PURE(0.1), EPSILON)] * 10)
     assert ten.within(grant)
     assert ten.total("epsilon") == 1
-    assert _amount_spent(grant, ten).epsilon == 1.0
-    assert _amount_left(grant, ten).epsilon == 0.0
+    assert Account("people", grant, ten).spent.epsilon == 1.0
+    assert Account("people", grant, ten).left.epsilon == 0.0
     assert not (ten + losses_of(PURE(1e-12), EPSILON, ADD, ADD)).within(grant)
 
 
@@ -205,7 +205,7 @@ def test_no_composed_curve_is_above_what_the_ledger_says(mixture: str, compositi
         assert not sums.within(grant)
         return
     assert sums.within(grant)
-    spent = _amount_spent(grant, sums)
+    spent = Account("people", grant, sums).spent
     assert spent.epsilon < 20.0
     assert composed_delta(list(losses), spent.epsilon) <= max(spent.delta, 1e-13)
 
@@ -214,7 +214,7 @@ def test_the_brute_force_finds_a_sum_that_is_too_low() -> None:
     """Planted: ε of half the releases."""
     releases, losses = zip(*MIXTURES["four Gaussian"], strict=True)
     grant = Grant.of(epsilon=20.0, delta=1e-5, composition="gaussian")
-    low = _amount_spent(grant, sums_of(*releases[:3]))
+    low = Account("people", grant, sums_of(*releases[:3])).spent
     assert composed_delta(list(losses), low.epsilon) > low.delta
 
 
@@ -228,7 +228,7 @@ def test_the_brute_force_is_near_the_exact_curve() -> None:
 def test_gaussian_releases_in_mu_are_tighter_than_in_rho_and_part_by_part() -> None:
     releases = [(APPROXIMATE(0.5, 1e-7), GAUSSIAN)] * 4
     found = {
-        rule: _amount_spent(Grant.of(epsilon=20.0, delta=1e-6, composition=rule), sums_of(*releases)).epsilon
+        rule: Account("people", Grant.of(epsilon=20.0, delta=1e-6, composition=rule), sums_of(*releases)).spent.epsilon
         for rule in ("gaussian", "zcdp", "auto", "basic")
     }
     assert found["gaussian"] < found["auto"] < found["zcdp"] < found["basic"] == 2.0
@@ -254,7 +254,7 @@ def test_what_is_left_can_be_spent_and_no_more() -> None:
         grant, sums = GRANTS[name], sums_of(*(ONE_OF_EACH[what] for what in start))
         if not sums.within(grant):
             continue
-        left = _amount_left(grant, sums)
+        left = Account("people", grant, sums).left
         for cost, unit, amount in (
             *((PURE(left.epsilon), EPSILON, left.epsilon) for _ in range(left.epsilon > 0)),
             *((ZCDP(left.rho), RHO, left.rho) for _ in range(left.rho > 0)),

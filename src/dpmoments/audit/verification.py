@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -23,6 +23,7 @@ from dpmoments.moments.law import NoiseLaw
 from dpmoments.moments.repair import Repair, exact_law
 from dpmoments.privacy.accounting import budget_for_rows
 from dpmoments.privacy.filter import PrivacyFilterError
+from dpmoments.privacy.ledger import Check as Check
 from dpmoments.privacy.receipt import Receipt
 from dpmoments.releases.counts_release import CountsRelease, rules_of_counts
 from dpmoments.releases.group_releases import GroupReleases
@@ -45,15 +46,6 @@ _ROUNDING = 1e-9
 """Relative differences attributed to rounding."""
 
 OneRelease = TypeVar("OneRelease", MomentRelease, MeanRelease, CountsRelease)
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """Result of one check; ``passed`` is None if undecidable, with the reason in ``detail``."""
-
-    what: str
-    passed: bool | None
-    detail: str
 
 
 def checks(release: AnyRelease) -> tuple[Check, ...]:

@@ -286,34 +286,6 @@ def _linked(link: str, text: str) -> str:
 _STEPS = 60
 
 
-def _amount_spent(grant: Grant, sums: Sums) -> Amount:
-    """Return the smallest proven total loss, in the grant's kind (smallest ε under (ε, δ))."""
-    if not sums.n_releases:
-        return Amount(grant.kind)
-    if grant.kind is GrantKind.PURE:
-        return Amount(grant.kind, epsilon=upward(sums.total("epsilon") or Fraction(0)))
-    if grant.kind is GrantKind.ZCDP:
-        return Amount(grant.kind, rho=upward(sums.total("rho") or Fraction(0)))
-    if grant.kind is GrantKind.GAUSSIAN:
-        mu = math.sqrt(upward(sums.total("mu_squared") or Fraction(0))) * (1.0 + 2.0**-52)
-        return Amount(grant.kind, mu=min(mu, grant.amount.mu))
-
-    # The total (ε, δ) under each rule of composition.
-    ways = []
-    for rule in sums.rules(grant):
-        if None in [sums.total(name) for name in rule]:
-            continue
-        if "epsilon" in rule:
-            if len(rule) == 1 or sums.amounts[1] <= grant.bounds[rule[1]]:
-                ways.append((upward(sums.amounts[0]), upward(sums.amounts[1])))
-        elif rule == ("rho",):
-            ways.append((zcdp_epsilon(upward(sums.amounts[2]), grant.share), grant.amount.delta))
-        else:
-            ways.append((_gaussian_epsilon(math.sqrt(upward(sums.amounts[3])), grant.share), grant.amount.delta))
-    epsilon, delta = min(ways, default=(grant.amount.epsilon, grant.amount.delta))
-    return Amount(grant.kind, epsilon=min(epsilon, grant.amount.epsilon), delta=delta)
-
-
 def _gaussian_epsilon(mu: float, delta: float) -> float:
     """Return ε of μ-Gaussian privacy, with the margin of discrete noise, rounded up."""
     mu *= 1.0 + 2.0**-50
@@ -324,45 +296,6 @@ def _gaussian_epsilon(mu: float, delta: float) -> float:
         return log_delta - math.log(delta)
 
     return safe_root(excess, gaussian_epsilon(delta, mu, 1.0) + 1e-5, safe="above")
-
-
-def _amount_left(grant: Grant, sums: Sums) -> Amount:
-    """Return what one more release may cost, rounded down."""
-    if grant.kind is GrantKind.PURE:
-        return Amount(grant.kind, epsilon=downward(grant.limits["epsilon"] - sums.amounts[0]))
-    if grant.kind is GrantKind.ZCDP:
-        return Amount(grant.kind, rho=downward(grant.limits["rho"] - sums.amounts[2]))
-    mu_squared, mu = sums.total("mu_squared"), 0.0
-    if mu_squared is not None and mu_squared < grant.limits["mu_squared"]:
-        mu = math.sqrt(downward(grant.limits["mu_squared"] - mu_squared)) * (1.0 - 2.0**-52)
-    if grant.kind is GrantKind.GAUSSIAN:
-        return Amount(grant.kind, mu=mu)
-
-    def allowed(cost: PrivacyBudget, unit: LossUnit) -> bool:
-        return (sums + losses_of(cost, unit, grant.neighbors, grant.neighbors)).within(grant)
-
-    exact = downward(max(grant.limits["epsilon"] - sums.amounts[0], Fraction(0)))
-    rho = downward(max(grant.limits["rho"] - sums.amounts[2], Fraction(0)))
-    return Amount(
-        grant.kind,
-        epsilon=_most(lambda size: allowed(PrivacyBudget.pure(size), LossUnit.EPSILON), exact, grant.amount.epsilon),
-        delta=_left_by_parts(grant, sums)[1],
-        rho=_most(lambda size: allowed(PrivacyBudget.zcdp(size), LossUnit.RHO), rho, rho),
-        mu=mu if ("mu_squared",) in sums.rules(grant) else 0.0,
-    )
-
-
-def _left_by_parts(grant: Grant, sums: Sums) -> tuple[float, float]:
-    """Return the ε and δ that basic composition leaves to one more release, else zeros."""
-    nothing = 0.0, 0.0
-    if grant.kind is not GrantKind.APPROXIMATE or grant.composition in (Composition.ZCDP, Composition.GAUSSIAN):
-        return nothing
-    epsilon, delta = sums.total("epsilon"), sums.total("delta")
-    if epsilon is None or delta is None or epsilon >= grant.limits["epsilon"]:
-        return nothing
-    halved = grant.composition is Composition.AUTO and sums.concentrated and sums.n_releases > 0
-    bound = grant.bounds["half_delta" if halved else "delta"]
-    return (downward(grant.limits["epsilon"] - epsilon), downward(bound - delta)) if delta < bound else nothing
 
 
 def _most(allowed: Callable[[float], bool], likely: float, most: float) -> float:
@@ -492,35 +425,90 @@ class Account:
 
     @property
     def spent(self) -> Amount:
-        """Total loss of the releases, including open reservations."""
-        return _amount_spent(self.grant, self.sums)
+        """Total loss of the releases, in the grant's kind: the smallest proven ε under (ε, δ)."""
+        grant, sums = self.grant, self.sums
+        if not sums.n_releases:
+            return Amount(grant.kind)
+        if grant.kind is GrantKind.PURE:
+            return Amount(grant.kind, epsilon=upward(sums.total("epsilon") or Fraction(0)))
+        if grant.kind is GrantKind.ZCDP:
+            return Amount(grant.kind, rho=upward(sums.total("rho") or Fraction(0)))
+        if grant.kind is GrantKind.GAUSSIAN:
+            mu = math.sqrt(upward(sums.total("mu_squared") or Fraction(0))) * (1.0 + 2.0**-52)
+            return Amount(grant.kind, mu=min(mu, grant.amount.mu))
+
+        # The total (ε, δ) under each rule of composition.
+        ways = []
+        for rule in sums.rules(grant):
+            if None in [sums.total(name) for name in rule]:
+                continue
+            if "epsilon" in rule:
+                if len(rule) == 1 or sums.amounts[1] <= grant.bounds[rule[1]]:
+                    ways.append((upward(sums.amounts[0]), upward(sums.amounts[1])))
+            elif rule == ("rho",):
+                ways.append((zcdp_epsilon(upward(sums.amounts[2]), grant.share), grant.amount.delta))
+            else:
+                ways.append((_gaussian_epsilon(math.sqrt(upward(sums.amounts[3])), grant.share), grant.amount.delta))
+        epsilon, delta = min(ways, default=(grant.amount.epsilon, grant.amount.delta))
+        return Amount(grant.kind, epsilon=min(epsilon, grant.amount.epsilon), delta=delta)
 
     @property
     def left(self) -> Amount:
-        """Maximum cost of one more release."""
-        return _amount_left(self.grant, self.sums)
+        """Maximum cost of one more release, rounded down."""
+        grant, sums = self.grant, self.sums
+        if grant.kind is GrantKind.PURE:
+            return Amount(grant.kind, epsilon=downward(grant.limits["epsilon"] - sums.amounts[0]))
+        if grant.kind is GrantKind.ZCDP:
+            return Amount(grant.kind, rho=downward(grant.limits["rho"] - sums.amounts[2]))
+        mu_squared, mu = sums.total("mu_squared"), 0.0
+        if mu_squared is not None and mu_squared < grant.limits["mu_squared"]:
+            mu = math.sqrt(downward(grant.limits["mu_squared"] - mu_squared)) * (1.0 - 2.0**-52)
+        if grant.kind is GrantKind.GAUSSIAN:
+            return Amount(grant.kind, mu=mu)
+
+        def allowed(cost: PrivacyBudget, unit: LossUnit) -> bool:
+            return (sums + losses_of(cost, unit, grant.neighbors, grant.neighbors)).within(grant)
+
+        exact = downward(max(grant.limits["epsilon"] - sums.amounts[0], Fraction(0)))
+        rho = downward(max(grant.limits["rho"] - sums.amounts[2], Fraction(0)))
+        return Amount(
+            grant.kind,
+            epsilon=_most(
+                lambda size: allowed(PrivacyBudget.pure(size), LossUnit.EPSILON), exact, grant.amount.epsilon
+            ),
+            delta=self._left_by_parts[1],
+            rho=_most(lambda size: allowed(PrivacyBudget.zcdp(size), LossUnit.RHO), rho, rho),
+            mu=mu if ("mu_squared",) in sums.rules(grant) else 0.0,
+        )
 
     @property
-    def ways_left(self) -> tuple[tuple[str, str], ...]:
-        """Kinds of cost that one more release may have, each with its maximum, rounded down."""
-        left = self.left
-        if left.kind != GrantKind.APPROXIMATE:
-            return (("", left.describe(most=True)),)
-        epsilon, delta = _left_by_parts(self.grant, self.sums)
-        ways = [
-            ("pure", left.epsilon, f"ε = {no_more(left.epsilon)}"),
-            ("ε and δ", epsilon, f"ε = {no_more(epsilon)}, δ = {no_more(delta)}"),
-            ("zCDP", left.rho, f"ρ = {no_more(left.rho)}"),
-            ("Gaussian", left.mu, f"μ = {no_more(left.mu)}"),
-        ]
-        return tuple((kind, words) for kind, amount, words in ways if amount)
+    def _left_by_parts(self) -> tuple[float, float]:
+        """The ε and δ that basic composition leaves to one more release, else zeros."""
+        grant, sums = self.grant, self.sums
+        nothing = 0.0, 0.0
+        if grant.kind is not GrantKind.APPROXIMATE or grant.composition in (Composition.ZCDP, Composition.GAUSSIAN):
+            return nothing
+        epsilon, delta = sums.total("epsilon"), sums.total("delta")
+        if epsilon is None or delta is None or epsilon >= grant.limits["epsilon"]:
+            return nothing
+        halved = grant.composition is Composition.AUTO and sums.concentrated and sums.n_releases > 0
+        bound = grant.bounds["half_delta" if halved else "delta"]
+        return (downward(grant.limits["epsilon"] - epsilon), downward(bound - delta)) if delta < bound else nothing
 
     @property
     def left_text(self) -> str:
-        """Remaining budget, in one line."""
-        return (
-            " or ".join(f"{words} {f'({kind})' if kind else ''}".strip() for kind, words in self.ways_left) or "nothing"
-        )
+        """Kinds of cost that one more release may have, each with its maximum, rounded down, in one line."""
+        left = self.left
+        if left.kind != GrantKind.APPROXIMATE:
+            return left.describe(most=True)
+        epsilon, delta = self._left_by_parts
+        ways = [
+            (left.epsilon, f"ε = {no_more(left.epsilon)} (pure)"),
+            (epsilon, f"ε = {no_more(epsilon)}, δ = {no_more(delta)} (ε and δ)"),
+            (left.rho, f"ρ = {no_more(left.rho)} (zCDP)"),
+            (left.mu, f"μ = {no_more(left.mu)} (Gaussian)"),
+        ]
+        return " or ".join(words for amount, words in ways if amount) or "nothing"
 
     def __str__(self) -> str:
         lines = [f"{self.dataset} ({self.grant.neighbors}, privacy unit: {self.grant.unit})"]

@@ -24,15 +24,15 @@ from dpmoments.privacy.unit import Neighbors
 
 
 @dataclass(frozen=True, slots=True)
-class LedgerCheck:
-    """Result of one check."""
+class Check:
+    """Result of one check; ``passed`` is None if undecidable, with the reason in ``detail``."""
 
     what: str
-    passed: bool
+    passed: bool | None
     detail: str
 
 
-def _check_release(accounts: Accounts, release: Any) -> LedgerCheck:
+def _check_release(accounts: Accounts, release: Any) -> Check:
     """Check that a release is in the history as it states."""
     origin, privacy, entry = release.origin, release.privacy, release.origin.ledger
     run = origin.id if origin.group is None else origin.group.run
@@ -53,9 +53,9 @@ def _check_release(accounts: Accounts, release: Any) -> LedgerCheck:
             fault = f"entry {entry.number} is for {held.neighbors} and the unit {held.unit!r}"
     what = f"{origin.label}, {origin.id[:8]}…"
     if fault or held is None or entry is None:
-        return LedgerCheck(what, False, fault)
+        return Check(what, False, fault)
     state = "committed" if entry.number in accounts.ended else "reserved, never committed: it counts as spent"
-    return LedgerCheck(what, True, f"{held.cost} in entry {entry.number}, {state}")
+    return Check(what, True, f"{held.cost} in entry {entry.number}, {state}")
 
 
 def originals(release: Any) -> Iterator[Any]:
@@ -626,7 +626,7 @@ class Ledger:
                 )
             append(action, known.dataset, {"reservation": entry.number})
 
-    def verify(self, releases: Iterable[Any] = (), *, head: LedgerEntry | None = None) -> tuple[LedgerCheck, ...]:
+    def verify(self, releases: Iterable[Any] = (), *, head: LedgerEntry | None = None) -> tuple[Check, ...]:
         """Check the whole file: its structure, the chain of hashes, every sum, and given releases.
 
         Parameters
@@ -639,7 +639,7 @@ class Ledger:
 
         Returns
         -------
-        tuple of LedgerCheck
+        tuple of Check
 
         Raises
         ------
@@ -659,12 +659,12 @@ class Ledger:
         entries = f"{accounts.number} entries" + ("" if last is None else f", head {last.number}:{last.hash}")
         sums = f"{len(accounts.reservations)} reservations, within every grant"
         checks = [
-            LedgerCheck("the file's structure", problems == ["ok"], "; ".join(map(str, problems[:3]))),
-            LedgerCheck("the chain of hashes and the order of entries", not broken, broken or entries),
-            LedgerCheck("recomputed losses of releases", not faults, "; ".join(faults[:3]) or sums),
+            Check("the file's structure", problems == ["ok"], "; ".join(map(str, problems[:3]))),
+            Check("the chain of hashes and the order of entries", not broken, broken or entries),
+            Check("recomputed losses of releases", not faults, "; ".join(faults[:3]) or sums),
         ]
         if head is not None:
             fault = _fault_of_entry(accounts, head)
             added = f"{accounts.number - head.number} entries were added since"
-            checks.append(LedgerCheck(f"the head kept from entry {head.number}", not fault, fault or added))
+            checks.append(Check(f"the head kept from entry {head.number}", not fault, fault or added))
         return (*checks, *(_check_release(accounts, one) for release in releases for one in originals(release)))

@@ -224,13 +224,7 @@ class Receipt:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Receipt:
-        """Read a receipt and recompute its total.
-
-        Raises
-        ------
-        KeyError, TypeError, ValueError
-            If an entry is absent or unknown, or the draws do not add up to the stated cost or less.
-        """
+        """Read a receipt and recompute its total; raise KeyError, TypeError or ValueError."""
         try:
             with np.errstate(all="ignore"):  # a loss that comes out as NaN is refused
                 return cls._read(values)

@@ -83,19 +83,19 @@ class PrivacyStatement(Record):
     @property
     def sentences(self) -> tuple[Message, ...]:
         """Guarantee, privacy unit, and basis of the proof."""
-        insecure = () if self.private else (Message("not-private"),)
-        return (*insecure, self._guarantee, self.unit_message, Message(self.arithmetic))
-
-    @property
-    def _guarantee(self) -> Message:
-        budget, unit = self.budget, {} if self.privacy_unit is None else {"unit": self.privacy_unit.column}
-        about = {"neighbors": str(self.neighbors), **unit}
+        budget = self.budget
+        about = {"neighbors": str(self.neighbors), **budget.facts}
+        if self.privacy_unit is not None:
+            about["unit"] = self.privacy_unit.column
         if budget.kind is BudgetKind.ZCDP:
-            epsilon = budget.to_epsilon(_EXAMPLE_DELTA)
-            return Message("zcdp", rho=budget.rho, epsilon=epsilon, delta=_EXAMPLE_DELTA, **about)
-        if budget.kind is BudgetKind.PURE:
-            return Message("pure-dp", epsilon=budget.epsilon, **about)
-        return Message("approximate-dp", epsilon=budget.epsilon, delta=budget.delta, **about)
+            guarantee = Message("zcdp", epsilon=budget.to_epsilon(_EXAMPLE_DELTA), delta=_EXAMPLE_DELTA, **about)
+        elif budget.kind is BudgetKind.PURE:
+            del about["delta"]
+            guarantee = Message("pure-dp", **about)
+        else:
+            guarantee = Message("approximate-dp", **about)
+        insecure = () if self.private else (Message("not-private"),)
+        return (*insecure, guarantee, self.unit_message, Message(self.arithmetic))
 
     @property
     def unit_message(self) -> Message:
