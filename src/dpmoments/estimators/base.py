@@ -174,11 +174,6 @@ class Features:
         columns = dict(zip(names if self.names is None else self.names, self.columns, strict=True))
         return ColumnTable(columns if target is None else columns | {target: y})
 
-    def by_position(self, names: Sequence[str], unit: str | None) -> ColumnTable:
-        """Return the columns in order under other names, without the privacy unit's."""
-        kept = [column for index, column in enumerate(self.columns) if self.names is None or self.names[index] != unit]
-        return ColumnTable(dict(zip(names, kept, strict=True)))
-
 
 def frame_of(X: Any) -> Any:
     """Wrap a frame with narwhals, return anything else."""
@@ -295,6 +290,10 @@ _FITTED_RELEASE = (
 _AS_SCIKIT_LEARN_SAYS = (
     "In scikit-learn's words: Input contains NaN or infinity, or the argument must be a table of strings and numbers"
 )
+
+
+_MAX_NOISE_AT_BOUND = 0.01
+"""Largest noise, as a share of the bounds' width, at which a mean is seen to be at a bound."""
 
 
 class UnreadableTableError(InputError, ValueError, TypeError):
@@ -471,21 +470,29 @@ class PrivateEstimator(BaseEstimator):
         validate_data(self, shaped, y="no_validation", skip_check_array=True)
         # A ledger counts fits itself, and an insecure seed makes counting pointless.
         is_counted = self.ledger is None and self.insecure_seed is None
-        with _HELD[self].taken() if is_counted else nullcontext(), _in_words_of_scikit_learn():
-            released = release(
-                table,
-                schema,
-                epsilon=self.epsilon,
-                delta=self.delta,
-                rho=self.rho,
-                neighbors=self.neighbors,
-                mechanism=self.mechanism,
-                mean=self._with_mean,
-                privacy_unit=self.privacy_unit,
-                ledger=self.ledger,
-                dataset=self.dataset,
-                insecure_seed=self.insecure_seed,
-            )
+        with _HELD[self].taken() if is_counted else nullcontext(), recorded_runs() as runs:
+            try:
+                released = release(
+                    table,
+                    schema,
+                    epsilon=self.epsilon,
+                    delta=self.delta,
+                    rho=self.rho,
+                    neighbors=self.neighbors,
+                    mechanism=self.mechanism,
+                    mean=self._with_mean,
+                    privacy_unit=self.privacy_unit,
+                    ledger=self.ledger,
+                    dataset=self.dataset,
+                    insecure_seed=self.insecure_seed,
+                )
+            except (ValueError, TypeError) as error:
+                if not runs or any(run.spent for run in runs) or type(error) not in (InputValueError, InputTypeError):
+                    raise
+                refused = UnreadableTableError(f"{error}. {_AS_SCIKIT_LEARN_SAYS}")
+                for note in getattr(error, "__notes__", ()):
+                    refused.add_note(note)
+                raise refused from None
         return self._take(released)
 
     def _table(self, X: Any, y: Any) -> tuple[Any, Schema, Any]:
@@ -540,9 +547,18 @@ class PrivateEstimator(BaseEstimator):
         except Exception as error:
             error.add_note(_FITTED_RELEASE)
             raise
-        if at_bound := _at_bounds(released):
+
+        if released.noisy_sum is None or released.noise is None:
+            return self
+        described = released.describe()
+        (lower, upper), mean, noise = described.bounds, released.mean, described.mean_noise
+        # Noise that leaves the mean unknown shows nothing.
+        near = (np.minimum(mean - lower, upper - mean) <= 2.0 * noise) & (noise < _MAX_NOISE_AT_BOUND * (upper - lower))
+        numeric = [column.name for column in released.schema.table_columns if isinstance(column, Numeric)]
+        names = [name for name, found in zip(released.feature_names, near, strict=True) if found and name in numeric]
+        if names:
             warnings.warn(
-                f"noise does not distinguish the mean of {listed(at_bound)} from its bound: nearly all values are at or beyond "
+                f"noise does not distinguish the mean of {listed(names)} from its bound: nearly all values are at or beyond "
                 "it, and counted as the bound. Check the units of the data and of the bounds",
                 stacklevel=4,
             )
@@ -576,7 +592,12 @@ class PrivateEstimator(BaseEstimator):
         validate_data(self, _shaped(X, features, own), y="no_validation", reset=False, skip_check_array=True)
         if not features.n_rows:
             raise InputValueError("Found array with 0 sample(s) while a minimum of 1 is required: X has no rows")
-        table = features.by_position([column.name for column in columns], unit)
+        own_columns = [
+            column
+            for index, column in enumerate(features.columns)
+            if features.names is None or features.names[index] != unit
+        ]
+        table = ColumnTable(dict(zip([column.name for column in columns], own_columns, strict=True)))
         slices = {column.name: index for column, index in schema.columns_with_slices}
         strict = [
             index
@@ -597,40 +618,8 @@ class PrivateEstimator(BaseEstimator):
         return np.array(self.release_.feature_names, dtype=object)
 
 
-def _at_bounds(released: MomentRelease) -> list[str]:
-    """Return the numeric columns whose mean is not distinguishable from a public bound."""
-    if released.noisy_sum is None or released.noise is None:
-        return []
-    described = released.describe()
-    (lower, upper), mean = described.bounds, released.mean
-    away = np.minimum(mean - lower, upper - mean)
-    # noise that leaves the mean unknown shows nothing
-    near = (away <= 2.0 * described.mean_noise) & (described.mean_noise < _CLOSE * (upper - lower))
-    numeric = [column.name for column in released.schema.table_columns if isinstance(column, Numeric)]
-    return [name for name, found in zip(released.feature_names, near, strict=True) if found and name in numeric]
-
-
-_CLOSE = 0.01
-"""Largest noise, as a share of the bounds' width, at which a mean is seen to be at a bound."""
-
-
 def _shaped(X: Any, features: Features, own: tuple[str, ...]) -> Any:
     """Return an object with the columns and names of X, for scikit-learn's checks."""
     if features.names is not None:
         return pa.table({name: pa.array([], pa.null()) for name in own})  # every scikit-learn version reads its names
     return X if features.given is None else features.given
-
-
-@contextmanager
-def _in_words_of_scikit_learn() -> Iterator[None]:
-    """Raise errors about unreadable tables in scikit-learn's wording and types."""
-    with recorded_runs() as runs:
-        try:
-            yield
-        except (ValueError, TypeError) as error:
-            if not runs or any(run.spent for run in runs) or type(error) not in (InputValueError, InputTypeError):
-                raise
-            refused = UnreadableTableError(f"{error}. {_AS_SCIKIT_LEARN_SAYS}")
-            for note in getattr(error, "__notes__", ()):
-                refused.add_note(note)
-            raise refused from None

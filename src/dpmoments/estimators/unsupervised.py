@@ -29,6 +29,7 @@ class MomentsEstimator(PrivateEstimator):
     """Base of estimators without y."""
 
     row_norm: float | None = None
+    _center: FloatArray = field(init=False)
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
         """Release the table's moments; spends the budget.
@@ -50,11 +51,6 @@ class MomentsEstimator(PrivateEstimator):
 
     def _schema_for(self, names: tuple[str, ...], y: Any) -> tuple[Schema, None]:  # noqa: ARG002
         return public_schema(self.schema, self.bounds, self.row_norm, names), None
-
-    @property
-    @abstractmethod
-    def _center(self) -> FloatArray:
-        """Mean of the fit, shape (d,)."""
 
     @abstractmethod
     def get_precision(self) -> FloatArray:
@@ -143,7 +139,7 @@ class DPCovariance(MomentsEstimator, EmpiricalCovariance):
         released = self.release_
         centered = released.noisy_sum is not None
         d = len(released.feature_names)
-        self.location_ = released.mean.copy() if centered else np.zeros(d)
+        self.location_ = self._center = released.mean.copy() if centered else np.zeros(d)
         self._set_covariance(released.covariance if centered else released.second_moment)
         self.n_noise_directions_ = 0
         if centered:
@@ -164,10 +160,6 @@ class DPCovariance(MomentsEstimator, EmpiricalCovariance):
         """Compute squared Mahalanobis distances of rows from ``location_``, shape (m,)."""
         deviations = self._deviations_of(X)
         return np.asarray(np.einsum("ij,jk,ik->i", deviations, self.get_precision(), deviations))
-
-    @property
-    def _center(self) -> FloatArray:
-        return self.location_
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -246,7 +238,8 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MomentsEstimator)
         self.singular_values_ = np.sqrt(answer.explained_variance * self.release_.n_rows)
         self.noise_variance_ = float(left.mean()) if len(left) else 0.0
         self.is_noise_ = answer.is_noise
-        self.mean_, self.scale_ = answer.mean, answer.scale
+        self.mean_ = self._center = answer.mean
+        self.scale_ = answer.scale
         self.n_components_ = len(answer.components)
         self.answer_ = answer
 
@@ -278,10 +271,6 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MomentsEstimator)
     def get_precision(self) -> FloatArray:
         """Compute the inverse of :meth:`get_covariance`, its pseudo-inverse if it is singular."""
         return np.asarray(np.linalg.pinv(self.get_covariance(), hermitian=True), dtype=np.float64)
-
-    @property
-    def _center(self) -> FloatArray:
-        return self.mean_
 
     @property
     def _n_features_out(self) -> int:
