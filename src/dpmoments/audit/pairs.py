@@ -78,14 +78,55 @@ def neighboring_pairs(n_features: int, neighbors: Neighbors | str) -> tuple[Neig
     """
     neighbors = Neighbors.of(neighbors)
     check_at_least("n_features", n_features)
+    axes, none = np.eye(n_features), np.zeros((0, n_features))
+    first, last, zero = axes[0], axes[-1], np.zeros(n_features)
+    some, many, dropped = _copies(first, _SOME_ROWS), _copies(first, _MANY_ROWS), np.full(n_features, np.nan)
+    on_axes = np.repeat(axes, _ROWS_PER_AXIS, axis=0)
     if neighbors is Neighbors.ADD_REMOVE:
-        return tuple(
-            NeighboringPair(name, neighbors, common, np.vstack([common, row]))
-            for name, common, row in _additions(n_features)
-        )
+        added = [
+            ("no row | one row", none, first),
+            ("heavy axis | one row more along it", many, first),
+            ("some rows | one more, far outside the ball", some, _FAR_OUT * last),
+            ("some rows | one more, dropped", some, dropped),
+        ]
+        if n_features > 1:
+            added += [
+                ("no row | one row along the diagonal", none, np.full(n_features, 1.0 / math.sqrt(n_features))),
+                ("some rows | a canary orthogonal to them", np.resize(axes[:-1], (_SOME_ROWS, n_features)), last),
+                ("heavy axis | a canary orthogonal to it", many, last),
+                ("equal leading eigenvalues | one row more", np.vstack([some, _copies(axes[1], _SOME_ROWS)]), first),
+                ("one row on every axis | one more", axes, last),
+                ("many rows on every axis | one more", on_axes, last),
+            ]
+        return tuple(NeighboringPair(name, neighbors, rows, np.vstack([rows, row])) for name, rows, row in added)
+
+    replaced = [
+        ("lone row | zero row", none, first, zero),
+        ("lone row | its opposite", none, first, -first),
+        ("row | one far outside the ball", some, zero, _FAR_OUT * last),
+        ("row | one that is dropped", some, last, dropped),
+    ]
+    if n_features > 1:
+        second = axes[1]
+        half = 0.5 * math.atan(0.5)  # where the ℓ1 distance of two orthogonal rows' Gram matrices is largest, d = 2
+        turned = math.cos(half) * first + math.sin(half) * second
+        quarter = -math.sin(half) * first + math.cos(half) * second
+        obtuse = -0.4 * first + math.sqrt(1.0 - 0.4**2) * second
+        replaced += [
+            ("lone row | its orthogonal", none, first, last),
+            ("lone row | its orthogonal, turned", none, turned, quarter),
+            ("lone row | one at an obtuse angle", none, first, obtuse),
+            ("row | a canary orthogonal to all", np.resize(axes[:-1], (_SOME_ROWS, n_features)), first, last),
+            ("heavy axis | a canary orthogonal to it", many, first, last),
+            ("one row on every axis and one more | elsewhere", axes, first, last),
+            ("many rows on every axis and one more | elsewhere", on_axes, first, last),
+        ]
+        for size in (8, 50):
+            common = np.vstack([_copies(first, size - 1), _copies(second, size - 1)])
+            replaced.append((f"leading eigenvalues {size}, {size - 1} | swapped", common, first, second))
     return tuple(
-        NeighboringPair(name, neighbors, np.vstack([common, row]), np.vstack([common, other]))
-        for name, common, row, other in _replacements(n_features)
+        NeighboringPair(name, neighbors, np.vstack([rows, row]), np.vstack([rows, other]))
+        for name, rows, row, other in replaced
     )
 
 
@@ -179,63 +220,6 @@ def everyday_pairs(
     shuffled = NeighboringPair("sorted table | shuffled", neighbors, tables["sorted table"], table, same_rows=True)
     reversed_table = NeighboringPair("random table | reversed", neighbors, table, table[::-1].copy(), same_rows=True)
     return (*pairs, shuffled, reversed_table)
-
-
-def _additions(d: int) -> list[tuple[str, FloatArray, FloatArray]]:
-    """Return (name, common rows, added row)."""
-    axes, none = np.eye(d), np.zeros((0, d))
-    first, last = axes[0], axes[-1]
-    cases = [
-        ("no row | one row", none, first),
-        ("heavy axis | one row more along it", _copies(first, _MANY_ROWS), first),
-        ("some rows | one more, far outside the ball", _copies(first, _SOME_ROWS), _FAR_OUT * last),
-        ("some rows | one more, dropped", _copies(first, _SOME_ROWS), np.full(d, np.nan)),
-    ]
-    if d > 1:
-        others = np.resize(axes[:-1], (_SOME_ROWS, d))
-        equal = np.vstack([_copies(first, _SOME_ROWS), _copies(axes[1], _SOME_ROWS)])
-        cases += [
-            ("no row | one row along the diagonal", none, np.full(d, 1.0 / math.sqrt(d))),
-            ("some rows | a canary orthogonal to them", others, last),
-            ("heavy axis | a canary orthogonal to it", _copies(first, _MANY_ROWS), last),
-            ("equal leading eigenvalues | one row more", equal, first),
-            ("one row on every axis | one more", axes, last),
-            ("many rows on every axis | one more", np.repeat(axes, _ROWS_PER_AXIS, axis=0), last),
-        ]
-    return cases
-
-
-def _replacements(d: int) -> list[tuple[str, FloatArray, FloatArray, FloatArray]]:
-    """Return (name, common rows, row, its replacement)."""
-    axes, none = np.eye(d), np.zeros((0, d))
-    first, last, zero = axes[0], axes[-1], np.zeros(d)
-    some = _copies(first, _SOME_ROWS)
-    cases = [
-        ("lone row | zero row", none, first, zero),
-        ("lone row | its opposite", none, first, -first),
-        ("row | one far outside the ball", some, zero, _FAR_OUT * last),
-        ("row | one that is dropped", some, last, np.full(d, np.nan)),
-    ]
-    if d > 1:
-        second = axes[1]
-        half = 0.5 * math.atan(0.5)  # where the ℓ1 distance of two orthogonal rows' Gram matrices is largest, d = 2
-        turned = math.cos(half) * first + math.sin(half) * second
-        quarter = -math.sin(half) * first + math.cos(half) * second
-        obtuse = -0.4 * first + math.sqrt(1.0 - 0.4**2) * second
-        others = np.resize(axes[:-1], (_SOME_ROWS, d))
-        cases += [
-            ("lone row | its orthogonal", none, first, last),
-            ("lone row | its orthogonal, turned", none, turned, quarter),
-            ("lone row | one at an obtuse angle", none, first, obtuse),
-            ("row | a canary orthogonal to all", others, first, last),
-            ("heavy axis | a canary orthogonal to it", _copies(first, _MANY_ROWS), first, last),
-            ("one row on every axis and one more | elsewhere", axes, first, last),
-            ("many rows on every axis and one more | elsewhere", np.repeat(axes, _ROWS_PER_AXIS, axis=0), first, last),
-        ]
-        for size in (8, 50):
-            common = np.vstack([_copies(first, size - 1), _copies(second, size - 1)])
-            cases.append((f"leading eigenvalues {size}, {size - 1} | swapped", common, first, second))
-    return cases
 
 
 def _copies(row: FloatArray, n_rows: int) -> FloatArray:
