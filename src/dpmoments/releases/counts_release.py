@@ -242,13 +242,7 @@ class CountsRelease(Release, Disclosed):
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> CountsRelease:
-        """Build the object from :meth:`to_dict`.
-
-        Raises
-        ------
-        KeyError, TypeError, ValueError
-            If an entry is missing, unknown or invalid.
-        """
+        """Invert :meth:`to_dict`; raise KeyError, TypeError or ValueError if an entry is wrong."""
         kinds = {"tables": tuple[Annotated[Any, AS_IT_IS], ...], "public_rows": _NUMBER_OF_ROWS | None}
         given = cls._read(content, kinds)
         entries = [read_entries(entry, _TABLE, "tables") for entry in given.pop("tables")]

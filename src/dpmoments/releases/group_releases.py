@@ -211,13 +211,7 @@ class GroupReleases(Disclosed, Mapping[Level, MomentRelease]):
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> GroupReleases:
-        """Build the object from :meth:`to_dict`.
-
-        Raises
-        ------
-        KeyError, TypeError, ValueError
-            If an entry is missing, unknown or invalid.
-        """
+        """Invert :meth:`to_dict`; raise KeyError, TypeError or ValueError if an entry is wrong."""
         given = read_entries(
             content, {"by": Annotated[Any, ReadBy(column_from_dict)], "releases": tuple[MomentRelease, ...]}
         )

@@ -208,13 +208,7 @@ class MeanRelease(Release, Disclosed):
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> MeanRelease:
-        """Build the object from :meth:`to_dict`.
-
-        Raises
-        ------
-        KeyError, TypeError, ValueError
-            If an entry is missing, unknown or invalid.
-        """
+        """Invert :meth:`to_dict`; raise KeyError, TypeError or ValueError if an entry is wrong."""
         kinds = {"noisy_mean": FloatArray, "noisy_count": float, "noise": MeanModel | None}
         given = cls._read(content, kinds)
         d, noise = given["schema"].n_features, given["noise"]

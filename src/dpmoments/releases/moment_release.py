@@ -202,13 +202,7 @@ class MomentRelease(Moments, Disclosed):
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> MomentRelease:
-        """Build the object from :meth:`to_dict`.
-
-        Raises
-        ------
-        KeyError, TypeError, ValueError
-            If an entry is missing, unknown or invalid.
-        """
+        """Invert :meth:`to_dict`; raise KeyError, TypeError or ValueError if an entry is wrong."""
         given = cls._read(content, _ENTRIES)
         model, upper, d = given.pop("noise"), given.pop("noisy_gram_upper_triangle"), given["schema"].n_features
         if model is not None and model.n_features != d:

@@ -84,13 +84,7 @@ class PooledRelease(MomentRelease):
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> PooledRelease:
-        """Pool the releases that :meth:`to_dict` wrote.
-
-        Raises
-        ------
-        KeyError, TypeError, ValueError
-            If an entry is missing, unknown or invalid, or the releases cannot be pooled.
-        """
+        """Pool the releases that :meth:`to_dict` wrote; raise KeyError, TypeError or ValueError."""
         return _pooled(**read_entries(content, {"repair": Repair, "releases": tuple[MomentRelease, ...]}))
 
     def __repr__(self) -> str:

@@ -303,85 +303,81 @@ def auditor_statement(
         unprotected=unprotected,
         post_processing=free,
         composition=composition,
-        levels=_levels(release, profile, composition, unprotected, free),
-    )
-
-
-def _levels(
-    release: AuditedRelease, profile: PrivacyProfile, composition: str, unprotected: Sequence[str], free: Sequence[str]
-) -> tuple[PyramidLevel, ...]:
-    privacy = release.privacy
-    return (
-        PyramidLevel(
-            "Privacy loss",
-            "section 2, the parameter ε and the variants of the definition",
-            (*_describe_loss(privacy.budget, profile), composition),
-            (
-                "who chose this budget, and why;",
-                "what else was, or will be, released about the same people, and what all of it adds up to.",
+        levels=(
+            PyramidLevel(
+                "Privacy loss",
+                "section 2, the parameter ε and the variants of the definition",
+                (*_describe_loss(privacy.budget, profile), composition),
+                (
+                    "who chose this budget, and why;",
+                    "what else was, or will be, released about the same people, and what all of it adds up to.",
+                ),
             ),
-        ),
-        PyramidLevel(
-            "Unit of privacy",
-            "section 2, the unit of privacy",
-            (f"The privacy unit is {protected_unit(release)}.", describe_neighbors(release)),
-            (
-                "whether one person can have several units, and how many;",
-                "whether each row comes from one row of the source (joins, windows and standardization can break this).",
+            PyramidLevel(
+                "Unit of privacy",
+                "section 2, the unit of privacy",
+                (f"The privacy unit is {protected_unit(release)}.", describe_neighbors(release)),
+                (
+                    "whether one person can have several units, and how many;",
+                    "whether each row comes from one row of the source (joins, windows and standardization can break this).",
+                ),
             ),
-        ),
-        PyramidLevel(
-            "Mechanisms, utility and bias",
-            "section 3",
-            (
-                *describe_runs(release),
-                *lines_of(privacy.rules),
-                *(f"Warning: {message.text()}" for message in release.warnings),
-                *(f"Released without noise: {text}." for text in unprotected),
-                *(f"Free of privacy cost: {text}." for text in free),
+            PyramidLevel(
+                "Mechanisms, utility and bias",
+                "section 3",
+                (
+                    *describe_runs(release),
+                    *lines_of(privacy.rules),
+                    *(f"Warning: {message.text()}" for message in release.warnings),
+                    *(f"Released without noise: {text}." for text in unprotected),
+                    *(f"Free of privacy cost: {text}." for text in free),
+                ),
+                (
+                    "whether bounds, levels, typical ranges and options came from public knowledge, or from looking at the "
+                    "table;",
+                    "whether trial releases were made to choose them, and where their cost is counted;",
+                    "which people are underrepresented because of clipping and dropped rows.",
+                ),
             ),
-            (
-                "whether bounds, levels, typical ranges and options came from public knowledge, or from looking at the table;",
-                "whether trial releases were made to choose them, and where their cost is counted;",
-                "which people are underrepresented because of clipping and dropped rows.",
+            PyramidLevel(
+                "Correctness of the program and side channels",
+                "section 4, challenges of implementing mechanisms",
+                (
+                    Message(privacy.arithmetic).text(),
+                    "The receipt adds up to the stated budget or less; 'dpmoments verify' adds it up again. That shows that "
+                    "the file is consistent, not that the draws took place.",
+                    "Noise came from the operating system's randomness."
+                    if privacy.private
+                    else "Noise came from a seed, and can be repeated.",
+                    "Not protected: how long the run took, how much memory it used, and whether it stopped with an error "
+                    "(docs/threat-model.md).",
+                    f"Made by dpmoments {privacy.version}.",
+                ),
+                (
+                    "on which machine it ran, who else could time it, and whether failed runs were seen by others;",
+                    "which versions of the dependencies were installed, and from where.",
+                ),
             ),
-        ),
-        PyramidLevel(
-            "Correctness of the program and side channels",
-            "section 4, challenges of implementing mechanisms",
-            (
-                Message(privacy.arithmetic).text(),
-                "The receipt adds up to the stated budget or less; 'dpmoments verify' adds it up again. That shows that "
-                "the file is consistent, not that the draws took place.",
-                "Noise came from the operating system's randomness."
-                if privacy.private
-                else "Noise came from a seed, and can be repeated.",
-                "Not protected: how long the run took, how much memory it used, and whether it stopped with an error "
-                "(docs/threat-model.md).",
-                f"Made by dpmoments {privacy.version}.",
+            PyramidLevel(
+                "Trust",
+                "section 4, models of trust",
+                (
+                    "The central model: the curator holds the table and is trusted with it; readers of the release are not.",
+                ),
+                ("who the curator is, and why the people in the table may trust them.",),
             ),
-            (
-                "on which machine it ran, who else could time it, and whether failed runs were seen by others;",
-                "which versions of the dependencies were installed, and from where.",
+            PyramidLevel(
+                "Security and access control",
+                "section 4, security of the data",
+                ("The release holds no row; this statement does not cover the table itself.",),
+                ("who may read the table, how that is enforced and logged, and whether it is kept, and for how long.",),
             ),
-        ),
-        PyramidLevel(
-            "Trust",
-            "section 4, models of trust",
-            ("The central model: the curator holds the table and is trusted with it; readers of the release are not.",),
-            ("who the curator is, and why the people in the table may trust them.",),
-        ),
-        PyramidLevel(
-            "Security and access control",
-            "section 4, security of the data",
-            ("The release holds no row; this statement does not cover the table itself.",),
-            ("who may read the table, how that is enforced and logged, and whether it is kept, and for how long.",),
-        ),
-        PyramidLevel(
-            "Exposure by collection",
-            "section 4, exposure by data collection",
-            ("A release contains no information on this.",),
-            ("how the data were collected, under which consent or legal basis, and where copies of them are.",),
+            PyramidLevel(
+                "Exposure by collection",
+                "section 4, exposure by data collection",
+                ("A release contains no information on this.",),
+                ("how the data were collected, under which consent or legal basis, and where copies of them are.",),
+            ),
         ),
     )
 
@@ -515,7 +511,24 @@ def registry_entry(
             "insecure_seed"
         )
     known = {field: value for field, value in known.items() if value is not None}
-    _check(known, authors)
+    for field, value in known.items():
+        if field not in _QUESTIONS:
+            raise InputTypeError(f"{shown(field)} is not a field of a registry entry: use {', '.join(_QUESTIONS)}")
+        if not isinstance(value, str):
+            raise wrong_type(field, "a text", value)
+        if field in _CHOICES and value not in _CHOICES[field]:
+            raise InputValueError(
+                f"{field}={shown(value)} is not a value of the registry: use one of "
+                f"{', '.join(map(str, [*_CHOICES[field]]))}"
+            )
+    if isinstance(authors, str) or not all(isinstance(author, str) for author in authors):
+        raise InputTypeError("authors must be a list of names")
+    date = known.get("publication_date")
+    if date is not None:
+        try:
+            datetime.date.fromisoformat(date)
+        except ValueError as reason:
+            raise out_of_range("publication_date", date, "a date as YYYY-MM-DD, such as 2026-03-01") from reason
     columns = ", ".join(release.runs[0].schema.names)
 
     def answer(field: str) -> str:
@@ -608,27 +621,6 @@ def registry_entry(
 def _listed(texts: Sequence[str]) -> str:
     """Return the texts as a Markdown list."""
     return "\n".join(f"- {text}" for text in texts) + "\n"
-
-
-def _check(known: Mapping[str, Any], authors: Sequence[str]) -> None:
-    for field, value in known.items():
-        if field not in _QUESTIONS:
-            raise InputTypeError(f"{shown(field)} is not a field of a registry entry: use {', '.join(_QUESTIONS)}")
-        if not isinstance(value, str):
-            raise wrong_type(field, "a text", value)
-        if field in _CHOICES and value not in _CHOICES[field]:
-            raise InputValueError(
-                f"{field}={shown(value)} is not a value of the registry: use one of "
-                f"{', '.join(map(str, [*_CHOICES[field]]))}"
-            )
-    if isinstance(authors, str) or not all(isinstance(author, str) for author in authors):
-        raise InputTypeError("authors must be a list of names")
-    date = known.get("publication_date")
-    if date is not None:
-        try:
-            datetime.date.fromisoformat(date)
-        except ValueError as reason:
-            raise out_of_range("publication_date", date, "a date as YYYY-MM-DD, such as 2026-03-01") from reason
 
 
 def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:

@@ -308,7 +308,12 @@ def spend(
                 request.budget,
                 rows.neighbors,
             )
-        _warn_of_large_delta(run, public_rows)
+        # A δ that allows publishing whole rows.
+        delta = run.cost.delta if run.cost.kind is BudgetKind.APPROXIMATE else 0.0
+        if public_rows is not None and delta * public_rows >= 1:
+            warnings.warn(MessageWarning(Message("delta-too-large", delta=delta, rows=public_rows)), stacklevel=3)
+        elif public_rows is None and delta > _LARGE_DELTA:
+            warnings.warn(MessageWarning(Message("delta-too-large", delta=delta)), stacklevel=3)
 
         clauses = data.clauses if isinstance(data, DatabaseQuery) else None
         origin = ReleaseOrigin.fresh(request.dataset, insecure_seed=request.insecure_seed, query=clauses)
@@ -387,15 +392,6 @@ def require_whole_numbers(**values: object) -> None:
     for name, value in values.items():
         if value is not None and not is_whole(value):
             raise wrong_type(name, "a whole number", value)
-
-
-def _warn_of_large_delta(plan: CalibratedPlan[Any], public_rows: int | None) -> None:
-    """Warn of a δ that allows publishing whole rows."""
-    delta = plan.cost.delta if plan.cost.kind is BudgetKind.APPROXIMATE else 0.0
-    if public_rows is not None and delta * public_rows >= 1:
-        warnings.warn(MessageWarning(Message("delta-too-large", delta=delta, rows=public_rows)), stacklevel=4)
-    elif public_rows is None and delta > _LARGE_DELTA:
-        warnings.warn(MessageWarning(Message("delta-too-large", delta=delta)), stacklevel=4)
 
 
 # What becomes of a release that was made: its file, and its warnings.
