@@ -729,11 +729,6 @@ def test_mistakes_in_the_command(arguments: list[str], words: str, capsys: pytes
     assert words in capsys.readouterr().err
 
 
-def test_the_help_has_an_example(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["audit", "--help"]) == 0
-    assert "dpmoments audit matrix-laplace --epsilon 1" in capsys.readouterr().out
-
-
 @pytest.mark.slow
 def test_half_the_noise_is_found_with_the_noise_of_releases() -> None:
     pairs = [pair for pair in neighboring_pairs(2, ADD_REMOVE) if pair.name == "no row | one row"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from typing import Any
 
 import numpy as np
@@ -137,19 +138,7 @@ def test_a_plan_of_audits_for_people_is_for_add_remove_alone() -> None:
 
 @pytest.mark.slow
 def test_the_command_audits_people_of_many_rows(capsys: Any) -> None:
-    given = [
-        "audit",
-        "laplace",
-        "--epsilon",
-        "1",
-        "--max-rows-per-unit",
-        "5",
-        "--draws",
-        "40",
-        "--seed",
-        "0",
-        "--json",
-    ]
+    given = shlex.split("audit laplace --epsilon 1 --max-rows-per-unit 5 --draws 40 --seed 0 --json")
     assert main(given) == 0
     found = json.loads(capsys.readouterr().out)["audits"]
     assert [entry["neighbors"] for entry in found] == ["add_remove", "add_remove"]

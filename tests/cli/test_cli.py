@@ -38,30 +38,12 @@ from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS
 from dpmoments.schema.drafting import Header, HeaderColumn, _read_header, _schema_template
 from dpmoments.spending.run import NOTHING_SPENT
 from support.databases import sqlite_file
-from support.forged_files import FORGED_RECEIPTS, forge, more_noise, smaller_budget_everywhere
+from support.forged_files import forge, more_noise, smaller_budget_everywhere
 from support.said import Said, refused
 
-COMMANDS = (
-    "init",
-    "preflight",
-    "forecast",
-    "forecast-mean",
-    "forecast-counts",
-    "release",
-    "release-mean",
-    "release-counts",
-    "desk",
-    "ledger",
-    "mechanisms",
-    "show",
-    "report",
-    "describe",
-    "ridge",
-    "pca",
-    "groups",
-    "pool",
-    "synthetic",
-    "verify",
+COMMANDS = shlex.split(
+    "init preflight forecast forecast-mean forecast-counts release release-mean release-counts desk "
+    "ledger mechanisms audit show report describe ridge pca groups pool synthetic verify"
 )
 SECRET = "cell-nobody-may-see"
 SCRIPT = Path(sys.executable).with_name("dpmoments")
@@ -406,17 +388,7 @@ def test_derived_features_of_a_schema_file_are_forecast_released_and_shown(run: 
 
 def test_forecast_in_units_and_turned_round(run: Run) -> None:
     schema, guess = dpm.Schema.load("people.yaml"), {"age": 17.0}
-    command = (
-        "forecast",
-        "--schema",
-        "people.yaml",
-        "--n-rows",
-        "5000",
-        "--neighbors",
-        "add_remove",
-        "--typical-sd",
-        "age=17",
-    )
+    command = shlex.split("forecast --schema people.yaml --n-rows 5000 --neighbors add_remove --typical-sd age=17")
     expected = dpm.forecast(schema, n_rows=5_000, epsilon=1.0, typical_sd=guess)
     shown = run(*command, "--epsilon", "1")
     for line in expected.table():
@@ -449,15 +421,6 @@ def test_forecast_in_units_and_turned_round(run: Run) -> None:
         assert words in refused.error
 
 
-@pytest.mark.parametrize("n_rows", ["0", "-3", "many", "2.5"])
-def test_forecast_needs_a_number_of_rows(run: Run, n_rows: str) -> None:
-    outcome = run(
-        "forecast", "--schema", "people.yaml", "--n-rows", n_rows, "--epsilon", "1", "--neighbors", "add_remove"
-    )
-    assert outcome.code == 2
-    assert "--n-rows" in outcome.error
-
-
 # ---------------------------------------------------------------- release
 
 
@@ -475,22 +438,8 @@ def test_release_of_files_globs_and_folders(run: Run, data: str) -> None:
     assert " ".join(released.privacy.describe().split()) in outcome.words
 
 
-GERMAN = (
-    *(
-        "--delimiter",
-        ";",
-        "--encoding",
-        "latin-1",
-        "--decimal",
-        ",",
-        "--thousands",
-        ".",
-        "--null",
-        "k.A.",
-        "--null",
-        "?",
-    ),
-    *("--true", "ja", "--false", "nein"),
+GERMAN = shlex.split(
+    "--delimiter ';' --encoding latin-1 --decimal , --thousands . --null k.A. --null ? --true ja --false nein"
 )
 GERMAN_SCHEMA = """columns:
   - {name: "größe", kind: numeric, lower: 0, upper: 2000, missing: center, description: "Size in [cm]"}
@@ -562,21 +511,6 @@ def test_every_option_reaches_the_library(run: Run) -> None:
     assert released.privacy == expected.privacy
 
 
-def test_delta_and_rho_reach_the_library(run: Run) -> None:
-    assert run(*release_command(delta="1e-9", mechanism="gaussian", output="a.json")).code == 0
-    assert dpm.load("a.json").privacy.budget == dpm.PrivacyBudget.approximate(1.0, 1e-9)
-    assert run(*release_command(epsilon=None, rho="0.25", output="b.json")).code == 0
-    assert dpm.load("b.json").privacy.budget == dpm.PrivacyBudget.zcdp(0.25)
-
-
-def test_secure_releases_differ(run: Run) -> None:
-    grams = []
-    for output in ("a.json", "b.json"):
-        assert run(*release_command(output=output)).code == 0
-        grams.append(dpm.load(output).noisy_gram)
-    assert (grams[0] != grams[1]).all()
-
-
 def test_an_insecure_seed_is_shouted_about(run: Run) -> None:
     outcome = run(*release_command("--insecure-seed", "1"))
     assert outcome.code == 0
@@ -614,6 +548,20 @@ def test_a_table_whose_rows_are_all_dropped_is_released_like_any_other(run: Run)
     assert run(*release_command(epsilon="1000")).code == 0
     assert dpm.load("people.json").n_rows == 1
 
+
+def mean_command(*extra: str, data: str = "people.parquet", **changes: str | None) -> list[str]:
+    """A release of a mean that works, with options replaced, or left out where None."""
+    options = {"epsilon": None, "rho": "0.5", "output": "mean.json"} | changes
+    _, *arguments = release_command(*extra, data=data, **options)
+    return ["release-mean", *arguments]
+
+
+FORECAST = ("forecast", "--schema", "people.yaml", "--epsilon", "1", "--neighbors", "add_remove")
+SD = "--standard-deviation"
+FORECAST_MEAN = (
+    *("forecast-mean", "--schema", "people.yaml", "--n-rows", "5000"),
+    *("--rho", "0.5", "--neighbors", "replace_one"),
+)
 
 MISTAKES: dict[str, tuple[list[str], int, str]] = {
     "no budget": (release_command(epsilon=None), 2, "none was given"),
@@ -662,12 +610,55 @@ MISTAKES: dict[str, tuple[list[str], int, str]] = {
     "no folder for output": (release_command(output="nowhere/a.json"), 1, "does not exist: make it first"),
     "a file for a folder": (release_command(output="people.csv/a.json"), 1, "does not exist: make it first"),
     "output exists": (release_command(output="people.yaml"), 1, "exists already"),
+    "of a mean: pure budget of another mechanism": (
+        mean_command(rho=None, epsilon="1", mechanism="variance-aware"), 1, "give it --epsilon and --delta > 0 or --rho",
+    ),
+    "of a mean: unknown mechanism": (mean_command(mechanism="gaussian"), 2, "Unknown estimator of means 'gaussian'."),
+    "of a mean: flag without a mechanism": (mean_command("--radius", "1"), 2, "--radius: auto has no options"),
+    "of a mean: flag of another mechanism": (
+        mean_command("--radius", "1", mechanism="variance-aware"), 2, "--radius: mechanism 'variance-aware' has no option",
+    ),
+    "of a mean: flag and option": (
+        mean_command("--radius", "1", "--option", "radius=2", mechanism="symq"), 2, "'radius' is given twice",
+    ),
+    "of a mean: negative radius": (mean_command("--radius", "-1", mechanism="symq"), 2, "must be a positive finite number"),
+    "of a mean: radius in words": (mean_command("--radius", "one", mechanism="symq"), 2, "--radius"),
+    "of a mean: wrong relation": (mean_command(mechanism="symq"), 1, "not defined under add_remove: use replace_one"),
+    "of a mean: second moment's option": (mean_command("--no-mean"), 2, "No such option"),
+    "forecast of 0 rows": ([*FORECAST, "--n-rows", "0"], 2, "--n-rows"),
+    "forecast of -3 rows": ([*FORECAST, "--n-rows", "-3"], 2, "--n-rows"),
+    "forecast of many rows": ([*FORECAST, "--n-rows", "many"], 2, "--n-rows"),
+    "forecast of 2.5 rows": ([*FORECAST, "--n-rows", "2.5"], 2, "--n-rows"),
+    "standard deviation three": ([*FORECAST_MEAN, SD, "three"], 2, "--standard-deviation: 'three' is neither a number"),
+    "standard deviation income=": ([*FORECAST_MEAN, SD, "income="], 2, "'income=' is neither a number"),
+    "standard deviation twice": ([*FORECAST_MEAN, SD, "3", SD, "income=4"], 2, "'3' is for all features: leave the others out"),
+    "standard deviation of income twice": ([*FORECAST_MEAN, SD, "income=3", SD, "income=4"], 2, "'income' is given twice"),
+    "standard deviation incom=3": ([*FORECAST_MEAN, SD, "incom=3"], 1, "standard deviation: 'incom' matches none of the names"),
+    "standard deviation income=-1": ([*FORECAST_MEAN, SD, "income=-1"], 1, "must be a positive finite number"),
+    "ridge released.json height": (["ridge", "released.json", "height"], 1, "Unknown feature 'height'."),
+    "ridge released.json region": (["ridge", "released.json", "region"], 1, "Name one of its features"),
+    "ridge of a feature on itself": (["ridge", "released.json", "income", "--feature", "income"], 1, "leave it out"),
+    "ridge released.json income --alpha -1": (["ridge", "released.json", "income", "--alpha", "-1"], 1, "a positive number"),
+    "ridge released.json income --alpha much": (["ridge", "released.json", "income", "--alpha", "much"], 2, "--alpha"),
+    "ridge released.json": (["ridge", "released.json"], 2, "Missing argument"),
+    "pca released.json -k 7": (["pca", "released.json", "-k", "7"], 1, "from 1 to 6"),
+    "pca released.json -k 0": (["pca", "released.json", "-k", "0"], 2, "-k"),
+    "pca released.json --scaling none": (["pca", "released.json", "--scaling", "none"], 2, "--scaling"),
+    "show nobody.json": (["show", "nobody.json"], 1, "nobody.json: No such file or directory"),
+    "show people.parquet": (["show", "people.parquet"], 1, "not a release"),
+    "show .": (["show", "."], 1, "Is a directory"),
+    "summon released.json": (["summon", "released.json"], 2, "No such command 'summon'"),
+    "median released.json": (["median", "released.json"], 1, "a release has no median: quantiles need the order of the values"),
+    "undo": (["undo"], 1, "a release has no undo: what was drawn counts as spent"),
+    "magic": (["mechanisms", "magic"], 2, "Unknown mechanism 'magic'."),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_mistakes_are_refused_in_a_line_or_two(folder: Path, run: Run, mistake: str) -> None:
     command, code, message = MISTAKES[mistake]
+    if "released.json" in command:
+        assert run(*release_command(output="released.json", mechanism="matrix-laplace")).code == 0
     before = {path: path.read_bytes() for path in folder.iterdir()}
     outcome = run(*command)
     assert (outcome.code, outcome.out) == (code, "")
@@ -675,71 +666,6 @@ def test_mistakes_are_refused_in_a_line_or_two(folder: Path, run: Run, mistake: 
     assert 1 <= outcome.err.count("\n") <= 2
     assert outcome.err.startswith("dpmoments")
     assert {path: path.read_bytes() for path in folder.iterdir()} == before
-
-
-def test_blanks_are_all_named_at_once(run: Run) -> None:
-    Path("people.yaml").write_text(
-        """
-        columns:
-          - {name: age, kind: numeric, lower: 0, upper: }
-          - {name: income, kind: numeric}
-          - {name: region, kind: categorical, levels: }
-          - {name: employed, kind: , missing: }
-        """
-    )
-    outcome = run(*release_command())
-    assert outcome.code == 1
-    for blank in (
-        "'age' has no bounds (upper)",
-        "'income' has no bounds (lower, upper)",
-        "'region' has no levels",
-        "'employed' has no kind and no missing",
-    ):
-        assert blank in outcome.error
-    assert not Path("people.json").exists()
-
-
-SCHEMAS = {
-    "reversed bounds": ("{name: age, kind: numeric, lower: 9, upper: 1}", "must be below"),
-    "equal bounds": ("{name: age, kind: numeric, lower: 1, upper: 1}", "must be below"),
-    "infinite bound": ("{name: age, kind: numeric, lower: 0, upper: 1e999}", "must be finite"),
-    "bound that is text": ("{name: age, kind: numeric, lower: 0, upper: ten}", "upper must be a number"),
-    "levels true and false": ("{name: employed, kind: categorical, levels: [true, false]}", "Boolean is for true/false"),
-    "unknown kind": ("{name: age, kind: number}", "use numeric, categorical, boolean"),
-    "unknown entry": ("{name: age, kind: numeric, lower: 0, upper: 1, mean: 0.5}", "unknown entries 'mean'"),
-    "duplicate names": (
-        "{name: age, kind: boolean}\n  - {name: age, kind: boolean}", "line 3: two columns are named 'age'",
-    ),
-    "unknown column": ("{name: height, kind: boolean}", "has no column 'height'"),
-    "text in a numeric column": ("{name: region, kind: numeric, lower: 0, upper: 1}", "needs numbers"),
-    "not a schema": ("{name", "not a YAML file"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("fault", SCHEMAS)
-def test_faults_of_a_schema_are_named(run: Run, fault: str) -> None:
-    column, message = SCHEMAS[fault]
-    Path("people.yaml").write_text(f"columns:\n  - {column}\n")
-    outcome = run(*release_command())
-    assert outcome.code == 1
-    assert message in outcome.error
-    assert not Path("people.json").exists()
-
-
-def test_a_truncated_parquet_file(run: Run) -> None:
-    whole = Path("people.parquet").read_bytes()
-    for kept in (0, 4, len(whole) // 2, len(whole) - 1):
-        Path("cut.parquet").write_bytes(whole[:kept])
-        outcome = run(*release_command(data="cut.parquet"))
-        assert outcome.code == 1
-        assert "cut.parquet cannot be read: damaged, truncated" in outcome.error
-        assert NOTHING_SPENT in outcome.error.casefold()
-    # damaged in the middle, with a footer that reads well: found only while rows are read
-    Path("hurt.parquet").write_bytes(whole[:4] + bytes(len(whole) // 2) + whole[4 + len(whole) // 2 :])
-    outcome = run(*release_command(data="hurt.parquet"))
-    assert outcome.code == 1
-    assert "hurt.parquet cannot be read" in outcome.error
-    assert not Path("people.json").exists()
 
 
 UNREADABLE = "has a cell that is missing, not finite or not readable"
@@ -818,16 +744,20 @@ class Terminal(io.StringIO):
         return True
 
 
+@pytest.mark.parametrize("what", ["release", "release-mean"])
 @pytest.mark.parametrize(("answer", "code"), [("y\n", 0), ("n\n", 1), ("\n", 1), ("", 130)])
 def test_a_person_is_asked_before_anything_is_spent(
-    run: Run, monkeypatch: pytest.MonkeyPatch, answer: str, code: int
+    run: Run, monkeypatch: pytest.MonkeyPatch, answer: str, code: int, what: str
 ) -> None:
     monkeypatch.setattr(sys, "stdin", Terminal(answer))
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    outcome = run(*release_command("--no-progress"))
+    command = release_command if what == "release" else mean_command
+    outcome = run(*command("--no-progress", output="asked.json"))
     assert outcome.code == code
-    assert "Spend ε = 1, pure (add_remove) on people.parquet: 6 features, mechanism auto" in outcome.error
-    assert Path("people.json").exists() == (code == 0)
+    spent = "ε = 1, pure" if what == "release" else "0.5-zCDP"
+    mechanism = "auto" if what == "release" else "bounded-sums"
+    assert f"Spend {spent} (add_remove) on people.parquet: 6 features, mechanism {mechanism}" in outcome.error
+    assert Path("asked.json").exists() == (code == 0)
     assert (NOTHING_SPENT in outcome.error.casefold()) == (code == 1)
 
 
@@ -888,13 +818,6 @@ def test_own_words_are_those_of_a_raise_in_the_library() -> None:
 # ---------------------------------------------------------------- release-mean, and what is done with it
 
 
-def mean_command(*extra: str, data: str = "people.parquet", **changes: str | None) -> list[str]:
-    """A release of a mean that works, with options replaced, or left out where None."""
-    options = {"epsilon": None, "rho": "0.5", "output": "mean.json"} | changes
-    _, *arguments = release_command(*extra, data=data, **options)
-    return ["release-mean", *arguments]
-
-
 @pytest.fixture
 def mean_json(folder: Path, run: Run) -> Path:
     assert run(*mean_command("--insecure-seed", "3", mechanism="variance-aware")).code == 0
@@ -940,43 +863,6 @@ def test_every_option_of_release_mean_reaches_the_library(run: Run) -> None:
     assert dpm.load("b.json").mechanism_options == {"radius": 2.0, "quantile": 0.4}
 
 
-MEAN_MISTAKES: dict[str, tuple[list[str], int, str]] = {
-    "no budget": (mean_command(rho=None), 2, "none was given"),
-    "pure budget of another mechanism": (
-        mean_command(rho=None, epsilon="1", mechanism="variance-aware"), 1, "give it --epsilon and --delta > 0 or --rho",
-    ),
-    "no neighbors": (mean_command(neighbors=None), 2, "Missing option '--neighbors'"),
-    "no output": (mean_command(output=None), 2, "Missing option '--output'"),
-    "unknown mechanism": (mean_command(mechanism="gaussian"), 2, "Unknown estimator of means 'gaussian'."),
-    "flag without a mechanism": (mean_command("--radius", "1"), 2, "--radius: auto has no options"),
-    "flag of another mechanism": (
-        mean_command("--radius", "1", mechanism="variance-aware"), 2, "--radius: mechanism 'variance-aware' has no option",
-    ),
-    "flag and option": (
-        mean_command("--radius", "1", "--option", "radius=2", mechanism="symq"), 2, "'radius' is given twice",
-    ),
-    "negative radius": (mean_command("--radius", "-1", mechanism="symq"), 2, "must be a positive finite number"),
-    "radius in words": (mean_command("--radius", "one", mechanism="symq"), 2, "--radius"),
-    "wrong relation": (mean_command(mechanism="symq"), 1, "not defined under add_remove: use replace_one"),
-    "second moment's option": (mean_command("--no-mean"), 2, "No such option"),
-    "several paths": (mean_command("people.csv"), 2, "put a glob in quotes"),
-    "output exists": (mean_command(output="people.yaml"), 1, "exists already"),
-    "no folder for output": (mean_command(output="nowhere/a.json"), 1, "does not exist: make it first"),
-    "no table": (mean_command(data="nobody.parquet"), 1, "no file matches 'nobody.parquet'"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("mistake", MEAN_MISTAKES)
-def test_mistakes_of_release_mean_are_refused_in_a_line_or_two(folder: Path, run: Run, mistake: str) -> None:
-    command, code, message = MEAN_MISTAKES[mistake]
-    before = {path: path.read_bytes() for path in folder.iterdir()}
-    outcome = run(*command)
-    assert (outcome.code, outcome.out) == (code, "")
-    assert message in outcome.error
-    assert 1 <= outcome.err.count("\n") <= 2
-    assert {path: path.read_bytes() for path in folder.iterdir()} == before
-
-
 def test_release_mean_warns_in_a_line_and_show_repeats_it(run: Run) -> None:
     outcome = run(*mean_command("--radius", "0.001", "--scale", "1e-6", mechanism="coinpress"))
     assert outcome.code == 0
@@ -986,18 +872,6 @@ def test_release_mean_warns_in_a_line_and_show_repeats_it(run: Run) -> None:
     assert f"Warning: {Message('rows-mostly-clipped')}" in run("show", "mean.json").words
     warnings = json.loads(run("show", "mean.json", "--json").out)["warnings"]
     assert [one["code"] for one in warnings] == ["rows-mostly-clipped", "mean-beyond-radius"]
-
-
-@pytest.mark.parametrize(("answer", "code"), [("y\n", 0), ("n\n", 1)])
-def test_a_person_is_asked_before_a_mean_is_released(
-    run: Run, monkeypatch: pytest.MonkeyPatch, answer: str, code: int
-) -> None:
-    monkeypatch.setattr(sys, "stdin", Terminal(answer))
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    outcome = run(*mean_command("--no-progress"))
-    assert outcome.code == code
-    assert "Spend 0.5-zCDP (add_remove) on people.parquet: 6 features, mechanism bounded-sums" in outcome.error
-    assert Path("mean.json").exists() == (code == 0)
 
 
 def test_show_of_a_mean_release(mean_json: Path, run: Run) -> None:
@@ -1041,12 +915,6 @@ def test_show_of_a_mean_whose_noise_has_no_law(run: Run) -> None:
     assert shown["mean_noise"] == [None] * 6
 
 
-FORECAST_MEAN = (
-    *("forecast-mean", "--schema", "people.yaml", "--n-rows", "5000"),
-    *("--rho", "0.5", "--neighbors", "replace_one"),
-)
-
-
 def test_forecast_mean_prints_what_the_library_forecasts(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")  # no line is folded
     schema = dpm.Schema.load("people.yaml")
@@ -1065,24 +933,6 @@ def test_forecast_mean_prints_what_the_library_forecasts(run: Run, monkeypatch: 
     refused = run(*FORECAST_MEAN[:5], "--epsilon", "1", "--neighbors", "add_remove")
     assert refused.words.count("not ") >= len(MEAN_MECHANISMS)
     assert "not naive: estimator of means 'naive' is not defined under add_remove" in refused.words
-
-
-@pytest.mark.parametrize(
-    ("given", "code", "message"),
-    [
-        (("three",), 2, "--standard-deviation: 'three' is neither a number nor feature=number"),
-        (("income=",), 2, "'income=' is neither a number"),
-        (("3", "income=4"), 2, "'3' is for all features: leave the others out"),
-        (("income=3", "income=4"), 2, "'income' is given twice"),
-        (("incom=3",), 1, "standard deviation: 'incom' matches none of the names. Did you mean 'income'"),
-        (("income=-1",), 1, "must be a positive finite number"),
-    ],
-)
-def test_mistakes_of_forecast_mean_are_refused(run: Run, given: tuple[str, ...], code: int, message: str) -> None:
-    outcome = run(*FORECAST_MEAN, *(part for one in given for part in ("--standard-deviation", one)))
-    assert (outcome.code, outcome.out) == (code, "")
-    assert message in outcome.error
-    assert outcome.err.count("\n") <= 2
 
 
 def test_mechanisms_lists_the_estimators_of_means_and_describes_them(run: Run) -> None:
@@ -1201,19 +1051,6 @@ def test_show_as_json_is_the_release_to_the_last_bit(people_json: Path, run: Run
     np.testing.assert_array_equal(shown["standard_deviation"], np.sqrt(np.diag(released.covariance)))
 
 
-@pytest.mark.slow
-def test_the_noise_that_show_states_is_the_noise_that_there_is(run: Run) -> None:
-    """Over 200 seeds the means spread as stated; half or twice as much would be told apart."""
-    table, schema = people_table(), dpm.Schema.load("people.yaml")
-    releases = [dpm.release(table, schema, rho=0.5, repair="none", insecure_seed=seed) for seed in range(200)]
-    spread = np.std([released.mean for released in releases], axis=0)
-    releases[0].save("people.json")
-    stated = np.array(json.loads(run("show", "people.json", "--json").out)["mean_noise"])
-    np.testing.assert_allclose(spread, stated, rtol=0.2)
-    for factor in (0.5, 2.0):
-        assert not np.isclose(spread, factor * stated, rtol=0.2).any()
-
-
 def test_show_of_releases_without_mean_or_count(run: Run) -> None:
     assert run(*release_command("--no-mean", output="a.json")).code == 0
     outcome = run("show", "a.json")
@@ -1241,60 +1078,6 @@ def test_show_has_a_dash_where_noise_made_a_variance_negative(run: Run) -> None:
     shown = json.loads(run("show", "people.json", "--json").out)["standard_deviation"]
     assert [deviation is None for deviation in shown] == negative.tolist()
     assert run("show", "people.json").code == 0
-
-
-def test_ridge_is_the_librarys(people_json: Path, run: Run) -> None:
-    released = dpm.load(people_json)
-    expected = released.ridge("income", ["age", "region"], alpha=0.001)
-    command = ("ridge", people_json, "income", "--feature", "age", "--feature", "region", "--alpha", "0.001")
-    outcome = run(*command)
-    assert outcome.code == 0
-    assert outcome.words == " ".join(expected.summary().split())
-    printed = json.loads(run(*command, "--json").out)
-    assert printed["coefficients"] == dict(zip(expected.features, expected.coefficients, strict=True))
-    assert (printed["intercept"], printed["r_squared"]) == (expected.intercept, expected.r_squared)
-    everything = json.loads(run("ridge", people_json, "income", "--alpha", "0.01", "--no-intercept", "--json").out)
-    assert set(everything["coefficients"]) == set(released.feature_names) - {"income"}
-    assert everything["intercept"] == 0
-
-
-def test_pca_is_the_librarys(people_json: Path, run: Run) -> None:
-    released = dpm.load(people_json)
-    for scaling in ("units", "bounds", "correlation"):
-        expected = released.pca(2, scaling=scaling)
-        outcome = run("pca", people_json, "-k", "2", "--scaling", scaling)
-        assert outcome.words == " ".join(expected.summary().split())
-        printed = json.loads(run("pca", people_json, "-k", "2", "--scaling", scaling, "--json").out)
-        np.testing.assert_array_equal(printed["components"], expected.components)
-    assert len(json.loads(run("pca", people_json, "--json").out)["components"]) == 6
-
-
-@pytest.mark.parametrize(
-    ("command", "code", "message"),
-    [
-        (("ridge", "people.json", "height"), 1, "Unknown feature 'height'."),
-        (("ridge", "people.json", "region"), 1, "Name one of its features"),
-        (("ridge", "people.json", "income", "--feature", "income"), 1, "leave it out"),
-        (("ridge", "people.json", "income", "--alpha", "-1"), 1, "a positive number"),
-        (("ridge", "people.json", "income", "--alpha", "much"), 2, "--alpha"),
-        (("ridge", "people.json"), 2, "Missing argument"),
-        (("pca", "people.json", "-k", "7"), 1, "from 1 to 6"),
-        (("pca", "people.json", "-k", "0"), 2, "-k"),
-        (("pca", "people.json", "--scaling", "none"), 2, "--scaling"),
-        (("show", "nobody.json"), 1, "nobody.json: No such file or directory"),
-        (("show", "people.parquet"), 1, "not a release"),
-        (("show", "."), 1, "Is a directory"),
-        (("summon", "people.json"), 2, "No such command 'summon'"),
-        (("median", "people.json"), 1, "a release has no median: quantiles need the order of the values"),
-        (("undo",), 1, "a release has no undo: what was drawn counts as spent"),
-    ],
-)
-@pytest.mark.usefixtures("people_json")
-def test_analyses_refuse_in_a_line_or_two(run: Run, command: tuple[str, ...], code: int, message: str) -> None:
-    outcome = run(*command)
-    assert (outcome.code, outcome.out) == (code, "")
-    assert message in outcome.error
-    assert 1 <= outcome.err.count("\n") <= 2
 
 
 # ---------------------------------------------------------------- verify
@@ -1344,13 +1127,13 @@ def scaled(name: str, factor: float) -> Callable[[dict[str, Any]], None]:
     return edit
 
 
-EDITS: dict[str, tuple[Callable[[dict[str, Any]], object], str | Said]] = {
+EDITS: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
+    "less noise than is paid for": (lambda content: more_noise(content, 0.5), "add up to more than the stated cost"),
     "smaller epsilon": (lambda content: content["privacy"]["budget"].update(epsilon=0.1), "not for the stated budget"),
     "smaller epsilon everywhere": (smaller_budget_everywhere, "noise as the stated budget"),
     "other relation": (lambda content: content["privacy"].update(neighbors="replace_one"), "not for the stated budget"),
     "receipt of no draws": (lambda content: content["receipt"].update(draws=[]), "receipt adds up to the stated budget"),
     "receipt of half the budget": (lambda content: more_noise(content, 2.0), "noise as the stated budget"),
-    **{f"receipt: {name}": forgery for name, forgery in FORGED_RECEIPTS.items()},
     "less noise": (
         lambda content: content["noise"].update(diagonal_variance=2e-6, off_diagonal_variance=1e-6),
         "noise as the stated budget",
@@ -1380,10 +1163,6 @@ def test_verify_finds_edits_that_carry_a_right_checksum(people_json: Path, run: 
     forge(people_json, change)
     outcome = run("verify", people_json)
     assert outcome.code == 1
-    if isinstance(message, Said):
-        with refused("does not hold a consistent", failure=message) as caught:
-            dpm.load(people_json)
-        message = caught.value.text("shell")
     assert message in outcome.error
     if outcome.out:
         assert f"FAILED    {message}" in outcome.out
@@ -1451,12 +1230,6 @@ def test_a_mechanism_is_described_with_its_options(run: Run, name: str) -> None:
     assert max(map(cell_len, outcome.out.splitlines())) <= 80
 
 
-def test_an_unknown_mechanism_is_a_mistake_in_the_command(run: Run) -> None:
-    outcome = run("mechanisms", "magic")
-    assert outcome.code == 2
-    assert "Unknown mechanism 'magic'." in outcome.error
-
-
 # ---------------------------------------------------------------- the how-to page
 
 
@@ -1490,7 +1263,7 @@ def test_the_how_to_page_runs_as_written(tmp_path: Path, run: Run, monkeypatch: 
                     assert " ".join(line.split()) in printed, line
         else:
             assert language == "text"
-    assert ran >= set(COMMANDS) - {"desk"}  # which ends when its reader says so: tests/desk
+    assert ran >= set(COMMANDS) - {"desk", "audit"}  # tests/desk, tests/audit
 
 
 @pytest.mark.parametrize(
@@ -1561,17 +1334,7 @@ def test_a_query_takes_the_place_of_a_file(run: Run, folder: Path, monkeypatch: 
     Path("people.yaml").write_text("columns: [{name: age, kind: numeric, lower: 0, upper: 100}]")
     monkeypatch.setenv("DPMOMENTS_DATABASE", url)
     assert "counts 900 of 900 rows" in run("preflight", *query, "--schema", "people.yaml").words
-    options = (
-        "--schema",
-        "people.yaml",
-        "--epsilon",
-        "1",
-        "--neighbors",
-        "replace_one",
-        "--no-ledger",
-        "--output",
-        "people.json",
-    )
+    options = shlex.split("--schema people.yaml --epsilon 1 --neighbors replace_one --no-ledger --output people.json")
     assert run("release", *query, *options).code == 0
     assert [
         rule.facts["clauses"] for rule in dpm.load("people.json").privacy.rules if rule.code == "rows-of-query"

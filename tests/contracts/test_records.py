@@ -81,7 +81,7 @@ READ_ELSEWHERE = ("schema", "by", "releases")
 FREE = ("mechanism_options", "diagnostics", "details")
 """Entries that may hold anything, and less."""
 RECOMPUTED = "sensitivity.value"
-"""Entry that is computed anew, and refused if it is below that: ``FORGED_RECEIPTS``."""
+"""Entry that is computed anew, and refused if it is below that (``tests/privacy/test_privacy_filter.py``)."""
 
 
 def kept(content: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -19,7 +20,7 @@ from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves.gaussian import discrete_gaussian_rho
 from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.privacy.unit import Neighbors
-from support.said import Said, refused
+from support.said import refused
 
 positive = st.floats(1e-12, 1e12)
 deltas = st.floats(1e-300, 0.999)
@@ -32,87 +33,45 @@ budgets = st.one_of(
 RULES = (Message("row-norm-bound", norm=2.0), Message("two-values", column="member", missing="drop"))
 
 
-@pytest.mark.parametrize("epsilon", [0, 0.0, -1.0, math.inf, math.nan])
-def test_impossible_epsilon_is_refused(epsilon: float) -> None:
-    with refused("must be positive and finite (at most"):
-        PrivacyBudget.of(epsilon=epsilon)
+POSITIVE = "must be positive and finite (at most"
+PROBABILITY = "delta must be a probability of failure, above 0 and"
+OF_RHO = "a zCDP budget has only rho: leave epsilon and delta out"
+IMPOSSIBLE: list[tuple[Callable[[], object], str]] = [
+    *((lambda value=value: PrivacyBudget.of(epsilon=value), POSITIVE) for value in (0, -1.0, math.inf, math.nan, 10**400)),
+    *((lambda value=value: PrivacyBudget.of(rho=value), POSITIVE) for value in (0, -0.5, math.inf, math.nan, 1e200)),
+    *((lambda value=value: PrivacyBudget.of(epsilon=1.0, delta=value), PROBABILITY) for value in (1.0, -1e-9, math.nan)),
+    *((lambda value=value: PrivacyBudget.pure(value), "epsilon must be a number") for value in ("1", None, [1.0], True)),
+    *((lambda value=value: PrivacyBudget.approximate(1.0, value), "delta must be") for value in ("1", None, True)),
+    (lambda: PrivacyBudget.of(), "give the privacy budget as epsilon (with or without delta) or as rho, none"),
+    (lambda: PrivacyBudget.of(epsilon=1.0, rho=1.0), "give the privacy budget as epsilon (with or without delta) or as rho, not"),
+    (lambda: PrivacyBudget.of(rho=1.0, delta=1e-6), "delta goes with epsilon: a rho-zCDP budget has none"),
+    (lambda: PrivacyBudget(BudgetKind.PURE, epsilon=1.0, rho=1.0), "a pure budget has no rho"),
+    (lambda: PrivacyBudget(BudgetKind.PURE, epsilon=1.0, delta=1e-6), "a pure budget has delta = 0"),
+    (lambda: PrivacyBudget(BudgetKind.APPROXIMATE, epsilon=1.0, delta=1e-6, rho=1.0), "budget has no rho"),
+    (lambda: PrivacyBudget(BudgetKind.APPROXIMATE, epsilon=1.0), PROBABILITY),
+    (lambda: PrivacyBudget(BudgetKind.ZCDP, rho=1.0, epsilon=1.0), OF_RHO),
+    (lambda: PrivacyBudget(BudgetKind.ZCDP, rho=1.0, delta=1e-6), OF_RHO),
+    (lambda: PrivacyBudget(BudgetKind.ZCDP, epsilon=1.0), "rho must be positive"),
+    *(
+        (lambda budget=budget, weights=weights: budget.split(*weights), "must be positive numbers")
+        for budget in (PrivacyBudget.pure(1.0), PrivacyBudget.zcdp(1.0), PrivacyBudget.approximate(1.0, 1e-6))
+        for weights in ((), (1.0, 0.0), (1.0, -1.0), (math.inf, 1.0), (math.nan,))
+    ),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("delta", [1.0, 1.5, -1e-9, math.nan, math.inf])
-def test_impossible_delta_is_refused(delta: float) -> None:
-    with refused("must be a probability of failure, above 0 and"):
-        PrivacyBudget.of(epsilon=1.0, delta=delta)
-
-
-@pytest.mark.parametrize("rho", [0, -0.5, math.inf, math.nan])
-def test_impossible_rho_is_refused(rho: float) -> None:
-    with refused("must be positive and finite (at most"):
-        PrivacyBudget.of(rho=rho)
+@pytest.mark.parametrize(("make", "said"), IMPOSSIBLE)
+def test_a_budget_that_cannot_be_is_refused(make: Callable[[], object], said: str) -> None:
+    with refused(said, (ValueError, TypeError)):
+        make()
 
 
 def test_the_largest_loss_is_a_budget_and_none_beyond() -> None:
     for make in (PrivacyBudget.pure, PrivacyBudget.zcdp):
         assert make(1e100) == make(10**100)
-        with refused("must be positive and finite (at most"):
+        with refused(POSITIVE):
             make(math.nextafter(1e100, math.inf))
         assert make(5e-324)
-
-
-@pytest.mark.parametrize(
-    ("kind", "arguments", "said"),
-    [
-        (BudgetKind.PURE, {"epsilon": 1.0, "rho": 1.0}, Said("budget has no rho")),
-        (BudgetKind.PURE, {"epsilon": 1.0, "delta": 1e-6}, Said("a pure budget has delta = 0")),
-        (BudgetKind.APPROXIMATE, {"epsilon": 1.0, "delta": 1e-6, "rho": 1.0}, Said("budget has no rho")),
-        (
-            BudgetKind.APPROXIMATE,
-            {"epsilon": 1.0},
-            Said("must be a probability of failure, above 0 and", delta=0.0),
-        ),
-        (
-            BudgetKind.APPROXIMATE,
-            {"epsilon": 1.0, "delta": 1.0},
-            Said("must be a probability of failure, above 0 and", delta=1.0),
-        ),
-        (
-            BudgetKind.ZCDP,
-            {"rho": 1.0, "epsilon": 1.0},
-            Said("a zCDP budget has only rho: leave epsilon and delta out"),
-        ),
-        (BudgetKind.ZCDP, {"rho": 1.0, "delta": 1e-6}, Said("a zCDP budget has only rho: leave epsilon and delta out")),
-        (BudgetKind.ZCDP, {"epsilon": 1.0}, Said("must be positive and finite (at most", parameter="rho", value=0.0)),
-    ],
-)
-def test_a_budget_has_the_losses_of_its_kind_alone(kind: BudgetKind, arguments: dict[str, float], said: Said) -> None:
-    with refused(said):
-        PrivacyBudget(kind, **arguments)
-
-
-@pytest.mark.parametrize("delta", ["1", None, True])
-def test_a_delta_of_another_type_is_refused(delta: object) -> None:
-    with refused("must be", TypeError, parameter="delta"):
-        PrivacyBudget(BudgetKind.APPROXIMATE, epsilon=1.0, delta=delta)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("weights", [(), (1.0, 0.0), (1.0, -1.0), (math.inf, 1.0), (math.nan,)])
-def test_impossible_weights_are_refused(weights: tuple[float, ...]) -> None:
-    for budget in (PrivacyBudget.pure(1.0), PrivacyBudget.zcdp(1.0), PrivacyBudget.approximate(1.0, 1e-6)):
-        with refused("must be positive numbers"):
-            budget.split(*weights)
-
-
-@pytest.mark.parametrize("arguments", [{}, {"epsilon": 1.0, "rho": 1.0}, {"rho": 1.0, "delta": 1e-6}])
-def test_contradictions_are_refused(arguments: dict[str, float]) -> None:
-    with refused(
-        ("delta goes with epsilon: a rho-zCDP budget has none", "give the privacy budget as epsilon (with or without")
-    ):
-        PrivacyBudget.of(**arguments)
-
-
-@pytest.mark.parametrize("value", ["1", None, [1.0], True])
-def test_other_types_are_refused(value: object) -> None:
-    with pytest.raises(TypeError):
-        PrivacyBudget(BudgetKind.PURE, epsilon=value)  # type: ignore[arg-type]
 
 
 def test_neighbors_are_named_exactly() -> None:
@@ -134,11 +93,6 @@ def test_parts_never_add_up_to_more_than_the_whole(budget: PrivacyBudget, weight
         assert float(exact) == pytest.approx(whole, rel=1e-12, abs=0)
 
 
-@given(budgets)
-def test_file_round_trip(budget: PrivacyBudget) -> None:
-    assert PrivacyBudget.from_dict(budget.to_dict()) == budget
-
-
 @given(budgets, budgets)
 def test_sums_round_up_and_cover_their_parts(first: PrivacyBudget, second: PrivacyBudget) -> None:
     if (first.kind is BudgetKind.ZCDP) != (second.kind is BudgetKind.ZCDP):
@@ -155,8 +109,6 @@ def test_sums_round_up_and_cover_their_parts(first: PrivacyBudget, second: Priva
 
 
 def test_coverage_between_kinds() -> None:
-    assert PrivacyBudget.zcdp(0.5).covers(PrivacyBudget.pure(1.0))
-    assert not PrivacyBudget.zcdp(0.499).covers(PrivacyBudget.pure(1.0))
     assert PrivacyBudget.zcdp(0.02).covers(PrivacyBudget.pure(0.199))
     assert not PrivacyBudget.zcdp(8.0).covers(PrivacyBudget.pure(4.01))
     assert not PrivacyBudget.approximate(9.0, 0.1).covers(PrivacyBudget.zcdp(1e-9))
@@ -174,18 +126,9 @@ def test_what_a_budget_implies_at_a_delta() -> None:
 
 
 def test_to_epsilon_agrees_with_the_curve() -> None:
-    assert PrivacyBudget.pure(2.0).to_epsilon(1e-9) == 2.0
-    with refused("is above the delta asked for"):
-        PrivacyBudget.approximate(1.0, 1e-3).to_epsilon(1e-6)
     rho, delta = 0.5, 1e-6
     classic = rho + 2 * math.sqrt(rho * math.log(1 / delta))
     assert rho < PrivacyBudget.zcdp(rho).to_epsilon(delta) < classic
-
-
-@pytest.mark.parametrize("epsilon", [10**400, 1e200])
-def test_budgets_beyond_floating_point_are_refused(epsilon: float) -> None:
-    with refused("must be positive and finite (at most"):
-        PrivacyBudget.of(epsilon=epsilon)
 
 
 @given(st.floats(1e-300, 1e12), st.integers(1, 8))
@@ -260,23 +203,6 @@ def test_words_of_a_statement_say_all_of_it() -> None:
     assert insecure[0] == Message("not-private").text()
     assert "replace-one" in insecure[1]
     assert insecure[2:] == lines[1:]
-
-
-@pytest.mark.parametrize(
-    ("changes", "kind"),
-    [
-        ({"surplus": 1}, ValueError),
-        ({"rules": "one"}, TypeError),
-        ({"rules": None}, TypeError),
-        ({"arithmetic": "approximate"}, ValueError),
-        ({"private": 1}, TypeError),
-        ({"private": "true"}, TypeError),
-        ({"neighbors": "friends"}, ValueError),
-    ],
-)
-def test_a_statement_that_cannot_be_is_refused(changes: dict[str, Any], kind: type[Exception]) -> None:
-    with pytest.raises(kind):
-        PrivacyStatement.from_dict(statement(PrivacyBudget.pure(1.0)).to_dict() | changes)
 
 
 def test_a_delta_of_any_number_type_is_kept_as_a_float() -> None:

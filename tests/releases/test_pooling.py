@@ -305,7 +305,7 @@ def test_noise_is_unknown_where_that_of_one_table_is() -> None:
 # Refusals -------------------------------------------------------------------------------------------------------------
 
 
-def refusals() -> dict[str, tuple[Any, type[Exception], Said]]:
+def refusals() -> dict[str, tuple[Any, Said]]:
     one = columns(0, insecure_seed=0, dataset="north")
     two = columns(1, insecure_seed=1)
     same_run = dpm.pool([one, two])
@@ -313,86 +313,44 @@ def refusals() -> dict[str, tuple[Any, type[Exception], Said]]:
     fewer = dpm.release(np.zeros((9, 1)), dpm.Schema(dpm.Numeric("age", 0, 100)), epsilon=1.0)
     tighter = replace(two, schema=dpm.Schema(*COLUMNS.columns, row_norm=1.2))
     mean = dpm.release_mean(np.zeros((9, 2)), dpm.Schema.unit_ball(2), rho=0.5)
+    twice = "is given twice, perhaps inside one that was pooled before"
+    units = "so that their numbers are in different units: release all"
     return {
-        "nothing": ([], ValueError, Said("no releases to pool: pass a list, [release_a, release_b]")),
-        "one twice": ([one, one], ValueError, Said("is given twice, perhaps inside one that was pooled before")),
-        "one read another way": (
-            [one, one.with_repair("none")],
-            ValueError,
-            Said("is given twice, perhaps inside one that was pooled before"),
-        ),
-        "one inside a pool": (
-            [same_run, two],
-            ValueError,
-            Said("is given twice, perhaps inside one that was pooled before"),
-        ),
-        "one seed": (
-            [one, columns(5, insecure_seed=0)],
-            ValueError,
-            Said("is given twice, perhaps inside one that was pooled before"),
-        ),
-        "one dataset": (
-            [one, columns(5, dataset="north")],
-            ValueError,
-            Said("their rows would count twice, and both budgets add up. Pass", dataset="north"),
-        ),
-        "other levels": (
-            [one, other_levels],
-            ValueError,
-            Said("so that their numbers are in different units: release all", difference="column 'g'"),
-        ),
-        "other columns": (
-            [one, fewer],
-            ValueError,
-            Said(
-                "so that their numbers are in different units: release all",
-                difference="other columns, or in another order",
-            ),
-        ),
-        "another row norm": (
-            [one, tighter],
-            ValueError,
-            Said("so that their numbers are in different units: release all", difference="row_norm"),
-        ),
-        "another mean=": (
-            [one, columns(2, mean=False)],
-            ValueError,
-            Said("was released with the mean and the other without"),
-        ),
+        "nothing": ([], Said("no releases to pool: pass a list, [release_a, release_b]")),
+        "one twice": ([one, one], Said(twice)),
+        "one read another way": ([one, one.with_repair("none")], Said(twice)),
+        "one inside a pool": ([same_run, two], Said(twice)),
+        "one seed": ([one, columns(5, insecure_seed=0)], Said(twice)),
+        "one dataset": ([one, columns(5, dataset="north")], Said("their rows would count twice", dataset="north")),
+        "other levels": ([one, other_levels], Said(units, difference="column 'g'")),
+        "other columns": ([one, fewer], Said(units, difference="other columns, or in another order")),
+        "another row norm": ([one, tighter], Said(units, difference="row_norm")),
+        "another mean=": ([one, columns(2, mean=False)], Said("was released with the mean and the other without")),
         "other neighbors": (
             [one, columns(2, neighbors="replace_one")],
-            ValueError,
             Said("release all tables for the same neighbors", first="add_remove", second="replace_one"),
         ),
         "another kind of budget": (
             [one, columns(2, rho=0.5)],
-            ValueError,
-            Said(
-                "so that no one budget covers both: release all tables by",
-                first="pure",
-                first_unit="epsilon",
-                second="zcdp",
-                second_unit="rho",
-            ),
+            Said("so that no one budget covers both", first="pure in epsilon", second="zcdp in rho"),
         ),
         "another unit": (
             [one, of_people()],
-            ValueError,
             Said(
                 "so that no one guarantee covers both: release all tables",
                 first="one row",
                 second="all rows with one value of person, of which 3 count at most",
             ),
         ),
-        "a mean alone": ([one, mean], TypeError, Said("a mean-only release has no second moment to add: pool")),
-        "no release": ([one, "north.json"], TypeError, Said("a list of releases is pooled, got", got="str")),
+        "a mean alone": ([one, mean], Said("a mean-only release has no second moment to add: pool")),
+        "no release": ([one, "north.json"], Said("a list of releases is pooled, got", got="str")),
     }
 
 
 @pytest.mark.parametrize("name", refusals())
 def test_what_cannot_be_pooled_is_refused_with_the_reason(name: str) -> None:
-    releases, error, said = refusals()[name]
-    with refused(said, error):
+    releases, said = refusals()[name]
+    with refused(said, (ValueError, TypeError)):
         dpm.pool(releases)
 
 
@@ -588,18 +546,8 @@ def test_a_pooled_release_comes_back_to_the_bit_and_is_verified(saved: Path) -> 
     ("edit", "cause"),
     [
         (lambda content: content.update(releases=[]), "no releases to pool: pass a list, [release_a, release_b]"),
-        (lambda content: content.update(releases=None), "must be"),
-        (lambda content: content.update(more=1), "has unknown entries"),
-        (lambda content: content.update(repair="magic"), "repair must be one of"),
-        (
-            lambda content: content["releases"].append(content["releases"][0]),
-            "is given twice, perhaps inside one that was pooled before",
-        ),
-        (
-            lambda content: content["releases"][0]["origin"].update(dataset="south"),
-            "their rows would count twice, and both budgets add up. Pass",
-        ),
-        (lambda content: content["releases"][0].pop("receipt"), "it has no entry"),
+        (lambda content: content["releases"].append(content["releases"][0]), "is given twice, perhaps inside one"),
+        (lambda content: content["releases"][0]["origin"].update(dataset="south"), "their rows would count twice"),
         (
             lambda content: content["releases"][0]["privacy"]["budget"].update(epsilon=0.1),
             "the receipt is not for the stated budget and relation",
@@ -607,8 +555,6 @@ def test_a_pooled_release_comes_back_to_the_bit_and_is_verified(saved: Path) -> 
     ],
 )
 def test_a_forged_pooled_release_is_refused(saved: Path, edit: Any, cause: str) -> None:
-    forge(saved, lambda content: content)
-    dpm.load(saved)
     forge(saved, edit)
     with refused("does not hold a consistent", cause=cause, noun="pooled release"):
         dpm.load(saved)

@@ -36,7 +36,7 @@ from dpmoments.privacy.unit import Neighbors
 from dpmoments.releases.moment_release import MomentRelease
 from dpmoments.schema import Schema
 from support.examples import examples
-from support.forged_files import FORGED_RECEIPTS, forge, signed
+from support.forged_files import signed
 from support.noise_models import additive
 from support.said import refused
 
@@ -301,25 +301,6 @@ def tmp_sibling(path: Path) -> Path:
     return path.with_name("changed.json")
 
 
-@pytest.mark.parametrize(
-    "edit",
-    [
-        lambda content: content["privacy"]["budget"].update(epsilon=0.1),
-        lambda content: content["privacy"].update(private=False),
-        lambda content: content["noisy_gram_upper_triangle"].__setitem__(0, 0.0),
-        lambda content: content["schema"]["columns"][0].update(upper=99.0),
-        lambda content: content.update(extra=1),
-        lambda content: content.pop("diagnostics"),
-    ],
-)
-def test_a_careless_edit_is_refused(saved: Path, edit: Callable[[dict[str, Any]], object]) -> None:
-    document = json.loads(saved.read_text())
-    edit(document["content"])
-    saved.write_text(json.dumps(document))
-    with refused("was changed after it was written, or is damaged: its"):
-        dpm.load(saved)
-
-
 def test_a_sum_without_a_count_makes_no_release(saved: Path) -> None:
     release = dpm.load(saved)
     assert release.noisy_sum is not None
@@ -340,24 +321,10 @@ def put(*path: Any) -> Callable[[Any, Any], None]:
 
 
 EDITS: list[tuple[str, Callable[[Any, Any], None], Any, str]] = [
-    ("matrix too long", put("noisy_gram_upper_triangle"), [1.0] * 7, "finite numbers"),
-    ("sum too short", put("noisy_sum"), [1.0], "finite numbers"),
-    ("details of text", put("details"), "x", "details must be a mapping"),
-    ("options of a list", put("mechanism_options"), [], "mechanism_options must be a mapping"),
-    ("huge integer", put("noisy_gram_upper_triangle", 0), 10**400, "finite numbers"),
-    ("unknown repair", put("repair"), "magic", "repair must be one of"),
-    ("schema without bounds", put("schema", "columns", 0, "upper"), None, "Fill these in from public knowledge"),
-    ("reversed bounds", put("schema", "columns", 0, "upper"), -1, "must be below upper="),
     ("other schema", put("schema", "columns", 1, "levels"), ["a"], "finite numbers"),
-    ("dataset of blanks", put("origin", "dataset"), "  ", "printable characters, such as 'people-2026"),
-    ("dataset that speaks to the terminal", put("origin", "dataset"), "\x1b[31m", "printable characters, such as 'people-2026"),
-    ("dataset of great length", put("origin", "dataset"), "x" * 201, "printable characters, such as 'people-2026"),
     ("group by nothing", put("origin", "group"), {"run": "0" * 32, "by": "", "level": "a", "n_levels": 2}, "non-empty string"),
     ("noise for others", put("noise", "n_features"), 2, "finite numbers"),
-    ("negative variance", put("noise", "variance"), -1.0, "must be"),
-    ("rate of zero", put("noise", "rate"), 0, "must be"),
     ("rate of no Wishart", put("noise", "rate"), 1e300, "must be"),
-    ("unknown noise", put("noise", "name"), "gausian", ": use '"),
     ("noise of another law", put("noise", "name"), "centered-levels-gaussian", "has unknown entries"),
     ("unknown tag", put("diagnostics", "a"), {"$code": "1"}, "is marked"),
     ("float that is none", put("diagnostics", "a"), {"$float": "0x7"}, "is marked"),
@@ -381,64 +348,6 @@ def test_an_edit_with_a_mended_checksum_is_refused(
     with refused("does not hold a consistent", cause=cause, path=str(saved)) as caught:
         dpm.load(saved)
     assert caught.value.__context__ is None
-
-
-@pytest.mark.parametrize("forgery", FORGED_RECEIPTS)
-@pytest.mark.parametrize(
-    "options", [CASES["pure"], CASES["zcdp"], CASES["replace-one"]], ids=["pure", "zcdp", "replace-one"]
-)
-def test_a_forged_receipt_is_refused(tmp_path: Path, options: dict[str, Any], forgery: str) -> None:
-    path = tmp_path / "release.json"
-    release(**options, output=path)
-    forge(path, lambda content: content)
-    dpm.load(path)  # the checksum alone is not what refuses
-    edit, said = FORGED_RECEIPTS[forgery]
-    forge(path, edit)
-    with refused("does not hold a consistent", path=str(path), noun="release", failure=said):
-        dpm.load(path)
-
-
-@pytest.mark.parametrize(
-    ("claim", "cause"),
-    [
-        ({"epsilon": 0.5}, "costs more than the plan claims: its exact δ is above the"),
-        ({"delta": 1e-12}, "costs more than the plan claims: its exact δ is above the"),
-        ({"epsilon": 2.0}, "the draws of this receipt add up to more than the stated"),
-        (None, "is not counted in"),
-    ],
-)
-def test_a_claim_is_checked_on_the_exact_curve(tmp_path: Path, claim: dict[str, float] | None, cause: str) -> None:
-    """A Wishart draw has no formula for its cost: what the plan said it costs is in the file, and is not trusted."""
-    path = tmp_path / "release.json"
-    release(epsilon=1.0, delta=1e-6, mechanism="additive-wishart", output=path)
-
-    def edit(content: dict[str, Any]) -> None:
-        (made,) = content["receipt"]["draws"]
-        made["claim"] = None if claim is None else made["claim"] | claim
-        made["loss"], made["delta"] = (
-            (made["claim"] or {}).get("epsilon", 1.0),
-            (made["claim"] or {}).get("delta", 1e-6),
-        )
-
-    dpm.load(path)
-    forge(path, edit)
-    with refused("does not hold a consistent", cause=cause):
-        dpm.load(path)
-
-
-def test_a_receipt_that_divides_by_zero_is_an_inconsistent_release(tmp_path: Path) -> None:
-    release(rho=0.5, mechanism="gaussian", output=tmp_path / "release.json")
-    forge(tmp_path / "release.json", lambda content: content["receipt"]["draws"][0]["law"].update(scale=0.0))
-    with refused("does not hold a consistent", cause="scale of a discrete-gaussian draw must be above 0"):
-        dpm.load(tmp_path / "release.json")
-
-
-def test_a_missing_entry_is_named(saved: Path) -> None:
-    document = json.loads(saved.read_text())
-    del document["content"]["diagnostics"]
-    saved.write_text(signed(document))
-    with refused("does not hold a consistent", cause="it has no entry"):
-        dpm.load(saved)
 
 
 @pytest.mark.parametrize(
@@ -472,30 +381,24 @@ def test_text_that_no_release_has_is_refused(saved: Path, old: str, new: str, co
         dpm.load(saved)
 
 
-@pytest.mark.parametrize(
-    ("changes", "code"),
-    [
-        ({"content": None}, "it has no content"),
-        ({"content": []}, "it has no content"),
-        ({"sha256": None}, "was changed after it was written, or is damaged: its"),
-        ({"sha256": 0}, "was changed after it was written, or is damaged: its"),
-        ({"signature": "sealed"}, "has unknown entries"),
-    ],
-)
-def test_what_stands_beside_the_content_is_checked(saved: Path, changes: dict[str, Any], code: str) -> None:
+def test_what_stands_beside_the_content_is_checked(saved: Path) -> None:
     document = json.loads(saved.read_text())
-    saved.write_text(json.dumps(document | changes))
-    with refused(code):
-        dpm.load(saved)
-    absent = {
-        "format": "is not a dpmoments",
-        "version": "this library reads version",
-        "sha256": "was changed after it was written, or is damaged: its",
+    changed = "was changed after it was written, or is damaged: its"
+    for changes, words in (
+        ({"content": None}, "it has no content"),
+        ({"sha256": None}, changed),
+        ({"sha256": 0}, changed),
+        ({"signature": "sealed"}, "has unknown entries"),
+    ):
+        saved.write_text(json.dumps(document | changes))
+        with refused(words):
+            dpm.load(saved)
+    for entry, words in {
+        "format": "is not a dpmoments", "version": "this library reads version", "sha256": changed,
         "content": "it has no content",
-    }
-    for entry, of_absent in absent.items():
+    }.items():  # fmt: skip
         saved.write_text(json.dumps({key: value for key, value in document.items() if key != entry}))
-        with refused(of_absent, path=str(saved)):
+        with refused(words, path=str(saved)):
             dpm.load(saved)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shlex
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -137,17 +138,7 @@ def test_verbose_tells_the_steps_on_standard_error(
     monkeypatch.chdir(tmp_path)
     pa_csv.write_csv(table(1234), "people.csv")
     SCHEMA.save("people.yaml")
-    arguments = [
-        "release",
-        "people.csv",
-        "--schema",
-        "people.yaml",
-        "--epsilon",
-        "1",
-        "--neighbors",
-        "add_remove",
-        "--output",
-    ]
+    arguments = shlex.split("release people.csv --schema people.yaml --epsilon 1 --neighbors add_remove --output")
     assert main(["--verbose", *arguments, "a.json"]) == 0
     told = capsys.readouterr().err
     assert "dpmoments: written: a.json" in told

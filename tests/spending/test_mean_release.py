@@ -108,35 +108,13 @@ def test_a_mean_release_is_no_other_kind(saved: Path) -> None:
     moments = dpm.release(np.zeros((5, 2)), dpm.Schema.unit_ball(2), epsilon=1.0)
     with refused("has unknown entries"):
         dpm.MeanRelease.from_dict(moments.to_dict())
-    for kind, code in (
-        (RELEASE_FILE.format, "does not hold a consistent"),
-        ("dpmoments-schema", "is not a dpmoments"),
-        (None, "is not a dpmoments"),
-    ):
-        saved.write_text(json.dumps(document | {"format": kind}))
-        with refused(code, path=str(saved)):
-            dpm.load(saved)
-    for version in (2, "1", True, None):
-        saved.write_text(json.dumps(document | {"version": version}))
-        with refused("this library reads version"):
-            dpm.load(saved)
+    saved.write_text(json.dumps(document | {"format": RELEASE_FILE.format}))
+    with refused("does not hold a consistent", path=str(saved)):
+        dpm.load(saved)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # damage and edits
-
-
-@pytest.mark.parametrize(
-    "edit",
-    [
-        lambda content: content.update(noisy_mean=[1.0]),
-        lambda content: content["noise"].update(deviations=[1.0], count_deviations=[0.0]),
-    ],
-)
-def test_numbers_of_other_features_are_refused(saved: Path, edit: Edit) -> None:
-    forge(saved, edit)
-    with refused("does not hold a consistent"):
-        dpm.load(saved)
 
 
 INCONSISTENT: dict[str, tuple[Edit, str]] = {
@@ -207,10 +185,3 @@ def test_a_warning_comes_after_the_file_and_carries_the_release(tmp_path: Path) 
     assert bits(loaded) == bits(caught.value.release)
     assert loaded.warnings[0] == caught.value.message_data == Message("rows-mostly-clipped")
     assert "mean-beyond-radius" in codes(loaded.warnings)
-
-
-def test_an_insecure_mean_stays_marked(tmp_path: Path) -> None:
-    release_mean(rho=0.5, insecure_seed=1, output=tmp_path / "mean.json")
-    loaded = dpm.load(tmp_path / "mean.json")
-    assert not loaded.privacy.private
-    assert "NOT PRIVATE" in repr(loaded)

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 import dpmoments as dpm
@@ -159,19 +158,6 @@ def test_the_output_is_checked_before_a_row_is_read(tmp_path: Path, monkeypatch:
         dpm.release(people(), SCHEMA, epsilon=1.0, mechanism="laplace", output=tmp_path / "free.json")
 
 
-def test_saved_as_released(tmp_path: Path) -> None:
-    path = tmp_path / "people.json"
-    release = dpm.release(people(), SCHEMA, rho=0.5, output=path)
-    loaded = dpm.load(path)
-    assert loaded.noisy_gram.tobytes() == release.noisy_gram.tobytes()
-    assert loaded.covariance.tobytes() == release.covariance.tobytes()
-    assert loaded.privacy == release.privacy
-    assert loaded.schema == release.schema
-    assert loaded.noise_model is not None
-    assert release.noise_model is not None
-    assert loaded.noise_model.to_dict() == release.noise_model.to_dict()
-
-
 @pytest.mark.parametrize("repair", ["auto", "clip", "shift", "noise-shift", "shrink"])
 @pytest.mark.parametrize("mean", [True, False])
 def test_repaired_moments_are_those_of_a_possible_table(repair: str, mean: bool) -> None:
@@ -207,16 +193,6 @@ def test_a_delta_that_allows_publishing_rows_is_warned_of() -> None:
         dpm.release_groups(people(), SCHEMA, by="region", epsilon=1.0, delta=0.01, mechanism="gaussian")
 
 
-def test_streamed_files_give_the_same_bits_as_memory(tmp_path: Path) -> None:
-    table = people(3000)
-    for part in range(3):
-        pq.write_table(table.slice(part * 1000, 1000), tmp_path / f"people-{part}.parquet", row_group_size=300)
-    options: dict[str, Any] = dict(epsilon=1.0, insecure_seed=1)
-    in_memory = dpm.release(table, SCHEMA, **options)
-    streamed = dpm.release(str(tmp_path / "people-*.parquet"), SCHEMA, **options)
-    assert streamed.noisy_gram.tobytes() == in_memory.noisy_gram.tobytes()
-
-
 def test_progress_reports_fractions_alone() -> None:
     seen: list[float | None] = []
     dpm.release(people(200_000), SCHEMA, epsilon=1.0, progress=seen.append)
@@ -237,18 +213,6 @@ def test_auto_takes_the_least_expected_error() -> None:
         chosen = table["auto"].second_moment_error
         assert chosen is not None
         assert chosen <= best
-
-
-def test_a_release_that_cannot_be_saved_is_not_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def disk_full(*_: object, **__: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(MomentRelease, "save", disk_full)
-        with pytest.raises(dpm.UnsavedReleaseError, match="No space left") as caught:
-            dpm.release(people(), SCHEMA, epsilon=1.0, output=tmp_path / "people.json")
-    caught.value.release.save(tmp_path / "kept.json")
-    assert dpm.load(tmp_path / "kept.json").noisy_gram.tobytes() == caught.value.release.noisy_gram.tobytes()
 
 
 @pytest.mark.parametrize(

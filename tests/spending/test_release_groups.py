@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -437,33 +436,21 @@ def saved(tmp_path: Path) -> Path:
     return tmp_path / "groups.json"
 
 
-def other_run(content: dict[str, Any]) -> None:
-    content["releases"][1]["origin"]["group"]["run"] = "f" * 32
+def of_second(value: Any, *path: Any) -> Any:
+    """An edit of the second release of a file."""
 
+    def edit(content: dict[str, Any]) -> None:
+        place: Any = content["releases"][1]
+        for name in path[:-1]:
+            place = place[name]
+        place[path[-1]] = value
 
-def twice(content: dict[str, Any]) -> None:
-    content["releases"][1] = content["releases"][0]
-
-
-def other_dataset(content: dict[str, Any]) -> None:
-    content["releases"][1]["origin"]["dataset"] = "firms"
-
-
-def other_schema(content: dict[str, Any]) -> None:
-    content["releases"][1]["schema"]["columns"][0]["upper"] = 99.0
-
-
-def other_version(content: dict[str, Any]) -> None:
-    content["releases"][1]["privacy"]["version"] = "0.0.0"
+    return edit
 
 
 @pytest.mark.parametrize(
     ("edit", "cause"),
     [
-        (lambda content: content.update(by=None), "every column is a mapping with a name and a kind"),
-        (lambda content: content.update(releases={}), "must be"),
-        (lambda content: content.update(more=1), "has unknown entries"),
-        (lambda content: content.pop("by"), "it has no entry"),
         (lambda content: content["by"].update(levels=["north", "south"]), "levels, and there are"),
         (lambda content: content["by"].update(name="place"), "a release is not of the group"),
         (
@@ -472,18 +459,15 @@ def other_version(content: dict[str, Any]) -> None:
         ),
         (lambda content: content["releases"].pop(), "levels, and there are"),
         (lambda content: content["releases"].reverse(), "a release is not of the group"),
-        (lambda content: content["releases"][0]["origin"].update(group=None), "a release is not of the group"),
-        (twice, "a release is not of the group"),
-        (other_run, "the releases are of groups of several runs"),
-        (other_dataset, "the releases are of groups of several runs"),
-        (other_schema, "the features are not those of the schema"),
-        (other_version, "the releases of the groups do not state one budget under"),
-        (lambda content: content["releases"][2].update(receipt=None), "must be"),
+        (lambda content: content["releases"].__setitem__(1, content["releases"][0]), "a release is not of the group"),
+        (of_second(None, "origin", "group"), "a release is not of the group"),
+        (of_second("f" * 32, "origin", "group", "run"), "the releases are of groups of several runs"),
+        (of_second("firms", "origin", "dataset"), "the releases are of groups of several runs"),
+        (of_second(99.0, "schema", "columns", 0, "upper"), "the features are not those of the schema"),
+        (of_second("0.0.0", "privacy", "version"), "the releases of the groups do not state one budget under"),
     ],
 )
 def test_a_forged_file_of_groups_is_refused(saved: Path, edit: Any, cause: str) -> None:
-    forge(saved, lambda content: content)
-    dpm.load(saved)
     forge(saved, edit)
     with refused("does not hold a consistent", cause=cause):
         dpm.load(saved)
@@ -522,15 +506,6 @@ def test_a_group_whose_statement_hides_that_it_is_one_fails_verification(saved: 
     north = groups["north"]
     hidden = replace(north, privacy=replace(north.privacy, rules=north.privacy.rules[:-1]))
     assert [check.what for check in checks(hidden) if check.passed is False] == ["noise as the stated budget calls for"]
-
-
-def test_frames_of_any_library_give_the_same_groups() -> None:
-    full = table()
-    found = [
-        json.dumps(dpm.release_groups(data, SCHEMA, by="region", epsilon=1.0, insecure_seed=0).to_dict())
-        for data in (full, full.to_pandas(), pl.from_arrow(full), pl.from_arrow(full).lazy())
-    ]
-    assert len(set(found)) == 1
 
 
 @pytest.mark.parametrize(("by", "mean"), [("region", True), ("region", False), ("flag", True)])
