@@ -351,6 +351,13 @@ def _hold(estimator: Any, one_fit: _OneFit) -> None:
         _KNOWN[one_fit.identity] = one_fit
 
 
+_OF_RELEASE = (
+    *("epsilon", "delta", "rho", "neighbors", "privacy_unit"),
+    *("mechanism", "ledger", "dataset", "insecure_seed"),
+)
+"""Parameters that every release has."""
+
+
 @dataclass(eq=False, repr=False, kw_only=True)
 class PrivateEstimator(BaseEstimator):
     """Base of all estimators: parameters, and bookkeeping of fits.
@@ -472,20 +479,8 @@ class PrivateEstimator(BaseEstimator):
         is_counted = self.ledger is None and self.insecure_seed is None
         with _HELD[self].taken() if is_counted else nullcontext(), recorded_runs() as runs:
             try:
-                released = release(
-                    table,
-                    schema,
-                    epsilon=self.epsilon,
-                    delta=self.delta,
-                    rho=self.rho,
-                    neighbors=self.neighbors,
-                    mechanism=self.mechanism,
-                    mean=self._with_mean,
-                    privacy_unit=self.privacy_unit,
-                    ledger=self.ledger,
-                    dataset=self.dataset,
-                    insecure_seed=self.insecure_seed,
-                )
+                stated: dict[str, Any] = {name: getattr(self, name) for name in _OF_RELEASE}
+                released = release(table, schema, mean=self._with_mean, **stated)
             except (ValueError, TypeError) as error:
                 if not runs or any(run.spent for run in runs) or type(error) not in (InputValueError, InputTypeError):
                     raise

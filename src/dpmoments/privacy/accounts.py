@@ -497,7 +497,7 @@ class Account:
 
     @property
     def left_text(self) -> str:
-        """Kinds of cost that one more release may have, each with its maximum, rounded down, in one line."""
+        """Kinds of cost that one more release may have, each with its maximum, rounded down."""
         left = self.left
         if left.kind != GrantKind.APPROXIMATE:
             return left.describe(most=True)
