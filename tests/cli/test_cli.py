@@ -412,7 +412,7 @@ def test_forecast_in_units_and_turned_round(run: Run) -> None:
         (("--rho", "1", "--rows-needed", "mean=0.1", "--rows-needed", "mean.age=1"), "is given twice"),
         (("--rho", "1", "--typical-sd", "age=3"), "'age' is given twice"),
         (("--rho", "1", "--typical-mean", "age"), "is not NAME=NUMBER"),
-        (("--rho", "1", "--typical-mean", "Age=3"), "typical mean names 'Age'"),
+        (("--rho", "1", "--typical-mean", "Age=3"), "typical mean: 'Age' matches none of the names"),
         (("--rho", "1", "--means", "--rows-needed", "mean=0.1"), "--means, --rows-needed"),
         (("--rho", "1", "--html", "other.html", "--json", "--rho-needed", "mean=0.1"), "--html, --json, --rho-needed"),
     ):

@@ -118,6 +118,7 @@ def require_known(given: Mapping[str, Any], known: Iterable[str], what: str) -> 
 # Checks of the names, rules and texts of columns of every kind.
 
 _MAX_DESCRIPTION_LENGTH = 300
+_MAX_LABEL_LENGTH = 200
 """In characters."""
 
 
@@ -138,6 +139,17 @@ def check_text(text: str, parameter: str, column: str | None = None) -> None:
         raise InputValueError(
             f"{where}{parameter}={shown(text)} is not valid Unicode text (it holds half of a surrogate pair)"
         ) from None
+
+
+def check_label(parameter: str, text: object, named: str, noun: str, example: str) -> None:
+    """Raise unless ``text`` is a short printable name."""
+    if not isinstance(text, str):
+        raise InputTypeError(f"{parameter} must be a text that names {named}, such as '{example}', got {shown(text)}")
+    check_text(text, parameter)
+    if not text.strip() or len(text) > _MAX_LABEL_LENGTH or not text.isprintable():
+        raise InputValueError(
+            f"{noun} must have 1 to {_MAX_LABEL_LENGTH} printable characters, such as '{example}', got {shown(text)}"
+        )
 
 
 def check_description(column: str, description: object) -> None:

@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from decimal import ROUND_FLOOR, Context
 from enum import StrEnum
 from fractions import Fraction
 from numbers import Real
@@ -14,9 +13,9 @@ from types import MappingProxyType
 from typing import Annotated, Any
 
 from dpmoments.base.checks import check_one_of
-from dpmoments.base.errors import InputTypeError, InputValueError, shown, wrong_type
+from dpmoments.base.errors import InputValueError, shown, wrong_type
 from dpmoments.base.records import ABSENT_IF_NONE, ReadBy, Record
-from dpmoments.base.values import check_text, no_less, require_known
+from dpmoments.base.values import check_label, no_less, require_known
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves.gaussian import MAX_COMPOSED_COORDINATES, discrete_gaussian_rho
 from dpmoments.privacy.curves.zcdp import zcdp_rho
@@ -94,8 +93,7 @@ class Amount:
 
 def no_more(loss: float) -> str:
     """Format a loss to six significant digits, rounded down."""
-    rounded = Context(prec=6, rounding=ROUND_FLOOR).create_decimal(repr(float(loss)))
-    return f"{float(rounded):.6g}"
+    return no_less(-loss).removeprefix("-")
 
 
 def upward(number: Fraction) -> float:
@@ -117,7 +115,6 @@ ROW = "row"
 MAX_GAUSSIAN_RELEASES = 128
 """Number of releases of a dataset for which the margin of discrete noise is proven."""
 _MAX_MU = 1e50
-_MAX_UNIT_LENGTH = 200
 
 
 class GrantKind(StrEnum):
@@ -265,13 +262,7 @@ def unit_name(privacy_unit: PrivacyUnit | None) -> str:
 
 def check_unit(unit: object) -> None:
     """Raise ValueError or TypeError unless ``unit`` can name a privacy unit."""
-    if not isinstance(unit, str):
-        raise InputTypeError(f"unit must be a text that names the privacy unit, such as 'row', got {shown(unit)}")
-    check_text(unit, "unit")
-    if not unit.strip() or len(unit) > _MAX_UNIT_LENGTH or not unit.isprintable():
-        raise InputValueError(
-            f"a privacy unit must have 1 to {_MAX_UNIT_LENGTH} printable characters, such as 'row', got {shown(unit)}"
-        )
+    check_label("unit", unit, "the privacy unit", "a privacy unit", "row")
 
 
 def require_dataset(dataset: object) -> str:

@@ -8,15 +8,12 @@ from dataclasses import dataclass, replace
 from typing import Annotated
 
 from dpmoments.base.databases import CLAUSES
-from dpmoments.base.errors import InputTypeError, InputValueError, shown
 from dpmoments.base.message import Message
 from dpmoments.base.records import NUMBERED, Record, Rule, hexadecimal
-from dpmoments.base.values import check_name, check_text
+from dpmoments.base.values import check_label, check_name
 from dpmoments.schema.constraints import Level
 
 _ID_BITS = 128
-_MAX_DATASET_LENGTH = 200
-
 Id = Annotated[str, hexadecimal(_ID_BITS // 4)]
 Clause = Annotated[str, Rule(f"one of {', '.join(CLAUSES)}", lambda clause: clause in CLAUSES)]
 
@@ -105,18 +102,8 @@ def group_label(by: str, level: Level) -> str:
 
 def check_dataset(dataset: object) -> None:
     """Raise unless ``dataset`` is None or a short text that a file can hold."""
-    if dataset is None:
-        return
-    if not isinstance(dataset, str):
-        raise InputTypeError(
-            f"dataset must be a text that names the table, such as 'people-2026', got {shown(dataset)}"
-        )
-    check_text(dataset, "dataset")
-    if not dataset.strip() or len(dataset) > _MAX_DATASET_LENGTH or not dataset.isprintable():
-        raise InputValueError(
-            f"the dataset's name must have 1 to {_MAX_DATASET_LENGTH} printable characters, such as 'people-2026', got "
-            f"{shown(dataset)}"
-        )
+    if dataset is not None:
+        check_label("dataset", dataset, "the table", "the dataset's name", "people-2026")
 
 
 def _id_of(*known: object) -> str:

@@ -261,10 +261,15 @@ def _check(parts: tuple[MomentRelease, ...]) -> None:
             )
     for part in parts[1:]:
         words = f"{first.origin.label} and {part.origin.label}"
-        if part.schema.without_cleaning != first.schema.without_cleaning:
+        one_schema, other_schema = first.schema.without_cleaning, part.schema.without_cleaning
+        if one_schema != other_schema:
+            columns = zip(one_schema.columns, other_schema.columns, strict=False)
+            difference = next((f"column {one.name!r}" for one, other in columns if one != other), "row_norm")
+            if one_schema.names != other_schema.names:
+                difference = "other columns, or in another order"
             raise InputValueError(
-                f"{words} have different schemas ({_where_schemas_differ(first, part)}), so that their numbers are "
-                "in different units: release all tables with one schema file"
+                f"{words} have different schemas ({difference}), so that their numbers are in different units: release all "
+                "tables with one schema file"
             )
         if (part.noisy_sum is None) != (first.noisy_sum is None):
             raise InputValueError(
@@ -313,15 +318,6 @@ def _of_one_run(one: MomentRelease, other: MomentRelease) -> bool:
     """Return True if they are two groups of one run, which share no row."""
     groups = one.origin.group, other.origin.group
     return groups[0] is not None and groups[1] is not None and groups[0].run == groups[1].run
-
-
-def _where_schemas_differ(one: MomentRelease, other: MomentRelease) -> str:
-    if one.schema.names != other.schema.names:
-        return "other columns, or in another order"
-    for first, second in zip(one.schema.without_cleaning.columns, other.schema.without_cleaning.columns, strict=True):
-        if first != second:
-            return f"column {first.name!r}"
-    return "row_norm"
 
 
 def _center_of_all(parts: tuple[MomentRelease, ...]) -> FloatArray | None:
