@@ -64,7 +64,7 @@ tables share 0.1 % equally: by Bonferroni's inequality all bounds of this page h
 What the tables can and cannot say: a bound above the stated ε refutes a mechanism; one below proves nothing, and how far
 below shows how much of its ε these attacks could not see. Outputs are compared to the
 last bit, with all that a run returns: moments, diagnostics, errors. Integer noise comes from the seeded stand-in for
-OpenDP's exact samplers, which are ten times slower and have tests of their own (`dpmoments audit --exact-noise` uses them);
+the exact samplers, which are slower and have tests of their own (`dpmoments audit --exact-noise` uses them);
 everything else is the code that releases run, the privacy filter among it. How long a run takes is not looked at ([known
 limits](../threat-model.md)).
 

@@ -10,7 +10,7 @@ from dpmoments.privacy.discrete import choose_by_score
 from dpmoments.privacy.entropy import insecure_generator, secure_generator
 
 LIMIT, UNSEEDED_LIMIT = 1e-4, 1e-7
-"""As in `tests/moments/test_noise_laws.py`: the draws of OpenDP cannot be seeded."""
+"""As in `tests/moments/test_noise_laws.py`: bits of the operating system cannot be seeded."""
 SCORES = np.array([0, -3, 5, 5, 2, -40, 4])
 
 

@@ -209,23 +209,6 @@ def test_isotropic_noise_has_its_density(d: int) -> None:
         assert stats.ks_2samp(svec[:, -1] / math.sqrt(2.0), plain[:, -1]).pvalue < LIMIT
 
 
-def test_each_exact_sampler_asks_for_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """OpenDP's, of small scales: whichever is the first that a process draws from."""
-    from opendp import mod
-
-    from dpmoments.privacy.discrete import MIN_SCALE
-
-    asked: list[str] = []
-    enable = mod.enable_features
-    monkeypatch.setattr(mod, "enable_features", lambda feature: (asked.append(feature), enable(feature)))
-    for draw in (discrete_gaussian, discrete_laplace):
-        asked.clear()
-        draw(math.nextafter(MIN_SCALE, 0.0), 2, secure_generator())
-        assert asked == ["contrib"]
-        draw(MIN_SCALE, 2, secure_generator())
-        assert asked == ["contrib"]
-
-
 @pytest.mark.parametrize(("d", "rate"), [(0, 1.0), (2, 0.0), (2, -1.0), (2, math.inf), (2, math.nan)])
 def test_isotropic_noise_of_impossible_parameters_is_refused(d: int, rate: float) -> None:
     with refused("must be" if d else "must be a whole number", parameter="rate" if d else "d"):

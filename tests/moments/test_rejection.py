@@ -15,7 +15,7 @@ from scipy import stats
 from dpmoments.base.errors import InputArithmeticError
 from dpmoments.privacy import discrete
 from dpmoments.privacy.discrete import (
-    MIN_SCALE,
+    _SMALL_SCALE,
     _accepted,
     _accepted_exactly,
     _exp_bounds,
@@ -91,15 +91,14 @@ def test_exponents_of_a_gaussian_are_as_near_as_the_proof_says(monkeypatch: pyte
         return _accepted(exponents, exact, words)
 
     monkeypatch.setattr(discrete, "_accepted", decide)
-    for seed, scale in enumerate((MIN_SCALE, 0.3, 1.0, 1.7, 1e3 / 3, 2.0**40 / 3, 2.0**52)):
+    for seed, scale in enumerate((1e-300, _SMALL_SCALE, 0.3, 1.0, 1.7, 1e3 / 3, 2.0**40 / 3, 2.0**52)):
         seen.clear()
         gaussian_draws(scale, 200, seeded(seed))
         compared = 0
         for exponents, exact in seen:
             for index, x in enumerate(exponents.tolist()):
                 true = exact(index)
-                near = abs(Fraction(x) - true) <= Fraction(1, 2**44)
-                assert near or (x >= 46.0 and true >= 46)
+                assert (x >= 46.0 and true >= 46) or abs(Fraction(x) - true) <= Fraction(1, 2**44)
                 compared += 1
         assert compared > 200
 
@@ -293,7 +292,7 @@ def test_no_bit_of_the_source_is_read_twice() -> None:
 def test_the_largest_draws_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     """The largest scale, and numerators just below 2^53, with the largest geometric draw there is."""
     monkeypatch.setattr(discrete, "_geometric", lambda drawn, _: np.full(len(drawn), discrete._MAX_COUNT - 1))
-    for scale in (2.0**52, math.nextafter(2.0**52, 0.0), math.nextafter(1.0, 0.0), math.nextafter(MIN_SCALE, 1.0)):
+    for scale in (2.0**52, math.nextafter(2.0**52, 0.0), math.nextafter(1.0, 0.0), math.nextafter(_SMALL_SCALE, 1.0)):
         draws = laplace_draws(scale, 100, seeded(61))
         ratio = np.abs(draws.astype(float)) / scale
         assert (np.abs(ratio - 511.5) <= 0.5 + 1 / scale).all()
@@ -305,5 +304,39 @@ def test_scales_are_rational_numbers() -> None:
     draws = partial(laplace_draws, size=40_000)
     assert chi_square(draws(2.5, words=seeded(71)), lambda k: -np.abs(k) / 2.5, 10) > LIMIT
     assert chi_square(draws(3.0, words=seeded(71)), lambda k: -np.abs(k) / 2.5, 10) < LIMIT
-    assert (gaussian_draws(MIN_SCALE, 500, seeded(72)) == 0).all()
-    assert (laplace_draws(MIN_SCALE, 500, seeded(72)) == 0).all()
+    for scale in (_SMALL_SCALE, 1e-3, 1e-300):
+        assert (gaussian_draws(scale, 500, seeded(72)) == 0).all()
+        assert (laplace_draws(scale, 500, seeded(72)) == 0).all()
+
+
+@pytest.mark.parametrize("exponent", [Fraction(1, 3), Fraction(2)])
+def test_small_scales_have_the_same_law(exponent: Fraction, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At exponents that can be told from 0 in a few thousand draws, every decision by integer bounds."""
+    monkeypatch.setattr(discrete, "_SLACK", 2.0)
+    draws = discrete._small_laplace_candidates(exponent, 8000, seeded(73))
+    rate, reach = float(exponent), math.ceil(4 / float(exponent))
+    assert chi_square(draws, lambda k: -rate * np.abs(k), reach) > LIMIT
+    # planted faults: another scale, and 0 drawn with either sign
+    assert chi_square(draws, lambda k: -1.35 * rate * np.abs(k), reach) < LIMIT
+    assert chi_square(draws, lambda k: -rate * np.abs(k) + math.log(2) * (k == 0), reach) < LIMIT
+
+
+@pytest.mark.parametrize("slack", [None, 2.0], ids=["fast", "slow"])
+def test_a_choice_has_the_exact_law(slack: float | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    if slack is not None:
+        monkeypatch.setattr(discrete, "_SLACK", slack)
+    scores, rate, words = [0, -3, 5, 5, 2, -40, 4], 0.4, seeded(74)
+
+    def p_value(draws: list[int], rate: float) -> float:
+        weights = np.exp(rate * np.array(scores))
+        expected = weights / weights.sum() * len(draws)
+        return float(
+            stats.chisquare(
+                np.bincount(draws, minlength=7)[expected > 5], expected[expected > 5], sum_check=False
+            ).pvalue
+        )
+
+    draws = [discrete._chosen_exactly(scores, rate, words) for _ in range(2000)]
+    assert p_value(draws, rate) > LIMIT
+    assert p_value(draws, 1.35 * rate) < LIMIT
+    assert discrete._chosen_exactly([-(2**62), 2**62, 0], 1e300, words) == 1

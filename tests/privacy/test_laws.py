@@ -1262,7 +1262,7 @@ def test_prices_are_exact_fractions_or_rounded_up() -> None:
 LIKELY, IMPOSSIBLE = 1e-3, 1e-6
 """p-values: a right sampler at its fixed seed is above the first, one with 0.9 of the noise below the second."""
 UNSEEDED = 1e-7
-"""OpenDP's draws cannot be seeded: a right sampler is below this once in ten million runs."""
+"""Bits of the operating system cannot be seeded: a right sampler is below this once in ten million runs."""
 
 
 def p_value_of_integers(draws: np.ndarray, log_weight: Callable[[np.ndarray], np.ndarray], reach: int) -> float:

@@ -39,8 +39,8 @@ and are not counted with the claims.
 A factor *a* (*b* to *c*) is a geometric mean over the cells of a figure (panel × point), with its least and largest value;
 for *instead*, of the paper's error over that of what to use.
 
-Methods of Amin et al.: **AD**, iterative eigenvectors with the budget divided by need; **IT-U**, the same with equal parts; **KT**, Kapralov and
-Talwar's; **L**, independent Laplace noise on every entry.
+Methods of Amin et al.: **AD**, iterative eigenvectors with the budget divided adaptively; **IT-U**, the same with equal
+parts; **KT**, Kapralov and Talwar's; **L**, independent Laplace noise on every entry.
 """
 BESIDE_THEM = """\
 # Beside the papers' figures

@@ -1,7 +1,7 @@
 """Exact discrete Gaussian and discrete Laplace noise on the integers.
 
-With a :class:`~dpmoments.privacy.entropy.SecureGenerator` the draws are exact, from bits of the operating system (OpenDP's
-sampler below ``MIN_SCALE``). With any other generator they are a seeded stand-in for tests (a rounded normal, a
+With a :class:`~dpmoments.privacy.entropy.SecureGenerator` the draws are exact, from bits of the operating system. With any
+other generator they are a seeded stand-in for tests (a rounded normal, a
 difference of two geometrics), and the release is marked not private.
 
 The algorithms are by Canonne, Kamath & Steinke (2020): rejection sampling in which every probability is exp(−x) for a
@@ -20,7 +20,6 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import cache
 from itertools import accumulate
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -34,8 +33,8 @@ Words = npt.NDArray[np.uint64]
 WordSource = Callable[[int], Words]
 """Source of independent uniform 64-bit words."""
 
-MIN_SCALE = 2.0**-8
-"""Smallest scale: the denominators of smaller ones would not fit in int64."""
+_SMALL_SCALE = 2.0**-8
+"""Scale of Laplace draws below which denominators would not fit in int64, and nearly every draw is 0."""
 
 _SLACK = 2.0**-39
 """Distance of U from exp(−x) beyond which floating point settles a decision."""
@@ -59,19 +58,21 @@ def system_words(size: int) -> Words:
 
 def gaussian_draws(scale: float, size: int, words: WordSource = system_words) -> IntegerArray:
     """Draw integers k with probability ∝ exp(−k²/(2·scale²)), shape (size,)."""
-    # `scale`, from `MIN_SCALE` to 2^52, is used as the exact rational number that the float is.
+    # `scale`, at most 2^52, is used as the exact rational number that the float is.
     proposal = int(scale) + 1
 
     def candidates(n: int) -> IntegerArray:
         proposed = _laplace_candidates(proposal, 1, n, words)
         distance = np.abs(proposed)
-        deviations = distance / scale - scale / proposal
+        with np.errstate(over="ignore"):  # infinity is refused like anything above 47
+            deviations = distance / scale - scale / proposal
+            exponents = 0.5 * (deviations * deviations)
 
         def exponent(index: int) -> Fraction:
             square = Fraction(scale) ** 2
             return (int(distance[index]) - square / proposal) ** 2 / (2 * square)
 
-        return proposed[_accepted(0.5 * (deviations * deviations), exponent, words)]
+        return proposed[_accepted(exponents, exponent, words)]
 
     return _first(size, candidates)
 
@@ -79,6 +80,8 @@ def gaussian_draws(scale: float, size: int, words: WordSource = system_words) ->
 def laplace_draws(scale: float, size: int, words: WordSource = system_words) -> IntegerArray:
     """Draw integers k with probability ∝ exp(−|k|/scale)."""
     # Arguments as in `gaussian_draws`.
+    if scale < _SMALL_SCALE:
+        return _first(size, lambda n: _small_laplace_candidates(1 / Fraction(scale), n, words))
     numerator, denominator = scale.as_integer_ratio()
     return _first(size, lambda n: _laplace_candidates(numerator, denominator, n, words))
 
@@ -106,6 +109,16 @@ def _laplace_candidates(numerator: int, denominator: int, n: int, words: WordSou
     signed: IntegerArray = np.where(negative, -magnitudes, magnitudes)
     counted: IntegerArray = signed[~(negative & (magnitudes == 0))]
     return counted
+
+
+def _small_laplace_candidates(exponent: Fraction, n: int, words: WordSource) -> IntegerArray:
+    """Return the draws accepted in n tries: P(k) ∝ exp(−|k|·exponent), for exponents above 46."""
+    magnitudes, growing = np.zeros(n, dtype=np.int64), np.arange(n)
+    while len(growing):
+        growing = growing[_accepted(np.full(len(growing), _MAX_EXPONENT), lambda _: exponent, words)]
+        magnitudes[growing] += 1
+    negative = (words(n) & np.uint64(1)).astype(bool)
+    return np.where(negative, -magnitudes, magnitudes)[~(negative & (magnitudes == 0))]
 
 
 def _uniform_below(bound: int, n: int, words: WordSource) -> IntegerArray:
@@ -251,11 +264,7 @@ def discrete_gaussian(scale: float, size: int, generator: np.random.Generator) -
     """
     scale = _checked(scale)
     if isinstance(generator, SecureGenerator):
-        if scale >= MIN_SCALE:
-            return gaussian_draws(scale, size)
-        domain, metrics, measurements = _opendp()
-        noise = measurements.make_gaussian(domain, metrics.l2_distance(T="i64"), scale=scale)
-        return np.array(noise([0] * size), dtype=np.int64)
+        return gaussian_draws(scale, size)
     return np.rint(scale * generator.standard_normal(size)).astype(np.int64)
 
 
@@ -268,22 +277,9 @@ def discrete_laplace(scale: float, size: int, generator: np.random.Generator) ->
     """
     scale = _checked(scale)
     if isinstance(generator, SecureGenerator):
-        if scale >= MIN_SCALE:
-            return laplace_draws(scale, size)
-        domain, metrics, measurements = _opendp()
-        noise = measurements.make_laplace(domain, metrics.l1_distance(T="i64"), scale=scale)
-        return np.array(noise([0] * size), dtype=np.int64)
+        return laplace_draws(scale, size)
     success = -math.expm1(-1.0 / scale)
     return generator.geometric(success, size) - generator.geometric(success, size)
-
-
-def _opendp() -> tuple[Any, Any, Any]:
-    """Return the domain of integer vectors, and OpenDP's metrics and measurements."""
-    # Its prelude would load scikit-learn.
-    from opendp import domains, measurements, metrics, mod
-
-    mod.enable_features("contrib")
-    return domains.vector_domain(domains.atom_domain(T="i64")), metrics, measurements
 
 
 def _checked(scale: float) -> float:
@@ -420,18 +416,26 @@ def choose_by_score(
     scores: npt.NDArray[np.float64] | npt.NDArray[np.int64], rate: float, generator: np.random.Generator
 ) -> int:
     """Draw an index i with probability ∝ exp(rate·scores[i])."""
-    # With a `SecureGenerator` and integer scores the draw is OpenDP's, exact in rational arithmetic; otherwise it is
-    # the floating-point Gumbel trick, in log space: no weight overflows.
+    # With a `SecureGenerator` and integer scores the draw is exact; otherwise it is the floating-point Gumbel trick, in log
+    # space: no weight overflows.
     if scores.dtype == object:
         raise AssertionError("scores must be float64 or integers that fit in int64")
     if isinstance(generator, SecureGenerator) and np.issubdtype(scores.dtype, np.integer) and rate > 0.0:
-        from opendp.measures import zero_concentrated_divergence
-
-        domain, metrics, measurements = _opendp()
-        # Gumbel noise of scale 1/rate, rounded up; the measure named decides between that and another noise.
-        scale = math.nextafter(1.0 / rate, math.inf)
-        chosen = measurements.make_noisy_max(
-            domain, metrics.linf_distance(T="i64"), zero_concentrated_divergence(), scale=scale
-        )
-        return int(chosen(scores.tolist()))
+        return _chosen_exactly([int(score) for score in scores], rate, system_words)
     return int(np.argmax(rate * scores.astype(np.float64) + generator.gumbel(size=len(scores))))
+
+
+def _chosen_exactly(scores: Sequence[int], rate: float, words: WordSource) -> int:
+    """Draw an index i with probability ∝ exp(rate·scores[i]): a uniform one, kept with exp(−rate·(best − scores[i]))."""
+    best = max(scores)
+    short = [best - score for score in scores]
+    with np.errstate(over="ignore"):
+        exponents = rate * np.array(short, dtype=np.float64)
+
+    def candidates(n: int) -> IntegerArray:
+        tried = _uniform_below(len(scores), n, words)
+        return tried[_accepted(exponents[tried], lambda index: Fraction(rate) * short[int(tried[index])], words)]
+
+    while not len(kept := candidates(min(_BATCH, 4 * len(scores)))):
+        pass
+    return int(kept[0])
