@@ -129,6 +129,8 @@ def of_scaled() -> dpm.MomentRelease:
         sum_variances=np.full(7, 3.0),
         rough_variances=np.array([0.2, 0.3, 0.0, 0.0, 0.0, 0.1, 0.2]),
         clipping=np.array([0.4, 0.0, 0.0, 0.0, 0.0, 0.1, 0.2]),
+        clipping_total=10.0,
+        clipping_along=2.0,
         count_variance=9.0,
     )
     center = np.where(blocks > 0.0, 1.0 / 3.0, 0.05)

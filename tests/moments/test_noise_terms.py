@@ -523,7 +523,7 @@ CENTERED_GAUSSIAN = replace(CENTERED, family="gaussian", rate=None)
 STANDARDIZED = models.StandardizedModel(
     n_features=D, family="matrix-laplace", variance=(D + 2.0) / 0.25, rate=0.5, scales=np.array([0.2, 0.3, 0.4, 0.4]),
     block_sizes=np.array([0.0, 0.0, 2.0, 2.0]), sum_variances=np.full(D, 3.0), rough_variances=np.array([0.2, 0.1, 0.0, 0.0]),
-    clipping=np.array([0.4, 0.1, 0.0, 0.0]), count_variance=9.0,
+    clipping=np.array([0.4, 0.1, 0.0, 0.0]), clipping_total=12.0, clipping_along=2.0, count_variance=9.0,
 )  # fmt: skip
 
 
@@ -813,42 +813,48 @@ def test_variances_of_all_cells_are_those_of_one_after_another() -> None:
 # Columns of unknown scale.
 
 
-@pytest.fixture
-def scaled() -> tuple[ScaleTerm, np.ndarray]:
-    """A term about another center, and its matrices H, N = Σ u_j H_j, shape (D, D + 1, D + 1)."""
+@pytest.fixture(params=[0.8, -0.25])
+def scaled(request: pytest.FixtureRequest) -> tuple[ScaleTerm, np.ndarray, np.ndarray]:
+    """A term about another center, its matrices H, N = Σ u_j H_j, shape (D, D + 1, D + 1), and the covariance of u."""
     rng = np.random.default_rng(3)
     covariance = np.cov(rng.normal(size=(30, D)).T)
     below = np.vstack([np.zeros(D), np.eye(D)]), np.vstack([np.zeros(D), covariance])
     shifted = np.eye(D + 1)
     shifted[1:, 0] = rng.normal(size=D)
     carry = np.vstack([shifted[0], rng.normal(size=(D, D + 1))])
-    term = ScaleTerm(rng.uniform(0.1, 2.0, D), *below).carried(shifted).carried(carry)
+    variances = rng.uniform(0.5, 2.0, D)
+    common = variances / np.linalg.norm(variances)
+    term = ScaleTerm(variances, *below, common, request.param).carried(shifted).carried(carry)
     products = np.einsum("ij,kj->jik", carry @ shifted @ below[0], carry @ shifted @ below[1])
-    return term, (products + products.transpose(0, 2, 1)) / 2.0
+    together = np.diag(variances) + request.param * np.outer(common, common)
+    return term, (products + products.transpose(0, 2, 1)) / 2.0, together
 
 
-def test_columns_of_unknown_scale_answer_functionals(scaled: tuple[ScaleTerm, np.ndarray]) -> None:
-    term, basis = scaled
+Scaled = tuple[ScaleTerm, np.ndarray, np.ndarray]
+
+
+def test_columns_of_unknown_scale_answer_functionals(scaled: Scaled) -> None:
+    term, basis, together = scaled
     rng = np.random.default_rng(4)
     indices = np.array([0, 1, 3])
     weights = rng.normal(size=(5, 3, 3))
     weights += weights.transpose(0, 2, 1)
     of_basis = np.einsum("pik,jik->pj", weights, basis[:, indices[:, None], indices])
-    covariance = of_basis * term.variances @ of_basis.T
+    covariance = of_basis @ together @ of_basis.T
     np.testing.assert_allclose(term.covariance(indices, weights), covariance, rtol=1e-12)
     np.testing.assert_allclose(term.variance(np.tile(indices, (5, 1)), weights), np.diag(covariance), rtol=1e-12)
-    cells = np.einsum("jik,jik,j->ik", basis, basis, term.variances)
+    cells = np.einsum("jik,lik,jl->ik", basis, basis, together)
     np.testing.assert_allclose(term.cell_variances(np.arange(D + 1)), cells, rtol=1e-12)
     np.testing.assert_allclose(term.energy(indices), cells[np.ix_(indices, indices)].sum(), rtol=1e-12)
     trace = np.trace(basis[:, indices[:, None], indices], axis1=1, axis2=2)
-    np.testing.assert_allclose(term.trace_variance(indices), trace**2 @ term.variances, rtol=1e-12)
+    np.testing.assert_allclose(term.trace_variance(indices), trace @ together @ trace, rtol=1e-12)
 
 
-def test_columns_of_unknown_scale_answer_products(scaled: tuple[ScaleTerm, np.ndarray]) -> None:
-    term, basis = scaled
+def test_columns_of_unknown_scale_answer_products(scaled: Scaled) -> None:
+    term, basis, together = scaled
     rng = np.random.default_rng(5)
     first, second = rng.normal(size=(2, D + 1))
-    covariance = np.einsum("ji,jk,j->ik", basis @ first, basis @ first, term.variances)
+    covariance = np.einsum("ji,lk,jl->ik", basis @ first, basis @ first, together)
     np.testing.assert_allclose(term.covariance_of_product(first), covariance, rtol=1e-12)
     np.testing.assert_allclose(
         term.covariance_of_product(first, [2, 0]), covariance[np.ix_([2, 0], [2, 0])], rtol=1e-12
@@ -860,13 +866,14 @@ def test_columns_of_unknown_scale_answer_products(scaled: tuple[ScaleTerm, np.nd
     ]
     np.testing.assert_allclose(term.mixed_derivative(second, first), np.array(moved).T, rtol=1e-6, atol=1e-8)
     square = np.einsum("i,jik,k->j", first, basis, first) - np.einsum("i,jii->j", second, basis)
-    expected = square**2 @ term.variances
+    expected = square @ together @ square
     np.testing.assert_allclose(term.variance_of_squares(first[None], second[None]), [expected], rtol=1e-12)
 
 
-def test_bounds_of_columns_of_unknown_scale_hold(scaled: tuple[ScaleTerm, np.ndarray]) -> None:
-    term, basis = scaled
-    draws = np.einsum("sj,jik->sik", np.random.default_rng(6).normal(size=(2000, D)) * np.sqrt(term.variances), basis)
+def test_bounds_of_columns_of_unknown_scale_hold(scaled: Scaled) -> None:
+    term, basis, together = scaled
+    scales = np.random.default_rng(6).multivariate_normal(np.zeros(D), together, 2000)
+    draws = np.einsum("sj,jik->sik", scales, basis)
     indices = np.arange(1, D + 1)
     norms = np.linalg.norm(draws[:, 1:, 1:], 2, axis=(1, 2))
     lengths = np.linalg.norm(draws[:, 0, 1:], axis=1)
@@ -877,7 +884,7 @@ def test_bounds_of_columns_of_unknown_scale_hold(scaled: tuple[ScaleTerm, np.nda
 def test_clipping_of_whole_rows_leaves_correlations() -> None:
     covariance = np.cov(np.random.default_rng(7).normal(size=(30, D)).T)
     below = np.vstack([np.zeros(D), np.eye(D)]), np.vstack([np.zeros(D), covariance])
-    term = ScaleTerm(np.ones(D), *below)
+    term = ScaleTerm(np.ones(D), *below, np.ones(D), 2.0)
     deviations = np.sqrt(np.diag(covariance))
     of_pair = np.array([[-covariance[0, 1] / deviations[0] ** 2, 1.0], [1.0, -covariance[0, 1] / deviations[1] ** 2]])
     assert term.variance(np.array([[1, 2]]), of_pair[None]) == pytest.approx(0.0, abs=1e-14)

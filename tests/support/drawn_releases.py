@@ -57,7 +57,8 @@ def drawn_noise(law: NoiseLaw, rng: np.random.Generator) -> np.ndarray:
 def _drawn_term(term: NoiseTerm | ScaleTerm, rng: np.random.Generator) -> np.ndarray:
     m = len(term.variances)
     if isinstance(term, ScaleTerm):
-        half = term.left * (rng.standard_normal(m) * np.sqrt(term.variances) / 2.0) @ term.right.T
+        together = np.diag(term.variances) + term.common_variance * np.outer(term.common, term.common)
+        half = term.left * (rng.multivariate_normal(np.zeros(m), together, method="eigh") / 2.0) @ term.right.T
         return np.asarray(half + half.T)
     if isinstance(term.family, MatrixLaplaceCells):
         product = rng.standard_normal((m + 1, m)).T @ rng.standard_normal((m + 1, m))

@@ -70,8 +70,6 @@ class MomentErrors:
     feature_names: tuple[str, ...]  # in the release's order
     on_mean: FloatArray  # (k, k + 1, k + 1), weights of every mean on Σ w wᵀ of the constant and the features
     on_covariance: FloatArray  # (k, k, k + 1, k + 1)
-    # (k,), SD of what clipping hides of a variance, as a share of it; 0 without clipping
-    hidden: FloatArray
 
     @classmethod
     def of(cls, release: Moments, features: Sequence[int]) -> MomentErrors:
@@ -105,18 +103,10 @@ class MomentErrors:
         for i in np.flatnonzero(share):
             covariance[i, i] = p[i] * (1.0 - p[i])
             on_covariance[i, i] = (1.0 - 2.0 * p[i]) * on_mean[i]
-        own, at = np.arange(k), np.append(0, chosen + 1)
-        with_clipping, drawn = (
-            np.diag(replace(moments, law=law).covariance(at, on_covariance[own, own]))
-            for law in (moments.law, None if moments.law is None else moments.law.drawn)
-        )
-        variance = np.diag(covariance)
-        lost = np.sqrt(np.maximum(np.nan_to_num(with_clipping - drawn), 0.0))
-        hidden = np.divide(lost, variance, out=np.zeros(k), where=variance > lost)
         names = tuple(release.feature_names[feature] for feature in sorted(features))
         upper = np.triu_indices(k, 1)
         on_covariance[upper] = np.swapaxes(on_covariance, 0, 1)[upper]
-        return cls(mean, (covariance + covariance.T) / 2.0, moments, chosen, names, on_mean, on_covariance, hidden)
+        return cls(mean, (covariance + covariance.T) / 2.0, moments, chosen, names, on_mean, on_covariance)
 
     @cached_property
     def _spread(self) -> FloatArray:
@@ -135,30 +125,7 @@ class MomentErrors:
         """Return the covariance of m functions by noise and by what clipping hides."""
         weights = np.einsum("mi,iab->mab", of_mean, self.on_mean, optimize=True)
         weights += np.einsum("mij,ijab->mab", of_covariance, self.on_covariance, optimize=True)
-        result = self.moments.covariance(np.append(0, self.features + 1), weights)
-        if not self.hidden.any():
-            return result
-
-        # The noise has it column by column. All columns lose together, which tells in sums; and rows that are long are long
-        # along the first directions, so that a covariance loses more there than its columns are lengthened by.
-        alone = self.hidden * np.einsum("mij,ij->mj", of_covariance, self.covariance, optimize=True)
-        together = alone.sum(axis=1)
-        further = np.sqrt(np.maximum(together**2 - np.sum(alone**2, axis=1), 0.0)) * np.sign(together)
-        along = np.einsum("mij,ij->m", of_covariance, self._lost_along, optimize=True)
-        return np.asarray(result + np.outer(further, further) + np.outer(along, along))
-
-    @cached_property
-    def _lost_along(self) -> FloatArray:
-        """Loss of normal rows that lengthening every column does not give back, (k, k)."""
-        clipped = np.flatnonzero(self.hidden)
-        block = np.ix_(clipped, clipped)
-        deviations = np.sqrt(np.diag(self.covariance)[clipped])
-        correlation = self._spread[block] / np.outer(deviations, deviations)
-        square = correlation @ correlation
-        shape = square / np.trace(square) - correlation / np.trace(correlation)
-        result = np.zeros_like(self.covariance)
-        result[block] = self.hidden[clipped].sum() * shape * np.outer(deviations, deviations)
-        return result
+        return self.moments.covariance(np.append(0, self.features + 1), weights)
 
     def sampling_of_cells(self, of_mean: FloatArray, of_covariance: FloatArray) -> FloatArray:
         """Return the covariance of m functions of two Booleans by sampling, over their four cells."""

@@ -11,24 +11,32 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
-import scipy
 
-from dpmoments.base.arrays import FloatArray
+from dpmoments.base.arrays import FloatArray, IntegerArray
 from dpmoments.mechanisms.row_coordinates import LatticeCoordinates
 from dpmoments.mechanisms.shape import RunResult
-from dpmoments.moments.models import StandardizedModel
+from dpmoments.moments.models import StandardizedModel, lost_along
 from dpmoments.moments.posterior import surety_of_fractions
 
 _LEAST_COUNTS = 1.0, 10.0
 """Bounds of the least divisor of noisy sums, which is three noise SDs of the count."""
 _SPREAD_OF_MEANS = 0.8
 """Bias of a mean, in the shift of a column that has its share of the clipped excess."""
-_SPREAD_OF_SHARES = 0.8
+_SPREAD_OF_SHARES = 0.85
 """SD of a column's share of the clipped excess, in roots of what it has of all variances."""
-_NOISE_OF_EXCESS = 0.06
-"""Part of the noise of the excess that may be rows: most cells far out hold none."""
+_ALONG, _SPREAD_ALONG = 0.6, 0.45
+"""What rows lose along the first directions, as a share of what normal rows lose there, and its SD."""
+_CELLS_INSIDE, _MOST_BEYOND = 2, 16
+"""Cells before the radius that tell of the tail, and most cells beyond the last edge."""
+_TAILS = np.exp(np.linspace(-1.0, 1.0, 9)), np.linspace(0.0, 1.6, 13), 0.8 * np.linspace(0.0, 1.0, 11) ** 3
+"""Levels, slopes and bends of the logarithm of counts beyond the radius."""
+_LEAST_FALL, _OFF_PARABOLA = 0.3, 0.3
+"""Least slope six cells on, and SD of a count about the parabola, as a share of it."""
+_OTHER_TAILS = 1.4
+"""Factor of the excess's SD, since no tail is quite like these."""
 _MOST_STRETCH = 4.0
 """Most factor by which what clipping hides may lengthen a column."""
 
@@ -50,7 +58,8 @@ class RoughMoments:
     center: FloatArray  # (singles,), near the mean: by further rounds, or as the schema states it
     deviation: FloatArray  # (singles,), posterior
     variance: FloatArray  # (singles,), noisy; NaN where the schema states a typical range
-    variance_noise: FloatArray  # (singles,), its noise SD
+    variance_noise: FloatArray  # (singles,), its noise SD, but for the count's
+    by_count: FloatArray  # (singles,), its change with the logarithm of the count
 
     @property
     def divisor(self) -> float:
@@ -58,14 +67,46 @@ class RoughMoments:
         return divisor(self.count, math.sqrt(self.count_variance))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Ball:
     """Ball that singles were clipped to, in units of their scales."""
 
     square: float  # squared radius
-    excess: float  # noisy Σ(‖z‖² − R²)₊
-    excess_noise: float  # noise SD of the excess
-    farther: float  # what rows beyond the last edge may have more than that
+    edges: FloatArray  # lower edges of the cells of the histogram of squared lengths
+    counts: FloatArray  # noisy
+    noise: float  # noise SD of a count
+    corner: float  # largest squared length
+
+    @cached_property
+    def excess(self) -> tuple[float, float]:
+        """Return posterior mean and SD of Σ(‖z‖² − R²)₊ by the noisy histogram."""
+        # beyond the mode the logarithm of a count is about a parabola of its cell's place, also of heavy tails
+        radius = int(np.searchsorted(self.edges, self.square))
+        first, noise = max(radius - _CELLS_INSIDE, 2), max(self.noise, 0.5)
+        seen, step = self.counts[first:], math.log(self.edges[1] / self.edges[0])
+        last = len(seen) - 1  # this cell has no end
+        beyond = min(max(math.ceil(math.log(self.corner / self.edges[-1]) / step), 1), _MOST_BEYOND)
+        place = np.arange(float(last + beyond))
+        level, slope, bend = (grid.reshape(-1, 1) for grid in np.meshgrid(*_TAILS, indexing="ij"))
+        falls = (slope + 6.0 * bend >= _LEAST_FALL).ravel()
+        level, slope, bend = level[falls] * max(seen[:2].mean(), noise), slope[falls], bend[falls]
+        rows = level * np.exp(-place * (slope + 0.5 * bend * place))
+        fall = np.maximum(slope + bend * (place + 0.5), 1e-3)
+        middle = self.edges[first] * np.exp(step * (place + 1.0 / fall - 1.0 / np.expm1(fall)))
+        beyond_ball = rows * np.maximum(middle - self.square, 0.0) * (place >= radius - first)
+        rows, beyond_ball = (np.column_stack([x[:, :last], x[:, last:].sum(axis=1)]) for x in (rows, beyond_ball))
+
+        # counts are about those of a tail; each tail has a likelihood
+        of_rows = (_OFF_PARABOLA * rows) ** 2
+        variance = of_rows + noise**2
+        likelihood = -0.5 * ((seen - rows) ** 2 / variance + np.log(variance)).sum(axis=1)
+        weight = np.exp(likelihood - likelihood.max())
+        weight /= weight.sum()
+        per_row = beyond_ball / rows
+        of_tail = (per_row * (rows + of_rows / variance * (seen - rows))).sum(axis=1)
+        left = (per_row**2 * of_rows * noise**2 / variance).sum(axis=1)
+        mean = float(weight @ of_tail)
+        return max(mean, 0.0), _OTHER_TAILS * math.sqrt(float(weight @ (left + (of_tail - mean) ** 2)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,15 +138,35 @@ def joined_moments(
     covariance = last.matrix[1:, 1:] / n - np.outer(mean, mean)
     of_mean = np.full(len(mean), last.variance / 2.0 / (w * n) ** 2)
     of_rough, stretch, unknown = np.zeros(len(mean)), np.ones(len(mean)), np.zeros(len(mean))
+    of_total, along = 0.0, 0.0
     if rough is not None:
         ones = np.array([of.ones[feature] for feature in singles])
         unit = 1.0 / (lattice.scale * ones)  # column units in one of z
         shift = np.zeros(m)
         if ball is not None:
-            clipped = _clipped(
-                covariance[:m, :m].diagonal(), math.sqrt(last.variance) / n, rough, unit, lattice, ball, n
-            )
-            stretch[:m], unknown[:m], shift = clipped
+            held, noise = covariance[:m, :m].copy(), math.sqrt(last.variance) / n
+            np.fill_diagonal(held, np.maximum(held.diagonal(), noise))
+            square = (lattice.limit / one) ** 2
+            total, of_total = (square / ball.square / n * part for part in ball.excess)
+            share = held.diagonal() / held.trace()
+            shift = _SPREAD_OF_MEANS * math.hypot(total, of_total) * np.sqrt(share) / (2.0 * math.sqrt(square))
+            by_count = rough.by_count / unit**2 / n
+            difference = rough.variance / unit**2 - by_count * (rough.count - n) - held.diagonal()
+            spread = np.hypot(rough.variance_noise / unit**2, noise)
+            # a Boolean that lacks more than clipping takes holds fractions, and 1 − mean² is not its variance
+            may_lack = 3.0 * share * (total + of_total)
+            lacking = surety_of_fractions(np.nan_to_num(difference) - may_lack, spread) > 0.0
+            known = np.isfinite(difference) & ~(np.array(of.of_two_values) & lacking)
+            measured = difference, spread, by_count * noise_of_count, np.flatnonzero(known)
+            farthest = ((ones + np.abs(lattice.center)) * lattice.scale) ** 2
+            lost, left = _lost(held, farthest / farthest.sum(), (total, of_total), measured)
+            longer = np.clip(1.0 + lost / held.diagonal(), 1.0, _MOST_STRETCH**2)
+            stretch[:m], left = np.sqrt(longer), left / np.outer(longer, longer)
+            total, of_total = max(float(np.sum(lost / longer)), 0.0), math.sqrt(max(float(left.sum()), 0.0))
+            covariance[:m, :m] += _ALONG * total * lost_along(held)
+            along = _SPREAD_ALONG * math.hypot(total, of_total)
+            own = np.maximum(left.diagonal() - (of_total * share) ** 2, 0.01 * left.diagonal())
+            unknown[:m] = np.sqrt(own / np.maximum(1.0 - share, 0.5))
         first, second = rough.mean_variance / unit**2, of_mean[:m]
         trust = first / (first + second)
         by_rough = (rough.mean * ones - lattice.center) * lattice.scale
@@ -123,7 +184,7 @@ def joined_moments(
     scales[singles] = stretch[:m] / lattice.scale
     sum_variances[singles] = of_mean[:m] / stretch[:m] ** 2
     rough_variances[singles] = of_rough[:m] / lattice.scale**2 * n**2
-    clipping[singles] = n * unknown[:m] / lattice.scale**2
+    clipping[singles] = n * unknown[:m] * scales[singles] ** 2
     for block, sizes in zip(of.blocks, lattice.sizes, strict=True):
         step = sizes[0] * (math.sqrt(2.0) if block.complete else 1.0) if sizes else 1.0
         scales[block.features] = of.ones[block.start] * one / step
@@ -137,6 +198,8 @@ def joined_moments(
         sum_variances=sum_variances * n**2,
         rough_variances=rough_variances,
         clipping=clipping,
+        clipping_total=n * of_total,
+        clipping_along=n * along,
         count_variance=count_variance,
     )
     return RunResult(
@@ -144,44 +207,25 @@ def joined_moments(
     )
 
 
-def _clipped(
-    variances: FloatArray,
-    noise: float,
-    rough: RoughMoments,
-    unit: FloatArray,
-    lattice: LatticeCoordinates,
-    ball: Ball,
-    n: float,
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return stretches of singles, and SDs of the unknown part on variances and on means."""
-    square = (lattice.limit / 2.0**lattice.bits) ** 2
-    parts = ball.excess, _NOISE_OF_EXCESS * ball.excess_noise, ball.farther
-    excess, excess_noise, farther = (square / ball.square * part / n for part in parts)
-    held = np.maximum(variances, noise)
-    share = held / held.sum()
-    expected = share * (max(excess, 0.0) + excess_noise)
-    shift = _SPREAD_OF_MEANS * (max(excess, 0.0) + excess_noise) * np.sqrt(share) / (2.0 * math.sqrt(square))
-    known = np.isfinite(rough.variance)
-    difference = np.where(known, rough.variance / unit**2 - variances, 0.0)
-    spread = np.where(known, np.hypot(rough.variance_noise / unit**2, noise), np.inf)
-    # a Boolean that lacks more than clipping takes holds fractions, and 1 − mean² is not its variance
-    of_fractions = np.array(lattice.of.of_two_values) & (surety_of_fractions(difference - 3.0 * expected, spread) > 0.0)
-    spread = np.where(of_fractions, np.inf, spread)
-    lost, _ = _posterior_loss(difference, spread, expected)
-    # one column may have all of the excess, and no share says which
-    most = _SPREAD_OF_SHARES * (expected + share * farther) / np.sqrt(np.maximum(share, 1e-12))
-    _, left = _posterior_loss(difference, spread, most)
-    stretch = np.clip(np.sqrt((held + lost) / held), 1.0, _MOST_STRETCH)
-    return stretch, left, shift
+def _lost(
+    held: FloatArray,
+    farthest: FloatArray,
+    excess: tuple[float, float],
+    measured: tuple[FloatArray, FloatArray, FloatArray, IntegerArray],
+) -> tuple[FloatArray, FloatArray]:
+    """Return what clipping took from the variances of singles, and the covariance of what is unknown of it.
 
-
-def _posterior_loss(difference: FloatArray, spread: FloatArray, expected: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return posterior mean and SD of a loss ≥ 0, exponential beforehand, measured with noise."""
-    told = np.isfinite(spread) & (expected > 0.0)
-    spread, mean = np.where(told, spread, 1.0), np.where(told, expected, 1.0)
-    center = (np.where(told, difference, 0.0) - spread**2 / mean) / spread
-    # a normal distribution cut off at 0: its mean and variance by the inverse Mills ratio
-    ratio = math.sqrt(2.0 / math.pi) / scipy.special.erfcx(-center / math.sqrt(2.0))
-    lost = spread * np.maximum(center + ratio, 0.0)
-    left = spread * np.sqrt(np.clip(1.0 - center * ratio - ratio**2, 0.0, 1.0))
-    return np.where(told, lost, expected), np.where(told, left, expected)
+    ``farthest`` are shares of the largest square of a row, ``excess`` is the total and its SD. ``measured`` are differences of variances with and without a ball, their own SDs, those by
+    the count, which is common to all, and the singles where they tell.
+    """
+    difference, spread, by_count, known = measured
+    square = held @ held
+    share = (1.0 - _ALONG) * held.diagonal() / held.trace() + _ALONG * square.diagonal() / square.trace()
+    expected = share * excess[0]
+    # one column may have most of the total: a large one, or one of wide bounds
+    own = (share + farthest) / 2.0
+    apart = (_SPREAD_OF_SHARES * math.hypot(*excess)) ** 2 * (np.diag(own) - np.outer(own, own))
+    prior = apart + excess[1] ** 2 * np.outer(share, share)
+    noise = np.diag(spread[known] ** 2) + np.outer(by_count[known], by_count[known])
+    gain = np.linalg.solve(prior[np.ix_(known, known)] + noise, prior[known]).T
+    return expected + gain @ (difference - expected)[known], prior - gain @ prior[known]

@@ -63,8 +63,6 @@ _HEDGE, _HEDGE_OF_BOOLEANS = (0.25, 0.002, 3.0), 0.6
 η = .25·clip(.002/τ, 1, 3), τ the noise of a correlation."""
 _CELLS, _RATIO = 18, 1.3
 """Cells of the histogram of squared lengths, and the ratio of their edges."""
-_FARTHEST = 4.0
-"""Squared length over the last edge that stated errors allow for, of rows beyond that edge."""
 _BEYOND_NOISE, _SEEN = 2.5, 0.3
 """Noise SDs from which the rows beyond a cell are more than noise, and the least share seen.
 
@@ -194,7 +192,7 @@ class StandardizedPlan(Plan):
         # all else follows from the answers, so that a file can be checked (`audit/verification.py`)
         said: dict[str, Any] = {"answers": [answer.tolist() for answer in answers]}
         if ball is not None:
-            said |= {"squared_radius": ball.square, "clipped_excess": max(ball.excess, 0.0)}
+            said |= {"squared_radius": ball.square, "clipped_excess": ball.excess[0]}
         return replace(result, diagnostics=said, rules=self.rules_of_run(said))
 
     def rules_of_run(self, diagnostics: Mapping[str, Any]) -> tuple[Message, ...]:
@@ -234,9 +232,10 @@ class StandardizedPlan(Plan):
         raw = self._mean_squares(squares, n) - mean[squared] ** 2
         variance[squared] = posterior_variance(raw, of_square[squared], np.ones(len(raw)))
         plain, of_plain = np.full(len(ones), np.nan), np.full(len(ones), np.nan)
-        # of the mean square, of the mean, and of the count that both are divided by
-        by_count = counted * (mean[squared] ** 2 - raw + self._mean_squares(np.zeros(len(raw)), n))
-        of_plain[squared] = noise / n * np.sqrt(1.0 / per_square**2 + 4.0 * mean[squared] ** 2 + by_count**2)
+        # of the mean square and of the mean; both are divided by the count
+        of_plain[squared] = noise / n * np.sqrt(1.0 / per_square**2 + 4.0 * mean[squared] ** 2)
+        by_count = np.zeros(len(ones))
+        by_count[squared] = counted * (mean[squared] ** 2 - raw + self._mean_squares(np.zeros(len(raw)), n))
         plain[squared] = raw
         mean_variance = (noise / n) ** 2 * (1.0 + mean**2 if counted else np.ones(len(ones)))
         two_values = np.array(coordinates.of_two_values)
@@ -267,7 +266,9 @@ class StandardizedPlan(Plan):
             center[chosen] = np.clip(center[chosen] + shift * reach[chosen], -1.0, 1.0)
             variance[chosen] = posterior_variance(raw, of_square[chosen], np.ones(len(chosen))) * reach[chosen] ** 2
         count_variance = of_count**2 if counted else 0.0
-        rough = RoughMoments(count, count_variance, mean, mean_variance, center, np.sqrt(variance), plain, of_plain)
+        rough = RoughMoments(
+            count, count_variance, mean, mean_variance, center, np.sqrt(variance), plain, of_plain, by_count
+        )
         return rough, spent
 
     def _noisy_sums(
@@ -339,12 +340,12 @@ class StandardizedPlan(Plan):
         query = np.concatenate([[exact.below], exact.counts, [exact.above]])
         sensitivity = histogram_l1(self.neighbors) if self.is_pure else histogram_l2(self.neighbors)
         noise_scale = noise_scale_for(loss_of_radius, sensitivity.value)
-        held = with_noise(privacy_filter, "row-lengths", query, sensitivity, noise_scale, bits=0, pure=self.is_pure)
+        noisy = with_noise(privacy_filter, "row-lengths", query, sensitivity, noise_scale, bits=0, pure=self.is_pure)
         deviation = noise_deviation(noise_scale, pure=self.is_pure)
-        answers.append(held)
-        tail = np.cumsum(held[::-1])[::-1]
+        answers.append(noisy)
+        tail = np.cumsum(noisy[::-1])[::-1]
         beyond_noise = tail > _BEYOND_NOISE * deviation * np.sqrt(np.arange(_CELLS, 0, -1))
-        plain, held = held, np.where(np.cumprod(beyond_noise) > 0, held, 0.0)
+        held = np.where(np.cumprod(beyond_noise) > 0, noisy, 0.0)
         middles[-1] = math.sqrt(edges[-1] * min(max(corner, edges[-1] * _RATIO), edges[-1] * _RATIO**4))
         candidates = np.append(edges, max(corner, edges[-1]))  # not clipping is a candidate
         excess = [float((held * np.maximum(middles - square, 0.0) * (edges >= square)).sum()) for square in candidates]
@@ -366,10 +367,7 @@ class StandardizedPlan(Plan):
         clips = self.mechanism.clip and held.sum() >= _SEEN * rough.divisor
         best = min(range(2, len(candidates)), key=loss) if clips else len(candidates) - 1
         square = float(candidates[best])
-        hidden = np.maximum(middles - square, 0.0) * (edges >= square)
-        excess_noise = deviation * float(np.linalg.norm(hidden))
-        farther = max(_FARTHEST * edges[-1] - middles[-1], 0.0)  # the last cell has no end near by
-        ball = Ball(square, float(plain @ hidden), excess_noise, held[-1] * farther) if best < len(edges) else None
+        ball = Ball(square, edges, noisy, deviation, corner) if best < len(edges) else None
         if levels:  # beside levels the ball weighs as √(R²·Σλ)
             shrink = float(excess_of_scale.sum()) / square
             scale, square = scale / math.sqrt(shrink), square * shrink

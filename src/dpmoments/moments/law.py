@@ -296,11 +296,6 @@ class NoiseLaw:
         terms = tuple(term.carried(matrix) for term in self.terms)
         return replace(self, terms=terms, rounding=rounding, drawn_part=drawn)
 
-    def scaled(self, factor: float) -> NoiseLaw:
-        """Return normal noise of these variances times ``factor``."""
-        terms = [replace(term, family=GaussianCells(), variances=factor * term.variances) for term in self.terms]
-        return replace(self, terms=tuple(terms))
-
     def about(self, shift: FloatArray) -> NoiseLaw:
         """Return the noise for moments of x + shift: about another center."""
         matrix = np.eye(self.n_features + 1)

@@ -438,6 +438,8 @@ class StandardizedModel(NoiseModel):
     sum_variances: FloatArray  # (d,), of sums by the last draw, in coordinates
     rough_variances: FloatArray  # (d,), of sums by the rough ones and by clipping, in encoded units
     clipping: FloatArray  # (d,), SD of what clipping hides of Σx² about the center, in encoded units
+    clipping_total: float | None  # SD of what it hides of all squares, in coordinates; None: columns are independent
+    clipping_along: float  # SD of what it hides along the first directions beyond that, in coordinates
     count_variance: float
 
     name: ClassVar[str] = "standardized"
@@ -457,6 +459,11 @@ class StandardizedModel(NoiseModel):
         for name in ("scales", "sum_variances", "rough_variances", "clipping"):
             require_entry((getattr(self, name) >= 0.0).all(), name, "0 or above")
         list(_blocks(self.block_sizes))
+
+    @classmethod
+    def read(cls, name: str, given: dict[str, Any]) -> NoiseModel:
+        # files of before know what clipping hides column by column
+        return super().read(name, {"clipping_total": None, "clipping_along": 0.0} | given)
 
     @property
     def cells(self) -> CellFamily:
@@ -496,17 +503,39 @@ class StandardizedModel(NoiseModel):
         total = None if released is None else released.noisy_sum
         if released is None or total is None or not released.noisy_count or not self.clipping.any():
             return self.fixed_law
-        # rows that are shortened as a whole lose of all their columns alike, and correlations stay
-        gram = np.asarray(released.noisy_gram - np.outer(total, total) / released.noisy_count)
+        # rows that are shortened as a whole lose of all their columns alike, and most along the first directions
+        gram, d = np.asarray(released.noisy_gram - np.outer(total, total) / released.noisy_count), self.n_features
+        clipped = np.flatnonzero(self.clipping)
         own = np.maximum(gram.diagonal(), self.clipping)
-        spread = np.divide(self.clipping, own, out=np.zeros_like(own), where=own > 0.0)
+        np.fill_diagonal(gram, own)
+        unit, below = self.scales[clipped], np.zeros((1, len(clipped)))
+        squares = (self.clipping[clipped] / unit**2) ** 2
+        together = squares.sum() if self.clipping_total is None else self.clipping_total**2
         of_rows = ScaleTerm(
-            (1.0 - _OF_ONE_COLUMN) * spread**2,
-            np.vstack([np.zeros(self.n_features), np.eye(self.n_features)]),
-            np.vstack([np.zeros(self.n_features), gram]),
+            (1.0 - _OF_ONE_COLUMN) * (self.clipping[clipped] / own[clipped]) ** 2,
+            np.vstack([below, np.eye(d)[:, clipped]]),
+            np.vstack([below, gram[:, clipped]]),
+            common=squares / squares.sum() * unit**2 / own[clipped],
+            common_variance=max(together - squares.sum(), -(1.0 - _OF_ONE_COLUMN) * squares.sum()),
+        )
+        tilt, block = np.zeros((d, len(clipped))), np.ix_(clipped, clipped)
+        tilt[clipped] = lost_along(gram[block] / np.outer(unit, unit)) * np.outer(unit, unit)
+        along = replace(
+            of_rows,
+            variances=np.zeros(len(clipped)),
+            right=np.vstack([below, tilt]),
+            common=np.ones(len(clipped)),
+            common_variance=self.clipping_along**2,
         )
         drawn = self.fixed_law.drawn
-        return NoiseLaw((*drawn.terms, self._of_one_column(_OF_ONE_COLUMN), of_rows), drawn_part=drawn)
+        return NoiseLaw((*drawn.terms, self._of_one_column(_OF_ONE_COLUMN), of_rows, along), drawn_part=drawn)
+
+
+def lost_along(covariance: FloatArray) -> FloatArray:
+    """Return C²/tr C² less what longer columns of C give of it: the shape of what long normal rows lose."""
+    square, own = covariance @ covariance, covariance.diagonal()
+    longer = square.diagonal() / own
+    return np.asarray((square - covariance * (longer + longer[:, None]) / 2.0) / np.trace(square))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -517,24 +517,31 @@ def _of_products(variances: FloatArray, first: FloatArray, second: FloatArray, r
 class ScaleTerm:
     """Noise of columns of a matrix R of unknown scale: N = ½(L U Rᵀ + R U Lᵀ), U = diag(u).
 
-    The entries of u are normal of mean 0 and independent. With L = I and R a covariance, the covariance is known but for
-    the lengths of its columns: N_ij = R_ij (u_i + u_j)/2. To first order no correlation has this noise.
+    The entries of u are normal of mean 0, with the covariance V = diag(v) + c f fᵀ. With L = I and R a covariance, the
+    covariance is known but for the lengths of its columns: N_ij = R_ij (u_i + u_j)/2. To first order no correlation has this
+    noise. With v = 0 and f = 1, a multiple of R is unknown.
 
     Attributes
     ----------
     variances : ndarray of shape (m,)
-        Of u.
+        v.
     left, right : ndarray of shape (n, m)
         L and R.
+    common : ndarray of shape (m,)
+        f.
+    common_variance : float
+        c; below 0 where the entries of u together are known better than each.
     """
 
     variances: FloatArray
     left: FloatArray
     right: FloatArray
+    common: FloatArray
+    common_variance: float = 0.0
     family: CellFamily = field(default_factory=GaussianCells)
 
     def __post_init__(self) -> None:
-        for array in (self.variances, self.left, self.right):
+        for array in (self.variances, self.left, self.right, self.common):
             check_finite("noise", array)
 
     @property
@@ -544,6 +551,15 @@ class ScaleTerm:
 
     # Each of these is the method of a term of cells (``NoiseTerm``): tr(A N) is Σ q_j u_j, q = diag(Lᵀ A R).
 
+    def _between(self, first: FloatArray, second: FloatArray) -> FloatArray:
+        """Return A V Bᵀ."""
+        together = np.outer(first @ self.common, second @ self.common)
+        return np.asarray(first * self.variances @ second.T + self.common_variance * together)
+
+    def _squares(self, images: FloatArray) -> FloatArray:
+        """Return the diagonal of A V Aᵀ."""
+        return np.asarray(images**2 @ self.variances + self.common_variance * (images @ self.common) ** 2)
+
     def variance(self, indices: IntegerArray, weights: FloatArray) -> FloatArray:
         """Return Var(Σ A_ij N_ij) of P functionals, shape (P,)."""
         step = max(1, _MAX_ENTRIES // (indices.shape[1] * len(self.variances)))
@@ -551,18 +567,18 @@ class ScaleTerm:
         for start in range(0, len(weights), step):
             part = slice(start, start + step)
             images = weights[part] @ self.right[indices[part]]
-            result[part] = (self.left[indices[part]] * images).sum(axis=1) ** 2 @ self.variances
+            result[part] = self._squares((self.left[indices[part]] * images).sum(axis=1))
         return result
 
     def variance_of_squares(self, vectors: FloatArray, subtracted: FloatArray) -> FloatArray:
         """Return Var(aᵀN a − Σ s_f N_ff) of P vectors a and s, shape (P,)."""
         images = (vectors @ self.left) * (vectors @ self.right) - subtracted @ (self.left * self.right)
-        return np.asarray(images**2 @ self.variances)
+        return self._squares(images)
 
     def covariance(self, indices: IntegerArray, weights: FloatArray) -> FloatArray:
         """Return the covariance of P functionals on the same indices, shape (P, P)."""
         images = (self.left[indices] * (weights @ self.right[indices])).sum(axis=1)
-        return np.asarray(images * self.variances @ images.T)
+        return self._between(images, images)
 
     def covariance_of_product(
         self, vector: FloatArray, chosen: Sequence[int] | IntegerArray | None = None
@@ -570,7 +586,7 @@ class ScaleTerm:
         """Return Cov(N b), or its block of some entries."""
         images = self._of_product(vector)
         images = images if chosen is None else images[np.asarray(chosen)]
-        return np.asarray(images * self.variances @ images.T)
+        return self._between(images, images)
 
     def _of_product(self, vector: FloatArray) -> FloatArray:
         """Return F, N b = F u, shape (n, m)."""
@@ -579,15 +595,17 @@ class ScaleTerm:
     def mixed_derivative(self, left: FloatArray, right: FloatArray) -> FloatArray:
         """Return ∂(Cov(N b) u)/∂b for u = ``left`` and b = ``right``, shape (n, n)."""
         of_right, of_left = self._of_product(right), self._of_product(left)
-        both = (self.left * (self.variances * (left @ of_right) / 2.0)) @ self.right.T
-        return np.asarray(both + both.T + of_right * self.variances @ of_left.T)
+        both = (self.left * self._between((left @ of_right)[None] / 2.0, np.eye(len(self.variances)))) @ self.right.T
+        return np.asarray(both + both.T + self._between(of_right, of_left))
 
     def cell_variances(self, indices: IntegerArray) -> FloatArray:
         """Return variances of the cells of N of some indices, shape (k, k)."""
         left, right = self.left[indices], self.right[indices]
         alone = left**2 * self.variances @ (right**2).T
         products = left * right
-        return np.asarray((alone + alone.T + 2.0 * products * self.variances @ products.T) / 4.0)
+        together = (left * self.common) @ right.T
+        of_own = alone + alone.T + 2.0 * products * self.variances @ products.T
+        return np.asarray((of_own + self.common_variance * (together + together.T) ** 2) / 4.0)
 
     def energy(self, indices: IntegerArray) -> float:
         """Return E‖N‖_F² of a block."""
@@ -595,7 +613,7 @@ class ScaleTerm:
 
     def trace_variance(self, indices: IntegerArray) -> float:
         """Return Var(tr N) of a block."""
-        return float((self.left[indices] * self.right[indices]).sum(axis=0) ** 2 @ self.variances)
+        return float(self._squares((self.left[indices] * self.right[indices]).sum(axis=0)))
 
     def carried(self, matrix: FloatArray) -> ScaleTerm:
         """Return the term of T N Tᵀ."""
@@ -603,10 +621,11 @@ class ScaleTerm:
 
     def gram_bound(self, failure: float, indices: IntegerArray) -> float:
         """Bound the spectral norm of a block of N except with probability ≤ ``failure``."""
-        deviations = np.sqrt(self.variances)
-        reach = _two_sided(self.family, failure / len(deviations))
-        lengths = np.linalg.norm(self.left[indices] * deviations, 2), np.linalg.norm(self.right[indices], 2)
-        return float(reach * lengths[0] * lengths[1])
+        left, right, deviations = self.left[indices], self.right[indices], np.sqrt(self.variances)
+        reach = _two_sided(self.family, failure / (len(deviations) + 1))
+        together = (left * self.common) @ right.T
+        of_common = math.sqrt(max(self.common_variance, 0.0)) * np.linalg.norm(together + together.T, 2) / 2.0
+        return float(reach * (np.linalg.norm(left * deviations, 2) * np.linalg.norm(right, 2) + of_common))
 
     def sum_bound(self, failure: float, indices: IntegerArray) -> float:
         """Bound the length of the noise on some entries of the sum of rows."""
