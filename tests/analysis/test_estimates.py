@@ -91,7 +91,7 @@ def test_stated_errors_are_those_of_draws(name: str) -> None:
     ("function", "before", "after"),
     [
         (estimate.MomentErrors.sampling, "result / self.moments", "0.2 * result / self.moments"),
-        (estimate.MomentErrors.privacy, "return result\n", "return 0.2 * result\n"),
+        (estimate.MomentErrors.privacy, "return self.moments", "return 0.2 * self.moments"),
         (estimate.MomentErrors.gradients, "along / 2.0", "along"),
     ],
 )

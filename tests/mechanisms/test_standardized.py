@@ -289,3 +289,64 @@ def test_a_run_says_before_it_how_often_it_reads_the_table_at_most(
     said = [record.getMessage() for record in caplog.records]
     assert "the run begins: at most 6 passes over the table" in said
     assert sum("begun" in message for message in said) == passes
+
+
+# Answers that clipping moves most: sums of columns that go together.
+
+ITEMS = [f"i{index}" for index in range(8)]
+
+
+def items(rng: np.random.Generator, name: str, n_rows: int) -> tuple[np.ndarray, float, float]:
+    """Eight columns with one common factor, and their bounds."""
+    factor = rng.normal(size=(n_rows, 1))
+    if name == "equal":
+        return np.clip(np.sqrt(0.4) * factor + np.sqrt(0.6) * rng.normal(size=(n_rows, 8)), -5, 5), -5.0, 5.0
+    if name == "apart":
+        return np.clip(rng.normal(size=(n_rows, 8)), -5, 5), -5.0, 5.0
+    if name == "tailed":
+        normal = np.sqrt(0.5) * (factor + rng.normal(size=(n_rows, 8)))
+        return np.clip(normal / np.sqrt(rng.chisquare(5, (n_rows, 1)) / 5), -25, 25), -25.0, 25.0
+    loading = np.linspace(0.5, 0.8, 8)
+    likely = loading * factor + np.sqrt(1.0 - loading**2) * rng.normal(size=(n_rows, 8))
+    return 1.0 + sum((likely > step).astype(float) for step in (0.2, 0.8, 1.4, 2.0)), 1.0, 5.0
+
+
+def answers_of(mean: np.ndarray, covariance: np.ndarray) -> dict[str, float]:
+    total, trace = covariance.sum(), np.trace(covariance)
+    return {
+        "sum": total,
+        "total": trace,
+        "first": np.linalg.eigvalsh(covariance)[-1],
+        "alpha": 8.0 / 7.0 * (1.0 - trace / total),
+        "correlation": covariance[0, 1] / np.sqrt(covariance[0, 0] * covariance[1, 1]),
+        "mean": mean[0],
+    }
+
+
+def held(name: str, n_rows: int, epsilon: float, *, without: bool = False, n: int = 24) -> np.ndarray:
+    """The share of privacy parts that hold the table's own answers, of the first four together and of each other."""
+    schema, hits = None, []
+    for seed in range(n):
+        rows, low, high = items(np.random.default_rng([3, seed]), name, n_rows)
+        schema = schema or dpm.Schema(*[dpm.Numeric(item, low, high) for item in ITEMS])
+        release = dpm.release(rows, schema, epsilon=epsilon, mechanism="standardized", insecure_seed=seed, threads=1)
+        assert "squared_radius" in release.diagnostics, "no row was clipped"
+        if without:
+            model = release.noise_model
+            assert isinstance(model, StandardizedModel)
+            release = replace(release, noise_model=replace(model, clipping=np.zeros(8)))
+        found = release.estimate(answers_of, ITEMS)
+        own = np.array(list(answers_of(rows.mean(axis=0), np.cov(rows.T, bias=True)).values()))
+        hits.append((found.privacy_lower <= own) & (own <= found.privacy_upper))
+    shares = np.mean(hits, axis=0)
+    return np.array([shares[:4].mean(), *shares[4:]])
+
+
+@pytest.mark.parametrize(("n_rows", "epsilon"), [(2_000, 3.0), (10_000, 1.0)])
+@pytest.mark.parametrize("name", ["equal", "steps", "apart", "tailed"])
+def test_privacy_parts_hold_sums_of_columns_that_rows_lost_together(name: str, n_rows: int, epsilon: float) -> None:
+    assert (held(name, n_rows, epsilon) >= [0.85, 0.85, 0.85]).all()
+
+
+def test_what_clipping_hides_left_out_is_found() -> None:
+    assert held("equal", 10_000, 1.0, without=True)[0] < 0.7

@@ -881,6 +881,21 @@ def test_bounds_of_columns_of_unknown_scale_hold(scaled: Scaled) -> None:
     assert (lengths > term.sum_bound(0.05, indices)).mean() <= 0.05
 
 
+def test_a_file_of_before_knows_what_clipping_hides_column_by_column() -> None:
+    content = STANDARDIZED.to_dict()
+    del content["clipping_total"], content["clipping_along"]
+    law, columns = NoiseModel.from_dict(content).law(RELEASED), STANDARDIZED.clipping > 0.0
+    together = replace(
+        STANDARDIZED,
+        clipping_total=float(np.linalg.norm((STANDARDIZED.clipping / STANDARDIZED.scales**2)[columns])),
+        clipping_along=0.0,
+    )
+    expected = together.law(RELEASED)
+    assert law is not None
+    assert expected is not None
+    np.testing.assert_allclose(law.cell_variances(), expected.cell_variances(), rtol=1e-12)
+
+
 def test_clipping_of_whole_rows_leaves_correlations() -> None:
     covariance = np.cov(np.random.default_rng(7).normal(size=(30, D)).T)
     below = np.vstack([np.zeros(D), np.eye(D)]), np.vstack([np.zeros(D), covariance])

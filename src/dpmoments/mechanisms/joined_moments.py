@@ -2,8 +2,8 @@
 
 Two draws are joined, and what clipping hides is estimated.
 The last draw has the Gram matrix of rows whose singles were clipped to a ball; the first has sums and squares that no ball
-clipped, with more noise. A mean is joined from both. What clipping took from a variance is estimated from its share of the
-noisy clipped excess, and from the difference of the two variances; covariances are scaled alike, so that correlations stay.
+clipped, with more noise. A mean is joined from both. What clipping took from variances is estimated from the noisy histogram of
+lengths, and from the difference of the two variances. Covariances are lengthened alike, and more along the first directions.
 What remains unknown of it is noise of the release like any other (``docs/evidence/derivations/standardized.md``).
 """
 
@@ -35,6 +35,8 @@ _TAILS = np.exp(np.linspace(-1.0, 1.0, 9)), np.linspace(0.0, 1.6, 13), 0.8 * np.
 """Levels, slopes and bends of the logarithm of counts beyond the radius."""
 _LEAST_FALL, _OFF_PARABOLA = 0.3, 0.3
 """Least slope six cells on, and SD of a count about the parabola, as a share of it."""
+_CLEAR, _FARTHEST = 4.5, 4.0
+"""Noise SDs by which rows off any tail are there, and the largest mean square in the last cell over its edge."""
 _OTHER_TAILS = 1.4
 """Factor of the excess's SD, since no tail is quite like these."""
 _MOST_STRETCH = 4.0
@@ -96,13 +98,15 @@ class Ball:
         beyond_ball = rows * np.maximum(middle - self.square, 0.0) * (place >= radius - first)
         rows, beyond_ball = (np.column_stack([x[:, :last], x[:, last:].sum(axis=1)]) for x in (rows, beyond_ball))
 
-        # counts are about those of a tail; each tail has a likelihood
-        of_rows = (_OFF_PARABOLA * rows) ** 2
+        # counts are about those of a tail, but for rows that are clearly there; each tail has a likelihood
+        of_rows = (_OFF_PARABOLA * rows) ** 2 + np.maximum((seen - rows) ** 2 - (_CLEAR * noise) ** 2, 0.0)
         variance = of_rows + noise**2
         likelihood = -0.5 * ((seen - rows) ** 2 / variance + np.log(variance)).sum(axis=1)
         weight = np.exp(likelihood - likelihood.max())
         weight /= weight.sum()
         per_row = beyond_ball / rows
+        far = math.sqrt(self.edges[-1] * min(max(self.corner, self.edges[-1]), _FARTHEST**2 * self.edges[-1]))
+        per_row[:, last] = np.maximum(per_row[:, last], far - self.square)
         of_tail = (per_row * (rows + of_rows / variance * (seen - rows))).sum(axis=1)
         left = (per_row**2 * of_rows * noise**2 / variance).sum(axis=1)
         mean = float(weight @ of_tail)
@@ -215,8 +219,8 @@ def _lost(
 ) -> tuple[FloatArray, FloatArray]:
     """Return what clipping took from the variances of singles, and the covariance of what is unknown of it.
 
-    ``farthest`` are shares of the largest square of a row, ``excess`` is the total and its SD. ``measured`` are differences of variances with and without a ball, their own SDs, those by
-    the count, which is common to all, and the singles where they tell.
+    ``farthest`` are shares of the largest square of a row, ``excess`` is the total and its SD. ``measured`` are differences of
+    variances with and without a ball, their own SDs, those by the count, which all have in common, and where they tell.
     """
     difference, spread, by_count, known = measured
     square = held @ held

@@ -462,8 +462,9 @@ class StandardizedModel(NoiseModel):
 
     @classmethod
     def read(cls, name: str, given: dict[str, Any]) -> NoiseModel:
-        # files of before know what clipping hides column by column
-        return super().read(name, {"clipping_total": None, "clipping_along": 0.0} | given)
+        if "clipping_total" not in given and "clipping_along" not in given:  # a file of before, column by column
+            given = {**given, "clipping_total": None, "clipping_along": 0.0}
+        return super().read(name, given)
 
     @property
     def cells(self) -> CellFamily:
