@@ -28,15 +28,15 @@ _SPREAD_OF_MEANS = 0.8
 _SPREAD_OF_SHARES = 0.85
 """SD of a column's share of the clipped excess, in roots of what it has of all variances."""
 _ALONG, _SPREAD_ALONG = 0.6, 0.45
-"""What rows lose along the first directions, as a share of what normal rows lose there, and its SD."""
+"""Share, and its SD, of a loss along the first directions; normal rows have 1."""
 _CELLS_INSIDE, _MOST_BEYOND = 2, 16
-"""Cells before the radius that tell of the tail, and most cells beyond the last edge."""
+"""Cells before the radius from which a tail is found, and most cells beyond the last edge."""
 _TAILS = np.exp(np.linspace(-1.0, 1.0, 9)), np.linspace(0.0, 1.6, 13), 0.8 * np.linspace(0.0, 1.0, 11) ** 3
 """Levels, slopes and bends of the logarithm of counts beyond the radius."""
 _LEAST_FALL, _OFF_PARABOLA = 0.3, 0.3
 """Least slope six cells on, and SD of a count about the parabola, as a share of it."""
 _CLEAR, _FARTHEST = 4.5, 4.0
-"""Noise SDs by which rows off any tail are there, and the largest mean square in the last cell over its edge."""
+"""Noise SDs from which rows off any tail count, and their most square over the last edge."""
 _OTHER_TAILS = 1.4
 """Factor of the excess's SD, since no tail is quite like these."""
 _MOST_STRETCH = 4.0
@@ -217,7 +217,7 @@ def _lost(
     excess: tuple[float, float],
     measured: tuple[FloatArray, FloatArray, FloatArray, IntegerArray],
 ) -> tuple[FloatArray, FloatArray]:
-    """Return what clipping took from the variances of singles, and the covariance of what is unknown of it.
+    """Return what clipping took from variances, and the covariance of what is unknown.
 
     ``farthest`` are shares of the largest square of a row, ``excess`` is the total and its SD. ``measured`` are differences of
     variances with and without a ball, their own SDs, those by the count, which all have in common, and where they tell.

@@ -533,7 +533,7 @@ class StandardizedModel(NoiseModel):
 
 
 def lost_along(covariance: FloatArray) -> FloatArray:
-    """Return C²/tr C² less what longer columns of C give of it: the shape of what long normal rows lose."""
+    """Return the shape of what long normal rows lose, less what longer columns give of it."""
     square, own = covariance @ covariance, covariance.diagonal()
     longer = square.diagonal() / own
     return np.asarray((square - covariance * (longer + longer[:, None]) / 2.0) / np.trace(square))
