@@ -79,9 +79,8 @@ def test_dates_are_drawn_as_dates(tmp_path: Path) -> None:
         ),
         (association.draw_association, "{each.correlation:+.2f}", "{-each.correlation:+.2f}"),
         (association.title_of_relations, "clear:,", "clear + 1:,"),
-        (spectrum.draw_spectrum, "np.minimum(variance, answer.noisy_variance)", "variance"),
+        (spectrum.draw_spectrum, "shown = np.maximum(drawn", "shown = 1.2 * np.maximum(drawn"),
         (sections._share, "IntervalLine(name, share,", "IntervalLine(name, 1.01 * share,"),
-        (sections._regression, "number=unit.number", "number=line.number"),
     ],
     ids=lambda value: value if isinstance(value, str) else None,
 )

@@ -27,7 +27,7 @@ ARGUMENTS = frozenset(
         *("linespacing", "linewidth", "markeredgewidth", "markersize", "nbins", "pad", "zorder"),
     )
 )
-CALLS = frozenset(("axes_of", "inset_axes", "set_size_inches"))
+CALLS = frozenset(("axes_of", "set_size_inches"))
 DEFINITIONS = {
     "plots/canvas": (
         *("TEXT_SIZE", "SMALL_TEXT", "POINTS_AN_INCH", "_LINE_HEIGHT", "_LETTERS_AN_INCH", "_KEY", "_NARROWEST"),
@@ -35,7 +35,6 @@ DEFINITIONS = {
     ),
     "plots/intervals": ("_INCHES_A_LINE", "_ROOM", "_MAX_LETTERS"),
     "plots/association": ("_INCHES_A_COLUMN", "_MAX_INCHES", "_MIN_SIDE", "_MAX_SIDE"),
-    "plots/steps": ("_OUTLINE", "_FIRST_NAME", "_zoom"),
 }
 ARITHMETIC = ("NumberReplacer", "ScaleConstant", "ReplaceBinaryOperator", "ReplaceUnaryOperator", "UnwrapCall")
 """Operators that change a size; the others change what is drawn."""
