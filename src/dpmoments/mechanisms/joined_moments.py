@@ -24,7 +24,7 @@ from dpmoments.moments.posterior import surety_of_fractions
 _LEAST_COUNTS = 1.0, 10.0
 """Bounds of the least divisor of noisy sums, which is three noise SDs of the count."""
 _SPREAD_OF_MEANS = 0.8
-"""Bias of a mean, in the shift of a column that has its share of the clipped excess."""
+"""Bias of a mean, in the shift of a column that has what it may of the clipped excess."""
 _SPREAD_OF_SHARES = 0.85
 """SD of a column's share of the clipped excess, in roots of what it has of all variances."""
 _ALONG, _SPREAD_ALONG = 0.6, 0.45
@@ -153,7 +153,11 @@ def joined_moments(
             square = (lattice.limit / one) ** 2
             total, of_total = (square / ball.square / n * part for part in ball.excess)
             share = held.diagonal() / held.trace()
-            shift = _SPREAD_OF_MEANS * math.hypot(total, of_total) * np.sqrt(share) / (2.0 * math.sqrt(square))
+            farthest = ((ones + np.abs(lattice.center)) * lattice.scale) ** 2
+            farthest /= farthest.sum()
+            # a column of wide bounds may have most of the long rows
+            of_excess = np.sqrt(np.maximum(share, (share + farthest) / 2.0))
+            shift = _SPREAD_OF_MEANS * math.hypot(total, of_total) * of_excess / (2.0 * math.sqrt(square))
             by_count = rough.by_count / unit**2 / n
             difference = rough.variance / unit**2 - by_count * (rough.count - n) - held.diagonal()
             spread = np.hypot(rough.variance_noise / unit**2, noise)
@@ -162,8 +166,7 @@ def joined_moments(
             lacking = surety_of_fractions(np.nan_to_num(difference) - may_lack, spread) > 0.0
             known = np.isfinite(difference) & ~(np.array(of.of_two_values) & lacking)
             measured = difference, spread, by_count * noise_of_count, np.flatnonzero(known)
-            farthest = ((ones + np.abs(lattice.center)) * lattice.scale) ** 2
-            lost, left = _lost(held, farthest / farthest.sum(), (total, of_total), measured)
+            lost, left = _lost(held, farthest, (total, of_total), measured)
             longer = np.clip(1.0 + lost / held.diagonal(), 1.0, _MOST_STRETCH**2)
             stretch[:m], left = np.sqrt(longer), left / np.outer(longer, longer)
             total, of_total = max(float(np.sum(lost / longer)), 0.0), math.sqrt(max(float(left.sum()), 0.0))
