@@ -176,8 +176,8 @@ def within(module: str, part: str) -> bool:
 
 
 def floor_of(module: str) -> int:
-    """0 for the ground; the package's own face stands above all."""
-    if module == "dpmoments":
+    """0 for the ground; the package's own face, and what starts the command, stand above all."""
+    if module in ("dpmoments", "dpmoments.__main__"):
         return len(FLOORS)
     part = part_of(module)
     for floor, parts in enumerate(FLOORS):

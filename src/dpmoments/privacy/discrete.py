@@ -105,10 +105,7 @@ def _laplace_candidates(numerator: int, denominator: int, n: int, words: WordSou
     # A word's high 53 bits make the geometric draw, its lowest bit the sign.
     magnitudes = remainders[kept] + numerator * _geometric(drawn, words)
     magnitudes >>= denominator.bit_length() - 1  # the denominator of a float is a power of two
-    negative = (drawn & np.uint64(1)).astype(bool)
-    signed: IntegerArray = np.where(negative, -magnitudes, magnitudes)
-    counted: IntegerArray = signed[~(negative & (magnitudes == 0))]
-    return counted
+    return _with_signs(magnitudes, drawn)
 
 
 def _small_laplace_candidates(exponent: Fraction, n: int, words: WordSource) -> IntegerArray:
@@ -117,8 +114,15 @@ def _small_laplace_candidates(exponent: Fraction, n: int, words: WordSource) -> 
     while len(growing):
         growing = growing[_accepted(np.full(len(growing), _MAX_EXPONENT), lambda _: exponent, words)]
         magnitudes[growing] += 1
-    negative = (words(n) & np.uint64(1)).astype(bool)
-    return np.where(negative, -magnitudes, magnitudes)[~(negative & (magnitudes == 0))]
+    return _with_signs(magnitudes, words(n))
+
+
+def _with_signs(magnitudes: IntegerArray, words: Words) -> IntegerArray:
+    """Return the magnitudes with signs by the lowest bits of words, but for those that would be −0."""
+    negative = (words & np.uint64(1)).astype(bool)
+    signed: IntegerArray = np.where(negative, -magnitudes, magnitudes)
+    counted: IntegerArray = signed[~(negative & (magnitudes == 0))]
+    return counted
 
 
 def _uniform_below(bound: int, n: int, words: WordSource) -> IntegerArray:
