@@ -22,6 +22,8 @@ from dpmoments.base.values import from_plain
 from dpmoments.cli import main
 from dpmoments.moments.repair import Repair
 from dpmoments.privacy import receipt as receipt_module
+from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.sensitivity import sensitivity_from_dict
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.releases.mean_release import MeanRelease
 from dpmoments.releases.moment_release import MomentRelease
@@ -148,9 +150,33 @@ def test_an_array_is_no_mapping(name: str) -> None:
     assert name in refusal(lambda: MomentRelease.from_dict(changed), TypeError)
 
 
+@pytest.mark.parametrize(
+    "values",
+    [None, [], {"kind": "magic"}, {"kind": []}, {"kind": "pure", "epsilon": "1"}, {"kind": "pure", "epsilon": 1.0, "mu": 1},
+     {"kind": "zcdp", "rho": 1.0, "epsilon": []}, {"kind": "pure", "epsilon": 10**400}],
+)  # fmt: skip
+def test_what_is_no_budget(values: Any) -> None:
+    refusal(lambda: PrivacyBudget.from_dict(values), (TypeError, ValueError))
+
+
+@pytest.mark.parametrize(
+    "arguments", [None, [], {}, {"n_features": "3"}, {"n_features": 2.5}, {"n_features": 3, "rows": 1}]
+)
+def test_what_are_no_arguments_of_a_sensitivity(arguments: Any) -> None:
+    stated = {"name": "gram_nuclear", "neighbors": "add_remove", "units": 1.0, "rounding": 0.0, "value": 9.0}
+    refusal(lambda: sensitivity_from_dict(stated | {"arguments": arguments}), (TypeError, ValueError))
+
+
 def test_names_of_rules_are_looked_up_in_any_value() -> None:
     for made in (Neighbors.of, Repair.of):
         refusal(lambda made=made: made(mutations.nested(3000)))
+
+
+@pytest.mark.parametrize(("key", "value"), [("rules", [mutations.nested(3000)]), ("version", {}), ("arithmetic", {})])
+def test_what_is_no_statement(key: str, value: Any) -> None:
+    changed = content()
+    changed["privacy"][key] = value
+    refusal(lambda: MomentRelease.from_dict(changed), (TypeError, ValueError))
 
 
 def test_a_receipt_whose_sum_takes_minutes_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -205,6 +205,23 @@ def test_words_of_a_statement_say_all_of_it() -> None:
     assert insecure[2:] == lines[1:]
 
 
+@pytest.mark.parametrize(
+    ("changes", "kind"),
+    [
+        ({"surplus": 1}, ValueError),
+        ({"rules": "one"}, TypeError),
+        ({"rules": None}, TypeError),
+        ({"arithmetic": "approximate"}, ValueError),
+        ({"private": 1}, TypeError),
+        ({"private": "true"}, TypeError),
+        ({"neighbors": "friends"}, ValueError),
+    ],
+)
+def test_a_statement_that_cannot_be_is_refused(changes: dict[str, Any], kind: type[Exception]) -> None:
+    with pytest.raises(kind):
+        PrivacyStatement.from_dict(statement(PrivacyBudget.pure(1.0)).to_dict() | changes)
+
+
 def test_a_delta_of_any_number_type_is_kept_as_a_float() -> None:
     for delta in (Fraction(1, 8), np.float32(0.125), 0.125):
         kept = PrivacyBudget.approximate(1.0, delta)  # type: ignore[arg-type]

@@ -23,6 +23,7 @@ from dpmoments.privacy import accounts
 from dpmoments.privacy import ledger as ledger_file
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.grants import Grant
+from dpmoments.privacy.origin import LedgerEntry
 from support.ledger_processes import quick_folder
 from support.said import refused
 
@@ -543,3 +544,11 @@ def test_a_symbolic_link_shares_the_journal_of_the_file(of: str, ledger: dpm.Led
     release(ledger)
     assert all(check.passed for check in ledger.verify())
     assert all(check.passed for check in linked.verify())
+
+
+def test_what_a_release_says_of_its_entry_is_checked_when_it_is_read() -> None:
+    good = {"ledger": "0" * 32, "number": 1, "hash": "0" * 64}
+    assert LedgerEntry.from_dict(good).number == 1
+    for change in ({"ledger": "x"}, {"number": 0}, {"number": True}, {"hash": "0" * 63}, {"hash": None}, {"more": 1}):
+        with pytest.raises((TypeError, ValueError)):
+            LedgerEntry.from_dict(good | change)

@@ -20,6 +20,7 @@ from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.rows.rows import Rows
+from support.forged_files import forge
 from support.said import codes, refused
 
 ZCDP, PURE = PrivacyBudget.zcdp(0.5), PrivacyBudget.pure(1.0)
@@ -250,6 +251,31 @@ def test_the_law_comes_back_from_a_file(release: dpm.MeanRelease, tmp_path: Path
     assert loaded.noise is not None
     with pytest.raises(ValueError, match="read-only"):
         loaded.noise.deviations[0] = 0.0
+
+
+@pytest.mark.parametrize(
+    ("entry", "value", "cause"),
+    [
+        ("law", "normal", "noise.law must be one of gaussian"),
+        ("law", None, "must be"),
+        ("deviations", [1.0], "of the noise model must be"),
+        ("deviations", [1.0, -1.0], "of the noise model must be"),
+        ("count_deviations", [0.0, 10**400], "finite numbers"),
+        ("count_deviations", "00", "finite numbers"),
+        ("clipped", 1.5, "must be between"),
+        ("clipped", "half", "must be"),
+        ("clipped", True, "must be"),
+        ("bias_suspected", 1, "must be"),
+        ("skew", 0.0, "has unknown entries"),
+    ],
+)
+def test_a_law_that_is_none_is_refused(
+    release: dpm.MeanRelease, tmp_path: Path, entry: str, value: Any, cause: str
+) -> None:
+    release.save(tmp_path / "mean.json")
+    forge(tmp_path / "mean.json", lambda content: content["noise"].update({entry: value}))
+    with refused("does not hold a consistent", cause=cause):
+        dpm.load(tmp_path / "mean.json")
 
 
 def test_intervals_beyond_floating_point_are_refused(release: dpm.MeanRelease) -> None:

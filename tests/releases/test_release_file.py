@@ -321,6 +321,15 @@ def put(*path: Any) -> Callable[[Any, Any], None]:
 
 
 EDITS: list[tuple[str, Callable[[Any, Any], None], Any, str]] = [
+    ("matrix too long", put("noisy_gram_upper_triangle"), [1.0] * 7, "finite numbers"),
+    ("sum too short", put("noisy_sum"), [1.0], "finite numbers"),
+    ("details of text", put("details"), "x", "details must be a mapping"),
+    ("options of a list", put("mechanism_options"), [], "mechanism_options must be a mapping"),
+    ("huge integer", put("noisy_gram_upper_triangle", 0), 10**400, "finite numbers"),
+    ("unknown repair", put("repair"), "magic", "repair must be one of"),
+    ("negative variance", put("noise", "variance"), -1.0, "must be"),
+    ("rate of zero", put("noise", "rate"), 0, "must be"),
+    ("unknown noise", put("noise", "name"), "gausian", ": use '"),
     ("other schema", put("schema", "columns", 1, "levels"), ["a"], "finite numbers"),
     ("group by nothing", put("origin", "group"), {"run": "0" * 32, "by": "", "level": "a", "n_levels": 2}, "non-empty string"),
     ("noise for others", put("noise", "n_features"), 2, "finite numbers"),

@@ -87,6 +87,15 @@ def test_a_release_comes_back_and_verifies(budget: dict[str, float], neighbors: 
         assert made.tables[1].noise.scale == pytest.approx(3.0 * sensitivity)
 
 
+@pytest.mark.parametrize("rows", [-1, 1.5, 10**13])
+def test_a_forged_number_of_rows_is_refused(rows: float, tmp_path: Path) -> None:
+    path = tmp_path / "counts.json"
+    counted(epsilon=1.0, output=path)
+    forge(path, lambda content: content.update(public_rows=rows))
+    with refused("does not hold a consistent"):
+        dpm.load(path)
+
+
 def test_a_table_of_no_columns_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "counts.json"
     counted(epsilon=1.0, output=path)

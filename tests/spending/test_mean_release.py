@@ -117,6 +117,19 @@ def test_a_mean_release_is_no_other_kind(saved: Path) -> None:
 # damage and edits
 
 
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda content: content.update(noisy_mean=[1.0]),
+        lambda content: content["noise"].update(deviations=[1.0], count_deviations=[0.0]),
+    ],
+)
+def test_numbers_of_other_features_are_refused(saved: Path, edit: Edit) -> None:
+    forge(saved, edit)
+    with refused("does not hold a consistent"):
+        dpm.load(saved)
+
+
 INCONSISTENT: dict[str, tuple[Edit, str]] = {
     "no draws": (lambda content: content["receipt"].update(draws=[]), "receipt adds up to the stated budget"),
     "not all spent": (
