@@ -298,7 +298,7 @@ def test_derived_features_and_formulas() -> None:
     ("formula", "code"),
     [
         ("income ~ age:region", "which was not released"),
-        ("income ~ np.log(age)", "is not a column or feature of this release"),
+        ("income ~ np.log(age)", "of each row is not a function of them"),
         ("income ~ age +", "write it as 'target ~ feature + feature', names with other"),
         ("income ~ age + age**2", "crosses"),
         ("income ~ smoker + `age` ^ 2", "crosses"),

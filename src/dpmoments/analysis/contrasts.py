@@ -254,7 +254,7 @@ def _aliases(names: Sequence[str], schema: Schema | None, references: Sequence[s
         for feature, written in _written(column):
             if feature in own or feature in references:
                 result |= dict.fromkeys(written, feature if feature in own else None)
-    return result | {name: name for name in names}
+    return result | {name.replace(" ", ""): name for name in names} | {name: name for name in names}
 
 
 def _written(column: Any) -> list[tuple[str, list[str]]]:

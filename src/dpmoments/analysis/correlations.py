@@ -28,7 +28,6 @@ from dpmoments.analysis.released import (
     Moments,
     cautions_by_code,
     chosen_features,
-    columns_of,
     indices_of,
     needs_mean,
     unrelated,
@@ -544,7 +543,7 @@ def _answer(release: Moments, features: Sequence[int], level: float, **parts: An
     stated = {"comparable": unrelated(release, features), "counts_as": np.outer(counts_as, counts_as), **parts}
     return Correlations(
         feature_names=tuple(release.feature_names[feature] for feature in features),
-        columns_of_features=columns_of(release, features),
+        columns_of_features=tuple(release.column_names[feature] for feature in features),
         level=level,
         noise_known=release.noise is not None,
         warning=cautions_by_code(release),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -61,11 +62,19 @@ def feature_values(schema: Schema, frame: Any, features: Sequence[int]) -> Float
     return derived_values(schema, values)
 
 
-def named_values(schema: Schema, frame: Any, names: Sequence[str]) -> FloatArray:
-    """Read values of the named features, in their order, shape (m, k)."""
+def named_values(
+    schema: Schema,
+    frame: Any,
+    names: Sequence[str],
+    terms: Mapping[str, Mapping[str, FloatArray]] = MappingProxyType({}),
+) -> FloatArray:
+    """Read values of the named features and columns of terms, in their order, shape (m, k)."""
     # Like `feature_values`.
-    indices = [schema.feature_names.index(name) for name in names]
-    return feature_values(schema, frame, indices)[:, indices]
+    own = {name: weights for term in terms.values() for name, weights in term.items()}
+    every = np.eye(schema.n_features, schema.n_features + 1, 1)
+    weights = np.array([own[name] if name in own else every[schema.feature_names.index(name)] for name in names])
+    used = np.flatnonzero(weights[:, 1:].any(axis=0)).tolist()
+    return np.asarray(weights[:, 0] + feature_values(schema, frame, used)[:, used] @ weights[:, 1:][:, used].T)
 
 
 def _cells_by_name(frame: Any, names: Sequence[str]) -> dict[str, Any]:

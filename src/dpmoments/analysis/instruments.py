@@ -394,6 +394,8 @@ def iv(release: Moments, formula: str, *, level: float = 0.95) -> InstrumentalVa
     inside, outside = (part.strip() for part in found[0])
     exogenous = re.sub(r"(\+\s*)?" + _BRACKETS.pattern, "", formula).rstrip(" +")
     exogenous += " 1" if exogenous.rstrip().endswith("~") else ""
+    release, _ = Regressors.read(release, f"{exogenous} + {inside} + {outside}", None, None, None)
+
     law = release.noise
     if law is None:
         raise InputValueError(
@@ -401,7 +403,7 @@ def iv(release: Moments, formula: str, *, level: float = 0.95) -> InstrumentalVa
         )
 
     def features_of(text: str) -> Regressors:
-        return Regressors.chosen(release, text, None, None, None)
+        return Regressors.read(release, text, None, None, None)[1]
 
     with_endogenous, with_instruments = features_of(f"{exogenous} + {inside}"), features_of(f"{exogenous} + {outside}")
     if not with_endogenous.intercept:

@@ -14,7 +14,7 @@ from dpmoments.analysis.confidence import Estimate, agreeing_p_value, format_pro
 from dpmoments.analysis.functionals import bilinear, covariance_of_gaps, gaps_of, indicator_mask, joint_gaps_of
 from dpmoments.analysis.inverted_test import Search
 from dpmoments.analysis.regressors import Regressors
-from dpmoments.analysis.released import Moments, columns_of
+from dpmoments.analysis.released import Moments
 from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE
 from dpmoments.analysis.robust_errors import ResidualProducts, moments_with_constant, robust_covariance
 from dpmoments.base.arrays import FloatArray, IntegerArray
@@ -172,10 +172,12 @@ class NormalEquations:
         moments = (moments + moments.T) / 2.0
         n_rows = float(whole[0, 0])
         units, offset, repaired = slopes, 0.0, None
-        of_one_column = chosen.intercept and len(set(columns_of(release, chosen.unmerged or features))) == 1
+        of_one_column = (
+            chosen.intercept and len({release.column_names[feature] for feature in chosen.unmerged or features}) == 1
+        )
         if of_one_column:
             repaired = _after_repair(release, features, chosen.target)
-        lower, upper = (float(bound[chosen.target]) for bound in release.schema.feature_bounds)
+        lower, upper = (float(bound[chosen.target]) for bound in release.feature_bounds)
         if chosen.intercept:
             units = np.zeros((k + 1, k + 1))
             units[0, 0] = unit

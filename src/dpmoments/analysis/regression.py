@@ -15,6 +15,7 @@ import numpy as np
 
 from dpmoments.analysis.answers import confidence_level, in_floating_point
 from dpmoments.analysis.description import describe
+from dpmoments.analysis.formula import WithTerms
 from dpmoments.analysis.normal_equations import NormalEquations
 from dpmoments.analysis.regression_results import ExplainedVariance, FittedLine
 from dpmoments.analysis.regressors import PenalizedLevels, Regressors, regressed_moment
@@ -107,7 +108,7 @@ def ols(
         raise InputValueError(
             f"cov_type={shown(cov_type)}: use 'HC' (HC1), 'nonrobust' or 'auto' (HC1 if the release has the products)"
         )
-    chosen = Regressors.chosen(release, target, features, intercept, reference)
+    release, chosen = Regressors.read(release, target, features, intercept, reference)
     wants_products = cov_type != "nonrobust"
     products = ResidualProducts.of(release, chosen, required=cov_type in ("HC", "HC1")) if wants_products else None
     equations = NormalEquations.of(release, chosen, products)
@@ -184,7 +185,7 @@ def ridge(
     (array([0.8]), 0.1)
     """
     level = confidence_level(level)
-    chosen = Regressors.chosen(release, target, features, intercept, reference)
+    release, chosen = Regressors.read(release, target, features, intercept, reference)
     fit = PenalizedFit.of(release, chosen, stated_penalty(alpha))
     return _fitted_line(release, chosen, NormalEquations.of(release, chosen), "ridge", fit, level)
 
@@ -246,7 +247,7 @@ def lasso(
     from sklearn.linear_model import lars_path_gram
 
     level = confidence_level(level)
-    chosen = Regressors.chosen(release, target, features, intercept, reference)
+    release, chosen = Regressors.read(release, target, features, intercept, reference)
     equations = NormalEquations.of(release, chosen)
     penalty = stated_penalty(alpha)
     if penalty is None and equations is None:
@@ -394,6 +395,7 @@ def _fitted_line(
         help=_help(release, equations, [names[index] for index in chosen.features]),
         warning=cautions_by_code(release),
         schema=release.schema,
+        terms=release.terms if isinstance(release, WithTerms) else {},
     )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -215,6 +215,8 @@ class FittedLine(Answer):
     with_intercept : bool
     schema : Schema
         Schema of the release, for reading frames.
+    terms : mapping
+        Weights of the constant and of the release's features in the columns that a formula computes, by term and column.
     help : str
         Advice for a fit that is noise; else empty.
     warning : str
@@ -241,6 +243,7 @@ class FittedLine(Answer):
     n_rows: int
     with_intercept: bool
     schema: Schema
+    terms: Mapping[str, Mapping[str, FloatArray]] = field(default_factory=dict)
     help: str = ""
     warning: str = ""
     cutoff: float | None = None
@@ -466,9 +469,9 @@ class FittedLine(Answer):
         """
         equations = self._tested()
         rows = np.eye(len(self.names))
+        known = {**{column.name: column.feature_names for column in self.schema.columns}, **self.terms}
         terms = {
-            column.name: [index for index, name in enumerate(self.names) if name in column.feature_names]
-            for column in self.schema.columns
+            term: [index for index, name in enumerate(self.names) if name in columns] for term, columns in known.items()
         }
         terms = {name: indices for name, indices in terms.items() if indices}
         tests = tuple(equations.joint_test(rows[indices], np.zeros(len(indices))) for indices in terms.values())
@@ -697,7 +700,7 @@ class FittedLine(Answer):
         ValueError, TypeError
             If a column is absent, holds levels that the schema does not list, or ``frame`` is not a frame.
         """
-        values = named_values(self.schema, frame, self.features)
+        values = named_values(self.schema, frame, self.features, self.terms)
         return np.asarray(values @ self.coefficients + self.intercept, dtype=np.float64)
 
     @in_floating_point
@@ -723,7 +726,7 @@ class FittedLine(Answer):
         """
         level = self.level if level is None else confidence_level(level)
         equations = self._tested()
-        values = named_values(self.schema, frame, self.features)
+        values = named_values(self.schema, frame, self.features, self.terms)
         rows = np.column_stack([np.ones(len(values)), values]) if self.with_intercept else values
         return Predictions(rows, equations, self.predict(frame), level, dates_in(self.schema).get(self.target))
 

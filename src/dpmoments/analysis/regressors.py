@@ -2,120 +2,19 @@
 
 from __future__ import annotations
 
-import ast
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from dpmoments.analysis.description import mean_noise
+from dpmoments.analysis.formula import WithTerms, most_frequent, read_formula
 from dpmoments.analysis.released import Moments, columns_with_indices, feature_index, named_features
-from dpmoments.base.arrays import FloatArray, first_largest
-from dpmoments.base.errors import InputTypeError, InputValueError, listed, meant, shown, wrong_type
+from dpmoments.base.arrays import FloatArray
+from dpmoments.base.errors import InputTypeError, InputValueError, shown, wrong_type
 from dpmoments.schema.columns import Categorical
-from dpmoments.schema.derived import DerivedColumn, Product
-from dpmoments.schema.schema import Schema
-
-# R formulas over released features.
-
-_CALL = re.compile(r"\b[A-Za-z_]\w*\([^()]*\)")
-_NAME = re.compile(r"(`[^`]*`|[A-Za-z_.][\w.]*)(?:\s*(?:\*\*|\^)\s*(\d+))?")
-
-
-def _read_formula(formula: str, schema: Schema) -> tuple[str, list[str], bool | None]:
-    """Parse an R formula into target, names and intercept (None: by default).
-
-    ``a*b`` is ``a + b + a:b``.
-
-    >>> from dpmoments import Boolean, Numeric, Product
-    >>> schema = Schema(Numeric("age", 0, 100), Boolean("smoker"), Numeric("y", 0, 1), Product("smoker", "age"))
-    >>> _read_formula("y ~ age*smoker", schema)
-    ('y', ['age', 'smoker', 'smoker:age'], None)
-    """
-    from formulaic import Formula
-    from formulaic.errors import FormulaicError
-
-    for match in _NAME.finditer(_CALL.sub("", formula)):
-        name, exponent = match.groups()
-        if exponent is None:
-            continue
-        column, power = name.strip("`"), int(exponent)
-        refused = (
-            f"In a formula, '{match[0]}' crosses {column} with itself, so {column} would be fitted without its power. Write "
-            f"I({column}**{power})."
-        )
-        raise InputValueError(
-            f"{refused} The release needs dpm.Power({column!r}, {power}) in its schema.",
-            shell=f"{refused} It must be a column 'kind: power' of the schema of the release.",
-        )
-    try:
-        read: Any = Formula(formula)
-        left, right = list(read.lhs), list(read.rhs)
-    except (FormulaicError, AttributeError, TypeError, ValueError) as error:
-        raise InputValueError(
-            f"the formula {shown(formula)} cannot be read ({type(error).__name__}): write it as 'target ~ "
-            "feature + feature', names with other signs in backticks: `hours-per-week`"
-        ) from None
-    if len(left) != 1:
-        raise InputValueError(f"the formula {shown(formula)} has {len(left)} targets: a regression has one")
-    terms = [[str(factor.expr) for factor in term.factors] for term in right]
-    constant = ["1"] in terms
-    features = [_feature(factors, schema) for factors in terms if factors != ["1"]]
-    return _feature([str(factor.expr) for factor in left[0].factors], schema), features, None if constant else False
-
-
-def _feature(factors: list[str], schema: Schema) -> str:
-    """Return the column or feature that a term names."""
-    known = {*schema.feature_names, *(column.name for column in schema.columns)}
-    names = [_name(factor) for factor in factors]
-    levels = {column.name for column in schema.columns if isinstance(column, Categorical)}
-    treated = [
-        name for factor, name in zip(factors, names, strict=True) if factor.startswith("C(") and name not in levels
-    ]
-    if len(names) == 1 and names[0] in known and not treated:
-        return names[0]
-    for column in schema.columns:
-        if not isinstance(column, DerivedColumn) or not isinstance(column.stated, Product):
-            continue
-        if sorted(column.stated.factors) == sorted(names):
-            return column.name
-        for feature in column.feature_names:
-            if sorted(feature.split(":")) == sorted(names):
-                return feature
-    if cut := next((factor for factor in factors if factor.startswith("C(")), ""):
-        raise InputValueError(
-            f"The formula has '{cut}', and '{_name(cut)}' is not a categorical column of the release. C() takes the name of "
-            "one column; numbers cannot be cut into levels after the release."
-        )
-    if len(names) == 2:
-        refused = f"The formula has the product of {listed(names)}, which was not released."
-        raise InputValueError(
-            f"{refused} It needs dpm.Product({', '.join(map(repr, names))}) in the schema of the release.",
-            shell=f"{refused} It must be a column 'kind: product' of the schema of the release.",
-        )
-    term = ":".join(names)
-    advice = "A formula may use columns, features, C(column) and I(column**2); put names such as `hours-per-week` in backticks."
-    raise InputValueError(f"'{term}' is not a column or feature of this release.{meant(term, known, advice)}")
-
-
-def _name(factor: str) -> str:
-    """Convert ``C(region)`` to ``region`` and ``I(age ** 2)`` to ``age^2``."""
-    # Other terms are names.
-    if treated := re.fullmatch(r"C\(\s*`?([^`(),]+?)`?\s*\)", factor):
-        return treated[1]
-    try:
-        tree = ast.parse(factor, mode="eval").body
-    except SyntaxError:
-        return factor  # a name in backticks
-    if isinstance(tree, ast.Call) and ast.unparse(tree.func) == "I" and len(tree.args) == 1:
-        tree = tree.args[0]
-    match tree:
-        case ast.BinOp(left=ast.Name(id=base), op=ast.Pow() | ast.BitXor(), right=ast.Constant(value=int(exponent))):
-            return f"{base}^{exponent}"
-    return factor
+from dpmoments.schema.derived import DerivedColumn
 
 
 @dataclass(frozen=True)
@@ -132,6 +31,32 @@ class Regressors:
     unmerged: tuple[int, ...] = ()
 
     @classmethod
+    def read(
+        cls,
+        release: Moments,
+        target: str,
+        features: Sequence[str] | None,
+        intercept: bool | None,
+        reference: Sequence[str] | Mapping[str, str | int] | None,
+    ) -> tuple[Moments, Regressors]:
+        """Find the features of a formula, or named ones; return them with the release that has the formula's terms."""
+        if not isinstance(target, str):
+            raise wrong_type("target", "the name of a feature, or a formula", target)
+        if "~" in target and target not in release.feature_names:
+            if features is not None:
+                raise InputValueError(
+                    f"{shown(target)} is a formula, which names its features: leave features={shown(list(features))} out"
+                )
+            read = read_formula(release, target, _stated_references(release, reference))
+            if intercept and not read.intercept:
+                raise InputValueError(
+                    "the formula has no intercept (it ends in - 1 or + 0), and an intercept is asked for: take one of them"
+                )
+            release, target, features, reference = read.release, read.target, read.features, [*read.references.values()]
+            intercept = intercept if read.intercept else False
+        return release, cls.chosen(release, target, features, intercept, reference)
+
+    @classmethod
     def chosen(
         cls,
         release: Moments,
@@ -142,19 +67,6 @@ class Regressors:
     ) -> Regressors:
         """Find the named features; arguments as for :func:`dpmoments.analysis.regression.ols`."""
         names = release.feature_names
-        if not isinstance(target, str):
-            raise wrong_type("target", "the name of a feature, or a formula", target)
-        if "~" in target and target not in names:
-            if features is not None:
-                raise InputValueError(
-                    f"{shown(target)} is a formula, which names its features: leave features={shown(list(features))} out"
-                )
-            target, features, stated = _read_formula(target, release.schema)
-            intercept = stated if intercept is None else intercept
-            if stated is False and intercept:
-                raise InputValueError(
-                    "the formula has no intercept (it ends in - 1 or + 0), and an intercept is asked for: take one of them"
-                )
         with_mean = release.noisy_sum is not None
         if intercept and not with_mean:
             needs = "an intercept needs the mean, and the release has none: "
@@ -175,7 +87,13 @@ class Regressors:
             )
         stated_references = _stated_references(release, reference)
         kept, references = _without_references(release, named, stated_references, constant)
-        if unused := sorted(set(stated_references) - set(references)):
+        of_products = {
+            name
+            for column in release.schema.derived_columns
+            if column.name in references
+            for name in column.stated.factors
+        }
+        if unused := sorted(set(stated_references) - set(references) - of_products):
             raise InputValueError(
                 f"reference names '{unused[0]}', of which the regression does not have all levels: leave it out"
             )
@@ -257,16 +175,23 @@ class PenalizedLevels:
 
 
 def _computed_with(release: Moments, target: int) -> set[int]:
-    """Return features derived from the target's column, and those that it is derived from."""
+    """Return features derived from the target's column, those that it is derived from, and terms made of any of them."""
     columns = columns_with_indices(release)
-    own = next(column for column, indices in columns if target in indices)
-    return {
+    weights = release.weights[:, 1:] if isinstance(release, WithTerms) else np.eye(len(release.feature_names))
+    of_target = set(np.flatnonzero(weights[target]).tolist())
+    owns = [column for column, indices in columns if of_target & set(indices)]
+    related = {
         index
+        for own in owns
         for column, indices in columns
         for derived, other in ((column, own), (own, column))
         if isinstance(derived, DerivedColumn) and other.name in derived.stated.factors
         for index in indices
     }
+    same = {index for column, indices in columns if column in owns for index in indices}
+    used = np.array(sorted(related | same))
+    terms = {index for index in np.flatnonzero(weights[:, used].any(axis=1)).tolist() if index >= weights.shape[1]}
+    return (related | terms | (same if target >= weights.shape[1] else set())) - {target}
 
 
 def _stated_references(release: Moments, reference: Sequence[str] | Mapping[str, str | int] | None) -> dict[str, str]:
@@ -306,7 +231,7 @@ def _without_references(
         if keeps_all and column.name not in stated:
             keeps_all = False
             continue
-        reference = stated.get(column.name) or names[_most_frequent(release, indices)]
+        reference = stated.get(column.name) or names[most_frequent(release, indices)]
         references[column.name] = reference
         dropped.add(names.index(reference))
     for column, indices in blocks:
@@ -317,7 +242,7 @@ def _without_references(
             feature = references.get(column.levels.name) or stated.get(column.levels.name)
             levels = column.levels.feature_names
             own = next(indices for block, indices in columns_with_indices(release) if block.name == column.levels.name)
-            left_out = levels.index(feature) if feature else _most_frequent(release, own) - own.start
+            left_out = levels.index(feature) if feature else most_frequent(release, own) - own.start
             references[column.name] = column.feature_names[left_out]
             dropped.add(indices[left_out])
     return [index for index in named if index not in dropped], references
@@ -378,12 +303,6 @@ def _lost_levels(
         if named and lost.issuperset(named):  # what was asked for keeps a line of its own
             lost.discard(max(named, key=lambda index: float(shares[index])))
     return lost
-
-
-def _most_frequent(release: Moments, levels: range) -> int:
-    """Return the level of the largest released share (the largest square without a mean)."""
-    shares = release.mean if release.noisy_sum is not None else np.diag(release.second_moment)
-    return levels[int(first_largest(shares[levels.start : levels.stop]))]
 
 
 # The matrix that a regression solves with, as the release's repair leaves it.

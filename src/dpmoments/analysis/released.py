@@ -192,6 +192,16 @@ class Moments(Release):
         return self.schema.encoding(mean=self.noisy_sum is not None)
 
     @property
+    def column_names(self) -> tuple[str, ...]:
+        """Name of the column of each feature."""
+        return tuple(column.name for column in self.schema.columns for _ in column.feature_names)
+
+    @property
+    def feature_bounds(self) -> tuple[FloatArray, FloatArray]:
+        """Bounds of the features in original units, each of shape (d,)."""
+        return self.schema.feature_bounds
+
+    @property
     def zero_of_units(self) -> FloatArray:
         """Offset of value/scale from encoded rows about ``center``, shape (d,)."""
         encoding = self.encoding
@@ -523,12 +533,6 @@ def columns_with_indices(release: Release) -> list[tuple[SchemaColumn, range]]:
 def dates_in(schema: Schema) -> dict[str, Date]:
     """Return the columns of dates by name."""
     return {column.name: column for column in schema.columns if isinstance(column, Date)}
-
-
-def columns_of(release: Release, features: Sequence[int]) -> tuple[str, ...]:
-    """Return the column name of each feature."""
-    every = [column.name for column in release.schema.columns for _ in column.feature_names]
-    return tuple(every[feature] for feature in features)
 
 
 def unrelated(release: Release, features: Sequence[int]) -> BoolArray:

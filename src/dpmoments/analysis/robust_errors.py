@@ -10,22 +10,19 @@ variance of a correlation (``docs/evidence/derivations/resolvability.md``).
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations_with_replacement
 
 import numpy as np
 
+from dpmoments.analysis.formula import Products, WithTerms, monomial_name
 from dpmoments.analysis.regressors import Regressors
 from dpmoments.analysis.released import Moments
 from dpmoments.base.arrays import FloatArray, IntegerArray, bordered
 from dpmoments.base.errors import InputValueError
 from dpmoments.moments.law import NoiseLaw
-from dpmoments.schema.columns import Boolean, Categorical
-from dpmoments.schema.derived import DerivedColumn, Power
-from dpmoments.schema.schema import Schema
 
 CLEAR = 0.25
 """Max noise of the robust variances, as a share of each, to use the robust correlations."""
@@ -41,55 +38,6 @@ _LEAST = 0.25
 
 _MIN_EIGENVALUE = 1e-6
 """Smallest eigenvalue of robust correlations, as residuals of 0 would make some 0."""
-
-_Monomial = frozenset[tuple[str, int]]
-"""Features of columns with their exponents: every feature is such a product."""
-
-
-@dataclass(frozen=True)
-class _Products:
-    """Products of features, by what they are made of."""
-
-    monomials: Sequence[_Monomial]
-    zero_one: frozenset[str]  # features of columns that are 0 or 1
-    column_of: dict[str, str]  # the categorical column of each level
-    index: dict[_Monomial, int]
-
-    @classmethod
-    def of(cls, schema: Schema) -> _Products:
-        monomials: list[_Monomial] = []
-        for column in schema.columns:
-            if not isinstance(column, DerivedColumn):
-                monomials += [frozenset({(feature, 1)}) for feature in column.feature_names]
-            elif isinstance(column.stated, Power):
-                monomials.append(frozenset({(column.stated.column, column.stated.exponent)}))
-            else:
-                first, second = (factor.feature_names for factor in column.factors)
-                monomials += [frozenset({(one, 1), (other, 1)}) for one in first for other in second]
-        levels = {
-            level: column.name
-            for column in schema.table_columns
-            if isinstance(column, Categorical)
-            for level in column.feature_names
-        }
-        flags = {column.name for column in schema.table_columns if isinstance(column, Boolean) and column.is_flag}
-        index = {monomial: i for i, monomial in reversed(list(enumerate(monomials)))}
-        return cls(monomials, frozenset(flags | set(levels)), levels, index)
-
-    def product(self, first: int, second: int) -> _Monomial | None:
-        """Return the product of two features; None if it is 0 in every row."""
-        exponents: Counter[str] = Counter()
-        for index in (first, second):
-            exponents.update(dict(self.monomials[index]))
-        columns = [self.column_of[name] for name in exponents if name in self.column_of]
-        if len(set(columns)) < len(columns):
-            return None
-        return frozenset((name, 1 if name in self.zero_one else power) for name, power in exponents.items())
-
-
-def _name(monomial: _Monomial) -> str:
-    """Return the name of a product as a formula writes it."""
-    return ":".join(name if power == 1 else f"{name}^{power}" for name, power in sorted(monomial))
 
 
 def moments_with_constant(release: Moments) -> FloatArray:
@@ -107,13 +55,13 @@ class _Combinations:
     """
 
     release: Moments
-    products: _Products
+    products: Products
     zero: FloatArray
     used: list[int]
 
     @classmethod
     def of(
-        cls, release: Moments, products: _Products, pairs: Iterable[tuple[int, int]], zero: FloatArray
+        cls, release: Moments, products: Products, pairs: Iterable[tuple[int, int]], zero: FloatArray
     ) -> _Combinations:
         """Return those of ``pairs`` of features, whose products are all there."""
         pairs = list(pairs)
@@ -170,11 +118,15 @@ class ResidualProducts:
         # Raise if they are `required` and not all there; the message names those that are missing.
         if release.noise is None or not (required or release.schema.derived_columns):
             return None
-        products = _Products.of(release.schema)
-        every = [*chosen.features, chosen.target]
+        products = Products.of(release.schema)
+        chosen_features = [*chosen.features, chosen.target]
+        base, weights = (release.base, release.weights) if isinstance(release, WithTerms) else (release, None)
+        every = (
+            chosen_features if weights is None else np.flatnonzero(weights[chosen_features, 1:].any(axis=0)).tolist()
+        )
         pairs = list(combinations_with_replacement(every, 2))
         made = (products.product(*pair) for pair in pairs)
-        missing = sorted({_name(one) for one in made if one is not None and one not in products.index})
+        missing = sorted({monomial_name(one) for one in made if one is not None and one not in products.index})
         if missing:
             if not required:
                 return None
@@ -186,14 +138,24 @@ class ResidualProducts:
                 f"{refused} A release of schema.with_products([...]) has them.",
                 shell=f"{refused} They must be columns 'kind: power' or 'kind: product' of the schema of the release.",
             )
-        zero = release.zero_of_units if chosen.intercept else np.zeros(len(release.feature_names))
-        combinations = _Combinations.of(release, products, pairs, zero)
-        regressors = [*([None] if chosen.intercept else []), *chosen.features]
-        weights = [[combinations.product(one, other) for other in (*regressors, chosen.target)] for one in regressors]
+        zero = base.zero_of_units if chosen.intercept else np.zeros(len(base.feature_names))
+        combinations = _Combinations.of(base, products, pairs, zero)
+        factors = [None, *every]
+        # the constant, the regressors and the target, as combinations of the factors
+        carried = np.eye(len(chosen_features) + 1)
+        if weights is not None:
+            scale = release.encoding.scale[chosen_features]
+            slopes = weights[chosen_features, 1:][:, every] * base.encoding.scale[every] / scale[:, None]
+            constants = weights[chosen_features, 0] / scale * (not chosen.intercept)
+            carried = np.block([[np.eye(1, len(every) + 1)], [constants[:, None], slopes]])
+        first = 0 if chosen.intercept else 1
+        of_factors = np.array([[combinations.product(one, other) for other in factors] for one in factors])
+        of_all = np.einsum("au,uvi,bv->aib", carried[first:-1], of_factors, carried[first:], optimize=True)
         rows = np.array([0, *(feature + 1 for feature in combinations.used)])
-        taken = np.eye(len(release.feature_names) + 1)[rows]
-        moments = moments_with_constant(release)[np.ix_(rows, rows)]
-        return cls(np.swapaxes(np.array(weights), 1, 2), moments, release.noise.carried(taken))
+        taken = np.eye(len(base.feature_names) + 1)[rows]
+        moments = moments_with_constant(base)[np.ix_(rows, rows)]
+        assert base.noise is not None
+        return cls(of_all, moments, base.noise.carried(taken))
 
     def covariance(self, beyond: FloatArray, basis: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return Σ e² v vᵀ for v = ``basis`` z and e at b, and the noise SDs of its diagonal."""
@@ -223,7 +185,7 @@ class PairProducts:
         # `location` holds means in original units, `deviations` standard deviations in encoded units
         if release.noise is None or not release.schema.derived_columns:
             return None
-        products = _Products.of(release.schema)
+        products = Products.of(release.schema)
         own = [products.product(feature, feature) in products.index for feature in range(len(location))]
         made = (products.product(*pair) if own[pair[0]] and own[pair[1]] else frozenset() for pair in pairs.tolist())
         kept = [index for index, one in enumerate(made) if one is None or one in products.index]
