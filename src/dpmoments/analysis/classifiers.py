@@ -16,6 +16,8 @@ import scipy
 from dpmoments.analysis.answers import NOISE, Answer, Column, confidence_level, in_floating_point, number, rounded
 from dpmoments.analysis.confidence import deviations_for, format_probability
 from dpmoments.analysis.description import describe
+from dpmoments.analysis.effects import discriminant_ratios
+from dpmoments.analysis.estimate import Estimates
 from dpmoments.analysis.frames import named_values
 from dpmoments.analysis.functionals import (
     SINGULAR,
@@ -288,6 +290,7 @@ class LinearDiscriminant(Classifier):
     errors : CoefficientErrors or None
         None if noise is unknown, or too large within the groups.
     warning : str
+    release : Moments
     """
 
     by: str
@@ -307,6 +310,7 @@ class LinearDiscriminant(Classifier):
     schema: Schema
     errors: CoefficientErrors | None = None
     warning: str = ""
+    release: Moments | None = None
 
     facts = (
         *("by", "classes", "priors", "shares", "feature_names", "means", "coef", "intercept", "shrinkage"),
@@ -335,6 +339,27 @@ class LinearDiscriminant(Classifier):
         assert self.errors is not None
         features = self.errors.indices[-len(self.feature_names) :] - 1
         return np.asarray(self.errors.moments.unit[features])
+
+    @in_floating_point
+    def odds_ratios(self, level: float | None = None) -> Estimates:
+        """Return the odds ratios of the second of two classes, per unit of each feature.
+
+        Approximately those of a logistic regression: exactly, if features are normal with the same covariance in both classes.
+
+        Raises
+        ------
+        ValueError
+            If there are not two classes, or the level is below 0.5.
+        """
+        assert self.release is not None
+        if len(self.classes) != 2:
+            raise InputValueError(
+                f"odds ratios are of two classes, and '{self.by}' has {len(self.classes)}: a Boolean has two"
+            )
+        level = self.level if level is None else confidence_level(level)
+        names = self.release.feature_names
+        group = names.index(self.by if self.by in names else self.class_names[1])
+        return discriminant_ratios(self.release, group, [names.index(name) for name in self.feature_names], level)
 
     def _scores(self, rows: FloatArray) -> FloatArray:
         return np.asarray(rows @ self.coef.T + np.where(self.priors > 0.0, self.intercept, 0.0))
@@ -541,6 +566,7 @@ def lda(
         schema=release.schema,
         errors=errors,
         warning=cautions_by_code(release),
+        release=release,
     )
 
 

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 INTERCEPT = "(intercept)"
 """Name of the constant among the coefficients."""
-_INTERCEPTS = (INTERCEPT, "intercept", "Intercept", "const")
+INTERCEPTS = (INTERCEPT, "intercept", "Intercept", "(Intercept)", "const")
 
 Restrictable = str | Sequence[str] | Mapping[str, float] | FloatArray | tuple[Any, Any]
 """Forms of restrictions that :meth:`Restrictions.of` reads."""
@@ -249,7 +249,7 @@ def _aliases(names: Sequence[str], schema: Schema | None, references: Sequence[s
     result: dict[str, str | None] = {}
     own = set(names)
     if INTERCEPT in own:
-        result |= dict.fromkeys(_INTERCEPTS, INTERCEPT)
+        result |= dict.fromkeys(INTERCEPTS, INTERCEPT)
     for column in () if schema is None else schema.columns:
         for feature, written in _written(column):
             if feature in own or feature in references:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import product
 from typing import Any
 
@@ -25,6 +26,8 @@ from dpmoments.analysis.answers import (
     takes_level,
 )
 from dpmoments.analysis.confidence import format_probability, score_test
+from dpmoments.analysis.effects import odds_ratio
+from dpmoments.analysis.estimate import Estimates
 from dpmoments.analysis.functionals import LocalMoments, bilinear, describe_law
 from dpmoments.analysis.group_means import Levels, PresentRows, whole_counts
 from dpmoments.analysis.released import Moments, cautions_by_code, needs_mean
@@ -72,6 +75,8 @@ class CrossTable(Answer):
     some_missing : bool
         True if values of the columns can be missing.
     warning : str
+    release : Moments or None
+        None of a table of noisy counts.
     """
 
     by: str
@@ -90,6 +95,7 @@ class CrossTable(Answer):
     rows_per_unit: int = 1
     some_missing: bool = False
     warning: str = ""
+    release: Moments | None = None
 
     facts = (
         *("by", "other", "rows", "columns: labels", "counts", "noise", "n_rows", "degrees", "statistic", "p_value"),
@@ -100,6 +106,39 @@ class CrossTable(Answer):
     def margins(self) -> tuple[IntegerArray, IntegerArray]:
         """Sums of the counts over each row and over each column."""
         return self.counts.sum(axis=1), self.counts.sum(axis=0)
+
+    @cached_property
+    def _ratios(self) -> Estimates:
+        if self.release is None or self.counts.shape != (2, 2):
+            raise InputValueError(
+                "odds and risk ratios are of two columns of two levels in a release of moments: release.odds_ratio(outcome, "
+                "exposure) has those of any two levels"
+            )
+        own = self.release.feature_names
+        outcome, exposure = (
+            name if name in own else levels[1] for name, levels in ((self.other, self.labels), (self.by, self.rows))
+        )
+        return odds_ratio(self.release, outcome, exposure, level=self.level)
+
+    @property
+    def oddsratio(self) -> float:
+        """Odds ratio of a 2×2 table, as :func:`dpmoments.analysis.effects.odds_ratio` has it."""
+        return self._ratios["oddsratio"][0]
+
+    @property
+    def riskratio(self) -> float:
+        """Share of the second level of ``other`` in the second row over that in the first."""
+        return self._ratios["riskratio"][0]
+
+    @takes_level
+    def oddsratio_confint(self, level: float | None = None) -> tuple[float, float]:
+        """Return the interval of the odds ratio."""
+        return (self if level is None else replace(self, level=confidence_level(level)))._ratios["oddsratio"][1:]
+
+    @takes_level
+    def riskratio_confint(self, level: float | None = None) -> tuple[float, float]:
+        """Return the interval of the risk ratio."""
+        return (self if level is None else replace(self, level=confidence_level(level)))._ratios["riskratio"][1:]
 
     @property
     def verdict(self) -> str:
@@ -258,6 +297,7 @@ def cross_table(release: Moments, by: str, other: str, *, level: float = 0.95) -
         rows_per_unit=release.privacy.rows_per_unit,
         some_missing=some_missing,
         warning=cautions_by_code(release),
+        release=release,
     )
 
 

@@ -286,3 +286,28 @@ def _product(release: Moments, first: str, second: str) -> int:
         f"the product of {first!r} and {second!r} was not released: it needs dpm.Product({first!r}, {second!r}) in the schema",
         shell=f"the product of {first!r} and {second!r} was not released: it must be a column 'kind: product' of the schema",
     )
+
+
+def discriminant_ratios(release: Moments, group: int, features: Sequence[int], level: float) -> Estimates:
+    """Return the odds ratios that a linear discriminant implies: of a group, per unit of each feature."""
+
+    # β = W⁻¹(difference of the means), W the covariance within the two groups
+    def ratios(_: FloatArray, covariance: FloatArray) -> FloatArray:
+        apart = covariance[1:, 0] / covariance[0, 0]
+        within = covariance[1:, 1:] - covariance[0, 0] * np.outer(apart, apart)
+        return np.asarray(np.exp(np.linalg.solve(within, apart)))
+
+    names = [release.feature_names[index] for index in features]
+    approximate = (
+        "Approximate: odds ratios of a logistic regression only if the features are normal with the same covariance in both "
+        "groups."
+    )
+    return estimates_of(
+        MomentErrors.of(release, [group, *features]),
+        names,
+        ratios,
+        "log",
+        level,
+        what=f"odds ratios of {release.feature_names[group]} per unit of each feature",
+        warning="\n".join(filter(None, [approximate, cautions_by_code(release)])),
+    )

@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy
 
-from dpmoments.analysis.answers import Answer, Column, confidence_level, format_level, in_floating_point, number
+from dpmoments.analysis.answers import (
+    Answer,
+    Column,
+    confidence_level,
+    format_level,
+    in_floating_point,
+    number,
+    takes_level,
+)
 from dpmoments.analysis.confidence import error_rate, format_probability
 from dpmoments.analysis.estimate import Estimates, estimates_of_errors
 from dpmoments.analysis.functionals import bilinear, covariance_of_gaps, gaps_of, joint_gaps_of
@@ -229,16 +237,19 @@ class InstrumentalVariables(Answer):
         """P-values by name."""
         return self._series(self.estimates.p_value)
 
-    def conf_int(self) -> pd.DataFrame:
+    @takes_level
+    def conf_int(self, level: float | None = None) -> pd.DataFrame:
         """Return the intervals by name, columns ``lower`` and ``upper``."""
         import pandas as pd
 
+        if level is not None and confidence_level(level) != self.level:
+            raise InputValueError(f"these intervals have the level {self.level}: pass level={level} to iv()")
         return pd.DataFrame({"lower": self._series(self.estimates.lower), "upper": self._series(self.estimates.upper)})
 
     def _series(self, values: FloatArray) -> pd.Series[float]:
-        import pandas as pd
+        from dpmoments.analysis.named_series import Coefficients
 
-        return pd.Series(values, index=list(self.estimates.names))
+        return Coefficients(values, index=list(self.estimates.names))
 
     def anderson_rubin_set(self, level: float | None = None) -> tuple[tuple[float, float], ...]:
         """Return the values of the endogenous coefficient that instruments do not refute.

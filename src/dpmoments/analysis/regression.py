@@ -15,7 +15,6 @@ import numpy as np
 
 from dpmoments.analysis.answers import confidence_level, in_floating_point
 from dpmoments.analysis.description import describe
-from dpmoments.analysis.formula import WithTerms
 from dpmoments.analysis.normal_equations import NormalEquations
 from dpmoments.analysis.regression_results import ExplainedVariance, FittedLine
 from dpmoments.analysis.regressors import PenalizedLevels, Regressors, regressed_moment
@@ -394,8 +393,7 @@ def _fitted_line(
         with_intercept=chosen.intercept,
         help=_help(release, equations, [names[index] for index in chosen.features]),
         warning=cautions_by_code(release),
-        schema=release.schema,
-        terms=release.terms if isinstance(release, WithTerms) else {},
+        release=release,
     )
 
 

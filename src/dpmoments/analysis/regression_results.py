@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -29,10 +30,13 @@ from dpmoments.analysis.contrasts import (
     of_estimates,
     statistics_of,
 )
+from dpmoments.analysis.effects import vif
+from dpmoments.analysis.estimate import Estimates
+from dpmoments.analysis.formula import WithTerms
 from dpmoments.analysis.frames import named_values
 from dpmoments.analysis.functionals import covariance_of_gaps
 from dpmoments.analysis.normal_equations import NormalEquations
-from dpmoments.analysis.released import dates_in
+from dpmoments.analysis.released import Moments, dates_in
 from dpmoments.analysis.resolvability import (
     NOT_CLEAR_NOISE,
     NOT_ESTIMABLE,
@@ -43,7 +47,7 @@ from dpmoments.analysis.resolvability import (
     verdict_columns,
 )
 from dpmoments.base.arrays import BoolArray, FloatArray
-from dpmoments.base.errors import InputValueError
+from dpmoments.base.errors import InputAttributeError, InputValueError
 from dpmoments.schema.schema import Schema
 
 if TYPE_CHECKING:
@@ -174,6 +178,23 @@ class ExplainedVariance:
         return self.share - reach, self.share + reach
 
 
+NOT_IN_FITS = MappingProxyType(
+    {
+        **dict.fromkeys(
+            ("aic", "bic", "llf", "compare_f_test", "compare_lr_test"),
+            "the noise of a difference of two fits would often choose another model than the table does; wald_test(...) tests "
+            "whether coefficients are 0, with the noise",
+        ),
+        **dict.fromkeys(
+            ("resid", "fittedvalues", "get_influence", "outlier_test", "resid_pearson"),
+            "residuals are of rows, and a release has none; predict(frame) is for rows of your own, and scale is the variance "
+            "of the residuals",
+        ),
+    }
+)
+"""Attributes of other programs' fits that moments do not determine: why, and what to use."""
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class FittedLine(Answer):
     """A linear regression computed from a release.
@@ -213,10 +234,8 @@ class FittedLine(Answer):
         Share of the target's released variance that the fit explains at the released moments: too large if they are noisy.
     n_rows : int
     with_intercept : bool
-    schema : Schema
-        Schema of the release, for reading frames.
-    terms : mapping
-        Weights of the constant and of the release's features in the columns that a formula computes, by term and column.
+    release : Moments
+        The release, with the terms of a formula that it has not.
     help : str
         Advice for a fit that is noise; else empty.
     warning : str
@@ -242,8 +261,7 @@ class FittedLine(Answer):
     released_r_squared: float
     n_rows: int
     with_intercept: bool
-    schema: Schema
-    terms: Mapping[str, Mapping[str, FloatArray]] = field(default_factory=dict)
+    release: Moments
     help: str = ""
     warning: str = ""
     cutoff: float | None = None
@@ -256,6 +274,15 @@ class FittedLine(Answer):
         *("r_squared", "r_squared_interval", "released_r_squared", "n_rows", "unit_ball_error_bound", "level"),
         *("error_bound_note", "warning"),
     )
+
+    @property
+    def schema(self) -> Schema:
+        """Schema of the release."""
+        return self.release.schema
+
+    @property
+    def _terms(self) -> Mapping[str, Mapping[str, FloatArray]]:
+        return self.release.terms if isinstance(self.release, WithTerms) else {}
 
     @property
     def identified(self) -> Identification:
@@ -469,7 +496,7 @@ class FittedLine(Answer):
         """
         equations = self._tested()
         rows = np.eye(len(self.names))
-        known = {**{column.name: column.feature_names for column in self.schema.columns}, **self.terms}
+        known = {**{column.name: column.feature_names for column in self.schema.columns}, **self._terms}
         terms = {
             term: [index for index, name in enumerate(self.names) if name in columns] for term, columns in known.items()
         }
@@ -700,7 +727,7 @@ class FittedLine(Answer):
         ValueError, TypeError
             If a column is absent, holds levels that the schema does not list, or ``frame`` is not a frame.
         """
-        values = named_values(self.schema, frame, self.features, self.terms)
+        values = named_values(self.schema, frame, self.features, self._terms)
         return np.asarray(values @ self.coefficients + self.intercept, dtype=np.float64)
 
     @in_floating_point
@@ -726,7 +753,7 @@ class FittedLine(Answer):
         """
         level = self.level if level is None else confidence_level(level)
         equations = self._tested()
-        values = named_values(self.schema, frame, self.features, self.terms)
+        values = named_values(self.schema, frame, self.features, self._terms)
         rows = np.column_stack([np.ones(len(values)), values]) if self.with_intercept else values
         return Predictions(rows, equations, self.predict(frame), level, dates_in(self.schema).get(self.target))
 
@@ -799,11 +826,33 @@ class FittedLine(Answer):
     f_test = wald_test
 
     @property
+    def condition_number(self) -> float:
+        """Root of the ratio of the largest and smallest eigenvalue of Σ x xᵀ, in original units; NaN if noise hides it."""
+        if self.equations is None:
+            return math.nan
+        inverse = np.linalg.inv(self.equations.units_map)
+        values = np.linalg.eigvalsh(inverse.T @ self.equations.gram @ inverse)
+        return math.sqrt(values[-1] / values[0]) if values[0] > 0.0 else math.nan
+
+    @property
+    def vif(self) -> Estimates:
+        """Variance inflation factors of the features: :func:`dpmoments.analysis.effects.vif`."""
+        return vif(self.release, [name for name in self.features if name not in self.too_few], level=self.level)
+
+    if not TYPE_CHECKING:  # type checkers know which names there are
+
+        def __getattr__(self, name: str) -> Any:
+            """Raise an error with the reason and the alternative if a fit has no such attribute."""
+            if name in NOT_IN_FITS:
+                raise InputAttributeError(f"a fit has no {name}: {NOT_IN_FITS[name]}")
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    @property
     def nobs(self) -> int:
         """``n_rows``."""
         return self.n_rows
 
     def _series(self, values: FloatArray) -> pd.Series[float]:
-        import pandas as pd
+        from dpmoments.analysis.named_series import Coefficients
 
-        return pd.Series(values, index=list(self.names))
+        return Coefficients(values, index=list(self.names))

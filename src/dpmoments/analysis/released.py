@@ -509,14 +509,18 @@ def pairs_of_levels(release: Moments) -> Iterator[tuple[int, bool]]:
 
 
 def named_features(release: Release, names: Sequence[str], *, word: str) -> list[int]:
-    """Return indices of features named by feature or column."""
+    """Return indices of features named by feature, column or list of items; a list may be named by itself."""
     # `word` is the argument's name in errors.
-    if isinstance(names, str):
-        raise InputTypeError(f"{word} are a list of names, not one string")
-    of_columns = {column.name: indices for column, indices in columns_with_indices(release)}
+    lists = release.schema.item_lists
+    if isinstance(names, str) and names not in lists:
+        known = f", or the name of a list of items: {listed(lists)}" if lists else ""
+        raise InputTypeError(f"{word} are a list of names, not one string{known}")
+    of_columns = {column.name: list(indices) for column, indices in columns_with_indices(release)}
+    of_lists = {name: [index for item in items for index in of_columns[item]] for name, items in lists.items()}
     result: list[int] = []
-    for name in names:
-        result += of_columns[name] if name in of_columns else [feature_index(release, name)]
+    for name in [names] if isinstance(names, str) else names:
+        found = of_columns.get(name) or of_lists.get(name)
+        result += [feature_index(release, name)] if found is None else found
     if not result:
         raise InputValueError(f"no {word}: name at least one")
     if len(set(result)) < len(result):

@@ -29,7 +29,7 @@ from dpmoments.analysis.scales import cancorr, cronbach_alpha, factor_analysis, 
 from dpmoments.analysis.synthetic import synthetic_rows
 from dpmoments.base.arrays import FloatArray
 from dpmoments.base.documents import DocumentKind
-from dpmoments.base.errors import InputAttributeError, InputValueError
+from dpmoments.base.errors import InputAttributeError, InputValueError, meant
 from dpmoments.base.message import Message
 from dpmoments.base.records import ReadBy
 from dpmoments.base.values import (
@@ -68,6 +68,24 @@ NOT_IN_MOMENTS = MappingProxyType(
             ("corr", "cov", "crosstab", "std", "var"),
             "correlations() has correlations, covariance_frame() variances and covariances, describe() standard deviations, "
             "cross_table(by, other) counts, t_test(target, by) a test",
+        ),
+        **dict.fromkeys(
+            ("iv_gmm", "ivgmm", "gmm", "liml", "iv_liml", "iv2sls", "IV2SLS", "IVLIML", "IVGMM"),
+            "iv(formula) is two-stage least squares, with a test of over-identification and an Anderson–Rubin set that is right "
+            "for weak instruments, too; weights by the residuals of rows need the rows",
+        ),
+        **dict.fromkeys(
+            ("mixedlm", "lmer", "panel_ols", "PanelOLS", "fixed_effects", "gee"),
+            "effects of groups of rows need the rows; C(column) in ols(...) is a coefficient for each level",
+        ),
+        **dict.fromkeys(
+            ("spearman", "kendall", "mannwhitney", "kruskal", "wilcoxon"),
+            "ranks need the order of the values; a column can be replaced by its ranks before a release; t_test(...) and "
+            "anova(...) compare means",
+        ),
+        **dict.fromkeys(
+            ("kmeans", "cluster", "random_forest", "svm", "knn", "tree", "tsne"),
+            "it needs distances between rows; synthetic(n) has rows with the same moments, and no other structure",
         ),
         "undo": (
             "what was drawn counts as spent even if its file is deleted, because nobody can prove that nobody has read it; "
@@ -157,7 +175,8 @@ class MomentRelease(Moments, Disclosed):
             """Raise an error with the reason and the alternative if a release has no such method."""
             if name in NOT_IN_MOMENTS:
                 raise InputAttributeError(f"a release has no {name}: {NOT_IN_MOMENTS[name]}")
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            near = "" if name.startswith("_") else meant(name, [each for each in dir(type(self)) if each[0] != "_"])
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}.{near}")
 
     @property
     def plot(self) -> ReleasePlots:
