@@ -14,9 +14,14 @@ from dpmoments.base.arrays import FloatArray
 from dpmoments.base.errors import InputValueError
 
 
-def _zero_one(release: Moments, name: str) -> int:
+def zero_one(release: Moments, name: str) -> int:
     """Return the index of a Boolean or a level."""
     index = feature_index(release, name)
+    if release.rows_moved:
+        raise InputValueError(
+            f"the mechanism clipped whole rows about a private center, so that {name!r} is not 0 or 1 in every row: its "
+            "share is not one of two groups. Release with the mechanism 'standardized'"
+        )
     if not indicator_mask(release)[index]:
         raise InputValueError(f"{name!r} is neither a Boolean nor a level of a category: its rows are not two groups")
     return index
@@ -60,7 +65,7 @@ def odds_ratio(release: Moments, outcome: str, exposure: str, *, level: float = 
     [2.6, 2.0]
     """
     level = confidence_level(level)
-    first, second = _zero_one(release, outcome), _zero_one(release, exposure)
+    first, second = zero_one(release, outcome), zero_one(release, exposure)
     if first == second:
         raise InputValueError(f"outcome and exposure are both {outcome!r}: name two features")
     errors = MomentErrors.of(release, [first, second])
@@ -252,7 +257,7 @@ def oaxaca(release: Moments, y: str, x: Sequence[str], by: str, *, level: float 
     -3
     """
     level = confidence_level(level)
-    group, target = _zero_one(release, by), feature_index(release, y)
+    group, target = zero_one(release, by), feature_index(release, y)
     regressors = named_features(release, x, word="x")
     products = [_product(release, release.feature_names[group], release.feature_names[index]) for index in regressors]
     chosen, k = [target, group, *regressors, *products], len(regressors)

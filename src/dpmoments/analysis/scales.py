@@ -11,8 +11,9 @@ import scipy
 
 from dpmoments.analysis.answers import Answer, Column, confidence_level, in_floating_point, number
 from dpmoments.analysis.confidence import format_probability, score_test
+from dpmoments.analysis.effects import zero_one
 from dpmoments.analysis.estimate import Estimates, MomentErrors, estimates_of
-from dpmoments.analysis.functionals import independent_features, indicator_mask
+from dpmoments.analysis.functionals import independent_features
 from dpmoments.analysis.released import Moments, cautions_by_code, correlation_of, named_features
 from dpmoments.base.arrays import FloatArray
 from dpmoments.base.checks import check_one_of, is_whole
@@ -586,15 +587,10 @@ def tetrachoric(release: Moments, columns: Sequence[str], *, level: float = 0.95
     [0.5]
     """
     level = confidence_level(level)
-    chosen = named_features(release, columns, word="columns")
+    named = named_features(release, columns, word="columns")
+    chosen = [zero_one(release, release.feature_names[index]) for index in named]
     if len(chosen) < 2:
         raise InputValueError("a correlation is of two features: name two at least")
-    zero_one = indicator_mask(release)
-    for index in chosen:
-        if not zero_one[index]:
-            raise InputValueError(
-                f"{release.feature_names[index]!r} is neither a Boolean nor a level: correlations() has its correlations"
-            )
 
     def correlation(mean: FloatArray, covariance: FloatArray) -> FloatArray:
         both = covariance[0, 1] + mean[0] * mean[1]
@@ -614,5 +610,5 @@ def tetrachoric(release: Moments, columns: Sequence[str], *, level: float = 0.95
             parts.append(estimates_of(errors, [name], correlation, "fisher", level, sampling=errors.sampling_of_cells))
             names.append(name)
     what = f"tetrachoric correlations of {len(chosen)} features"
-    named = tuple(release.feature_names[index] for index in sorted(chosen))
-    return Estimates.joined(parts, feature_names=named, what=what, warning=cautions_by_code(release))
+    features = tuple(release.feature_names[index] for index in sorted(chosen))
+    return Estimates.joined(parts, feature_names=features, what=what, warning=cautions_by_code(release))
