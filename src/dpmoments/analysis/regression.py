@@ -52,7 +52,8 @@ def ols(
     ----------
     release : Moments
     target : str
-        A feature (of a categorical column one level, ``region=north``), or an R formula: ``income ~ age + C(region)``.
+        A feature (of a categorical column one level, ``region=north``), or a formula of R or patsy whose terms are affine
+        functions of features: ``income ~ I(age/10) + C(region, Sum)``.
     features : sequence of str, optional
         Feature or column names (a categorical column stands for all its levels); default: all features except those of
         the target's column and those computed from it.

@@ -29,8 +29,8 @@ def cronbach_alpha(release: Moments, columns: Sequence[str], *, level: float = 0
     Parameters
     ----------
     release : Moments
-    columns : sequence of str
-        The items, two at least.
+    columns : sequence of str, or str
+        The items, two at least, or the name of one of the schema's ``item_lists``.
     level : float
         Confidence of the interval.
 
@@ -71,8 +71,8 @@ def mcdonald_omega(release: Moments, columns: Sequence[str], *, level: float = 0
     Parameters
     ----------
     release : Moments
-    columns : sequence of str
-        The items, three at least.
+    columns : sequence of str, or str
+        The items, three at least, or the name of one of the schema's ``item_lists``.
     level : float
         Confidence of the interval.
 
@@ -323,8 +323,9 @@ def factor_analysis(
     release : Moments
     n_factors : int
         How many.
-    columns : sequence of str, optional
-        Columns or features; default: all, without one level of each column of levels.
+    columns : sequence of str, or str, optional
+        Columns or features, or the name of one of the schema's ``item_lists``; default: all, without one level of each column of
+        levels.
     method : {"ml", "minres"}
         Maximum likelihood, or least squares of the residuals.
     rotation : {"varimax", "none"}
@@ -460,8 +461,8 @@ def cancorr(release: Moments, x: Sequence[str], y: Sequence[str], *, level: floa
     Parameters
     ----------
     release : Moments
-    x, y : sequence of str
-        Columns or features, none in both.
+    x, y : sequence of str, or str
+        Columns or features, none in both, or names of the schema's ``item_lists``.
     level : float
         Confidence of the intervals.
 
