@@ -422,6 +422,8 @@ class ContrastTests(Answer):
         """Two-sided p-values, shape (q,); NaN if not estimable."""
         return of_estimates(self.estimates, "p_value")
 
+    tvalue, pvalue = tvalues, pvalues
+
     @property
     def df_denom(self) -> float:
         """Residual degrees of freedom; infinite for test inversion."""
@@ -522,6 +524,8 @@ class WaldTests(Answer):
     def pvalues(self) -> FloatArray:
         """P-values, shape (m,); NaN if the noise is not known."""
         return np.array([each.p_value for each in self.tests])
+
+    fvalue, pvalue = statistic, pvalues
 
     @property
     def df_num(self) -> FloatArray:

@@ -8,7 +8,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, NamedTuple
+from keyword import iskeyword
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from dpmoments.base.errors import InputValueError, listed, meant, shown
 from dpmoments.moments.law import NoiseLaw
 from dpmoments.moments.repair import Repair
 from dpmoments.schema.columns import Boolean, Categorical
-from dpmoments.schema.derived import DerivedColumn, Power, Product
+from dpmoments.schema.derived import DerivedColumn, Power, Product, SchemaColumn
 from dpmoments.schema.encoding import Encoding
 from dpmoments.schema.schema import Schema
 
@@ -192,16 +193,6 @@ _ADVICE = (
 )
 
 
-class Formula(NamedTuple):
-    """A formula as a regression takes it."""
-
-    release: Moments  # with the terms that are not features
-    target: str
-    features: list[str]
-    intercept: bool
-    references: dict[str, str]  # reference levels that the formula names, by column
-
-
 @dataclass(frozen=True, eq=False)
 class _Factor:
     """One factor of a term."""
@@ -211,24 +202,24 @@ class _Factor:
     coded: Mapping[str, FloatArray] | None = None  # of a column of levels, beside a constant
 
 
-def read_formula(release: Moments, formula: str, references: Mapping[str, str]) -> Formula:
-    """Read a formula of R or patsy; ``references`` are levels to compare with, by column.
-
-    >>> from dpmoments import Boolean, Numeric, Product, Schema, release
-    >>> schema = Schema(Numeric("age", 0, 100), Boolean("smoker"), Numeric("y", 0, 1), Product("smoker", "age"))
-    >>> table = {"age": [20.0, 40.0], "smoker": [True, False], "y": [0.0, 1.0]}
-    >>> read = read_formula(release(table, schema, epsilon=1, insecure_seed=0), "y ~ age*smoker + I(age - 40)", {})
-    >>> read.target, read.features, read.intercept
-    ('y', ['age', 'smoker', 'I(age - 40)', 'smoker:age'], True)
-    """
+def read_formula(
+    release: Moments, formula: str, references: Mapping[str, str]
+) -> tuple[Moments, str, list[str], bool, dict[str, str]]:
+    """Read a formula of R or patsy: the release with its terms, target, features, intercept and levels to compare with."""
     import formulaic
     from formulaic.errors import FormulaicError
 
     base = release.base if isinstance(release, WithTerms) else release
     names = dict.fromkeys([*re.findall(r"`([^`]*)`", formula), *(column.name for column in base.schema.table_columns)])
-    quoted = {name: name if re.fullmatch(r"[A-Za-z_]\w*", name) else f"quoted_{at}_" for at, name in enumerate(names)}
+    quoted = {
+        name: name if name.isidentifier() and not iskeyword(name) else f"quoted_{at}_" for at, name in enumerate(names)
+    }
     text = re.sub(r"`([^`]*)`", lambda match: quoted[match[1]], formula)
     text = re.sub(r"\b(as\.factor|factor)\(", "C(", text)
+    for found in re.finditer(r"(?:C\()?([^\W\d][\w.]*)\)?\[(?:T\.)?([^\]\[~]+)\]", text):  # a level: region[T.north]
+        name = f"{next((each for each, code in quoted.items() if code == found[1]), found[1])}={found[2]}"
+        if name in base.feature_names:
+            text = text.replace(found[0], quoted.setdefault(name, f"quoted_{len(quoted)}_"))
     left, _, outside = text.partition("~")
     while (without := re.sub(r"\b[\w.]+\([^()]*\)", "", outside)) != outside:
         outside = without
@@ -269,22 +260,25 @@ def read_formula(release: Moments, formula: str, references: Mapping[str, str]) 
     if len(target) > 1:
         raise InputValueError(f"the target of {shown(formula)} has {len(target)} columns: a regression has one target")
     given = WithTerms.of(base, reader.terms) if reader.terms else base
-    return Formula(given, target[0], list(dict.fromkeys(features)), [] in terms, reader.stated)
+    return given, target[0], list(dict.fromkeys(features)), [] in terms, reader.stated
 
 
+@dataclass(frozen=True, eq=False)
 class _Reader:
     """Reader of one term after the other; it gathers those that are not features."""
 
-    def __init__(
-        self,
-        release: Moments,
-        written: dict[str, str],
-        stated: dict[str, str],
-        terms: dict[str, Mapping[str, FloatArray]],
-    ) -> None:
-        self.release, self.written, self.stated, self.terms = release, written, stated, terms
-        self.products = Products.of(release.schema)
-        self.columns = {column.name: (column, indices) for column, indices in columns_with_indices(release)}
+    release: Moments
+    written: Mapping[str, str]  # names by what stands for them in the code
+    stated: dict[str, str]
+    terms: dict[str, Mapping[str, FloatArray]]
+
+    @cached_property
+    def products(self) -> Products:
+        return Products.of(self.release.schema)
+
+    @cached_property
+    def columns(self) -> dict[str, tuple[SchemaColumn, range]]:
+        return {column.name: (column, indices) for column, indices in columns_with_indices(self.release)}
 
     def term(self, factors: list[str], every: list[list[str]]) -> list[str]:
         """Return the columns of a term: names of columns or features of the release, and of columns in ``terms``."""
@@ -350,10 +344,10 @@ class _Reader:
 
     def factor(self, code: str) -> _Factor:
         text = self.as_written(code)
-        if level := re.fullmatch(r"(?:C\()?([\w.]+)\)?\[(?:T\.)?(.+)\]", code):
-            weights = self.level(self.written.get(level[1], level[1]), level[2].strip("'\""))
-            return _Factor(self.feature(weights), {text: weights})
-        node = ast.parse(code, mode="eval").body
+        try:
+            node = ast.parse(code, mode="eval").body
+        except SyntaxError:  # a name that Python has for itself, such as class
+            return self.column(text, text)
         if (name := self.name(node)) is not None:
             return self.column(name, name)
         function = ast.unparse(node.func) if isinstance(node, ast.Call) else ""

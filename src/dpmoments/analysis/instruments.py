@@ -237,6 +237,18 @@ class InstrumentalVariables(Answer):
         """P-values by name."""
         return self._series(self.estimates.p_value)
 
+    @property
+    def tstats(self) -> pd.Series[float]:
+        """Estimates over their standard errors, by name."""
+        return self._series(
+            self.estimates.value / np.hypot(self.estimates.privacy_noise, self.estimates.sampling_noise)
+        )
+
+    @property
+    def nobs(self) -> int:
+        """Number of rows."""
+        return round(self.equations.n_rows)
+
     @takes_level
     def conf_int(self, level: float | None = None) -> pd.DataFrame:
         """Return the intervals by name, columns ``lower`` and ``upper``."""

@@ -59,6 +59,16 @@ class JointTest:
     privacy_share: float
 
     @property
+    def stat(self) -> float:
+        """``statistic``, by the name of linearmodels."""
+        return self.statistic
+
+    @property
+    def pval(self) -> float:
+        """``p_value``, by the name of linearmodels."""
+        return self.p_value
+
+    @property
     def f(self) -> float:
         """F, or χ² over its degrees, which is F with infinite residual degrees."""
         if self.numerator == 0:

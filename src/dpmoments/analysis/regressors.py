@@ -47,13 +47,14 @@ class Regressors:
                 raise InputValueError(
                     f"{shown(target)} is a formula, which names its features: leave features={shown(list(features))} out"
                 )
-            read = read_formula(release, target, _stated_references(release, reference))
-            if intercept and not read.intercept:
+            release, target, features, has_intercept, named = read_formula(
+                release, target, _stated_references(release, reference)
+            )
+            if intercept and not has_intercept:
                 raise InputValueError(
                     "the formula has no intercept (it ends in - 1 or + 0), and an intercept is asked for: take one of them"
                 )
-            release, target, features, reference = read.release, read.target, read.features, [*read.references.values()]
-            intercept = intercept if read.intercept else False
+            intercept, reference = (intercept if has_intercept else False), list(named.values())
         return release, cls.chosen(release, target, features, intercept, reference)
 
     @classmethod

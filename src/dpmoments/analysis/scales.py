@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -18,6 +18,8 @@ from dpmoments.analysis.released import Moments, cautions_by_code, correlation_o
 from dpmoments.base.arrays import FloatArray
 from dpmoments.base.checks import check_one_of, is_whole
 from dpmoments.base.errors import InputValueError, out_of_range
+
+_AT_LIMIT = "A unique variance is at its limit: a factor is an item itself, and errors are too small."
 
 # Reliability of a sum of items.
 
@@ -107,7 +109,8 @@ def mcdonald_omega(release: Moments, columns: Sequence[str], *, level: float = 0
         return np.array([common / (common + float(deviations**2 @ unique))])
 
     one = Factors(1, "ml")
-    return _of_items(release, columns, "mcdonald_omega", "McDonald's ω", omega, level, least=3)
+    result = _of_items(release, columns, "mcdonald_omega", "McDonald's ω", omega, level, least=3)
+    return replace(result, warning="\n".join(filter(None, [_AT_LIMIT, result.warning]))) if one.at_limit else result
 
 
 def _of_items(
@@ -277,11 +280,7 @@ class FactorAnalysis(Answer):
     @property
     def remarks(self) -> tuple[str, ...]:
         shares = ", ".join(f"{100.0 * share:.3g} %" for share in self.get_factor_variance()[1])
-        limit = (
-            "A unique variance is at its limit: a factor is an item itself, and errors are too small."
-            if self.at_limit
-            else ""
-        )
+        limit = _AT_LIMIT if self.at_limit else ""
         hidden = (
             ""
             if np.isfinite(self.estimates.value).all()

@@ -87,6 +87,27 @@ NOT_IN_MOMENTS = MappingProxyType(
             ("kmeans", "cluster", "random_forest", "svm", "knn", "tree", "tsne"),
             "it needs distances between rows; synthetic(n) has rows with the same moments, and no other structure",
         ),
+        **{
+            name: f"its name here is {own}"
+            for own, names in {
+                "ols(formula)": "lm regress reg OLS linear_regression",
+                "iv(formula)": "tsls ivreg two_stage",
+                "t_test(target, by)": "ttest_ind ttest_rel compute_effsize cohen_d",
+                "cross_table(by, other)": "chi2 chisq_test chi2_independence crosstab_test",
+                "correlations(columns)": "pairwise_corr rcorr pearsonr",
+                "partial_correlation(columns)": "pcorr partial_corr",
+                "cronbach_alpha(columns)": "alpha",
+                "mcdonald_omega(columns)": "omega",
+                "factor_analysis(n_factors, columns)": "efa fa factanal FactorAnalyzer",
+                'export("lavaan", columns)': "sem cfa lavaan semopy",
+            }.items()
+            for name in names.split()
+        },
+        **dict.fromkeys(
+            ("wls", "gls", "rlm", "quantreg"),
+            "weights, and losses other than squares, need every row; ols(...) is least squares, with robust errors by "
+            "cov_type='HC1'",
+        ),
         "undo": (
             "what was drawn counts as spent even if its file is deleted, because nobody can prove that nobody has read it; "
             "keep the release: it is paid for, and every analysis of it is free"
