@@ -112,7 +112,7 @@ class CrossTable(Answer):
         if self.release is None or self.counts.shape != (2, 2):
             raise InputValueError(
                 "odds and risk ratios are of two columns of two levels in a release of moments: release.odds_ratio(outcome, "
-                "exposure) has those of any two levels"
+                "exposure) takes any two levels"
             )
         own = self.release.feature_names
         outcome, exposure = (

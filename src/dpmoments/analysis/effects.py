@@ -294,7 +294,7 @@ def _product(release: Moments, first: str, second: str) -> int:
 
 
 def discriminant_ratios(release: Moments, group: int, features: Sequence[int], level: float) -> Estimates:
-    """Return the odds ratios that a linear discriminant implies: of a group, per unit of each feature."""
+    """Return the odds ratios of a group, per unit of each feature, that a discriminant implies."""
 
     # β = W⁻¹(difference of the means), W the covariance within the two groups
     def ratios(_: FloatArray, covariance: FloatArray) -> FloatArray:

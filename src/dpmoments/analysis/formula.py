@@ -82,7 +82,7 @@ def monomial_name(monomial: Monomial) -> str:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class WithTerms(Moments):
-    """Moments of a release's features and, after them, of terms that are affine functions of these."""
+    """Moments of a release's features, and of terms that are affine functions of them."""
 
     base: Moments
     # by term and name of its columns: (d + 1,), weights of the constant and of the features, in original units
@@ -205,7 +205,10 @@ class _Factor:
 def read_formula(
     release: Moments, formula: str, references: Mapping[str, str]
 ) -> tuple[Moments, str, list[str], bool, dict[str, str]]:
-    """Read a formula of R or patsy: the release with its terms, target, features, intercept and levels to compare with."""
+    """Read a formula of R or patsy.
+
+    Return the release with the formula's terms, target, features, intercept, and levels to compare with.
+    """
     import formulaic
     from formulaic.errors import FormulaicError
 
@@ -281,7 +284,7 @@ class _Reader:
         return {column.name: (column, indices) for column, indices in columns_with_indices(self.release)}
 
     def term(self, factors: list[str], every: list[list[str]]) -> list[str]:
-        """Return the columns of a term: names of columns or features of the release, and of columns in ``terms``."""
+        """Return names of a term: of columns or features of the release, or of columns in ``terms``."""
         read = [self.factor(factor) for factor in factors]
         plain = [each.plain for each in read]
         if len(plain) == 1 and plain[0] is not None:
@@ -444,7 +447,7 @@ class _Reader:
         return self.column(name, text)
 
     def polynomials(self, node: ast.Call, text: str) -> dict[str, FloatArray]:
-        """Return ``poly(x, degree)`` of R: orthogonal powers, each with a sum of squares of 1; or raw ones."""
+        """Return ``poly(x, degree)``: orthogonal powers with a sum of squares of 1, or raw ones."""
         options = {str(word.arg): ast.literal_eval(word.value) for word in node.keywords}
         degree = options.get("degree", ast.literal_eval(node.args[1]) if len(node.args) > 1 else 1)
         powers = [self.value(node.args[0])]
@@ -523,7 +526,7 @@ class _Reader:
         )
 
     def standardized(self, weights: FloatArray, node: ast.expr, *, divided: bool) -> FloatArray:
-        """Subtract the released mean, and divide by the released standard deviation."""
+        """Return a number less its released mean, over its released standard deviation."""
         result = weights.copy()
         result[0] -= self.mean(weights)
         if not divided:

@@ -10,7 +10,7 @@ from dpmoments.analysis.contrasts import INTERCEPT, INTERCEPTS
 
 
 class Coefficients(pd.Series):
-    """A series in which the constant also has the names of other programs, such as ``Intercept``."""
+    """Series whose constant also has the names of other programs, such as ``Intercept``."""
 
     @property
     def _constructor(self) -> type[pd.Series]:

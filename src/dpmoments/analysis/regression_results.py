@@ -827,7 +827,10 @@ class FittedLine(Answer):
 
     @property
     def condition_number(self) -> float:
-        """Root of the ratio of the largest and smallest eigenvalue of Σ x xᵀ, in original units; NaN if noise hides it."""
+        """Root of the ratio of the extreme eigenvalues of Σ x xᵀ; NaN if noise hides it.
+
+        In original units, as statsmodels has it.
+        """
         if self.equations is None:
             return math.nan
         inverse = np.linalg.inv(self.equations.units_map)

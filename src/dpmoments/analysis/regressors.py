@@ -39,7 +39,7 @@ class Regressors:
         intercept: bool | None,
         reference: Sequence[str] | Mapping[str, str | int] | None,
     ) -> tuple[Moments, Regressors]:
-        """Find the features of a formula, or named ones; return them with the release that has the formula's terms."""
+        """Find the features of a formula, or named ones, and the release that has its terms."""
         if not isinstance(target, str):
             raise wrong_type("target", "the name of a feature, or a formula", target)
         if "~" in target and target not in release.feature_names:
@@ -176,7 +176,7 @@ class PenalizedLevels:
 
 
 def _computed_with(release: Moments, target: int) -> set[int]:
-    """Return features derived from the target's column, those that it is derived from, and terms made of any of them."""
+    """Return features derived from the target's column or its factors, and terms made of them."""
     columns = columns_with_indices(release)
     weights = release.weights[:, 1:] if isinstance(release, WithTerms) else np.eye(len(release.feature_names))
     of_target = set(np.flatnonzero(weights[target]).tolist())

@@ -509,7 +509,7 @@ def pairs_of_levels(release: Moments) -> Iterator[tuple[int, bool]]:
 
 
 def named_features(release: Release, names: Sequence[str], *, word: str) -> list[int]:
-    """Return indices of features named by feature, column or list of items; a list may be named by itself."""
+    """Return indices of features named by feature, by column or by list of items."""
     # `word` is the argument's name in errors.
     lists = release.schema.item_lists
     if isinstance(names, str) and names not in lists:

@@ -72,7 +72,7 @@ NOT_IN_MOMENTS = MappingProxyType(
         **dict.fromkeys(
             ("iv_gmm", "ivgmm", "gmm", "liml", "iv_liml", "iv2sls", "IV2SLS", "IVLIML", "IVGMM"),
             "iv(formula) is two-stage least squares, with a test of over-identification and an Anderson–Rubin set that is right "
-            "for weak instruments, too; weights by the residuals of rows need the rows",
+            "for weak instruments; weights by the residuals of rows need the rows",
         ),
         **dict.fromkeys(
             ("mixedlm", "lmer", "panel_ols", "PanelOLS", "fixed_effects", "gee"),
