@@ -326,6 +326,35 @@ def test_what_users_of_statsmodels_type() -> None:
     assert fit.ssr == pytest.approx(residual @ residual, rel=1e-6)
     assert fit.scale == fit.mse_resid == pytest.approx(residual @ residual / 2_997, rel=1e-6)
     assert str(fit.f_test("x = 0")) == str(fit.wald_test("x = 0"))
+    assert fit.params["Intercept"] == fit.params["const"] == fit.params["(intercept)"] == fit.params.iloc[0]
+    with pytest.raises(AttributeError, match="wald_test"):
+        fit.aic  # noqa: B018
+    release = drawn(of_noise(1e9), table, None)
+    for name, words in (("iv_gmm", "Anderson"), ("ttest_ind", "t_test"), ("oddsratio", "Did you mean 'odds_ratio'")):
+        with pytest.raises(AttributeError, match=words):
+            getattr(release, name)
+
+
+def test_a_list_of_items_is_named_wherever_columns_are() -> None:
+    schema = dpm.Schema(*(dpm.Numeric(name, -7, 7) for name in NAMES[1:4]), item_lists={"scale": ["x", "m"]})
+    release = drawn(template(schema, "gaussian", rho=1e9), rows(np.random.default_rng(4))[:, 1:4], None)
+    assert release.cronbach_alpha("scale").value == release.cronbach_alpha(["x", "m"]).value
+    assert release.cancorr("scale", ["y"]).x_names == ("x", "m")
+    assert release.correlations(["y", "scale"]).feature_names == ("x", "m", "y")
+    with pytest.raises(TypeError, match="list of items: 'scale'"):
+        release.cronbach_alpha("scales")
+
+
+def test_odds_ratios_of_a_discriminant_are_those_of_normal_groups() -> None:
+    """Of two normals with one covariance the logarithm of the odds is linear: here by 0.5 per unit."""
+    schema = dpm.Schema(dpm.Boolean("g"), dpm.Numeric("x", -9, 9))
+    rng = np.random.default_rng(3)
+    g = rng.random(200_000) < 0.3
+    found = drawn(
+        template(schema, "gaussian", rho=1e9), np.column_stack([g, rng.normal(0.5 * g, 1.0)]).astype(float), None
+    ).lda("g")
+    assert found.odds_ratios().value == pytest.approx([np.exp(0.5)], rel=0.02)
+    assert "Approximate" in str(found.odds_ratios())
 
 
 def test_effect_sizes_of_group_tests_are_the_textbooks() -> None:

@@ -666,7 +666,7 @@ REFUSED: Mapping[str, tuple[Callable[[Any], Any], type[Exception]]] = {
     ),
     "targets: a regression has one": (lambda release: release.ols("income + age ~ employed"), ValueError),
     "is not a categorical column of the release": (lambda release: release.ols("income ~ C(age)"), ValueError),
-    "which was not released": (lambda release: release.ols("income ~ employed:region"), ValueError),
+    "was not released: it needs dpm.Product": (lambda release: release.ols("income ~ employed:region"), ValueError),
     "is not a column or feature of this release": (lambda release: release.ols("income ~ aged"), ValueError),
     "is a formula, which names its features: leave features=": (
         lambda release: release.ols("income ~ age", ["employed"]),

@@ -297,12 +297,20 @@ def test_derived_features_and_formulas() -> None:
 @pytest.mark.parametrize(
     ("formula", "code"),
     [
-        ("income ~ age:region", "which was not released"),
+        ("income ~ age:region", "was not released: it needs"),
         ("income ~ np.log(age)", "of each row is not a function of them"),
         ("income ~ age +", "write it as 'target ~ feature + feature', names with other"),
         ("income ~ age + age**2", "crosses"),
         ("income ~ smoker + `age` ^ 2", "crosses"),
         ("income ~ height", "is not a column or feature of this release"),
+        ("income ~ age | region", "dpm.release_groups makes a release for each group"),
+        ("income ~ I(age > 40)", "of each row is not a function of them"),
+        ("income ~ poly(age, 3)", "age^3 was not released: it needs dpm.Power('age', 3)"),
+        ("income ~ I(region/2)", "write I(region == 'level')"),
+        ("income ~ C(region, Sum) + C(region, Foo)", "has an unknown coding"),
+        ("income ~ I(income/2) + age", "are computed one from the other: leave it out"),
+        ("I(income + age) ~ age", "are computed one from the other: leave it out"),
+        ("income ~ 1", "describe() has the mean of a column"),
         ("income ~ C(age)", "is not a categorical column of the release"),
         ("`age^2` ~ age", "are computed one from the other: leave it out"),
     ],
@@ -310,6 +318,34 @@ def test_derived_features_and_formulas() -> None:
 def test_formulas_that_a_release_cannot_answer(formula: str, code: str) -> None:
     with refused(code):
         exact().ols(formula)
+
+
+def test_terms_of_a_formula_are_other_coordinates_of_the_same_fit() -> None:
+    """At any noise, and with robust errors; predictions and joint tests are the same, and what is missing is counted alike."""
+    for release in (exact(), dpm.release(people(), SCHEMA, epsilon=3.0, insecure_seed=0)):
+        plain = release.ols("income ~ age + C(region)")
+        turned = release.ols("income ~ I(age/10 - 4) + C(region, Sum)")
+        np.testing.assert_allclose(turned.predict(people()), plain.predict(people()), rtol=1e-6)
+        assert turned.params["I(age / 10 - 4)"] == pytest.approx(10.0 * plain.params["age"], rel=1e-6)
+        assert turned.bse["I(age / 10 - 4)"] == pytest.approx(10.0 * plain.bse["age"], rel=1e-4)
+        assert turned.wald_test_terms().statistic[-1] == pytest.approx(plain.wald_test_terms().statistic[-1], rel=1e-4)
+        assert turned.rsquared == pytest.approx(plain.rsquared, rel=1e-6)
+        contrast = turned.t_test("C(region, Sum)[S.north] - C(region, Sum)[S.south]")
+        assert contrast.effect[0] == pytest.approx(plain.t_test("region[north] - region[south]").effect[0], rel=1e-5)
+    halves = exact().ols("I(income/2) ~ age")
+    assert halves.params["age"] == pytest.approx(exact().ols("income ~ age").params["age"] / 2.0)
+    assert exact().ols("region[north] ~ .").features[:1] == ("age",)
+
+
+def test_a_term_of_columns_that_are_missing_in_different_rows_is_refused() -> None:
+    schema = dpm.Schema(dpm.Numeric("x", 0, 1, missing="available"), dpm.Numeric("z", 0, 1), dpm.Numeric("y", 0, 1))
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.uniform(0, 1, (2_000, 3)), columns=["x", "z", "y"])
+    table.loc[::5, "x"] = np.nan
+    release = dpm.release(table, schema, **UNLIMITED)
+    assert release.ols("y ~ I(x/2)").bse["I(x / 2)"] == pytest.approx(2.0 * release.ols("y ~ x").bse["x"])
+    with refused("whose values are missing in different rows"):
+        release.ols("y ~ I(x + z)")
 
 
 def test_levels_of_few_rows_are_counted_with_the_reference() -> None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from dpmoments.analysis.answers import confidence_level, in_floating_point
 from dpmoments.analysis.estimate import Estimates, MomentErrors, estimates_of
+from dpmoments.analysis.formula import Products
 from dpmoments.analysis.functionals import indicator_mask
 from dpmoments.analysis.released import Moments, cautions_by_code, feature_index, named_features
 from dpmoments.base.arrays import FloatArray
@@ -259,7 +260,8 @@ def oaxaca(release: Moments, y: str, x: Sequence[str], by: str, *, level: float 
     level = confidence_level(level)
     group, target = zero_one(release, by), feature_index(release, y)
     regressors = named_features(release, x, word="x")
-    products = [_product(release, release.feature_names[group], release.feature_names[index]) for index in regressors]
+    every = Products.of(release.schema)
+    products = [every.released(frozenset({*every.monomials[group], *every.monomials[index]})) for index in regressors]
     chosen, k = [target, group, *regressors, *products], len(regressors)
     if len(set(chosen)) < len(chosen):
         raise InputValueError("y, x and by name a feature twice: each has one place")
@@ -279,17 +281,6 @@ def oaxaca(release: Moments, y: str, x: Sequence[str], by: str, *, level: float 
     what = f"mean {y} with {by} less without"
     return estimates_of(
         MomentErrors.of(release, chosen), names, parts, "identity", level, what=what, warning=cautions_by_code(release)
-    )
-
-
-def _product(release: Moments, first: str, second: str) -> int:
-    """Return the index of the product of two features."""
-    for index, name in enumerate(release.feature_names):
-        if sorted(name.split(":")) == sorted((first, second)):
-            return index
-    raise InputValueError(
-        f"the product of {first!r} and {second!r} was not released: it needs dpm.Product({first!r}, {second!r}) in the schema",
-        shell=f"the product of {first!r} and {second!r} was not released: it must be a column 'kind: product' of the schema",
     )
 
 

@@ -71,6 +71,28 @@ class Products:
             return None
         return frozenset((name, 1 if name in self.zero_one else power) for name, power in exponents.items())
 
+    def released(self, monomial: Monomial) -> int:
+        """Return the index of a product of features."""
+        if monomial in self.index:
+            return self.index[monomial]
+        powers = {self.column_of.get(name, name): power for name, power in sorted(monomial)}
+        names, levels = list(powers), set(self.column_of.values())
+        what = monomial_name(monomial) if len(names) == 1 else f"the product of {' and '.join(map(repr, names))}"
+        if len(names) == 1 and max(powers.values()) <= 4:
+            kind, needed = "power", f"dpm.Power({names[0]!r}, {powers[names[0]]})"
+        elif len(names) == 2 and max(powers.values()) == 1 and not set(names) <= levels:
+            kind, needed = "product", f"dpm.Product({', '.join(map(repr, names))})"
+        else:
+            pairs = " with a level for each pair of levels" if set(names) <= levels else ""
+            raise InputValueError(
+                f"{what} was not released, and no schema can declare it: before the next release add it to the table as a "
+                f"column of its own{pairs}"
+            )
+        raise InputValueError(
+            f"{what} was not released: it needs {needed} in the schema of the release",
+            shell=f"{what} was not released: it must be a column 'kind: {kind}' of the schema of the release",
+        )
+
 
 def monomial_name(monomial: Monomial) -> str:
     """Return the name of a product as a formula writes it."""
@@ -546,7 +568,7 @@ class _Reader:
             of_feature = frozenset(
                 (name, 1 if name in self.products.zero_one else times * exponent) for name, times in power.items()
             )
-            return np.asarray(weights[used[0]] ** exponent * self.unit(self.released(of_feature)))
+            return np.asarray(weights[used[0]] ** exponent * self.unit(self.products.released(of_feature)))
         result = weights
         for _ in range(exponent - 1):
             result = self.product(result, weights)
@@ -560,33 +582,8 @@ class _Reader:
             for second in np.flatnonzero(other[1:]):
                 monomial = self.products.product(int(first), int(second))
                 if monomial is not None:
-                    result[self.released(monomial) + 1] += one[first + 1] * other[second + 1]
+                    result[self.products.released(monomial) + 1] += one[first + 1] * other[second + 1]
         return np.asarray(result)
-
-    def released(self, monomial: Monomial) -> int:
-        """Return the index of a product of features."""
-        if monomial in self.products.index:
-            return self.products.index[monomial]
-        powers = {self.products.column_of.get(name, name): power for name, power in sorted(monomial)}
-        names = list(powers)
-        if len(names) == 1 and max(powers.values()) <= 4:
-            refused = f"The formula has {monomial_name(monomial)}, which was not released."
-            kind, needed = "power", f"dpm.Power({names[0]!r}, {powers[names[0]]})"
-        elif len(names) == 2 and max(powers.values()) == 1 and not set(names) <= set(self.products.column_of.values()):
-            refused = f"The formula has the product of {listed(names)}, which was not released."
-            kind, needed = "product", f"dpm.Product({', '.join(map(repr, names))})"
-        else:
-            both = (
-                " with a level for each pair of levels" if set(names) <= set(self.products.column_of.values()) else ""
-            )
-            raise InputValueError(
-                f"The formula has the product of {listed(names)}, which was not released and which a schema cannot declare: "
-                f"before the next release add it to the table as a column of its own{both}."
-            )
-        raise InputValueError(
-            f"{refused} It needs {needed} in the schema of the release.",
-            shell=f"{refused} It must be a column 'kind: {kind}' of the schema of the release.",
-        )
 
 
 def _contrasts(kind: str, levels: Sequence[str]) -> tuple[FloatArray, list[str]]:

@@ -22,6 +22,7 @@ from dpmoments.analysis.answers import (
     takes_level,
 )
 from dpmoments.analysis.confidence import error_rate, format_probability
+from dpmoments.analysis.contrasts import format_end
 from dpmoments.analysis.estimate import Estimates, estimates_of_errors
 from dpmoments.analysis.functionals import bilinear, covariance_of_gaps, gaps_of, joint_gaps_of
 from dpmoments.analysis.normal_equations import JointTest, NormalEquations
@@ -345,7 +346,7 @@ class InstrumentalVariables(Answer):
         rubin = ""
         if len(self.endogenous) == 1:
             found = self.anderson_rubin_set()
-            pieces = " or ".join(f"[{number_or_end(low)}, {number_or_end(high)}]" for low, high in found)
+            pieces = " or ".join(f"[{format_end(low, math.nan)}, {format_end(high, math.nan)}]" for low, high in found)
             pieces = pieces or "empty, no value fits the instruments"
             rubin = f"Anderson–Rubin set of {self.endogenous[0]} ({format_level(self.level)}): {pieces}"
         sargan = "" if self.sargan is None else f"; instruments agree: {self.sargan.description}"
@@ -354,11 +355,6 @@ class InstrumentalVariables(Answer):
     def _columns(self) -> list[Column]:
         columns = [column for column in self.estimates._columns() if column.name not in ("verdict", "holds_among_all")]
         return [*columns, *verdict_columns(self.verdict, self.holds_among_all)]
-
-
-def number_or_end(value: float) -> str:
-    """Format an end of a set, which may be infinite."""
-    return ("−∞" if value < 0.0 else "∞") if math.isinf(value) else number(value)
 
 
 _BRACKETS = re.compile(r"\[([^\[\]~]+)~([^\[\]~]+)\]")
