@@ -224,6 +224,7 @@ TESTS = {
         "analyses",
         "coverage",
     ),
+    "analysis/formula": ("regression_inference", "other_programs", "reference_answers", "coverage"),
     "analysis/frames": ("parts_of_answers", "reference_answers", "comparisons", "synthetic", "analyses", "coverage"),
     "analysis/functionals": (
         "reference_answers",
