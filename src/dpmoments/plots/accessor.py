@@ -217,7 +217,7 @@ class ReleasePlots(MeanPlots):
             raise InputValueError(f"n_coefficients must be at least 1, got {shown(n_coefficients)}")
         require_count(self.release, "coefficients")
         fit = fits[method](self.release, target, features, **options)
-        deviations = deviations_of(self.release, fit) if per == "deviation" else None
+        deviations = deviations_of(fit) if per == "deviation" else None
         chart = chart_of_coefficients(fit, deviations, n_coefficients, sort=sort, labels=labels_of(self.release))
         return captioned(draw_intervals(chart, sized(ax, figsize)), caption)
 

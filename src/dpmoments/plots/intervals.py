@@ -287,9 +287,9 @@ def smallest_typical(answer: Correlations, noise: NoiseLaw | None, comparisons: 
 # Coefficients of a regression.
 
 
-def deviations_of(release: Moments, fit: FittedLine) -> FloatArray:
+def deviations_of(fit: FittedLine) -> FloatArray:
     """Return the standard deviations of a fit's features, about 0 if no mean was released."""
-    described: Description = describe(release)
+    described: Description = describe(fit.release)
     spread = described.root_mean_square if described.standard_deviation is None else described.standard_deviation
     assert spread is not None
     of_feature = dict(zip(described.feature_names, spread.tolist(), strict=True))

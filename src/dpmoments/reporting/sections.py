@@ -189,7 +189,7 @@ def asked_section(
 
 
 def _regression(release: MomentRelease, formula: str, fit: FittedLine, anchor: str) -> Section:
-    labels, deviations = labels_of(release), deviations_of(release, fit)
+    labels, deviations = labels_of(release), deviations_of(fit)
     chart = chart_of_coefficients(fit, deviations, _MAX_COEFFICIENTS, labels=labels)
     per_unit = chart_of_coefficients(fit, None, _MAX_COEFFICIENTS, labels=labels)
     lines = tuple(
