@@ -74,7 +74,7 @@ words: $(STAMP)
 notebooks: $(STAMP)
 	$(BIN)/python -m tools.documentation.notebooks
 
-# The figures of README.md (a minute) and every screenshot (Chromium needed).
+# The figures of README.md and every screenshot (Chromium needed).
 readme: $(STAMP)
 	$(ONE_THREAD) $(BIN)/python -m benchmarks.practice.readme
 	$(BIN)/python -m tools.documentation.screenshots

@@ -29,6 +29,7 @@ from dpmoments.papers.metrics import normalized_frobenius_error
 PAGE = EVIDENCE / "misprinted-bingham.md"
 PROGRAM = Path(__file__).parent / "programs.py"
 PINNED = {
+    "dpmm": tuple(Path(__file__).with_name("requirements.txt").read_text(encoding="utf-8").split()),
     "opendp": ("opendp[scikit-learn]==0.16.0", "scikit-learn==1.9.1", "numpy==2.4.6"),
     "diffprivlib": (
         "diffprivlib==0.6.6",

@@ -272,7 +272,7 @@ def regressions(
     truths = [Regression.of(table.data, table.schema, target) for target in targets]
     singles = [SingleRegression.of(table.data, table.schema, target) for target in targets]
     pure = budget.kind is BudgetKind.PURE
-    fifth = _fifth(budget)
+    fifth = fifth_of(budget)
 
     def ours(seed: int) -> dict[str, float]:
         delta = 0.0 if pure else budget.delta
@@ -334,7 +334,7 @@ def regressions(
         ])  # fmt: skip
 
 
-def _fifth(budget: PrivacyBudget) -> PrivacyBudget:
+def fifth_of(budget: PrivacyBudget) -> PrivacyBudget:
     """The budget of each of five: five Gaussian mechanisms of it cost the whole, or ε/5."""
     if budget.kind is BudgetKind.PURE:
         return PrivacyBudget.of(epsilon=budget.epsilon / 5.0)
