@@ -27,7 +27,7 @@ THEIRS = {10.0: (300, -0.67, 1.94), 50.0: (70, 0.08, 0.07), 100.0: (37, 0.09, 0.
 and SD of the coefficient of education; δ = 1e-5, 54,875 rows, least squares 0.091."""
 PAIRS = {
     "CPS 1988: log wage ~ education": ("cps", "log_wage", "education"),
-    "GSS vocabulary: score ~ education": ("vocabulary", "vocab", "educ"),
+    "Vocabulary: score ~ education": ("vocabulary", "vocab", "educ"),
     "Airfoil: sound ~ frequency": ("airfoil", "sound_pressure_level", "frequency"),
 }
 
