@@ -161,13 +161,14 @@ def test_a_step_with_the_mean_pays_for_sum_and_gram_and_leaves_the_count_cell_al
     table = rng.normal(size=(30, d)) * 100.0
     clipped = table / np.linalg.norm(table, axis=1, keepdims=True) * radius
     rows = Rows.of(table, dpm.Schema.unbounded(d), neighbors=neighbors)
-    step_noise = StepNoise.calibrated(d, rho, Neighbors.of(neighbors), mean=True)
-    w, generator = step_noise.augmentation, insecure_generator(2)
+    w, generator = StepNoise.calibrated(d, rho, Neighbors.of(neighbors), mean=True).augmentation, insecure_generator(2)
     assert 0.0 < w <= 1.0
     sums, grams = [], []
     for _ in range(600):
         one_step = filter_that_pays(dpm.PrivacyBudget.zcdp(rho), neighbors, generator)
-        found = noisy_step(rows, one_step, {"step": 1}, step_noise, center=np.zeros(d), linear=np.eye(d), radius=radius)
+        found = noisy_step(
+            rows, one_step, {"step": 1}, rho, mean=True, center=np.zeros(d), linear=np.eye(d), radius=radius
+        )
         assert found.sum is not None
         sums.append(found.sum - clipped.sum(axis=0))
         grams.append(np.diagonal(found.gram) - (clipped**2).sum(axis=0))

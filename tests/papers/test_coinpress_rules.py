@@ -33,7 +33,7 @@ UP, DOWN = 1 + 1e-9, 1 - 1e-9
 
 
 def seen(*variances: float, noise: float = 0.01) -> Observation:
-    return Observation.now(np.diag(variances), noise)
+    return Observation(np.diag(variances), noise * np.eye(len(variances)))
 
 
 @pytest.mark.parametrize("scores", [(1.5, 1.5), (0.5, 2.5), (3.0, 0.0)])

@@ -52,7 +52,8 @@ def test_a_step_is_its_answer_in_the_units_of_w(neighbors: Neighbors, mean: bool
     replace = neighbors is Neighbors.REPLACE_ONE
     w = augmentation(d, replace) if mean else 0.0
     scale = sensitivity(d, w, replace) / math.sqrt(2 * rho)
-    assert (noise.neighbors, noise.n_outputs, noise.augmentation) == (neighbors, d, w)
+    assert noise.augmentation == w
+    assert noise.sensitivity.value == pytest.approx(sensitivity(d, w, replace), rel=1e-12)
     assert noise.noise_scale == pytest.approx(scale, rel=1e-12)
     assert noise.off_diagonal_scale == pytest.approx(scale * math.sqrt(0.5), rel=1e-12)
     kept = recorder(PrivacyBudget.zcdp(rho), neighbors)
@@ -60,7 +61,8 @@ def test_a_step_is_its_answer_in_the_units_of_w(neighbors: Neighbors, mean: bool
         Rows.of(table, dpm.Schema.unbounded(d), neighbors=neighbors),
         kept,
         {"step": 1},
-        noise,
+        rho,
+        mean=mean,
         center=center,
         linear=linear,
         radius=radius,
@@ -214,9 +216,8 @@ def test_a_shape_is_that_of_its_schema(mean: bool, missing: Any) -> None:
 def test_steps_of_a_run_share_one_filter_and_stay_within_it() -> None:
     """A step that the filter has no budget for is refused before noise is drawn."""
     rows = Rows.of(np.zeros((5, 2)), dpm.Schema.unbounded(2))
-    noise = StepNoise.calibrated(2, 0.3, Neighbors.ADD_REMOVE, mean=False)
     one: PrivacyFilter = filter_that_pays(ZCDP, Neighbors.ADD_REMOVE, insecure_generator(0))
-    place: dict[str, Any] = dict(center=np.zeros(2), linear=np.eye(2), radius=1.0)
-    noisy_step(rows, one, {"step": 1}, noise, **place)
+    place: dict[str, Any] = dict(mean=False, center=np.zeros(2), linear=np.eye(2), radius=1.0)
+    noisy_step(rows, one, {"step": 1}, 0.3, **place)
     with pytest.raises(dpm.privacy.filter.PrivacyFilterError):
-        noisy_step(rows, one, {"step": 2}, noise, **place)
+        noisy_step(rows, one, {"step": 2}, 0.3, **place)

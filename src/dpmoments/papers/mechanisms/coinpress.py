@@ -12,8 +12,8 @@ import numpy as np
 from dpmoments.base.arrays import BoolArray, FloatArray
 from dpmoments.base.errors import InputValueError, out_of_range
 from dpmoments.base.message import Message
-from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Mechanism, Plan
-from dpmoments.mechanisms.shape import Arithmetic, MomentShape, RunResult, positive_definite
+from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Mechanism
+from dpmoments.mechanisms.shape import MomentShape, RunResult, positive_definite
 from dpmoments.papers.mechanisms.coinpress_schedule import (
     STAND_IN_ROWS,
     ClipSquares,
@@ -25,10 +25,9 @@ from dpmoments.papers.mechanisms.coinpress_schedule import (
 )
 from dpmoments.papers.mechanisms.noisy_step import (
     NoisyStep,
+    RecursivePlan,
     StepNoise,
     count_first,
-    first_count_error,
-    last_step_entries,
     noisy_step,
     require_workable_budget,
 )
@@ -36,7 +35,6 @@ from dpmoments.papers.mechanisms.row_norm_histogram import noisy_tail_histograms
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
-from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 
@@ -71,11 +69,6 @@ class Observation:
 
     covariance: FloatArray  # (d, d), noisy; at most Cov(w) up to its noise
     noise: FloatArray  # (d, d), vᵀ·noise·v is the standard deviation of vᵀ·covariance·v
-
-    @classmethod
-    def now(cls, covariance: FloatArray, noise: float) -> Observation:
-        """Return the observation of the present step."""
-        return cls(covariance, noise * np.eye(len(covariance)))
 
     @property
     def bound(self) -> FloatArray:
@@ -209,7 +202,7 @@ class Ellipsoid:
         later step finds smaller has lost rows to the clip. It is not enlarged again but reduced until these rows fit.
         """
         covariance, center = self.estimate(release, n_rows)
-        now = Observation.now(covariance, self.noise(release, n_rows))
+        now = Observation(covariance, self.noise(release, n_rows) * np.eye(len(center)))
         eigenvalues, eigenvectors = np.linalg.eigh(covariance)
         least = floor * spectral_edge(len(center)) * release.gram_scale / n_rows
         kept = self.evidence.resolved(eigenvectors)
@@ -399,14 +392,11 @@ _MIN_EIGENVALUE = 0.1
 
 
 @dataclass(frozen=True)
-class CoinPressPlan(Plan):
+class CoinPressPlan(RecursivePlan):
     """Calibrated :class:`CoinPress`; ``rules`` is None if the number of rows is private."""
 
     mechanism: CoinPress
-    rho: float
     rules: StepRules | None
-
-    arithmetic: ClassVar[Arithmetic] = Arithmetic.EXACT_LATTICE
 
     @property
     def details(self) -> Mapping[str, Any]:
@@ -417,10 +407,6 @@ class CoinPressPlan(Plan):
             details |= {"shares": schedule.shares, "predicted_mahalanobis": schedule.predicted_error}
         return details
 
-    @property
-    def expected_count_error(self) -> float | None:
-        return first_count_error(self.rho, self.rules is None)
-
     def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> RunResult:
         self.check_rows(rows)
         shape, options, rules, rho = self.shape, self.mechanism, self.rules, self.rho
@@ -430,15 +416,22 @@ class CoinPressPlan(Plan):
         n_rows = rules.n_rows
         ellipsoid = options.first_ellipsoid(shape, rules.radius)
         steps: list[dict[str, Any]] = []
+
+        def step(which: Mapping[str, int | bool], rho: float, radius: float) -> NoisyStep:
+            center, linear = ellipsoid.center, ellipsoid.linear
+            return noisy_step(
+                rows, privacy_filter, which, rho, mean=shape.mean, center=center, linear=linear, radius=radius
+            )
+
         *early, last = PrivacyBudget.zcdp(rho).split(*rules.schedule.shares)
         for budget in early:
-            release = self._step(rows, privacy_filter, {"step": len(steps) + 1}, budget.rho, ellipsoid, rules.radius)
+            release = step({"step": len(steps) + 1}, budget.rho, rules.radius)
             steps.append(ellipsoid.record(rules.radius, budget.rho, release, n_rows))
             ellipsoid = options.next_ellipsoid(ellipsoid, release, rules, final=len(steps) == len(early))
         clip = _LastClip(last.rho, rules.last_radius)
         if options.widens_last_clip:
             clip = _widened_clip(rows, privacy_filter, clip, ellipsoid, n_rows=n_rows, mean=shape.mean)
-        release = self._step(rows, privacy_filter, {"last": True}, clip.rho, ellipsoid, clip.radius)
+        release = step({"last": True}, clip.rho, clip.radius)
         steps.append(ellipsoid.record(clip.radius, last.rho, release, n_rows))
         covariance, mean = ellipsoid.covariance(release, n_rows)
         return RunResult(
@@ -447,25 +440,7 @@ class CoinPressPlan(Plan):
             gram=n_rows * (covariance + covariance.T) / 2.0,
             center=mean if shape.mean else None,
             diagnostics=_run_diagnostics(steps, rules, clip, ellipsoid.half_seen(release, n_rows)),
-            model=release.model(ellipsoid.linear, ellipsoid.center, self.expected_count_error or 0.0),
-        )
-
-    def model_entries(self, diagnostics: Mapping[str, Any], receipt: Receipt) -> Mapping[str, Any] | None:
-        del diagnostics, receipt
-        return last_step_entries(self.shape.n_features, self.expected_count_error or 0.0)
-
-    def _step(
-        self,
-        rows: Rows,
-        privacy_filter: PrivacyFilter,
-        step: Mapping[str, int | bool],
-        rho: float,
-        ellipsoid: Ellipsoid,
-        radius: float,
-    ) -> NoisyStep:
-        noise = StepNoise.calibrated(self.shape.n_features, rho, self.neighbors, mean=self.shape.mean)
-        return noisy_step(
-            rows, privacy_filter, step, noise, center=ellipsoid.center, linear=ellipsoid.linear, radius=radius
+            model=release.model(ellipsoid.linear, ellipsoid.center, self.expected_count_error),
         )
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from dpmoments.base.arrays import FloatArray
 from dpmoments.base.message import Message
 from dpmoments.mechanisms.additive import augmented_gram, choose_augmentation, choose_bits
+from dpmoments.mechanisms.base import Plan
 from dpmoments.mechanisms.lattice_noise import (
     COUNT_SHARE,
     count_scale,
@@ -20,11 +21,13 @@ from dpmoments.mechanisms.lattice_noise import (
     split_for_count,
     with_gaussian_noise,
 )
-from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.mechanisms.shape import Arithmetic, MomentShape
 from dpmoments.papers.models import LastStepModel
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves import zcdp_noise_scale
+from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.filter import PrivacyFilter
+from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.sensitivity import sum_and_gram_frobenius
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
@@ -57,23 +60,33 @@ class NoisyStep:
         )
 
 
-def last_step_entries(n_features: int, count_scale: float) -> dict[str, Any]:
-    """Return what a plan knows of the noise model of a run that ends with a step."""
-    return {"name": LastStepModel.name, "n_features": n_features, "count_scale": count_scale, "count_is_laplace": False}
+@dataclass(frozen=True)
+class RecursivePlan(Plan):
+    """Plan of a mechanism whose noise is that of its last step."""
+
+    rho: float  # budget of all draws
+
+    arithmetic: ClassVar[Arithmetic] = Arithmetic.EXACT_LATTICE
+
+    @property
+    def expected_count_error(self) -> float:
+        return first_count_error(self.rho, self.shape.n_rows is None)
+
+    def model_entries(self, diagnostics: Mapping[str, Any], receipt: Receipt) -> Mapping[str, Any]:
+        del diagnostics, receipt
+        entries = {"n_features": self.shape.n_features, "count_scale": self.expected_count_error}
+        return {"name": LastStepModel.name, **entries, "count_is_laplace": False}
 
 
 @dataclass(frozen=True, slots=True)
 class StepNoise:
-    """Exact isotropic Gaussian noise for the moments of rows clipped to the unit ball.
-
-    Made without data.
+    """Exact isotropic Gaussian noise for the moments of rows clipped to the unit ball, made without data.
 
     The count is known when a step is made, so its entry gets no noise and costs nothing.
     """
 
-    neighbors: Neighbors
-    n_outputs: int
     augmentation: float  # w of the augmented rows (w, x); 0 for the Gram matrix only
+    sensitivity: Sensitivity
     noise_scale: float  # standard deviation σ on the diagonal; `off_diagonal_scale`, σ/√2, off it
     off_diagonal_scale: float
     bits: int  # lattice exponent
@@ -84,7 +97,7 @@ class StepNoise:
         augmentation = _step_augmentation(n_outputs, neighbors, mean=mean)
         sensitivity = sum_and_gram_frobenius(neighbors, n_outputs, augmentation)
         scale = zcdp_noise_scale(rho, sensitivity.value)
-        return cls(neighbors, n_outputs, augmentation, scale, off_diagonal(scale), choose_bits(scale, n_outputs))
+        return cls(augmentation, sensitivity, scale, off_diagonal(scale), choose_bits(scale, n_outputs))
 
 
 @lru_cache(maxsize=64)
@@ -101,8 +114,9 @@ def noisy_step(
     rows: Rows,
     privacy_filter: PrivacyFilter,
     step: Mapping[str, int | bool],
-    noise: StepNoise,
+    rho: float,
     *,
+    mean: bool,
     center: FloatArray,
     linear: FloatArray,
     radius: float,
@@ -111,18 +125,19 @@ def noisy_step(
 
     ``linear`` has shape (k, d).
 
-    **Privacy.** The ρ that ``noise`` was calibrated for. Clipped rows are rounded to the lattice of spacing radius·2^−bits, and
+    **Privacy.** ``rho``. Clipped rows are rounded to the lattice of spacing radius·2^−bits, and
     their norms are checked there in exact integers, so the sums are exact integers of known sensitivity. ``center``,
     ``linear`` and ``radius`` may depend on the rows only through earlier noisy outputs. ``step`` names
     the step in the receipt: ``step``, ``round`` or ``last``.
     """
+    noise = StepNoise.calibrated(len(linear), rho, rows.neighbors, mean=mean)
     moments = rows.moments(center, linear, radius, bits=noise.bits)
     weight = noise.augmentation
     values = with_gaussian_noise(
         privacy_filter,
         Message("sum-and-gram" if weight else "gram", **step),
         augmented_gram(moments, weight, count=False),
-        sum_and_gram_frobenius(noise.neighbors, noise.n_outputs, weight),
+        noise.sensitivity,
         noise.noise_scale,
         bits=2 * noise.bits,
         off_diagonal_scale=noise.off_diagonal_scale,

@@ -16,24 +16,21 @@ from dpmoments.base.arrays import FloatArray
 from dpmoments.base.checks import check_between, check_positive, check_probability
 from dpmoments.base.errors import InputValueError
 from dpmoments.base.message import Message
-from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Mechanism, Plan
-from dpmoments.mechanisms.shape import Arithmetic, MomentShape, RunResult
+from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Mechanism
+from dpmoments.mechanisms.shape import MomentShape, RunResult
 from dpmoments.papers.bounds.normal_rows import CONTRACTION, RESCALE, ROUNDS_SHARE, n_rounds
 from dpmoments.papers.mechanisms.coinpress import spectral_edge
 from dpmoments.papers.mechanisms.coinpress_schedule import checked_eigenvalue_bounds
 from dpmoments.papers.mechanisms.noisy_step import (
     NoisyStep,
-    StepNoise,
+    RecursivePlan,
     count_first,
-    first_count_error,
-    last_step_entries,
     noisy_step,
     require_workable_budget,
 )
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
-from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 
@@ -44,25 +41,15 @@ _MIN_STOP = 8.0
 
 
 @dataclass(frozen=True)
-class PrivatePreconditioningPlan(Plan):
-    """Calibrated :class:`PrivatePreconditioning`.
-
-    ``rho`` is the budget of all draws, ``n_rounds`` excludes the last step.
-    """
+class PrivatePreconditioningPlan(RecursivePlan):
+    """Calibrated :class:`PrivatePreconditioning`; ``n_rounds`` excludes the last step."""
 
     mechanism: PrivatePreconditioning
-    rho: float
     n_rounds: int
-
-    arithmetic: ClassVar[Arithmetic] = Arithmetic.EXACT_LATTICE
 
     @property
     def details(self) -> Mapping[str, Any]:
         return {"rho": self.rho, "rounds": self.n_rounds}
-
-    @property
-    def expected_count_error(self) -> float | None:
-        return first_count_error(self.rho, self.shape.n_rows is None)
 
     def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> RunResult:
         self.check_rows(rows)
@@ -74,12 +61,17 @@ class PrivatePreconditioningPlan(Plan):
         *rounds, last = PrivacyBudget.zcdp(rho).split(*_shares(self.n_rounds))
         for budget in rounds:
             radius = options.radius(kappa, d, n_rows)
-            release = self._step(rows, privacy_filter, {"round": len(steps) + 1}, budget.rho, linear, radius)
+            step: Mapping[str, int | bool] = {"round": len(steps) + 1}
+            release = noisy_step(
+                rows, privacy_filter, step, budget.rho, mean=False, center=np.zeros(d), linear=linear, radius=radius
+            )
             steps.append(_record(linear, radius, kappa, release, n_rows))
             linear = RESCALE * _shrink_long(release.gram / n_rows, kappa / 2.0) @ linear
             kappa *= CONTRACTION
         radius = options.radius(kappa, d, n_rows)
-        release = self._step(rows, privacy_filter, {"last": True}, last.rho, linear, radius)
+        release = noisy_step(
+            rows, privacy_filter, {"last": True}, last.rho, mean=False, center=np.zeros(d), linear=linear, radius=radius
+        )
         steps.append(_record(linear, radius, kappa, release, n_rows))
         # P⁻¹ M P⁻ᵀ: P, a product of symmetric matrices, is not symmetric itself.
         half = np.linalg.solve(linear, release.gram)
@@ -89,25 +81,8 @@ class PrivatePreconditioningPlan(Plan):
             sum=None,
             gram=(gram + gram.T) / 2.0,
             diagnostics={"steps": steps, "warnings": self._warnings(steps, n_rows)},
-            model=release.model(linear, np.zeros(d), self.expected_count_error or 0.0),
+            model=release.model(linear, np.zeros(d), self.expected_count_error),
         )
-
-    def model_entries(self, diagnostics: Mapping[str, Any], receipt: Receipt) -> Mapping[str, Any] | None:
-        del diagnostics, receipt
-        return last_step_entries(self.shape.n_features, self.expected_count_error or 0.0)
-
-    def _step(
-        self,
-        rows: Rows,
-        privacy_filter: PrivacyFilter,
-        step: Mapping[str, int | bool],
-        rho: float,
-        linear: FloatArray,
-        radius: float,
-    ) -> NoisyStep:
-        d = self.shape.n_features
-        noise = StepNoise.calibrated(d, rho, self.neighbors, mean=False)
-        return noisy_step(rows, privacy_filter, step, noise, center=np.zeros(d), linear=linear, radius=radius)
 
     def _warnings(self, steps: list[dict[str, Any]], n_rows: float) -> tuple[Message, ...]:
         edge = spectral_edge(self.shape.n_features)
