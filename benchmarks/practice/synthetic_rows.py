@@ -16,8 +16,8 @@ import numpy as np
 import dpmoments as dpm
 from benchmarks.pages import EVIDENCE, write_part
 from benchmarks.practice.structure import made_of_classes
-from benchmarks.practice.tables.clustered import clusters
 from benchmarks.practice.tables.measurements import diabetes
+from benchmarks.practice.tables.synthetic import clusters
 from dpmoments import Schema
 from dpmoments.base.arrays import FloatArray
 from dpmoments.rows.rows import Rows

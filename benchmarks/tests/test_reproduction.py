@@ -39,8 +39,7 @@ from benchmarks.papers.reproduce.page import (
 )
 from benchmarks.papers.reproduce.plotter import draw, labelled
 from benchmarks.papers.reproduce.results import Results
-from benchmarks.papers.reproduce.store import Store
-from benchmarks.papers.reproduce.tasks import Task, carried_out, tasks, units
+from benchmarks.papers.reproduce.runner import Store, Task, carried_out, tasks, units
 
 from support.network import NetworkReachedError
 

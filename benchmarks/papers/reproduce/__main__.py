@@ -10,8 +10,7 @@ from benchmarks.papers.reproduce import page, plotter
 from benchmarks.papers.reproduce.declaration import Figure
 from benchmarks.papers.reproduce.figures import BESIDE, FIGURES
 from benchmarks.papers.reproduce.results import Results
-from benchmarks.papers.reproduce.runner import budget, run
-from benchmarks.papers.reproduce.store import FOLDER, Store
+from benchmarks.papers.reproduce.runner import FOLDER, Store, budget, run
 
 
 def main() -> None:

@@ -9,36 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from benchmarks.practice.tables import (
-    bounded,
-    categories,
-    census,
-    clustered,
-    collected,
-    dominant_rows,
-    fresh_regressions,
-    low_rank,
-    measurements,
-    questionnaires,
-    skewed,
-    skewed_levels,
-    surveys,
-)
+from benchmarks.practice.tables import codebooks, fresh_regressions, measurements, synthetic
 from benchmarks.practice.tables.entry import Entry, Half, Made
 
 TABLES: tuple[Entry, ...] = (
     *measurements.TABLES,
-    *census.TABLES,
-    *surveys.TABLES,
-    *collected.TABLES,
-    *bounded.TABLES,
-    *skewed.TABLES,
-    *clustered.TABLES,
-    *low_rank.TABLES,
-    *categories.TABLES,
-    *questionnaires.TABLES,
-    *skewed_levels.TABLES,
-    *dominant_rows.TABLES,
+    *codebooks.TABLES,
+    *synthetic.TABLES,
     *fresh_regressions.TABLES,
 )
 

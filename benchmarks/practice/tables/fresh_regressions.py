@@ -12,7 +12,7 @@ import pandas as pd
 
 import dpmoments as dpm
 from benchmarks.practice.tables.entry import Entry, Made
-from benchmarks.practice.tables.laws import FloatArray, correlated_normals
+from benchmarks.practice.tables.synthetic import FloatArray, correlated_normals
 
 IntArray = npt.NDArray[np.int64]
 Rng = np.random.Generator

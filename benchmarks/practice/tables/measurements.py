@@ -1,13 +1,17 @@
-"""Measurements in physics, chemistry and medicine, as bundled with this library and scikit-learn; POPRES."""
+"""Tables of measurements that ship with the library and with scikit-learn, and Adult, whole and in parts."""
 
 from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 import dpmoments as dpm
 from benchmarks.practice.tables.entry import Entry, Made
+from dpmoments.datasets import Dataset
 from dpmoments.papers import datasets as papers_datasets
+
+# Measurements in physics, chemistry and medicine, as bundled with this library and scikit-learn; POPRES.
 
 WIDEST_OF_NUCLEI = {
     "radius": (50, 5),
@@ -126,7 +130,7 @@ def popres() -> Made:
     return pd.DataFrame(components, columns=names), dpm.Schema(*(dpm.Numeric(name, -0.25, 0.25) for name in names))
 
 
-TABLES = (
+MEASUREMENTS = (
     Entry("wine", "design", "measurements", True, wine, "proline"),
     Entry("wine-cultivar", "design", "measurements", True, wine_with_cultivar, "proline"),
     Entry("airfoil", "design", "measurements", True, airfoil, "sound_pressure_level"),
@@ -138,3 +142,47 @@ TABLES = (
     Entry("flower-pixels", "judge", "measurements", True, lambda: pixels("flower.jpg"), "blue"),
     Entry("popres", "judge", "measurements", True, popres, "component20"),
 )
+
+
+# Adult, whole and in parts: all of them in the design half, for parts of one table do not judge each other.
+
+SMALL = 2_000
+
+
+def adult() -> Made:
+    """45,222 × 106: numbers, eight categories, a Boolean."""
+    data = dpm.datasets.adult()
+    return data.frame, data.schema
+
+
+def numbers() -> Made:
+    """45,222 × 7: numbers and the Boolean."""
+    return part(dpm.datasets.adult(), dpm.Numeric, dpm.Boolean)
+
+
+def levels() -> Made:
+    """15,060 × 99: the eight categories of the test rows."""
+    return part(dpm.datasets.adult("test"), dpm.Categorical)
+
+
+def sample() -> Made:
+    """2,000 × 106: rows drawn from the training rows at a fixed seed."""
+    data = dpm.datasets.adult("train")
+    drawn = np.random.default_rng(12).choice(data.frame.num_rows, SMALL, replace=False)
+    return data.frame.take(pa.array(np.sort(drawn))), data.schema
+
+
+def part(data: Dataset, *kinds: type) -> Made:
+    """The columns of those kinds."""
+    columns = [column for column in data.schema.columns if isinstance(column, kinds)]
+    return data.frame.select([column.name for column in columns]), dpm.Schema(*columns)
+
+
+CENSUS = (
+    Entry("adult", "design", "census", True, adult, "income"),
+    Entry("adult-numbers", "design", "census", True, numbers, "income"),
+    Entry("adult-categories", "design", "census", True, levels, None),
+    Entry("adult-2000", "design", "census", True, sample, "income"),
+)
+
+TABLES = (*MEASUREMENTS, *CENSUS)
