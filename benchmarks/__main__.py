@@ -20,6 +20,7 @@ NOT_BENCHMARKS = (
     "practice.coinpress_tables",
     "practice.comparison",
     "practice.tables",
+    "speed.parquet_memory",
 )
 """What benchmarks import or start, what writes a page without measuring, what ``make`` has a target of its own for."""
 

@@ -1,14 +1,7 @@
-"""
-Peak memory of the release of a large Parquet file, and its time relative to a plain read of the same columns.
+"""Peak memory of one job on a Parquet file of six numeric columns and one of text: writing it, or a release of it.
 
-``python -m benchmarks.speed.parquet_memory`` [--rows 20000000] [--row-group 1048576] [--one-row-group]
-
-A file of six numeric columns and one of text is written in a temporary folder, batch by batch. Each measurement runs in a
-process of its own, which imports what a release imports, so that peaks can be compared: ``import`` reads nothing, ``read``
-goes through the file with pyarrow and keeps nothing, ``release`` releases count, mean and second moment.
-
-The peak is ``ru_maxrss``, what the process ever held in memory, libraries included. A process starts from the peak of the one
-that started it, so that the table too is written by a process of its own.
+``tests/rows/test_memory.py`` runs each job in a process of its own. The peak is ``ru_maxrss``, what the process ever held in
+memory, libraries included; ``whole`` releases the table after reading it whole.
 """
 
 from __future__ import annotations
@@ -16,9 +9,6 @@ from __future__ import annotations
 import argparse
 import json
 import resource
-import subprocess
-import sys
-import tempfile
 import time
 from pathlib import Path
 
@@ -28,7 +18,6 @@ import pyarrow.parquet as pq
 
 import dpmoments as dpm
 
-LIMIT_MB = 500
 REGIONS = ("north", "south", "east", "west")
 SCHEMA = dpm.Schema(
     dpm.Numeric("age", 0, 100),
@@ -80,11 +69,6 @@ def run(job: str, path: str, n_rows: int, row_group: int) -> dict[str, float]:
     start = time.perf_counter()
     if job == "write":
         write_table(Path(path), n_rows, row_group)
-    if job == "read":
-        for batch in pq.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20).iter_batches(
-            65_536, use_threads=False
-        ):
-            del batch
     if job == "release":
         dpm.release(path, SCHEMA, epsilon=1.0)
     if job == "whole":
@@ -93,44 +77,14 @@ def run(job: str, path: str, n_rows: int, row_group: int) -> dict[str, float]:
     return {"seconds": seconds, "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
 
 
-def measure(job: str, path: Path, n_rows: int = 0, row_group: int = 0) -> dict[str, float]:
-    """The same in a process of its own."""
-    command = [sys.executable, "-m", "benchmarks.speed.parquet_memory", "--job", job, "--path", str(path)]
-    command += ["--rows", str(n_rows), "--row-group", str(row_group)]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    result: dict[str, float] = json.loads(done.stdout)
-    return result
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", type=int, default=20_000_000)
-    parser.add_argument("--row-group", type=int, default=1024 * 1024, help="rows of a row group (pyarrow's default)")
-    parser.add_argument("--one-row-group", action="store_true", help="the whole file as one row group")
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--job", choices=["write", "import", "read", "release", "whole"], help=argparse.SUPPRESS)
-    parser.add_argument("--path", help=argparse.SUPPRESS)
+    parser.add_argument("--job", choices=["write", "release", "whole"], required=True)
+    parser.add_argument("--path", required=True)
+    parser.add_argument("--rows", type=int, default=0)
+    parser.add_argument("--row-group", type=int, default=0)
     options = parser.parse_args()
-    if options.job:
-        print(json.dumps(run(options.job, options.path, options.rows, options.row_group)))
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "table.parquet"
-        measure("write", path, options.rows, options.rows if options.one_row_group else options.row_group)
-        groups = pq.read_metadata(path).num_row_groups
-        print(f"{options.rows:,} rows, {groups} row groups, {path.stat().st_size / 1e6:,.0f} MB")
-        results: dict[str, list[dict[str, float]]] = {"import": [], "read": [], "release": []}
-        for _ in range(options.repeats):
-            for job, values in results.items():
-                values.append(measure(job, path))
-    for job, values in results.items():
-        seconds = min(value["seconds"] for value in values)
-        peak = max(value["peak_mb"] for value in values)
-        print(f"{job:8} peak {peak:6.0f} MB  {seconds:7.2f} s")
-    ratio = min(value["seconds"] for value in results["release"]) / min(value["seconds"] for value in results["read"])
-    peak = max(value["peak_mb"] for value in results["release"])
-    print(f"release: {ratio:.2f} times the time of a plain read; peak {peak:.0f} MB (limit {LIMIT_MB} MB)")
-    sys.exit(peak > LIMIT_MB)
+    print(json.dumps(run(options.job, options.path, options.rows, options.row_group)))
 
 
 if __name__ == "__main__":

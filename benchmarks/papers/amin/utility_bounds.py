@@ -34,7 +34,6 @@ from dpmoments.rows.rows import Rows
 PAGE = EVIDENCE / "utility-bounds-eigenvectors.md"
 FAILURE = 0.05
 EPSILONS = (0.1, 1.0, 4.0)
-DELTA = 1e-6
 LINES = (
     (
         "AD, paper's calibration",
@@ -42,16 +41,6 @@ LINES = (
     ),
     ("gaps, tight", IterativeEigenvectors()),
 )
-FORECAST: tuple[tuple[str, dict[str, float]], ...] = (
-    ("iterative-eigenvectors", {}),
-    ("kapralov-talwar", {}),
-    ("johnson-lindenstrauss", {"delta": DELTA}),
-    ("inverse-wishart", {"delta": DELTA}),
-    ("coinpress", {"delta": DELTA}),
-    ("private-preconditioning", {"delta": DELTA}),
-)
-FEW_RUNS = {"private-preconditioning": 3}
-"""Of more than a hundred rounds each; on small tables alone."""
 
 
 class SummedOnce(Rows):
@@ -60,16 +49,13 @@ class SummedOnce(Rows):
     def moments(self, center: Any = None, linear: Any = None, radius: float = 1.0, *, bits: int = 20) -> ExactMoments:
         if center is not None or linear is not None or radius != 1.0:
             return super().moments(center, linear, radius, bits=bits)
-        return self._plain(bits)
+        if bits not in self._kept:
+            self._kept[bits] = super().moments(bits=bits)
+        return self._kept[bits]
 
     @cached_property
     def _kept(self) -> dict[int, ExactMoments]:
         return {}
-
-    def _plain(self, bits: int) -> ExactMoments:
-        if bits not in self._kept:
-            self._kept[bits] = super().moments(bits=bits)
-        return self._kept[bits]
 
 
 @dataclass(frozen=True, eq=False)

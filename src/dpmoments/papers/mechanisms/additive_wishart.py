@@ -286,16 +286,12 @@ class AdditiveWishart(Mechanism):
 
 
 def _nearly_best(dimension: int, budget: PrivacyBudget, neighbors: Neighbors) -> tuple[int, float]:
-    """Return the smallest power of two for k − D with an error near its limit, and its scale."""
-    # The error is within 1 % of the limit.
+    """Return the smallest power of two for k − D with an error within 1 % of its limit, and its scale."""
     limit = gaussian_noise_scale(budget.epsilon, budget.delta, gram_frobenius(neighbors, max(dimension, 2)).value)
-
-    def is_near(power: int) -> bool:
-        enough = _TOLERATED_EXCESS * limit / math.sqrt(2.0 * (2**power + dimension))
-        return additive_wishart_delta(budget.epsilon, 2**power, enough, neighbors) <= budget.delta
-
     low, high = 0, _MAX_POWER
     while low < high:
         middle = (low + high) // 2
-        low, high = (low, middle) if is_near(middle) else (middle + 1, high)
+        enough = _TOLERATED_EXCESS * limit / math.sqrt(2.0 * (2**middle + dimension))
+        near = additive_wishart_delta(budget.epsilon, 2**middle, enough, neighbors) <= budget.delta
+        low, high = (low, middle) if near else (middle + 1, high)
     return 2**low, additive_wishart_scale(budget.epsilon, budget.delta, 2**low, neighbors)

@@ -253,7 +253,9 @@ class CoinPressMeanPlan(MeanPlan):
         *_, last = PrivacyBudget.zcdp(rho).split(*balls.schedule.shares)
         spent = last.rho * (1.0 - _HISTOGRAM_SHARE) if options.widens_last_clip else last.rho
         unit = row_sum_l2(self.neighbors).value * balls.radii[-1] / n
-        bias = predicted_bias(balls.schedule.predicted_error, unit, last.rho, d, n) / math.sqrt(d)
+        # what clipping adds to the error that `mean_schedule` predicts
+        rest = balls.schedule.predicted_error**2 - d * (1.0 / n + unit * unit / (2.0 * last.rho))
+        bias = math.sqrt(max(rest, 0.0)) / math.sqrt(d)
         back = np.linalg.inv(options.whitening(self.shape)).astype(np.float64)
         errors: FloatArray = math.hypot(zcdp_noise_scale(spent, unit), bias) * np.sqrt((back * back).sum(axis=1))
         return errors
@@ -580,13 +582,6 @@ def mean_schedule(
             current *= ratio
 
     return best_schedule(candidate_splits(shares, geometric, n_steps), radius, after, error)
-
-
-def predicted_bias(predicted_error: float, unit: float, rho: float, n_features: int, n_rows: float) -> float:
-    """Return the clipping part of :func:`mean_schedule`'s error."""
-    # `unit` is the last mean's sensitivity, `rho` its budget.
-    rest = predicted_error**2 - n_features * (1.0 / n_rows + unit * unit / (2.0 * rho))
-    return math.sqrt(max(rest, 0.0))
 
 
 def mean_theory(n_features: int, n_rows: float, early: float, last: float) -> tuple[float, float]:

@@ -19,7 +19,7 @@ from dpmoments.base.errors import out_of_range
 from dpmoments.base.message import Message
 from dpmoments.mechanisms.additive import choose_bits
 from dpmoments.mechanisms.base import ZCDP_LOSS_UNITS
-from dpmoments.mechanisms.lattice_noise import noise_deviation, noise_scale_for, with_noise
+from dpmoments.mechanisms.lattice_noise import noise_deviation, noise_scale_for
 from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean, NormalRows
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape
 from dpmoments.moments.models import MeanModel
@@ -30,6 +30,7 @@ from dpmoments.papers.mechanisms.log_scale_histogram import (
     choice_epsilon,
     choose,
     clamped_mean,
+    noised,
     total_sensitivity,
 )
 from dpmoments.papers.mechanisms.row_norm_histogram import FROM_EDGE, marked_names, noise_margin
@@ -108,10 +109,8 @@ class Coordinate:
         """Return the noisy fraction of rows with |x − center| ≥ ``least``, maybe out of [0, 1]."""
         exact = self.rows.histogram(DistanceFrom(self.feature, center), [least, math.inf])
         signed = int(exact.counts.sum()) + exact.above - exact.below
-        pure, sensitivity = loss.kind is BudgetKind.PURE, total_sensitivity(self.rows.neighbors, loss)
-        scale = noise_scale_for(loss, sensitivity.value)
-        query = Message(code, feature=self.feature + 1)
-        noisy = with_noise(self.privacy_filter, query, [signed], sensitivity, scale, bits=0, pure=pure)
+        what, sensitivity = Message(code, feature=self.feature + 1), total_sensitivity(self.rows.neighbors, loss)
+        noisy = noised(self.privacy_filter, what, [signed], sensitivity, loss)
         return 0.5 + 0.5 * float(noisy[0]) / n_rows
 
     def chosen(self, scores: npt.NDArray[Any], loss: PrivacyBudget, code: str, **facts: Any) -> int:
@@ -586,8 +585,7 @@ def _scale_edges(radius: float) -> FloatArray:
 
 
 def _likeliest_scale(deviation: float, radius: float) -> float:
-    """Return the result of :meth:`Coordinate.scale` for normal values, without noise."""
-    # The values have this standard deviation.
+    """Return the result of :meth:`Coordinate.scale` for normal values of this SD, without noise."""
     edges = _scale_edges(radius)
     below = 2.0 * scipy.special.ndtr(edges / deviation) - 1.0
     below[0], below[-1] = 0.0, 1.0  # values outside the bins are counted in the outermost

@@ -55,6 +55,19 @@ def total_sensitivity(neighbors: Neighbors, loss: PrivacyBudget) -> Sensitivity:
     return row_sum_l1(neighbors, 1) if loss.kind is BudgetKind.PURE else row_sum_l2(neighbors)
 
 
+def noise_sd(loss: PrivacyBudget, sensitivity: float) -> float:
+    """Return the SD of the noise that ``loss`` buys."""
+    return noise_deviation(noise_scale_for(loss, sensitivity), pure=loss.kind is BudgetKind.PURE)
+
+
+def noised(
+    privacy_filter: PrivacyFilter, what: Query, query: Any, sensitivity: Sensitivity, loss: PrivacyBudget, bits: int = 0
+) -> FloatArray:
+    """Return integers plus discrete noise that costs ``loss``: Laplace for a pure one, else Gaussian."""
+    scale = noise_scale_for(loss, sensitivity.value)
+    return with_noise(privacy_filter, what, query, sensitivity, scale, bits=bits, pure=loss.kind is BudgetKind.PURE)
+
+
 def clamped_mean(
     rows: Rows,
     privacy_filter: PrivacyFilter,
@@ -65,30 +78,24 @@ def clamped_mean(
     half_width: float,
     n_rows: float,
 ) -> float:
-    """Return the noisy mean of one coordinate clamped about ``center``.
-
-    Values are clamped to [center − half_width, center + half_width].
+    """Return the noisy mean of one coordinate clamped to [center − half_width, center + half_width].
 
     **Privacy.** ``loss`` under replace-one. The integer sum moves by at most twice the half width; its noise is discrete
     Gaussian for a zCDP loss, discrete Laplace for a pure one. It is divided by ``n_rows``, public or noisy.
     """
     linear, offset = np.zeros((1, rows.n_features)), np.zeros(rows.n_features)
     linear[0, feature], offset[feature] = 1.0, center
-    pure, sensitivity = loss.kind is BudgetKind.PURE, total_sensitivity(rows.neighbors, loss)
-    scale = noise_scale_for(loss, sensitivity.value)
-    bits = choose_bits(scale)
+    sensitivity = total_sensitivity(rows.neighbors, loss)
+    bits = choose_bits(noise_scale_for(loss, sensitivity.value))
     total = rows.moments(offset, linear, half_width, bits=bits).sum
-    what = Message("coordinate-mean", feature=feature + 1)
-    noisy = with_noise(privacy_filter, what, total, sensitivity, scale, bits=bits, pure=pure)
+    noisy = noised(privacy_filter, Message("coordinate-mean", feature=feature + 1), total, sensitivity, loss, bits)
     return center + float(noisy[0]) * half_width / n_rows
 
 
 def choose(
     scores: npt.NDArray[Any], sensitivity: Sensitivity, loss: PrivacyBudget, privacy_filter: PrivacyFilter, what: Query
 ) -> int:
-    """Choose an index with probability ∝ exp(ε·score/(2Δ)) (exponential mechanism).
-
-    Δ is the sensitivity of the scores.
+    """Choose an index with probability ∝ exp(ε·score/(2Δ)), Δ the sensitivity (exponential mechanism).
 
     **Privacy.** ε-DP, with bounded range ε, hence ε²/8-zCDP (Cesar & Rogers 2021): a zCDP loss ρ allows ε = √(8ρ).
     """
@@ -248,11 +255,8 @@ def _noisy_number_beyond(
     """Return the noisy number of rows with |x − center| ≥ ``least``; costs ``loss``."""
     # x is one column; noise is discrete.
     exact = rows.histogram(DistanceFrom(feature, center), [least, math.inf])
-    pure = loss.kind is BudgetKind.PURE
-    sensitivity = count_l1(rows.neighbors) if pure else count(rows.neighbors)
-    scale = noise_scale_for(loss, sensitivity.value)
-    query = [int(exact.counts.sum()) + exact.above]
-    return float(with_noise(privacy_filter, what, query, sensitivity, scale, bits=0, pure=pure)[0])
+    sensitivity = (count_l1 if loss.kind is BudgetKind.PURE else count)(rows.neighbors)
+    return float(noised(privacy_filter, what, [int(exact.counts.sum()) + exact.above], sensitivity, loss)[0])
 
 
 def normal_clip(noise: float, n_rows: float) -> float:
@@ -336,12 +340,10 @@ def _log_scale_histogram(
     edges = np.exp2(np.arange(least, _MAX_EXPONENT + 1, dtype=np.float64))
     exact = rows.histogram(DistanceFrom(feature, center), edges)
     pure = loss.kind is BudgetKind.PURE
-    sensitivity = histogram_l1(rows.neighbors) if pure else histogram_l2(rows.neighbors)
-    scale = noise_scale_for(loss, sensitivity.value)
+    sensitivity = (histogram_l1 if pure else histogram_l2)(rows.neighbors)
     query = np.concatenate([[exact.below], exact.counts, [exact.above]])
-    what = Message("log-scale-histogram", feature=feature + 1)
-    counts = with_noise(privacy_filter, what, query, sensitivity, scale, bits=0, pure=pure)
-    return OctaveHistogram(edges, counts, noise_deviation(scale, pure=pure), FALSE_TAIL, pure)
+    counts = noised(privacy_filter, Message("log-scale-histogram", feature=feature + 1), query, sensitivity, loss)
+    return OctaveHistogram(edges, counts, noise_sd(loss, sensitivity.value), FALSE_TAIL, pure)
 
 
 # One column without bounds, from search to clip: the shares of its budget, what was found, and what speaks against it.
@@ -400,10 +402,9 @@ class LocatedColumn:
             center=self.center.value,
             least=math.nextafter(radius, math.inf),
         )
-        pure = loss.kind is BudgetKind.PURE
-        deviation = noise_deviation(noise_scale_for(loss, 1.0), pure=pure) / self.n_rows
-        share = beyond / self.n_rows
-        shows = share > _MIN_CLIPPED + noise_margin(deviation, rows.n_features, pure=pure)
+        share, deviation = beyond / self.n_rows, noise_sd(loss, 1.0) / self.n_rows
+        margin = noise_margin(deviation, rows.n_features, pure=loss.kind is BudgetKind.PURE)
+        shows = share > _MIN_CLIPPED + margin
         return ClippedColumn(self, radius, min(max(share, 0.0), 1.0), shows)
 
 
@@ -436,8 +437,7 @@ def pure_if_less_noise(budget: PrivacyBudget, drawable_budget: PrivacyBudget, n_
         return budget
     pure = PrivacyBudget.pure(budget.epsilon)
     of_pure, of_zcdp = (whole.split(*[1.0] * n_columns)[0] for whole in (pure, drawable_budget))
-    less = noise_deviation(noise_scale_for(of_pure, 1.0), pure=True) < noise_scale_for(of_zcdp, 1.0)
-    return pure if less else budget
+    return pure if noise_sd(of_pure, 1.0) < noise_sd(of_zcdp, 1.0) else budget
 
 
 def column_losses(
@@ -520,6 +520,14 @@ class LogScaleHistogramMeanPlan(MeanPlan):
             for feature, one in enumerate(columns)
         ]
         noises = [self._deviation(loss) * one.radius / n_rows for one in columns]
+        names = rows.schema.feature_names
+        warnings = column_warnings(names, columns)
+        decided = [
+            noise > _MAX_NOISE_PER_SPREAD * one.located.histogram.upper_quartile(n_rows) and not one.is_constant
+            for one, noise in zip(columns, noises, strict=True)
+        ]
+        if any(decided):
+            warnings.append(Message("mean-lost", names=marked_names(names, decided)))
         diagnostics = {
             "centers": [one.located.center.value for one in columns],
             "scales": [one.located.histogram.scale for one in columns],
@@ -527,7 +535,7 @@ class LogScaleHistogramMeanPlan(MeanPlan):
             "noise_scales": noises,
             "shares_clamped": [one.share_clipped for one in columns],
             "shares_unseen": [one.share_unseen for one in columns],
-            "warnings": tuple(_warnings(rows.schema.feature_names, columns, noises)),
+            "warnings": tuple(warnings),
         }
         moved = np.abs(np.array(means) - np.array(diagnostics["centers"]))
         law = MeanModel(
@@ -541,20 +549,7 @@ class LogScaleHistogramMeanPlan(MeanPlan):
 
     def _deviation(self, loss: PrivacyBudget) -> float:
         """Return the noise SD of a sum of values in [−1, 1]."""
-        scale = noise_scale_for(loss, total_sensitivity(self.neighbors, loss).value)
-        return noise_deviation(scale, pure=loss.kind is BudgetKind.PURE)
-
-
-def _warnings(names: tuple[str, ...], columns: list[ClippedColumn], noises: list[float]) -> list[Message]:
-    result = column_warnings(names, columns)
-    spreads = [one.located.histogram.upper_quartile(one.located.n_rows) for one in columns]
-    decided = [
-        noise > _MAX_NOISE_PER_SPREAD * spread and not one.is_constant
-        for one, noise, spread in zip(columns, noises, spreads, strict=True)
-    ]
-    if any(decided):
-        result.append(Message("mean-lost", names=marked_names(names, decided)))
-    return result
+        return noise_sd(loss, total_sensitivity(self.neighbors, loss).value)
 
 
 @dataclass(frozen=True)
@@ -621,22 +616,20 @@ class LogScaleHistogramPlan(Plan):
         )
         left = privacy_filter.left.as_budget
         for_count, rest = left.split(CLIP_SHARE[left.kind], 1.0 - CLIP_SHARE[left.kind])
-        radius = located.histogram.clip_radius(2, self._deviation(rest), n_rows)
+        noise = noise_sd(rest, self._sensitivity(rest).value)  # of the sum of squares at radius 1
+        radius = located.histogram.clip_radius(2, noise, n_rows)
         column = located.clipped(rows, privacy_filter, for_count, radius)
-        return self._moments(rows, privacy_filter, column, n_rows)
 
-    def _moments(self, rows: Rows, privacy_filter: PrivacyFilter, column: ClippedColumn, n_rows: float) -> RunResult:
-        """Release the noisy sums of the clipped column, with the remaining budget."""
-        loss, center, radius = privacy_filter.left.as_budget, column.located.center.value, column.radius
-        sensitivity, pure = self._sensitivity(loss), loss.kind is BudgetKind.PURE
-        scale = noise_scale_for(loss, sensitivity.value)
-        bits = choose_bits(scale)
+        # The noisy sums of the clipped column, with the remaining budget.
+        loss, center = privacy_filter.left.as_budget, located.center.value
+        sensitivity = self._sensitivity(loss)
+        bits = choose_bits(noise_scale_for(loss, sensitivity.value))
         exact = rows.moments(np.array([center]), np.eye(1), radius, bits=bits)
         query, what = [int(exact.gram[0, 0])], Message("squares")
         if self.shape.mean:
             query, what = [int(exact.sum[0]) * round(_AUGMENTATION * 2**bits), *query], Message("sum-and-squares")
-        values = with_noise(privacy_filter, what, query, sensitivity, scale, bits=2 * bits, pure=pure)
-        square, deviation = float(values[-1]) * radius**2, noise_deviation(scale, pure=pure) / n_rows
+        values = noised(privacy_filter, what, query, sensitivity, loss, 2 * bits)
+        square, deviation = float(values[-1]) * radius**2, noise_sd(loss, sensitivity.value) / n_rows
         mean, of_mean = 0.0, 0.0
         if self.shape.mean:
             mean, of_mean = float(values[0]) / _AUGMENTATION * radius / n_rows, deviation / _AUGMENTATION * radius
@@ -671,17 +664,11 @@ class LogScaleHistogramPlan(Plan):
         )
 
     def _sensitivity(self, loss: PrivacyBudget) -> Sensitivity:
-        """Return the sensitivity of the sums of a column in [−1, 1]."""
-        # In the norm of the noise of ``loss``.
+        """Return the sensitivity of the sums of a column in [−1, 1], in the norm of the noise of ``loss``."""
         pure = loss.kind is BudgetKind.PURE
         if not self.shape.mean:
             return gram_entrywise_l1(self.neighbors, 1) if pure else gram_frobenius(self.neighbors, 1)
         return (sum_and_square_l1 if pure else sum_and_square_l2)(self.neighbors, _AUGMENTATION)
-
-    def _deviation(self, loss: PrivacyBudget) -> float:
-        """Return the noise SD of the sum of squares at radius 1."""
-        scale = noise_scale_for(loss, self._sensitivity(loss).value)
-        return noise_deviation(scale, pure=loss.kind is BudgetKind.PURE)
 
 
 @dataclass(frozen=True)
