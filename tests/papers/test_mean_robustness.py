@@ -14,8 +14,6 @@ import dpmoments as dpm
 from dpmoments.mechanisms.means.base import NoisyMean
 from dpmoments.mechanisms.registry import make_mean_mechanism
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.papers.mechanisms.row_norm_histogram import NormHistogram, noise_margin, norm_edges, spread_about_mean
-from dpmoments.papers.mechanisms.variance_aware import norm_quantile, shrunk_move
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.privacy.filter import PrivacyFilter
@@ -229,37 +227,3 @@ def test_a_warning_is_issued_and_kept() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         dpm.release_mean(table, schema, rho=0.5, neighbors="replace_one", mechanism="naive")
-
-
-# The parts --------------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("pure", [False, True])
-def test_noise_margins_are_passed_as_rarely_as_they_say(pure: bool) -> None:
-    rng = np.random.default_rng(8)
-    draws = rng.laplace(0.0, math.sqrt(0.5), 10**6) if pure else rng.normal(size=10**6)
-    for trials in (1, 10):
-        assert (draws > noise_margin(1.0, trials, pure=pure)).mean() == pytest.approx(1e-3 / trials, rel=0.4)
-
-
-def test_norm_quantile_is_an_upper_edge() -> None:
-    edges = norm_edges(1.0, octaves=4)
-    norms = np.abs(np.random.default_rng(9).normal(size=100_000))
-    counts = np.bincount(np.searchsorted(edges, norms, side="right"), minlength=len(edges) + 1)
-    histogram = NormHistogram(edges, counts.astype(float), 1.0)
-    for level in (0.25, 0.5, 0.9):
-        found, exact = norm_quantile(histogram, level), float(np.quantile(norms, level))
-        assert found is not None
-        assert exact <= found <= exact * 2**0.5
-    assert norm_quantile(NormHistogram(edges, np.zeros(len(edges) + 1), 1.0), 0.5) is None
-    above = np.zeros(len(edges) + 1)
-    above[-1] = 1000.0
-    assert norm_quantile(NormHistogram(edges, above, 1.0), 0.5) == edges[-1]
-
-
-def test_a_step_of_noise_alone_is_not_made() -> None:
-    assert not shrunk_move(np.full(20, 0.5), 1.0).any()
-    np.testing.assert_array_equal(shrunk_move(np.array([0.5, 0.1]), 1.0), [0.5, 0.1])
-    long = np.full(20, 100.0)
-    np.testing.assert_allclose(shrunk_move(long, 1.0), long, rtol=1e-3)
-    assert spread_about_mean(1.0, 2.0, 0.0) == 0.0
