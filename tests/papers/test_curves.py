@@ -1,0 +1,613 @@
+"""The privacy curves of Wishart draws: against brute force, against draws, and at their ends."""
+
+import math
+
+import mpmath as mp
+import numpy as np
+import pytest
+from scipy import special
+
+from dpmoments.papers import curves as wishart
+from dpmoments.privacy import curves
+from support.said import refused
+
+# The exact curve of additive Wishart noise, against many digits, against simulation and against other pairs.
+
+RELATIONS = ["add_remove", "replace_one"]
+
+
+def reference_row(epsilon, m, a):
+    """Both directions of chi^2_{m+1} against chi^2_{m+1} + a, in 60 digits."""
+    with mp.workdps(60):
+        epsilon, m, a = map(mp.mpf, (epsilon, m, a))
+        below = lambda x: mp.gammainc((m + 1) / 2, 0, x / 2, regularized=True)  # noqa: E731
+        above = lambda x: mp.gammainc((m + 1) / 2, x / 2, mp.inf, regularized=True)  # noqa: E731
+        last = a if m == 1 else -a / mp.expm1(-(2 * epsilon + a) / (m - 1))
+        without_row = below(last) - mp.exp(epsilon) * below(last - a)
+        if a <= 2 * epsilon:
+            return without_row
+        first = 0 if m == 1 else a / mp.expm1((a - 2 * epsilon) / (m - 1))
+        return max(without_row, above(first) - mp.exp(epsilon) * above(first + a))
+
+
+def reference_orthogonal(epsilon, m, a):
+    """Mean over the geometric mean p of two chi-squares of the curve of a symmetric beta law, on a dense grid.
+
+    The inner curve is a plain difference of tails; the grid is cut where the laws stop overlapping, at p = a / 2.
+    """
+    power, n = (m - 1) / 2, m + 2
+    nodes, weights = np.polynomial.legendre.leggauss(20)
+    edges = np.concatenate(
+        [np.linspace(0, a / 2, 200) ** 2 * (2 / a), a / 2 + np.linspace(0, math.sqrt(9 * n + 200), 900) ** 2]
+    )
+    edges = np.unique(edges)
+    p = (edges[:-1, None] + np.diff(edges)[:, None] * 0.5 * (nodes + 1)).ravel()
+    weight = (np.diff(edges)[:, None] * 0.5 * weights).ravel()
+    log_density = (n - 1) * np.log(p) + np.log(special.k0e(p)) - p - (n - 2) * math.log(2) - 2 * math.lgamma(n / 2)
+    h = np.minimum(a / p, 2.0)
+    ratio = math.expm1(epsilon / power)
+    root = np.sqrt((ratio + 2) ** 2 * h * h + 4 * ratio**2 * (1 - h * h / 4))
+    edge = (root - (ratio + 2) * h) / (2 * ratio)
+    above = lambda c: special.betainc(power + 1, power + 1, np.clip((1 - c) / 2, 0, 1))  # noqa: E731
+    delta = np.where(h == 2.0, 1.0, above(edge - h / 2) - math.exp(epsilon) * above(edge + h / 2))
+    return float(np.sum(weight * np.exp(log_density) * delta))
+
+
+def hockey_stick_by_simulation(epsilon, first, second, degrees, scale, size, generator):
+    """Mean and standard error of (1 - e^(epsilon - loss))+ for Wishart noise added to two matrices.
+
+    Only the Wishart density is used: nothing of the reduction to one dimension.
+    """
+    d = len(first)
+    factors = generator.standard_normal((size, degrees, d)) * math.sqrt(scale)
+    noise = np.einsum("sri,srj->sij", factors, factors)
+    moved = noise + (first - second)
+    inside = np.linalg.eigvalsh(moved)[:, 0] > 0
+    power = 0.5 * (degrees - d - 1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        logdets = np.linalg.slogdet(noise)[1] - np.linalg.slogdet(moved)[1]
+    loss = power * logdets + np.trace(first - second) / (2 * scale)
+    loss = np.where(inside, loss, np.inf)
+    value = np.maximum(-np.expm1(epsilon - loss), 0.0)
+    return value.mean(), value.std() / math.sqrt(size)
+
+
+def agrees(curve_value, simulated, standard_error):
+    return abs(curve_value - simulated) < 4.5 * standard_error
+
+
+def unit(d, i):
+    return np.outer(np.eye(d)[i], np.eye(d)[i])
+
+
+@pytest.mark.parametrize("m", [1, 2, 3, 10, 42, 1000])
+@pytest.mark.parametrize("epsilon", [1e-3, 0.1, 1.0, 10.0])
+@pytest.mark.parametrize("scale", [1e-3, 0.1, 1.0, 30.0])
+def test_add_remove_against_many_digits(m, epsilon, scale):
+    expected = float(mp.log(reference_row(epsilon, m, 1 / mp.mpf(scale))))
+    actual = curves.additive_wishart_log_delta(epsilon, m, scale, "add_remove")
+    assert actual == pytest.approx(expected, abs=1e-10)
+
+
+@pytest.mark.parametrize("m", [1.0, 1.5, 3.0, 42.0, 1000.0])
+@pytest.mark.parametrize("epsilon", [1e-2, 1.0, 5.0])
+@pytest.mark.parametrize("factor", [1.0, 2.0, 2.01, 3.0, 20.0, 400.0])
+def test_the_direction_that_rarely_counts_against_many_digits(m, epsilon, factor):
+    """chi^2 + a against chi^2: the smaller direction but where delta is nearly 1, so that no curve would show a fault in it."""
+    a = factor * epsilon
+    actual = wishart._with_row_of_additive_wishart(epsilon, m, a)
+    if a <= 2 * epsilon:
+        assert actual == -math.inf
+        return
+    with mp.workdps(60):
+        above = lambda x: mp.gammainc((mp.mpf(m) + 1) / 2, x / 2, mp.inf, regularized=True)  # noqa: E731
+        a_exact, e = mp.mpf(a), mp.mpf(epsilon)
+        first = 0 if m == 1 else a_exact / mp.expm1((a_exact - 2 * e) / (mp.mpf(m) - 1))
+        expected = float(mp.log(above(first) - mp.exp(e) * above(first + a_exact)))
+    assert actual == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "m", "a"),
+    [(1.0, 2, 1.0), (0.1, 3, 0.5), (1.0, 42, 1.0), (3.0, 9, 20.0), (1.0, 200, 1.0), (3.0, 43, 1.0)],
+)
+def test_replace_one_against_a_dense_grid(epsilon, m, a):
+    expected = max(reference_orthogonal(epsilon, m, a), reference_row(epsilon, m, a))
+    actual = curves.additive_wishart_delta(epsilon, m, 1 / a, "replace_one")
+    assert actual == pytest.approx(float(expected), rel=1e-9, abs=0.0)
+    # The grid knows the law: a slightly longer row is told from it.
+    assert actual != pytest.approx(reference_orthogonal(epsilon, m, a * 1.0001), rel=1e-9, abs=0.0)
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 5.0])
+@pytest.mark.parametrize("delta", [1e-30, 1e-12, 1e-6, 0.1])
+@pytest.mark.parametrize("m", [1, 4, 60, 2000])
+def test_add_remove_scale_is_safe_and_smallest(epsilon, delta, m):
+    scale = curves.additive_wishart_scale(epsilon, delta, m, "add_remove")
+    assert reference_row(epsilon, m, 1 / mp.mpf(scale)) <= delta
+    assert reference_row(epsilon, m, 1 / (mp.mpf(scale) * (1 - 1e-6))) > delta
+
+
+@pytest.mark.parametrize("neighbors", RELATIONS)
+@pytest.mark.parametrize("scale", [0.02, 0.3, 1.0, 7.0, 1e7])
+def test_degrees_are_safe_smallest_and_invert_the_scale(neighbors, scale):
+    m = curves.additive_wishart_degrees(0.7, 1e-6, scale, neighbors)
+    assert curves.additive_wishart_delta(0.7, m, scale, neighbors) <= 1e-6
+    assert m == 1 or curves.additive_wishart_delta(0.7, m - 1, scale, neighbors) > 1e-6 * (1 - 1e-8)
+    smallest = curves.additive_wishart_scale(0.7, 1e-6, m, neighbors)
+    assert smallest <= scale * (1 + 1e-12)
+    assert curves.additive_wishart_degrees(0.7, 1e-6, smallest, neighbors) == m
+
+
+@pytest.mark.parametrize("neighbors", RELATIONS)
+@pytest.mark.parametrize("m", [1, 2, 3])
+def test_few_degrees_invert_the_scale(neighbors, m):
+    """Where fewer would not do: the curve of one degree is not taken for that of two."""
+    scale = curves.additive_wishart_scale(0.7, 0.05, m, neighbors)
+    assert curves.additive_wishart_degrees(0.7, 0.05, scale, neighbors) == m
+    assert curves.additive_wishart_degrees(0.7, 0.05, scale * (1 - 1e-6), neighbors) == m + 1
+
+
+@pytest.mark.parametrize(("epsilon", "m", "scale"), [(0.3, 2, 1.0), (0.5, 6, 0.4), (0.1, 12, 1.0)])
+@pytest.mark.parametrize("d", [2, 4])
+def test_worst_pairs_by_explicit_noise(d, epsilon, m, scale):
+    generator = np.random.default_rng(30)
+    zero = np.zeros((d, d))
+    simulate = lambda p, q: hockey_stick_by_simulation(epsilon, p, q, d + m, scale, 60_000, generator)  # noqa: E731
+    without_row, with_row = simulate(zero, unit(d, 0)), simulate(unit(d, 0), zero)
+    replaced = simulate(unit(d, 0), unit(d, 1))
+    add_remove = curves.additive_wishart_delta(epsilon, m, scale, "add_remove")
+    replace_one = curves.additive_wishart_delta(epsilon, m, scale, "replace_one")
+    assert agrees(add_remove, *max(without_row, with_row))
+    assert agrees(replace_one, *max(without_row, with_row, replaced))
+
+
+@pytest.mark.parametrize(("epsilon", "m", "scale"), [(0.3, 1, 1.0), (0.3, 3, 0.5), (0.8, 12, 0.3)])
+def test_no_other_pair_is_worse(epsilon, m, scale):
+    generator = np.random.default_rng(32)
+    bounds = {name: curves.additive_wishart_delta(epsilon, m, scale, name) for name in RELATIONS}
+    for trial in range(16):
+        d = 1 + trial % 3
+        x, y = generator.standard_normal((2, d))
+        x, y = x / np.linalg.norm(x) * generator.uniform(0.2, 1), y / np.linalg.norm(y) * generator.uniform(0.2, 1)
+        pairs = {"add_remove": (np.outer(x, x), np.zeros((d, d))), "replace_one": (np.outer(x, x), np.outer(y, y))}
+        for name, (first, second) in pairs.items():
+            for pair in [(first, second), (second, first)]:
+                simulated, error = hockey_stick_by_simulation(epsilon, *pair, d + m, scale, 8_000, generator)
+                assert simulated < bounds[name] + 4 * error
+
+
+@pytest.mark.parametrize("neighbors", RELATIONS)
+def test_tends_to_the_gaussian_mechanism(neighbors):
+    sensitivity = math.sqrt(2.0) if neighbors == "replace_one" else 1.0
+    gaussian = curves.gaussian_noise_scale(1.0, 1e-6, sensitivity)
+    ratios = [
+        curves.additive_wishart_scale(1.0, 1e-6, m, neighbors) * math.sqrt(2 * m) / gaussian
+        for m in (100, 10_000, 1_000_000)
+    ]
+    assert ratios[0] > ratios[1] > ratios[2] > 1.0
+    assert ratios[2] < 1.005
+
+
+def test_refuses_nonsense():
+    with refused("must be", parameter="excess_degrees"):
+        curves.additive_wishart_delta(1.0, 0.5, 1.0, "add_remove")
+    with refused("must be", parameter="scale"):
+        curves.additive_wishart_degrees(1.0, 1e-6, 0.0, "add_remove")
+    with refused("is not a neighboring relation: use 'add_remove' (the number"):
+        curves.additive_wishart_scale(1.0, 1e-6, 5, "neither")
+
+
+@pytest.mark.parametrize("neighbors", RELATIONS)
+@pytest.mark.parametrize("epsilon", [0.0, 1e-9, 1.0, 1e3, 1e15])
+def test_extreme_arguments_give_a_probability(neighbors, epsilon):
+    for m in (1, 1.5, 2, 1e3, 2.0**26):
+        for scale in (1e-12, 1e-3, 1.0, 1e9):
+            for log_delta in (
+                curves.additive_wishart_log_delta(epsilon, m, scale, neighbors),
+                curves.wishart_sampling_log_delta(epsilon, m, scale, neighbors),
+            ):
+                assert log_delta <= 0.0
+
+
+# The bound for Wishart draws around matrices with raised eigenvalues: its lemma, its formula, and other pairs.
+
+
+def exponent(beta, epsilon, degrees, ratio):
+    """The logarithm of the bound by one order, 1 + beta, as it is derived; 40 digits."""
+    beta, kappa = mp.mpf(beta), 1 / mp.mpf(ratio)
+    divergence = -mp.mpf(degrees) / 2 * (mp.log(1 + kappa) + mp.log(1 - beta * kappa) / beta)
+    alpha = beta + 1
+    return beta * (divergence - mp.mpf(epsilon)) - mp.log(alpha) + beta * mp.log(1 - 1 / alpha)
+
+
+def reference_log_delta(epsilon, degrees, ratio):
+    """The least exponent over orders of 2 and more, by ternary search: it is convex in the order."""
+    with mp.workdps(40):
+        low, high = mp.mpf(1), mp.mpf(ratio) * (1 - mp.mpf(2) ** -30)
+        for _ in range(220):
+            first, second = (2 * low + high) / 3, (low + 2 * high) / 3
+            if exponent(first, epsilon, degrees, ratio) < exponent(second, epsilon, degrees, ratio):
+                high = second
+            else:
+                low = first
+        return float(min(exponent(low, epsilon, degrees, ratio), mp.mpf(0)))
+
+
+@pytest.mark.parametrize("degrees", [1, 3, 50, 10_000, 2**34])
+@pytest.mark.parametrize(("epsilon", "delta"), [(1e-3, 1e-6), (0.1, 1e-12), (1.0, 1e-6), (1.0, 0.1), (30.0, 1e-30)])
+def test_against_many_digits_and_inversion(degrees, epsilon, delta):
+    ratio = curves.raised_wishart_ratio(epsilon, delta, degrees)
+    expected = reference_log_delta(epsilon, degrees, ratio)
+    assert curves.raised_wishart_log_delta(epsilon, degrees, ratio) == pytest.approx(expected, abs=1e-10)
+    assert expected <= math.log(delta)
+    assert reference_log_delta(epsilon, degrees, ratio * (1 - 1e-6)) > math.log(delta)
+
+
+@pytest.mark.parametrize("degrees", [1, 5, 50, 1000])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+@pytest.mark.parametrize("delta", [1e-9, 1e-3])
+def test_above_the_exact_curve_of_the_pair_that_one_row_makes(epsilon, delta, degrees):
+    """That pair is one of those bounded, with ratio as padding; the bound costs little at usual budgets."""
+    ratio = curves.raised_wishart_ratio(epsilon, delta, degrees)
+    exact = curves.wishart_sampling_padding(epsilon, delta, degrees, "add_remove")
+    assert exact < ratio < (1.3 if delta < 1e-6 else 2.0) * exact
+    assert curves.wishart_sampling_delta(epsilon, degrees, ratio, "add_remove") < delta
+
+
+def raised(matrix, least):
+    eigenvalues, eigenvectors = np.linalg.eigh(matrix)
+    return (eigenvectors * np.maximum(eigenvalues, least)) @ eigenvectors.T
+
+
+def eigenvalue_distance(first, second):
+    """√Σ(μ_i − 1)² over the generalized eigenvalues of a pair."""
+    root = np.linalg.cholesky(second)
+    whitened = np.linalg.solve(root, np.linalg.solve(root, first).T)
+    return float(np.linalg.norm(np.linalg.eigvalsh(whitened) - 1.0))
+
+
+def pairs_of_neighbors(size):
+    """(G, G + zzᵀ) or (S + xxᵀ, S + yyᵀ) with F, of tables with eigenvalues on both sides of the bound."""
+    generator = np.random.default_rng(30)
+    for trial in range(size):
+        d = 1 + trial % 5
+        root = generator.standard_normal((d, d)) * generator.choice([0.0, 0.1, 1.0, 3.0], size=d)[:, None]
+        base = root.T @ root
+        x, y = (z / np.linalg.norm(z) for z in generator.standard_normal((2, d)))
+        if trial % 2:
+            y = y - (x @ y) * x if d > 1 else y
+            norm = np.linalg.norm(y)
+            yield base + np.outer(x, x), base + np.outer(y, y) / norm**2, math.sqrt(2.0)
+        else:
+            yield base + np.outer(x, x), base, 1.0
+
+
+@pytest.mark.parametrize("least", [0.3, 1.0, 4.0])
+def test_raised_neighbors_are_as_near_as_the_proof_says(least):
+    shares = []
+    for first, second, moves in pairs_of_neighbors(600):
+        pair = raised(first, least), raised(second, least)
+        shares += [eigenvalue_distance(*order) * least / moves for order in (pair, pair[::-1])]
+        assert np.linalg.norm(pair[0] - pair[1]) <= moves * (1 + 1e-12)
+    assert max(shares) <= 1.0 + 1e-9
+    assert max(shares) > 0.8
+    # Attained where a row joins what lies at the bound: no larger distance over the least eigenvalue would do.
+    assert eigenvalue_distance(np.diag([least + 1.0, least]), least * np.eye(2)) * least == pytest.approx(1.0)
+
+
+def test_more_than_one_direction_moves():
+    """Planted fault: were raising a monotone function of matrices, one generalized eigenvalue alone would leave 1."""
+    moved = []
+    for first, second, moves in pairs_of_neighbors(200):
+        if moves == 1.0 and len(first) > 2:
+            values = np.linalg.eigvals(np.linalg.solve(raised(second, 1.0), raised(first, 1.0))).real
+            moved.append((np.abs(values - 1.0) > 1e-6).sum())
+            assert values.max() <= 2.0 + 1e-9
+    assert max(moved) > 1
+
+
+def log_moment(x, beta):
+    """β times the Rényi divergence of order 1 + β of N(0, 1 + x) from N(0, 1)."""
+    return -0.5 * (beta * np.log1p(x) + np.log1p(-beta * x))
+
+
+@pytest.mark.parametrize("beta", [1.0, 2.0, 9.0])
+def test_one_direction_that_takes_it_all_is_the_worst_of_orders_above_two(beta):
+    generator = np.random.default_rng(31)
+    for kappa in (0.01, 0.5 / beta, 0.95 / beta):
+        splits = generator.standard_normal((2000, 4)) * generator.choice([0.0, 1.0], size=(2000, 4), p=[0.4, 0.6])
+        splits = kappa * splits / np.maximum(np.linalg.norm(splits, axis=1, keepdims=True), 1e-9)
+        assert (log_moment(splits, beta).sum(axis=1) <= log_moment(kappa, beta) * (1 + 1e-9) + 1e-15).all()
+    # Below order 2 a direction that shrinks has the larger divergence: the bound must not be used there.
+    assert log_moment(-0.5, 0.3) > log_moment(0.5, 0.3)
+
+
+@pytest.mark.parametrize(("epsilon", "degrees", "ratio"), [(0.4, 6, 4.0), (0.5, 16, 6.0), (1.0, 3, 2.0)])
+def test_no_pair_is_worse(epsilon, degrees, ratio):
+    generator = np.random.default_rng(32)
+    bound, found = curves.raised_wishart_delta(epsilon, degrees, ratio), []
+    for trial in range(24):
+        d = 1 + trial % 4
+        split = np.eye(d)[0] if trial < 4 else generator.standard_normal(d)
+        # In this order alone: neighbors keep the constraint in the other order too, where these pairs need not.
+        split /= np.linalg.norm(split) * ratio
+        simulated, error = hockey_stick_by_simulation_of_sampling(
+            epsilon, np.diag(1.0 + split), np.eye(d), degrees, 20_000, generator
+        )
+        assert simulated < bound + 4 * error
+        found.append(simulated)
+    assert max(found) > bound / 12  # and the bound is not idle
+
+
+def test_monotone_and_bounded():
+    deltas = [curves.raised_wishart_log_delta(0.7, 9, ratio) for ratio in np.geomspace(0.5, 500, 60)]
+    assert np.all(np.diff(deltas) <= 0)
+    assert deltas[0] == 0.0
+    deltas = [curves.raised_wishart_log_delta(0.7, degrees, 25.0) for degrees in range(1, 200, 5)]
+    assert np.all(np.diff(deltas) > 0)
+
+
+@pytest.mark.parametrize("degrees", [1, 2, 17, 400, 12_345])
+def test_degrees_invert_the_ratio(degrees):
+    ratio = curves.raised_wishart_ratio(0.8, 1e-7, degrees)
+    assert curves.raised_wishart_degrees(0.8, 1e-7, ratio) == degrees
+    assert curves.raised_wishart_delta(0.8, degrees + 1, ratio) > 1e-7 * (1 - 1e-8)
+    assert curves.raised_wishart_degrees(0.8, 1e-7, 1.5) == 0
+
+
+def test_arguments_are_checked():
+    with refused("must be", parameter="degrees_of_freedom"):
+        curves.raised_wishart_delta(1.0, 0.5, 10.0)
+    for ratio in (0.0, math.inf, math.nan):
+        with refused("must be", parameter="ratio"):
+            curves.raised_wishart_delta(1.0, 5, ratio)
+
+
+# The exact curve of Wishart sampling, against many digits, against simulation and against other pairs.
+
+
+def reference_add_remove(epsilon, degrees, padding):
+    """The two directions, as differences of chi-square tails, in 50 digits."""
+    with mp.workdps(50):
+        epsilon, half, q = mp.mpf(epsilon), mp.mpf(degrees) / 2, 1 / mp.mpf(padding)
+        k = q / (2 * (1 + q))
+        above = lambda x: mp.gammainc(half, x / 2, mp.inf, regularized=True)  # noqa: E731
+        below = lambda x: mp.gammainc(half, 0, x / 2, regularized=True)  # noqa: E731
+        upper = (epsilon + half * mp.log1p(q)) / k
+        lower = (half * mp.log1p(q) - epsilon) / k
+        with_row = above(upper / (1 + q)) - mp.exp(epsilon) * above(upper)
+        without_row = below(lower) - mp.exp(epsilon) * below(lower / (1 + q)) if lower > 0 else mp.mpf(0)
+        return max(with_row, without_row)
+
+
+def reference_replace_one(epsilon, degrees, padding):
+    """P[(1+q) T1 - T2 > e/k] - e^e P[T1 - (1+q) T2 > e/k] by quadrature over T2, in 40 digits."""
+    with mp.workdps(40):
+        epsilon, half, q = mp.mpf(epsilon), mp.mpf(degrees) / 2, 1 / mp.mpf(padding)
+        bound = epsilon / (q / (2 * (1 + q)))
+        above = lambda x: mp.gammainc(half, x / 2, mp.inf, regularized=True)  # noqa: E731
+
+        def integrand(t):
+            density = t ** (half - 1) * mp.exp(-t / 2) / (2**half * mp.gamma(half))
+            first = above((bound + t) / (1 + q))
+            second = above(bound + (1 + q) * t)
+            return density * (first - mp.exp(epsilon) * second)
+
+        spread = mp.sqrt(2 * degrees)
+        points = [0, *(degrees + j * spread for j in range(-6, 40, 2) if degrees + j * spread > 0), 40 * degrees + 400]
+        return mp.quad(integrand, points, maxdegree=6)
+
+
+def hockey_stick_by_simulation_of_sampling(epsilon, first, second, degrees, size, generator):
+    """Mean and standard error of (1 - e^(epsilon - loss))+ over explicit projections of the first covariance.
+
+    The loss is the log ratio of the two normal densities of the projected rows: nothing of the reduction to one
+    dimension is used.
+    """
+    d = len(first)
+    rows = generator.standard_normal((size, degrees, d)) @ np.linalg.cholesky(first).T
+    gap = np.linalg.inv(second) - np.linalg.inv(first)
+    logdets = np.linalg.slogdet(second)[1] - np.linalg.slogdet(first)[1]
+    loss = 0.5 * np.einsum("sri,ij,srj->s", rows, gap, rows) + 0.5 * degrees * logdets
+    value = np.maximum(-np.expm1(epsilon - loss), 0.0)
+    return value.mean(), value.std() / math.sqrt(size)
+
+
+def worst_pair(d, padding, neighbors):
+    base = padding * np.eye(d)
+    x, y = np.eye(d)[0], np.eye(d)[1]
+    with_x = base + np.outer(x, x)
+    return (with_x, base + np.outer(y, y)) if neighbors == "replace_one" else (with_x, base)
+
+
+@pytest.mark.parametrize("degrees", [1, 2, 3, 50, 1000])
+@pytest.mark.parametrize("epsilon", [1e-3, 0.1, 1.0, 10.0])
+@pytest.mark.parametrize("delta", [1e-30, 1e-12, 1e-6, 0.1])
+def test_add_remove_against_many_digits_and_inversion(degrees, epsilon, delta):
+    padding = curves.wishart_sampling_padding(epsilon, delta, degrees, "add_remove")
+    expected = reference_add_remove(epsilon, degrees, padding)
+    assert curves.wishart_sampling_delta(epsilon, degrees, padding, "add_remove") == pytest.approx(
+        float(expected), rel=1e-10, abs=0.0
+    )
+    assert expected <= delta
+    assert reference_add_remove(epsilon, degrees, padding * (1 - 1e-6)) > delta
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "degrees"), [(1.0, 1e-6, 50), (0.1, 1e-3, 8), (3.0, 1e-12, 2), (0.5, 1e-30, 40)]
+)
+def test_replace_one_against_many_digits_and_inversion(epsilon, delta, degrees):
+    padding = curves.wishart_sampling_padding(epsilon, delta, degrees, "replace_one")
+    expected = reference_replace_one(epsilon, degrees, padding)
+    assert curves.wishart_sampling_delta(epsilon, degrees, padding, "replace_one") == pytest.approx(
+        float(expected), rel=1e-9, abs=0.0
+    )
+    assert expected <= delta
+    assert reference_replace_one(epsilon, degrees, padding * (1 - 1e-6)) > delta
+
+
+@pytest.mark.parametrize("neighbors", RELATIONS)
+@pytest.mark.parametrize(("epsilon", "degrees", "padding"), [(0.3, 5, 2.0), (0.5, 20, 6.0), (1.0, 3, 0.5)])
+def test_worst_pair_by_explicit_projection(neighbors, epsilon, degrees, padding):
+    generator = np.random.default_rng(20)
+    pair = worst_pair(3, padding, neighbors)
+    simulated = hockey_stick_by_simulation_of_sampling(epsilon, *pair, degrees, 100_000, generator)
+    assert agrees(curves.wishart_sampling_delta(epsilon, degrees, padding, neighbors), *simulated)
+
+
+@pytest.mark.parametrize("neighbors", RELATIONS)
+def test_of_sampling_no_other_pair_is_worse(neighbors):
+    generator = np.random.default_rng(23)
+    epsilon, degrees, padding = 0.4, 6, 2.0
+    bound = curves.wishart_sampling_delta(epsilon, degrees, padding, neighbors)
+    for trial in range(24):
+        d = 1 + trial % 3
+        data = generator.standard_normal((d, d)) * generator.uniform(0, 1.5)
+        base = padding * np.eye(d) + data.T @ data * (trial % 2)
+        x, y = generator.standard_normal((2, d))
+        x, y = x / np.linalg.norm(x) * generator.uniform(0.3, 1), y / np.linalg.norm(y) * generator.uniform(0.3, 1)
+        first = base + np.outer(x, x)
+        second = base + (np.outer(y, y) if neighbors == "replace_one" else 0)
+        for pair in [(first, second), (second, first)]:
+            simulated, error = hockey_stick_by_simulation_of_sampling(epsilon, *pair, degrees, 20_000, generator)
+            assert simulated < bound + 4 * error
+
+
+@pytest.mark.parametrize("neighbors", RELATIONS)
+def test_monotone_in_padding_and_degrees(neighbors):
+    paddings = np.geomspace(0.1, 500, 40)
+    deltas = [curves.wishart_sampling_log_delta(0.7, 9, padding, neighbors) for padding in paddings]
+    assert np.all(np.diff(deltas) < 0)
+    deltas = [curves.wishart_sampling_log_delta(0.7, degrees, 20.0, neighbors) for degrees in range(1, 200, 5)]
+    assert np.all(np.diff(deltas) > 0)
+
+
+@pytest.mark.parametrize("neighbors", RELATIONS)
+@pytest.mark.parametrize("padding", [3.0, 30.0, 99.995, 1000.0])
+def test_degrees_are_safe_and_largest(neighbors, padding):
+    epsilon, delta = 1.0, 1e-4
+    if padding == 3.0:
+        with refused("not even one degree of freedom is private; pad more"):
+            curves.wishart_sampling_degrees(epsilon, 1e-6, padding, neighbors)
+        return
+    degrees = curves.wishart_sampling_degrees(epsilon, delta, padding, neighbors)
+    assert curves.wishart_sampling_delta(epsilon, degrees, padding, neighbors) <= delta
+    assert curves.wishart_sampling_delta(epsilon, degrees + 1, padding, neighbors) > delta * (1 - 1e-8)
+
+
+@pytest.mark.parametrize("neighbors", RELATIONS)
+@pytest.mark.parametrize("degrees", [1, 2, 17, 400, 12_345])
+def test_degrees_invert_padding(neighbors, degrees):
+    padding = curves.wishart_sampling_padding(0.8, 1e-7, degrees, neighbors)
+    assert curves.wishart_sampling_degrees(0.8, 1e-7, padding, neighbors) == degrees
+
+
+def renyi_divergence(order, degrees, padding, neighbors):
+    """Of the worst pair (``docs/evidence/derivations/johnson_lindenstrauss.md``); infinite for orders of 1 + w²/B² and above."""
+    q = 1.0 / padding
+    if (order - 1.0) * q >= 1.0:
+        return math.inf
+    with_row = -math.log1p(q) - math.log1p(-(order - 1.0) * q) / (order - 1.0)
+    without_row = math.log1p(q) + (math.log1p(q) - math.log1p(order * q)) / (order - 1.0)
+    either = max(with_row, without_row) if neighbors == "add_remove" else with_row + without_row
+    return 0.5 * degrees * either
+
+
+@pytest.mark.parametrize("order", [1.3, 2.0, 5.0, 10.9])
+@pytest.mark.parametrize("padding", [10.0, 40.0])
+def test_renyi_divergence_by_quadrature(order, padding):
+    with mp.workdps(30):
+        q = 1 / mp.mpf(padding)
+
+        def divergence(first, second):
+            def integrand(z):
+                return mp.npdf(z, 0, mp.sqrt(first)) ** order * mp.npdf(z, 0, mp.sqrt(second)) ** (1 - order)
+
+            points = [0, 2, 5, 10, 20, 40, 80, 200]
+            return mp.log(2 * mp.quad(integrand, points)) / (order - 1)
+
+        directions = divergence(1 + q, 1), divergence(1, 1 + q)
+    add_remove = renyi_divergence(order, 12, padding, "add_remove")
+    replace_one = renyi_divergence(order, 12, padding, "replace_one")
+    assert add_remove == pytest.approx(float(12 * max(directions)), rel=1e-10, abs=0.0)
+    assert replace_one == pytest.approx(float(12 * sum(directions)), rel=1e-10, abs=0.0)
+
+
+@pytest.mark.parametrize("neighbors", RELATIONS)
+def test_renyi_conversion_is_sound_and_not_far_off(neighbors):
+    epsilon, degrees, padding = 1.0, 50, 40.0
+    orders = np.linspace(1.05, 40.0, 300)
+    divergences = [renyi_divergence(order, degrees, padding, neighbors) for order in orders]
+    exact = curves.wishart_sampling_delta(epsilon, degrees, padding, neighbors)
+    # Canonne, Kamath & Steinke (2020), Proposition 12.
+    converted = min(
+        math.exp((order - 1) * (divergence - epsilon)) / (order - 1) * (1 - 1 / order) ** order
+        for order, divergence in zip(orders, divergences, strict=True)
+    )
+    assert exact < converted < 30 * exact
+    assert renyi_divergence(1 + padding, degrees, padding, neighbors) == math.inf
+
+
+@pytest.mark.parametrize("neighbors", RELATIONS)
+def test_group_path_is_sound_and_wasteful(neighbors):
+    step = 0.5, 1e-6 / (1 + math.exp(0.5))  # a replacement is a removal and an addition
+    by_group = curves.wishart_sampling_padding(*step, 50, "add_remove")
+    assert by_group == pytest.approx(54.3, abs=0.05)
+    assert by_group > curves.wishart_sampling_padding(1.0, 1e-6, 50, neighbors)
+
+
+@pytest.mark.parametrize("arguments", [(1.0, 0.5, 10.0), (1.0, 5, 0.0), (-1.0, 5, 1.0), (math.nan, 5, 1.0)])
+def test_of_sampling_refuses_nonsense(arguments):
+    with refused("must be"):
+        curves.wishart_sampling_delta(*arguments, "add_remove")
+    with refused("is not a neighboring relation: use 'add_remove' (the number"):
+        curves.wishart_sampling_delta(1.0, 5, 1.0, "neither")
+
+
+KNEES = [
+    (0.1, 1.17, 0.004),
+    (1.0, 3.0, 1e-3),
+    (0.3, 2.0, 0.02),
+    (1.0, 50.0, 0.01),
+    (1.0, 2000.0, 5.0),
+    (0.02, 400.0, 30.0),
+]
+
+
+@pytest.mark.parametrize(("epsilon", "degrees", "padding"), KNEES)
+def test_the_curve_is_exact_beside_its_knee(epsilon, degrees, padding):
+    """1 − exp(ε − loss) turns from a slope into a plateau where the sum of squares is 2(1 + padding) beyond the threshold.
+
+    One integral over all of it was off by up to 1.2 % of δ.
+    """
+    expected = float(mp.log(reference_add_remove(epsilon, degrees, padding)))
+    found = curves.wishart_sampling_log_delta(epsilon, degrees, padding, "add_remove")
+    assert found == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("degrees", "padding", "threshold"),
+    [
+        (1.0, 0.02, 1e-3),
+        (1.0, 0.02, 0.4),
+        (3.0, 0.5, 0.999),
+        (40.0, 10.0, 0.4),
+        (40.0, 10.0, 30.0),
+        (2000.0, 60.0, 1.7),
+    ],
+)
+def test_of_sampling_the_direction_that_rarely_counts_against_many_digits(degrees, padding, threshold):
+    """Without the row against with it, by the sum of squares below which the loss is larger than epsilon."""
+    with mp.workdps(60):
+        half, q = mp.mpf(degrees) / 2, 1 / mp.mpf(padding)
+        k = q / (2 * (1 + q))
+        epsilon = float(half * mp.log1p(q) - threshold * k)
+        assert epsilon > 0.0
+        exact = (half * mp.log1p(q) - epsilon) / k
+        below = lambda x: mp.gammainc(half, 0, x / 2, regularized=True)  # noqa: E731
+        expected = float(mp.log(below(exact) - mp.exp(epsilon) * below(exact / (1 + q))))
+    # the threshold is a difference of numbers as large as epsilon: what is lost of it is lost of delta
+    lost = 1e-15 * (epsilon + 1.0) / (threshold * float(k)) * (degrees + 2.0)
+    assert wishart._without_row(epsilon, degrees, padding) == pytest.approx(expected, abs=1e-9 + 10.0 * lost)
+    assert wishart._without_row(epsilon + threshold, degrees, padding) == -math.inf
