@@ -314,14 +314,8 @@ def preconditioning_rows_needed(
     if not rounds:
         return n_features
 
-    def falls_short(n: int) -> float:
-        return (
-            0.0
-            if _rounds_hold(n, n_features, spread, rho, failure, rounds, relation, clip_constant, clip_failure)
-            else 1.0
-        )
-
-    return least_rows(falls_short, 0.5)
+    settings = spread, rho, failure, rounds, relation, clip_constant, clip_failure
+    return least_rows(lambda n: 0.0 if _rounds_hold(n, n_features, *settings) else 1.0, 0.5)
 
 
 @checked

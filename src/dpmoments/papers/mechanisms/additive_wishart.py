@@ -160,7 +160,12 @@ class PositiveDefinitePlan(Plan):
     def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> RunResult:
         noisy = self.unbiased.run(rows, privacy_filter)
         count = noisy.count if self.count_loss is None else self.released_count(rows.count(), privacy_filter)
-        kept = self.kept_shift(noisy.gram)
+        # The part of the noise's mean to add back. It is 0 for a positive definite matrix. Else it is all but
+        # s²(√k − √D − √(2 ln(4/δ)))², which the noise exceeds in every direction with probability 1 − δ/4.
+        noise, log_term, kept = self.noise, math.log(4.0 / self.cost.delta), 0.0
+        if np.linalg.eigvalsh(noisy.gram)[0] <= 0.0:
+            root = math.sqrt(noise.degrees) - math.sqrt(noise.dimension) - math.sqrt(2.0 * log_term)
+            kept = noise.scale * (noise.degrees - max(root, 0.0) ** 2)
         gram = noisy.gram + kept * np.eye(len(noisy.gram))
         model = None if kept else self._unbiased_model
         return replace(noisy, count=count, gram=gram, diagnostics={"kept_shift": kept}, model=model)
@@ -173,16 +178,6 @@ class PositiveDefinitePlan(Plan):
     def _unbiased_model(self) -> AdditiveModel:
         scale, laplace = self.own_count_noise
         return replace(self.unbiased.model, count_scale=scale, count_is_laplace=laplace)
-
-    def kept_shift(self, gram: FloatArray) -> float:
-        """Return the part of the noise's mean to add back to a Gram matrix that lost all of it."""
-        # It is 0 for a positive definite matrix. Else it is all but s²(√k − √D − √(2 ln(4/δ)))², which the noise
-        # exceeds in every direction with probability 1 − δ/4.
-        if np.linalg.eigvalsh(gram)[0] > 0.0:
-            return 0.0
-        noise, log_term = self.noise, math.log(4.0 / self.cost.delta)
-        root = math.sqrt(noise.degrees) - math.sqrt(noise.dimension) - math.sqrt(2.0 * log_term)
-        return noise.scale * (noise.degrees - max(root, 0.0) ** 2)
 
 
 @dataclass(frozen=True)

@@ -454,7 +454,8 @@ class CoinPressMean(PaperOptions, MeanMechanism):
             return Balls(n_rows, schedule, tuple(map(clip, schedule.scales)))
 
         def by_theory(split: tuple[float, ...]) -> Balls:
-            early, last = mean_theory(d, n_rows, *self.step_failures(len(split)))
+            # A step's radius, which bounds its error, in SDs: γ of Biswas et al. 2020, Figure 2, MVM, step 1.
+            early, last = (math.sqrt(normal_norm_square(d, each / n_rows)) for each in self.step_failures(len(split)))
             schedule = planned(
                 spherical=lambda distance: distance + early,
                 last_spherical=lambda distance: distance + last,
@@ -582,12 +583,3 @@ def mean_schedule(
             current *= ratio
 
     return best_schedule(candidate_splits(shares, geometric, n_steps), radius, after, error)
-
-
-def mean_theory(n_features: int, n_rows: float, early: float, last: float) -> tuple[float, float]:
-    """Return γ = √(d + 2√(d ln(n/β_s)) + 2 ln(n/β_s)) of early steps and of the last.
-
-    It is their clipping radius, and bounds a step's error, in SDs. Source: Biswas et al. 2020, Figure 2, MVM, step 1.
-    """
-    early_square, last_square = (normal_norm_square(n_features, failure / n_rows) for failure in (early, last))
-    return math.sqrt(early_square), math.sqrt(last_square)
