@@ -281,7 +281,7 @@ class AdditiveWishart(Mechanism):
 
 
 def _nearly_best(dimension: int, budget: PrivacyBudget, neighbors: Neighbors) -> tuple[int, float]:
-    """Return the smallest power of two for k − D with an error within 1 % of its limit, and its scale."""
+    """Return the smallest power of two for k − D within 1 % of the least error, and its scale."""
     limit = gaussian_noise_scale(budget.epsilon, budget.delta, gram_frobenius(neighbors, max(dimension, 2)).value)
     low, high = 0, _MAX_POWER
     while low < high:

@@ -63,7 +63,8 @@ def noise_sd(loss: PrivacyBudget, sensitivity: float) -> float:
 def noised(
     privacy_filter: PrivacyFilter, what: Query, query: Any, sensitivity: Sensitivity, loss: PrivacyBudget, bits: int = 0
 ) -> FloatArray:
-    """Return integers plus discrete noise that costs ``loss``: Laplace for a pure one, else Gaussian."""
+    """Return integers plus discrete noise that costs ``loss``."""
+    # Laplace noise for a pure loss, else Gaussian.
     scale = noise_scale_for(loss, sensitivity.value)
     return with_noise(privacy_filter, what, query, sensitivity, scale, bits=bits, pure=loss.kind is BudgetKind.PURE)
 
@@ -78,7 +79,7 @@ def clamped_mean(
     half_width: float,
     n_rows: float,
 ) -> float:
-    """Return the noisy mean of one coordinate clamped to [center − half_width, center + half_width].
+    """Return the noisy mean of one coordinate clamped to center ± half_width.
 
     **Privacy.** ``loss`` under replace-one. The integer sum moves by at most twice the half width; its noise is discrete
     Gaussian for a zCDP loss, discrete Laplace for a pure one. It is divided by ``n_rows``, public or noisy.
@@ -95,7 +96,9 @@ def clamped_mean(
 def choose(
     scores: npt.NDArray[Any], sensitivity: Sensitivity, loss: PrivacyBudget, privacy_filter: PrivacyFilter, what: Query
 ) -> int:
-    """Choose an index with probability ∝ exp(ε·score/(2Δ)), Δ the sensitivity (exponential mechanism).
+    """Choose an index by the exponential mechanism.
+
+    Its probability is ∝ exp(ε·score/(2Δ)), Δ the sensitivity.
 
     **Privacy.** ε-DP, with bounded range ε, hence ε²/8-zCDP (Cesar & Rogers 2021): a zCDP loss ρ allows ε = √(8ρ).
     """
@@ -664,7 +667,7 @@ class LogScaleHistogramPlan(Plan):
         )
 
     def _sensitivity(self, loss: PrivacyBudget) -> Sensitivity:
-        """Return the sensitivity of the sums of a column in [−1, 1], in the norm of the noise of ``loss``."""
+        """Return the sensitivity of the sums of a column in [−1, 1], in the norm of the noise."""
         pure = loss.kind is BudgetKind.PURE
         if not self.shape.mean:
             return gram_entrywise_l1(self.neighbors, 1) if pure else gram_frobenius(self.neighbors, 1)

@@ -62,7 +62,7 @@ class NoisyStep:
 
 @dataclass(frozen=True)
 class RecursivePlan(Plan):
-    """Plan of a mechanism whose noise is that of its last step."""
+    """Plan of a mechanism that releases its last step."""
 
     rho: float  # budget of all draws
 
@@ -80,9 +80,9 @@ class RecursivePlan(Plan):
 
 @dataclass(frozen=True, slots=True)
 class StepNoise:
-    """Exact isotropic Gaussian noise for the moments of rows clipped to the unit ball, made without data.
+    """Exact isotropic Gaussian noise for the moments of rows clipped to the unit ball.
 
-    The count is known when a step is made, so its entry gets no noise and costs nothing.
+    It is made without data. The count is known when a step is made, so its entry gets no noise and costs nothing.
     """
 
     augmentation: float  # w of the augmented rows (w, x); 0 for the Gram matrix only
