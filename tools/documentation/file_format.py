@@ -242,9 +242,10 @@ def definitions() -> Node:
                 "item_lists": typed(
                     "object", "Named lists of columns.", additionalProperties=typed("array", items=TEXT)
                 ),
+                "goals": typed("array", "How precise answers should be, such as 'mean(income) ± 500'.", items=TEXT),
                 "columns": ref("columns", "The columns, in order."),
             },
-            optional=("missing_values", "text_format", "mean_weight", "item_lists"),
+            optional=("missing_values", "text_format", "mean_weight", "item_lists", "goals"),
         ),
         "features": record(
             {

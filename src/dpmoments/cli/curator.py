@@ -206,6 +206,20 @@ def _wanted_option(text: str) -> Option:
     leave_out=("missing_unit",),
     own={
         "n_rows": _N_ROWS,
+        "schema": Option("The public schema of the table, a YAML file from 'dpmoments init'.", kind=Path, default=None),
+        "request": Option(
+            "Show what budget a request takes: a schema file with goals; with --schema, its columns may be names.",
+            _REQUIREMENTS,
+        ),
+        "goals": Option(
+            "How precise an answer should be: 'mean(income) ± 500', 'share(smoker) ± 0.01 at 0.9', "
+            "'mean(income, by=region) ± 5 %', 'difference(income, by=sex) ± 800', 'correlation(*) ± 0.03', "
+            "'coefficient(income ~ age + educ, age) ± 50'. May be repeated (default: the schema's goals). Without a budget: the "
+            "smallest epsilon that meets all.",
+            _REQUIREMENTS,
+            "GOAL",
+            list[str],
+        ),
         "typical_sd": Option(
             "Assumed standard deviation in original units, from public knowledge; a pattern such as 'A*=1.4' is of all features "
             "that it matches. May be repeated (default: a quarter of the schema's typical range, else a tenth of the range).",
@@ -256,6 +270,8 @@ def _wanted_option(text: str) -> Option:
     },
     objects={
         **OBJECTS,
+        "schema": lambda schema: None if schema is None else Schema.load(schema),
+        "goals": lambda goals: goals or None,
         "typical_sd": lambda typical_sd: numbers_by_name(typical_sd),
         "typical_mean": lambda typical_mean: numbers_by_name(typical_mean),
         "missing_share": lambda missing_share: numbers_by_name(missing_share),
@@ -265,6 +281,7 @@ def _wanted_option(text: str) -> Option:
 )
 def forecast(
     options: dict[str, Any],
+    request: Path | None = None,
     rows_needed: list[str] | None = None,
     epsilon_needed: list[str] | None = None,
     rho_needed: list[str] | None = None,
@@ -301,6 +318,9 @@ def forecast(
 
       dpmoments forecast --schema people.yaml --n-rows 50000 \\
         --epsilon 1 --neighbors add_remove --html plan.html
+
+      dpmoments forecast --schema people.yaml --request request.yaml \\
+        --n-rows 50000 --neighbors add_remove
     """
     questions = _given({"--means": means, "--table": table, "--regression": regression})
     wanted = {"--rows-needed": rows_needed, "--epsilon-needed": epsilon_needed, "--rho-needed": rho_needed}
@@ -315,6 +335,13 @@ def forecast(
         raise needs_option("--overwrite", "--html")
     if html is not None:
         check_output(html, overwrite=overwrite, taken=KEEPS_A_FILE)
+    if request is not None:
+        options["schema"] = Schema.load(request, options["schema"])
+    if options["schema"] is None:
+        raise InputValueError("give --schema, the public schema of the table, or --request")
+    if not (options["goals"] or options["schema"].goals):
+        with naming("--epsilon, --delta, --rho"):
+            PrivacyBudget.of(**{name: options[name] for name in ("epsilon", "delta", "rho")})
     result = dpmoments.forecast(**options)
     if questions:
         tables, regressions = (
@@ -334,6 +361,8 @@ def forecast(
                 needed[name] = getattr(result, name)(**asked)
     if as_json:
         print_json(result.to_dict() | needed)
+    elif request is not None and result.goals is not None:
+        print_text("\n".join([result.title, result.goals.text(), *result.helpful]))
     elif not needed:
         print_text(result.text())
     budget, by = result.budget, f"{options['neighbors']}, {result.mechanism}"

@@ -516,7 +516,7 @@ def options_of(
 
         def command(**written: Any) -> None:
             arguments: dict[str, Any] = {}
-            if {"schema", "neighbors"} <= parts.keys():  # a release, or its forecast
+            if {"schema", "neighbors"} <= parts.keys() and "goals" not in parts:  # goals may stand in for a budget
                 with naming("--epsilon, --delta, --rho"):
                     PrivacyBudget.of(**{part: written[part] for part in ("epsilon", "delta", "rho")})
             # the schema's file is read when all else is known to be well written, but for what the schema decides

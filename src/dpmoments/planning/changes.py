@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -12,12 +12,14 @@ import numpy as np
 from dpmoments.analysis.answers import plain, rounded
 from dpmoments.base.errors import InputValueError, listed, shown
 from dpmoments.base.values import is_finite_number
-from dpmoments.planning.forecast_noise import ForecastNoise, ReleasePlan
+from dpmoments.planning.forecast_noise import ReleasePlan
+from dpmoments.planning.goals import expected
 from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.privacy.budget import MAX_LOSS, BudgetKind, PrivacyBudget
 from dpmoments.schema.columns import Numeric
 from dpmoments.schema.derived import DerivedColumn, SchemaColumn
 from dpmoments.schema.encoding import longest_row_norm
+from dpmoments.schema.goals import Goal
 from dpmoments.schema.schema import Schema
 
 _MAX_RATIO = 0.92
@@ -27,6 +29,8 @@ _NAMED = 3
 _COMPLETE_ROWS = 0.75
 """Assumed share of rows without a missing value, if rows with one are dropped."""
 _MAX_CHANGES = 6
+_WEIGHT = 4.0
+"""Weight that is tried on columns, or means, that a goal names."""
 _FEW_COLUMNS = 100
 """Number of columns above which one of them makes no noticeable difference."""
 
@@ -38,7 +42,8 @@ class Change:
     Noise is infinite if a release would state no number.
     """
 
-    kind: str  # `column`, `columns`, `bounds`, `complete`, `budget`, `rows`, `delta`, `derived` or `products`
+    # `column`, `columns`, `bounds`, `complete`, `budget`, `rows`, `delta`, `weight`, `mean_weight`, `derived` or `products`
+    kind: str
     what: str  # description
     measure: str  # quantity that has the noise: the median correlation of the remaining columns, or another
     before: float  # with `after`: noise SDs
@@ -60,28 +65,49 @@ class Change:
         return {**asdict(self), "before": plain(self.before, finite=True), "ratio": self.ratio}
 
 
-def changes(setting: ReleasePlan) -> tuple[Change, ...]:
-    """List changes that help noticeably, best first, with at most one column to leave out."""
+def changes(setting: ReleasePlan, goals: Sequence[Goal] = (), dear: Goal | None = None) -> tuple[Change, ...]:
+    """List changes that help noticeably, best first, with at most one column to leave out.
+
+    With goals, they are measured by the one that takes the largest budget, and leave out no column that a goal names.
+    """
     if setting.noise is None:
         return ()
-    found = [change for offered in _offered(setting) if (change := _compared(setting, *offered)) is not None]
-    if (tighter := _tighter_bounds(setting, setting.noise)) is not None:
-        found.append(tighter)
+    found = [
+        change
+        for offered in _offered(setting, goals, dear)
+        if (change := _compared(setting, *offered) if dear is None else _toward(setting, goals, dear, *offered))
+        is not None
+    ]
+    if dear is None and (tighter := _tighter_bounds(setting)) is not None:
+        what, index, changed = tighter
+        if (after := changed.known_noise) is not None and setting.noise.mean[index] > 0.0:
+            found.append(
+                Change("bounds", what, "on its mean", float(setting.noise.mean[index]), float(after.mean[index]))
+            )
     found = sorted((change for change in found if change.ratio <= _MAX_RATIO), key=lambda change: change.ratio)
     columns = [change for change in found if change.kind == "column"]
     return tuple([change for change in found if change not in columns[1:]][:_MAX_CHANGES])
 
 
-def _offered(setting: ReleasePlan) -> Iterator[tuple[str, str, ReleasePlan | None]]:
+def _offered(
+    setting: ReleasePlan, goals: Sequence[Goal], dear: Goal | None
+) -> Iterator[tuple[str, str, ReleasePlan | None]]:
     """Yield kind, description and changed plan of each change; no plan if it cannot be made."""
     typical, schema, budget, n_rows = setting.typical, setting.typical.schema, setting.request.budget, setting.n_rows
     columns = schema.table_columns
+    needed = {name for goal in goals for name in goal.columns(schema.columns)}
+    spare = [column for column in columns if column.name not in needed]
 
-    for column in _costliest(typical, columns) if 1 < len(columns) <= _FEW_COLUMNS else ():
-        yield "column", f"without {column.name}", _without(setting, {column.name})
-    kept = (len(columns) + 1) // 2
-    less = _without(setting, {column.name for column in columns[kept:]}) if len(columns) >= 4 else None
-    yield "columns", f"only half of the columns (for example the first {kept})", less
+    for column in _costliest(typical, columns) if 1 < len(columns) <= _FEW_COLUMNS and len(spare) > 1 else ():
+        if column in spare:
+            yield "column", f"without {column.name}", _without(setting, {column.name})
+    if goals and spare:
+        named = listed([column.name for column in spare], quoted=False)
+        yield "columns", f"without {named}, which no goal names", _without(setting, {column.name for column in spare})
+    if not goals:
+        kept = (len(columns) + 1) // 2
+        less = _without(setting, {column.name for column in columns[kept:]}) if len(columns) >= 4 else None
+        yield "columns", f"only half of the columns (for example the first {kept})", less
 
     names = [column.name for column in columns if column.missing == "available"]
     if names and not {*names} & {factor.name for derived in schema.derived_columns for factor in derived.factors}:
@@ -104,6 +130,44 @@ def _offered(setting: ReleasePlan) -> Iterator[tuple[str, str, ReleasePlan | Non
     if budget.kind is BudgetKind.PURE and BudgetKind.APPROXIMATE in setting.mechanism.budget_kinds:
         with_delta = PrivacyBudget.approximate(budget.epsilon, _SMALL_DELTA)
         yield "delta", f"δ = {_SMALL_DELTA:g} in addition to ε", setting.under(with_delta)
+
+    if dear is not None:
+        named_columns = dear.columns(schema.columns)
+        if (tighter := _tighter_bounds(setting, named_columns)) is not None:
+            yield "bounds", tighter[0], tighter[2]
+        weighted = schema.to_dict()
+        for column in weighted["columns"]:
+            if column.get("name") in named_columns:
+                column["weight"] = _WEIGHT * column.get("weight", 1.0)
+        yield (
+            "weight",
+            f"weight: {_WEIGHT:g} on {listed(sorted(named_columns), quoted=False)}",
+            _stated(setting, weighted),
+        )
+        if dear.kind in ("mean", "share"):
+            by_mean = schema.to_dict() | {"mean_weight": _WEIGHT * schema.mean_weight}
+            yield "mean_weight", f"mean_weight: {_WEIGHT * schema.mean_weight:g}", _stated(setting, by_mean)
+
+
+def _stated(setting: ReleasePlan, values: Mapping[str, Any]) -> ReleasePlan | None:
+    """Return the plan for the schema of a file with these values; None if there can be none."""
+    try:
+        return replace(setting, typical=setting.typical.for_schema(Schema.from_dict(values)))
+    except ValueError:  # this column, or these columns together, can have no weight
+        return None
+
+
+def _toward(
+    setting: ReleasePlan, goals: Sequence[Goal], dear: Goal, kind: str, what: str, changed: ReleasePlan | None
+) -> Change | None:
+    """Compare the half-width of the interval that takes the largest budget."""
+    before, after = expected(setting, [dear]), None if changed is None else expected(changed, [dear, *goals])
+    if before is None or after is None or not (math.isfinite(after[0].reached) and before[0].reached > 0.0):
+        return None
+    unit = 100.0 if dear.relative else 1.0
+    why = "meets all goals" if all(result.met for result in after) else ""
+    measure = f"{'% ' if dear.relative else ''}on {dear.question}"
+    return Change(kind, what, measure, unit * before[0].reached, unit * after[0].reached, why)
 
 
 def _compared(setting: ReleasePlan, kind: str, what: str, changed: ReleasePlan | None) -> Change | None:
@@ -179,16 +243,17 @@ def _without(setting: ReleasePlan, names: set[str]) -> ReleasePlan | None:
         return None
 
 
-def _tighter_bounds(setting: ReleasePlan, noise: ForecastNoise) -> Change | None:
+def _tighter_bounds(setting: ReleasePlan, among: Collection[str] | None = None) -> tuple[str, int, ReleasePlan] | None:
     """Plan half the range, about its mean, of the noisiest numeric column that can have it."""
-    typical, schema = setting.typical, setting.typical.schema
-    if len(schema.table_columns) > _FEW_COLUMNS:
+    typical, schema, noise = setting.typical, setting.typical.schema, setting.noise
+    if noise is None or len(schema.table_columns) > _FEW_COLUMNS:
         return None
     factors = {factor.name for derived in schema.derived_columns for factor in derived.factors}
     columns = {
         schema.feature_names.index(column.name): column
         for column in schema.columns
         if isinstance(column, Numeric) and column.scale is None and column.name not in factors
+        if among is None or column.name in among
     }
     for index in sorted(columns, key=lambda index: -float(noise.mean_in_deviations[index])):
         column = columns[index]
@@ -203,11 +268,8 @@ def _tighter_bounds(setting: ReleasePlan, noise: ForecastNoise) -> Change | None
             continue
         stated = [tight if known is column else known for known in schema.columns]
         narrow = schema.with_columns(stated, row_norm=_own_row_norm(schema))
-        after = replace(setting, typical=typical.for_schema(narrow)).known_noise
-        if after is None or not noise.mean[index] > 0.0:
-            return None
         what = f"half the range of {column.name}, if public knowledge allows"
-        return Change("bounds", what, "on its mean", float(noise.mean[index]), float(after.mean[index]))
+        return what, index, replace(setting, typical=typical.for_schema(narrow))
     return None
 
 

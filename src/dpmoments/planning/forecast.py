@@ -27,11 +27,13 @@ from dpmoments.moments.cells import CountNoise
 from dpmoments.planning.changes import changes, cost_of_derived, cost_of_products, positive
 from dpmoments.planning.forecast_noise import ReleasePlan
 from dpmoments.planning.forecast_table import ByMechanism, Forecast, ForecastRow, short_refusal
+from dpmoments.planning.goals import ForecastGoals
 from dpmoments.planning.typical_table import TypicalTable, checked_guesses
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.request import AskedPrivacy, PrivacyRequest, takes_request
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.schema.constraints import schema_of_tables
+from dpmoments.schema.goals import Goal, checked_goals
 from dpmoments.schema.schema import Schema
 
 
@@ -46,6 +48,7 @@ def forecast(
     missing_share: Mapping[str, float] | None = None,
     robust: Sequence[str] | None = None,
     mechanism: str | None = None,
+    goals: Sequence[str | Goal] | Mapping[str, float | str] | None = None,
     **asked: Unpack[AskedPrivacy],
 ) -> Forecast:
     """Forecast the noise on every column, what to change, and every mechanism's error.
@@ -81,13 +84,16 @@ def forecast(
     mechanism : str, optional
         Mechanism that the numbers in original units are for. Default: ``"auto"``, as for a release, or the best if that
         cannot run.
+    goals : list of str, or mapping of str to float, optional
+        How precise answers should be, as for :class:`dpmoments.Schema`. Default: the goals of the schema. If no budget is given,
+        the forecast is for the smallest ε that meets all goals, or for ε = 1 if none does.
 
     Returns
     -------
     Forecast
-        ``print`` shows it; ``to_pandas()`` has one row per feature; ``rows_needed(correlation=0.02)`` and
-        ``epsilon_needed(…)`` solve the inverse problem; ``forecast["gaussian"].correlation_error`` is the error of one
-        mechanism.
+        ``print`` shows it; ``goals`` has one row per goal, ``to_pandas()`` one row per feature;
+        ``rows_needed(correlation=0.02)`` and ``epsilon_needed(…)`` solve the inverse problem;
+        ``forecast["gaussian"].correlation_error`` is the error of one mechanism.
 
     Raises
     ------
@@ -124,15 +130,24 @@ def forecast(
     >>> times = table.noise_of("laplace").mean / forecast(schema, n_rows=1000, epsilon=1.0).noise_of("laplace").mean
     >>> times.round(6).tolist()
     [5.0, 5.0, 5.0]
+
+    Goals in place of a budget:
+
+    >>> table = forecast(schema, n_rows=5000, goals=["mean(age) ± 1", "share(smoker) ± 0.02 at 0.9"])
+    >>> print(table.budget, table.goals.to_pandas()["met"].tolist(), table.goals.dear)
     """
     require_row_count(n_rows)
-    request = PrivacyRequest.of_options(asked, schema, finds_levels=True)
+    stated = schema.goals if goals is None else checked_goals(goals, schema.columns)
+    no_budget = bool(stated) and asked.get("epsilon") is None and asked.get("rho") is None
+    request = PrivacyRequest.of_options({**asked, "epsilon": 1.0} if no_budget else asked, schema, finds_levels=True)
     request.divided(schema)  # or its refusal
     typical = TypicalTable.of(schema, typical_sd=typical_sd, typical_mean=typical_mean, missing_share=missing_share)
 
     def planned_by(kind: Mechanism) -> ReleasePlan:
         return ReleasePlan(typical, n_rows, request, kind, mean)
 
+    if no_budget and (found := ForecastGoals.of(planned_by(make_mechanism(mechanism or "auto")), stated)) is not None:
+        request = found.setting.with_budget(found.budget_for_all or 1.0).request
     settings = {name: planned_by(kind()) for name, kind in MECHANISMS.items()}
     if mechanism is not None:
         settings[mechanism] = planned_by(make_mechanism(mechanism))
@@ -157,13 +172,17 @@ def forecast(
     if mechanism is None:
         mechanism = "auto" if table["auto"].is_known else table.best
     if mechanism is None or not mean or not table[mechanism].is_known:
+        if goals:
+            raise without_units.preceded_by("goals cannot be forecast: ")
         return replace(table, mechanism=mechanism)
     setting = settings[mechanism]
+    of_goals = ForecastGoals.of(setting, stated)
     return replace(
         table,
         mechanism=mechanism,
         setting=setting,
-        changes=changes(setting),
+        goals=of_goals,
+        changes=changes(setting, *((stated, of_goals.dear) if of_goals is not None else ())),
         derived_cost=cost_of_derived(setting),
         robust_cost=None if robust is None else cost_of_products(setting, robust),
     )

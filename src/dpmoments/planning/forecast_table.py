@@ -16,6 +16,7 @@ from dpmoments.mechanisms.found_levels import FindingPlan
 from dpmoments.mechanisms.registry import make_mechanism, unknown_mechanism
 from dpmoments.planning.changes import Change, Wanted, budget_needed, rows_needed
 from dpmoments.planning.forecast_noise import ForecastNoise, ReleasePlan
+from dpmoments.planning.goals import ForecastGoals
 from dpmoments.planning.picture import plot_clear
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
@@ -203,8 +204,10 @@ class Forecast(ByMechanism[ForecastRow]):
         Mechanism of the numbers in original units: the one asked for, else ``auto``, else the best that can run.
     setting : ReleasePlan or None
         The release that these numbers are for; None if they are not known.
+    goals : ForecastGoals or None
+        Goals against what the release would state, and the budget that each takes; None without goals.
     changes : tuple of Change
-        Changes that would lower the noise, best first.
+        Changes that would lower the noise, best first: with goals, that of the goal which takes the largest budget.
     derived_cost : Change or None
         What the noise on other features would be without the derived ones; None if the schema has none.
     robust_cost : Change or None
@@ -219,6 +222,7 @@ class Forecast(ByMechanism[ForecastRow]):
 
     mechanism: str | None = None
     setting: ReleasePlan | None = None
+    goals: ForecastGoals | None = None
     changes: tuple[Change, ...] = ()
     derived_cost: Change | None = None
     robust_cost: Change | None = None
@@ -391,7 +395,8 @@ class Forecast(ByMechanism[ForecastRow]):
         if least * _ABOUT_AS_MUCH >= own:
             compared = f"none has a smaller error of {of}"
         in_units = "what describe() would show if the table is as assumed, in original units:"
-        return self.title, self.headline, f"mechanism: {self.mechanism_text} ({compared})", in_units
+        asked = () if self.goals is None else (self.goals.text(),)
+        return self.title, self.headline, f"mechanism: {self.mechanism_text} ({compared})", *asked, in_units
 
     @property
     def mechanism_text(self) -> str:
@@ -419,8 +424,13 @@ class Forecast(ByMechanism[ForecastRow]):
     def remarks(self) -> tuple[str, ...]:
         if self.noise is None:
             return self.mechanisms.remarks
-        helpful = [f"what would help, with {self.mechanism}:", *(f"  {change}" for change in self.changes)]
-        return (*self.noise.remarks, *self.found_levels, "\n".join(helpful) if self.changes else "")
+        return (*self.noise.remarks, *self.found_levels, self.helpful)
+
+    @property
+    def helpful(self) -> str:
+        """The changes, one a line; empty if none helps noticeably."""
+        lines = [f"what would help, with {self.mechanism}:", *(f"  {change}" for change in self.changes)]
+        return "\n".join(lines) if self.changes else ""
 
     @property
     def found_levels(self) -> tuple[str, ...]:
@@ -458,6 +468,7 @@ class Forecast(ByMechanism[ForecastRow]):
             "best": self.best,
             "mechanisms": [row.to_dict() for row in self.rows],
             **{name: None if cost is None else cost.to_dict() for name, cost in costs.items()},
+            "goals": None if self.goals is None else self.goals.to_dict(),
             "changes": [change.to_dict() for change in self.changes],
             "headline": self.headline,
             "found_levels": [] if self.setting is None else list(self.found_levels),

@@ -20,6 +20,7 @@ from dpmoments.analysis.description import describe, release_card
 from dpmoments.analysis.effects import mediation, oaxaca, odds_ratio, vif
 from dpmoments.analysis.estimate import estimate
 from dpmoments.analysis.exports import covariance_draws, export, nacov
+from dpmoments.analysis.goals import Goals, goal_results
 from dpmoments.analysis.group_means import group_means
 from dpmoments.analysis.group_tests import anova, t_test
 from dpmoments.analysis.instruments import iv
@@ -200,6 +201,15 @@ class MomentRelease(Moments, Disclosed):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}.{near}")
 
     @property
+    def goals(self) -> Goals | None:
+        """How precise the release is, against the goals of its schema: free of privacy cost.
+
+        None without goals, or if no count or mean was released.
+        """
+        known = self.schema.goals and self.noisy_count is not None and self.noisy_sum is not None
+        return Goals(goal_results(self, self.schema.goals)) if known else None
+
+    @property
     def plot(self) -> ReleasePlots:
         """Plots: ``release.plot.correlation()``; the first plot imports matplotlib."""
         from dpmoments.plots.accessor import ReleasePlots
@@ -219,11 +229,14 @@ class MomentRelease(Moments, Disclosed):
         return synthetic_rows(self, n_rows, seed, format=format, exact=exact)
 
     def summary(self) -> str:
-        """Return the release as text: mechanism, features with their noise, warnings."""
+        """Return the release as text: mechanism, features with their noise, goals, warnings."""
         chosen = "" if self.chosen_because is None else f"\nChosen: {self.chosen_because.text()}"
         described = describe(self).text()  # it has some of the warnings
         warned = [f"Warning: {text}" for message in self.warnings if (text := message.text()) not in described]
-        return "\n".join([f"mechanism: {self.mechanism_text}; repair: {self.repair}{chosen}", described, *warned])
+        goals = () if self.goals is None else (self.goals.text(),)
+        return "\n".join(
+            [f"mechanism: {self.mechanism_text}; repair: {self.repair}{chosen}", described, *goals, *warned]
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for a file, without loss of precision."""

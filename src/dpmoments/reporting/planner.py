@@ -48,6 +48,8 @@ def plan_content(forecast: Forecast) -> dict[str, Any]:
             "clear", 4.6, 3.2, lambda ax: forecast.plot(ax=ax), title=f"{forecast.clear}. {MEANING}", description=said
         )
     described = "What describe() would show if the table is as assumed, in original units"
+    if forecast.goals is not None:
+        content["goals"] = PageTable.of(forecast.goals.heading[0], forecast.goals.table())
     return content | {
         "takes": "" if setting.is_readable else takes_to_read(setting),
         "columns": PageTable.of(described, noise.table_of_columns()),

@@ -36,6 +36,7 @@ from dpmoments.reporting.sections import (
     columns_section,
     counts_sections,
     findings_section,
+    goals_section,
     lost_means,
     mean_section,
     open_section,
@@ -214,7 +215,7 @@ def _of_moments(releases: Sequence[tuple[str, str, MomentRelease]], asked: _Aske
         kept = [kept[0] + sum(not row[1].startswith(("noise", "below")) for row in rows), kept[1] + len(rows)]
         if hopeless:
             continue
-        sections = [findings_section(release, prefix, each, asked.headline)]
+        sections = [findings_section(release, prefix, each, asked.headline), goals_section(release, prefix)]
         if each.correlations is not None and not (asked.summary and name):
             sections.append(open_section(release, prefix, each.correlations))
         if not asked.summary:

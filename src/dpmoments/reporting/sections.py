@@ -173,6 +173,29 @@ def rows_for_a_finding(release: MomentRelease, comparisons: int) -> int | None:
     return max(1, int(float(f"{2.0 * float(seen[0]):.1g}")))
 
 
+def goals_section(release: MomentRelease, prefix: str) -> Section | None:
+    """Return the goals of the schema, met or missed, and the groups of relative goals; None without goals."""
+    goals = release.goals
+    if goals is None:
+        return None
+    groups = [
+        PageTable.of(
+            f"{result.goal.question}: relative error of each group",
+            [
+                ("group", "±", f"limit {100.0 * result.goal.margin:.10g} %"),
+                *(
+                    (cell, result.text(half), "" if half <= result.goal.margin else "over the limit")
+                    for cell, half in zip(result.cells, result.half_widths.tolist(), strict=True)
+                ),
+            ],
+        )
+        for result in goals.results
+        if result.goal.relative and len(result.cells) > 1
+    ]
+    tables = (PageTable.of("Goals of the schema", goals.table()), *groups)
+    return Section("Goals", f"{prefix}goals", lead=tuple(map(_sentence, goals.heading)), tables=tables)
+
+
 # Asked analyses: regressions and groups.
 
 

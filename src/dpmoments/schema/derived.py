@@ -482,6 +482,7 @@ ENTRIES = (
         "names",
         "defaults",
         "item_lists",
+        "goals",
     ),
     "columns",
 )

@@ -53,6 +53,7 @@ from dpmoments.schema.encoding import (
     column_weights,
     lattice_weights,
 )
+from dpmoments.schema.goals import Goal, checked_goals
 from dpmoments.schema.patterns import expanded, matching, shortened
 
 _FORMAT = "dpmoments-schema"
@@ -86,6 +87,9 @@ class Schema:
     item_lists : mapping of str to list of str, optional
         Names of lists of columns, such as the items of a scale: ``{"openness": ["O1", "O2", "O3"]}``. A pattern, ``"O*"``, stands
         for all columns that it matches.
+    goals : list of str, or mapping of str to float, optional
+        How precise answers should be: ``["mean(income) ± 500", "correlation(*) ± 0.03 at 0.9"]``, or ``{"mean(income)": 500}``.
+        A forecast says which budget meets them, and a release whether it did. Goals whose columns are left out go with them.
 
     Raises
     ------
@@ -111,6 +115,7 @@ class Schema:
     text_format: TextFormat | None
     mean_weight: float
     item_lists: Mapping[str, tuple[str, ...]] = field(hash=False)
+    goals: tuple[Goal, ...]
 
     def __init__(
         self,
@@ -120,6 +125,7 @@ class Schema:
         text_format: TextFormat | None = None,
         mean_weight: float = 1.0,
         item_lists: Mapping[str, Sequence[str]] | None = None,
+        goals: Sequence[str | Goal] | Mapping[str, float | str] | None = None,
     ) -> None:
         if text_format is not None and not isinstance(text_format, TextFormat):
             raise wrong_type("text_format", "a dpmoments.TextFormat", text_format)
@@ -163,6 +169,7 @@ class Schema:
         object.__setattr__(self, "text_format", text_format)
         object.__setattr__(self, "mean_weight", mean_weight)
         object.__setattr__(self, "item_lists", _checked_item_lists(item_lists, self.names))
+        object.__setattr__(self, "goals", checked_goals(goals or (), columns))
 
     @classmethod
     def unit_ball(
@@ -327,6 +334,7 @@ class Schema:
             text_format=self.text_format,
             mean_weight=self.mean_weight,
             item_lists={name: items for name, items in self.item_lists.items() if names.issuperset(items)},
+            goals=[goal for goal in self.goals if goal.fits(with_factors(columns))],
         )
 
     @cached_property
@@ -351,7 +359,7 @@ class Schema:
         if text_format is None or text_format == self.text_format:
             return self
         rest: dict[str, Any] = {"row_norm": self.row_norm, "missing_values": self.missing_values}
-        rest |= {"mean_weight": self.mean_weight, "item_lists": self.item_lists}
+        rest |= {"mean_weight": self.mean_weight, "item_lists": self.item_lists, "goals": self.goals}
         return Schema(*self.columns, text_format=text_format, **rest)
 
     @property
@@ -544,6 +552,8 @@ class Schema:
             values["mean_weight"] = self.mean_weight
         if self.item_lists:
             values["item_lists"] = {name: list(items) for name, items in self.item_lists.items()}
+        if self.goals:
+            values["goals"] = [str(goal) for goal in self.goals]
         return values | {
             "columns": [_stated(column, self.missing_values).to_dict() for column in stated_columns(self.columns)]
         }
@@ -578,6 +588,7 @@ class Schema:
             text_format=None if text_format is None else TextFormat.from_dict(text_format),
             mean_weight=values.get("mean_weight", 1.0),
             item_lists=values.get("item_lists"),
+            goals=values.get("goals"),
         )
 
     def save(self, path: str | Path) -> None:
@@ -587,8 +598,15 @@ class Schema:
         Path(path).write_text(format_yaml(shortened(self.to_dict())), encoding="utf-8", newline="\n")
 
     @classmethod
-    def load(cls, path: str | Path) -> Schema:
-        """Read a schema from YAML.
+    def load(cls, path: str | Path, table: Schema | None = None) -> Schema:
+        """Read a schema from YAML, or a request for parts of a table.
+
+        Parameters
+        ----------
+        path : path
+        table : Schema, optional
+            The schema of a table, of which the file may ask for columns by name, ``columns: [age, income]``; without ``columns``,
+            for those that its ``goals`` name.
 
         Raises
         ------
@@ -598,10 +616,10 @@ class Schema:
         from dpmoments.schema.document import mistakes_in, read_yaml_nodes
 
         values, node = read_yaml_nodes(path)
-        failure = "; ".join(mistakes_in(node, values))
+        failure = "; ".join(mistakes_in(node, values)) if table is None else ""
         if not failure:
             try:
-                return cls.from_dict(values)
+                return cls.from_dict(values if table is None else _requested(values, table))
             except (TypeError, ValueError) as error:
                 failure = str(error)
         raise InputValueError(f"{path}: {failure}")
@@ -613,7 +631,32 @@ class Schema:
         text_format = "" if self.text_format is None else f", text_format={self.text_format!r}"
         mean_weight = "" if self.mean_weight == 1.0 else f", mean_weight={self.mean_weight!r}"
         item_lists = f", item_lists={dict(self.item_lists)!r}" if self.item_lists else ""
-        return f"Schema({shown}{more}, row_norm={self.row_norm!r}{missing}{text_format}{mean_weight}{item_lists})"
+        goals = f", goals={[str(goal) for goal in self.goals]!r}" if self.goals else ""
+        return (
+            f"Schema({shown}{more}, row_norm={self.row_norm!r}{missing}{text_format}{mean_weight}{item_lists}{goals})"
+        )
+
+
+def _requested(values: Any, table: Schema) -> dict[str, Any]:
+    """Return the values of a schema, for a request that names columns of a table or states its own."""
+    if not isinstance(values, Mapping) or not isinstance(values.get("columns", []), list):
+        raise InputValueError("this is not a request: a list of goals is expected, and perhaps a list of columns")
+    known = [column.name for column in table.columns]
+    goals = values.get("goals")
+    entries = values.get("columns")
+    if entries is None:
+        needed = {name for goal in checked_goals(goals or (), table.columns) for name in goal.columns(table.columns)}
+        entries = [name for name in known if name in needed]
+    columns: list[Any] = []
+    for entry in entries:
+        name = entry.get("name") if isinstance(entry, Mapping) and len(entry) == 1 else entry
+        if isinstance(name, Mapping):
+            columns.append(column_from_dict(name))
+        elif isinstance(name, str) and (found := matching([name], known)):
+            columns += [column for column in table.columns if column.name in found]
+        else:
+            raise InputValueError(f"the schema has no column {shown(name)}.{meant(name, known)}")
+    return table.with_columns(columns, row_norm=False).to_dict() | {"goals": goals}
 
 
 def _checked_item_lists(stated: object, names: Sequence[str]) -> dict[str, tuple[str, ...]]:

@@ -1,0 +1,149 @@
+"""A forecast says which goals are met, the smallest budget that meets them, and what else would: as releases then show."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import dpmoments as dpm
+from dpmoments.planning.goals import _ROWS, _SIZES, ForecastGoals, _smallest
+from support.said import refused
+
+N_ROWS, RELEASES = 5_000, 30
+SPREADS, MIDDLES = {"age": 14.0, "pay": 20_000.0}, {"age": 45.0, "pay": 60_000.0, "smoker": 0.3}
+GOALS = {
+    "mean(pay)": 900,
+    "share(smoker)": 0.015,
+    "mean(pay, by=ward)": "4 %",
+    "difference(pay, by=smoker)": 1500,
+    "correlation(*)": 0.05,
+    "coefficient(pay ~ age + smoker, age)": 60,
+}
+SCHEMA = dpm.Schema(
+    dpm.Numeric("age", 0, 110),
+    dpm.Numeric("pay", 0, 200_000),
+    dpm.Numeric("bmi", 10, 70),
+    dpm.Boolean("smoker"),
+    dpm.Categorical("ward", ["a", "b"]),
+    goals=GOALS,
+)
+
+
+@cache
+def forecast(**options: Any) -> dpm.Forecast:
+    return dpm.forecast(SCHEMA, n_rows=N_ROWS, typical_sd=SPREADS, typical_mean=MIDDLES, **options)
+
+
+def goals_of(**options: Any) -> ForecastGoals:
+    goals = forecast(**options).goals
+    assert goals is not None
+    return goals
+
+
+@cache
+def released(epsilon: float) -> list[dpm.MomentRelease]:
+    rng = np.random.default_rng(2)
+    common = rng.standard_normal(N_ROWS)
+    table: dict[str, Any] = {
+        name: (MIDDLES[name] + spread * (0.5 * common + 0.75**0.5 * rng.standard_normal(N_ROWS))).clip(0)
+        for name, spread in SPREADS.items()
+    }
+    table |= {"bmi": rng.normal(25, 6, N_ROWS), "smoker": rng.random(N_ROWS) < 0.3}
+    frame = pa.table(table | {"ward": rng.choice(["a", "b"], N_ROWS)})
+    return [dpm.release(frame, SCHEMA, epsilon=epsilon, insecure_seed=seed, threads=1) for seed in range(RELEASES)]
+
+
+def ratios(epsilon: float, stated: ForecastGoals) -> list[float]:
+    """Expected over what releases at ``epsilon`` print, the median of them, goal by goal."""
+    printed = [[result.reached for result in release.goals.results] for release in released(epsilon) if release.goals]
+    expected = [result.reached for result in stated.results]
+    return list(np.array(expected) / np.median(printed, axis=0))
+
+
+def test_a_forecast_of_goals_is_what_releases_print() -> None:
+    assert all(0.8 <= ratio <= 1.25 for ratio in ratios(1.0, goals_of(epsilon=1.0)))
+    of_noise = [ratios(1.0, goals_of(epsilon=0.3))[index] for index in (0, 2, 4)]
+    assert all(ratio > 1.25 for ratio in of_noise)  # a forecast of another budget is found
+
+
+def test_the_smallest_budget_meets_all_goals_and_the_next_smaller_one_does_not() -> None:
+    goals = goals_of(epsilon=1.0)
+    size = goals.budget_for_all
+    assert size is not None
+    assert size == max(budget for budget in goals.budgets if budget is not None)
+    assert goals.budgets[goals.goals.index(goals.dear)] == size
+    for tried, met in ((size, True), (_SIZES[_SIZES.index(size) - 1], False)):
+        again = ForecastGoals.of(goals.setting.with_budget(tried), goals.goals)
+        assert again is not None
+        assert again.met is met
+    assert f"all goals take ε = {size:.3g}" in goals.text()
+
+
+def test_goals_stand_in_for_a_budget() -> None:
+    planned = forecast()
+    assert planned.goals is not None
+    assert planned.goals.met
+    assert planned.budget.epsilon == goals_of(epsilon=1.0).budget_for_all
+    assert planned.goals.to_pandas()["met"].all()
+    assert planned.to_dict()["goals"]["budget_for_all"] == planned.budget.epsilon
+    with refused("give the privacy budget"):
+        dpm.forecast(SCHEMA, n_rows=N_ROWS, goals=[])
+
+
+def test_goals_that_sampling_alone_misses_take_rows() -> None:
+    found = dpm.forecast(SCHEMA, n_rows=N_ROWS, typical_sd=SPREADS, goals=["mean(age) ± 0.2"], epsilon=1.0).goals
+    assert found is not None
+    assert found.budgets == (None,)
+    assert found.budget_for_all is None
+    assert found.rows_for_all is not None
+    assert found.rows_for_all > (1.96 * SPREADS["age"] / 0.2) ** 2
+    text = found.text()
+    assert "no budget meets all goals" in text
+    assert f"{found.rows_for_all:,} rows at ε = 1 would" in text
+
+
+def test_what_would_help_is_measured_by_the_dear_goal() -> None:
+    planned = forecast(epsilon=0.4)
+    goals, changes = planned.goals, {change.kind: change for change in planned.changes}
+    assert goals is not None
+    assert {"rows", "budget", "columns"} <= changes.keys()
+    assert changes["columns"].what == "without bmi, which no goal names"
+    for change in changes.values():
+        assert change.measure.endswith(f"on {goals.dear.question}")
+        assert change.before == pytest.approx(
+            next(result.reached for result in goals.results if result.goal == goals.dear)
+        )
+    assert "meets all goals" in str(next(iter(forecast(epsilon=2.0).changes)))
+
+
+def test_a_weight_on_the_columns_of_the_dear_goal_is_tried() -> None:
+    columns = [dpm.Numeric(f"x{index}", 0, 1) for index in range(12)]
+    goals = [*(f"mean(x{index}) ± 0.5" for index in range(1, 12)), "mean(x0) ± 0.004"]
+    schema = dpm.Schema(*columns, goals=goals)
+    planned = dpm.forecast(schema, n_rows=3000, epsilon=0.5, mechanism="matrix-laplace")
+    weights = {change.kind: change.what for change in planned.changes if "weight" in change.kind}
+    assert weights["weight"] == "weight: 4 on x0"
+    assert "mean_weight" in weights
+
+
+def test_goals_without_noise_in_units_are_refused() -> None:
+    with refused("goals cannot be forecast"):
+        dpm.forecast(SCHEMA, n_rows=N_ROWS, epsilon=1.0, mean=False, goals=["mean(age) ± 1"])
+
+
+@pytest.mark.parametrize("sizes", [_SIZES, _ROWS])
+@pytest.mark.parametrize("root", [3e-8, 0.0123, 1.0, 7.7, 99.0, 101.0, 3e12])
+@pytest.mark.parametrize("floor", [0.0, 0.9, 0.9999])
+def test_the_search_finds_the_first_size(sizes: Any, root: float, floor: float) -> None:
+    def excess(size: float) -> float:  # of noise that falls like 1/size, beside a part that does not
+        far = (1.0 - floor**2) ** 0.5 * root / size
+        return float("inf") if far > 1e3 else float(np.log(np.hypot(floor, far)) - 1e-12)
+
+    first = next((size for size in sizes if excess(size) <= 0.0), None)
+    tried: list[float] = []
+    assert _smallest(sizes, 1.0, lambda size: tried.append(size) or excess(size)) == first  # type: ignore[func-returns-value]
+    assert len(tried) <= 20
