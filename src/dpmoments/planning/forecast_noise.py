@@ -67,9 +67,13 @@ class ReleasePlan:
     @property
     def imagined(self) -> ForecastNoise:
         """Imagined release of the typical rows, without noise in its numbers."""
+        return self.imagined_with(None)
+
+    def imagined_with(self, seed: int | None) -> ForecastNoise:
+        """Return the imagined release, with noise on the rows' lengths if a seed is given."""
         plan = replace(self.plan, chosen_because=None)
         request = self.request.divided(self.typical.schema)[0]
-        return _imagined(plan, self.typical, max(1, round(self.n_rows * self.typical.kept_share)), request)
+        return _imagined(plan, self.typical, max(1, round(self.n_rows * self.typical.kept_share)), request, seed)
 
     @property
     def noise(self) -> ForecastNoise | None:
@@ -121,9 +125,11 @@ def _planned(mechanism: Mechanism, schema: Schema, mean: bool, n_rows: int | Non
 
 
 @lru_cache(maxsize=64)
-def _imagined(plan: Plan, typical: TypicalTable, n_rows: int, request: PrivacyRequest) -> ForecastNoise:
+def _imagined(
+    plan: Plan, typical: TypicalTable, n_rows: int, request: PrivacyRequest, seed: int | None
+) -> ForecastNoise:
     block = typical.encoded(n_rows, mean=plan.shape.mean)
-    return ForecastNoise(imagined_release(plan, typical.schema, block, n_rows, request), typical, n_rows)
+    return ForecastNoise(imagined_release(plan, typical.schema, block, n_rows, request, seed), typical, n_rows)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -34,6 +34,7 @@ def plan_content(forecast: Forecast) -> dict[str, Any]:
         "forecast": forecast,
         "mechanisms": PageTable.of(forecast.mechanisms.heading[0], forecast.mechanisms.table()),
         "picture": None,
+        "goals": None,
     }
     if setting is None or noise is None:
         return content

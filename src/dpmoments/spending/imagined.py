@@ -80,6 +80,17 @@ class ExpectedAnswers(PrivacyFilter):
         return made.law.expected(query)
 
 
+class LikelyAnswers(ExpectedAnswers):
+    """Filter that answers without noise but for the histogram of the rows' lengths, whose noise decides on the ball."""
+
+    def _answer(self, made: Draw, query: Any) -> Any:
+        return PrivacyFilter._answer(self, made, query) if made.what.code == LENGTHS else super()._answer(made, query)
+
+
+LENGTHS = "row-lengths"
+"""Code of the draw of that histogram."""
+
+
 @dataclass(frozen=True, eq=False)
 class ImaginedRelease(MomentRelease):
     """Release of typical rows without noise: analyses read it, no file holds it."""
@@ -90,17 +101,19 @@ class ImaginedRelease(MomentRelease):
 
 
 def imagined_release(
-    plan: Plan, schema: Schema, block: FloatArray, n_rows: int, request: PrivacyRequest
+    plan: Plan, schema: Schema, block: FloatArray, n_rows: int, request: PrivacyRequest, seed: int | None = None
 ) -> MomentRelease:
     """Run a plan for rows on a table of ``n_rows`` typical rows, before any repair.
 
-    ``block`` are the encoded rows of ``schema.with_indicators``; the request's budget is for a privacy unit.
+    ``block`` are the encoded rows of ``schema.with_indicators``; the request's budget is for a privacy unit. With a ``seed``
+    the rows' lengths have noise.
     """
     source: Any = RepeatedRows(block, n_rows)  # which answers as a source does
     rows = Rows(schema.with_indicators, plan.neighbors, source, threads=1)
     unit = request.privacy_unit
     paid = plan if unit is None else UnitsPlan.of(plan, request.budget, unit)
-    privacy_filter = ExpectedAnswers.open(paid, insecure_seed=0)
+    answers = ExpectedAnswers if seed is None else LikelyAnswers
+    privacy_filter = answers.open(paid, insecure_seed=seed or 0)
     result = plan.run(rows, privacy_filter)
     made = moment_release(
         plan,
