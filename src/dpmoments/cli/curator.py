@@ -362,7 +362,7 @@ def forecast(
     if as_json:
         print_json(result.to_dict() | needed)
     elif request is not None and result.goals is not None:
-        print_text("\n".join([result.title, result.goals.text(), *result.helpful]))
+        print_text("\n".join(filter(None, [result.title, result.goals.text(), result.helpful])))
     elif not needed:
         print_text(result.text())
     budget, by = result.budget, f"{options['neighbors']}, {result.mechanism}"
