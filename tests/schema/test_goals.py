@@ -96,5 +96,5 @@ def test_a_request_names_columns_of_a_table(tmp_path: Path) -> None:
     assert [str(goal) for goal in requested.goals] == ["mean(bmi) ± 1"]
 
     asked.write_text("goals: []\ncolumns: [aeg]\n", encoding="utf-8")
-    with refused("no column 'aeg'"):
+    with refused("columns: 'aeg' matches none"):
         dpm.Schema.load(asked, SCHEMA)

@@ -647,15 +647,10 @@ def _requested(values: Any, table: Schema) -> dict[str, Any]:
     if entries is None:
         needed = {name for goal in checked_goals(goals or (), table.columns) for name in goal.columns(table.columns)}
         entries = [name for name in known if name in needed]
-    columns: list[Any] = []
-    for entry in entries:
-        name = entry.get("name") if isinstance(entry, Mapping) and len(entry) == 1 else entry
-        if isinstance(name, Mapping):
-            columns.append(column_from_dict(name))
-        elif isinstance(name, str) and (found := matching([name], known)):
-            columns += [column for column in table.columns if column.name in found]
-        else:
-            raise InputValueError(f"the schema has no column {shown(name)}.{meant(name, known)}")
+    named = [entry["name"] if isinstance(entry, Mapping) and [*entry] == ["name"] else entry for entry in entries]
+    asked = matching("columns", [name for name in named if not isinstance(name, Mapping)], known)
+    own = [column_from_dict(entry) for entry in named if isinstance(entry, Mapping)]
+    columns = [*(column for column in table.columns if column.name in asked), *own]
     return table.with_columns(columns, row_norm=False).to_dict() | {"goals": goals}
 
 
