@@ -386,19 +386,15 @@ def test_derived_features_of_a_schema_file_are_forecast_released_and_shown(run: 
     assert "Power('height', 2): the schema has no column 'height'" in refused.error
 
 
-def test_forecast_in_units_and_turned_round(run: Run) -> None:
+def test_forecast_in_units(run: Run) -> None:
     schema, guess = dpm.Schema.load("people.yaml"), {"age": 17.0}
     command = shlex.split("forecast --schema people.yaml --n-rows 5000 --neighbors add_remove --typical-sd age=17")
     expected = dpm.forecast(schema, n_rows=5_000, epsilon=1.0, typical_sd=guess)
     shown = run(*command, "--epsilon", "1")
     for line in expected.table():
         assert " ".join(line) in shown.words
-    printed = json.loads(run(*command, "--epsilon", "1", "--json", "--rows-needed", "correlation=0.05").out)
+    printed = json.loads(run(*command, "--epsilon", "1", "--json").out)
     assert printed["in_units"] == expected.to_dict()["in_units"]
-    assert printed["rows_needed"] == expected.rows_needed(correlation=0.05)
-    size = expected.epsilon_needed(mean={"age": 0.5}, share=0.02)
-    outcome = run(*command, "--epsilon", "1", "--epsilon-needed", "mean.age=0.5", "--epsilon-needed", "share=0.02")
-    assert outcome.words.endswith(f"auto: {size:.4g}")
     by_laplace = dpm.forecast(schema, n_rows=5_000, epsilon=1.0, typical_sd=guess, mechanism="laplace")
     run(*command, "--epsilon", "1", "--mechanism", "laplace", "--html", "plan.html")
     assert "<dd>laplace</dd>" in Path("plan.html").read_text()
@@ -406,15 +402,12 @@ def test_forecast_in_units_and_turned_round(run: Run) -> None:
     assert by_laplace.heading[1] in shown.words
     assert all(" ".join(line) in shown.words for line in by_laplace.table())
     for options, words in (
-        (("--epsilon", "1", "--rho-needed", "correlation=0.1"), "use --epsilon-needed"),
-        (("--rho", "1", "--epsilon-needed", "correlation=0.1"), "use --rho-needed"),
-        (("--rho", "1", "--rows-needed", "accuracy=0.1"), "'share' or 'mean.FEATURE'"),
-        (("--rho", "1", "--rows-needed", "mean=0.1", "--rows-needed", "mean.age=1"), "is given twice"),
         (("--rho", "1", "--typical-sd", "age=3"), "'age' is given twice"),
         (("--rho", "1", "--typical-mean", "age"), "is not NAME=NUMBER"),
         (("--rho", "1", "--typical-mean", "Age=3"), "typical mean: 'Age' matches none of the names"),
-        (("--rho", "1", "--means", "--rows-needed", "mean=0.1"), "--means, --rows-needed"),
-        (("--rho", "1", "--html", "other.html", "--json", "--rho-needed", "mean=0.1"), "--html, --json, --rho-needed"),
+        (("--rho", "1", "--goal", "mean(Age) ± 1"), "did you mean 'age'?"),
+        (("--rho", "1", "--means", "--html", "other.html"), "--means, --html"),
+        (("--rho", "1", "--html", "other.html", "--json"), "--html, --json"),
     ):
         refused = run(*command, *options)
         assert refused.code in (1, 2)

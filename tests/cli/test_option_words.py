@@ -103,7 +103,7 @@ ASKED = "--schema visits.yaml --neighbors add_remove"
         "graphical-lasso r.json --alpha 0",
         "ols r.json a --feature b",
         f"forecast {ASKED} --n-rows 9 --epsilon 1 --typical-sd b=3",
-        f"forecast {ASKED} --n-rows 9 --epsilon 1 --rho-needed mean=3",
+        f"forecast {ASKED} --n-rows 9 --epsilon 1 --goal mean(b)±3",
         f"forecast {ASKED} --n-rows 9 --epsilon 1 --delta 2",
         f"forecast-mean {ASKED} --n-rows 9 --epsilon 1 --standard-deviation b=3",
         f"forecast-mean {ASKED} --n-rows 9 --rho 1 --delta 0.1",

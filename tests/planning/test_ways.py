@@ -154,4 +154,4 @@ def test_the_command_prints_what_the_method_says(tmp_path: Path, capsys: pytest.
     assert json.loads(capsys.readouterr().out) == expected.to_dict()
     assert main(given) == 0
     assert capsys.readouterr().out.split() == str(expected).split()  # lines are wrapped
-    assert main([*given, "--rows-needed", "correlation=0.1"]) == 2
+    assert main([*given, "--html", "plan.html"]) == 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import socket
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +14,6 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 import dpmoments
-from dpmoments.base.checks import not_one_of
 from dpmoments.base.documents import KEEPS_A_FILE, check_output
 from dpmoments.base.errors import InputFileExistsError, InputModuleNotFoundError, InputValueError, shown
 from dpmoments.base.table_files import EngineFiles
@@ -40,7 +39,6 @@ from dpmoments.cli.output import (
     notes_of,
     print_answer,
     print_command,
-    print_json,
     print_text,
     printing,
     refuge,
@@ -48,7 +46,7 @@ from dpmoments.cli.output import (
 from dpmoments.mechanisms.counts import Counts
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, automatic_mean
 from dpmoments.planning.preflight import Outcome
-from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.releases.group_releases import GroupReleases
 from dpmoments.releases.loading import AnyRelease
 from dpmoments.schema.constraints import schema_of_tables
@@ -193,12 +191,8 @@ def preflight(options: dict[str, Any]) -> None:
 
 _ASSUMED = "Assumptions about the table"
 _QUESTIONS = "Questions: which release answers them best"
-_REQUIREMENTS = "Requirements for a given noise, as a standard deviation"
+_REQUIREMENTS = "Goals: how precise answers should be"
 _N_ROWS = Option("Expected number of rows, which scales the errors. With --privacy-unit: of kept rows.", least=1)
-
-
-def _wanted_option(text: str) -> Option:
-    return Option(text, _REQUIREMENTS, "WHAT=NUMBER", list[str])
 
 
 @options_of(
@@ -245,12 +239,6 @@ def _wanted_option(text: str) -> Option:
             metavar="COLUMNS",
             kind=str,
         ),
-        "rows_needed": _wanted_option(
-            "Show the number of rows needed for this noise: correlation=0.02, coefficient=0.05, mean=NUMBER or "
-            "mean.FEATURE=NUMBER, sd and share likewise; repeat the option for several."
-        ),
-        "epsilon_needed": _wanted_option("Show the epsilon needed, with --n-rows rows."),
-        "rho_needed": _wanted_option("Show the rho needed, if --rho is given."),
         "mechanism": Option("Show the noise of this mechanism, such as gaussian; default: auto."),
         "means": Option("Compare the ways to release the means: one release, or release-mean.", _QUESTIONS, kind=bool),
         "table": Option(
@@ -282,9 +270,6 @@ def _wanted_option(text: str) -> Option:
 def forecast(
     options: dict[str, Any],
     request: Path | None = None,
-    rows_needed: list[str] | None = None,
-    epsilon_needed: list[str] | None = None,
-    rho_needed: list[str] | None = None,
     means: bool = False,
     table: list[str] | None = None,
     regression: list[str] | None = None,
@@ -311,7 +296,7 @@ def forecast(
         --epsilon 1 --neighbors add_remove --typical-sd age=15
 
       dpmoments forecast --schema people.yaml --n-rows 50000 \\
-        --epsilon 1 --neighbors add_remove --rows-needed correlation=0.02
+        --epsilon 1 --neighbors add_remove --goal 'mean(age) ± 0.5'
 
       dpmoments forecast --schema people.yaml --n-rows 50000 \\
         --epsilon 1 --neighbors add_remove --means --table region:sex
@@ -323,12 +308,8 @@ def forecast(
         --n-rows 50000 --neighbors add_remove
     """
     questions = _given({"--means": means, "--table": table, "--regression": regression})
-    wanted = {"--rows-needed": rows_needed, "--epsilon-needed": epsilon_needed, "--rho-needed": rho_needed}
     page = _given({"--html": html is not None})
-    for first, second in (
-        (questions, [*page, *_given(wanted)]),
-        (page, [*_given({"--json": as_json}), *_given(wanted)]),
-    ):
+    for first, second in ((questions, page), (page, _given({"--json": as_json}))):
         if first and second:
             raise bad_option(", ".join([*first, *second]), _EXCLUSIVE)
     if overwrite and html is None:
@@ -353,49 +334,14 @@ def forecast(
         dpmoments.report(result, html, overwrite=overwrite)
         print_text(f"Wrote {html}: open it in a browser.")
         return
-    needed = {}
-    for option, given in wanted.items():
-        with naming(option):
-            name = option.removeprefix("--").replace("-", "_")
-            if asked := _wanted(given):
-                needed[name] = getattr(result, name)(**asked)
-    if as_json:
-        print_json(result.to_dict() | needed)
-    elif request is not None and result.goals is not None:
+    if request is not None and result.goals is not None and not as_json:
         print_text("\n".join(filter(None, [result.title, result.goals.text(), result.helpful])))
-    elif not needed:
-        print_text(result.text())
-    budget, by = result.budget, f"{options['neighbors']}, {result.mechanism}"
-    delta = f", δ = {budget.delta:g}" if budget.kind is BudgetKind.APPROXIMATE else ""
-    for name, value in {} if as_json else needed.items():
-        if name == "rows_needed":
-            print_text(f"{result.rows_text} needed with {budget}, {by}: {value:,}")
-        else:
-            loss = {"epsilon_needed": "ε", "rho_needed": "ρ"}[name]
-            print_text(f"{loss} needed with {options['n_rows']:,} {result.rows_text}{delta}, {by}: {value:.4g}")
+    else:
+        print_answer(result, as_json)
 
 
 def _given(options: Mapping[str, object]) -> list[str]:
     return [name for name, value in options.items() if value]
-
-
-_ACCURACIES = ("correlation", "coefficient", "mean", "sd", "share")
-
-
-def _wanted(given: Sequence[str] | None) -> dict[str, Any]:
-    """Parse wanted noise: ``correlation=0.02``, ``mean=0.5``, ``mean.age=0.5``."""
-    result: dict[str, Any] = {}
-    for what, value in numbers_by_name(given).items():
-        kind, dot, feature = what.partition(".")
-        if kind not in _ACCURACIES:
-            raise InputValueError(not_one_of("NAME", kind, [*_ACCURACIES, "mean.FEATURE"]))
-        if dot and isinstance(result.setdefault(kind, {}), dict):
-            result[kind][feature] = value
-        elif kind in result:
-            raise InputValueError(f"{shown(what)} is given twice")
-        else:
-            result[kind] = value
-    return result
 
 
 def _deviations(standard_deviation: list[str] | None) -> float | dict[str, float] | None:

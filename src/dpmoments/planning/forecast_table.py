@@ -290,15 +290,13 @@ class Forecast(ByMechanism[ForecastRow]):
             If ε = 100 is not enough, or the budget is in ρ.
         """
         if self.budget.kind is BudgetKind.ZCDP:
-            stated = f"the budget of the forecast is {self.budget}"
-            raise InputValueError(f"{stated}: use rho_needed", shell=f"{stated}: use --rho-needed")
+            raise InputValueError(f"the budget of the forecast is {self.budget}: use rho_needed")
         return budget_needed(*self._wanted(mechanism, wanted))
 
     def rho_needed(self, *, mechanism: str | None = None, **wanted: Any) -> float:
         """Find the smallest ρ, as :meth:`epsilon_needed`, for a forecast made with ``rho``."""
         if self.budget.kind is not BudgetKind.ZCDP:
-            stated = f"the budget of the forecast is {self.budget}"
-            raise InputValueError(f"{stated}: use epsilon_needed", shell=f"{stated}: use --epsilon-needed")
+            raise InputValueError(f"the budget of the forecast is {self.budget}: use epsilon_needed")
         return budget_needed(*self._wanted(mechanism, wanted))
 
     def _wanted(self, mechanism: str | None, wanted: Mapping[str, Any]) -> tuple[ReleasePlan, Wanted]:
