@@ -15,7 +15,7 @@ import pytest
 
 import dpmoments as dpm
 from dpmoments.cli.entry import main
-from dpmoments.planning.goals import _ROWS, _SIZES, ForecastGoals, _smallest
+from dpmoments.planning.goals import _SIZES, ForecastGoals
 from support.said import refused
 
 N_ROWS, RELEASES = 5_000, 30
@@ -197,17 +197,3 @@ def test_the_page_on_goals_prints_what_it_shows(
     report = Path("report.html").read_text(encoding="utf-8")
     assert "Goals of the schema" in report
     assert "over the limit" in report
-
-
-@pytest.mark.parametrize("sizes", [_SIZES, _ROWS])
-@pytest.mark.parametrize("root", [3e-8, 0.0123, 1.0, 7.7, 99.0, 101.0, 3e12])
-@pytest.mark.parametrize("floor", [0.0, 0.9, 0.9999])
-def test_the_search_finds_the_first_size(sizes: Any, root: float, floor: float) -> None:
-    def excess(size: float) -> float:  # of noise that falls like 1/size, beside a part that does not
-        far = (1.0 - floor**2) ** 0.5 * root / size
-        return float("inf") if far > 1e3 else float(np.log(np.hypot(floor, far)) - 1e-12)
-
-    first = next((size for size in sizes if excess(size) <= 0.0), None)
-    tried: list[float] = []
-    assert _smallest(sizes, 1.0, lambda size: tried.append(size) or excess(size)) == first  # type: ignore[func-returns-value]
-    assert len(tried) <= 20

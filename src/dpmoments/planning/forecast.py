@@ -146,8 +146,10 @@ def forecast(
     def planned_by(kind: Mechanism) -> ReleasePlan:
         return ReleasePlan(typical, n_rows, request, kind, mean)
 
-    if no_budget and (found := ForecastGoals.of(planned_by(make_mechanism(mechanism or "auto")), stated)) is not None:
-        request = found.setting.with_budget(found.budget_for_all or 1.0).request
+    found = ForecastGoals.of(planned_by(make_mechanism(mechanism or "auto")), stated) if no_budget else None
+    if found is not None and found.budget_for_all is not None:
+        found = found.at(found.budget_for_all)
+        request = found.setting.request
     settings = {name: planned_by(kind()) for name, kind in MECHANISMS.items()}
     if mechanism is not None:
         settings[mechanism] = planned_by(make_mechanism(mechanism))
@@ -176,7 +178,7 @@ def forecast(
             raise without_units.preceded_by("goals cannot be forecast: ")
         return replace(table, mechanism=mechanism)
     setting = settings[mechanism]
-    of_goals = ForecastGoals.of(setting, stated)
+    of_goals = ForecastGoals.of(setting, stated) if found is None else found
     return replace(
         table,
         mechanism=mechanism,

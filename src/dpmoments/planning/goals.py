@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
@@ -18,7 +18,7 @@ from dpmoments.schema.goals import Goal
 from dpmoments.spending.imagined import LENGTHS
 
 _DIGITS = (*range(100, 200, 5), *range(200, 500, 10), *range(500, 1000, 20))
-_SIZES = (*(float(f"{digits}e{power}") for power in range(-8, 0) for digits in _DIGITS), 100.0)
+_SIZES = (*(float(f"{digits}e{power}") for power in range(-7, 0) for digits in _DIGITS), 100.0)
 """Budgets that are tried, at most 5 % apart, in few digits: what is printed is what was tried."""
 _LIKELY = 3
 """Releases whose mean is expected: measured, that of 12 is within a tenth of it."""
@@ -47,31 +47,9 @@ def _mean(results: Sequence[GoalResult]) -> GoalResult:
     return replace(worst, half_widths=np.mean([result.half_widths for result in results], axis=0))
 
 
-def _excess(plan: ReleasePlan, goals: Sequence[Goal]) -> float:
-    """Return the log of the largest noise over its margin; infinite if a number would not be stated."""
+def _met(plan: ReleasePlan, goals: Sequence[Goal]) -> bool:
     results = expected(plan, goals)
-    if results is None or any(math.isnan(result.reached) for result in results):
-        return math.inf
-    largest = max(result.reached / result.goal.margin for result in results)
-    return math.log(largest) if largest > 0.0 else -math.inf
-
-
-def _smallest(sizes: Sequence[float], start: float, excess: Callable[[float], float]) -> float | None:
-    """Return the first size whose excess, the log of noise over margin, is at most 0; None without any."""
-    low, high, guess = -1, len(sizes), min(bisect_left(sizes, start), len(sizes) - 1)
-    before, slope, steps = (math.nan, math.nan), -1.0, 0
-    while high - low > 1:
-        at, value = math.log(sizes[guess]), excess(sizes[guess])
-        low, high, steps = (low, guess, steps + 1) if value <= 0.0 else (guess, high, steps + 1)
-        if math.isfinite(value - before[1]) and at != before[0]:
-            slope = min(max((value - before[1]) / (at - before[0]), -1.0), -0.01)
-        before = at, value
-        # Along the line through the last two; every third step halves what is left, since noise falls along no line.
-        if math.isfinite(value) and steps % 3:
-            guess = min(max(bisect_left(sizes, math.exp(min(at - value / slope, 99.0))), low + 1), high - 1)
-        else:
-            guess = (low + high) // 2
-    return sizes[high] if high < len(sizes) else None
+    return results is not None and all(result.met for result in results)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -81,9 +59,12 @@ class ForecastGoals(Goals):
     Attributes
     ----------
     setting : ReleasePlan
+    budgets : tuple of float or None
+        Smallest ε (at this δ), or ρ, that meets each goal; None if 100 is not enough.
     """
 
     setting: ReleasePlan
+    budgets: tuple[float | None, ...]
     size: ClassVar[str] = "expected"
 
     facts: ClassVar[tuple[str, ...]] = (*Goals.facts, "budget_for_all", "rows_for_all", "dear: dear_question")
@@ -92,7 +73,17 @@ class ForecastGoals(Goals):
     def of(cls, setting: ReleasePlan, goals: Sequence[Goal]) -> ForecastGoals | None:
         """Return the goals of a plan; None without goals, or if its noise is unknown."""
         results = expected(setting, goals) if goals else None
-        return None if results is None else cls(results, setting)
+        if results is None:
+            return None
+        found = (bisect_left(_SIZES, True, key=lambda size: _met(setting.with_budget(size), [goal])) for goal in goals)
+        return cls(results, setting, tuple(_SIZES[index] if index < len(_SIZES) else None for index in found))
+
+    def at(self, size: float) -> ForecastGoals:
+        """Return the goals at another budget that meets them."""
+        setting = self.setting.with_budget(size)
+        results = expected(setting, self.goals)
+        assert results is not None, "the goals were met there"
+        return replace(self, results=results, setting=setting)
 
     @property
     def goals(self) -> list[Goal]:
@@ -100,32 +91,21 @@ class ForecastGoals(Goals):
         return [result.goal for result in self.results]
 
     @cached_property
-    def budgets(self) -> tuple[float | None, ...]:
-        """Smallest ε (at this δ), or ρ, that meets each goal; None if 100 is not enough."""
-        return tuple(self._budget([goal]) for goal in self.goals)
-
-    @cached_property
     def budget_for_all(self) -> float | None:
         """Smallest ε (at this δ), or ρ, that meets all goals; None if 100 is not enough."""
-        if None in self.budgets:
+        # The largest of these, unless the noise jumps.
+        known = [budget for budget in self.budgets if budget is not None]
+        if len(known) < len(self.budgets):
             return None
-        largest = max(budget for budget in self.budgets if budget is not None)
-        # Where noise falls without a jump, this is it.
-        return largest if _excess(self.setting.with_budget(largest), self.goals) <= 0.0 else self._budget(self.goals)
-
-    def _budget(self, goals: Sequence[Goal]) -> float | None:
-        start = self.setting.size_of_budget
-        return _smallest(_SIZES, start, lambda size: _excess(self.setting.with_budget(size), goals))
+        sizes = (size for size in _SIZES if size >= max(known))
+        return next((size for size in sizes if _met(self.setting.with_budget(size), self.goals)), None)
 
     @cached_property
     def rows_for_all(self) -> int | None:
-        """Smallest number of rows, in three digits, that meets all goals at this budget."""
-
-        def excess(n_rows: float) -> float:
-            return _excess(replace(self.setting, n_rows=int(n_rows)), self.goals)
-
-        found = _smallest(_ROWS, self.setting.n_rows, excess)
-        return None if found is None else int(found)
+        """Smallest number of rows that meets all goals at this budget; None if 10¹² are not enough."""
+        setting = self.setting
+        index = bisect_left(_ROWS, True, key=lambda rows: _met(replace(setting, n_rows=rows), self.goals))
+        return _ROWS[index] if index < len(_ROWS) else None
 
     @property
     def dear(self) -> Goal:
