@@ -22,7 +22,7 @@ from dpmoments.schema.goals import Goal
 
 @dataclass(frozen=True, eq=False)
 class GoalResult:
-    """Half-widths of the intervals that a goal is about: of each mean, group, pair or coefficient."""
+    """Half-widths of the intervals of a goal: of each mean, group, pair or coefficient."""
 
     goal: Goal
     cells: tuple[str, ...]
@@ -37,7 +37,7 @@ class GoalResult:
 
     @property
     def worst(self) -> str:
-        """Where it is largest; empty if the goal is about one number."""
+        """Name of the cell where it is largest; empty if there is one cell."""
         return "" if len(self.cells) == 1 else self.cells[int(np.argmax(self.half_widths))]
 
     @property
@@ -58,7 +58,7 @@ class GoalResult:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Goals(Answer):
-    """How precise a release is, one row per goal.
+    """Precision of a release, one row per goal.
 
     A goal is met if half of the interval that the analysis states is within its margin, for all that it names.
 

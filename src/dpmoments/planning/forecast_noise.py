@@ -19,6 +19,7 @@ from dpmoments.base.arrays import BoolArray, FloatArray
 from dpmoments.base.errors import listed
 from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.mechanisms.standardized import StandardizedPlan
 from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.request import PrivacyRequest
@@ -28,6 +29,8 @@ from dpmoments.spending.imagined import imagined_release
 
 _MANY = 30
 """Number of features above which the pairs of that many stand for all."""
+_LIKELY, _MOST_CELLS = (1, 2, 3), 64
+"""Seeds of releases whose mean is near the mean of many; most cells of a histogram."""
 AS_LARGE_AS_A_GUESS = 2.0 / math.sqrt(12.0)
 """Noise on a correlation or standardized coefficient that says no more than its range."""
 _NOISE = "noise"
@@ -67,10 +70,16 @@ class ReleasePlan:
     @property
     def imagined(self) -> ForecastNoise:
         """Imagined release of the typical rows, without noise in its numbers."""
-        return self.imagined_with(None)
+        return self._imagined_with(None)
 
-    def imagined_with(self, seed: int | None) -> ForecastNoise:
-        """Return the imagined release, with noise on the rows' lengths if a seed is given."""
+    @property
+    def likely(self) -> list[ForecastNoise]:
+        """Imagined releases with noise that chooses the ball; their mean is to be expected."""
+        if not (isinstance(self.plan, StandardizedPlan) and self.plan.coordinates.has_numbers):
+            return [self.imagined]
+        return [self._imagined_with(seed) for seed in _LIKELY]
+
+    def _imagined_with(self, seed: int | None) -> ForecastNoise:
         plan = replace(self.plan, chosen_because=None)
         request = self.request.divided(self.typical.schema)[0]
         return _imagined(plan, self.typical, max(1, round(self.n_rows * self.typical.kept_share)), request, seed)
@@ -129,7 +138,8 @@ def _imagined(
     plan: Plan, typical: TypicalTable, n_rows: int, request: PrivacyRequest, seed: int | None
 ) -> ForecastNoise:
     block = typical.encoded(n_rows, mean=plan.shape.mean)
-    return ForecastNoise(imagined_release(plan, typical.schema, block, n_rows, request, seed), typical, n_rows)
+    chances = None if seed is None else np.random.default_rng(seed).random(_MOST_CELLS)
+    return ForecastNoise(imagined_release(plan, typical.schema, block, n_rows, request, chances), typical, n_rows)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

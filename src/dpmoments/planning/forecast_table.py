@@ -426,7 +426,7 @@ class Forecast(ByMechanism[ForecastRow]):
 
     @property
     def helpful(self) -> str:
-        """The changes, one a line; empty if none helps noticeably."""
+        """Lines on the changes; empty if none helps noticeably."""
         lines = [f"what would help, with {self.mechanism}:", *(f"  {change}" for change in self.changes)]
         return "\n".join(lines) if self.changes else ""
 

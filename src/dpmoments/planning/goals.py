@@ -1,4 +1,4 @@
-"""Goals of a forecast: which are met, what budget and how many rows they take, and what else would help."""
+"""Goals of a forecast: met or missed, and the budget and rows that they take."""
 
 from __future__ import annotations
 
@@ -15,32 +15,23 @@ from dpmoments.analysis.answers import Column
 from dpmoments.analysis.goals import GoalResult, Goals, goal_results
 from dpmoments.planning.forecast_noise import ReleasePlan
 from dpmoments.schema.goals import Goal
-from dpmoments.spending.imagined import LENGTHS
 
 _DIGITS = (*range(100, 200, 5), *range(200, 500, 10), *range(500, 1000, 20))
 _SIZES = (*(float(f"{digits}e{power}") for power in range(-7, 0) for digits in _DIGITS), 100.0)
-"""Budgets that are tried, at most 5 % apart, in few digits: what is printed is what was tried."""
-_LIKELY = 3
-"""Releases whose mean is expected: measured, that of 12 is within a tenth of it."""
+"""Budgets that are tried, at most 5 % apart, in the digits that are printed."""
 _ROWS = tuple(digits * 10**power for power in range(10) for digits in _DIGITS)
 
 
 def expected(plan: ReleasePlan, goals: Sequence[Goal]) -> tuple[GoalResult, ...] | None:
-    """Return what a planned release would state; None if it cannot be planned, or its noise is unknown.
-
-    Where noise decides on a ball to which rows are clipped, it is the mean of three releases, which differ in that.
-    """
-    noise = plan.known_noise
-    if noise is None:
+    """Return what a planned release would state; None if that is not known."""
+    if plan.known_noise is None:
         return None
-    if all(draw.what.code != LENGTHS for draw in noise.release.receipt.draws):
-        return goal_results(noise.release, goals)
-    several = [goal_results(plan.imagined_with(seed).release, goals) for seed in range(_LIKELY)]
+    several = [goal_results(noise.release, goals) for noise in plan.likely]
     return tuple(map(_mean, zip(*several, strict=True)))
 
 
 def _mean(results: Sequence[GoalResult]) -> GoalResult:
-    """Return the mean of what several releases state; the worst if they do not state the same numbers."""
+    """Return the mean of several results; the worst if their cells are not the same."""
     worst = max(results, key=lambda result: result.reached)
     if any(result.cells != worst.cells for result in results):
         return worst
@@ -116,7 +107,7 @@ class ForecastGoals(Goals):
 
     @property
     def dear_question(self) -> str:
-        """What it asks."""
+        """Question of the goal that takes the largest budget."""
         return self.dear.question
 
     def _columns(self) -> list[Column]:

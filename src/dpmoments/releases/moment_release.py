@@ -202,7 +202,7 @@ class MomentRelease(Moments, Disclosed):
 
     @property
     def goals(self) -> Goals | None:
-        """How precise the release is, against the goals of its schema: free of privacy cost.
+        """Precision of the release against the goals of its schema: free of privacy cost.
 
         None without goals, or if no count or mean was released.
         """

@@ -174,7 +174,7 @@ def rows_for_a_finding(release: MomentRelease, comparisons: int) -> int | None:
 
 
 def goals_section(release: MomentRelease, prefix: str) -> Section | None:
-    """Return the goals of the schema, met or missed, and the groups of relative goals; None without goals."""
+    """Return the goals of the schema, met or missed; None without goals."""
     goals = release.goals
     if goals is None:
         return None

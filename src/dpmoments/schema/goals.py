@@ -26,6 +26,8 @@ _WRITTEN = (
     "write it as mean(income) ± 500, share(smoker) ± 0.01 at 0.9, mean(income, by=region) ± 5 %, "
     "difference(income, by=sex) ± 800, correlation(*) ± 0.03 or coefficient(income ~ age + educ, age) ± 50"
 )
+_MAX_GOALS, _LONGEST = 100, 1000
+"""Max number of goals, and characters of one: a file may be hostile."""
 _TOKEN = re.compile(r"`([^`]+)`|([^\W\d][\w.]*)(?!\w*\s*\()")
 
 
@@ -42,7 +44,7 @@ class Goal:
 
     @property
     def question(self) -> str:
-        """What is asked, without the precision."""
+        """The question, without the precision."""
         names = [name if self.kind == "coefficient" or "," not in name else f"`{name}`" for name in self.names]
         return f"{self.kind}({', '.join([*names, *([f'by={self.by}'] if self.by else [])])})"
 
@@ -85,6 +87,10 @@ def checked_goals(given: object, columns: Sequence[SchemaColumn]) -> tuple[Goal,
         given = [f"{question} ± {margin}" for question, margin in given.items()]
     if isinstance(given, str) or not isinstance(given, Sequence):
         raise InputTypeError(f"goals are a list of texts, ['mean(income) ± 500'], got {shown(given)}")
+    if len(given) > _MAX_GOALS:
+        raise InputValueError(
+            f"{len(given):,} goals are too many: state {_MAX_GOALS} at most, by patterns such as income*"
+        )
     goals = [goal if isinstance(goal, Goal) else _read(goal) for goal in given]
     for goal in goals:
         try:
@@ -102,7 +108,7 @@ def _read(text: Any) -> Goal:
     >>> print(_read("mean(income,by=region)+-5%"), "|", _read("coefficient(pay ~ age, age) ± 5e1 at 90 %"))
     mean(income, by=region) ± 5 % | coefficient(pay ~ age, age) ± 50 at 0.9
     """
-    read = _GOAL.fullmatch(text) if isinstance(text, str) else None
+    read = _GOAL.fullmatch(text) if isinstance(text, str) and len(text) <= _LONGEST else None
     if read is None or read["kind"] not in _KINDS:
         raise InputValueError(f"goal {shown(text)} cannot be read: {_WRITTEN}")
     parts = [part.strip() for part in re.split(r",(?=(?:[^`]*`[^`]*`)*[^`]*$)", read["of"])]

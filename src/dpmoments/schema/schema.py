@@ -638,7 +638,7 @@ class Schema:
 
 
 def _requested(values: Any, table: Schema) -> dict[str, Any]:
-    """Return the values of a schema, for a request that names columns of a table or states its own."""
+    """Return the values of a schema, for a request that names columns of a table."""
     if not isinstance(values, Mapping) or not isinstance(values.get("columns", []), list):
         raise InputValueError("this is not a request: a list of goals is expected, and perhaps a list of columns")
     known = [column.name for column in table.columns]

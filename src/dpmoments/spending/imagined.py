@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar, NoReturn, TypeVar
 
 import numpy as np
+import scipy
 
 from dpmoments.base.arrays import FloatArray
 from dpmoments.base.errors import InputTypeError
@@ -18,6 +19,7 @@ from dpmoments.mechanisms.base import Plan
 from dpmoments.mechanisms.units import UnitsPlan
 from dpmoments.moments.repair import Repair
 from dpmoments.privacy.filter import PrivacyFilter
+from dpmoments.privacy.laws import DiscreteGaussian, DiscreteLaplace
 from dpmoments.privacy.origin import ReleaseOrigin
 from dpmoments.privacy.receipt import Draw
 from dpmoments.privacy.request import PrivacyRequest
@@ -28,6 +30,8 @@ from dpmoments.rows.threads import summarize_in_threads
 from dpmoments.schema.schema import Schema
 from dpmoments.spending.release import moment_release
 
+_LENGTHS = "row-lengths"
+"""Code of the draw of that histogram."""
 Running = TypeVar("Running")
 Result = TypeVar("Result")
 
@@ -76,19 +80,18 @@ class ExpectedAnswers(PrivacyFilter):
     Only for typical rows, which are public.
     """
 
-    def _answer(self, made: Draw, query: Any) -> Any:
-        return made.law.expected(query)
-
-
-class LikelyAnswers(ExpectedAnswers):
-    """Filter that answers without noise but for the histogram of the rows' lengths, whose noise decides on the ball."""
+    chances: FloatArray | None = (
+        None  # probabilities of less noise on the histogram of the rows' lengths; None: no noise
+    )
 
     def _answer(self, made: Draw, query: Any) -> Any:
-        return PrivacyFilter._answer(self, made, query) if made.what.code == LENGTHS else super()._answer(made, query)
-
-
-LENGTHS = "row-lengths"
-"""Code of the draw of that histogram."""
+        if self.chances is None or made.what.code != _LENGTHS:
+            return made.law.expected(query)
+        assert isinstance(made.law, DiscreteGaussian | DiscreteLaplace), "counts have such noise"
+        beyond = self.chances[: len(query)] - 0.5
+        far = -np.sign(beyond) * np.log1p(-2.0 * np.abs(beyond))
+        noise = scipy.special.ndtri(beyond + 0.5) if isinstance(made.law, DiscreteGaussian) else far
+        return np.asarray(query) + np.rint(made.law.scale * noise).astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,19 +104,19 @@ class ImaginedRelease(MomentRelease):
 
 
 def imagined_release(
-    plan: Plan, schema: Schema, block: FloatArray, n_rows: int, request: PrivacyRequest, seed: int | None = None
+    plan: Plan, schema: Schema, block: FloatArray, n_rows: int, request: PrivacyRequest, chances: FloatArray | None
 ) -> MomentRelease:
     """Run a plan for rows on a table of ``n_rows`` typical rows, before any repair.
 
-    ``block`` are the encoded rows of ``schema.with_indicators``; the request's budget is for a privacy unit. With a ``seed``
-    the rows' lengths have noise.
+    ``block`` are the encoded rows of ``schema.with_indicators``; the request's budget is for a privacy unit. With ``chances``
+    the histogram of the rows' lengths has noise, which decides on the ball.
     """
     source: Any = RepeatedRows(block, n_rows)  # which answers as a source does
     rows = Rows(schema.with_indicators, plan.neighbors, source, threads=1)
     unit = request.privacy_unit
     paid = plan if unit is None else UnitsPlan.of(plan, request.budget, unit)
-    answers = ExpectedAnswers if seed is None else LikelyAnswers
-    privacy_filter = answers.open(paid, insecure_seed=seed or 0)
+    privacy_filter: Any = ExpectedAnswers.open(paid, insecure_seed=0)
+    privacy_filter.chances = chances
     result = plan.run(rows, privacy_filter)
     made = moment_release(
         plan,

@@ -70,6 +70,10 @@ def test_a_goal_that_cannot_be_answered_is_refused(written: str, said: str) -> N
 def test_a_goal_is_given_once_in_a_list() -> None:
     with refused("given twice"):
         dpm.Schema(*COLUMNS, goals=["mean(pay) ± 5", "mean(pay) ± 5.0"])
+    with refused("goals are too many"):
+        dpm.Schema(*COLUMNS, goals=[f"mean(pay) ± {index}" for index in range(1, 200)])
+    with refused("cannot be read"):
+        dpm.Schema(*COLUMNS, goals=["mean(" + "," * 100_000 + ") ± 1"])
     with refused("a list of texts", TypeError):
         dpm.Schema(*COLUMNS, goals="mean(pay) ± 5")
 
