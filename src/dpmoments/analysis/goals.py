@@ -37,7 +37,7 @@ class GoalResult:
 
     @property
     def worst(self) -> str:
-        """Name of the cell where it is largest; empty if there is one cell."""
+        """Name of the cell with the largest one; empty if there is one cell."""
         return "" if len(self.cells) == 1 else self.cells[int(np.argmax(self.half_widths))]
 
     @property

@@ -20,7 +20,7 @@ from dpmoments.base.errors import listed
 from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.mechanisms.standardized import StandardizedPlan
-from dpmoments.planning.typical_table import TypicalTable
+from dpmoments.planning.typical_table import TypicalTable, noise_chances
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.request import PrivacyRequest
 from dpmoments.releases.moment_release import MomentRelease
@@ -29,8 +29,8 @@ from dpmoments.spending.imagined import imagined_release
 
 _MANY = 30
 """Number of features above which the pairs of that many stand for all."""
-_LIKELY, _MOST_CELLS = (1, 2, 3), 64
-"""Seeds of releases whose mean is near the mean of many; most cells of a histogram."""
+_LIKELY = (1, 2, 3)
+"""Seeds of releases whose mean is near the mean of many."""
 AS_LARGE_AS_A_GUESS = 2.0 / math.sqrt(12.0)
 """Noise on a correlation or standardized coefficient that says no more than its range."""
 _NOISE = "noise"
@@ -138,7 +138,7 @@ def _imagined(
     plan: Plan, typical: TypicalTable, n_rows: int, request: PrivacyRequest, seed: int | None
 ) -> ForecastNoise:
     block = typical.encoded(n_rows, mean=plan.shape.mean)
-    chances = None if seed is None else np.random.default_rng(seed).random(_MOST_CELLS)
+    chances = None if seed is None else noise_chances(seed)
     return ForecastNoise(imagined_release(plan, typical.schema, block, n_rows, request, chances), typical, n_rows)
 
 

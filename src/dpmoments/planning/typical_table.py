@@ -38,7 +38,7 @@ _FLAG_SHARE = 0.25
 """Default share of rows in which a Boolean column is true."""
 _COMMON = 0.25
 """Squared loading of columns on a common factor: about the correlation of two of numbers."""
-_DISTINCT_ROWS = 1024
+_DISTINCT_ROWS, _MOST_COUNTS = 1024, 64
 _LEAST_SPREAD, _AS_NORMAL = 0.02, 1e5
 """Sums of beta parameters: below the first a column has only its bounds, above it is normal."""
 _DIGITS = 9
@@ -238,6 +238,11 @@ class TypicalTable:
         """Return the rows without a value, chosen for each column by itself."""
         order = np.random.default_rng(zlib.crc32(f"missing {column}".encode())).permutation(n_rows)
         return order[: min(round(self.missing.get(column, 0.0) * n_rows), n_rows - 1)]
+
+
+def noise_chances(seed: int) -> FloatArray:
+    """Return probabilities that noise on the counts of typical rows is less."""
+    return np.random.default_rng(seed).random(_MOST_COUNTS)
 
 
 def _values(column: Column, means: FloatArray, deviations: FloatArray, n_rows: int) -> FloatArray:
