@@ -702,7 +702,7 @@ class NaiveBayes(Classifier):
         return (f"naive Bayes of {self.by}: mean ± standard deviation of each feature in each class, or its share",)
 
     def table(self) -> list[tuple[str, ...]]:
-        """Return share of the class, mean and standard deviation or share of each feature, a class per column."""
+        """Return shares of classes, and means and SDs or shares of features, a class per column."""
         parts = self.means, self.variances, self.mean_noise, self.mean_is_noise
         lines = [
             (

@@ -38,7 +38,7 @@ class MeanPlots:
 
     @plot_of_release
     def steps(self, *, ax: Axes | None = None) -> Axes:
-        """Plot the width of the region of each step of a mechanism that locates the rows, or their mean.
+        """Plot the width of the region after each step of a mechanism that locates the rows.
 
         These are ``coinpress`` and ``private-preconditioning``, and of means ``coinpress`` and ``variance-aware``.
 

@@ -81,7 +81,7 @@ class IntervalLine:
         note: str = "",
         date: Date | None = None,
     ) -> IntervalLine:
-        """Return the line of a number, printed by its standard error; as a date if it is one of a column of dates."""
+        """Return the line of a number, printed by its standard error; dates as dates."""
         if not np.isfinite(lower + upper):
             return cls(name, value, lower, upper, with_minus(rounded(value, error), signed), "", note)
         [low], [high] = interval_ends(lower, upper, error)

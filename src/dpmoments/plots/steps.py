@@ -72,7 +72,7 @@ def draw_steps(release: Release, ax: Axes | None = None) -> Axes:
 
 
 def _recorded(release: Release, steps: list[Any]) -> tuple[FloatArray, FloatArray]:
-    """Return half-widths, shape (steps, d), in units that only a feature has, and the noise relative to them."""
+    """Return half-widths, shape (steps, d), in each feature's units, and their relative noise."""
     # A step's region holds the encoded rows with ‖linear·(x − center)‖ ≤ radius; units cancel in ratios to the first.
     d = len(release.feature_names)
     if not 0 < len(steps) <= _MAX_STEPS:

@@ -34,7 +34,7 @@ WordSource = Callable[[int], Words]
 """Source of independent uniform 64-bit words."""
 
 _SMALL_SCALE = 2.0**-8
-"""Scale of Laplace draws below which denominators would not fit in int64, and nearly every draw is 0."""
+"""Scale of Laplace draws below which denominators would not fit in int64."""
 
 _SLACK = 2.0**-39
 """Distance of U from exp(−x) beyond which floating point settles a decision."""
@@ -118,7 +118,7 @@ def _small_laplace_candidates(exponent: Fraction, n: int, words: WordSource) -> 
 
 
 def _with_signs(magnitudes: IntegerArray, words: Words) -> IntegerArray:
-    """Return the magnitudes with signs by the lowest bits of words, but for those that would be −0."""
+    """Return the magnitudes with signs by the lowest bits of words; −0 is left out."""
     negative = (words & np.uint64(1)).astype(bool)
     signed: IntegerArray = np.where(negative, -magnitudes, magnitudes)
     counted: IntegerArray = signed[~(negative & (magnitudes == 0))]
@@ -430,7 +430,8 @@ def choose_by_score(
 
 
 def _chosen_exactly(scores: Sequence[int], rate: float, words: WordSource) -> int:
-    """Draw an index i with probability ∝ exp(rate·scores[i]): a uniform one, kept with exp(−rate·(best − scores[i]))."""
+    """Draw an index i with probability ∝ exp(rate·scores[i])."""
+    # A uniform index is kept with probability exp(−rate·(best − scores[i])).
     best = max(scores)
     short = [best - score for score in scores]
     with np.errstate(over="ignore"):

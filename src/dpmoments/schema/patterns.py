@@ -93,7 +93,7 @@ def shortened(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def matching(what: str, patterns: Iterable[object], names: Iterable[str]) -> dict[str, object]:
-    """Return the pattern of each name that one matches; a pattern that is a name is that alone.
+    """Return the pattern of each name that one matches; a name matches only itself.
 
     >>> matching("items", ["B1", "A*", "A2"], ["A1", "A2", "B1"])
     {'B1': 'B1', 'A1': 'A*', 'A2': 'A2'}
@@ -103,7 +103,7 @@ def matching(what: str, patterns: Iterable[object], names: Iterable[str]) -> dic
     for pattern in stated:
         found = [pattern] if pattern in known else [name for name in known if fnmatchcase(name, str(pattern))]
         if not found:
-            advice = meant(pattern, known, f"They are {listed(known)}." if known else "There are none.")
+            advice = meant(pattern, known, f"They are {listed(known)}." if known else f"No {what} are there.")
             raise InputValueError(f"{what}: {shown(pattern)} matches none of the names.{advice}")
         for name in found:
             of = name if name in stated else pattern
