@@ -34,6 +34,7 @@ _NAMES: dict[str, str] = {
     "PrivacyUnit": "privacy.unit",
     "Product": "schema.derived",
     "ReleaseWarning": "releases.disclosed",
+    "SamplingWeight": "schema.columns",
     "Schema": "schema.schema",
     "TextFormat": "base.text_format",
     "UnsavedReleaseError": "spending.run",

@@ -869,13 +869,13 @@ def test_repaired_means_of_groups_of_less_than_half_a_row_are_the_mean_of_all() 
     release: Any = SimpleNamespace(
         mean=np.append(shares, 3.0),
         covariance=np.outer(np.ones(5), np.array([0.2, -0.1, 0.01, 0.0001, 1.0])) + np.zeros((5, 5)),
-        n_rows=120,
+        sample_size=120,
         schema=SimpleNamespace(feature_bounds=(np.zeros(5), np.full(5, 5.0))),
     )
     levels: Any = SimpleNamespace(weights=np.eye(5)[1:], features=(0, 1, 2, 3))
     found = group_means.repaired_means(release, levels, [4])
     np.testing.assert_allclose(found, [[3.0 + 0.2 / 0.5, 3.0 - 0.1 / 0.4959, 3.0, 3.0]])
-    release.n_rows = 126
+    release.sample_size = 126
     np.testing.assert_allclose(group_means.repaired_means(release, levels, [4])[0, 2], 5.0)
 
 
@@ -1513,7 +1513,7 @@ def test_noise_without_a_law_grows_with_the_rows_of_a_unit() -> None:
                 release: Any = SimpleNamespace(
                     privacy=SimpleNamespace(budget=budget, neighbors=dpm.Neighbors.REPLACE_ONE, rows_per_unit=per_unit),
                     schema=SimpleNamespace(row_norm=bound),
-                    n_rows=n,
+                    sample_size=n,
                 )
                 if budget.kind is BudgetKind.PURE:
                     rate = 2.0 / per_unit / sensitivity.gram_nuclear(dpm.Neighbors.REPLACE_ONE, 2).value

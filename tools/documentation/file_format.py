@@ -160,6 +160,16 @@ def definitions() -> Node:
         "casefold": typed("boolean", "True if case is ignored."),
         **described,
     }
+    weights = {
+        "name": TEXT,
+        "upper": typed("number", "Cap: larger weights count as it."),
+        "population": typed("number", "Public size of the population."),
+        "sample_size": typed("integer", "Public, usual number of rows."),
+        "design_effect": typed(["number", "object"], "Ratio of sampling variances to simple ones, one or by column."),
+        "computed_from": one_of(["design", "table"]),
+        "missing": one_of(["error", "drop"], "What a missing, negative or infinite weight does."),
+        **{option: described[option] for option in ("missing_values", "source", "description")},
+    }
     written = {
         **dict.fromkeys(("delimiter", "encoding", "decimal", "thousands"), TEXT),
         "quote": typed(["string", "null"]),
@@ -167,7 +177,9 @@ def definitions() -> Node:
         **dict.fromkeys(("skip_lines", "skip_below"), INTEGER),
         "sheet": typed(["string", "integer"]),
     }
-    assert {"numeric", "categorical", "boolean", "date", "coordinate", "power", "product"} == set(_KINDS)
+    assert {"numeric", "categorical", "boolean", "date", "coordinate", "power", "product", "sampling_weight"} == set(
+        _KINDS
+    )
     neighbors = one_of(Neighbors, "add_remove: the number of rows is private; replace_one: the table's size is public.")
     unit = record({"column": TEXT, "max_rows": INTEGER, "missing": one_of(["error", "drop"])})
     return {
@@ -222,6 +234,7 @@ def definitions() -> Node:
                         {"name": TEXT, "missing": missing, "description": described["description"]},
                         ("missing", "description"),
                     ),
+                    column("sampling_weight", weights, tuple(weights.keys() - {"name"})),
                     column("power", {"column": TEXT, "exponent": INTEGER}, ()),
                     column("product", {"factors": typed("array", items=TEXT)}, ()),
                 ]

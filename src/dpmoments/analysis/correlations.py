@@ -104,7 +104,7 @@ class _Errors:
     j: IntegerArray
     moments: LocalMoments
     times: FloatArray
-    """Factor on the sampling variance of normal rows, by products; 1 without them, shape (P,)."""
+    """Factor on the sampling variance of normal rows, by products and design effects, (P,)."""
     of_normal_rows: BoolArray
     """True for pairs whose sampling variance assumes normal rows, shape (P,)."""
 
@@ -154,14 +154,17 @@ class _Errors:
         asked = np.flatnonzero(usable & self.of_normal_rows)
         pairs, deviations = np.column_stack([self.i[asked], self.j[asked]]), np.sqrt(safe / moments.n_rows)
         found = PairProducts.of(release, pairs, moments.location, deviations)
+        times = self.times.copy()
+        if release.weighting is not None:  # of the two columns the larger stated design effect
+            times *= np.maximum(release.weighting.stated[self.i], release.weighting.stated[self.j])
         if found is None:
-            return self
+            return replace(self, times=times)
         products, kept = found
-        at, times, assumed = asked[kept], self.times.copy(), self.of_normal_rows.copy()
+        at, assumed = asked[kept], self.of_normal_rows.copy()
         r = self._inside[at]
         normal = _sampling_variances(r, self.variances, self.i[at], self.j[at])
         variance, noise = products.variances(r, moments.n_rows)
-        times[at] = known_ratio(variance / normal, noise / normal)
+        times[at] *= known_ratio(variance / normal, noise / normal)
         assumed[at] = False
         return replace(self, times=times, of_normal_rows=assumed)
 

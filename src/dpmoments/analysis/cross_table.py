@@ -352,7 +352,7 @@ def _joint_counts(release: Moments, first: Levels, second: Levels) -> tuple[Floa
 
 def _rows_with_both(release: Moments, first: Levels, second: Levels) -> float:
     share = release.both_present
-    return release.n_rows * (1.0 if share is None else float(share[first.features[0], second.features[0]]))
+    return release.sample_size * (1.0 if share is None else float(share[first.features[0], second.features[0]]))
 
 
 def _shares(counts: FloatArray) -> FloatArray:
@@ -375,7 +375,7 @@ def _feasible_counts(release: Moments, first: Levels, second: Levels) -> Integer
     crossed = first.weights[:, 1:] @ covariance[np.ix_(one, other)] @ second.weights[:, 1:].T
     p, q = np.clip(p, 0.0, 1.0), np.clip(q, 0.0, 1.0)
     # no cell is quite 0, so that every margin can be met
-    fitted = np.maximum(crossed + np.outer(p, q), _MIN * np.outer(p, q)) * release.n_rows
+    fitted = np.maximum(crossed + np.outer(p, q), _MIN * np.outer(p, q)) * release.sample_size
     for _ in range(_ROUNDS):
         fitted = fitted * _ratio(across, fitted.sum(axis=1))[:, None]
         fitted = fitted * _ratio(down, fitted.sum(axis=0))[None, :]

@@ -99,6 +99,8 @@ class Description(Answer):
     share_is_unclear: BoolArray
     deviation_below: FloatArray
     noise: NoiseLaw | None = None
+    divisor_noise: float | None = None  # relative, of what sums are divided by; None: that of the number of rows
+    hidden_by_cap: FloatArray | None = None  # (d,), most that a cap of weights hides of means
     scaled_rows: str = ""
     warning: str = ""
     dates: Mapping[str, Date] = field(default_factory=dict)
@@ -205,8 +207,11 @@ class Description(Answer):
         factor = deviations_for(level, self.noise, privacy, sampling, self.sampling_degrees)
         # the sum about the noisy mean is 0, and the count is 1, in units of the count
         zero, one = np.zeros_like(privacy), np.ones_like(privacy)
-        count = np.full_like(privacy, ((self.count_noise or 0.0) / self.n_rows) ** 2)
+        relative = (self.count_noise or 0.0) / self.n_rows if self.divisor_noise is None else self.divisor_noise
+        count = np.full_like(privacy, relative**2)
         ends = fieller_interval(zero, one, (privacy, self.mean_count_covariance, count), sampling, factor)
+        if self.hidden_by_cap is not None:
+            ends = ends[0] - self.hidden_by_cap, ends[1] + self.hidden_by_cap
         # the mean after repair is inside, wherever the repair has moved it
         shown = self.noisy_mean if self.mean is None else self.mean
         low, high = np.minimum(self.noisy_mean + ends[0], shown), np.maximum(self.noisy_mean + ends[1], shown)
@@ -322,7 +327,10 @@ def describe(release: Moments, columns: Sequence[str] | None = None) -> Descript
     deviation_noise, below = (
         _deviation_noise(release, spread, unclear) if with_mean else (unknown, np.zeros(len(unknown)))
     )
-    rows = float(release.n_rows) / release.privacy.rows_per_unit if with_count else math.nan
+    rows = float(release.sample_size) if with_count else math.nan
+    weighting, hidden = release.weighting, None
+    if weighting is not None and weighting.clipped:
+        hidden = _BIAS_OF_CAP * weighting.clipped * np.nan_to_num(spread, nan=0.0)
     present = np.ones(len(unknown)) if release.present is None else release.present
     opposites = {first + 1: first for first, near_one in pairs_of_levels(release) if near_one}
     location = LocalMoments.of(release).location if with_mean else None
@@ -337,16 +345,20 @@ def describe(release: Moments, columns: Sequence[str] | None = None) -> Descript
         standard_deviation_noise=deviation_noise,
         root_mean_square=None if with_mean else spread,
         n_rows=release.n_rows if with_count else None,
-        count_noise=_count_noise(release),
-        count_is_public=release.count_is_public,
+        count_noise=release.rows_noise,
+        count_is_public=release.rows_noise == 0.0,
         mean_count_covariance=shared,
         sampling_variance=_sampling_variance(release, noise) if with_mean else unknown,
-        sampling_degrees=np.maximum(rows * present - 1.0, 1.0),
+        sampling_degrees=np.maximum(rows / release.privacy.rows_per_unit * present - 1.0, 1.0),
         noisy_mean=location,
         bounds=release.feature_bounds,
         share_is_unclear=unclear,
         deviation_below=below,
         noise=release.noise,
+        divisor_noise=None
+        if weighting is None or release.noise is None
+        else math.sqrt(release.noise.count_variance) / rows,
+        hidden_by_cap=hidden,
         scaled_rows=_SCALED if any(rule.code == "rows-scaled-to-ball" for rule in release.privacy.rules) else "",
         warning=cautions_in_full(release),
         opposites={names[second]: names[first] for second, first in opposites.items()},
@@ -373,7 +385,7 @@ def mean_noise(release: Moments) -> tuple[FloatArray, FloatArray]:
     """Return the noise SDs of the means, and their covariances with the count's noise."""
     # The latter is relative to the count.
     law, d = release.noise, len(release.feature_names)
-    if release.noisy_sum is None or law is None or _count_noise(release) is None:
+    if release.noisy_sum is None or law is None or release.noisy_count is None:
         return np.full(d, np.nan), np.full(d, np.nan)
     # the sum is about the center, if there is one, and so is what the noise on the count is multiplied by
     about = release.unit_ball_mean if release.center is None else release.unit_ball_mean - release.center
@@ -385,8 +397,8 @@ def mean_noise(release: Moments) -> tuple[FloatArray, FloatArray]:
     alone[:, 0, 0] = 1.0
     together[:, 0, 0] += 1.0
     variances, of_count, of_both = (law.variance(indices, each) for each in (weights, alone, together))
-    noise = np.sqrt(variances) / release.n_rows * release.encoding.scale
-    shared = (of_both - variances - of_count) / 2.0 / release.n_rows**2 * release.encoding.scale
+    noise = np.sqrt(variances) / release.sample_size * release.encoding.scale
+    shared = (of_both - variances - of_count) / 2.0 / release.sample_size**2 * release.encoding.scale
     certain = list(Constraints.of(release.schema, mean=True).certain)
     noise[certain] = shared[certain] = 0.0  # a column of one level: its share is 1 in every table
     return np.asarray(noise), np.asarray(np.zeros(d) if release.count_is_public else shared)
@@ -401,6 +413,8 @@ def _sampling_variance(release: Moments, mean_noise: FloatArray) -> FloatArray:
     unit = moments.unit**2 / max(moments.independent_rows - 1.0, 1.0)
     if release.present is not None:  # a mean is of the rows with a value
         unit = unit / release.present
+    if release.weighting is not None:
+        unit = unit * release.weighting.of_means(np.nan_to_num(moments.location), variances.of_share)
     sampling = np.maximum(variances.values, 0.0) / moments.n_rows * unit
     noise = np.nan_to_num(variances.noise_per_row(moments), nan=0.0) * unit
     total = sampling + np.nan_to_num(mean_noise, nan=0.0) ** 2
@@ -427,14 +441,8 @@ def _deviation_noise(
     return result, np.where(np.where(of_share, unclear_shares, hidden), np.sqrt(most) * moments.unit, 0.0)
 
 
-def _count_noise(release: Moments) -> float | None:
-    if release.count_is_public:
-        return 0.0
-    if release.noisy_count is None or release.noise is None:
-        return None
-    return math.sqrt(release.noise.count_variance)
-
-
+_BIAS_OF_CAP = 1.5
+"""Largest measured bias of a mean, in SDs, over the share of the weight that a cap takes."""
 _MAX_FEATURES = 12
 _MAX_TEXT_LENGTH = 2000
 _MAX_NAME_LENGTH = 48

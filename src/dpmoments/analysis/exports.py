@@ -161,7 +161,7 @@ def export(release: Moments, program: Literal["lavaan", "stata", "spss"], column
     check_one_of("program", program, PROGRAMS)
     chosen = independent_features(release, columns)
     names = [release.feature_names[index] for index in chosen]
-    mean, covariance, n_rows = release.mean[chosen], release.covariance[np.ix_(chosen, chosen)], release.n_rows
+    mean, covariance, n_rows = release.mean[chosen], release.covariance[np.ix_(chosen, chosen)], release.sample_size
     about = f"Moments of a private release ({release.mechanism}, {release.privacy.budget}), id {release.id}"
     if not release.privacy.private:
         about = f"NOT PRIVATE (made with an insecure seed). {about}"

@@ -398,6 +398,11 @@ class _Reader:
     def index(self, name: str) -> int:
         if name not in self.release.feature_names:
             known = [*self.columns, *self.release.feature_names]
+            weight = self.release.schema.sampling_weight
+            if weight is not None and name == weight.name:
+                raise InputValueError(
+                    f"'{name}' is the sampling weight: answers are weighted by it already. Leave it out of the formula"
+                )
             raise InputValueError(f"'{name}' is not a column or feature of this release.{meant(name, known, _ADVICE)}")
         return self.release.feature_names.index(name)
 

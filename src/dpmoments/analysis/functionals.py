@@ -59,7 +59,7 @@ class LocalMoments:
         # accepts a release without a mean: its moments are then about the zero of the encoding, and its sums 0.
         if release.noisy_sum is None and not about_zero:
             raise needs_mean()
-        n_rows, encoding = float(release.n_rows), release.encoding
+        n_rows, encoding = float(release.sample_size), release.encoding
         total = np.zeros(len(release.feature_names)) if release.noisy_sum is None else np.asarray(release.noisy_sum)
         mean = total / n_rows
         origin = encoding.offset if release.center is None else encoding.decode_mean(release.center)

@@ -115,8 +115,8 @@ class Levels:
         """Return the rows of each group near the repaired ones, shape (k,)."""
         # Only rows that have a value of the column are counted.
         repaired = self.weights[:, 0] + self.weights[:, 1:] @ release.mean[list(self.features)]
-        rows = release.n_rows * (1.0 if release.present is None else float(release.present[self.features[0]]))
-        return whole_counts(np.clip(repaired, 0.0, 1.0) * rows, release.n_rows)
+        rows = release.sample_size * (1.0 if release.present is None else float(release.present[self.features[0]]))
+        return whole_counts(np.clip(repaired, 0.0, 1.0) * rows, release.sample_size)
 
     def own_values(self, release: Moments, feature: str) -> list[int | None]:
         """Find for each group the product of ``feature`` and its level, None if not in the schema."""
@@ -169,6 +169,7 @@ class GroupSums:
     location: float  # with `unit`: y = (value − location)/unit
     unit: float
     moments: LocalMoments
+    effects: FloatArray  # (k,), factors of the sampling variances by weights
     some_missing: bool = False  # true if values of y or of the column of the groups can be missing
 
     @classmethod
@@ -213,6 +214,12 @@ class GroupSums:
             of_row = np.repeat([present.presence(feature), present.value(feature, location, unit)], k, axis=0)
             released, covariance = present.totals(terms, of_row)
             counts, sums = released[:k], released[k:]
+        effects = np.ones(k)
+        if release.weighting is not None:
+            shares = release.mean[list(levels.features)]
+            effects = (
+                release.weighting.of_groups(levels.weights, levels.features, shares) * release.weighting.stated[feature]
+            )
         return cls(
             counts,
             sums,
@@ -225,6 +232,7 @@ class GroupSums:
             location,
             unit,
             moments,
+            effects,
             present is not None,
         )
 
@@ -267,7 +275,7 @@ class GroupSums:
         # Variances are over all rows: unbiased ones are larger by n over the degrees; at most the variances.
         independent = self.safe_counts / self.moments.rows_per_unit
         over = np.where(self.own, independent, self.moments.independent_rows)
-        return np.asarray(self.variances / np.maximum(independent * self.sampling_degrees / over, 1.0))
+        return np.asarray(self.effects * self.variances / np.maximum(independent * self.sampling_degrees / over, 1.0))
 
 
 def _total_variance(release: Moments, feature: int) -> tuple[float, float]:
@@ -797,7 +805,7 @@ def group_means(release: Moments, by: str, of: Sequence[str] | None = None, *, l
 
 def repaired_means(release: Moments, levels: Levels, chosen: Sequence[int]) -> FloatArray:
     """Return the repaired means of the groups within their bounds, shape (m, k)."""
-    mean, covariance, n = release.mean, release.covariance, float(release.n_rows)
+    mean, covariance, n = release.mean, release.covariance, float(release.sample_size)
     indices = list(levels.features)
     shares = levels.weights[:, 0] + levels.weights[:, 1:] @ mean[indices]
     crossed = covariance[np.ix_(list(chosen), indices)] @ levels.weights[:, 1:].T

@@ -27,7 +27,7 @@ from dpmoments.analysis.estimate import Estimates, estimates_of_errors
 from dpmoments.analysis.functionals import bilinear, covariance_of_gaps, gaps_of, joint_gaps_of
 from dpmoments.analysis.normal_equations import JointTest, NormalEquations
 from dpmoments.analysis.regressors import Regressors
-from dpmoments.analysis.released import Moments, cautions_by_code, needs_mean
+from dpmoments.analysis.released import Moments, cautions_by_code, needs_mean, rows_per_independent
 from dpmoments.analysis.resolvability import holds_among_all, verdict_columns
 from dpmoments.analysis.robust_errors import moments_with_constant
 from dpmoments.base.arrays import BoolArray, FloatArray
@@ -54,7 +54,7 @@ class Equations:
     moments: FloatArray  # M = Σ v vᵀ, (v, v)
     law: NoiseLaw  # of N
     n_rows: float
-    rows_per_unit: int
+    rows_per_unit: float
     gaps: FloatArray
     joint_gaps: FloatArray
     instruments: list[int]  # with the exogenous regressors, which come first
@@ -454,7 +454,7 @@ def iv(release: Moments, formula: str, *, level: float = 0.95) -> InstrumentalVa
         (moments + moments.T) / 2.0,
         law.carried(design),
         float(moments[0, 0]),
-        release.privacy.rows_per_unit,
+        rows_per_independent(release, with_endogenous.target),
         np.append(0.0, gaps_of(release)[features]),
         np.pad(joint_gaps_of(release)[np.ix_(features, features)], (1, 0)),
         [*range(n_plain), *range(n_plain + n_endogenous, len(features))],

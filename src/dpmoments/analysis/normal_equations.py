@@ -14,7 +14,7 @@ from dpmoments.analysis.confidence import Estimate, agreeing_p_value, format_pro
 from dpmoments.analysis.functionals import bilinear, covariance_of_gaps, gaps_of, indicator_mask, joint_gaps_of
 from dpmoments.analysis.inverted_test import Search
 from dpmoments.analysis.regressors import Regressors
-from dpmoments.analysis.released import Moments
+from dpmoments.analysis.released import Moments, rows_per_independent
 from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE
 from dpmoments.analysis.robust_errors import ResidualProducts, moments_with_constant, robust_covariance
 from dpmoments.base.arrays import FloatArray, IntegerArray
@@ -148,7 +148,7 @@ class NormalEquations:
     products: ResidualProducts | None = None
     shape: FloatArray | None = None  # (k, k) or None: `sampling_shape` of equations that were mapped from others
     # largest number of rows of one unit: it multiplies sampling variances, an upper bound if they depend on each other
-    rows_per_unit: int = 1
+    rows_per_unit: float = 1.0
     # (k + 1,) or None, missing over present values of the regressors and the target; None without missing values
     gaps: FloatArray | None = None
     joint_gaps: FloatArray | None = None  # (k + 1, k + 1) or None, see `LocalMoments`
@@ -210,7 +210,7 @@ class NormalEquations:
             target_range=(lower, upper),
             of_groups=of_one_column and bool(indicator_mask(release)[features].all()),
             products=products,
-            rows_per_unit=release.privacy.rows_per_unit,
+            rows_per_unit=rows_per_independent(release, chosen.target),
             gaps=gaps,
             joint_gaps=joint_gaps,
         )

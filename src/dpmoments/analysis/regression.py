@@ -390,7 +390,7 @@ def _fitted_line(
         unit_ball_error_bound=value,
         error_bound_note=note,
         released_r_squared=min(max(explained / variance, 0.0), 1.0) if variance > 0 else 0.0,
-        n_rows=release.n_rows,
+        n_rows=release.sample_size,
         with_intercept=chosen.intercept,
         help=_help(release, equations, [names[index] for index in chosen.features]),
         warning=cautions_by_code(release),
@@ -557,7 +557,7 @@ def _cell_variance(release: Moments, raw_release: Moments, intercept: bool, size
     Features are in units of these sizes.
     """
     # The mean's is spread over all entries.
-    noise, n_rows = exact_law(release.noise), release.n_rows
+    noise, n_rows = exact_law(release.noise), release.sample_size
     assert noise is not None
     if release.noisy_sum is not None:
         about_center = release.noisy_sum / n_rows
@@ -581,7 +581,7 @@ def _typical_noise(release: Moments, moment: FloatArray) -> float:
     else:
         variance = sensitivity.gram_frobenius(neighbors, d).value ** 2 / (4.0 * budget.to_rho() / k**2)
     square = 1.0 if release.schema.row_norm is not None else max(float(np.trace(moment)), 0.0)
-    return variance * square**2 / release.n_rows**2
+    return variance * square**2 / release.sample_size**2
 
 
 def _posterior_means(spectrum: _Spectrum) -> FloatArray:
@@ -638,7 +638,7 @@ def _error_bound(release: Moments, fit: PenalizedFit, failure: float) -> tuple[f
             interval = MomentInterval(about_zero.center[1:, 1:], about_zero.spread[1:, 1:], False, interval.count_error)
         interval = interval.mapped(fit.levels.map_of(interval.constant))
         of_count = 0.0 if release.count_is_public else interval.count_error
-        bound = _coefficient_error_bound(interval, fit.penalized, fit.alpha, float(release.n_rows), of_count)
+        bound = _coefficient_error_bound(interval, fit.penalized, fit.alpha, float(release.sample_size), of_count)
         return times * bound, _COVERAGE.get(model.condition, "")
     if release.noise is None:
         return None, f"the noise distribution of {release.mechanism!r} is unknown"
@@ -659,7 +659,7 @@ def _moment_error_bound(release: Moments, fit: PenalizedFit, failure: float) -> 
     """Bound ‖Ŝ − S‖_op on a block, Ŝ the moment matrix in use, for noise of known distribution."""
     noise, chosen = release.noise, [*fit.levels.indices, fit.target]
     assert noise is not None
-    n, block, indices = release.n_rows, np.ix_(chosen, chosen), np.array(chosen) + 1
+    n, block, indices = release.sample_size, np.ix_(chosen, chosen), np.array(chosen) + 1
     raw = release.with_repair("none")
     reference = raw.unit_ball_covariance if fit.intercept else raw.unit_ball_gram / n
     parts = 1 + (1 if fit.intercept else 0) + (1 if noise.count_variance else 0)

@@ -283,7 +283,7 @@ def _lost_levels(
     if not references or release.noisy_sum is None or (noise := release.noise) is None:
         return set()
     mean = release.unit_ball_mean if release.center is None else release.unit_ball_mean - release.center
-    spread = np.diag(release.unit_ball_covariance) * release.n_rows
+    spread = np.diag(release.unit_ball_covariance) * release.sample_size
     shares, of_shares = release.mean, np.nan_to_num(mean_noise(release)[0], nan=np.inf)
     levels = set()
     for column, indices in columns_with_indices(release):
@@ -315,6 +315,6 @@ def regressed_moment(release: Moments, *, intercept: bool) -> FloatArray:
     if intercept:
         return release.unit_ball_covariance
     if release.noisy_sum is None:
-        return release.unit_ball_gram / release.n_rows
+        return release.unit_ball_gram / release.sample_size
     scale = release.encoding.scale
     return release.second_moment / np.outer(scale, scale)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -157,6 +158,46 @@ def features_entry(schema: Schema, *, mean: bool) -> dict[str, Any]:
     return {"names": list(schema.feature_names), "offset": encoding.offset.tolist(), "scale": encoding.scale.tolist()}
 
 
+_MOST_UNEVEN = 4.0
+"""Limit on the ratio of the mean weights of a level and of all rows, which noise may exceed."""
+
+
+@dataclass(frozen=True, eq=False)
+class Weighting:
+    """Facts about the sampling weights of a release, from its noisy answers and public numbers."""
+
+    column: str
+    sum_of_weights: float
+    effective_n: float
+    clipped: float | None  # share of the population's weight that the cap takes; None if the population is not public
+    # (d,), mean weight where a level or Boolean is 1, over that of all rows, both weighted; 1 for numbers, or if unknown
+    of_levels: FloatArray
+    # (d,), factors by which stated design effects change sampling variances beyond the effective number of rows
+    stated: FloatArray
+
+    def of_groups(self, weights: FloatArray, features: Sequence[int], shares: FloatArray) -> FloatArray:
+        """Return the rows of groups over their effective rows, both as shares of all, shape (k,).
+
+        A group is 1 in ``weights`` @ (1, its features), whose means are ``shares``.
+        """
+        ratios = np.append(1.0, self.of_levels[list(features)])
+        means = np.append(1.0, np.clip(shares, 0.0, 1.0))
+        own = np.maximum(weights @ means, np.finfo(float).tiny)
+        return np.asarray(np.clip(weights @ (means * ratios) / own, 1.0 / _MOST_UNEVEN, _MOST_UNEVEN))
+
+    def of_means(self, shares: FloatArray, of_share: BoolArray) -> FloatArray:
+        """Return factors of the sampling variances of means, shape (d,); of shares by level."""
+        p = np.clip(shares, 0.0, 1.0 - 1e-9)
+        by_level = np.clip(((1.0 - 2.0 * p) * self.of_levels + p) / (1.0 - p), 1.0 / _MOST_UNEVEN, _MOST_UNEVEN)
+        return np.asarray(self.stated * np.where(of_share & (self.stated == 1.0), by_level, 1.0))
+
+    @property
+    def note(self) -> Message:
+        """Statement under every answer."""
+        facts: dict[str, Any] = {"column": self.column, "total": self.sum_of_weights, "effective": self.effective_n}
+        return Message("weighted-rows", **facts, **({} if self.clipped is None else {"clipped": self.clipped}))
+
+
 _ROUNDING = 256.0 * float(np.finfo(float).eps)
 """Share of a second moment up to which a variance is 0: the rounding error of a difference."""
 
@@ -175,6 +216,7 @@ class Moments(Release):
     # (d,) or None, private estimate of the mean: a covariance would lose precision next to the square of a distant
     # mean. None is the origin.
     center: FloatArray | None = None
+    weighting: Weighting | None = None  # what sampling weights do to the moments; None without weights
 
     def __post_init__(self) -> None:
         if self.center is not None and self.noisy_sum is None:
@@ -219,6 +261,26 @@ class Moments(Release):
         ValueError
             If no count was released.
         """
+        return self.sample_size
+
+    @property
+    def rows_noise(self) -> float | None:
+        """Noise SD of the number of rows, 0 if it is exact; None if unknown."""
+        if self.count_is_public:
+            return 0.0
+        if self.noisy_count is None or self.noise is None:
+            return None
+        return math.sqrt(self.noise.count_variance)
+
+    @property
+    def sample_size(self) -> int:
+        """Number of rows that analyses divide by: of weighted ones the effective number.
+
+        Raises
+        ------
+        ValueError
+            If no count was released.
+        """
         if self.noisy_count is None:
             refused = (
                 "no count was released: under add_remove the number of rows is private, and nothing was spent on it. "
@@ -236,7 +298,7 @@ class Moments(Release):
         that is public from elsewhere. A mean is divided by a count that was released with it.
         """
         return self.noisy_count is not None and (
-            self.privacy.neighbors.count_is_public(self.schema.drops_rows)
+            (self.privacy.neighbors.count_is_public(self.schema.drops_rows) and self.schema.sampling_weight is None)
             or (self.noisy_sum is None and not self.privacy.neighbors.table_size_is_public)
         )
 
@@ -315,7 +377,7 @@ class Moments(Release):
     def _repaired(self) -> tuple[FloatArray | None, FloatArray]:
         """Mean and Gram matrix in the unit ball after the repair, about ``center``."""
         constraints = Constraints.of(self.schema, mean=self.noisy_sum is not None)
-        count, law = None if self.noisy_count is None else self.n_rows, exact_law(self.noise)
+        count, law = None if self.noisy_count is None else self.sample_size, exact_law(self.noise)
         mean, gram = repair_moments(count, self.noisy_sum, self.noisy_gram, law, self.repair, constraints, self.center)
         for array in (mean, gram):
             if array is not None:
@@ -347,7 +409,7 @@ class Moments(Release):
         if self.center is None or mean is None:
             return gram
         cross = np.outer(self.center, mean)
-        return gram + self.n_rows * (cross + cross.T + np.outer(self.center, self.center))
+        return gram + self.sample_size * (cross + cross.T + np.outer(self.center, self.center))
 
     @property
     @in_floating_point
@@ -356,7 +418,7 @@ class Moments(Release):
         mean, gram = self._repaired
         if mean is None:
             raise _without_mean("")
-        square = gram / self.n_rows
+        square = gram / self.sample_size
         result = square - np.outer(mean, mean)
         size = np.sqrt(np.abs(np.diag(square)))
         result[np.abs(result) <= _ROUNDING * np.outer(size, size)] = 0.0
@@ -375,14 +437,14 @@ class Moments(Release):
     def second_moment(self) -> FloatArray:
         """E[value valueᵀ], not centered, shape (d, d), in the table's units."""
         mean = None if self.noisy_sum is None else self.unit_ball_mean
-        return self.encoding.decode_second_moment(self.unit_ball_gram / self.n_rows, mean)
+        return self.encoding.decode_second_moment(self.unit_ball_gram / self.sample_size, mean)
 
     @property
     @in_floating_point
     def gram(self) -> FloatArray:
         """Σ value valueᵀ, shape (d, d), in the table's units."""
         if self.encoding.offset.any():
-            return self.second_moment * self.n_rows
+            return self.second_moment * self.sample_size
         return self.encoding.decode_covariance(self.unit_ball_gram)
 
     @property
@@ -559,19 +621,23 @@ def unrelated(release: Release, features: Sequence[int]) -> BoolArray:
 def cautions(release: Moments) -> tuple[Message, ...]:
     """Return all warnings about a release that an analyst must know."""
     few = few_rows_message(release.noisy_count, release.noise)
-    said = (few, dependent_rows(release), *conditions(release), *release.warnings)
+    weighted = None if release.weighting is None else release.weighting.note
+    said = (few, weighted, dependent_rows(release), *conditions(release), *release.warnings)
     return tuple(dict.fromkeys(message for message in said if message is not None))
 
 
 def cautions_in_full(release: Moments) -> str:
     """Return all warnings about a release in words, a line each; empty without any."""
-    return "\n".join(f"Warning: {message.text()}" for message in cautions(release))
+    weighted = None if release.weighting is None else release.weighting.note
+    return "\n".join(("" if said == weighted else "Warning: ") + said.text() for said in cautions(release))
 
 
 def cautions_by_code(release: Moments) -> str:
     """Return the codes of all warnings about a release in a line; empty without any."""
-    codes = dict.fromkeys(message.code for message in cautions(release))
-    return f"Warnings about this release, explained by describe: {', '.join(codes)}." if codes else ""
+    weighted = None if release.weighting is None else release.weighting.note
+    codes = dict.fromkeys(message.code for message in cautions(release) if message != weighted)
+    said = f"Warnings about this release, explained by describe: {', '.join(codes)}." if codes else ""
+    return said if weighted is None else "\n".join(filter(None, (f"{weighted.text()}", said)))
 
 
 def conditions(release: Moments) -> tuple[Message, ...]:
@@ -592,6 +658,12 @@ def conditions(release: Moments) -> tuple[Message, ...]:
 def caveats(law: NoiseLaw | None) -> tuple[Message, ...]:
     """Return what the noise distribution is conditional on."""
     return () if law is None else tuple(map(Message, law.caveats))
+
+
+def rows_per_independent(release: Moments, feature: int) -> float:
+    """Return the ratio of sampling variances of a feature to the ones of independent rows."""
+    stated = 1.0 if release.weighting is None else float(release.weighting.stated[feature])
+    return release.privacy.rows_per_unit * stated
 
 
 def dependent_rows(release: Release) -> Message | None:

@@ -42,7 +42,7 @@ _MIN_EIGENVALUE = 1e-6
 
 def moments_with_constant(release: Moments) -> FloatArray:
     """Return Σ w wᵀ as released, w the constant and all features about the release's center."""
-    count = float(release.n_rows) if release.noisy_count is None else max(float(release.noisy_count), 1.0)
+    count = float(release.sample_size) if release.noisy_count is None else max(float(release.noisy_count), 1.0)
     total = np.zeros(len(release.feature_names)) if release.noisy_sum is None else release.noisy_sum
     return bordered(count, total, release.noisy_gram)
 

@@ -29,7 +29,7 @@ from dpmoments.releases.counts_release import CountsRelease, rules_of_counts
 from dpmoments.releases.group_releases import GroupReleases
 from dpmoments.releases.loading import AnyRelease
 from dpmoments.releases.mean_release import MeanRelease
-from dpmoments.releases.moment_release import AvailableRelease, MomentRelease
+from dpmoments.releases.moment_release import MomentRelease
 from dpmoments.releases.pooling import PooledRelease, pool
 from dpmoments.schema.columns import OTHER, Categorical
 from dpmoments.schema.constraints import every_row_has_levels
@@ -81,7 +81,7 @@ def checks(release: AnyRelease) -> tuple[Check, ...]:
         return tuple(_made(check, release) for check in of_counts)
     of_values = (_finite, _symmetric, _no_negative_eigenvalue)
     of_drawn = (_count, _within_reach, _receipt, _noise_as_calibrated)
-    drawn = release.drawn if isinstance(release, AvailableRelease) else release
+    drawn = release.as_filed
     return (*(_made(check, release) for check in of_values), *(_made(check, drawn) for check in of_drawn))
 
 
@@ -300,7 +300,7 @@ def _noise_as_calibrated(release: MomentRelease) -> Check:
     what = "noise as the stated budget calls for"
     # The file does not state if an add-remove count was public.
     counts = {None if release.noisy_count is None else release.n_rows}
-    if not release.privacy.neighbors.count_is_public(release.schema.drops_rows):
+    if not release.count_is_public:
         counts.add(None)
     with_mean = release.noisy_sum is not None
     shapes = [MomentShape.of(release.schema, mean=with_mean, n_rows=count) for count in counts]

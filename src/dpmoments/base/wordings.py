@@ -171,6 +171,26 @@ def _query_rows(facts: Facts) -> str:
     return said + (held if clauses else "")
 
 
+def _rows_weighted(facts: Facts) -> str:
+    missing = "its row is dropped" if facts["missing"] == "drop" else "an error"
+    said = (
+        f"Rows are weighted by {facts['column']}, up to {facts['upper']:,.6g}: larger weights count as that; a missing, negative "
+        f"or infinite one is {missing}. Neighbors differ by one row with its weight; the weights of other rows stay."
+    )
+    of_table = (
+        " The weights were computed from the table: what one row changes in other rows' weights is not protected."
+    )
+    return said + of_table * (facts["computed_from"] == "table")
+
+
+def _weighted_rows(facts: Facts) -> str:
+    lost = f"; {facts['clipped']:.1%} of the weight is above its cap".replace("%", " %") if "clipped" in facts else ""
+    return (
+        f"Weighted by {facts['column']} to {facts['total']:,.6g}; effective sample size {facts['effective']:,.0f}, to which "
+        f"numbers of rows in answers add up; as if rows were drawn independently{lost}."
+    )
+
+
 def _missing(facts: Facts) -> str:
     if facts["missing"] == "available":
         return "missing values are left out of its moments, and counted with noise"
@@ -377,6 +397,10 @@ RULES: Mapping[str, Wording] = MappingProxyType(
         "noise-by-mean-weight": Wording(
             "Means have a stated weight of {weight:g} against covariances, by which noise is divided (1 is the default).",
             {"weight": "number"},
+        ),
+        "rows-weighted": Wording(
+            _rows_weighted,
+            {"column": "name", "upper": "number", "missing": "name", "computed_from": "name"},
         ),
         "rows-scaled-to-ball": Wording(
             "Rows whose numbers and Booleans, in units of rough private scales, had a length above {radius:.3g} were scaled down "
@@ -602,6 +626,15 @@ WARNINGS: Mapping[str, Wording] = MappingProxyType(
             analyst="Ask the curators whether the tables have rows in common.",
             curator="Make releases with dataset='…', one name for each table.",
             shell="Make releases with --dataset NAME, one name for each table.",
+        ),
+        "weighted-rows": Wording(
+            _weighted_rows, {"column": "name", "total": "number", "effective": "number", "clipped?": "number"}
+        ),
+        "weights-from-table": Wording(
+            "The weights {column} were computed from the table (computed_from), so a row also changes the weights of other rows: "
+            "the stated guarantee holds only for neighbors whose other weights stay.",
+            {"column": "name"},
+            curator="Use design weights, or weights from public totals that were set before these rows were known.",
         ),
         "dependent-rows": Wording(
             "Each {column} contributes up to {max_rows:,} rows, which may be similar. Sampling variances are therefore "

@@ -20,7 +20,7 @@ import numpy as np
 from dpmoments.base.arrays import FloatArray, IntegerArray
 from dpmoments.base.errors import InputValueError
 from dpmoments.base.message import Query
-from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Mechanism, Plan
+from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Mechanism, Plan, split_for_rows
 from dpmoments.mechanisms.lattice_noise import (
     noise_scale_for,
     off_diagonal,
@@ -154,7 +154,12 @@ class AdditivePlan(Plan):
     @property
     def cell_variances(self) -> tuple[float, float]:
         """Noise variances on and off the diagonal of the augmented Gram matrix, unit-ball units."""
-        return self.noise.variances(self.dimension, self.bits)
+        return self.noise.variances(self.dimension, self.bits_of_sums)
+
+    @property
+    def bits_of_sums(self) -> int:
+        """Lattice exponent of sums, finer than the exponent of rows if these are weighted."""
+        return self.bits + self.shape.weight_bits // 2
 
     @property
     def details(self) -> Mapping[str, Any]:
@@ -182,7 +187,7 @@ class AdditivePlan(Plan):
 
     @property
     def passes(self) -> int:
-        return 1
+        return 1 if self.rows_loss is None else 2
 
     @property
     def expected_error(self) -> float:
@@ -205,20 +210,22 @@ class AdditivePlan(Plan):
 
     def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> RunResult:
         self.check_rows(rows)
+        said = self.noisy_rows(rows, privacy_filter)
         moments, w = rows.moments(bits=self.bits), self.augmentation
         what = "count-sum-gram" if w else "gram"
         if self.levels is not None:
             values = self.add_noise(privacy_filter, what, self.levels.augmented_gram(moments, w))
             known = self.released_count(moments.count, privacy_filter)
             count, total, gram = self.levels.about_zero(values, w, known)
-            return RunResult(count=count, sum=total, gram=gram, model=self.model)
+            return RunResult(count=count, sum=total, gram=gram, model=self.model, diagnostics=said)
         values = self.add_noise(privacy_filter, what, augmented_gram(moments, w))
-        return replace(taken_apart(values, w, self.released_count(moments.count, privacy_filter)), model=self.model)
+        known = self.released_count(moments.count, privacy_filter)
+        return replace(taken_apart(values, w, known, said), model=self.model)
 
     def add_noise(self, privacy_filter: PrivacyFilter, what: Query, query: IntegerArray) -> FloatArray:
         """Return the noisy augmented Gram matrix, in unit-ball units."""
         # `query` is in units of 2^(−2·bits).
-        return self.noise.added(privacy_filter, what, query, self.sensitivity, self.bits)
+        return self.noise.added(privacy_filter, what, query, self.sensitivity, self.bits_of_sums)
 
 
 @dataclass(frozen=True)
@@ -227,6 +234,7 @@ class AdditiveMechanism(Mechanism):
 
     diagonal_ratio: ClassVar[float] = 2.0
     """Ratio of the noise's variances on and off the diagonal."""
+    takes_weights: ClassVar[bool] = True
     about_levels: ClassVar[bool] = True
     """True if the noise is less for rows about the public center of their levels."""
 
@@ -261,14 +269,17 @@ class AdditiveMechanism(Mechanism):
             shape = replace(shape, schema=None)
             noise, bits = self._noise_and_bits(shape, budget, neighbors, augmentation)
         sensitivity = self.sensitivity(neighbors, shape.n_features, augmentation, row_square_of(shape.levels))
-        return AdditivePlan(self, shape, neighbors, budget, augmentation, bits, noise, sensitivity, shape.levels)
+        rows_loss = split_for_rows(self.drawable_budget(budget), shape, neighbors)[0]
+        parts = augmentation, bits, noise, sensitivity, shape.levels
+        return AdditivePlan(self, shape, neighbors, budget, *parts, rows_loss=rows_loss)
 
     def _noise_and_bits(
         self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors, augmentation: float
     ) -> tuple[Noise, int]:
-        noise = self.noise_for(self.drawable_budget(budget), self.noise_unit(shape, neighbors, augmentation))
+        whole = split_for_rows(self.drawable_budget(budget), shape, neighbors)[1]
+        noise = self.noise_for(whole, self.noise_unit(shape, neighbors, augmentation))
         deviation = noise.deviation(noise_dimension(shape, shape.levels, augmentation))
-        return noise, choose_bits(deviation, shape.n_features)
+        return noise, choose_bits(math.ldexp(deviation, shape.weight_bits), shape.n_features)
 
 
 def row_square_of(levels: LevelCoordinates | None) -> float:

@@ -54,6 +54,7 @@ class Auto(Mechanism):
 
     rule: Literal["practice", "least-error"] = "practice"
 
+    takes_weights: ClassVar[bool] = True
     counts_rows: ClassVar[bool] = True  # the mechanism chosen does
     budget_kinds: ClassVar[frozenset[BudgetKind]] = frozenset(BudgetKind)
     summary: ClassVar[str] = (

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from dpmoments.base.errors import InputValueError
 from dpmoments.base.message import Message
-from dpmoments.mechanisms.lattice_noise import count_error, count_scale, noisy_count, split_for_count
+from dpmoments.mechanisms.lattice_noise import COUNT_SHARE, count_error, count_scale, noisy_count, split_for_count
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape, RunResult
 from dpmoments.moments.models import NoiseModel
 from dpmoments.privacy.accounting import LossUnit, allowance, budget_for_rows
@@ -51,6 +51,8 @@ class CalibratedPlan(ABC, Generic[Noisy]):
     cost: PrivacyBudget  # exact privacy loss of `run`
     # part of it for the number of rows, if that is private and has its own planned draw
     count_loss: PrivacyBudget | None = field(default=None, kw_only=True)
+    # part of it for the number of rows of a weighted table, which no moment holds; None if that is public
+    rows_loss: PrivacyBudget | None = field(default=None, kw_only=True)
     # reason for the choice by `auto`, and how to do better; None if the mechanism was named
     chosen_because: Message | None = field(default=None, kw_only=True)
 
@@ -103,6 +105,13 @@ class CalibratedPlan(ABC, Generic[Noisy]):
         """True if the exact number of kept rows is released; else it has noise, or is not released."""
         return self.shape.count_is_public(self.neighbors)
 
+    def noisy_rows(self, rows: Rows, privacy_filter: PrivacyFilter) -> dict[str, float]:
+        """Return the noisy number of rows of a weighted table and its noise SD, if it is drawn."""
+        if self.rows_loss is None:
+            return {}
+        n_rows = noisy_count(rows.count(), privacy_filter, self.rows_loss, self.neighbors)
+        return {"n_rows": n_rows, "n_rows_noise": count_error(self.rows_loss)}
+
     def released_count(self, count: int, privacy_filter: PrivacyFilter) -> float | None:
         """Return the number of rows."""
         # Exact if public, noisy if a separate draw was planned, else None.
@@ -153,6 +162,8 @@ class ConfiguredMechanism(ABC, Generic[PlanType]):
     """True if a run pays for a private number of rows even if no mean is released."""
     summary: ClassVar[str]
     source: ClassVar[str]
+    takes_weights: ClassVar[bool] = False
+    """True if it sums rows times their sampling weights."""
     noun: ClassVar[str] = "mechanism"
     """Name of its kind in messages."""
     public_name: ClassVar[str | None] = None
@@ -232,6 +243,11 @@ class ConfiguredMechanism(ABC, Generic[PlanType]):
         if neighbors not in self.supported_neighbors:
             known = " or ".join(sorted(map(str, self.supported_neighbors)))
             raise InputValueError(f"{who} is not defined under {neighbors}: use {known}")
+        if shape.weight_bits and not self.takes_weights:
+            raise InputValueError(
+                f"{who} does not take sampling weights: its steps are for rows that count alike. Leave the mechanism out, or use "
+                "'standardized' or an additive mechanism such as 'gaussian' or 'matrix-laplace'"
+            )
         if self.most_features is not None and shape.n_features > self.most_features:
             refused = (
                 f"{who} takes at most {self.most_features} feature, and the table has {shape.n_features}. Give columns "
@@ -260,6 +276,16 @@ class ConfiguredMechanism(ABC, Generic[PlanType]):
     @abstractmethod
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> PlanType:
         """Make the plan; ``plan`` has already checked the class attributes."""
+
+
+def split_for_rows(
+    whole: PrivacyBudget, shape: MomentShape, neighbors: Neighbors
+) -> tuple[PrivacyBudget | None, PrivacyBudget]:
+    """Return the budget of a weighted table's number of rows, if it is drawn, and the rest."""
+    if not shape.weight_bits or neighbors.count_is_public(shape.drops_rows):
+        return None, whole
+    of_rows, rest = whole.split(COUNT_SHARE, 1.0 - COUNT_SHARE)
+    return of_rows, rest
 
 
 def spent_by_units(row_cost: PrivacyBudget, budget: PrivacyBudget) -> PrivacyBudget:

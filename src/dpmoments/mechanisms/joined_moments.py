@@ -173,7 +173,7 @@ def joined_moments(
             covariance[:m, :m] += _ALONG * total * lost_along(held)
             along = _SPREAD_ALONG * math.hypot(total, of_total)
             own = np.maximum(left.diagonal() - (of_total * share) ** 2, 0.01 * left.diagonal())
-            unknown[:m] = np.sqrt(own / np.maximum(1.0 - share, 0.5))
+            unknown[:m] = np.sqrt(np.maximum(own, 0.0) / np.maximum(1.0 - share, 0.5))  # rounding may leave it below 0
         first, second = rough.mean_variance / unit**2, of_mean[:m]
         trust = first / (first + second)
         by_rough = (rough.mean * ones - lattice.center) * lattice.scale

@@ -120,7 +120,7 @@ def finer_bits(scale: float, least: float) -> int:
 # The number of rows by itself: a part of the budget, where a mechanism has no cell for it or needs it first.
 
 COUNT_SHARE = 0.01
-"""Share of ρ for the number of rows in runs of several steps, which count first."""
+"""Budget share of the number of rows in runs that count first, and of weighted rows."""
 _PLANNED_SHARES = MappingProxyType({BudgetKind.ZCDP: 0.05, BudgetKind.PURE: 0.1, BudgetKind.APPROXIMATE: 0.1})
 """Budget share of the number of rows if every moment is divided by it."""
 # Laplace noise falls with it, Gaussian with its root.

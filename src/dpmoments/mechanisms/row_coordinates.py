@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from dpmoments.base.arrays import FloatArray
 from dpmoments.rows.moments import ExactMoments
-from dpmoments.schema.columns import Boolean, Categorical, Coordinate, Numeric
+from dpmoments.schema.columns import Boolean, Categorical, Coordinate, Numeric, WeightColumn
 from dpmoments.schema.constraints import LevelBlock
 from dpmoments.schema.dates import Date
 from dpmoments.schema.derived import DerivedColumn, MissingIndicator
@@ -83,6 +83,8 @@ class RowCoordinates:
                 )
                 of_column = (low + high) / 2.0, (high - low) / 4.0
             typical += [of_column] * (features.stop - features.start)
+        if sum(is_number) == 1 and isinstance(columns[-1], WeightColumn):
+            is_number[-1] = False  # beside levels and Booleans all scales are public
         if not singles and all(_width(block) == 0 for block in blocks):
             return None
         encoding.scale_into_ball(ones)

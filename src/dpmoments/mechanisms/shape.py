@@ -18,6 +18,8 @@ from dpmoments.mechanisms.level_coordinates import LevelCoordinates
 from dpmoments.mechanisms.row_coordinates import RowCoordinates
 from dpmoments.moments.models import NoiseModel
 from dpmoments.privacy.unit import Neighbors
+from dpmoments.schema.columns import WEIGHT_BITS
+from dpmoments.schema.constraints import require_mean_of_weighted
 from dpmoments.schema.encoding import RoughScale
 from dpmoments.schema.schema import Schema
 
@@ -41,6 +43,8 @@ class MomentShape:
     schema: Schema | None = None  # what coordinates are made of; None: a table of numbers about 0
     # weight of squared errors of means relative to the default, in the choice of the appended constant
     mean_weight: float = 1.0
+    # bits by which sums of weighted rows are on a finer lattice than rows; 0 without a sampling weight
+    weight_bits: int = 0
 
     @classmethod
     def of(cls, schema: Schema, *, mean: bool, n_rows: int | None = None) -> MomentShape:
@@ -56,6 +60,7 @@ class MomentShape:
                 f"the schema has a mean_weight, {shown(schema.mean_weight)}, and no mean is released: leave the weight out, "
                 "or release the mean"
             )
+        require_mean_of_weighted(schema, mean=mean)
         drawn = schema.with_indicators
         return cls(
             drawn.n_features,
@@ -67,6 +72,7 @@ class MomentShape:
             columns=_columns(drawn),
             schema=schema,
             mean_weight=schema.mean_weight,
+            weight_bits=0 if schema.sampling_weight is None else WEIGHT_BITS,
         )
 
     def __post_init__(self) -> None:
@@ -80,7 +86,7 @@ class MomentShape:
     @cached_property
     def levels(self) -> LevelCoordinates | None:
         """Coordinates about the public center of one-hot levels, if the schema has such columns."""
-        return LevelCoordinates.of(self.schema) if self.schema is not None and self.mean else None
+        return LevelCoordinates.of(self.schema.with_indicators) if self.schema is not None and self.mean else None
 
     @cached_property
     def coordinates(self) -> RowCoordinates | None:
@@ -88,8 +94,8 @@ class MomentShape:
         return RowCoordinates.of(self.schema.with_indicators) if self.schema is not None and self.mean else None
 
     def count_is_public(self, neighbors: Neighbors) -> bool:
-        """Return True if the exact number of kept rows is public."""
-        return neighbors.count_is_public(self.drops_rows)
+        """Return True if the exact number of kept rows, or their sum of weights, is public."""
+        return neighbors.count_is_public(self.drops_rows) and not self.weight_bits  # a row's weight is its own
 
 
 def _columns(schema: Schema) -> tuple[tuple[int, float], ...]:

@@ -14,7 +14,7 @@ from dpmoments.base.errors import InputValueError
 from dpmoments.base.message import Message
 from dpmoments.base.values import is_finite_number
 from dpmoments.mechanisms.additive import COARSEST_BITS, budget_too_small, choose_bits
-from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Mechanism, Plan
+from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Mechanism, Plan, split_for_rows
 from dpmoments.mechanisms.joined_moments import Ball, LastDraw, RoughMoments, divisor, joined_moments
 from dpmoments.mechanisms.lattice_noise import (
     noise_deviation,
@@ -120,12 +120,12 @@ class StandardizedPlan(Plan):
 
     @property
     def passes(self) -> int | None:
-        return None if self.coordinates.has_numbers else 1
+        return None if self.coordinates.has_numbers else self.most_passes
 
     @property
     def most_passes(self) -> int:
-        # rough sums, further rounds, lengths, and the Gram matrix
-        return 3 + self._most_rounds if self.coordinates.has_numbers else 1
+        # number of weighted rows, rough sums, further rounds, lengths, and the Gram matrix
+        return (3 + self._most_rounds if self.coordinates.has_numbers else 1) + (self.rows_loss is not None)
 
     @property
     def _most_rounds(self) -> int:
@@ -148,7 +148,7 @@ class StandardizedPlan(Plan):
             if self.is_pure
             else 16.0 * n_sums / math.sqrt(share * self.budget.rho)
         )
-        bits = math.floor(math.log2(_MOST_NOISE_OF_SUMS / of_one) / 2.0)
+        bits = math.floor((math.log2(_MOST_NOISE_OF_SUMS / of_one) - self.shape.weight_bits) / 2.0)
         if bits < _BITS_OF_SUMS[0]:
             raise budget_too_small(of_one)
         return min(bits, _BITS_OF_SUMS[1])
@@ -179,7 +179,8 @@ class StandardizedPlan(Plan):
         square = float(self.lengths @ self.lengths)
         rough: RoughMoments | None = None
         ball: Ball | None = None
-        answers = list[FloatArray]()
+        counted = self.noisy_rows(rows, privacy_filter)
+        answers = [np.array([counted["n_rows"]])] if counted else []
         if coordinates.has_numbers:
             left -= self.share(_SHARE_OF_SCALES)
             rough, spent = self._rough_moments(rows, privacy_filter, answers)
@@ -190,7 +191,7 @@ class StandardizedPlan(Plan):
         result, noisy = self._released(rows, privacy_filter, lattice, rough, ball)
         answers.append(noisy[np.triu_indices(len(noisy))])
         # all else follows from the answers, so that a file can be checked (`audit/verification.py`)
-        said: dict[str, Any] = {"answers": [answer.tolist() for answer in answers]}
+        said: dict[str, Any] = {"answers": [answer.tolist() for answer in answers], **counted}
         if ball is not None:
             said |= {"squared_radius": ball.square, "clipped_excess": ball.excess[0]}
         return replace(result, diagnostics=said, rules=self.rules_of_run(said))
@@ -288,7 +289,7 @@ class StandardizedPlan(Plan):
             whole = [*([count * one**2] if counted else []), *(totals * one), *(2 * squares - count * one**2)]
             body = np.array(whole, dtype=object)  # numbers beyond 64 bits would become floats
             in_body = sums_in_body(self.neighbors, len(body))
-            bits = 2 * self.bits_of_sums
+            bits = 2 * self.bits_of_sums + self.shape.weight_bits
             # no less than the sampler draws; a huge budget keeps the rest for the last step
             scale = max(noise_scale_for(loss, in_body.value), math.ldexp(len(body) / 4.0, -bits))
             law = KNorm(math.ldexp(scale, bits))
@@ -305,7 +306,7 @@ class StandardizedPlan(Plan):
         )
         in_l2 = rough_sums_l2(self.neighbors, int(squared.sum()), int((~squared).sum()), counted=float(counted))
         scale = zcdp_noise_scale(loss.rho, in_l2.value)
-        bits = 2 * self.bits_of_sums + unit.bit_length() - 1
+        bits = 2 * self.bits_of_sums + self.shape.weight_bits + unit.bit_length() - 1
         return with_gaussian_noise(privacy_filter, what, body, in_l2, scale, bits=bits), scale
 
     def _mean_squares(self, centered: FloatArray, n: float) -> FloatArray:
@@ -343,6 +344,9 @@ class StandardizedPlan(Plan):
         noisy = with_noise(privacy_filter, "row-lengths", query, sensitivity, noise_scale, bits=0, pure=self.is_pure)
         deviation = noise_deviation(noise_scale, pure=self.is_pure)
         answers.append(noisy)
+        if self.shape.weight_bits:  # numbers of rows become sums of weights
+            mean_weight = rough.divisor / max(float(noisy.sum()), rough.divisor)
+            noisy, deviation = noisy * mean_weight, deviation * mean_weight
         tail = np.cumsum(noisy[::-1])[::-1]
         beyond_noise = tail > _BEYOND_NOISE * deviation * np.sqrt(np.arange(_CELLS, 0, -1))
         held = np.where(np.cumprod(beyond_noise) > 0, noisy, 0.0)
@@ -392,19 +396,20 @@ class StandardizedPlan(Plan):
         constant = round(math.sqrt(_CONSTANT * lattice.square))
         w, row_square, k = constant / one, lattice.square / one**2, self.coordinates.n_coordinates
         left, query = privacy_filter.left.as_budget, lattice.augmented_gram(moments, constant)
+        bits = self.bits + self.shape.weight_bits // 2
         rate: float | None = None
         if self.is_pure:
             nuclear = gram_nuclear(self.neighbors, k, w, row_square)
             rate = float(np.nextafter(left.epsilon / nuclear.value, 0.0))
-            law = MatrixLaplaceDraw(rate, self.bits)
-            noisy = under_law(privacy_filter, "count-sum-gram", law, query, nuclear, bits=2 * self.bits)
+            law = MatrixLaplaceDraw(rate, bits)
+            noisy = under_law(privacy_filter, "count-sum-gram", law, query, nuclear, bits=2 * bits)
             variance = (k + 2) / rate**2
         else:
             frobenius = gram_frobenius(self.neighbors, k, w, row_square)
             sigma = zcdp_noise_scale(left.rho, frobenius.value)
             noisy = with_gaussian_noise(
                 *(privacy_filter, "count-sum-gram", query, frobenius, sigma),
-                bits=2 * self.bits,
+                bits=2 * bits,
                 off_diagonal_scale=off_diagonal(sigma),
             )
             variance = sigma**2
@@ -439,6 +444,7 @@ class Standardized(Mechanism):
 
     clip: bool = True
 
+    takes_weights: ClassVar[bool] = True
     budget_kinds: ClassVar[frozenset[BudgetKind]] = frozenset(BudgetKind)
     loss_units: ClassVar[Mapping[BudgetKind, LossUnit]] = GAUSSIAN_LOSS_UNITS
     summary: ClassVar[str] = "noise in units of rough private SDs, for rows clipped to a ball there"
@@ -462,8 +468,10 @@ class Standardized(Mechanism):
             left = plan.left_at_least
             is_less = as_pure.noise_of_gram(1.0, left) < _PURE_IF_BELOW * plan.noise_of_gram(1.0, left)
             plan = as_pure if is_less else plan
+        rows_loss, rest = split_for_rows(plan.budget, shape, neighbors)
+        plan = replace(plan, budget=rest, rows_loss=rows_loss)
         noise = plan.noise_of_gram(1.0 + _CONSTANT, plan.left_at_least) * math.sqrt(2.0)
-        bits = choose_bits(noise, max(shape.n_features, coordinates.n_coordinates + 1))
+        bits = choose_bits(math.ldexp(noise, shape.weight_bits), max(shape.n_features, coordinates.n_coordinates + 1))
         while not coordinates.fit(bits):
             bits -= 1
             if bits < COARSEST_BITS:

@@ -358,6 +358,10 @@ class TableFacts(Facts):
     text_rows: int = 0  # rows that hold text in every column of numbers, dates and Booleans, of two or more
     # a column of the table whose name is that of an identifier, its values and its rows, if no privacy unit is given
     repeated: tuple[str, int, int] | None = field(default=None, metadata=_NOT_ADDED)
+    # sums over kept rows with sampling weights: of the weights, of the capped ones, and of the squares of these
+    weights: float = 0.0
+    capped_weights: float = 0.0
+    squared_weights: float = 0.0
     failures: list[str] = field(default_factory=list)  # files that could not be read to their end
     # columns of the schema that the table lacks; `schema` has the others
     absent: tuple[AbsentColumn, ...] = field(default=(), metadata=_NOT_ADDED)

@@ -32,7 +32,7 @@ from dpmoments.planning.typical_table import TypicalTable, checked_guesses
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.request import AskedPrivacy, PrivacyRequest, takes_request
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
-from dpmoments.schema.constraints import schema_of_tables
+from dpmoments.schema.constraints import require_unweighted, schema_of_tables
 from dpmoments.schema.goals import Goal, checked_goals
 from dpmoments.schema.schema import Schema
 
@@ -140,6 +140,7 @@ def forecast(
     stated = schema.goals if goals is None else checked_goals(goals, schema.columns)
     no_budget = bool(stated) and asked.get("epsilon") is None and asked.get("rho") is None
     request = PrivacyRequest.of_options({**asked, "epsilon": 1.0} if no_budget else asked, schema, finds_levels=True)
+    schema = schema.capped(request.budget.nominal_epsilon)
     request.divided(schema)  # or its refusal
     typical = TypicalTable.of(schema, typical_sd=typical_sd, typical_mean=typical_mean, missing_share=missing_share)
 
@@ -317,6 +318,7 @@ def forecast_counts(
     if n_rows is not None:
         require_row_count(n_rows)
     request = PrivacyRequest.of_options(asked, schema)
+    require_unweighted(schema)
     chosen = Counts.of(schema, by, split)
     counted = schema_of_tables(schema, chosen.by)
     plan: CountsPlan = chosen.plan_for(MomentShape.of(counted, mean=True), request)
@@ -477,6 +479,7 @@ def forecast_mean(
     """
     require_row_count(n_rows)
     request = PrivacyRequest.of_options(asked, schema)
+    require_unweighted(schema)
     shape = MomentShape.of(schema, mean=True, n_rows=n_rows if request.neighbors.table_size_is_public else None)
     units = schema.encoding(mean=True).scale
     assumed = _assumed_deviations(schema, units, scale, standard_deviation)

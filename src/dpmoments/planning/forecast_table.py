@@ -422,13 +422,27 @@ class Forecast(ByMechanism[ForecastRow]):
     def remarks(self) -> tuple[str, ...]:
         if self.noise is None:
             return self.mechanisms.remarks
-        return (*self.noise.remarks, *self.found_levels, self.helpful)
+        return (*self.noise.remarks, *self.cost_of_weights, *self.found_levels, self.helpful)
 
     @property
     def helpful(self) -> str:
         """Lines on the changes; empty if none helps noticeably."""
         lines = [f"what would help, with {self.mechanism}:", *(f"  {change}" for change in self.changes)]
         return "\n".join(lines) if self.changes else ""
+
+    @property
+    def cost_of_weights(self) -> tuple[str, ...]:
+        """Effect of sampling weights on noise and on sampling errors."""
+        assert self.setting is not None
+        weight = self.setting.typical.schema.sampling_weight
+        if weight is None or self.noise is None:
+            return ()
+        effective = self.noise.release.effective_n
+        factor = "about 3 (cap over mean weight)" if weight.cost_factor is None else f"{weight.cost_factor:.3g}"
+        return (
+            f"weights by {weight.name}: noise is {factor} times that of unweighted means and covariances, the effective "
+            f"number of rows is {effective:,.0f}",
+        )
 
     @property
     def found_levels(self) -> tuple[str, ...]:

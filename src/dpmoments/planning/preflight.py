@@ -23,6 +23,7 @@ from dpmoments.base.errors import InputTypeError, closest
 from dpmoments.base.progress import watched
 from dpmoments.base.table_files import STATISTICS_ENDINGS, statistics_columns
 from dpmoments.base.text_format import TextFormat
+from dpmoments.base.wordings import percent
 from dpmoments.mechanisms.counts import Counts
 from dpmoments.mechanisms.registry import make_mechanism
 from dpmoments.planning.facts import AbsentColumn, ColumnFacts, FoundValue, ShiftFacts, TableFacts, UnitFacts
@@ -35,7 +36,7 @@ from dpmoments.privacy.unit import Neighbors, PrivacyUnit, require_unit
 from dpmoments.rows.sources.opening import Table, columns_of_array, open_source
 from dpmoments.rows.units import ROUNDS
 from dpmoments.schema.columns import Boolean, Categorical, Coordinate, Numeric
-from dpmoments.schema.constraints import schema_of_tables
+from dpmoments.schema.constraints import require_unweighted, schema_of_tables
 from dpmoments.schema.dates import Date
 from dpmoments.schema.derived import DerivedColumn
 from dpmoments.schema.drafting import draft
@@ -135,12 +136,14 @@ def preflight(
     """
     require_schema(schema)
     if by is not None:
+        require_unweighted(schema)
         counted = schema_of_tables(schema, Counts.of(schema, by, None).by)
         data, schema = columns_of_array(data, schema, counted.names), counted
     usual = epsilon is None and rho is None
     budget = PrivacyBudget.of(epsilon=_USUAL_EPSILON if usual else epsilon, delta=delta, rho=rho)
     if privacy_unit is not None:
         require_unit(privacy_unit, schema.reserved_names, Neighbors.ADD_REMOVE)
+    schema = schema.capped(budget.nominal_epsilon).as_read
     with watched(progress) as on_block:
         schema, absent = _without_absent(data, schema, privacy_unit, text_format)
         source = open_source(data, schema, mean, privacy_unit, text_format)
@@ -183,11 +186,11 @@ def _noise_of_means(facts: TableFacts, budget: PrivacyBudget, *, mean: bool) -> 
         return {}
     unit = None if facts.unit is None else facts.unit.privacy_unit
     try:
-        typical, mechanism = TypicalTable.of(facts.schema), make_mechanism("auto")
+        typical, mechanism = TypicalTable.of(facts.schema.without_weight), make_mechanism("auto")
         noise = ReleasePlan(typical, facts.kept, PrivacyRequest(budget, Neighbors.ADD_REMOVE, unit), mechanism).noise
     except (ValueError, OverflowError):  # a refusal, which the forecast shows, or numbers beyond all tables
         return {}
-    return {} if noise is None else dict(zip(facts.schema.feature_names, noise.mean.tolist(), strict=True))
+    return {} if noise is None else dict(zip(typical.schema.feature_names, noise.mean.tolist(), strict=True))
 
 
 _IDENTIFIER = re.compile(
@@ -536,6 +539,14 @@ def _of_rows(facts: TableFacts) -> Iterator[Verdict]:
         rules = ", ".join(f"{shown_as(rule.column)} ({rule.rule}: drop)" for rule in by_rows if rule.rows)
         words = f"{'most rows are' if facts.kept else 'every row is'} dropped, by the rules of {rules}"
         yield Verdict(Seriousness.ROWS_LOST, 1.0 - facts.kept / facts.rows, words)
+    if facts.weights > 0.0 and facts.squared_weights > 0.0:
+        lost = percent(1.0 - facts.capped_weights / facts.weights)
+        effective = facts.capped_weights**2 / facts.squared_weights
+        words = (
+            f"weights: the cap takes {lost} of their sum of {facts.weights:,.6g}; the effective sample size is {effective:,.0f} "
+            f"of {facts.kept:,} rows"
+        )
+        yield Verdict(Seriousness.REMARK, 1.0, words)
     if facts.text_rows:
         rows = "row holds" if facts.text_rows == 1 else "rows hold"
         words = (
@@ -804,8 +815,8 @@ def _of(number: int, whole: int, what: str) -> str:
     """Format counts: ``all 3,000 cells``, ``12 of 3,000 cells (0.4%)``."""
     if number == whole:
         return f"all {number:,} {what}".rstrip()
-    percent = 100.0 * number / whole
-    shown = "under 0.1%" if percent < 0.1 else "over 99.9%" if percent > 99.9 else f"{percent:.1f}%"
+    percentage = 100.0 * number / whole
+    shown = "under 0.1%" if percentage < 0.1 else "over 99.9%" if percentage > 99.9 else f"{percentage:.1f}%"
     return f"{number:,} of {whole:,} {what}".rstrip() + f" ({shown})"
 
 

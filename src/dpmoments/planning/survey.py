@@ -39,7 +39,7 @@ from dpmoments.schema.cells.text import (
     text_numbers,
 )
 from dpmoments.schema.cells.units import nameless_cells, unit_ids
-from dpmoments.schema.columns import Boolean, Categorical, Coordinate, Numeric
+from dpmoments.schema.columns import Boolean, Categorical, Coordinate, Numeric, WeightColumn
 from dpmoments.schema.dates import Date
 from dpmoments.schema.derived import DerivedColumn, SchemaColumn
 from dpmoments.schema.encoding import may_be_shortened
@@ -143,6 +143,7 @@ class Survey(Summary[TableFacts, TableFacts]):
     def count(self, facts: TableFacts, part: SurveyPart) -> Any:
         """Add a part to the facts; return the units of its kept rows, if rows have units."""
         rows = _Rows(np.zeros(part.n_rows, dtype=bool), {})
+        weights: FloatArray | None = None
         changed: dict[str, BoolArray] = {}  # values that a rule moved or filled in
         held: dict[str, Any] = {}  # values as they were read
         filled: list[tuple[ColumnFacts, BoolArray, FloatArray]] = []  # missing values, and clipped ones
@@ -162,6 +163,9 @@ class Survey(Summary[TableFacts, TableFacts]):
                 held[column.name] = read.values
             else:
                 read = read_number_cells(cells, column, written=part.written)
+                if isinstance(column, WeightColumn):
+                    read = replace(read, values=np.where(read.values < 0.0, np.nan, read.values))
+                    weights = read.values
                 missing = ~np.isfinite(read.values) & ~read.unreadable
                 lower, upper = column.bounds
                 if column.rough is not None:  # the range of the mean
@@ -196,6 +200,12 @@ class Survey(Summary[TableFacts, TableFacts]):
             rows.apply_rule(facts.unit, column_of_units, self.privacy_unit.missing, read, missing)
 
         dropped = self._count_rows(facts, rows, held)
+        if weights is not None and self.schema.sampling_weight is not None:
+            kept = weights[~dropped & np.isfinite(weights)]
+            capped = np.minimum(kept, self.schema.sampling_weight.bounds[1])
+            facts.weights += float(kept.sum())
+            facts.capped_weights += float(capped.sum())
+            facts.squared_weights += float(capped @ capped)
         for of_column, missing, values in filled:
             lower, upper = of_column.column.bounds
             present = values[~missing & ~dropped]

@@ -21,7 +21,7 @@ from dpmoments.base.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.base.errors import InputTypeError, InputValueError, shown
 from dpmoments.base.values import is_finite_number
 from dpmoments.schema.column import check_missing_share
-from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, Numeric
+from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, Numeric, WeightColumn
 from dpmoments.schema.derived import DerivedColumn, MissingIndicator, SchemaColumn, presence_column
 from dpmoments.schema.patterns import matching
 from dpmoments.schema.schema import Schema
@@ -38,9 +38,11 @@ _FLAG_SHARE = 0.25
 """Default share of rows in which a Boolean column is true."""
 _COMMON = 0.25
 """Squared loading of columns on a common factor: about the correlation of two of numbers."""
-_DISTINCT_ROWS, _MOST_COUNTS = 1024, 64
+_DISTINCT_ROWS, _MOST_COUNTS, _DISTINCT_WEIGHTS = 1024, 64, 5
 _LEAST_SPREAD, _AS_NORMAL = 0.02, 1e5
 """Sums of beta parameters: below the first a column has only its bounds, above it is normal."""
+_USUAL_EFFECT, _CAP_IN_MEANS = 1.4, 3.0
+"""Default design effect of weights (six surveys: 1.3 to 1.6), and cap over mean."""
 _DIGITS = 9
 """Digits to which columns of one shape share their values."""
 _Guesses = tuple[tuple[str, float], ...]
@@ -146,12 +148,15 @@ class TypicalTable:
         scaled = [isinstance(column, Numeric) and column.scale is not None for column in numbers]
         coordinates = [isinstance(column, Coordinate) for column in numbers]
         of_ball = any(isinstance(column, Coordinate) for column in self.schema.columns)
+        weight = self.schema.sampling_weight
         said = {
             "standard deviations of a tenth of the range": not all(map(operator.or_, scaled, coordinates)),
             "standard deviations in the middle of their scale ranges": any(scaled),
             "coordinates spread evenly over the unit ball": of_ball and bool(numbers),
             "Boolean columns true in a quarter of the rows": any(isinstance(column, Boolean) for column in guessed),
             "all levels equally frequent": any(isinstance(column, Categorical) for column in guessed),
+            "weights with a mean of a third of their cap": weight is not None and weight.mean_weight is None,
+            "weights with a design effect of 1.4": weight is not None and weight.is_released,
             "no missing values": any(
                 column.missing != "error" and column.name not in self.missing for column in self.schema.table_columns
             ),
@@ -172,11 +177,15 @@ class TypicalTable:
     @lru_cache(maxsize=16)  # noqa: B019 - tables are few and immutable
     def encoded(self, n_rows: int, *, mean: bool) -> FloatArray:
         """Return typical rows, encoded as for a release; at most 1,024."""
-        drawn, values = self.schema.with_indicators, self.values(min(n_rows, _DISTINCT_ROWS))
-        present = self.present(len(values))
+        drawn, values = self.schema.with_indicators.as_read, self.values(min(n_rows, _DISTINCT_ROWS))
+        times = 1 if self.schema.sampling_weight is None else min(_DISTINCT_WEIGHTS, n_rows // len(values))
+        values = np.repeat(values, times, axis=0)
+        present = np.repeat(self.present(len(values) // times), times, axis=0)
         encoding, block = drawn.encoding(mean=mean), np.zeros((len(values), drawn.n_features))
         block[:, : values.shape[1]] = values
         for column, features in drawn.columns_with_slices:
+            if isinstance(column, WeightColumn):
+                block[:, features.start] = np.tile(self._weights(times), len(values) // times)
             if isinstance(column, MissingIndicator):
                 block[:, features] = 1.0 - present[:, list(self.features_of_columns[column.stated.column])]
             for feature in range(features.start, features.stop):
@@ -185,6 +194,17 @@ class TypicalTable:
                 block[:, features] *= present[:, features]
         encoding.scale_into_ball(block)
         return block
+
+    def _weights(self, n_rows: int) -> FloatArray:
+        """Return skewed sampling weights up to their cap, shape (n_rows,)."""
+        weight = self.schema.sampling_weight
+        assert weight is not None
+        mean = weight.bounds[1] / _CAP_IN_MEANS if weight.mean_weight is None else weight.mean_weight
+        effect = _USUAL_EFFECT if weight.is_released else float(weight.design_effect)  # type: ignore[arg-type]
+        skewed = np.exp(scipy.special.ndtri((np.arange(n_rows) + 0.5) / n_rows))
+        spread = (skewed - skewed.mean()) / max(float(skewed.std()), 1e-9)
+        weights = mean * np.maximum(1.0 + math.sqrt(max(effect - 1.0, 0.0)) * spread, 0.05)
+        return np.asarray(np.minimum(weights, weight.bounds[1]))
 
     @lru_cache(maxsize=64)  # noqa: B019
     def moments(self, n_rows: int) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -100,6 +100,11 @@ class PrivacyBudget(Record):
         """Return a budget of (ε, δ)-differential privacy, 0 < δ < 1."""
         return cls(BudgetKind.APPROXIMATE, epsilon=epsilon, delta=delta)
 
+    @property
+    def nominal_epsilon(self) -> float:
+        """ε, or √(2ρ), at which Gaussian noise is about as large as Laplace noise at ε."""
+        return math.sqrt(2.0 * self.rho) if self.kind is BudgetKind.ZCDP else self.epsilon
+
     @classmethod
     def zcdp(cls, rho: float) -> PrivacyBudget:
         """Return a budget of ρ-zero-concentrated differential privacy (Bun & Steinke 2016)."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, overload
@@ -25,7 +26,7 @@ from dpmoments.analysis.group_means import group_means
 from dpmoments.analysis.group_tests import anova, t_test
 from dpmoments.analysis.instruments import iv
 from dpmoments.analysis.regression import lasso, ols, ridge
-from dpmoments.analysis.released import Moments
+from dpmoments.analysis.released import Moments, Weighting
 from dpmoments.analysis.scales import cancorr, cronbach_alpha, factor_analysis, mcdonald_omega, tetrachoric
 from dpmoments.analysis.synthetic import synthetic_rows
 from dpmoments.base.arrays import FloatArray
@@ -33,14 +34,14 @@ from dpmoments.base.documents import DocumentKind
 from dpmoments.base.errors import InputAttributeError, InputValueError, meant
 from dpmoments.base.message import Message
 from dpmoments.base.records import ReadBy
-from dpmoments.base.values import (
-    to_plain,
-)
+from dpmoments.base.values import is_finite_number, to_plain
 from dpmoments.base.wordings import REASONS
 from dpmoments.moments.law import NoiseLaw
 from dpmoments.moments.models import NoiseModel
 from dpmoments.moments.repair import Repair, floored_count
 from dpmoments.releases.disclosed import Disclosed
+from dpmoments.schema.constraints import Constraints
+from dpmoments.schema.schema import Schema
 
 if TYPE_CHECKING:
     import pandas
@@ -228,6 +229,26 @@ class MomentRelease(Moments, Disclosed):
         """Draw synthetic rows: :func:`dpmoments.analysis.synthetic.synthetic_rows`."""
         return synthetic_rows(self, n_rows, seed, format=format, exact=exact)
 
+    @property
+    def sum_of_weights(self) -> float:
+        """Noisy sum of the sampling weights, up to their cap; the number of rows without weights."""
+        return float(self.n_rows) if self.weighting is None else self.weighting.sum_of_weights
+
+    @property
+    def effective_n(self) -> float:
+        """Effective number of rows: Kish's by weights, or ``n_rows`` over the stated design effect."""
+        return float(self.n_rows) if self.weighting is None else self.weighting.effective_n
+
+    @property
+    def weight_clipped(self) -> float | None:
+        """Noisy share of the weight that the cap takes; None without a population."""
+        return None if self.weighting is None else self.weighting.clipped
+
+    @property
+    def as_filed(self) -> MomentRelease:
+        """Moments as a file holds them, with hidden features."""
+        return self
+
     def summary(self) -> str:
         """Return the release as text: mechanism, features with their noise, goals, warnings."""
         chosen = "" if self.chosen_because is None else f"\nChosen: {self.chosen_because.text()}"
@@ -292,19 +313,34 @@ class AvailableRelease(MomentRelease):
     def of(cls, drawn: MomentRelease) -> AvailableRelease:
         """Return the release of what was drawn."""
         cases = _available_cases(drawn)
-        values = {entry.name: getattr(drawn, entry.name) for entry in fields(drawn)} | {
+        values = {entry.name: getattr(drawn, entry.name) for entry in fields(MomentRelease)} | {
             "schema": drawn.schema.without_indicators,
             "noisy_sum": cases.total,
             "noisy_gram": cases.gram,
             "center": cases.center,
             "noise_model": None,
         }
+        if (weighting := drawn.weighting) is not None:
+            d = values["schema"].n_features
+            values["weighting"] = replace(weighting, of_levels=weighting.of_levels[:d], stated=weighting.stated[:d])
         return cls(**values, drawn=drawn)
 
     @property
     def as_drawn(self) -> MomentRelease:
         """Moments as noise was drawn on them, with the indicators of missing values."""
         return self.drawn
+
+    @property
+    def as_filed(self) -> MomentRelease:
+        return self.drawn.as_filed
+
+    @property
+    def n_rows(self) -> int:
+        return self.drawn.n_rows
+
+    @property
+    def rows_noise(self) -> float | None:
+        return self.drawn.rows_noise
 
     @cached_property
     def available(self) -> AvailableCases:
@@ -327,6 +363,116 @@ class AvailableRelease(MomentRelease):
         return self.drawn.to_dict()
 
 
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class WeightedRelease(MomentRelease):
+    """Release of rows with sampling weights: moments of the effective number of rows.
+
+    ``drawn`` has Σ t·(1, x)(1, x)ᵀ, t the weight over its cap, and the weight itself as the last feature unless a design effect
+    takes its place. All is multiplied by one number, so that the count is the effective number of rows: analyses divide by
+    it, and sampling errors follow from it. The file holds ``drawn``.
+    """
+
+    drawn: MomentRelease
+    rows: float
+
+    @classmethod
+    def of(cls, drawn: MomentRelease) -> WeightedRelease:
+        """Return the release of what was drawn."""
+        weight, rows = drawn.schema.sampling_weight, drawn.diagnostics.get("n_rows", 0.0)
+        if weight is None or not is_finite_number(rows) or drawn.noisy_sum is None or drawn.noisy_count is None:
+            raise InputValueError(
+                "a weighted release has sums and the number of rows, and this has not: the file was changed"
+            )
+        schema = drawn.schema.without_weight
+        d, cap, rows = schema.n_features, weight.bounds[1], max(float(rows), 1.0)
+        count = floored_count(drawn.noisy_count, drawn.noise)
+        mean = np.append(drawn.mean, np.zeros(0 if weight.is_released else 1))[d] / cap  # Σt²/Σt
+        mean = min(max(mean, count / max(rows, count)), 1.0)
+        effective = count / mean if weight.is_released else rows / float(weight.design_effect)  # type: ignore[arg-type]
+        effective = max(min(effective, rows), 1.0)
+        clipped = None
+        if weight.population is not None and drawn.privacy.privacy_unit is None:  # a unit's further rows do not count
+            clipped = max(1.0 - count * cap / weight.population, 0.0)
+        times = max(round(effective), 1) / count  # analyses divide by a whole number
+        units = (drawn.encoding.scale[:d] / schema.encoding().scale) * math.sqrt(times)
+        values = {entry.name: getattr(drawn, entry.name) for entry in fields(MomentRelease)} | {
+            "schema": schema,
+            "noisy_count": drawn.noisy_count * times,
+            "noisy_sum": drawn.noisy_sum[:d] * units * math.sqrt(times),
+            "noisy_gram": drawn.noisy_gram[:d, :d] * np.outer(units, units),
+            "center": None if drawn.center is None else drawn.center[:d] * units / math.sqrt(times),
+            "noise_model": None,
+            "weighting": Weighting(
+                weight.name, count * cap, effective, clipped, _of_levels(drawn, d), _stated(schema, effective / rows)
+            ),
+        }
+        return cls(**values, drawn=drawn, rows=rows)
+
+    @property
+    def as_filed(self) -> MomentRelease:
+        return self.drawn
+
+    @property
+    def n_rows(self) -> int:
+        """Number of kept rows, whatever their weights."""
+        return max(1, round(self.rows))
+
+    @property
+    def rows_noise(self) -> float | None:
+        """Noise SD of the number of rows, 0 if it is exact."""
+        return float(self.diagnostics.get("n_rows_noise", 0.0))
+
+    @property
+    def _in_coordinates(self) -> bool:
+        return self.drawn._in_coordinates
+
+    @cached_property
+    @in_floating_point
+    def noise(self) -> NoiseLaw | None:
+        """Noise distribution of Σ z zᵀ, z = (1, x) about ``center``, of as many rows."""
+        drawn, d = self.drawn.noise, self.schema.n_features
+        if drawn is None:
+            return None
+        times = max(round(self.effective_n), 1) / floored_count(self.drawn.noisy_count or 0.0, drawn)
+        units = np.append(1.0, self.drawn.encoding.scale[:d] / self.encoding.scale)
+        return drawn.carried(math.sqrt(times) * units[:, None] * np.eye(d + 1, self.drawn.schema.n_features + 1))
+
+    def with_repair(self, repair: Repair | str) -> WeightedRelease:
+        """Return this release with another repair: post-processing, free of privacy cost."""
+        return WeightedRelease.of(self.drawn.with_repair(repair))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for a file, without loss of precision."""
+        return self.drawn.to_dict()
+
+
+_CLEAR = 2.0
+"""Noise SDs from which the mean weight of a level differs from that of all rows."""
+
+
+def _of_levels(drawn: MomentRelease, d: int) -> FloatArray:
+    """Return mean weights where levels and Booleans are 1, over the mean weight of all rows."""
+    result = np.ones(d)
+    if drawn.schema.n_features == d or drawn.noise is None:
+        return result
+    mean, covariance, unit = drawn.mean, drawn.covariance[:d, d], drawn.encoding.scale
+    noise = np.sqrt(drawn.noise.cell_variances()[1 : d + 1, d + 1]) / drawn.sample_size * unit[:d] * unit[d]
+    constraints = Constraints.of(drawn.schema, mean=True)
+    shares = [*constraints.flags, *(index for block in constraints.blocks for index in range(block.start, block.stop))]
+    for feature in shares:
+        if feature < d and 0.0 < mean[feature] < 1.0 and abs(covariance[feature]) > _CLEAR * noise[feature]:
+            result[feature] += covariance[feature] / (mean[feature] * max(mean[d], float(np.finfo(float).tiny)))
+    return np.asarray(np.maximum(result, 0.0))
+
+
+def _stated(schema: Schema, effective_share: float) -> FloatArray:
+    """Return what stated design effects of columns add to that of the effective number of rows."""
+    effects = schema.sampling_weight and schema.sampling_weight.design_effect
+    stated = effects if isinstance(effects, Mapping) else {}
+    factors = [stated[column.name] * effective_share if column.name in stated else 1.0 for column in schema.columns]
+    return np.repeat(factors, [len(column.feature_names) for column in schema.columns])
+
+
 @in_floating_point
 def _available_cases(drawn: MomentRelease) -> AvailableCases:
     if drawn.noisy_sum is None or drawn.noisy_count is None:
@@ -338,5 +484,7 @@ def _available_cases(drawn: MomentRelease) -> AvailableCases:
 
 
 def of_present_values(release: MomentRelease) -> MomentRelease:
-    """Return the release of present values; the release itself if none can be missing."""
+    """Return the release of present values, weighted if rows are."""
+    if release.schema.sampling_weight is not None and not isinstance(release, WeightedRelease):
+        release = WeightedRelease.of(release)
     return AvailableRelease.of(release) if release.schema.has_available else release

@@ -168,6 +168,10 @@ def _pooled(releases: Iterable[MomentRelease], repair: Repair) -> PooledRelease:
     """Add up the releases; warnings are stored, not shown."""
     parts = tuple(itertools.chain.from_iterable(_parts_of(release) for release in releases))
     _check(parts)
+    if weighted := [part.id for part in parts if part.schema.sampling_weight is not None]:
+        raise InputValueError(
+            f"release {weighted[0]} has sampling weights, and weighted releases cannot be pooled: make one release of all tables"
+        )
     first = parts[0]
     center = _center_of_all(parts)
     carried = [_Carried.of(part, center) for part in parts]

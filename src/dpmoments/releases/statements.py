@@ -537,7 +537,9 @@ def registry_entry(
 
     privacy, points = release.privacy, release.privacy_profile.points
     title = known.get("name") or release.dataset or f"release {release.id[:8]}"
-    counts = [getattr(run, "noisy_count", None) for run in release.runs]
+    counts = [
+        run.n_rows if getattr(run, "weighting", None) else getattr(run, "noisy_count", None) for run in release.runs
+    ]
     sizes = {}
     if privacy.privacy_unit is None and None not in counts:
         sizes["number_of_privacy_units"] = sum(max(1, round(float(count))) for count in counts if count is not None)

@@ -42,7 +42,16 @@ from dpmoments.rows.compiled import CellRules
 from dpmoments.rows.level_sums import CodedBlock, LevelLayout
 from dpmoments.rows.summary import BlockMemory, dropped_by_missing
 from dpmoments.schema.cells.reading import MISSING, UNKNOWN, CodeArray, level_codes, name_words, numbers
-from dpmoments.schema.columns import MAX_CELL, Boolean, Categorical, Column, Coordinate, NameColumn, Numeric
+from dpmoments.schema.columns import (
+    MAX_CELL,
+    Boolean,
+    Categorical,
+    Column,
+    Coordinate,
+    NameColumn,
+    Numeric,
+    WeightColumn,
+)
 from dpmoments.schema.constraints import Level, grouping_column, levels_of, schema_of_groups
 from dpmoments.schema.dates import Date
 from dpmoments.schema.derived import MissingIndicator, presence_column
@@ -148,6 +157,8 @@ def encode_levels(
         else:
             index = layout.slices[column.name]
             values = _read_numbers(columns[column.name], column)
+            if isinstance(column, WeightColumn):  # a negative weight is as unusable as a missing one
+                values = np.where(values < 0.0, np.nan, values)
             if column.missing == "available" and (missing := ~np.isfinite(values)).any():
                 absent[column.name] = missing
             dropped = _ruled(values, column, block[:, index.start])

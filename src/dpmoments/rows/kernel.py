@@ -206,6 +206,10 @@ class MomentSummary(Summary["RunningMoments", ExactMoments]):
         )
 
     @property
+    def is_weighted(self) -> bool:
+        return True
+
+    @property
     def rows_per_task(self) -> int:
         return _STEPS_PER_TASK * _rows_per_step(self.row_map)
 

@@ -110,13 +110,16 @@ class CodedBlock:
         """Return the rows that are not dropped."""
         if not self.dropped.any():
             return self
-        kept = np.flatnonzero(~self.dropped)
-        codes = tuple(codes[kept] for codes in self.codes)
-        return CodedBlock(self.layout, np.asfortranarray(self.numbers[kept]), codes, self.dropped[kept])
+        return self.chosen(np.flatnonzero(~self.dropped))
 
     def rows(self, start: int, stop: int) -> CodedBlock:
         codes = tuple(codes[start:stop] for codes in self.codes)
         return CodedBlock(self.layout, self.numbers[start:stop], codes, self.dropped[start:stop])
+
+    def chosen(self, rows: npt.NDArray[np.intp]) -> CodedBlock:
+        """Return some rows, by their indices."""
+        codes = tuple(codes[rows] for codes in self.codes)
+        return CodedBlock(self.layout, np.asfortranarray(self.numbers[rows]), codes, self.dropped[rows])
 
     def encoded(self) -> FloatArray:
         """Return the rows, shape (n, d), with a feature for every level."""
@@ -306,6 +309,10 @@ class LevelSumsSummary(Summary["RunningLevelSums", LevelSums]):
     moved: MovedNumbers | None = None  # what becomes of numbers before they are summed
 
     takes_levels: ClassVar[bool] = True
+
+    @property
+    def is_weighted(self) -> bool:
+        return True
 
     @cached_property
     def lattice(self) -> Lattice:

@@ -109,6 +109,10 @@ class MarginalSummary(_OfFeatures[MarginalSums]):
     bits: int
 
     @property
+    def is_weighted(self) -> bool:
+        return True
+
+    @property
     def _step(self) -> int:
         """Rows whose squares add up to at most 2^53."""
         return 1 << (53 - 2 * self.bits)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -35,8 +35,9 @@ from dpmoments.rows.sources.source import Source
 from dpmoments.rows.summary import Missing, Prepared, Summary
 from dpmoments.rows.threads import stated_threads, summarize_in_threads
 from dpmoments.rows.units import ROUNDS, Tallied, UnitSelection, require_same_table, selection_of_units
+from dpmoments.rows.weighted import Weighted
 from dpmoments.schema.columns import NameColumn
-from dpmoments.schema.constraints import Level
+from dpmoments.schema.constraints import Level, require_mean_of_weighted
 from dpmoments.schema.encoding import may_be_shortened
 from dpmoments.schema.schema import Schema, require_schema
 
@@ -154,9 +155,10 @@ class Rows:
         """
         require_schema(schema)
         neighbors = Neighbors.of(neighbors)
+        require_mean_of_weighted(schema, mean=mean)
         if privacy_unit is not None:
             require_unit(privacy_unit, schema.reserved_names, neighbors)
-        source = open_source(data, schema, mean, privacy_unit, text_format)
+        source = open_source(data, schema.as_read, mean, privacy_unit, text_format)
         schema = schema.with_text_format(text_format)
         return cls(
             schema, neighbors, source, stated_threads(threads), on_block, on_pass=on_pass, privacy_unit=privacy_unit
@@ -177,6 +179,13 @@ class Rows:
         asked = summary
         if self.shortened:
             asked = Prepared(summary, partial(_rows_in_unit_ball, missing=self.source.missing))
+        if self.schema.sampling_weight is not None:
+            weighted: Any = Weighted.of(asked, self.schema.as_read)
+            return cast("Result", weighted.total(self._summarized(weighted)))
+        return self._summarized(asked)
+
+    def _summarized(self, asked: Summary[Running, Result]) -> Result:
+        """Run one pass over the selected rows."""
         with self._passing():
             if self.selection is None:
                 return self.source.summarize(asked, threads=self.threads, on_block=self.on_block)
@@ -202,7 +211,12 @@ class Rows:
             raise InputValueError("the rows have no privacy unit: use Rows.of(..., privacy_unit=...)")
         with self._passing(ROUNDS):
             selection = selection_of_units(
-                self.source, self.privacy_unit, self.n_features, key, threads=self.threads, on_block=self.on_block
+                self.source,
+                self.privacy_unit,
+                self.schema.as_read.n_features,
+                key,
+                threads=self.threads,
+                on_block=self.on_block,
             )
         return replace(self, selection=selection)
 
@@ -215,7 +229,8 @@ class Rows:
         if self.privacy_unit is not None:
             raise InputValueError("rows of units cannot be divided into groups: a unit may have rows in several")
         restriction = Restriction.of(self.schema, by, levels)
-        return replace(self, schema=restriction.schema, source=self.source.restricted(restriction), is_group=True)
+        source = self.source.restricted(replace(restriction, schema=restriction.schema.as_read))
+        return replace(self, schema=restriction.schema, source=source, is_group=True)
 
     def in_unit_ball(self) -> Rows:
         """Return the rows scaled down to norm 1 before a center is subtracted.

@@ -33,6 +33,11 @@ class Summary(ABC, Generic[Running, Result]):
         """Number of rows per task that suits a thread, if batches can be cut for free."""
         return 65_536
 
+    @property
+    def is_weighted(self) -> bool:
+        """True if a row is summed times its sampling weight; else it counts by 1."""
+        return False
+
     takes_levels: ClassVar[bool] = False
     """True if batches may also be of type :class:`~dpmoments.rows.level_sums.CodedBlock`."""
     takes_units: ClassVar[bool] = False
@@ -71,6 +76,10 @@ class Adapted(Summary[Running, Result]):
     @property
     def rows_per_task(self) -> int:
         return self.summary.rows_per_task
+
+    @property
+    def is_weighted(self) -> bool:
+        return self.summary.is_weighted
 
     def start(self) -> Running:
         return self.summary.start()

@@ -8,6 +8,7 @@ from dpmoments.schema.columns import Categorical as Categorical
 from dpmoments.schema.columns import Column as Column
 from dpmoments.schema.columns import Coordinate as Coordinate
 from dpmoments.schema.columns import Numeric as Numeric
+from dpmoments.schema.columns import SamplingWeight as SamplingWeight
 from dpmoments.schema.dates import Date as Date
 from dpmoments.schema.derived import DerivedColumn as DerivedColumn
 from dpmoments.schema.derived import Power as Power

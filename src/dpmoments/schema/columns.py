@@ -310,6 +310,142 @@ class Numeric(FilledColumn):
         return np.array([math.sqrt(least) * math.sqrt(largest)])
 
 
+WEIGHT_BITS = 12
+"""Binary digits of a sampling weight as a part of its cap: an even number."""
+_CAP_IN_MEANS, _CAP_OF_LARGE = (3.0, 5.0), 10_000.0
+"""Caps in mean weights by the public rule, and the n·ε from which it is the second."""
+
+
+@dataclass(frozen=True, repr=False)
+class SamplingWeight(TableColumn):
+    """Sampling weight: the number of members of the population that a row stands for.
+
+    State it last. Every mean, covariance and answer is weighted by it, and it is not a feature itself.
+
+    Parameters
+    ----------
+    name : str
+    upper : float, optional
+        Cap W, from public knowledge: larger weights count as W. Noise is in proportion to W·n/Σw. Default, if ``population``
+        and ``sample_size`` are given: 3 mean weights, or 5 where n·ε is 10,000 or more.
+    population : float, optional
+        Public size of the population, Σw: intervals of means then allow for what the cap takes.
+    sample_size : int, optional
+        Public, usual number of rows, from the survey's documentation.
+    design_effect : float or mapping of str to float, optional
+        Public ratio of a sampling variance to that of a simple random sample of as many rows, from the survey's documentation:
+        one number, or one for each of some columns. With one number the weights' own effect is not released, and costs no noise.
+    computed_from : {"design", "table"}
+        "table" if weights were computed from these rows (raking, post-stratification). One row then changes other rows' weights,
+        which the guarantee does not cover: a release warns.
+    missing : {"error", "drop"}
+        Treatment of a missing, negative or infinite weight: stop the release, or drop its row.
+    missing_values, source, description : optional
+        As for :class:`Numeric`.
+
+    Notes
+    -----
+    **Privacy.** A row enters as (w/W) times what it contributes without weights, so no sensitivity grows. Neighbors differ by one
+    row with its weight; the weights of other rows stay (``docs/evidence/derivations/sensitivities.md``).
+
+    Examples
+    --------
+    >>> SamplingWeight("finalwgt", population=117e6, sample_size=9_000).mean_weight
+    13000.0
+    """
+
+    upper: float | None = None
+    population: float | None = field(default=None, kw_only=True)
+    sample_size: int | None = field(default=None, kw_only=True)
+    design_effect: float | Mapping[str, float] | None = field(default=None, kw_only=True, hash=False)
+    computed_from: Literal["design", "table"] = field(default="design", kw_only=True)
+    missing: Literal["error", "drop"] = field(default="error", kw_only=True)
+    missing_values: MarkedMissing | None = field(default=None, kw_only=True)
+    source: str | None = field(default=None, kw_only=True)
+
+    kind: ClassVar[str] = "sampling_weight"
+    missing_rules: ClassVar[tuple[str, ...]] = ("error", "drop")
+    options: ClassVar[tuple[str, ...]] = (
+        *("name", "upper", "population", "sample_size", "design_effect", "computed_from", "missing", "missing_values"),
+        *("source", "description"),
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_one_of("computed_from", self.computed_from, ("design", "table"), column=self.name)
+        effects = self.design_effect if isinstance(self.design_effect, Mapping) else {"": self.design_effect}
+        numbers = {"upper": self.upper, "population": self.population, "sample_size": self.sample_size}
+        for option, value in [*numbers.items(), *(("design_effect", effect) for effect in effects.values())]:
+            if value is not None and not (is_number(value) and 1.0 / MAX_BOUND <= value <= MAX_BOUND):
+                raise InputValueError(f"column '{self.name}': {option}={shown(value)} must be a number above 0")
+        if self.sample_size is not None and not is_whole(self.sample_size):
+            raise wrong_type("sample_size", "a whole number", self.sample_size, column=self.name)
+        if self.upper is None and self.mean_weight is None:
+            raise InputValueError(
+                f"column '{self.name}' has no cap: give upper from public knowledge (never a quantile of the table), or the "
+                "public population and sample_size, from which it follows"
+            )
+        if isinstance(self.design_effect, Mapping):
+            self._set(design_effect={str(name): float(effect) for name, effect in self.design_effect.items()})
+        self._set(missing_values=checked_marks(self.name, self.missing_values))
+
+    @property
+    def mean_weight(self) -> float | None:
+        """N/n, if both are public."""
+        return None if self.population is None or self.sample_size is None else self.population / self.sample_size
+
+    @property
+    def cost_factor(self) -> float | None:
+        """Factor κ = W·n/N by which weights raise noise, if it is public."""
+        return None if self.upper is None or self.mean_weight is None else self.upper / self.mean_weight
+
+    @property
+    def is_released(self) -> bool:
+        """True if the weight is a hidden feature of the release."""
+        return not isinstance(self.design_effect, float | int)
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """(0, cap)."""
+        return 0.0, math.inf if self.upper is None else float(self.upper)
+
+    @property
+    def public_values_text(self) -> str:
+        """Column's values according to the schema, for people."""
+        return f"sampling weight up to {self.upper:g}" if self.upper is not None else "sampling weight"
+
+    @property
+    def rule(self) -> Message:
+        """Treatment of the weights, for the privacy statement."""
+        facts = {"column": self.name, "upper": self.upper, "missing": self.missing, "computed_from": self.computed_from}
+        return Message("rows-weighted", **facts)
+
+    def capped(self, epsilon: float) -> SamplingWeight:
+        """Return the weight with the cap of the public rule, if it has none."""
+        if self.upper is not None or self.mean_weight is None or self.sample_size is None:
+            return self
+        usual, of_large = _CAP_IN_MEANS
+        return replace(
+            self, upper=self.mean_weight * (of_large if self.sample_size * epsilon >= _CAP_OF_LARGE else usual)
+        )
+
+
+@dataclass(frozen=True, repr=False)
+class WeightColumn(Numeric):
+    """Sampling weight as rows are read and encoded; the last feature, hidden from analyses."""
+
+    released: bool = field(default=True, kw_only=True)
+    """False: a column that is read, and no feature."""
+
+    @classmethod
+    def of(cls, weight: SamplingWeight) -> WeightColumn:
+        """Return the column of a weight with a cap."""
+        if weight.upper is None:
+            raise InputValueError(f"the sampling weight '{weight.name}' has no cap yet: use schema.capped(epsilon)")
+        column = cls(weight.name, *weight.bounds, weight.missing, released=weight.is_released, source=weight.source)
+        return replace(column, missing_values=weight.missing_values)
+
+
 MissingLevel = Literal["error", "available", "zero", "drop"]
 
 _MAX_LEVEL = 2**53 - 1
@@ -656,7 +792,7 @@ class Coordinate(TableColumn):
 
 
 Column = Numeric | Date | Categorical | Boolean | Coordinate
-OneColumn = TypeVar("OneColumn", bound=Column)
+OneColumn = TypeVar("OneColumn", bound=Column | SamplingWeight)
 
 _CLEANING: Mapping[str, Any] = {
     **dict.fromkeys(("missing_values", "source", "decimal", "thousands", "format")),

@@ -6,7 +6,7 @@ They follow from the schema only.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -221,13 +221,38 @@ def schema_of_groups(schema: Schema, by: str) -> Schema:
             f"by={shown(by)} is the schema's only column: add another, whose moments each group will have"
         )
     # A bound of its own is kept; one that is the default of more columns comes out as the default of these.
-    return schema.with_columns(columns, row_norm=schema.row_norm is not None)
+    weight = schema.sampling_weight  # no group has the whole population
+    if weight is not None:
+        weight = replace(weight, population=None, sample_size=None)
+    return schema.with_columns(columns, row_norm=schema.row_norm is not None, weight=weight)
 
 
 def schema_of_tables(schema: Schema, tables: Sequence[Sequence[str]]) -> Schema:
     """Return the schema of the columns of contingency tables, in the schema's order."""
     wanted = {grouping_column(schema, name).name for by in tables for name in by}
     return schema.with_columns([column for column in schema.columns if column.name in wanted], row_norm=False)
+
+
+def require_unweighted(schema: Schema) -> None:
+    """Raise ValueError if rows have sampling weights, which only a release of moments takes.
+
+    >>> require_unweighted(Schema(Boolean("smoker")))
+    """
+    if schema.sampling_weight is not None:
+        raise InputValueError(
+            f"'{schema.sampling_weight.name}' is a sampling weight, and only releases of moments are weighted: use release(), "
+            "whose answers have weighted means and shares, or leave the weight out of the schema"
+        )
+
+
+def require_mean_of_weighted(schema: Schema, *, mean: bool) -> None:
+    """Raise ValueError if rows have sampling weights and no mean is released.
+
+    >>> require_mean_of_weighted(Schema(Boolean("smoker")), mean=False)
+    """
+    if schema.sampling_weight is not None and not mean:
+        refused = f"rows weighted by '{schema.sampling_weight.name}' are released with their mean: "
+        raise InputValueError(f"{refused}leave mean=False out", shell=f"{refused}leave --no-mean out")
 
 
 def require_no_available(schema: Schema) -> None:

@@ -17,7 +17,16 @@ from dpmoments.base.arrays import FloatArray
 from dpmoments.base.errors import InputTypeError, InputValueError, listed, shown
 from dpmoments.base.message import Message
 from dpmoments.base.values import check_name
-from dpmoments.schema.columns import MAX_BOUND, Boolean, Categorical, Column, Coordinate, Numeric
+from dpmoments.schema.columns import (
+    MAX_BOUND,
+    Boolean,
+    Categorical,
+    Column,
+    Coordinate,
+    Numeric,
+    SamplingWeight,
+    WeightColumn,
+)
 from dpmoments.schema.dates import Date
 
 # Powers and products as they are stated, by the names of columns: what derived features are made of.
@@ -390,8 +399,12 @@ SchemaColumn = Column | DerivedColumn
 
 
 def stated_columns(columns: Sequence[SchemaColumn]) -> list[SchemaColumn]:
-    """Return the columns without indicators of missing values."""
-    return [column for column in columns if not isinstance(column, MissingIndicator)]
+    """Return the columns without indicators of missing values, and without an unreleased weight."""
+    return [
+        column
+        for column in columns
+        if not isinstance(column, MissingIndicator) and not (isinstance(column, WeightColumn) and not column.released)
+    ]
 
 
 def presence_column(column: SchemaColumn) -> str | None:
@@ -488,8 +501,8 @@ ENTRIES = (
 )
 """Top-level entries of a schema file."""
 
-_KINDS: Mapping[str, type[Column | Power | Product]] = {
-    column.kind: column for column in (Numeric, Categorical, Boolean, Date, Coordinate, Power, Product)
+_KINDS: Mapping[str, type[Column | Power | Product | SamplingWeight]] = {
+    column.kind: column for column in (Numeric, Categorical, Boolean, Date, SamplingWeight, Coordinate, Power, Product)
 }
 _WRITTEN_KINDS = tuple(kind for kind in _KINDS if kind != Coordinate.kind)
 """Kinds that people write; only arrays have coordinates."""
@@ -509,7 +522,7 @@ class UnknownEntriesError(InputValueError):
     """Column of a schema file with entries that no column of its kind has."""
 
 
-def column_from_dict(values: object) -> Column | Power | Product:
+def column_from_dict(values: object) -> Column | Power | Product | SamplingWeight:
     """Read a column of a schema file."""
     if not isinstance(values, Mapping):
         raise InputValueError("every column is a mapping with a name and a kind")

@@ -246,7 +246,7 @@ def column_weights(columns: Sequence[SchemaColumn], *, mean: bool) -> FloatArray
             return None
         by_name = dict(zip((column.name for column in stated), weights.tolist(), strict=True))
         owners = (column.stated.column if isinstance(column, MissingIndicator) else column.name for column in columns)
-        return np.array([by_name[name] for name in owners])
+        return np.array([by_name.get(name, 1.0) for name in owners])  # a weight that is no feature has 1
     priorities = [math.sqrt(column_weight(column)) for column in columns]
     weighted = any(priority != 1.0 for priority in priorities)
     shares = _typical_shares(columns, mean)

@@ -25,7 +25,17 @@ from dpmoments.base.message import Message
 from dpmoments.base.text_format import TextFormat
 from dpmoments.schema.codebooks import complete_columns, frictionless_field
 from dpmoments.schema.column import MarkedMissing, checked_marks, checked_weight, spellings_of
-from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, Numeric, coordinates, without_cleaning
+from dpmoments.schema.columns import (
+    Boolean,
+    Categorical,
+    Column,
+    Coordinate,
+    Numeric,
+    SamplingWeight,
+    WeightColumn,
+    coordinates,
+    without_cleaning,
+)
 from dpmoments.schema.dates import Date
 from dpmoments.schema.derived import (
     ENTRIES,
@@ -66,9 +76,9 @@ class Schema:
 
     Parameters
     ----------
-    *stated : Numeric, Date, Categorical, Boolean, Power or Product
+    *stated : Numeric, Date, Categorical, Boolean, Power, Product or SamplingWeight
         In the order of the released features. Columns of the table that the schema does not name are never read. Powers
-        and products are computed from columns of the same schema, in any order.
+        and products are computed from columns of the same schema, in any order. A sampling weight is last.
     row_norm : float or "default", optional
         Public bound B on the Euclidean norm of an encoded row (numeric columns in [−1, 1], a categorical a one-hot
         block of norm 1). Default: √(number of columns, powers and products included), which no row exceeds; slightly
@@ -116,10 +126,11 @@ class Schema:
     mean_weight: float
     item_lists: Mapping[str, tuple[str, ...]] = field(hash=False)
     goals: tuple[Goal, ...]
+    sampling_weight: SamplingWeight | None
 
     def __init__(
         self,
-        *stated: Column | Power | Product | DerivedColumn,
+        *stated: Column | Power | Product | DerivedColumn | SamplingWeight,
         row_norm: float | Literal["default"] | None = "default",
         missing_values: Sequence[str | float] | None = None,
         text_format: TextFormat | None = None,
@@ -129,7 +140,15 @@ class Schema:
     ) -> None:
         if text_format is not None and not isinstance(text_format, TextFormat):
             raise wrong_type("text_format", "a dpmoments.TextFormat", text_format)
+        weight = None
+        if stated and isinstance(stated[-1], SamplingWeight):
+            *stated, weight = stated  # type: ignore[assignment]
         for column in stated:
+            if isinstance(column, SamplingWeight):
+                raise InputValueError(
+                    f"the sampling weight '{column.name}' is not the schema's last column: a schema has one at most, "
+                    "after all others"
+                )
             if not isinstance(column, Column | Power | Product | DerivedColumn):
                 raise InputTypeError(
                     "a schema consists of Numeric, Date, Categorical and Boolean columns, and of Power and Product of "
@@ -139,6 +158,12 @@ class Schema:
             raise InputValueError("a schema needs at least one column")
         marks = checked_marks("", missing_values) or ()
         columns = with_factors([_with_missing_values(column, marks) for column in stated])
+        ball: tuple[SchemaColumn, ...] = columns
+        if weight is not None:
+            weight = _with_missing_values(weight, marks)
+            if weight.is_released and not any(isinstance(column, WeightColumn) for column in columns):
+                ball = *columns, Boolean(weight.name)  # as long as a released weight
+            _check_weight(weight, columns)
         names = [column.name for column in columns]
         if repeated := _repeated(names):
             raise InputValueError(f"duplicate column names in the schema: {listed([*repeated])}")
@@ -148,10 +173,12 @@ class Schema:
         read = [_source_of(column) for column in columns if not isinstance(column, DerivedColumn)]
         if repeated := _repeated(read):
             raise InputValueError(f"two columns of the schema are read from the same column: {listed([*repeated])}")
-        row_norm = checked_row_norm(columns, row_norm)
+        row_norm = checked_row_norm(ball, row_norm)
+        if weight is not None and (row_norm is None or row_norm < checked_row_norm(ball, "default")):  # type: ignore[operator]
+            raise _needs_bounds(weight)
         # A count of missing values does not survive that rows are scaled down.
         available = next(filter(None, map(presence_column, columns)), None)
-        if available is not None and (row_norm is None or row_norm < checked_row_norm(columns, "default")):  # type: ignore[operator]
+        if available is not None and (row_norm is None or row_norm < checked_row_norm(ball, "default")):  # type: ignore[operator]
             raise InputValueError(
                 f"column '{available}' has missing='available', which needs bounds on every column and the row-norm "
                 "bound that follows from them: leave row_norm and scale out, or choose missing='drop' or 'fill'"
@@ -170,6 +197,7 @@ class Schema:
         object.__setattr__(self, "mean_weight", mean_weight)
         object.__setattr__(self, "item_lists", _checked_item_lists(item_lists, self.names))
         object.__setattr__(self, "goals", checked_goals(goals or (), columns))
+        object.__setattr__(self, "sampling_weight", weight)
 
     @classmethod
     def unit_ball(
@@ -320,15 +348,26 @@ class Schema:
         """Schema without its derived features; a stated row-norm bound stays."""
         return self.with_columns(self.table_columns)
 
-    def with_columns(self, columns: Sequence[SchemaColumn | Power | Product], *, row_norm: bool = True) -> Schema:
-        """Return a schema of other columns of the same table.
+    def with_columns(
+        self,
+        columns: Sequence[SchemaColumn | Power | Product],
+        *,
+        row_norm: bool = True,
+        weight: SamplingWeight | None = None,
+    ) -> Schema:
+        """Return a schema of other columns of the same table, with its sampling weight or another.
 
         If not ``row_norm``, the row-norm bound is the default of these columns.
         """
         norm: float | Literal["default"] | None = self.row_norm if row_norm else "default"
         names = {column.name for column in columns}
+        weight = weight or self.sampling_weight
+        if weight is not None and isinstance(weight.design_effect, Mapping):
+            effects = {name: effect for name, effect in weight.design_effect.items() if name in names}
+            weight = replace(weight, design_effect=effects or None)
         return Schema(
             *columns,
+            *(() if weight is None else (weight,)),
             row_norm=norm,
             missing_values=self.missing_values,
             text_format=self.text_format,
@@ -344,15 +383,39 @@ class Schema:
 
     @cached_property
     def with_indicators(self) -> Schema:
-        """Schema of the drawn features: these, and an indicator for each number that may be missing."""
+        """Schema of the drawn features: these, indicators of missing numbers, and a released weight."""
         columns = indicators(self.columns)
+        if self.sampling_weight is not None and self.sampling_weight.is_released and not self._has_weight:
+            columns.append(WeightColumn.of(self.sampling_weight))
         return self if len(columns) == len(self.columns) else self.with_columns(columns)
 
     @cached_property
     def without_indicators(self) -> Schema:
         """Schema of the stated columns."""
-        columns = stated_columns(self.columns)
+        columns = [column for column in stated_columns(self.columns) if not isinstance(column, WeightColumn)]
         return self if len(columns) == len(self.columns) else self.with_columns(columns)
+
+    @cached_property
+    def without_weight(self) -> Schema:
+        """Schema of the drawn features without the sampling weight."""
+        return self.with_columns([column for column in self.columns if not isinstance(column, WeightColumn)])
+
+    @cached_property
+    def as_read(self) -> Schema:
+        """Schema by which rows are read: these columns, and the sampling weight."""
+        if self.sampling_weight is None or self._has_weight:
+            return self
+        return self.with_columns([*self.columns, WeightColumn.of(self.sampling_weight)])
+
+    @property
+    def _has_weight(self) -> bool:
+        return any(isinstance(column, WeightColumn) for column in self.columns)
+
+    def capped(self, epsilon: float) -> Schema:
+        """Return the schema with the cap of the public rule, if its sampling weight has none."""
+        if self.sampling_weight is None or self.sampling_weight.upper is not None:
+            return self
+        return self.with_columns(self.columns, weight=self.sampling_weight.capped(epsilon))
 
     def with_text_format(self, text_format: TextFormat | None) -> Schema:
         """Return the schema with another text format; itself if it is None."""
@@ -360,13 +423,15 @@ class Schema:
             return self
         rest: dict[str, Any] = {"row_norm": self.row_norm, "missing_values": self.missing_values}
         rest |= {"mean_weight": self.mean_weight, "item_lists": self.item_lists, "goals": self.goals}
-        return Schema(*self.columns, text_format=text_format, **rest)
+        weight = () if self.sampling_weight is None else (self.sampling_weight,)
+        return Schema(*self.columns, *weight, text_format=text_format, **rest)
 
     @property
     def without_cleaning(self) -> Schema:
         """Schema of the same features without cleaning rules; equal ones can be pooled."""
         columns = [column if isinstance(column, DerivedColumn) else without_cleaning(column) for column in self.columns]
-        return Schema(*columns, row_norm=self.row_norm)
+        weight = () if self.sampling_weight is None else (without_cleaning(self.sampling_weight),)
+        return Schema(*columns, *weight, row_norm=self.row_norm)
 
     @property
     def by_own_names(self) -> Schema:
@@ -375,7 +440,8 @@ class Schema:
             column if isinstance(column, Coordinate | DerivedColumn) else replace(column, source=None)
             for column in self.columns
         ]
-        return self.with_columns(columns)
+        weight = None if self.sampling_weight is None else replace(self.sampling_weight, source=None)
+        return self.with_columns(columns, weight=weight)
 
     def with_products(self, names: Sequence[str]) -> Schema:
         """Return this schema with squares and products of some columns.
@@ -443,7 +509,8 @@ class Schema:
     @property
     def reserved_names(self) -> frozenset[str]:
         """Names that a privacy unit's column cannot have."""
-        return frozenset({*self.names_in_table, *(column.name for column in self.columns)})
+        weight = () if self.sampling_weight is None else (self.sampling_weight.name, _source_of(self.sampling_weight))
+        return frozenset({*self.names_in_table, *weight, *(column.name for column in self.columns)})
 
     @cached_property
     def feature_names(self) -> tuple[str, ...]:
@@ -471,6 +538,8 @@ class Schema:
 
         The number of kept rows is then private under every relation.
         """
+        if self.sampling_weight is not None and self.sampling_weight.missing == "drop":
+            return True
         return any(
             column.missing == "drop" or (isinstance(column, Categorical) and column.other == "drop")
             for column in self.table_columns
@@ -527,7 +596,10 @@ class Schema:
     @property
     def rules(self) -> tuple[Message, ...]:
         """Treatment of values and rows, for the privacy statement, a message for each rule."""
-        rules = [column.rule for column in self.columns if not isinstance(column, Coordinate | MissingIndicator)]
+        hidden = Coordinate | MissingIndicator | WeightColumn
+        rules = [column.rule for column in self.columns if not isinstance(column, hidden)]
+        if self.sampling_weight is not None:
+            rules.append(self.sampling_weight.rule)
         if coordinates := [column for column in self.columns if isinstance(column, Coordinate)]:
             missing = sorted({column.missing for column in coordinates})
             rules.append(Message("coordinates", coordinates=len(coordinates), missing=missing))
@@ -554,9 +626,9 @@ class Schema:
             values["item_lists"] = {name: list(items) for name, items in self.item_lists.items()}
         if self.goals:
             values["goals"] = [str(goal) for goal in self.goals]
-        return values | {
-            "columns": [_stated(column, self.missing_values).to_dict() for column in stated_columns(self.columns)]
-        }
+        stated: list[Any] = [*self.without_indicators.columns]
+        stated += [] if self.sampling_weight is None else [self.sampling_weight]
+        return values | {"columns": [_stated(column, self.missing_values).to_dict() for column in stated]}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Schema:
@@ -626,15 +698,14 @@ class Schema:
 
     def __repr__(self) -> str:
         shown = ", ".join(repr(column) for column in self.columns[:8])
+        weight = "" if self.sampling_weight is None else f", {self.sampling_weight!r}"
         more = f", … {len(self.columns) - 8} more" if len(self.columns) > 8 else ""
         missing = f", missing_values={self.missing_values!r}" if self.missing_values else ""
         text_format = "" if self.text_format is None else f", text_format={self.text_format!r}"
         mean_weight = "" if self.mean_weight == 1.0 else f", mean_weight={self.mean_weight!r}"
         item_lists = f", item_lists={dict(self.item_lists)!r}" if self.item_lists else ""
         goals = f", goals={[str(goal) for goal in self.goals]!r}" if self.goals else ""
-        return (
-            f"Schema({shown}{more}, row_norm={self.row_norm!r}{missing}{text_format}{mean_weight}{item_lists}{goals})"
-        )
+        return f"Schema({shown}{more}{weight}, row_norm={self.row_norm!r}{missing}{text_format}{mean_weight}{item_lists}{goals})"
 
 
 def _requested(values: Any, table: Schema) -> dict[str, Any]:
@@ -650,8 +721,10 @@ def _requested(values: Any, table: Schema) -> dict[str, Any]:
     named = [entry["name"] if isinstance(entry, Mapping) and [*entry] == ["name"] else entry for entry in entries]
     asked = matching("columns", [name for name in named if not isinstance(name, Mapping)], known)
     own = [column_from_dict(entry) for entry in named if isinstance(entry, Mapping)]
-    columns = [*(column for column in table.columns if column.name in asked), *own]
-    return table.with_columns(columns, row_norm=False).to_dict() | {"goals": goals}
+    columns: list[Any] = [column for column in table.columns if column.name in asked]
+    columns += [column for column in own if not isinstance(column, SamplingWeight)]
+    weight = next((column for column in own if isinstance(column, SamplingWeight)), None)
+    return table.with_columns(columns, row_norm=False, weight=weight).to_dict() | {"goals": goals}
 
 
 def _checked_item_lists(stated: object, names: Sequence[str]) -> dict[str, tuple[str, ...]]:
@@ -669,7 +742,33 @@ def _checked_item_lists(stated: object, names: Sequence[str]) -> dict[str, tuple
     return result
 
 
-def _source_of(column: Column) -> str:
+def _needs_bounds(weight: SamplingWeight) -> InputValueError:
+    return InputValueError(
+        f"the sampling weight '{weight.name}' needs bounds on every column and the row-norm bound that follows from them: "
+        "leave row_norm and scale out"
+    )
+
+
+def _check_weight(weight: SamplingWeight, columns: Sequence[SchemaColumn]) -> None:
+    """Raise ValueError if a sampling weight cannot go with these columns."""
+    if any(isinstance(column, Coordinate) for column in columns):
+        raise _needs_bounds(weight)
+    named = [column.name for column in columns if not isinstance(column, WeightColumn)]
+    if weight.name in named:
+        raise InputValueError(f"duplicate column names in the schema: {weight.name}")
+    if finding := [column.name for column in columns if isinstance(column, Categorical) and column.finds_levels]:
+        raise InputValueError(
+            f"column '{finding[0]}' has levels='discover', which a release with the sampling weight '{weight.name}' does not "
+            "find: list its levels"
+        )
+    effects = weight.design_effect if isinstance(weight.design_effect, Mapping) else {}
+    if unknown := [name for name in effects if name not in named]:
+        raise InputValueError(
+            f"design_effect of '{weight.name}' names {shown(unknown[0])}, which is not a column.{meant(unknown[0], named)}"
+        )
+
+
+def _source_of(column: Column | SamplingWeight) -> str:
     return column.name if isinstance(column, Coordinate) else column.source or column.name
 
 
@@ -677,7 +776,7 @@ def _with_missing_values(column: Any, of_table: MarkedMissing) -> Any:
     """Return a column with the table's missing values, unless it states its own."""
     if (
         not of_table
-        or not isinstance(column, Numeric | Date | Categorical | Boolean)
+        or not isinstance(column, Numeric | Date | Categorical | Boolean | SamplingWeight)
         or column.missing_values is not None
     ):
         return column
@@ -694,7 +793,7 @@ def _with_missing_values(column: Any, of_table: MarkedMissing) -> Any:
     return replace(column, missing_values=values)
 
 
-def _stated(column: SchemaColumn, of_table: MarkedMissing) -> SchemaColumn:
+def _stated(column: SchemaColumn | SamplingWeight, of_table: MarkedMissing) -> SchemaColumn | SamplingWeight:
     """Return a column without the missing values that it has of the table."""
     if not of_table or isinstance(column, Coordinate | DerivedColumn) or column.missing_values is None:
         return column

@@ -129,6 +129,6 @@ def imagined_release(
         n_rows=n_rows,
         table_size=n_rows if plan.neighbors.table_size_is_public else None,
     )
-    drawn = made.as_drawn
+    drawn = made.as_filed
     values = {entry.name: getattr(drawn, entry.name) for entry in fields(MomentRelease)}
     return of_present_values(ImaginedRelease(**values))

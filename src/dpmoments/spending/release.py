@@ -37,6 +37,7 @@ from dpmoments.schema.constraints import (
     levels_of,
     may_lack_levels,
     require_no_available,
+    require_unweighted,
     schema_of_groups,
     schema_of_tables,
 )
@@ -158,7 +159,8 @@ def release(
     """
     request = Request.of(schema, asked, finds_levels=True)
     chosen, repair = make_mechanism(mechanism), Repair.of(repair)
-    spent = spend(data, schema.with_indicators, chosen, request, mean=mean, n_rows=n_rows)
+    schema = schema.capped(request.budget.nominal_epsilon).with_indicators
+    spent = spend(data, schema, chosen, request, mean=mean, n_rows=n_rows)
     with cost_spent(spent.rows):
         released = moment_release(
             spent.plan,
@@ -198,7 +200,14 @@ def moment_release(
     in_coordinates = noisy.model is not None and noisy.model.in_coordinates
     of_run = getattr(noisy.model, "count_variance", None) if in_coordinates else None
     error = plan.expected_count_error if of_run is None else math.sqrt(of_run)
-    count, diagnostics = within_table(plan, noisy.count, noisy.diagnostics, table_size, error)
+    weight = schema.sampling_weight
+    if weight is None:
+        count, diagnostics = within_table(plan, noisy.count, noisy.diagnostics, table_size, error)
+    else:
+        count, diagnostics = noisy.count, noisy.diagnostics
+        error, rows = diagnostics.get("n_rows_noise", 0.0), diagnostics.get("n_rows", float(table_size or 0))
+        rows, diagnostics = within_table(plan, rows, {**diagnostics, "n_rows": rows}, table_size, error)
+        diagnostics = {**diagnostics, "n_rows": rows}
     release = MomentRelease(
         schema=schema,
         privacy=privacy_statement(plan, schema, receipt, private=private, rules=(*noisy.rules, *origin.rules)),
@@ -216,10 +225,13 @@ def moment_release(
         diagnostics=diagnostics,
         origin=origin,
     )
-    few_rows = None if plan.neighbors.table_size_is_public else few_rows_message(count, release.noise)
+    counted = of_present_values(release) if weight is not None else release
+    few_rows = None if plan.neighbors.table_size_is_public else few_rows_message(counted.noisy_count, counted.noise)
     lost = [
         Message("levels-not-found", **rule.facts) for rule in release.privacy.rules if rule.code == "no-levels-found"
     ]
+    if weight is not None and weight.computed_from == "table":
+        lost.append(Message("weights-from-table", column=weight.name))
     if said := [*filter(None, (few_rows, *lost))]:
         release = replace(release, diagnostics={**diagnostics, "warnings": (*diagnostics.get("warnings", ()), *said)})
     return of_present_values(release)
@@ -333,6 +345,7 @@ def release_mean(
     options = {name: asked.pop(name) for name in [*asked] if name not in Asked.__optional_keys__}
     request = Request.of(schema, cast(Asked, asked))
     require_no_available(schema)
+    require_unweighted(schema)
     chosen = (
         automatic_mean(schema, request.budget, **options)
         if mechanism == "auto"
@@ -495,6 +508,7 @@ def release_groups(
             "releases would change, at twice the budget. Use "
         )
         raise InputValueError(f"{refused}neighbors='add_remove'", shell=f"{refused}--neighbors add_remove")
+    schema = schema.capped(request.budget.nominal_epsilon)
     column, of_groups = grouping_column(schema, by), schema_of_groups(schema, by)
     chosen = make_mechanism(mechanism)
     repair = Repair.of(repair)
@@ -596,6 +610,7 @@ def release_counts(
     ([[250, 248], [250, 249]], 1.36)
     """
     request = Request.of(schema, asked)
+    require_unweighted(schema)
     chosen = Counts.of(schema, by, split)
     counted = schema_of_tables(schema, chosen.by)
     with nothing_spent():

@@ -37,10 +37,18 @@ from dpmoments.rows.encode import (
     read_numbers,
 )
 from dpmoments.rows.kernel import NumberBlock
-from dpmoments.rows.level_sums import CodedBlock, LevelLayout, OfEncodedRows, counting_levels, dense_rows_at_a_time
+from dpmoments.rows.level_sums import (
+    CodedBlock,
+    LevelLayout,
+    LevelSumsSummary,
+    OfEncodedRows,
+    counting_levels,
+    dense_rows_at_a_time,
+)
 from dpmoments.rows.summary import BlockMemory, Missing, Summary
 from dpmoments.rows.threads import summarize_in_threads
 from dpmoments.rows.units import HashArray, UnitBlock, mixed, unit_hashes
+from dpmoments.rows.weighted import Weighted
 from dpmoments.schema.cells.objects import plain_object, read_objects
 from dpmoments.schema.cells.reading import gather
 from dpmoments.schema.columns import Categorical
@@ -354,6 +362,9 @@ class LocalSource(Source, Generic[Part]):
         counting = None
         if summary.takes_units:
             encode = self.encode_units
+        elif layout.columns and isinstance(summary, Weighted):
+            asked = summary.by_levels(schema, layout)
+            counting = asked.summary if isinstance(asked.summary, LevelSumsSummary) else None
         elif layout.columns:
             counting = counting_levels(summary, schema, layout)
             asked = counting or (summary if summary.takes_levels else OfEncodedRows(summary))
@@ -363,7 +374,10 @@ class LocalSource(Source, Generic[Part]):
             asked = of_numbers or summary
             encode = partial(self.encode if of_numbers is None else self.number_block, memory=memory)
         result: Any = summarize_in_threads(asked, self._watched(asked, on_block), encode, threads)
-        return cast("Result", result if counting is None else counting.result(result))
+        if counting is not None:
+            several = isinstance(summary, Weighted)
+            result = tuple(map(counting.result, result)) if several else counting.result(result)
+        return cast("Result", result)
 
     def require_types(self, empty: Part) -> None:
         """Raise if a column of a part without rows has a type of which no value is usable."""

@@ -1,0 +1,229 @@
+"""Weighted releases: equal to weighted least squares where there is no noise, and honest about how many rows count."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpmoments as dpm
+from dpmoments.audit.verification import checks
+from dpmoments.releases.disclosed import ReleaseWarning
+from dpmoments.schema.columns import WEIGHT_BITS
+
+N, CAP = 4000, 400.0
+COLUMNS = (
+    dpm.Numeric("income", 0, 100),
+    dpm.Numeric("age", 0, 100),
+    dpm.Boolean("smoker"),
+    dpm.Categorical("region", ["north", "south", "east"]),
+)
+EXACT = dict(epsilon=1e11, insecure_seed=1)
+
+
+def people(n: int = N, seed: int = 2) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    age, region = rng.uniform(20, 80, n), rng.choice(["north", "south", "east"], n)
+    smoker = rng.random(n) < 0.3
+    income = np.clip(20 + 0.3 * age - 5 * smoker + rng.normal(0, 8, n), 0, 100)
+    weight = rng.gamma(2.0, 60.0, n) * np.where(region == "east", 0.4, 1.0)
+    return pd.DataFrame({"income": income, "age": age, "smoker": smoker, "region": region, "weight": weight})
+
+
+PEOPLE = people()
+SHARES = np.rint(np.minimum(PEOPLE["weight"].to_numpy(), CAP) / CAP * 2**WEIGHT_BITS) / 2**WEIGHT_BITS
+
+
+def weighted(**options: Any) -> dpm.Schema:
+    return dpm.Schema(*COLUMNS, dpm.SamplingWeight("weight", CAP, **options))
+
+
+@pytest.fixture(scope="module")
+def exact() -> dpm.MomentRelease:
+    return dpm.release(PEOPLE, weighted(), **EXACT)
+
+
+def test_answers_are_weighted(exact: dpm.MomentRelease) -> None:
+    values = PEOPLE[["income", "age", "smoker"]].to_numpy(float)
+    mean = np.average(values, axis=0, weights=SHARES)
+    centered = (values - mean) * np.sqrt(SHARES / SHARES.sum())[:, None]
+    np.testing.assert_allclose(exact.mean[:3], mean, rtol=2e-6)
+    np.testing.assert_allclose(exact.covariance[:3, :3], centered.T @ centered, rtol=3e-6)
+    assert exact.feature_names == ("income", "age", "smoker", "region=north", "region=south", "region=east")
+
+
+def test_least_squares_are_weighted_least_squares(exact: dpm.MomentRelease) -> None:
+    design = np.column_stack([np.ones(N), PEOPLE["age"], PEOPLE["smoker"], PEOPLE["region"] == "east"]).astype(float)
+    wanted = np.linalg.solve((design * SHARES[:, None]).T @ design, (design * SHARES[:, None]).T @ PEOPLE["income"])
+    fit = exact.ols("income", ["age", "smoker", "region=east"])
+    np.testing.assert_allclose(np.append(fit.intercept, fit.coefficients), wanted, rtol=1e-5)
+
+
+@pytest.mark.parametrize("mechanism", ["standardized", "matrix-laplace", "isotropic", "laplace"])
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
+def test_rows_weights_and_effective_rows(mechanism: str, neighbors: str) -> None:
+    released = dpm.release(PEOPLE, weighted(), mechanism=mechanism, neighbors=neighbors, **EXACT)
+    assert released.n_rows == N
+    assert released.sum_of_weights == pytest.approx(SHARES.sum() * CAP, rel=1e-5)
+    assert released.effective_n == pytest.approx(SHARES.sum() ** 2 / (SHARES**2).sum(), rel=3e-4)
+    assert released.weight_clipped is None
+
+
+def test_the_number_of_rows_is_exact_where_the_table_size_is_public() -> None:
+    columns = [*COLUMNS[:3], dpm.Categorical("region", ["north", "south", "east"], other="zero")]
+    schema = dpm.Schema(*columns, dpm.SamplingWeight("weight", CAP))
+    released = dpm.release(PEOPLE, schema, epsilon=1.0, neighbors="replace_one", insecure_seed=1)
+    assert (released.n_rows, released.rows_noise, released.describe().count_is_public) == (N, 0.0, True)
+    assert not released.count_is_public
+    assert released.noise is not None
+    assert released.noise.count_variance > 0.0
+
+
+def test_a_design_effect_takes_the_place_of_the_released_weight() -> None:
+    released = dpm.release(PEOPLE, weighted(design_effect=2.0), **EXACT)
+    assert released.effective_n == pytest.approx(N / 2.0, rel=1e-6)
+    assert released.as_filed.schema.n_features == released.schema.n_features
+    np.testing.assert_allclose(released.mean[1], np.average(PEOPLE["age"], weights=SHARES), rtol=1e-6)
+
+
+def test_a_stated_design_effect_of_a_column_multiplies_its_sampling_variance(exact: dpm.MomentRelease) -> None:
+    stated = dpm.release(PEOPLE, weighted(design_effect={"income": 9.0}), **EXACT)
+    times = 9.0 * exact.effective_n / N
+    plain, own = exact.describe(), stated.describe()
+    np.testing.assert_allclose(own.sampling_variance[0], times * plain.sampling_variance[0], rtol=1e-3)
+    np.testing.assert_allclose(own.sampling_variance[1], plain.sampling_variance[1], rtol=1e-3)
+    errors = [r.ols("income", ["age"]).standard_errors for r in (stated, exact)]
+    np.testing.assert_allclose(errors[0], np.sqrt(times) * errors[1], rtol=0.01)
+    errors = [r.group_means("smoker", ["income"]).sampling_noise for r in (stated, exact)]
+    np.testing.assert_allclose(errors[0], np.sqrt(times) * errors[1], rtol=0.01)
+
+
+def test_sampling_errors_of_shares_are_linearized(exact: dpm.MomentRelease) -> None:
+    described = exact.describe()
+    for index, values in ((2, PEOPLE["smoker"]), (3, PEOPLE["region"] == "north"), (5, PEOPLE["region"] == "east")):
+        residuals = values.to_numpy(float) - np.average(values, weights=SHARES)
+        linearized = ((SHARES * residuals) ** 2).sum() / SHARES.sum() ** 2
+        assert described.sampling_variance[index] == pytest.approx(linearized, rel=0.02)
+
+
+def test_differences_count_each_group_by_its_own_weights(exact: dpm.MomentRelease) -> None:
+    found = exact.group_means("region", ["income"])
+    for name in ("north", "east"):
+        own = SHARES * (PEOPLE["region"] == name)
+        mean = np.average(PEOPLE["income"], weights=own)
+        kish = own.sum() ** 2 / (own**2).sum()
+        variance = np.average((PEOPLE["income"] - np.average(PEOPLE["income"], weights=SHARES)) ** 2, weights=SHARES)
+        index = found.groups.index(f"region={name}")
+        assert found.mean[0, index] == pytest.approx(mean, rel=1e-4)
+        assert found.sampling_noise[0, index] == pytest.approx(np.sqrt(variance / kish), rel=0.03)
+
+
+def test_lost_weight_widens_intervals_of_means() -> None:
+    lost = 0.1
+    schema = weighted(population=SHARES.sum() * CAP / (1.0 - lost))
+    released, without = dpm.release(PEOPLE, schema, **EXACT), dpm.release(PEOPLE, weighted(), **EXACT)
+    assert released.weight_clipped == pytest.approx(lost, abs=1e-4)
+    wider = np.ptp(released.describe().conf_int(), axis=1) - np.ptp(without.describe().conf_int(), axis=1)
+    np.testing.assert_allclose(wider[:2], 2 * 1.5 * lost * released.describe().standard_deviation[:2], rtol=0.01)
+
+
+def test_the_public_rule_for_the_cap() -> None:
+    schema = dpm.Schema(*COLUMNS, dpm.SamplingWeight("weight", population=100.0 * N, sample_size=N))
+    for epsilon, cap in ((1.0, 300.0), (2.5, 500.0)):
+        released = dpm.release(PEOPLE, schema, epsilon=epsilon, insecure_seed=1)
+        assert released.schema.sampling_weight is not None
+        assert released.schema.sampling_weight.upper == cap
+
+
+def test_a_file_holds_what_was_drawn(tmp_path: Path) -> None:
+    released = dpm.release(PEOPLE, weighted(population=120.0 * N), epsilon=1.0, insecure_seed=3)
+    released.save(tmp_path / "r.json")
+    read = dpm.load(tmp_path / "r.json")
+    assert isinstance(read, dpm.MomentRelease)
+    assert read.to_dict() == released.to_dict()
+    assert (read.effective_n, read.n_rows, read.weight_clipped) == (
+        released.effective_n,
+        released.n_rows,
+        released.weight_clipped,
+    )
+    assert all(check.passed for check in checks(read))
+    np.testing.assert_array_equal(read.correlation, released.correlation)
+
+
+def test_missing_values_and_groups() -> None:
+    table = PEOPLE.assign(score=np.where(np.arange(N) % 5 == 0, np.nan, PEOPLE["age"]))
+    score = dpm.Numeric("score", 0, 100, missing="available")
+    schema = dpm.Schema(*COLUMNS, score, dpm.SamplingWeight("weight", CAP, population=1e6))
+    released, known = dpm.release(table, schema, **EXACT), table["score"].notna()
+    assert released.mean[-1] == pytest.approx(np.average(table["score"][known], weights=SHARES[known]), rel=1e-5)
+    assert released.n_rows == N
+    groups = dpm.release_groups(PEOPLE, weighted(population=1e6), by="region", **EXACT)
+    east = PEOPLE["region"] == "east"
+    assert groups["east"].mean[0] == pytest.approx(np.average(PEOPLE["income"][east], weights=SHARES[east]), rel=1e-5)
+    assert groups["east"].weight_clipped is None
+
+
+def test_every_answer_says_that_rows_count_as_independent() -> None:
+    released = dpm.release(PEOPLE, weighted(), epsilon=5.0, insecure_seed=3)
+    answers = (
+        released.describe(),
+        released.correlations(),
+        released.ols("income", ["age"]),
+        released.group_means("region", ["income"]),
+        released.t_test("income", "smoker"),
+        released.anova("income", "region"),
+        released.cross_table("region", "smoker"),
+        released.pca(),
+    )
+    for answer in answers:
+        assert "as if rows were drawn independently" in answer.text()
+
+
+def test_weights_of_the_table_are_warned_of() -> None:
+    with pytest.warns(ReleaseWarning, match="computed from the table"):
+        released = dpm.release(PEOPLE, weighted(computed_from="table"), epsilon=1.0, insecure_seed=3)
+    stated = "the weights of other rows stay"
+    assert any(stated in rule.text() for rule in released.privacy.rules)
+    assert any("not protected" in rule.text() for rule in released.privacy.rules)
+
+
+@pytest.mark.parametrize(
+    ("attempt", "reason"),
+    [
+        (lambda s: dpm.release(PEOPLE, s, epsilon=1.0, mean=False), "released with their mean"),
+        (lambda s: dpm.release(PEOPLE, s, rho=1.0, mechanism="coinpress"), "does not take sampling weights"),
+        (lambda s: dpm.release_mean(PEOPLE, s, epsilon=1.0), "only releases of moments are weighted"),
+        (lambda s: dpm.release_counts(PEOPLE, s, by="region", epsilon=1.0), "only releases of moments are weighted"),
+        (lambda s: dpm.forecast_mean(s, n_rows=N, epsilon=1.0), "only releases of moments are weighted"),
+        (
+            lambda s: dpm.release(PEOPLE, s, epsilon=1.0, insecure_seed=1).ols("income ~ weight"),
+            "is the sampling weight",
+        ),
+        (
+            lambda s: dpm.pool([dpm.release(PEOPLE, s, epsilon=1.0)] * 1 + [dpm.release(PEOPLE, s, epsilon=1.0)]),
+            "pooled",
+        ),
+    ],
+)
+def test_what_weights_do_not_go_with_is_refused(attempt: Any, reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        attempt(weighted())
+
+
+def test_intervals_hold_the_means_of_the_population() -> None:
+    """In 30 releases of samples drawn with unequal chances, 95 % intervals hold nearly as often as they say."""
+    population, held = people(60_000, 9), []
+    chances = 1.0 / population["weight"].to_numpy()
+    chances /= chances.sum()
+    weight = dpm.SamplingWeight("weight", population=6e4, sample_size=N)
+    truth = population[["income", "age", "smoker"]].to_numpy(float).mean(axis=0)
+    for seed in range(30):
+        chosen = np.random.default_rng(seed).choice(60_000, N, p=chances)
+        sample = population.iloc[chosen].assign(weight=1.0 / (N * chances[chosen]))
+        released = dpm.release(sample, dpm.Schema(*COLUMNS, weight), epsilon=2.0, insecure_seed=seed)
+        ends = released.describe().conf_int()[:3]
+        held.append((ends[:, 0] <= truth) & (truth <= ends[:, 1]))
+    assert 0.9 <= np.mean(held) <= 1.0

@@ -1,0 +1,137 @@
+"""Sums of rows with sampling weights: exact in every form of a table, and each row by itself."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpmoments as dpm
+from dpmoments.rows.kernel import exact_moments
+from dpmoments.rows.moments import ExactMoments
+from dpmoments.rows.rows import Rows
+from dpmoments.schema.columns import WEIGHT_BITS
+from dpmoments.schema.schema import Schema
+from support.table_forms import FILES, FORMS, SCHEMA, TABLE, a_third_of_forms, reference_rows
+
+N, CAP, ONE = 700, 80.0, 1 << WEIGHT_BITS
+
+
+def people() -> pd.DataFrame:
+    rng = np.random.default_rng(4)
+    frame = pd.DataFrame(
+        {
+            "age": rng.uniform(-20.0, 130.0, N),
+            "smoker": rng.random(N) < 0.3,
+            "region": rng.choice(["north", "south", "elsewhere"], N),
+            "weight": rng.gamma(2.0, 20.0, N),
+        }
+    )
+    frame.loc[:5, "weight"] = [0.0, CAP, 10 * CAP, np.nan, -3.0, np.inf]
+    return frame
+
+
+def schema_of(*, levels: bool, design_effect: float | None) -> Schema:
+    columns: list[Any] = [dpm.Numeric("age", 0, 100), dpm.Boolean("smoker")]
+    if levels:
+        columns.append(dpm.Categorical("region", ["north", "south"], other="zero"))
+    weight = dpm.SamplingWeight("weight", CAP, missing="drop", design_effect=design_effect)
+    return dpm.Schema(*columns, weight).with_indicators
+
+
+def slowly_weighted(frame: pd.DataFrame, schema: Schema, bits: int) -> tuple[int, list[int], list[list[int]]]:
+    """Σt, Σt·z and Σt·z zᵀ in Python integers, from the rows one by one."""
+    kept = frame[(frame["weight"] >= 0.0) & (frame["weight"] < np.inf)]
+    shares = np.minimum(kept["weight"], CAP).tolist()
+    t = [round(Fraction(share) / Fraction(CAP) * ONE) for share in shares]
+    values = [kept["age"].clip(0, 100), kept["smoker"]]
+    if "region=north" in schema.feature_names:
+        values += [kept["region"] == level for level in ("north", "south")]
+    if "weight" in schema.feature_names:
+        values.append(np.minimum(kept["weight"], CAP))
+    encoding = schema.encoding()
+    encoded = (np.column_stack(values).astype(float) - encoding.offset) / encoding.scale
+    z = [[int(cell) for cell in row] for row in np.rint(encoded * 2.0**bits)]
+    d = range(schema.n_features)
+    sums = [sum(weight * row[i] for weight, row in zip(t, z, strict=True)) for i in d]
+    gram = [[sum(weight * row[i] * row[j] for weight, row in zip(t, z, strict=True)) for j in d] for i in d]
+    return sum(t), sums, gram
+
+
+@pytest.mark.parametrize("levels", [True, False])
+@pytest.mark.parametrize("design_effect", [None, 1.5])
+def test_sums_are_those_of_rows_times_whole_weights(levels: bool, design_effect: float | None) -> None:
+    frame, schema, bits = people(), schema_of(levels=levels, design_effect=design_effect), 14
+    rows = Rows.of(frame, schema)
+    moments, (total, sums, gram) = rows.moments(bits=bits), slowly_weighted(frame, schema, bits)
+    assert moments.count == total
+    assert moments.sum.tolist() == sums
+    assert moments.gram.tolist() == gram
+    marginal = rows.marginal_sums([0], np.zeros(1), np.ones(1), bits=bits)
+    assert marginal.count == total
+    assert marginal.sums.tolist() == sums[:1]
+    assert marginal.squares.tolist() == [gram[0][0]]
+
+
+@pytest.mark.parametrize("design_effect", [None, 1.5])
+def test_a_row_counts_one_in_histograms_whatever_its_weight(design_effect: float | None) -> None:
+    frame, schema = people(), schema_of(levels=True, design_effect=design_effect)
+    rows, kept = Rows.of(frame, schema), (frame["weight"] >= 0.0) & (frame["weight"] < np.inf)
+    lengths = rows.lengths([0, 1], np.zeros(2), np.ones(2), np.array([0.2, 0.5]))
+    assert lengths.total == rows.count() == int(kept.sum())
+    assert rows.histogram(_first, [-2.0, 0.0, 2.0]).counts.tolist() == [
+        int((kept & (frame["age"] < 50)).sum()),
+        int((kept & (frame["age"] >= 50)).sum()),
+    ]
+
+
+def _first(rows: np.ndarray) -> np.ndarray:
+    return np.asarray(rows[:, 0])
+
+
+def test_no_order_part_or_thread_changes_a_bit() -> None:
+    frame, schema = people(), schema_of(levels=True, design_effect=None)
+    wanted = Rows.of(frame, schema, threads=1).moments()
+    assert Rows.of(frame.iloc[::-1], schema, threads=2).moments() == wanted
+    parts = [Rows.of(part, schema).moments() for part in (frame[:100], frame[100:101], frame[101:])]
+    assert parts[0] + parts[1] + parts[2] == wanted
+    assert Rows.of(frame, schema).where("region", "north").moments().count < wanted.count
+
+
+def test_an_unusable_weight_stops_a_pass_unless_its_row_is_dropped() -> None:
+    schema = dpm.Schema(dpm.Numeric("age", 0, 100), dpm.SamplingWeight("weight", CAP)).with_indicators
+    for weight in (np.nan, -3.0, np.inf):
+        frame = pd.DataFrame({"age": [1.0, 2.0], "weight": [3.0, weight]})
+        with pytest.raises(ValueError, match="column 'weight' has a cell"):
+            Rows.of(frame, schema).count()
+
+
+OF_FORMS = dpm.Schema(
+    *(column for column in SCHEMA.columns if "price" not in column.name),
+    dpm.SamplingWeight("price", 20, missing="drop"),
+).with_indicators
+
+
+@pytest.fixture(scope="module")
+def wanted() -> ExactMoments:
+    rows, dropped = reference_rows(TABLE, dpm.Schema(*OF_FORMS.columns))
+    kept = ~dropped & np.array([price is not None and price >= 0 for price in TABLE["price"].to_pylist()])
+    t = np.rint((rows[kept, -1] * OF_FORMS.encoding().scale[-1] + 10.0) / 20.0 * ONE).astype(int)
+    parts = [exact_moments([np.repeat(rows[kept][t == each], each, axis=0)], OF_FORMS.n_features) for each in set(t)]
+    return sum(parts[1:], parts[0])
+
+
+@pytest.mark.parametrize("form", a_third_of_forms(1))
+def test_every_form_of_a_table_gives_the_same_bits(form: str, wanted: ExactMoments, tmp_path: Path) -> None:
+    table = FORMS[form](TABLE) if form in FORMS else FILES[form](tmp_path)
+    assert Rows.of(table, OF_FORMS).moments() == wanted
+
+
+def test_an_engine_gives_the_same_bits(wanted: ExactMoments) -> None:
+    dask = pytest.importorskip("dask.dataframe")
+    frame = TABLE.to_pandas(types_mapper=pd.ArrowDtype)
+    assert Rows.of(dask.from_pandas(frame, npartitions=3), OF_FORMS).moments() == wanted
