@@ -32,6 +32,7 @@ from dpmoments.schema.columns import Boolean as Boolean
 from dpmoments.schema.columns import Categorical as Categorical
 from dpmoments.schema.columns import Coordinate as Coordinate
 from dpmoments.schema.columns import Numeric as Numeric
+from dpmoments.schema.columns import SamplingWeight as SamplingWeight
 from dpmoments.schema.dates import Date as Date
 from dpmoments.schema.derived import Power as Power
 from dpmoments.schema.derived import Product as Product

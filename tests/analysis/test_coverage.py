@@ -965,7 +965,7 @@ def test_products_are_over_the_noisy_count_of_one_row_at_least() -> None:
     for count, counted in ((480.25, 480.25), (1.5, 1.5), (0.25, 1.0), (None, float(release.n_rows))):
         given = SimpleNamespace(
             **{name: getattr(release, name) for name in ("schema", "encoding", "zero_of_units", "noise", "noisy_sum")},
-            **{name: getattr(release, name) for name in ("noisy_gram", "feature_names", "n_rows")},
+            **{name: getattr(release, name) for name in ("noisy_gram", "feature_names", "n_rows", "sample_size")},
             noisy_count=count,
         )
         products = robust_errors.ResidualProducts.of(given, chosen)  # type: ignore[arg-type]

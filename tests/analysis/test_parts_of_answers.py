@@ -1563,7 +1563,9 @@ def line(**facts: Any) -> FittedLine:
         released_r_squared=0.6,
         n_rows=100,
         with_intercept=True,
-        schema=dpm.Schema(dpm.Numeric("a", 0, 1), dpm.Numeric("b", 0, 1), dpm.Numeric("y", 0, 1)),
+        release=SimpleNamespace(
+            schema=dpm.Schema(dpm.Numeric("a", 0, 1), dpm.Numeric("b", 0, 1), dpm.Numeric("y", 0, 1))
+        ),
         help="Fewer features.",
     )
     return FittedLine(**given | facts)  # type: ignore[arg-type]

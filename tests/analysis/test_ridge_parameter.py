@@ -30,6 +30,7 @@ def made_up(covariance: np.ndarray, cell: float = CELL, n_rows: int = 1000, raw:
         noise=gaussian(d, 2.0 * variance, variance, 1e-12, 0.0).law(),
         feature_names=tuple(f"x{i}" for i in range(d)),
         n_rows=n_rows,
+        sample_size=float(n_rows),
         noisy_sum=np.zeros(d),
         unit_ball_covariance=covariance,
         with_repair=lambda name: {"none": unrepaired}[name],

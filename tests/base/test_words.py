@@ -70,6 +70,7 @@ BY_CODE: Mapping[str, Mapping[str, Any]] = {
         "unit": "days",
     },
     "not-in-ledger": {"reason": "The ledger budget.db is locked by another use in this process. Try again."},
+    "weighted-rows": {"total": 117e6, "effective": 5_400.0},
     "rows-of-query": {"clauses": ("JOIN", "LIMIT")},
     "group-of-rows": {"column": "region", "level": "north"},
     "public-levels": {"column": "region", "other": "drop"},

@@ -114,7 +114,7 @@ MISTAKES: dict[str, tuple[str, str]] = {
     ),
     "kind": (
         AGE.replace("numeric", "number"),
-        "line 3: column 'age' has kind 'number': use numeric, categorical, boolean, date, power, product",
+        "line 3: column 'age' has kind 'number': use numeric, categorical, boolean, date, sampling_weight, power, product",
     ),
     "levels without a list": (
         AGE + "  - name: ward\n    kind: categorical\n    levels: A12, B03, ICU\n",

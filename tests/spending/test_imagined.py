@@ -25,9 +25,8 @@ BUDGETS = (PrivacyBudget.pure(1.0), PrivacyBudget.approximate(1.0, 1e-6), Privac
 
 def imagined(mechanism: str, budget: PrivacyBudget, n_rows: int = 5000, schema: dpm.Schema = SCHEMA) -> Any:
     plan = MECHANISMS[mechanism]().plan(MomentShape.of(schema, mean=True), budget, "add_remove")
-    return imagined_release(
-        plan, schema, TypicalTable.of(schema).encoded(n_rows, mean=True), n_rows, PrivacyRequest(budget, plan.neighbors)
-    )
+    block, request = TypicalTable.of(schema).encoded(n_rows, mean=True), PrivacyRequest(budget, plan.neighbors)
+    return imagined_release(plan, schema, block, n_rows, request, chances=None)
 
 
 def asked(make: Any, *arguments: Any, **options: Any) -> tuple[Any, str]:
@@ -97,9 +96,8 @@ def test_moments_are_those_of_the_rows_where_nothing_is_clipped() -> None:
 def test_a_release_for_units_states_them() -> None:
     unit, budget = PrivacyUnit("person", max_rows=4), PrivacyBudget.pure(4.0)
     plan = MECHANISMS["laplace"]().plan(MomentShape.of(SCHEMA, mean=True), PrivacyBudget.pure(1.0), "add_remove")
-    release = imagined_release(
-        plan, SCHEMA, TypicalTable.of(SCHEMA).encoded(500, mean=True), 500, PrivacyRequest(budget, plan.neighbors, unit)
-    )
+    block, request = TypicalTable.of(SCHEMA).encoded(500, mean=True), PrivacyRequest(budget, plan.neighbors, unit)
+    release = imagined_release(plan, SCHEMA, block, 500, request, chances=None)
     assert release.privacy.budget == budget
     assert release.privacy.privacy_unit == unit
     assert release.privacy.rows_per_unit == 4
