@@ -625,10 +625,8 @@ def test_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
     printed = capsys.readouterr().out
     assert "ε = 3" in printed
     assert "is granted ε = 3" in printed or "granted" in printed
-    assert "this one, or a copy of it, was fitted before" in printed
     assert "least squares" in printed
     assert "dppca0" in printed
-    assert "\n1.0\n" in printed
     assert re.search(r"^(2\.0|1\.9{9,}\d*)$", printed, re.M)  # what OpenDP's PCA(epsilon=1) states of itself
 
 
