@@ -107,8 +107,10 @@ class Ball:
         per_row = beyond_ball / rows
         far = math.sqrt(self.edges[-1] * min(max(self.corner, self.edges[-1]), _FARTHEST**2 * self.edges[-1]))
         per_row[:, last] = np.maximum(per_row[:, last], far - self.square)
-        of_tail = (per_row * (rows + of_rows / variance * (seen - rows))).sum(axis=1)
-        left = (per_row**2 * of_rows * noise**2 / variance).sum(axis=1)
+        # without noise counts are as seen: nothing is beyond a ball that no row left
+        told = of_rows / np.maximum(of_rows + self.noise**2, np.finfo(float).tiny)
+        of_tail = (per_row * (rows + told * (seen - rows))).sum(axis=1)
+        left = (per_row**2 * told * self.noise**2).sum(axis=1)
         mean = float(weight @ of_tail)
         return max(mean, 0.0), _OTHER_TAILS * math.sqrt(float(weight @ (left + (of_tail - mean) ** 2)))
 
