@@ -419,6 +419,11 @@ _OF_ONE_COLUMN = 0.15
 
 Other columns have no part in this share.
 """
+_MOST_IN_COMMON = 1.0 - 1e-9
+"""Most of the other share that a known total may take off.
+
+With all of it a variance of 0 may be rounded to below 0.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -517,7 +522,8 @@ class StandardizedModel(NoiseModel):
             np.vstack([below, np.eye(d)[:, clipped]]),
             np.vstack([below, gram[:, clipped]]),
             common=squares / squares.sum() * unit**2 / own[clipped],
-            common_variance=max(together - squares.sum(), -(1.0 - _OF_ONE_COLUMN) * squares.sum()),
+            common_variance=max(together / squares.sum() - 1.0, -_MOST_IN_COMMON * (1.0 - _OF_ONE_COLUMN))
+            * squares.sum(),
         )
         tilt, block = np.zeros((d, len(clipped))), np.ix_(clipped, clipped)
         tilt[clipped] = lost_along(gram[block] / np.outer(unit, unit)) * np.outer(unit, unit)
