@@ -109,18 +109,18 @@ def forecast(
     >>> schema = Schema(Numeric("age", 0, 120), Numeric("income", 0, 200_000), Boolean("smoker"))
     >>> table = forecast(schema, n_rows=5000, epsilon=1.0, typical_sd={"age": 18, "income": 30_000})
     >>> table.mechanism, table.noise.mean.round(3).tolist()
-    ('auto', [0.127, 212.192, 0.002])
+    ('auto', [0.177, 295.351, 0.003])
 
     Errors of mechanisms, of correlations and of means in standard deviations:
 
-    >>> round(table["standardized"].correlation_error, 3), round(table["matrix-laplace"].correlation_error, 3)
-    (0.01, 0.012)
+    >>> round(table["standardized"].correlation_error, 4), round(table["matrix-laplace"].correlation_error, 4)
+    (0.0118, 0.0124)
 
     What robust standard errors of a regression would cost:
 
     >>> schema = Schema(Numeric("age", 0, 100), Numeric("hours", 0, 80), Boolean("smoker"))
     >>> print(forecast(schema, n_rows=1000, rho=0.5, robust=["hours", "smoker"]).robust_cost)
-    with hours^2, hours:smoker, for robust standard errors: ± 0.016 → 0.035 on a correlation
+    with hours^2, hours:smoker, for robust standard errors: ± 0.017 → 0.045 on a correlation
 
     If five rows of a person count, additive noise is five times that for rows:
 
@@ -135,6 +135,7 @@ def forecast(
 
     >>> table = forecast(schema, n_rows=5000, goals=["mean(age) ± 1", "share(smoker) ± 0.02 at 0.9"])
     >>> print(table.budget, table.goals.to_pandas()["met"].tolist(), table.goals.dear)
+    ε = 0.21, pure [True, True] share(smoker) ± 0.02 at 0.9
     """
     require_row_count(n_rows)
     stated = schema.goals if goals is None else checked_goals(goals, schema.columns)
