@@ -27,6 +27,7 @@ import dpmoments as dpm
 from contracts.contradictions import Found, tables
 from dpmoments.analysis.description import Description
 from dpmoments.analysis.group_tests import AnalysisOfVariance
+from dpmoments.base.errors import InputError
 from dpmoments.cli.entry import main
 
 _NUMBER = re.compile(
@@ -126,7 +127,12 @@ def api_of(answer: Any, release: dpm.MomentRelease) -> np.ndarray:
     frame, described = answer.to_pandas(), release.describe()
     said = [*numbers_of(answer.to_dict()), *numbers_of([described.n_rows, described.count_noise, len(frame)])]
     for name in dir(answer):
-        value = None if name.startswith("_") else getattr(answer, name)
+        if name.startswith("_"):
+            continue
+        try:
+            value = getattr(answer, name)
+        except InputError:  # such as odds of a table that is not two by two
+            continue
         if isinstance(value, int | float | np.ndarray | pd.Series | tuple | list):
             said += numbers_of(value)
     said += [float(value) for value in frame.select_dtypes("number").to_numpy(dtype=float).ravel()]
@@ -135,7 +141,7 @@ def api_of(answer: Any, release: dpm.MomentRelease) -> np.ndarray:
     if isinstance(answer, AnalysisOfVariance):
         squares, degrees = np.array(answer.sum_of_squares), np.array(answer.degrees)
         said += [*squares / degrees, squares.sum(), degrees.sum(), answer.test.statistic]
-    if hasattr(answer, "fvalue"):  # of a noisy fit a chi-square is printed, which is as many times F
+    if hasattr(answer, "df_model"):  # of a noisy fit a chi-square is printed, which is as many times F
         said.append(answer.fvalue * answer.df_model)
         said += [] if answer.equations is None else [answer.equations.residual_deviation(0.975)]
     if hasattr(answer, "feature_names"):
