@@ -31,7 +31,7 @@ from dpmoments.papers.mechanisms import (
 from dpmoments.papers.mechanisms import variance_aware as variance_aware_module
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.entropy import insecure_generator
-from dpmoments.privacy.filter import PrivacyFilterError
+from dpmoments.privacy.filter import PrivacyFilter, PrivacyFilterError
 from dpmoments.privacy.laws import MatrixLaplaceDraw
 from dpmoments.privacy.sensitivity import count_l1, gram_frobenius, gram_nuclear, rank_score
 from dpmoments.privacy.unit import Neighbors
@@ -193,19 +193,14 @@ def sums_of_the_wrong_neighbor(patch: Patch) -> None:
 def a_remainder_counted_before_the_clip(patch: Patch) -> None:
     """The sums take what was left before the clipped rows were counted."""
 
-    def moments(self: Any, rows: Any, privacy_filter: Any, column: Any, n_rows: float) -> Any:
-        left = privacy_filter.left.as_budget
-        more = PrivacyBudget.pure(left.epsilon * 1.02)
+    def clipped(self: Any, rows: Any, privacy_filter: Any, loss: PrivacyBudget, half_width: float) -> Any:
+        result, left = honest(self, rows, privacy_filter, loss, half_width), privacy_filter.left.as_budget
+        more = PrivacyBudget.pure(left.epsilon + 0.5 * loss.epsilon)
+        patch.setattr(PrivacyFilter, "left", type("Left", (), {"as_budget": more}))
+        return result
 
-        class Believing:
-            left = type("Left", (), {"as_budget": more})
-            draw = staticmethod(privacy_filter.draw)
-            unit = privacy_filter.unit
-
-        return honest(self, rows, Believing(), column, n_rows)
-
-    honest = log_scale_histogram.LogScaleHistogramPlan._moments
-    patch.setattr(log_scale_histogram.LogScaleHistogramPlan, "_moments", moments)
+    honest = log_scale_histogram.LocatedColumn.clipped
+    patch.setattr(log_scale_histogram.LocatedColumn, "clipped", clipped)
 
 
 def levels_of_a_search_at_twenty_times_their_share(patch: Patch) -> None:
