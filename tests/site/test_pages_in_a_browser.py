@@ -96,7 +96,7 @@ def test_a_report_is_for_every_screen_and_every_reader(browser: Any, report: Pat
     assert opened.overflow <= 0
     if width == 1400:
         folded = opened.page.locator("details")
-        assert folded.count() == 4
+        assert folded.count() == 3
         assert not folded.locator("table").first.is_visible()  # the annex is folded away
         assert opened.page.pdf()[:5] == b"%PDF-"
         assert opened.inaccessible() == []
