@@ -24,7 +24,7 @@ ARGUMENTS = frozenset(
             "labelsize",
             "length",
         ),
-        *("linespacing", "linewidth", "markeredgewidth", "markersize", "nbins", "pad", "zorder"),
+        *("linespacing", "linewidth", "markersize", "nbins", "pad", "zorder"),
     )
 )
 CALLS = frozenset(("axes_of", "set_size_inches"))
