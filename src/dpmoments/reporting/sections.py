@@ -154,10 +154,9 @@ def open_section(release: MomentRelease, prefix: str, answer: Correlations) -> S
             said += f", since noise hides how much {listed(sorted(lost), quoted=False)} varies"
     seen = [smallest_typical(answer, release.noise, len(every), scale) for scale in (1.0, 0.5, 0.0)]
     sizes = [f"about {size:.2g}" if size < 1.0 else "more than 1" for size in seen]
-    remedy = (
-        f"A typical correlation has to be {sizes[0]} or more to be seen; twice the budget would show it from {sizes[1]} on, and "
-        f"a release without noise from {sizes[2]} on."
-    )
+    # Few words: a summary of 350 says it too.
+    sooner = f"with twice the budget from {sizes[1]}, without noise from {sizes[2]}"
+    remedy = f"Typical correlations show from {sizes[0]} on; {sooner}."
     return Section("What stays open", f"{prefix}open", lead=(f"{said}.", remedy if seen[0] > 0.0 else ""))
 
 
