@@ -16,6 +16,7 @@ NOT_BENCHMARKS = (
     "papers.summed_once",
     "peers.answers",
     "peers.programs",
+    "peers.six_tables",  # hours, by its own command
     "peers.synthesizers",
     "practice.coinpress_tables",
     "practice.comparison",
