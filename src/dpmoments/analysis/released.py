@@ -618,23 +618,26 @@ def unrelated(release: Release, features: Sequence[int]) -> BoolArray:
 # What speaks against reading an answer as that of the table.
 
 
+def _weighting_note(release: Moments) -> Message | None:
+    return None if release.weighting is None else release.weighting.note
+
+
 def cautions(release: Moments) -> tuple[Message, ...]:
     """Return all warnings about a release that an analyst must know."""
     few = few_rows_message(release.noisy_count, release.noise)
-    weighted = None if release.weighting is None else release.weighting.note
-    said = (few, weighted, dependent_rows(release), *conditions(release), *release.warnings)
+    said = (few, _weighting_note(release), dependent_rows(release), *conditions(release), *release.warnings)
     return tuple(dict.fromkeys(message for message in said if message is not None))
 
 
 def cautions_in_full(release: Moments) -> str:
     """Return all warnings about a release in words, a line each; empty without any."""
-    weighted = None if release.weighting is None else release.weighting.note
+    weighted = _weighting_note(release)
     return "\n".join(("" if said == weighted else "Warning: ") + said.text() for said in cautions(release))
 
 
 def cautions_by_code(release: Moments) -> str:
     """Return the codes of all warnings about a release in a line; empty without any."""
-    weighted = None if release.weighting is None else release.weighting.note
+    weighted = _weighting_note(release)
     codes = dict.fromkeys(message.code for message in cautions(release) if message != weighted)
     said = f"Warnings about this release, explained by describe: {', '.join(codes)}." if codes else ""
     return said if weighted is None else "\n".join(filter(None, (f"{weighted.text()}", said)))

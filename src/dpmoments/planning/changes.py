@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpmoments.analysis.answers import plain, rounded
+from dpmoments.analysis.goals import GoalResult
 from dpmoments.base.errors import InputValueError, listed, shown
 from dpmoments.base.values import is_finite_number
 from dpmoments.planning.forecast_noise import ReleasePlan
@@ -72,12 +73,13 @@ def changes(setting: ReleasePlan, goals: Sequence[Goal] = (), dear: Goal | None 
     """
     if setting.noise is None:
         return ()
-    found = [
-        change
-        for offered in _offered(setting, goals, dear)
-        if (change := _compared(setting, *offered) if dear is None else _toward(setting, goals, dear, *offered))
-        is not None
-    ]
+    offered = _offered(setting, goals, dear)
+    if dear is not None:
+        (before,) = expected(setting, [dear]) or (None,)
+        compared = [] if before is None else [_toward(before, goals, *each) for each in offered]
+    else:
+        compared = [_compared(setting, *each) for each in offered]
+    found = [change for change in compared if change is not None]
     if dear is None and (tighter := _tighter_bounds(setting)) is not None:
         what, index, changed = tighter
         if (after := changed.known_noise) is not None and setting.noise.mean[index] > 0.0:
@@ -158,16 +160,20 @@ def _stated(setting: ReleasePlan, values: Mapping[str, Any]) -> ReleasePlan | No
 
 
 def _toward(
-    setting: ReleasePlan, goals: Sequence[Goal], dear: Goal, kind: str, what: str, changed: ReleasePlan | None
+    before: GoalResult, goals: Sequence[Goal], kind: str, what: str, changed: ReleasePlan | None
 ) -> Change | None:
     """Compare the half-width of the interval that takes the largest budget."""
-    before, after = expected(setting, [dear]), None if changed is None else expected(changed, [dear, *goals])
-    if before is None or after is None or not (math.isfinite(after[0].reached) and before[0].reached > 0.0):
+    results = None if changed is None else expected(changed, goals)
+    dear = before.goal
+    if results is None or not before.reached > 0.0:
+        return None
+    after = results[goals.index(dear)]
+    if not math.isfinite(after.reached):
         return None
     unit = 100.0 if dear.relative else 1.0
-    why = "meets all goals" if all(result.met for result in after) else ""
+    why = "meets all goals" if all(result.met for result in results) else ""
     measure = f"{'% ' if dear.relative else ''}on {dear.question}"
-    return Change(kind, what, measure, unit * before[0].reached, unit * after[0].reached, why)
+    return Change(kind, what, measure, unit * before.reached, unit * after.reached, why)
 
 
 def _compared(setting: ReleasePlan, kind: str, what: str, changed: ReleasePlan | None) -> Change | None:

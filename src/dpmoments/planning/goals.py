@@ -39,8 +39,8 @@ def _mean(results: Sequence[GoalResult]) -> GoalResult:
 
 
 def _met(plan: ReleasePlan, goals: Sequence[Goal]) -> bool:
-    results = expected(plan, goals)
-    return results is not None and all(result.met for result in results)
+    # one goal after the other: the first that is missed decides
+    return all((results := expected(plan, [goal])) is not None and bool(results[0].met) for goal in goals)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

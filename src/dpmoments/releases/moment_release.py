@@ -107,8 +107,8 @@ NOT_IN_MOMENTS = MappingProxyType(
         },
         **dict.fromkeys(
             ("wls", "gls", "rlm", "quantreg"),
-            "weights, and losses other than squares, need every row; ols(...) is least squares, with robust errors by "
-            "cov_type='HC1'",
+            "weights of rows, and losses other than squares, need every row; ols(...) is least squares, weighted if the schema "
+            "has a sampling weight, with robust errors by cov_type='HC1'",
         ),
         "undo": (
             "what was drawn counts as spent even if its file is deleted, because nobody can prove that nobody has read it; "
@@ -393,7 +393,7 @@ class WeightedRelease(MomentRelease):
         clipped = None
         if weight.population is not None and drawn.privacy.privacy_unit is None:  # a unit's further rows do not count
             clipped = max(1.0 - count * cap / weight.population, 0.0)
-        times = max(round(effective), 1) / count  # analyses divide by a whole number
+        times = _times(drawn, effective)
         units = (drawn.encoding.scale[:d] / schema.encoding().scale) * math.sqrt(times)
         values = {entry.name: getattr(drawn, entry.name) for entry in fields(MomentRelease)} | {
             "schema": schema,
@@ -433,7 +433,7 @@ class WeightedRelease(MomentRelease):
         drawn, d = self.drawn.noise, self.schema.n_features
         if drawn is None:
             return None
-        times = max(round(self.effective_n), 1) / floored_count(self.drawn.noisy_count or 0.0, drawn)
+        times = _times(self.drawn, self.effective_n)
         units = np.append(1.0, self.drawn.encoding.scale[:d] / self.encoding.scale)
         return drawn.carried(math.sqrt(times) * units[:, None] * np.eye(d + 1, self.drawn.schema.n_features + 1))
 
@@ -444,6 +444,11 @@ class WeightedRelease(MomentRelease):
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for a file, without loss of precision."""
         return self.drawn.to_dict()
+
+
+def _times(drawn: MomentRelease, effective: float) -> float:
+    """Return what sums of weights are multiplied by: analyses divide by a whole number of rows."""
+    return max(round(effective), 1) / floored_count(drawn.noisy_count or 0.0, drawn.noise)
 
 
 _CLEAR = 2.0

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Generic
 
 import numpy as np
 
+from dpmoments.base.arrays import IntegerArray
 from dpmoments.rows.level_sums import CodedBlock, LevelLayout, OfEncodedRows, counting_levels
 from dpmoments.rows.summary import Result, Running, Summary
 from dpmoments.schema.columns import WEIGHT_BITS, WeightColumn
@@ -67,19 +68,25 @@ class Weighted(Summary[list[Running], tuple[Result, ...]], Generic[Running, Resu
         return [self.summary.start() for _ in self.digits]
 
     def add(self, running: list[Running], block: Any) -> None:
-        is_coded = isinstance(block, CodedBlock)
-        cells, index = (block.numbers, self._index(block.layout)) if is_coded else (block, self.feature)
-        share = np.nan_to_num(self.offset + self.scale * cells[:, index], nan=0.0)  # of a dropped row
-        weights = np.rint(np.clip(share, 0.0, 1.0) * (1 << WEIGHT_BITS)).astype(np.int64)
+        weights = self._weights(block) if self.is_weighted else None
         if not self.released:
             block = self._without(block)
-        if not self.is_weighted:
+        if weights is None:
             self.summary.add(running[0], block)
             return
+        is_coded = isinstance(block, CodedBlock)
         for digit, part in zip(self.digits, running, strict=True):
             chosen = np.flatnonzero(weights >> digit & 1)
             if len(chosen):
                 self.summary.add(part, block.chosen(chosen) if is_coded else block[chosen])
+
+    def _weights(self, block: Any) -> IntegerArray:
+        """Return t of each row."""
+        is_coded = isinstance(block, CodedBlock)
+        cells, index = (block.numbers, self._index(block.layout)) if is_coded else (block, self.feature)
+        share = np.nan_to_num(self.offset + self.scale * cells[:, index], nan=0.0)  # of a dropped row
+        weights: IntegerArray = np.rint(np.clip(share, 0.0, 1.0) * (1 << WEIGHT_BITS)).astype(np.int64)
+        return weights
 
     def _without(self, block: Any) -> Any:
         """Return the rows without the weight."""
