@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -436,9 +437,14 @@ regressions_by_alpha = partial(
 
 # Amin et al., Figure 3: the first column predicted from the others, synthetic rows.
 
-FIRST_COLUMN = tuple(
-    Panel(panel.title, dict(panel.settings) | {"targets": "first"}, panel.points, panel.quick) for panel in SYNTHETIC
-)
+
+def with_targets(targets: str, panels: Sequence[Panel]) -> tuple[Panel, ...]:
+    return tuple(
+        Panel(panel.title, dict(panel.settings) | {"targets": targets}, panel.points, panel.quick) for panel in panels
+    )
+
+
+FIRST_COLUMN = with_targets("first", SYNTHETIC)
 
 
 def alpha_100_is_best_for_ad(results: Results) -> Outcome:
@@ -474,9 +480,7 @@ FIGURE_3 = regressions_by_alpha(
 
 # Amin et al., Figure 4: every column predicted from the others, synthetic rows; P divides ε among them.
 
-EVERY_COLUMN = tuple(
-    Panel(panel.title, dict(panel.settings) | {"targets": "all"}, panel.points, panel.quick) for panel in SYNTHETIC
-)
+EVERY_COLUMN = with_targets("all", SYNTHETIC)
 
 FIGURE_4 = regressions_by_alpha(
     name="amin-4",
@@ -495,9 +499,7 @@ FIGURE_4 = regressions_by_alpha(
 
 # Amin et al., Figure 5: the regression task on Wine, Airfoil and Adult.
 
-FIRST_OF_REAL = tuple(
-    Panel(panel.title, dict(panel.settings) | {"targets": "first"}, panel.points, panel.quick) for panel in REAL
-)
+FIRST_OF_REAL = with_targets("first", REAL)
 
 FIGURE_5 = regressions_by_alpha(
     name="amin-5",
