@@ -450,7 +450,7 @@ def test_a_caption_counts_what_is_left_out_only_if_something_is() -> None:
 @pytest.mark.parametrize(
     ("method", "given", "words"),
     [
-        ("correlation", {"level": 0.8}, "not clear, which is not the same as none"),
+        ("correlation", {"level": 0.8}, "not clear among all pairs"),
         ("findings", {"level": 0.8}, "80 % intervals"),
         ("spectrum", {"scaling": "units"}, "table's own units"),
         ("coefficients", {"target": "income", "level": 0.8}, "80 % intervals"),

@@ -133,5 +133,5 @@ def meaning_of_relations(answer: Correlations) -> Sequence[str]:
     return (
         "Each mark: the strongest clear relation between two columns; the larger, the stronger. "
         "Round: together; square: opposite.",
-        "Dot: not clear, which is not the same as none. ×: no number.",
+        "Dot: not clear among all pairs, which is not the same as none. ×: no number.",
     )

@@ -145,9 +145,9 @@ def open_section(release: MomentRelease, prefix: str, answer: Correlations) -> S
     if not unclear or release.noise is None:
         return None
     without = sum(each.without_number for each in unclear)
-    said = f"{len(unclear):,} of {len(every):,} pairs of columns are not clear"
+    said = f"{len(unclear):,} of {len(every):,} pairs of columns are not clear among all"
     if without:
-        said += f"; {without:,} of these have no number"
+        said += f"; {without:,} have no number"
         lost = {name for each in every for name in each.columns}
         lost -= {name for each in every if not each.without_number for name in each.columns}
         if 0 < len(lost) <= _MAX_STATED and all(lost & set(each.columns) for each in every if each.without_number):
@@ -156,7 +156,7 @@ def open_section(release: MomentRelease, prefix: str, answer: Correlations) -> S
     sizes = [f"about {size:.2g}" if size < 1.0 else "more than 1" for size in seen]
     # Few words: a summary of 350 says it too.
     sooner = f"with twice the budget from {sizes[1]}, without noise from {sizes[2]}"
-    remedy = f"Typical correlations show from {sizes[0]} on; {sooner}."
+    remedy = f"Typical correlations show from {sizes[0]}; {sooner}."
     return Section("What stays open", f"{prefix}open", lead=(f"{said}.", remedy if seen[0] > 0.0 else ""))
 
 
