@@ -1,7 +1,7 @@
 """The figures of ``docs/choose-a-budget.md``, from the library alone.
 
-``python -m benchmarks.practice.choose_a_budget`` writes them into the page, in half a minute on one core. All but the part
-``check`` are computed, not drawn: ``tests/site/test_choose_a_budget.py`` compares them with the page.
+``python -m benchmarks.practice.choose_a_budget`` writes them into the page, in seconds. All are computed, not drawn:
+``tests/site/test_choose_a_budget.py`` compares them with the page.
 """
 
 from __future__ import annotations
@@ -30,8 +30,6 @@ SIZES = (1_000, 10_000, 100_000, 1_000_000)
 COLUMNS = 5
 DEVIATIONS_IN_BOUNDS = 6.0
 """The assumed table: bounds six standard deviations apart."""
-TRIALS = 40
-FIRST_SEED = 900
 
 Lines = Iterator[str]
 
@@ -40,19 +38,13 @@ def schema_of(n_columns: int) -> dpm.Schema:
     return dpm.Schema(*(dpm.Numeric(f"x{place}", 0.0, 1.0) for place in range(n_columns)))
 
 
-def budget_of(epsilon: float, delta: float = 0.0) -> dict[str, float]:
-    return {"epsilon": epsilon} | ({"delta": delta} if delta else {})
-
-
-def forecast_errors(
-    n_rows: int, n_columns: int, mechanism: str, neighbors: str = "add_remove", **budget: float
-) -> tuple[float, float]:
+def forecast_errors(n_rows: int, n_columns: int, mechanism: str, **budget: float) -> tuple[float, float]:
     """Standard error of a mean in standard deviations of its column, and of a correlation, by ``dpm.forecast``."""
     schema = schema_of(n_columns)
     spreads = {name: (high - low) / DEVIATIONS_IN_BOUNDS for name, low, high in _ends(schema)}
     middles = {name: (low + high) / 2.0 for name, low, high in _ends(schema)}
-    options: dict[str, Any] = dict(typical_sd=spreads, typical_mean=middles, neighbors=neighbors, mechanism=mechanism)
-    row = dpm.forecast(schema, n_rows=n_rows, **options, **budget)[mechanism]
+    options: dict[str, Any] = dict(typical_sd=spreads, typical_mean=middles, neighbors="add_remove")
+    row = dpm.forecast(schema, n_rows=n_rows, mechanism=mechanism, **options, **budget)[mechanism]
     assert row.mean_error is not None
     assert row.correlation_error is not None
     return row.mean_error, row.correlation_error
@@ -155,7 +147,7 @@ def rows() -> Lines:
     for size in SIZES:
         cells = []
         for epsilon in (0.1, 0.5, 1.0, 3.0, 10.0):
-            mean, correlation = forecast_errors(size, COLUMNS, "matrix-laplace", **budget_of(epsilon))
+            mean, correlation = forecast_errors(size, COLUMNS, "matrix-laplace", epsilon=epsilon)
             cells.append(f"{mean:.2g}, {correlation:.2g}" if correlation < 1.0 else f"{mean:.2g}, —")
         yield f"| {size:,} | " + " | ".join(cells) + " |"
 
@@ -172,30 +164,12 @@ def composition() -> Lines:
         yield f"| {times} | {times} | {epsilon:.3g} | {gaussian_epsilon(DELTA, math.sqrt(times), noise):.3g} |"
 
 
-def kinds() -> Lines:
-    replaced = "matrix Laplace under replace-one | Gaussian under replace-one"
-    yield f"| columns | matrix Laplace, ε = 1 | Gaussian, (1, {DELTA:g}) | ratio | {replaced} |"
-    yield "| --- | --- | --- | --- | --- | --- |"
-    for n_columns in (2, 5, 10, 20, 50):
-        found = [
-            forecast_errors(10_000, n_columns, mechanism, neighbors, **budget_of(1.0, delta))[1]
-            for neighbors in ("add_remove", "replace_one")
-            for mechanism, delta in (("matrix-laplace", 0.0), ("gaussian", DELTA))
-        ]
-        pure, gaussian, pure_replaced, gaussian_replaced = found
-        yield (
-            f"| {n_columns} | {pure:.2g} | {gaussian:.2g} | {pure / gaussian:.2g} | × {pure_replaced / pure:.3g} | "
-            f"× {gaussian_replaced / gaussian:.3g} |"
-        )
-
-
 COMPUTED: Mapping[str, Callable[[], Lines]] = {
     "odds": odds,
     "power": power,
     "practice": practice,
     "rows": rows,
     "composition": composition,
-    "kinds": kinds,
 }
 """Parts of the page that are the same on every run."""
 

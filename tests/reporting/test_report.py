@@ -364,11 +364,12 @@ def test_many_features_make_a_page_of_moderate_size() -> None:
 
 @pytest.mark.usefixtures("undrawn")
 def test_the_page_on_reports_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All blocks of ``read-a-report.md``."""
-    from tools.documentation.screenshots import write_pages
+    """All blocks of ``read-a-report.md``, and the page that ``forecast.md`` shows."""
+    from tools.documentation.screenshots import FORECAST_PAGE, write_pages
 
     monkeypatch.chdir(tmp_path)
     write_pages()
+    dpm.report(write_pages(FORECAST_PAGE)["table"], "plan.html")
     for name in ("report.html", "again.html", "plan.html"):
         assert Page((tmp_path / name).read_text(encoding="utf-8")).faults() == []
     assert (tmp_path / "again.html").read_text(encoding="utf-8") == (tmp_path / "report.html").read_text(

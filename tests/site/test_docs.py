@@ -140,7 +140,7 @@ def test_the_page_on_reading_tables_runs(
     assert "'Station=ICU'" in printed
     assert "2020-01-01 to 2024-12-31, in days since 2020-01-01" in printed
     assert "('age', 'ward', 'seen')" in printed
-    assert (tmp_path / "clinic.json").exists()
+    assert (tmp_path / "clinic.yaml").exists()
 
 
 def test_the_page_on_people_runs(

@@ -19,12 +19,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import dpmoments as dpm
 from dpmoments.cli import main as command_line
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 IMAGES = DOCS / "images"
-REPORT_PAGE, NOTEBOOK_PAGE = DOCS / "read-a-report.md", DOCS / "api" / "pictures.md"
+REPORT_PAGE, FORECAST_PAGE = DOCS / "read-a-report.md", DOCS / "forecast.md"
+NOTEBOOK_PAGE = DOCS / "api" / "pictures.md"
 MOST_BYTES = 250_000
 COLORS = 256
 
@@ -43,15 +45,15 @@ def chromium() -> str:
     return found
 
 
-def write_pages(page: Path = REPORT_PAGE) -> None:
-    """Run the blocks of a page, which continue one another, in the current folder.
+def write_pages(page: Path = REPORT_PAGE) -> dict[str, Any]:
+    """Run the blocks of a page, which continue one another, in the current folder; return its names.
 
     Raises
     ------
     RuntimeError
         If a command fails.
     """
-    names: dict[str, object] = {}
+    names: dict[str, Any] = {}
     for language, block in re.findall(
         r"^```(python|console)\n(.*?)^```", page.read_text(encoding="utf-8"), re.S | re.M
     ):
@@ -59,6 +61,7 @@ def write_pages(page: Path = REPORT_PAGE) -> None:
             exec(compile(block, str(page), "exec"), names)
         elif command_line(shlex.split(block.replace("\\\n", "").removeprefix("$ "))[1:]) != 0:
             raise RuntimeError(block)
+    return names
 
 
 def opened(browser: Any, path: Path, width: int, height: int, *, scale: float = 1.0, dark: bool = False) -> Any:
@@ -102,11 +105,12 @@ def taken(shown: Any, **options: Any) -> Any:
 
 
 def report(browser: Any) -> None:
-    """docs/read-a-report.md: a report, and the planner's page."""
+    """docs/read-a-report.md and docs/forecast.md: a report, and the planner's page."""
     write_pages()
-    for name, picture, top in (("report.html", "report.png", "h1"), ("plan.html", "planner.png", "h1")):
+    dpm.report(write_pages(FORECAST_PAGE)["table"], "plan.html")
+    for name, picture in (("report.html", "report.png"), ("plan.html", "planner.png")):
         shown = opened(browser, Path(os.getcwd(), name), 1000, 1290)
-        shown.evaluate("top => document.querySelector(top).scrollIntoView()", top)
+        shown.evaluate("document.querySelector('h1').scrollIntoView()")
         keep(taken(shown), picture)
 
 
