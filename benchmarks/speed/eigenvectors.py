@@ -57,7 +57,7 @@ def measure_frames(d: int, repeats: int) -> tuple[dict[str, float], float]:
     low_rank /= np.linalg.norm(low_rank, 2)
 
     def draw(matrix: FloatArray, strength: float) -> float:
-        return float(sample_orthonormal_frame(matrix, np.full(d, strength), rng).n_proposals.mean())
+        return float(sample_orthonormal_frame(matrix, np.full(d, strength), rng)[1].mean())
 
     def on_one_core(job: object, *arguments: object) -> None:
         with threadpool_limits(1, user_api="blas"):

@@ -24,9 +24,9 @@ from dpmoments.papers.mechanisms.coordinatewise import beyond_radius, coordinate
 from dpmoments.papers.mechanisms.row_norm_histogram import (
     NormHistogram,
     clipped_norm,
-    marked_names,
     noise_margin,
     spread_about_mean,
+    warning_of,
 )
 from dpmoments.papers.mechanisms.variance_aware import norm_quantile, search_warnings, shrunk_move
 from dpmoments.privacy.budget import PrivacyBudget
@@ -301,10 +301,11 @@ def test_the_spread_of_rows_is_what_their_mean_leaves_of_their_norm() -> None:
     assert spread_about_mean(5e200, 4e200, 0.0) == pytest.approx(3e200)
 
 
-def test_marked_names_are_those_of_the_marked_features() -> None:
-    assert marked_names(list("abc"), [True, False, True]) == ("a", "c")
+def test_a_warning_names_the_marked_features() -> None:
+    assert warning_of("mean-lost", list("abc"), [True, False, True]) == [Message("mean-lost", names=("a", "c"))]
+    assert warning_of("mean-lost", list("abc"), [False] * 3) == []
     with pytest.raises(ValueError, match="zip"):
-        marked_names(list("abc"), [True])
+        warning_of("mean-lost", list("abc"), [True])
 
 
 @dataclass(frozen=True)

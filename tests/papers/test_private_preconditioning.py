@@ -235,9 +235,13 @@ def test_bounds_rounds_and_refusals_of_a_plan() -> None:
 
 
 def test_the_clip_is_the_lectures() -> None:
-    mechanism = dpm.mechanisms.PrivatePreconditioning(failure=0.1, clip_constant=3.0)
-    assert mechanism.radius(10.0, 4, 200.0) == pytest.approx(math.sqrt(3.0 * 10.0 * 4 * math.log(2000.0)))
-    assert mechanism.radius(10.0, 4, 1.0) == pytest.approx(math.sqrt(120.0 * math.log(10.0)))
+    mechanism = dpm.mechanisms.PrivatePreconditioning((1.0, 10.0), failure=0.1, clip_constant=3.0)
+    shape = MomentShape(4, n_rows=200, mean=False, row_norm=None)
+    plan = mechanism.plan(shape, PrivacyBudget.zcdp(1.0), "replace_one")
+    rows = Rows.of(np.zeros((200, 4)), dpm.Schema.unbounded(4), neighbors="replace_one")
+    steps = run_plan(plan, rows, insecure_generator(0)).diagnostics["steps"]
+    for step, kappa in zip(steps, (10.0, 9.0), strict=False):
+        assert step["radius"] == pytest.approx(math.sqrt(3.0 * kappa * 4 * math.log(2000.0)))
 
 
 def test_a_private_count_of_nothing_is_taken_for_one_row() -> None:
@@ -247,5 +251,5 @@ def test_a_private_count_of_nothing_is_taken_for_one_row() -> None:
     rows, radii = Rows.of(np.zeros((0, 2)), dpm.Schema.unbounded(2), neighbors="add_remove"), list[float]()
     for seed in range(8):
         radii.append(run_plan(plan, rows, insecure_generator(seed)).diagnostics["steps"][0]["radius"])
-    assert min(radii) == pytest.approx(mechanism.radius(10.0, 2, 1.0))
+    assert min(radii) == pytest.approx(math.sqrt(2.0 * 10.0 * 2 * math.log(1.0 / 0.05)))
     assert max(radii) > min(radii)

@@ -221,7 +221,7 @@ def test_the_sum_of_what_directions_miss_is_bounded_more_tightly_together() -> N
     bound = weighted_shortfall(weights, temperatures[:4], spread, 5, failure)
     rng, sums = np.random.default_rng(5), []
     for _ in range(trials):
-        frame = sample_orthonormal_frame(np.diag(SPECTRUM), temperatures, rng).vectors
+        frame = sample_orthonormal_frame(np.diag(SPECTRUM), temperatures, rng)[0]
         sums.append(float(weights @ (SPECTRUM - np.einsum("ji,j,ji->i", frame, SPECTRUM, frame))[:4]))
     assert within(int((np.array(sums) > bound).sum()), trials, failure)
     assert not within(int((np.array(sums) > bound / 10.0).sum()), trials, failure)
@@ -284,7 +284,7 @@ def test_from_the_least_leading_eigenvalue_on_the_relative_error_is_small(consta
         eigenvalues = np.array([least, *rest])
         bound = eigenvector_release_error(eigenvalues, [temperature] * d, scale, failure, constants=constants)
         assert bound <= relative * least * (1.0 + 1e-6)
-        frame = sample_orthonormal_frame(np.diag(eigenvalues), [temperature] * d, rng).vectors
+        frame = sample_orthonormal_frame(np.diag(eigenvalues), [temperature] * d, rng)[0]
         noisy = (frame * (eigenvalues + rng.laplace(0.0, scale, d))) @ frame.T
         assert np.linalg.norm(noisy - np.diag(eigenvalues)) <= relative * least
     worst = np.array([*[0.9 * least] * 3, 0.0 if constants == "sharp" else 0.9 * least])

@@ -1,8 +1,8 @@
-r"""The exact privacy curve of drawing a Wishart matrix whose scale is the padded Gram matrix.
+"""Exact privacy curves of Wishart draws.
 
-Releasing ``Wishart_d(G + w^2 I, r)`` (Sheffet's Johnson-Lindenstrauss projection and, with the inverse taken,
-his inverse-Wishart draw) is releasing r normal vectors of covariance ``G + w^2 I``. Let ``q = B^2 / w^2``,
-``k = q / (2 (1 + q))``. Between tables that differ by one row x of norm at most B,
+Releasing ``Wishart_d(G + w^2 I, r)`` (Sheffet's Johnson-Lindenstrauss projection and, with the inverse taken, his
+inverse-Wishart draw) is releasing r normal vectors of covariance ``G + w^2 I``. Let ``q = B^2 / w^2``, ``k = q / (2 (1
++ q))``. Between tables that differ by one row x of norm at most B,
 
 * with or without x (add-remove), the worst pair is r normal numbers of variance ``1 + q`` against variance 1;
 * with x replaced by y (replace-one, two features or more), the worst pair is the product of that pair with the
@@ -10,6 +10,8 @@ his inverse-Wishart draw) is releasing r normal vectors of covariance ``G + w^2 
   is the Gaussian curve at ``mu = q sqrt(2 V / (1 + q))``, averaged over V, a gamma variable of shape r/2.
 
 Every other pair is a post-processing of these; ``docs/evidence/derivations/johnson_lindenstrauss.md`` has the proofs.
+They replace the bounds of Sheffet (2015), Theorems 3.1, 4.1 and 5.1. Inversions are on the safe side, and rechecked by
+evaluating the curve.
 """
 
 import math
@@ -125,25 +127,11 @@ def _replaced(epsilon: float, degrees: float, padding: float) -> float:
 def wishart_sampling_delta(
     epsilon: float, degrees_of_freedom: float, padding: float, neighbors: Neighbors | str
 ) -> float:
-    r"""Return the exact δ(ε) of drawing from Wishart(G + w² I, r), or from its inverse.
+    """Return the exact δ(ε) of drawing from Wishart(G + w² I, r), or from its inverse.
 
-    Parameters
-    ----------
-    epsilon : float
-        Non-negative.
-    degrees_of_freedom : float
-        r (for the inverse Wishart, ν); at least 1. Not necessarily an integer.
-    padding : float
-        :math:`w^2/B^2`: a public lower bound on the smallest eigenvalue of the scale matrix *without* the row in question, in
-        units of the squared row norm.
-    neighbors : Neighbors or str
-        ``"add_remove"``, or ``"replace_one"`` (derived for two features or more; an upper bound for one).
-
-    Notes
-    -----
-    Attained if the other rows leave the directions of the rows in question empty, so that only the padding is there, and these
-    rows have full norm. It replaces the bounds of Sheffet (2015), "Private approximations of the 2nd-moment matrix using
-    existing techniques in linear regression", Theorems 3.1 and 5.1; ``docs/evidence/derivations/johnson_lindenstrauss.md``.
+    ``degrees_of_freedom`` is r (ν of the inverse), at least 1, and ``padding`` is w²/B²: a public lower bound on the
+    smallest eigenvalue *without* the row in question. Under ``replace_one`` it is an upper bound for one feature.
+    Attained by rows of full norm in directions that the other rows leave empty.
     """
     return math.exp(wishart_sampling_log_delta(epsilon, degrees_of_freedom, padding, neighbors))
 
@@ -151,10 +139,7 @@ def wishart_sampling_delta(
 def wishart_sampling_padding(
     epsilon: float, delta: float, degrees_of_freedom: float, neighbors: Neighbors | str
 ) -> float:
-    """Return the smallest padding w²/B² at which the draw is (epsilon, delta)-DP.
-
-    The padding is on the safe side, rechecked by evaluating :func:`wishart_sampling_delta` there.
-    """
+    """Return the smallest padding w²/B² at which the draw is (epsilon, delta)-DP."""
     epsilon = require_positive("epsilon", epsilon)
     excess = _excess(lambda padding: wishart_sampling_log_delta(epsilon, degrees_of_freedom, padding, neighbors), delta)
     # Nearly a Gaussian mechanism of noise-to-sensitivity ratio padding / sqrt(r / 2), with a heavier tail.
@@ -164,10 +149,7 @@ def wishart_sampling_padding(
 
 
 def wishart_sampling_degrees(epsilon: float, delta: float, padding: float, neighbors: Neighbors | str) -> int:
-    """Return the most degrees of freedom for which the draw is (epsilon, delta)-DP.
-
-    It is on the safe side, rechecked by evaluating :func:`wishart_sampling_delta` there.
-    """
+    """Return the most degrees of freedom for which the draw is (epsilon, delta)-DP."""
     epsilon = require_positive("epsilon", epsilon)
     excess = _excess(lambda degrees: wishart_sampling_log_delta(epsilon, max(degrees, 1.0), padding, neighbors), delta)
     if excess(1.0) > 0.0:
@@ -340,35 +322,18 @@ def _log_correlation_delta(epsilon: float, m: float, shift: FloatArray) -> Float
 
 
 def additive_wishart_delta(epsilon: float, excess_degrees: float, scale: float, neighbors: Neighbors | str) -> float:
-    r"""Return the exact δ(ε) of adding a Wishart matrix of scale s² I, k degrees of freedom.
+    """Return the exact δ(ε) of adding a Wishart matrix of scale s² I, k degrees of freedom.
 
-    Parameters
-    ----------
-    epsilon : float
-        Non-negative.
-    excess_degrees : float
-        :math:`m = k - d`, at least 1.
-    scale : float
-        :math:`s^2/B^2`: the scale of the noise in units of the squared row norm.
-    neighbors : Neighbors or str
-        ``"add_remove"``, or ``"replace_one"`` (derived for two features or more; an upper bound for one).
-
-    Notes
-    -----
-    Attained by a full-norm row, or by the replacement of one full-norm row by another orthogonal to it. (With few degrees of
-    freedom the replacement of a full-norm row by a zero row can be worse still; the larger value is returned.) If ``G + W``
-    less the row is not positive definite, the two tables are distinguished with certainty and the loss is infinite, and so is
-    the Rényi divergence of every order: this mechanism has no Rényi or zCDP guarantee. It replaces the bound of Sheffet (2015),
-    Theorem 4.1; ``docs/evidence/derivations/additive_wishart.md``.
+    ``excess_degrees`` is k − d, at least 1, and ``scale`` s²/B². Attained by a full-norm row, or by its replacement by
+    an orthogonal one (with few degrees of freedom by a zero row). If G + W less the row is not positive definite, the
+    two tables are distinguished with certainty, and the Rényi divergence of every order is infinite
+    (``docs/evidence/derivations/additive_wishart.md``).
     """
     return math.exp(additive_wishart_log_delta(epsilon, excess_degrees, scale, neighbors))
 
 
 def additive_wishart_degrees(epsilon: float, delta: float, scale: float, neighbors: Neighbors | str) -> int:
-    """Return the smallest excess k − d of degrees of freedom at which the noise is (ε, δ)-DP.
-
-    It is rounded to the safe side, and rechecked by evaluating :func:`additive_wishart_delta` there.
-    """
+    """Return the smallest excess k − d of degrees of freedom at which the noise is (ε, δ)-DP."""
     epsilon = require_positive("epsilon", epsilon)
     a = 1.0 / require_positive("scale", scale)
     excess = _excess(lambda m: additive_wishart_log_delta(epsilon, max(m, 1.0), scale, neighbors), delta)
@@ -386,9 +351,7 @@ def additive_wishart_degrees(epsilon: float, delta: float, scale: float, neighbo
 def additive_wishart_scale(epsilon: float, delta: float, excess_degrees: float, neighbors: Neighbors | str) -> float:
     """Return the smallest noise scale s²/B² at which the noise is (epsilon, delta)-DP.
 
-    It is on the safe side, rechecked by evaluating :func:`additive_wishart_delta` there. As k grows the noise tends to the
-    symmetric Gaussian noise of the same guarantee, from above: ``scale * sqrt(2 * excess_degrees)`` tends to the noise scale of
-    the Gaussian mechanism.
+    As k grows, ``scale * sqrt(2 * excess_degrees)`` tends to the noise scale of the Gaussian mechanism, from above.
     """
     epsilon = require_positive("epsilon", epsilon)
     excess = _excess(lambda scale: additive_wishart_log_delta(epsilon, excess_degrees, scale, neighbors), delta)
@@ -436,37 +399,18 @@ def _log1p_beyond(x: float) -> float:
 
 
 def raised_wishart_delta(epsilon: float, degrees_of_freedom: float, ratio: float) -> float:
-    r"""Return an upper bound on the δ(ε) of drawing from Wishart(f(G) + pI, r), or its inverse.
+    """Return an upper bound on the δ(ε) of drawing from Wishart(f(G) + pI, r), or its inverse.
 
-    Parameters
-    ----------
-    epsilon : float
-        Non-negative.
-    degrees_of_freedom : float
-        r (for the inverse Wishart, ν); at least 1.
-    ratio : float
-        :math:`\psi/F`: the smallest possible eigenvalue of f(G) + pI, over the Frobenius sensitivity of G.
-
-    Returns
-    -------
-    float
-        :math:`\min_{1 \le \beta < \psi/F} e^{\beta(D_{1+\beta} - \varepsilon)} \beta^\beta (1 + \beta)^{-(1+\beta)}` with
-        :math:`D_{1+\beta} = -\tfrac{r}{2}[\log(1 + \kappa) + \log(1 - \beta\kappa)/\beta]`; at most 1. Not attained: a ratio
-        some 5 to 12 percent above that of the exact curve of padding is needed at usual budgets.
-
-    Notes
-    -----
-    Sheffet (2015), Theorems 3.1 and 5.1, Corollary B.2, assert the bound instead; Canonne, Kamath & Steinke (2020), Proposition
-    12, for the conversion; ``docs/evidence/derivations/johnson_lindenstrauss.md``.
+    ``ratio`` is ψ/F, the smallest possible eigenvalue of f(G) + pI over the Frobenius sensitivity of G. With κ = F/ψ
+    the bound is the least e^{β(D − ε)} β^β (1 + β)^{−(1+β)} over 1 ≤ β < ψ/F, D = −(r/2)·[log(1 + κ) + log(1 − βκ)/β]
+    the Rényi divergence of order 1 + β (Canonne, Kamath & Steinke 2020, Proposition 12). Not attained: it needs a ratio
+    5 to 12 % above the one by the exact curve.
     """
     return math.exp(raised_wishart_log_delta(epsilon, degrees_of_freedom, ratio))
 
 
 def raised_wishart_ratio(epsilon: float, delta: float, degrees_of_freedom: float) -> float:
-    """Return the smallest ψ/F at which the draw is proven (epsilon, delta)-DP.
-
-    It is on the safe side, rechecked by evaluating :func:`raised_wishart_delta` there.
-    """
+    """Return the smallest ψ/F at which the draw is proven (epsilon, delta)-DP."""
     epsilon = require_positive("epsilon", epsilon)
     excess = _excess(lambda ratio: raised_wishart_log_delta(epsilon, degrees_of_freedom, ratio), delta)
     log_inverse_delta = -math.log(delta)
@@ -475,10 +419,7 @@ def raised_wishart_ratio(epsilon: float, delta: float, degrees_of_freedom: float
 
 
 def raised_wishart_degrees(epsilon: float, delta: float, ratio: float) -> int:
-    """Return the most degrees of freedom for which the draw is proven (epsilon, delta)-DP.
-
-    It is on the safe side, rechecked by evaluating :func:`raised_wishart_delta` there; 0 if not even one is.
-    """
+    """Return the most degrees of freedom for which the draw is proven (ε, δ)-DP; 0 if none is."""
     epsilon = require_positive("epsilon", epsilon)
     excess = _excess(lambda degrees: raised_wishart_log_delta(epsilon, max(degrees, 1.0), ratio), delta)
     if excess(1.0) > 0.0:

@@ -1,7 +1,4 @@
-"""Test tables of the papers.
-
-Public tables scaled by their own rows, synthetic rows, and genetic components.
-"""
+"""Tables of the papers: public and scaled by their own rows, synthetic, or genetic."""
 
 from __future__ import annotations
 
@@ -33,48 +30,16 @@ from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, N
 def standardized_unit_rows(
     data: Dataset, *, include_target: bool = False, unknown_is_a_level: bool = False
 ) -> NDArray[np.float64]:
-    """Standardize every encoded column, then scale every row to norm 1.
+    """Standardize every encoded column, then scale every row to norm 1, as Amin et al. 2019.
 
-    The tables of Amin et al. 2019 are made so.
+    Every numeric column gives one feature, and every other column one feature per level, in the order of the schema.
+    Features that are constant on these rows are dropped. ``unknown_is_a_level`` adds a last level for missing
+    values: so ``adult("all", complete=False)`` has the paper's 48,842 rows and 108 features. State
+    ``include_target``, and the subset, with any error measured on Adult: both change n or d.
 
-    They say so of their synthetic tables (Algorithm 3); of Wine, Adult and Airfoil only that rows have norm at most 1.
+    **Not private.** Means, standard deviations and the dropped columns are read from the rows, and no budget pays for
+    them.
 
-    **Not private.** The means, the standard deviations and the dropped columns are read from the rows, and no budget pays for
-    them. This is for comparing mechanisms on public tables; a release encodes rows by their public schema.
-
-    Every numeric column gives one feature, and every other column one feature per level, in the order of the schema; a Boolean
-    column has two levels, false and true. Features that are constant on these rows (a level that never occurs) are dropped.
-
-    ====================================  =======  ========  ===============
-    table                                    rows  features  with the target
-    ====================================  =======  ========  ===============
-    ``wine(cultivar=True)``                   178        13               16
-    ``airfoil()``                           1,503         5                6
-    ``adult("train")``                     30,162       104              106
-    ``adult("all")``                       45,222       104              106
-    ``adult("all", complete=False)`` [1]   48,842       108              110
-    ====================================  =======  ========  ===============
-
-    [1] With `unknown_is_a_level`: the form of Amin et al., by their counts of rows and features.
-
-    Parameters
-    ----------
-    data
-        A table without missing values, or with `unknown_is_a_level` one whose numeric columns have none.
-    include_target
-        True to encode ``data.target`` like the other columns. State it, and the subset, with any error measured on Adult: both
-        change n or d.
-    unknown_is_a_level
-        True to make a missing value of a column with levels a level of its own, the last ("?" in the published file of Adult).
-
-    Returns
-    -------
-    ndarray of shape (n_rows, n_features)
-        Standardized (population SD), then divided by the row's norm. A row equal to the mean in every feature stays zero.
-
-    Examples
-    --------
-    >>> from dpmoments.papers.datasets import standardized_unit_rows
     >>> from dpmoments.datasets import wine
     >>> standardized_unit_rows(wine()).shape
     (178, 13)
@@ -100,38 +65,11 @@ def replication_rows(data: Dataset, *, standardize: bool) -> NDArray[np.float64]
     """Encode a table without its target as the student replication of Amin et al. 2019 does.
 
     Rows longer than 1 get norm 1. Numeric columns come first, then the others with one feature per level except the
-    first, levels in alphabetical order. A level of the schema that never occurs has a feature, which is zero: so Adult
-    has 97 features, since its codebook has people who never worked and its complete rows have none. (The report does
-    not say how it gets 97; its program does. The reference level of a column depends on the version of the library that
-    reads Adult; the number of features does not.)
+    first, levels in alphabetical order; a level of the schema that never occurs has a feature, which is zero.
+    ``standardize`` brings numeric columns to mean 0 and variance 1 first, which the replication does for Adult only,
+    and is **not private**.
 
-    **Not private** if it standardizes, like `standardized_unit_rows`.
-
-    ================  ===========  ======  ========
-    table             standardize    rows  features
-    ================  ===========  ======  ========
-    ``wine()``        False           178        13
-    ``airfoil()``     False         1,503         5
-    ``adult("all")``  True         45,222        97
-    ================  ===========  ======  ========
-
-    Parameters
-    ----------
-    data
-        A table without missing values.
-    standardize
-        True to bring numeric columns to mean 0 and variance 1 (population) first. The replication does so for Adult,
-        not for Wine and Airfoil. Features of levels stay 0 and 1.
-
-    Returns
-    -------
-    ndarray of shape (n_rows, n_features)
-        Rows of norm at most 1: longer ones divided by their norm.
-
-    Examples
-    --------
     >>> from dpmoments.datasets import adult
-    >>> from dpmoments.papers.datasets import replication_rows
     >>> replication_rows(adult(), standardize=True).shape
     (45222, 97)
     """
@@ -199,44 +137,13 @@ def amin_synthetic(
 ) -> NDArray[np.float64]:
     """Draw correlated Gaussian rows of norm 1: Algorithm 3 of Amin et al. 2019, appendix C.1.
 
-    With Z an ``(n_rows, n_features)`` standard normal matrix and U an ``(n_features, n_features)`` matrix of independent
-    uniforms on [0, 1), drawn in this order, X = ZU. Its columns are then brought to mean 0 and variance 1 (`columns`), and its
-    rows to norm 1 (`scaling`). U has positive entries, so all features are positively correlated: one eigenvalue of the second
-    moment is far above the others.
+    X = ZU, Z standard normal and U uniform on [0, 1), drawn in this order: all features are positively correlated, and
+    one eigenvalue of the second moment is far above the others. Columns are then "standardized", "centered" or as
+    "drawn", and every row is divided by its own norm ("unit") or by the "largest". In the paper a column of its d × n
+    matrix is a person, to be given mean 0, variance 1 and norm 1, which no column can have: here norm 1 is of the
+    person, as the privacy guarantee requires, and comes last; mean and variance are of the feature. "centered" follows
+    the released code of Dong, Liang & Yi 2022 ("Differentially Private Covariance Revisited").
 
-    Parameters
-    ----------
-    n_rows, n_features
-        Shape of the table, each at least 1.
-    rng
-        Source of randomness; test data needs no cryptographic generator.
-    columns
-        Scaling of the columns of this sample, before its rows are scaled. "standardized": mean 0 and variance 1 (population; a
-        constant column, possible only for ``n_rows = 1``, becomes 0). "centered": mean 0. "drawn": none.
-    scaling
-        "unit" divides every row by its own norm (a zero row, possible only for ``n_rows = 1`` with centered columns, stays
-        zero). "largest" divides all rows by the largest norm, which keeps their ratios.
-
-    Returns
-    -------
-    ndarray of shape (n_rows, n_features)
-        Rows of norm at most 1, up to rounding; `Schema.unit_ball` fits them.
-
-    Notes
-    -----
-    **Interpretation.** In the paper a column of its d × n matrix is a person, and ``Normalize`` gives every column mean 0,
-    variance 1 and norm 1. No column can have all three: mean 0 and variance 1 make its norm √d. So here norm 1 applies to the
-    person, since the privacy guarantee requires it, and mean 0 and variance 1 to the feature, the usual meaning of
-    standardizing a table. The norm comes last: in the other order rows would be longer than 1; in this one the variances are no
-    longer exactly 1, nor the means 0. The paper mixes features by UX, which in our rows is ZUᵀ; U and Uᵀ have the same
-    distribution.
-
-    "centered" follows the released code of Dong, Liang & Yi 2022 ("Differentially Private Covariance Revisited"), which
-    generates X = ZU, centers it and scales the rows; with "unit" it is their case of one norm bucket.
-
-    Examples
-    --------
-    >>> import numpy as np
     >>> rows = amin_synthetic(1000, 5, np.random.default_rng(0))
     >>> rows.shape, bool(np.allclose(np.linalg.norm(rows, axis=1), 1.0))
     ((1000, 5), True)
@@ -260,13 +167,10 @@ def amin_synthetic(
 def multivariate_laplace(n_rows: int, n_features: int, rng: np.random.Generator) -> NDArray[np.float64]:
     """Draw rows of the symmetric multivariate Laplace distribution, of mean 0 and covariance I.
 
-    A row is √W·z with z standard normal and W exponential of mean 1, independent: spherically symmetric, with coordinates that
-    are Laplace of variance 1 and uncorrelated but not independent (one large coordinate goes with other large ones). Biswas et
-    al. 2020 (CoinPress), section 3, Figure 5, name it without a formula; their released code draws independent coordinates.
+    A row is √W·z, z standard normal and W exponential of mean 1: its coordinates are uncorrelated, not independent.
+    Biswas et al. 2020 (CoinPress), Figure 5, name it without a formula; their released code draws independent
+    coordinates.
 
-    Examples
-    --------
-    >>> import numpy as np
     >>> rows = multivariate_laplace(100_000, 2, np.random.default_rng(0))
     >>> bool(np.allclose(np.cov(rows.T), np.eye(2), atol=0.05))
     True
@@ -281,14 +185,10 @@ def multivariate_student(
 ) -> NDArray[np.float64]:
     """Draw rows of the multivariate Student t distribution, of mean 0 and covariance I.
 
-    It has ν = ``degrees`` > 2 degrees of freedom. A row is z·√((ν − 2)/V) with z standard normal and V a χ² of ν
-    degrees of freedom, independent: spherically symmetric, with coordinates that are Student t of ν degrees, scaled to
-    variance 1. With ν = 3, Figure 5 of Biswas et al. 2020 (CoinPress), section 3, by its text; their released code
-    draws independent coordinates.
+    It has ν = ``degrees`` > 2 degrees of freedom: a row is z·√((ν − 2)/V), z standard normal and V a χ² of ν degrees.
+    With ν = 3, Figure 5 of Biswas et al. 2020 (CoinPress) by its text; their released code draws independent
+    coordinates.
 
-    Examples
-    --------
-    >>> import numpy as np
     >>> rows = multivariate_student(100_000, 2, np.random.default_rng(0), degrees=8.0)
     >>> bool(np.allclose(np.cov(rows.T), np.eye(2), atol=0.05))
     True
@@ -331,16 +231,7 @@ def _cache_folder() -> Path:
 def load(file: PublishedFile) -> bytes:
     """Return the file's bytes from ``DPMOMENTS_DATA``, the cache, or its publisher.
 
-    The publisher's are then cached.
-
-    Raises
-    ------
-    NotADirectoryError, ValueError
-        If ``DPMOMENTS_DATA`` is not a folder; if bytes have the wrong MD5 (nothing is then stored).
-    ConnectionError
-        If the file cannot be downloaded. The message says where to save it by hand.
-    OSError
-        If the cache cannot be written.
+    The publisher's are then cached, unless their MD5 is wrong.
     """
     folders = [_cache_folder()]
     if chosen := os.environ.get(_FOLDER_VARIABLE):
@@ -421,39 +312,22 @@ _N_COMPONENTS = 20
 
 @dataclass(frozen=True, eq=False)
 class GeneticComponents:
-    """Principal components of genotypes, person by person, without genotypes or names.
+    """Principal components of genotypes, person by person, without genotypes or names."""
 
-    Attributes
-    ----------
-    components
-        Eigenvectors of the people's similarity matrix, shape (n_people, 20), one person per row. Each column has norm 1.
-    eigenvalues
-        Their eigenvalues, shape (20,), in descending order.
-    colors
-        For each person an X11 color name, which stands for a country of origin.
-    source
-        Publishers and citation.
-    """
-
+    # (n_people, 20): eigenvectors of the people's similarity matrix, one person per row; each column has norm 1
     components: NDArray[np.float64] = field(repr=False)
-    eigenvalues: NDArray[np.float64] = field(repr=False)
-    colors: tuple[str, ...] = field(repr=False)
-    source: str
+    eigenvalues: NDArray[np.float64] = field(repr=False)  # (20,), in descending order
+    colors: tuple[str, ...] = field(
+        repr=False
+    )  # for each person an X11 color name, which stands for a country of origin
+    source: str  # publishers and citation
 
 
 def popres() -> GeneticComponents:
     """Return twenty genetic principal components of 1,387 Europeans (POPRES).
 
-    CoinPress's Map of Europe, section 4.2. The three files are fetched once from their publishers, checked and cached
-    in the folder ``dpmoments`` of ``$XDG_CACHE_HOME``, by default ``~/.cache``; files of those names in the folder
-    ``DPMOMENTS_DATA`` come first. They are about people, and we know of no license to pass them on: they are **never
-    part of this package**.
-
-    Examples
-    --------
-    >>> from dpmoments.papers.datasets import popres
-    >>> popres().components.shape  # doctest: +SKIP
-    (1387, 20)
+    CoinPress's Map of Europe, section 4.2. The files are fetched once from their publishers, checked and cached. They
+    are about people, and we know of no license to pass them on: they are **never part of this package**.
     """
     people = [line.split() for line in _lines(_COMPONENTS)[1:]]  # the first line holds rounded eigenvalues
     colors = dict(line.split() for line in _lines(_COLORS))

@@ -21,20 +21,8 @@ ASYMMETRY = 1e-9
 def normalized_frobenius_error(estimate: npt.ArrayLike, reference: npt.ArrayLike, *, n_rows: float = 1.0) -> float:
     """Return ‖Ĝ − G‖_F / n: the error of Amin et al. (2019), section 4.
 
-    Parameters
-    ----------
-    estimate, reference : array_like of shape (d, d)
-        Ĝ and G, symmetric: sums Σ x xᵀ with the number of rows in ``n_rows``, or moments that are averages already.
-    n_rows : float
-        n; 1 for averages.
+    Both are symmetric: sums Σ x xᵀ with the number of rows in ``n_rows``, or moments that are averages already.
 
-    Returns
-    -------
-    float
-        Unchanged if both matrices are rotated alike.
-
-    Examples
-    --------
     >>> normalized_frobenius_error([[13.0, 4.0], [4.0, 2.0]], [[10.0, 4.0], [4.0, 6.0]], n_rows=100)
     0.05
     """
@@ -43,14 +31,10 @@ def normalized_frobenius_error(estimate: npt.ArrayLike, reference: npt.ArrayLike
 
 
 def spectral_error(estimate: npt.ArrayLike, reference: npt.ArrayLike) -> float:
-    """Return ‖Ĉ − C‖₂ of two symmetric matrices, shape (d, d).
+    """Return ‖Ĉ − C‖₂ of symmetric matrices: the largest error of the variance of a direction.
 
-    It is the largest singular value of the difference. It is the largest error of the variance of any direction,
-    unchanged if both matrices are rotated alike: the norm of Kapralov & Talwar (2013) and of Lemma 1 of Amin et al.
-    (2019).
+    The norm of Kapralov & Talwar (2013) and of Lemma 1 of Amin et al. (2019).
 
-    Examples
-    --------
     >>> spectral_error([[3.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.0, 2.0]])
     2.0
     """
@@ -58,24 +42,11 @@ def spectral_error(estimate: npt.ArrayLike, reference: npt.ArrayLike) -> float:
 
 
 def mahalanobis_error(estimate: npt.ArrayLike, reference: npt.ArrayLike) -> float:
-    """Return ‖Σ^{−1/2} Σ̂ Σ^{−1/2} − I‖_F.
+    """Return ‖Σ^{−1/2} Σ̂ Σ^{−1/2} − I‖_F, the error of a covariance relative to the truth.
 
-    It is the error of a covariance relative to the truth in every direction.
+    ``reference`` is Σ, positive definite. Unchanged if x becomes Mx + m for an invertible M. Source: Biswas et al.
+    (2020), section 1.2; ‖Σ̂ − Σ‖_Σ in lecture 18 (``docs/evidence/notation.md``), section 2.
 
-    Source: Biswas et al. (2020), section 1.2; ‖Σ̂ − Σ‖_Σ in lecture 18 (``docs/evidence/notation.md``), section 2.
-
-    Parameters
-    ----------
-    estimate, reference : array_like of shape (d, d)
-        Σ̂, and Σ, which must be positive definite.
-
-    Returns
-    -------
-    float
-        Equal in all coordinates: unchanged if x becomes Mx + m for an invertible M.
-
-    Examples
-    --------
     >>> mahalanobis_error([[8.0, 0.0], [0.0, 1.0]], [[4.0, 0.0], [0.0, 1.0]])
     1.0
     """
@@ -89,22 +60,9 @@ def mahalanobis_mean_error(
 ) -> float:
     """Return ‖Σ^{−1/2}(μ̂ − μ)‖₂, the error of a mean in standard deviations of the rows.
 
-    Source: Biswas et al. (2020), section 1.2. With the identity for Σ it is the Euclidean error of their section 3.
+    ``covariance`` is Σ, positive definite; with the identity, the default, it is the Euclidean error. Source: Biswas et
+    al. (2020), sections 1.2 and 3.
 
-    Parameters
-    ----------
-    estimate, reference : array_like of shape (d,)
-        μ̂ and μ.
-    covariance : array_like of shape (d, d), optional
-        Σ of the rows, positive definite; default: the identity.
-
-    Returns
-    -------
-    float
-        With a covariance, unchanged if x becomes Mx + m for an invertible M.
-
-    Examples
-    --------
     >>> mahalanobis_mean_error([3.0, 4.0], [0.0, 0.0]), mahalanobis_mean_error([3.0, 0.0], [0.0, 0.0], [[9, 0], [0, 1]])
     (5.0, 1.0)
     """
@@ -124,28 +82,11 @@ def mahalanobis_mean_error(
 def principal_angles(estimate: npt.ArrayLike, reference: npt.ArrayLike) -> FloatArray:
     """Return the principal angles between two subspaces, in radians, in ascending order.
 
-    For k components each, all are 0 if they span the same space, in any order and with any signs; the sine of the last is the
-    spectral norm of the difference of the projections. The cosine of the angle between two single vectors is their absolute
-    inner product, as Biswas et al. (2020) report it in section 4.2.
+    Linearly independent columns span the subspaces, shapes (d, k) and (d, l); for
+    :class:`~dpmoments.analysis.components.PrincipalComponents` pass ``components.T``. All angles are 0 if they span the
+    same space; the cosine of the angle between two single vectors is their absolute inner product, as Biswas et al.
+    (2020) report it in section 4.2. Angles near 0 and near π/2 are equally accurate (Knyazev & Argentati 2002).
 
-    Parameters
-    ----------
-    estimate, reference : array_like of shape (d, k) and (d, l)
-        Columns span the subspaces; they need not be orthonormal, but linearly independent. For
-        :class:`~dpmoments.analysis.components.PrincipalComponents` pass ``components.T``.
-
-    Returns
-    -------
-    ndarray of shape (min(k, l),)
-        In [0, π/2]; unchanged if both subspaces are rotated alike.
-
-    Notes
-    -----
-    Cosines and sines of Björck & Golub (1973), as improved by Knyazev & Argentati (2002): angles near 0 and near π/2 are
-    equally accurate.
-
-    Examples
-    --------
     >>> principal_angles([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]], [[0.0, 1.0], [0.0, 0.0], [2.0, 0.0]]).round(4)
     array([0.    , 1.5708])
     """
@@ -160,27 +101,11 @@ def excess_ridge_risk(
 ) -> float:
     """Return F(ŵ) − min F, F(w) = ‖Xw − y‖²/(2n) + α‖w‖².
 
-    The loss of a ridge fit on the table itself. Equal to ½(ŵ − w)ᵀ(S + 2αI)(ŵ − w), w the minimizer. The objective is
-    from Amin et al. (2019), section 1.1; at α = 0 twice the value is the excess mean squared error on the rows.
+    The loss of a ridge fit on the table itself: ``coefficients`` are ŵ, ``second_moment`` is S = XᵀX/n of the features
+    (their covariance, for a fit with an intercept), and ``cross_moment`` Xᵀy/n: ½(ŵ − w)ᵀ(S + 2αI)(ŵ − w), w the
+    minimizer. The objective is of Amin et al. (2019), section 1.1; at α = 0 twice the value is the excess mean squared
+    error on the rows.
 
-    Parameters
-    ----------
-    coefficients : array_like of shape (k,)
-        ŵ.
-    second_moment : array_like of shape (k, k)
-        S = XᵀX/n of the features (their covariance, for a fit with an intercept).
-    cross_moment : array_like of shape (k,)
-        Xᵀy/n.
-    alpha : float
-        α, zero or positive.
-
-    Returns
-    -------
-    float
-        Zero at the minimizer, positive elsewhere; unchanged if the features are rotated.
-
-    Examples
-    --------
     >>> excess_ridge_risk([1.0, 0.0], [[1.0, 0.0], [0.0, 4.0]], [2.0, 0.0])
     0.5
     """

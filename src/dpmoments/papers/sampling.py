@@ -75,7 +75,7 @@ def _(law: EigenvalueBound, query: Any, generator: np.random.Generator) -> float
 def _(law: Directions, query: Any, generator: np.random.Generator) -> FloatArray:
     matrix = np.asarray(query, dtype=np.float64)
     if law.projected:
-        return without_low_bits(sample_orthonormal_frame(matrix, law.temperatures, generator).vectors)
+        return without_low_bits(sample_orthonormal_frame(matrix, law.temperatures, generator)[0])
     return without_low_bits(np.column_stack([sample_bingham(t * matrix, None, generator) for t in law.temperatures]))
 
 

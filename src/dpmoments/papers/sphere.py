@@ -34,28 +34,18 @@ def sample_bingham(
 ) -> FloatArray:
     """Draw unit vectors with density ∝ exp(uᵀ · matrix · u) on the sphere in R^d.
 
-    This is the exponential mechanism for the direction of largest variance when ``matrix`` is a temperature times a Gram
-    matrix.
+    This is the exponential mechanism for the direction of largest variance when ``matrix`` is a temperature times a
+    Gram matrix.
 
     Parameters
     ----------
     matrix : array_like of shape (d, d)
         Symmetric and finite; definite or not. Adding a multiple of the identity changes nothing.
     size : int or None
-        Number of independent draws; None for one vector.
+        Number of independent draws, one per row of the result; None for one vector.
     rng : numpy.random.Generator
     symmetry_tolerance : float
         Largest |matrix − matrixᵀ| accepted, as a fraction of the largest entry; only the symmetric part counts.
-
-    Returns
-    -------
-    ndarray of shape (size, d), or (d,) when ``size`` is None
-        One draw per row.
-
-    Raises
-    ------
-    ValueError
-        If the matrix is empty, not square, not finite or not symmetric, or ``size`` is negative.
 
     Notes
     -----
@@ -68,13 +58,8 @@ def sample_bingham(
     repeated leading eigenvalue       uniform in the leading eigenspace as gaps grow
     ================================  =============================================
 
-    On average a draw takes at most about 1.2 √d proposals, for any matrix. The distribution is exact in real arithmetic; in
-    floating point no proof of privacy exists for draws on the sphere.
-
-    Source: Kent, Ganeiber & Mardia (2018), "A new unified approach for the simulation of a wide class of directional
-    distributions", J. Comput. Graph. Statist. 27(2), section 3. Amin et al. (2019), "Differentially private covariance
-    estimation", Algorithm 2, prints the acceptance probability with the power −d/2 in place of +d/2, and Σ 1/(b + 2λ) = 0 for
-    the equation of b, which has no root.
+    On average a draw takes at most about 1.2 √d proposals, for any matrix. The distribution is exact in real
+    arithmetic; in floating point no proof of privacy exists for draws on the sphere.
 
     Examples
     --------
@@ -95,10 +80,9 @@ def sample_bingham_diagonal(
     """Draw unit vectors with density ∝ exp(Σ eigenvalues_i · u_i²), and count the proposals.
 
     They are counted up to the last accepted draw. With λ_i = max(eigenvalues) − eigenvalues_i, p_i = 1/(b + 2λ_i) and
-    iid standard normals g_i, the proposal is u ∝ (√p_i · g_i), and (r e^{1−r})^{d/2} the probability to accept it, r =
-    Σ g_i² / (d Σ p_i g_i²): the ratio e^{−uᵀΛu} (uᵀΩu)^{d/2} / M of Kent, Ganeiber & Mardia, Ω = I + 2Λ/b, in a form
-    where nothing overflows or cancels. It is at most 1 for every b > 0, so the accuracy of b affects the speed, never
-    the distribution.
+    iid standard normals g_i, the proposal is u ∝ (√p_i · g_i), accepted with probability (r e^{1−r})^{d/2}, r = Σ g_i²
+    / (d Σ p_i g_i²): the ratio of Kent, Ganeiber & Mardia in a form where nothing overflows or cancels, at most 1 for
+    every b > 0.
     """
     values = np.asarray(eigenvalues, dtype=np.float64)
     check_vector("eigenvalues", values)
@@ -419,30 +403,14 @@ class _Reflection:
         return np.asarray(columns - self.vector[:, None] * np.repeat(products, self.sizes, axis=0))
 
 
-@dataclass(frozen=True, slots=True)
-class OrthonormalFrame:
-    """Orthonormal columns ``vectors``, shape (d, rank), in the order drawn.
-
-    With the proposals made for each.
-    """
-
-    vectors: FloatArray
-    n_proposals: npt.NDArray[np.int64]
-
-
 def sample_orthonormal_frame(
     matrix: npt.ArrayLike, temperatures: npt.ArrayLike, rng: np.random.Generator, *, block_size: int | None = None
-) -> OrthonormalFrame:
+) -> tuple[FloatArray, IntArray]:
     """Draw orthonormal θ_1, …, θ_rank, θ_i with density ∝ exp(t_i θᵀCθ).
 
-    The density is on the sphere of (θ_1, …, θ_{i−1})^⊥. A temperature of 0 draws uniformly; a negative one favors
-    small eigenvalues. With rank = d the others determine the last vector up to its sign, for any temperature.
-    ``block_size``, the steps between two fresh eigendecompositions, affects speed and rounding, not the distribution.
-
-    By itself this guarantees no privacy: that depends on the temperatures
-    (docs/evidence/derivations/iterative_eigenvectors.md). A full-rank draw is O(d³), apart from matrix products that
-    cost O(d⁴) with a constant below 1/50. Source: Amin et al. (2019), "Differentially private covariance estimation",
-    Algorithm 1.
+    The density is on the sphere of (θ_1, …, θ_{i−1})^⊥. The vectors are columns, in the order drawn, with the proposals
+    made for each. A temperature of 0 draws uniformly; a negative one favors small eigenvalues. ``block_size``, the
+    steps between two fresh eigendecompositions, affects speed and rounding, not the distribution.
     """
     symmetric = symmetric_part(matrix)
     schedule = np.asarray(temperatures, dtype=np.float64)
@@ -467,12 +435,12 @@ def sample_orthonormal_frame(
         done = block.stop
         if done < schedule.size:
             eigenvalues, basis = _restrict(eigenvalues, basis, coordinates)
-    return OrthonormalFrame(vectors, n_proposals)
+    return vectors, n_proposals
 
 
 def _draw_block(
     eigenvalues: FloatArray, temperatures: FloatArray, rng: np.random.Generator
-) -> tuple[FloatArray, npt.NDArray[np.int64]]:
+) -> tuple[FloatArray, IntArray]:
     """Draw one vector per temperature."""
     # Columns are coordinates in the eigenbasis of ``eigenvalues``.
     deflations: list[_Deflation] = []

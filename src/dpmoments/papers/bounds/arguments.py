@@ -82,12 +82,6 @@ def descending(eigenvalues: npt.ArrayLike) -> FloatArray:
     return np.asarray(np.sort(values)[::-1])
 
 
-def check_draw(temperature: float, spread: float, n_features: int) -> None:
-    check_not_negative("temperature", temperature)
-    check_not_negative("spread", spread)
-    check_at_least("n_features", n_features)
-
-
 # Rows needed for a bound on an error.
 
 _MAX_ROWS = 2**50

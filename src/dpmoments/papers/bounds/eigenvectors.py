@@ -1,9 +1,8 @@
-"""Errors of matrices released by eigenvalues and sampled eigenvectors.
+"""Errors of matrices released by eigenvalues and sampled eigenvectors (Amin et al. 2019).
 
-Source: Amin et al. 2019, section 3 and appendix B.
-
-Lemmas 5 to 8, Theorem 2 and Corollaries 1 and 2 as numbers. ``constants="paper"`` follows the paper's proof, ``"sharp"`` ours
-(``docs/evidence/derivations/utility-bounds-eigenvectors.md``).
+Lemmas 5 to 8, Theorem 2 and Corollaries 1 and 2 as numbers. ``constants="paper"`` follows the paper's proof,
+``"sharp"`` ours: ``docs/evidence/derivations/utility-bounds-eigenvectors.md``, also for where the paper as printed is
+false.
 """
 
 from __future__ import annotations
@@ -15,16 +14,10 @@ import numpy.typing as npt
 import scipy
 
 from dpmoments.base.arrays import FloatArray
-from dpmoments.base.checks import (
-    check_at_least,
-    check_between,
-    check_not_negative,
-    check_positive,
-    check_probability,
-)
+from dpmoments.base.checks import check_between, check_not_negative, check_positive
 from dpmoments.base.errors import InputValueError, out_of_range, shown
 from dpmoments.base.one_variable import brent_root
-from dpmoments.papers.bounds.arguments import Constants, NoiseKind, check_draw, checked, descending
+from dpmoments.papers.bounds.arguments import Constants, NoiseKind, checked, descending
 
 
 @checked
@@ -33,15 +26,12 @@ def largest_noise(
 ) -> float:
     """Bound the largest absolute value of independent draws, with probability 1 − ``failure``.
 
-    ``scale`` is the scale of Laplace noise, or the standard deviation of Gaussian noise. ``"sharp"`` is the exact quantile;
-    ``"paper"`` is scale·ln(k/β), a union bound for Laplace noise only (Amin et al. 2019, Lemma 3).
+    ``scale`` is a standard deviation if the noise is Gaussian. ``"sharp"`` is the exact quantile, ``"paper"``
+    scale·ln(k/β) (Lemma 3).
 
     >>> round(largest_noise(2.0, 13, 0.05), 3), round(largest_noise(2.0, 13, 0.05, constants="paper"), 3)
     (11.074, 11.121)
     """
-    check_probability("failure", failure)
-    check_not_negative("scale", scale)
-    check_at_least("n_draws", n_draws)
     if constants == "paper":
         if kind != "laplace":
             raise InputValueError("constants='paper' needs Laplace noise: the paper has no other bound; use 'sharp'")
@@ -57,15 +47,13 @@ def largest_noise(
 def noise_norm(scale: float, n_draws: int, failure: float, *, kind: NoiseKind = "laplace") -> float:
     """Bound the Euclidean norm of independent noise draws, with probability 1 − ``failure``.
 
-    Gaussian noise: the quantile of the χ distribution. Laplace noise: ‖Y‖₂² ≤ max|Y_i|·‖Y‖₁, where ‖Y‖₁ is Gamma(k); half of
-    the failure for each, or √k·max|Y_i| with all of it if that is smaller. Lemma 6 of the paper has only √k·max|Y_i|.
+    The quantile of the χ distribution; for Laplace noise by ‖Y‖₂² ≤ max|Y_i|·‖Y‖₁, or Lemma 6's √k·max|Y_i| if that is
+    smaller.
 
     >>> round(noise_norm(2.0, 13, 0.05), 2), round(13**0.5 * largest_noise(2.0, 13, 0.05), 2)
     (22.88, 39.93)
     """
     if kind == "gaussian":
-        check_probability("failure", failure)
-        check_not_negative("scale", scale)
         return scale * math.sqrt(float(scipy.special.chdtri(n_draws, failure)))
     plain = math.sqrt(n_draws) * largest_noise(scale, n_draws, failure)
     total = scale * float(scipy.special.gammainccinv(n_draws, 0.5 * failure))
@@ -76,18 +64,12 @@ def noise_norm(scale: float, n_draws: int, failure: float, *, kind: NoiseKind = 
 def exponential_mechanism_failure(temperature: float, shortfall: float, *, near: float, near_measure: float) -> float:
     """Bound the probability that the exponential mechanism misses by over ``shortfall``.
 
-    An outcome has density ∝ exp(t·score), t = ``temperature``, with respect to a base measure of total mass 1. ``near_measure``
-    is (a lower bound on) the base measure of the outcomes with a score within ``near`` of the best, 0 ≤ near ≤ shortfall.
-
-    The bound is e^{−t(shortfall − near)} / near_measure. Amin et al. (2019), Lemma 4, is the case near = shortfall/2. **As
-    printed it is false**: it multiplies by the measure instead of dividing (McSherry & Talwar 2007, Lemma 7). One outcome of
-    score 1 among N of score 0 is missed with probability near 1, however small 1/N is.
+    e^{−t(shortfall − near)}/near_measure: ``near_measure`` is the base measure of the outcomes with a score within
+    ``near`` of the best. Lemma 4 is the case near = shortfall/2, and false as printed: it multiplies by the measure.
 
     >>> round(exponential_mechanism_failure(2.0, 10.0, near=5.0, near_measure=0.01), 5)
     0.00454
     """
-    check_not_negative("temperature", temperature)
-    check_not_negative("shortfall", shortfall)
     check_between("near", near, 0.0, shortfall)
     if not 0.0 < near_measure <= 1.0:
         raise out_of_range("near_measure", near_measure, "a fraction, above 0 and at most 1")
@@ -101,14 +83,12 @@ def exponential_mechanism_failure(temperature: float, shortfall: float, *, near:
 def cap_measure(radius: float, n_features: int, *, constants: Constants = "sharp") -> float:
     """Return the fraction of the unit sphere in R^d within ``radius`` of one of its points.
 
-    The distance is Euclidean. ``"sharp"`` is exact; ``"paper"`` is the lower bound ½(r/2)^{d−1} (Amin et al. 2019,
-    Lemma 7; Ball 1997, Lemma 2.3).
+    ``"sharp"`` is exact, ``"paper"`` the lower bound ½(r/2)^{d−1} (Lemma 7; Ball 1997, Lemma 2.3).
 
     >>> cap_measure(2.0**0.5, 3), round(cap_measure(2.0**0.5, 3, constants="paper"), 9)
     (0.5, 0.25)
     """
     check_between("radius", radius, 0.0, 2.0)
-    check_at_least("n_features", n_features)
     if constants == "paper":
         return 0.5 * (0.5 * radius) ** (n_features - 1)
     if n_features == 1:
@@ -123,9 +103,7 @@ def cap_measure(radius: float, n_features: int, *, constants: Constants = "sharp
 def log_partition_at_most(heat: npt.ArrayLike, n_features: npt.ArrayLike) -> FloatArray:
     """Bound −log E[exp(−t·q(u))], u uniform on the sphere in R^d, for all forms 0 ≤ q ≤ heat/t.
 
-    Here q(u) = λ₁ − uᵀCu, and ``heat`` is t·(λ₁ − λ_d). With c = u₁², q ≤ (λ₁ − λ_d)(1 − c), so the mean is at least E
-    e^{−h(1−c)}, h the heat. Jensen's inequality gives two bounds on that: e^{−h(d−1)/d}; and E_K[E c^K] ≥ E c^h, K a Poisson
-    variable of mean h, which is a ratio of Beta functions.
+    q(u) = λ₁ − uᵀCu, and ``heat`` is t·(λ₁ − λ_d): the smaller of two bounds by Jensen's inequality.
 
     >>> log_partition_at_most([0.0, 1.0, 1e4], 10).round(2)
     array([ 0.  ,  0.9 , 38.84])
@@ -146,15 +124,12 @@ def direction_failure(
 ) -> float:
     """Bound the probability that a direction misses over ``shortfall`` of the top variance.
 
-    The event is uᵀCu < λ₁(C) − τ, τ = ``shortfall``, for u of density ∝ exp(t uᵀCu) on the sphere in R^d, t = ``temperature``.
-    ``spread`` is λ₁ − λ_d or anything above it; the paper has λ₁. ``"paper"``: 2 e^{−tτ/2} (8λ₁/τ)^{d−1}. ``"sharp"``: e^{−tτ}
-    times the exponential of :func:`log_partition_at_most`. Source: Amin et al. (2019), Lemma 8 (t = ε/4). One line of its proof
-    drops the sign of an exponent; the lemma is right.
+    For u of density ∝ exp(t uᵀCu) on the sphere in R^d; ``spread`` is at least λ₁ − λ_d (λ₁ in the paper). Lemma 8, t =
+    ε/4.
 
     >>> round(direction_failure(40.0, 0.5, 1000.0, 5), 6), round(direction_failure(80.0, 0.5, 1000.0, 5, constants="paper"), 3)
     (0.00069, 0.412)
     """
-    check_draw(temperature, spread, n_features)
     check_positive("shortfall", shortfall)
     if shortfall > spread or n_features == 1:
         return 0.0
@@ -173,14 +148,12 @@ def direction_shortfall(
 ) -> float:
     """Bound the part of the top variance that a direction misses.
 
-    It holds with probability 1 − ``failure``. The inverse of :func:`direction_failure`, never more than ``spread``
-    (Amin et al. 2019, Lemma 5, whose constants are hidden in an O(·)).
+    It holds with probability 1 − ``failure``. The inverse of :func:`direction_failure`, at most ``spread`` (Lemma 5,
+    whose constants are hidden in an O(·)).
 
     >>> [round(direction_shortfall(0.05, 0.5, 1000.0, 5, constants=whose), 1) for whose in ("sharp", "paper")]
     [31.4, 87.1]
     """
-    check_probability("failure", failure)
-    check_draw(temperature, spread, n_features)
     if n_features == 1 or spread == 0.0:
         return 0.0
     if temperature == 0.0:
@@ -202,15 +175,11 @@ def direction_shortfall(
 
 @checked
 def direction_shortfall_closed_form(failure: float, temperature: float, largest: float, n_features: int) -> float:
-    """Return the τ of the paper's proof of Lemma 5.
-
-    (2/t) ln(e + 2(8λ₁)^{d−1}/β), or λ₁ = ``largest`` if that is less.
+    """Return the τ of the proof of Lemma 5: (2/t) ln(e + 2(8λ₁)^{d−1}/β), or λ₁ if that is less.
 
     >>> round(direction_shortfall_closed_form(0.05, 0.25, 1000.0, 5), 1)
     317.1
     """
-    check_probability("failure", failure)
-    check_draw(temperature, largest, n_features)
     log_term = float(
         np.logaddexp(1.0, math.log(2.0 / failure) + (n_features - 1) * math.log(8.0 * max(largest, 1e-300)))
     )
@@ -234,28 +203,11 @@ def weighted_shortfall(
 ) -> float:
     """Bound Σ w_i s_i over directions drawn one after another, with probability 1 − ``failure``.
 
-    s_i ≤ λ₁(C_i) − θ̂_iᵀCθ̂_i is what direction i misses of the largest variance of C on the complement of those before it.
+    Direction i, on the sphere in R^{d−i+1}, misses s_i ≤ λ₁(C_i) − θ̂_iᵀCθ̂_i, at most ``most`` (default: ``spread``,
+    at least λ₁ − λ_d). Weights and temperatures may depend on noisy eigenvalues. Chernoff's bound for the sum, Σ
+    (w_i/t_i)·A_i + ln(1/β)·max w_i/t_i with A_i of :func:`log_partition_at_most`; directions for which the certain
+    bound is better use that.
 
-    Parameters
-    ----------
-    weights : array_like of shape (k,)
-        w_i, none negative. They and the temperatures may depend on noisy eigenvalues drawn beforehand.
-    temperatures : array_like of shape (k,)
-        At most those of the draws.
-    spread : float
-        At least λ₁(C) − λ_d(C).
-    n_features : int
-        d; direction i is drawn on a sphere in R^{d−i+1}.
-    most : array_like of shape (k,), optional
-        Certain upper bounds on s_i; default: ``spread``.
-
-    Notes
-    -----
-    Σ (w_i/t_i) A_i + ln(1/β) max w_i/t_i, A_i of :func:`log_partition_at_most`: Chernoff's bound for the sum. (One bound for
-    each direction would pay ln(k/β) for all.) A direction for which this exceeds the certain bound uses the certain bound.
-
-    Examples
-    --------
     >>> round(weighted_shortfall([1000.0, 500.0], [0.5, 0.5], 1000.0, 5, 0.05))
     41330
     """
@@ -264,8 +216,6 @@ def weighted_shortfall(
         raise InputValueError(f"weights has shape {w.shape} and temperatures {t.shape}, which do not fit each other")
     check_not_negative("weights", float(w.min(initial=0.0)))
     check_not_negative("temperatures", float(t.min(initial=0.0)))
-    check_probability("failure", failure)
-    check_not_negative("spread", spread)
     certain = w * (spread if most is None else np.asarray(most, dtype=np.float64))
     drawable = t > 0.0
     ratios = np.where(drawable, w / np.where(drawable, t, 1.0), math.inf)
@@ -287,10 +237,8 @@ def reconstruction_error(
 ) -> float:
     """Bound ‖C − Σ_{i≤k} λ̂_i θ̂_i θ̂_iᵀ‖_F from what k orthonormal directions miss.
 
-    √(‖C − C_k‖_F² + 2 Σ w_i s_i) + ``eigenvalue_error``, C_k the best approximation of rank k. ``eigenvalues`` of C ⪰ 0 are in
-    descending order, ``shortfalls`` at least λ_i − θ̂_iᵀCθ̂_i, and ``eigenvalue_error`` at least the norm of the k errors λ̂_i
-    − λ_i (the paper has √k times a bound on the largest). ``"paper"`` has weights λ_i; ``"sharp"`` has λ_i − λ_d if k = d,
-    since the shortfalls then sum to 0. Source: Amin et al. (2019), Lemma 6 (k = d), an identity up to the triangle inequality.
+    √(‖C − C_k‖_F² + 2 Σ w_i s_i) + ``eigenvalue_error``, C_k the best approximation of rank k. The weights are λ_i
+    (``"paper"``, Lemma 6), or λ_i − λ_d if k = d, since the shortfalls then sum to 0.
 
     >>> reconstruction_error([4.0, 1.0], [2.0, 0.0], 0.0, constants="paper")
     4.0
@@ -317,34 +265,16 @@ def eigenvector_release_error(
     kind: NoiseKind = "laplace",
     constants: Constants = "sharp",
 ) -> float:
-    """Bound ‖C − Ĉ‖_F for Algorithm 1 of Amin et al. (2019) from the true eigenvalues.
+    """Bound ‖C − Ĉ‖_F for Algorithm 1 from the true eigenvalues (Theorem 2).
 
-    It holds with probability 1 − ``failure``.
+    It holds with probability 1 − ``failure``. ``temperatures`` belong to the k ≤ d directions (any number for the last
+    of d), ``eigenvalue_scale`` is the scale of the noise on every eigenvalue, and ``slack`` bounds its other errors:
+    rounding, a clip at a noisy n.
 
-    Parameters
-    ----------
-    eigenvalues : array_like of shape (d,)
-        Eigenvalues of C, true or assumed.
-    temperatures : array_like of shape (k,)
-        t_i of the directions, k ≤ d; any number for the last of d directions, since the others fix it.
-    eigenvalue_scale : float
-        Scale of the noise on every eigenvalue (the standard deviation if it is Gaussian).
-    slack : float
-        Other errors of an eigenvalue, and of their vector in Euclidean norm: rounding, a clip at a noisy n.
-
-    Notes
-    -----
-    Source: Amin et al. (2019), Theorem 2, with half of β for the eigenvalues. For k < d the error is against C itself, so the
-    root also has the squared error of C's best approximation of rank k. (The paper's remark on rank k is about the distance
-    from that approximation, and false if λ_k = λ_{k+1}: see :func:`rank_error`.)
-
-    Examples
-    --------
     >>> spectrum, t = [600.0, 300.0, 100.0, 50.0, 10.0], [0.25] * 5
-    >>> round(eigenvector_release_error(spectrum, t, 8.0, 0.05)), round(
-    ...     eigenvector_release_error(spectrum, t, 8.0, 0.05, constants="paper")
-    ... )
-    (365, 641)
+    >>> errors = [eigenvector_release_error(spectrum, t, 8.0, 0.05, constants=whose) for whose in ("sharp", "paper")]
+    >>> list(map(round, errors))
+    [365, 641]
     """
     values, t = descending(eigenvalues), np.asarray(temperatures, dtype=np.float64)
     d, rank = len(values), len(t)
@@ -370,10 +300,8 @@ def released_eigenvector_error(
 ) -> float:
     """Bound the error of :func:`eigenvector_release_error` from released eigenvalues.
 
-    ``released`` are the λ̂_i in descending order, possibly clipped to the range of the true ones; the temperatures may depend
-    on them, as in the adaptive allocation (AD). ``most`` is a public upper bound on the eigenvalues: n, if it is public.
-    Source: Amin et al. (2019), Corollary 1, for any temperatures: λ_i ≤ λ̂_i + τ, τ a bound on the noise of all eigenvalues.
-    The temperatures of the corollary are t_i ∝ √(λ̂_i + τ).
+    Corollary 1, for any temperatures: λ_i ≤ λ̂_i + τ, τ a bound on the noise of all eigenvalues. ``released`` are in
+    descending order; ``most`` is a public upper bound on the eigenvalues: n, if it is public.
 
     >>> round(released_eigenvector_error([610.0, 296.0, 104.0, 48.0, 0.0], [0.25] * 5, 8.0, 0.05, most=1100.0))
     399
@@ -412,10 +340,8 @@ def rank_error(
 ) -> float:
     """Bound ‖C_k − Ĉ_k‖_F for k < d drawn directions, with probability 1 − ``failure``.
 
-    C_k is the best approximation of rank k. It needs a gap: √(2 Σ (λ_i + λ₁λ_{k+1}/(λ_k − λ_{k+1})) s_i) plus the norm
-    of the noise. If λ_k = λ_{k+1}, only the certain √(2 Σ_{i≤k} λ_i²) holds in place of the root. Amin et al. (2019)
-    state it after Theorem 2 without a gap: with two equal leading eigenvalues λ and k = 1 the direction is uniform in
-    their plane, so the distance is of order λ and not √λ.
+    √(2 Σ (λ_i + λ₁λ_{k+1}/(λ_k − λ_{k+1})) s_i) plus the norm of the noise. The paper states it after Theorem 2 without
+    the gap; without one only the certain √(2 Σ_{i≤k} λ_i²) holds.
 
     >>> spectrum = [1e6, 100.0, 100.0, 0.0]
     >>> round(rank_error(spectrum, [0.25], 8.0, 0.05)), round(rank_error([1e6, 1e6, 0.0], [0.25], 8.0, 0.05))
@@ -445,19 +371,15 @@ def least_leading_eigenvalue(
     kind: NoiseKind = "laplace",
     constants: Constants = "sharp",
 ) -> float:
-    """Return the λ₁ above which ‖C − Ĉ‖_F ≤ ζλ₁, for all other eigenvalues.
+    """Return the λ₁ above which ‖C − Ĉ‖_F ≤ ζλ₁ with probability 1 − ``failure``.
 
-    It holds with probability 1 − ``failure``. ζ is ``relative_error``. ``temperature`` is equal for all directions
-    (ε/(8d) in the paper, from ε_i = ε/(2d)), and ``eigenvalue_scale`` is 2/(ε/2) in the paper. Source: Amin et al.
-    (2019), Corollary 2, with the condition λ₁ ≥ 2d³/(εζ²) log(d/(εζ)) up to a constant. As printed it is empty at ε ≥
-    d/ζ, although the eigenvalues' noise still needs λ₁ of order √d/(εζ).
+    Corollary 2: ζ is ``relative_error``, the ``temperature`` of all directions ε/(8d), and ``eigenvalue_scale``
+    2/(ε/2).
 
     >>> round(least_leading_eigenvalue(0.1, 1.0 / 80, 4.0, 10, 0.01)), round(2 * 10**3 / 0.1**2 * math.log(10 / 0.1))
     (3902827, 921034)
     """
-    check_positive("relative_error", relative_error)
     check_positive("temperature", temperature)
-    check_at_least("n_features", n_features)
 
     def relative(largest: float) -> float:
         # All weights are largest at λ = (λ₁, …, λ₁, 0): an upper bound over all spectra with that λ₁.

@@ -1,12 +1,8 @@
 """Accuracy for normal rows, with every constant: covariances of lecture 18, and CoinPress.
 
-Lecture 18 (Kamath, Li, Singhal & Ullman 2018): rows have mean zero and covariance Σ, I ⪯ Σ ⪯ κI. Errors are
-‖Σ^{−½}(M − Σ)Σ^{−½}‖_F. The noise is as in our mechanisms: symmetric, for the sensitivity of the relation.
-
-CoinPress (Biswas et al. 2020, Theorems 2.2 and 2.4): the steps follow ``constants="paper"``, with public clipping radii, and
-noise known before there is any data. The functions follow the steps themselves; the theorems have O(·).
-
-Derivations: ``docs/evidence/derivations/utility-bounds-wishart.md``.
+Lecture 18 (Kamath, Li, Singhal & Ullman 2018) has rows of mean zero and covariance Σ, I ⪯ Σ ⪯ κI, and errors ‖Σ^{−½}(M
+− Σ)Σ^{−½}‖_F. The functions follow the steps of CoinPress (Biswas et al. 2020) with ``constants="paper"``; its Theorems
+2.2 and 2.4 have O(·). Derivations: ``docs/evidence/derivations/utility-bounds-wishart.md``.
 """
 
 from __future__ import annotations
@@ -60,18 +56,10 @@ def coinpress_mean_error(
 ) -> float:
     """Bound ‖μ̂ − μ‖ with probability 1 − ``failure``, for rows N(μ, I) with ‖μ‖ ≤ ``radius``.
 
-    Parameters
-    ----------
-    shares : sequence of float, optional
-        Budget share of each step. Default: :func:`theorem_shares` of the best number of steps.
-    neighbors : {"replace_one", "add_remove"}
-        The number of rows is public under both here.
-    step_failure : float, optional
-        β of one step's clipping radius and ball. Default: failure/(2t) for t steps. (Figure 2, and the mechanism with
-        ``constants="paper"``, has β/4 for the last step and β/4(t − 1) for each other.)
+    ``shares`` is the budget share of each step, by default :func:`theorem_shares` of the best number of steps.
+    ``step_failure`` is β of one step's clipping radius and ball, by default failure/(2t) for t steps. The number of
+    rows is public for both ``neighbors``.
 
-    Examples
-    --------
     >>> round(coinpress_mean_error(2000, 10, 100.0, 0.5, 0.05), 3)
     0.113
     """
@@ -111,8 +99,6 @@ coinpress_mean_rows_needed = rows_needed(
 def coinpress_mean_theorem(error: float, n_features: int, radius: float, rho: float, failure: float) -> float:
     """Return Theorem 2.2's number of rows, with 1 for its constant and hidden logarithms.
 
-    It is (d/α² + d/(α√ρ) + √(d ln R)/√ρ)·ln(1/β).
-
     >>> round(coinpress_mean_theorem(0.2, 10, 100.0, 0.5, 0.05))
     990
     """
@@ -133,9 +119,9 @@ def coinpress_covariance_error(
     neighbors: Neighbors | str = "replace_one",
     step_failure: float | None = None,
 ) -> float:
-    """Bound ‖Σ^{−½}(Σ̂ − Σ)Σ^{−½}‖_F with probability 1 − ``failure``.
+    """Bound ‖Σ^{−½}(Σ̂ − Σ)Σ^{−½}‖_F for rows N(0, Σ), I ⪯ Σ ⪯ ``spread``·I.
 
-    Rows are N(0, Σ) with I ⪯ Σ ⪯ KI. ``spread`` is K; the other arguments are as for :func:`coinpress_mean_error`.
+    The other arguments are as for :func:`coinpress_mean_error`.
 
     >>> round(coinpress_covariance_error(50_000, 5, 100.0, 0.5, 0.05), 3)
     0.051
@@ -179,8 +165,6 @@ coinpress_covariance_rows_needed = rows_needed(
 def coinpress_covariance_theorem(error: float, n_features: int, spread: float, rho: float, failure: float) -> float:
     """Return Theorem 2.4's number of rows, with 1 for its constant and hidden logarithms.
 
-    It is (d²/α² + d²/(α√ρ) + √(d³ ln K)/√ρ)·ln(1/β).
-
     >>> round(coinpress_covariance_theorem(0.2, 5, 100.0, 0.5, 0.05))
     2504
     """
@@ -199,10 +183,7 @@ ROUNDS_SHARE = 0.5
 
 @checked
 def empirical_covariance_error(n_rows: int, n_features: int, failure: float) -> float:
-    """Return the 1 − ``failure`` quantile of ‖Σ^{−½}(Σ̂ − Σ)Σ^{−½}‖_F (Fact 2.1).
-
-    Σ̂ is the second moment of n normal rows. The lecture has √((d² + ln(1/τ))/n) with an unstated constant; this is the
-    quantile itself.
+    """Return the 1 − ``failure`` quantile of the error of normal rows' second moment (Fact 2.1).
 
     >>> round(empirical_covariance_error(1000, 4, 0.05), 2)
     0.19
@@ -237,9 +218,8 @@ def noisy_second_moment_error(
 ) -> float:
     """Bound the error of the clipped second moment with Gaussian noise (Lemma 2.2).
 
-    It holds with probability 1 − ``failure``. ``spread`` is κ and ``rho`` the ρ of zCDP; the clipping radius is √(Cκd
-    ln(n/τ)) with C = ``clip_constant`` and τ = ``clip_failure``. The bound is inf if rows are clipped with more than
-    that probability.
+    It holds with probability 1 − ``failure``. Rows are clipped to √(Cκd ln(n/τ)): κ is ``spread``, C ``clip_constant``
+    and τ ``clip_failure``. The bound is inf if rows are clipped with more than that probability.
 
     >>> round(noisy_second_moment_error(100_000, 5, 1.0, 0.5, 0.1), 3)
     0.033
@@ -269,10 +249,10 @@ noisy_second_moment_rows_needed = rows_needed(
 
 @checked
 def preconditioning_round_holds(sampling: float, noise: float, spread: float) -> bool:
-    """Return True if a round surely takes I ⪯ Σ ⪯ κI to I ⪯ PΣPᵀ ⪯ 0.9κI.
+    """Return True if a round surely takes I ⪯ Σ ⪯ κI to I ⪯ PΣPᵀ ⪯ 0.9κI (Theorem 2.3).
 
-    Theorem 2.3, given the errors. ``sampling`` is the spectral error of the empirical covariance in the norm of Σ,
-    ``noise`` the spectral norm of the noise on the second moment in units of κ, and ``spread`` is κ.
+    ``sampling`` is the spectral error of the empirical covariance in the norm of Σ, ``noise`` the spectral norm of the
+    noise on the second moment in units of κ = ``spread``.
 
     >>> preconditioning_round_holds(0.1, 0.008, 1000.0), preconditioning_round_holds(0.1, 0.01, 1000.0)
     (True, False)
@@ -304,8 +284,7 @@ def preconditioning_rows_needed(
 ) -> int:
     """Return the rows for which every round down to κ ≤ ``stop_at`` holds (Corollary 2.6).
 
-    It holds with probability 1 − ``failure``. Parameters are as for :func:`preconditioned_covariance_error`; ``rho`` is
-    the budget of all rounds together.
+    Parameters are as for :func:`preconditioned_covariance_error`; ``rho`` is the budget of all rounds together.
 
     >>> 100_000 < preconditioning_rows_needed(5, 1500.0, 0.25, 0.05) < 1_000_000
     True
@@ -333,9 +312,8 @@ def preconditioned_covariance_error(
 ) -> float:
     """Bound the error of private preconditioning (Corollary 2.6, second part).
 
-    It holds with probability 1 − ``failure``. Half of ρ is for the rounds, and half of the failure. The rounds end at κ
-    ≤ ``stop_at``; the other options are as for :func:`noisy_second_moment_error`. The bound is inf if some round may
-    fail.
+    Half of ρ and half of ``failure`` are for the rounds, down to κ ≤ ``stop_at``; the other options are as for
+    :func:`noisy_second_moment_error`. The bound is inf if some round may fail.
 
     >>> round(preconditioned_covariance_error(20_000_000, 5, 1500.0, 0.5, 0.1), 2)
     0.1
@@ -399,33 +377,12 @@ def _rounds_hold(
 
 
 def normal_smallest_eigenvalue(covariance: npt.ArrayLike, n_rows: int, *, failure: float = 1e-9) -> float:
-    r"""Return a lower bound on the smallest eigenvalue of the Gram matrix of normal rows.
+    """Return a lower bound on the smallest eigenvalue of the Gram matrix of normal rows.
 
-    It holds with probability 1 − β. :math:`\lambda_{\min}(\Sigma) (\sqrt{n - 1} - \sqrt d - \sqrt{2
-    \ln(1/\beta)})_+^2`, for any mean of the rows. It serves as ``smallest_eigenvalue`` of the mechanisms
-    ``johnson-lindenstrauss`` and ``inverse-wishart``, whose guarantee does not rest on it: rows of another distribution
-    cost accuracy, not privacy.
+    λ_min(Σ)·(√(n − 1) − √d − √(2 ln(1/β)))₊², for any mean of the rows, β = ``failure`` (Davidson & Szarek 2001;
+    Sheffet 2015, Corollary B.2, has mean 0). It serves as ``smallest_eigenvalue`` of ``johnson-lindenstrauss`` and
+    ``inverse-wishart``, whose guarantee does not rest on it. ``covariance`` is Σ, in the units of the Gram matrix.
 
-    Parameters
-    ----------
-    covariance : array of shape (d, d)
-        Σ, in the units of the Gram matrix (encoded units, for a mechanism).
-    failure : float
-        β.
-
-    Returns
-    -------
-    float
-        0 for too few rows.
-
-    Notes
-    -----
-    Centered rows have the Gram matrix Σ^{1/2}WΣ^{1/2}, W ~ Wishart(I, n − 1), and their mean adds to it. The smallest
-    singular value of an m × d matrix of standard normals is at least √m − √d − t, except with probability at most
-    e^{−t²/2} (Davidson & Szarek 2001). Sheffet (2015), Corollary B.2, second part, has the case of mean 0.
-
-    Examples
-    --------
     >>> round(normal_smallest_eigenvalue([[0.04, 0.01], [0.01, 0.09]], 10_000), 1)
     323.3
     """

@@ -1,9 +1,7 @@
-"""Distances of the regressions of Sheffet (2015) from the table's.
+"""Distances of the regressions of Sheffet (2015) from the table's, with every constant.
 
-Each has a stated probability and every constant.
-
-Coefficients of the target on k features, without an intercept: β on the table, β̃ on the release. Σ is the matrix drawn around,
-G + ψI; its own coefficients are ridge coefficients with penalty ψ. Derivations:
+Coefficients of the target on k features, without an intercept: β on the table, β̃ on the release. Σ is the matrix drawn
+around, G + ψI; its own coefficients are ridge coefficients with penalty ψ. Derivations:
 ``docs/evidence/derivations/utility-bounds-wishart.md``.
 """
 
@@ -14,7 +12,7 @@ from dataclasses import dataclass
 
 import scipy
 
-from dpmoments.base.checks import check_not_negative, check_positive, check_probability
+from dpmoments.base.checks import check_positive
 from dpmoments.base.errors import InputValueError
 from dpmoments.moments.extreme_eigenvalues import normal_norm_quantile
 from dpmoments.papers.bounds.arguments import checked
@@ -27,10 +25,9 @@ from dpmoments.privacy.unit import Neighbors
 def projected_ridge_radius(n_coefficients: int, degrees: float, failure: float) -> float:
     """Return q with P(‖Σ_AA^½(β̃ − β)‖ > q√s) = ``failure`` for a Wishart draw around Σ.
 
-    It is exact (Theorem 3.2). The coefficients are k = ``n_coefficients``, the projection has r = ``degrees`` ≥ k rows.
-    s = Σ_yy·A is the squared length of the residuals of β, ridge rows included, so ‖β̃ − β‖ ≤ q√(s/λ_min(Σ_AA)).
-    ‖Σ_AA^½(β̃ − β)‖²/s is χ²_k/χ²_{r−k+1}, two independent variables. The paper's form of the theorem, after Sarlós
-    (2006), is lost in our copy; this one is exact, so no bound of that kind is stronger.
+    Theorem 3.2, exactly: the ratio of squares is χ²_k/χ²_{r−k+1}. The coefficients are k = ``n_coefficients``, the
+    projection has r = ``degrees`` ≥ k rows, and s = Σ_yy·A is the squared length of the residuals of β, ridge rows
+    included.
 
     >>> round(projected_ridge_radius(5, 100, 0.05), 3), round(projected_ridge_radius(5, 10_000, 0.05), 4)
     (0.347, 0.0333)
@@ -40,11 +37,9 @@ def projected_ridge_radius(n_coefficients: int, degrees: float, failure: float) 
 
 @checked
 def posterior_draw_radius(n_coefficients: int, degrees: float, dimension: int, failure: float) -> float:
-    """Return the radius for an inverse Wishart draw with ν degrees of freedom.
+    """Return the radius for an inverse Wishart draw with ν = ``degrees`` (Theorem 5.1).
 
-    Σ has D rows (Theorem 5.1). ν is ``degrees``, D is ``dimension``. The ratio is χ²_k/χ²_{ν−D+k+1}. With k = D − 1 the
-    denominator has ν degrees of freedom; that of the projection has r − D + 2. At ν = r the posterior draw is better,
-    by about D/2r of the error; section 5.1 found this, and left it open.
+    The ratio is χ²_k/χ²_{ν−D+k+1}, D = ``dimension`` the rows of Σ.
 
     >>> round(posterior_draw_radius(5, 100, 6, 0.05), 3), round(posterior_draw_radius(5, 10_000, 6, 0.05), 4)
     (0.34, 0.0333)
@@ -56,11 +51,10 @@ def posterior_draw_radius(n_coefficients: int, degrees: float, dimension: int, f
 def released_coefficient_radius(
     n_coefficients: int, degrees: float, residual: float, failure: float, *, dimension: int | None = None
 ) -> float:
-    """Return the radius of ‖M_AA^½(β̃ − β)‖, exactly at its level.
+    """Return the radius of ‖M_AA^½(β̃ − β)‖, exactly at its level: the F test of a regression.
 
-    M is released with its padding kept. ``residual`` is M_yy·A = M_yy − M_yA M_AA⁻¹ M_Ay; ``dimension`` is D of an
-    inverse Wishart draw, None for a projection. ‖M_AA^½(β̃ − β)‖²/M_yy·A is χ²_k/χ²_{f−k}, f = r or ν − D + k + 1: the
-    F test of a regression.
+    M is released with its padding kept, ``residual`` is M_yy·A = M_yy − M_yA M_AA⁻¹ M_Ay, and ``dimension`` is D of an
+    inverse Wishart draw, None for a projection.
 
     >>> round(released_coefficient_radius(5, 100, 4.0, 0.05), 3)
     0.697
@@ -72,36 +66,22 @@ def released_coefficient_radius(
 
 @checked
 def ridge_distance_bound(coefficients_norm: float, penalty: float, smallest_eigenvalue: float) -> float:
-    """Bound the distance of ridge coefficients from least squares.
-
-    λ‖β‖/(λ + λ_min(G_AA)) (after Dhillon et al. 2013). (G_AA + λI)(β_λ − β) = −λβ; reached by a β along the shortest
-    direction.
+    """Bound the distance of ridge coefficients from least squares: λ‖β‖/(λ + λ_min(G_AA)).
 
     >>> ridge_distance_bound(1.0, 10.0, 90.0)
     0.1
     """
-    check_not_negative("penalty", penalty)
     check_positive("penalty + smallest_eigenvalue", penalty + smallest_eigenvalue)
     return penalty * coefficients_norm / (penalty + smallest_eigenvalue)
 
 
 @dataclass(frozen=True, slots=True)
 class ProjectionBound:
-    """Bound on the coefficients of a projection, before there is any data.
+    """Bound on the coefficients of a projection, before there is any data."""
 
-    Attributes
-    ----------
-    padding : float
-        ψ that the budget requires.
-    sampling : float
-        ‖β̃ − β_ψ‖, the effect of the draw.
-    shrinkage : float
-        ‖β_ψ − β‖, the effect of the padding; 0 if it is subtracted.
-    """
-
-    padding: float
-    sampling: float
-    shrinkage: float
+    padding: float  # ψ that the budget requires
+    sampling: float  # ‖β̃ − β_ψ‖, the effect of the draw
+    shrinkage: float  # ‖β_ψ − β‖, the effect of the padding; 0 if it is subtracted
 
     @property
     def total(self) -> float:
@@ -125,28 +105,14 @@ def johnson_lindenstrauss_bound(
     padding_subtracted: bool = False,
     row_norm_square: float = 1.0,
 ) -> ProjectionBound:
-    """Bound the error of ridge regression by a projection.
+    """Bound the error of ridge regression by a projection, from public numbers.
 
-    Computed from n, a bound on the spectrum, and the budget.
+    ``smallest_eigenvalue`` is of the features' second moment G_AA/n, or less; ``residual_variance`` and
+    ``coefficients_norm`` are the mean square of the residuals of β and ‖β‖, or more; ``row_norm_square`` is 1, or 1 +
+    w² with count and mean.
 
-    Parameters
-    ----------
-    smallest_eigenvalue : float
-        Smallest eigenvalue of the features' second moment G_AA/n, or a lower bound on it.
-    residual_variance, coefficients_norm : float
-        Mean square of the residuals of β, and ‖β‖, or upper bounds on them.
-    epsilon, delta, degrees, neighbors
-        The budget, the rows r of the projection, the relation.
-    padding_subtracted : bool
-        True if ψI is subtracted from the release.
-    row_norm_square : float
-        B²: 1 for rows in the unit ball, 1 + w² with count and mean.
-
-    Examples
-    --------
-    >>> bound = johnson_lindenstrauss_bound(
-    ...     100_000, 0.05, 0.01, 0.5, 5, epsilon=1.0, delta=1e-6, degrees=256, failure=0.05
-    ... )
+    >>> budget = dict(epsilon=1.0, delta=1e-6, degrees=256, failure=0.05)
+    >>> bound = johnson_lindenstrauss_bound(100_000, 0.05, 0.01, 0.5, 5, **budget)
     >>> round(bound.padding, 1), round(bound.sampling, 3), round(bound.shrinkage, 4)
     (53.4, 0.097, 0.0053)
     """
@@ -177,18 +143,15 @@ def additive_wishart_bound(
     failure: float,
     mean_subtracted: bool,
 ) -> float:
-    """Bound ‖β̃ − β‖ under additive Wishart noise (Theorem C.3), with constants.
+    """Bound ‖β̃ − β‖ under additive Wishart noise (Theorem C.3).
 
-    The noise N has scale s²I and k degrees of freedom. ``coefficients_norm`` is ‖β‖, ``smallest_eigenvalue`` λ of the
-    features' Gram matrix Σ x xᵀ, ``scale`` s². With b = (−β, 1), (G_AA + N_AA)(β̃ − β) = (N b)_A. If the mean ks²I is
-    subtracted, N is the noise less it, of norm t, and the bound is t√(1 + ‖β‖²)/(λ − t); else (ks²‖β‖ + t√(1 +
-    ‖β‖²))/(λ + a), a the smallest eigenvalue of N.
+    The noise N has scale s²I and k degrees of freedom. ``smallest_eigenvalue`` is λ of the features' Gram matrix,
+    ``scale`` s². With t the norm of N less its mean, the bound is t√(1 + ‖β‖²)/(λ − t) if the mean ks²I is subtracted,
+    else (ks²‖β‖ + t√(1 + ‖β‖²))/(λ + a), a the smallest eigenvalue of N.
 
     >>> noise = dict(degrees=40, scale=1.0, failure=0.05)
-    >>> round(additive_wishart_bound(0.5, 5000.0, 5, mean_subtracted=True, **noise), 4)
-    0.0103
-    >>> round(additive_wishart_bound(0.5, 5000.0, 5, mean_subtracted=False, **noise), 4)
-    0.0141
+    >>> [round(additive_wishart_bound(0.5, 5000.0, 5, mean_subtracted=mean, **noise), 4) for mean in (True, False)]
+    [0.0103, 0.0141]
     """
     low, high = wishart_eigenvalue_range(n_coefficients + 1, degrees, failure)
     norm = scale * max(high - degrees, degrees - low)
@@ -204,9 +167,8 @@ def gaussian_noise_bound(
 ) -> float:
     """Bound ‖β̃ − β‖ under symmetric Gaussian noise (Theorem C.1), with explicit constants.
 
-    ``noise_scale`` is σ: the standard deviation off the diagonal is σ/√2, on it σ. The other arguments are as for
-    :func:`additive_wishart_bound`. With ‖β̃‖ and the smallest eigenvalue of the release in place of the table's, the same
-    number is a bound again: Corollary C.2.
+    ``noise_scale`` is the standard deviation σ on the diagonal; it is σ/√2 off it. With ‖β̃‖ and the smallest
+    eigenvalue of the release the same number is a bound again: Corollary C.2.
 
     >>> round(gaussian_noise_bound(0.5, 5000.0, 5, noise_scale=5.0, failure=0.05), 4)
     0.0046
@@ -218,7 +180,6 @@ def gaussian_noise_bound(
 
 def _ratio_root(above: float, below: float, failure: float) -> float:
     """Return the square root of the 1 − ``failure`` quantile of χ²_above/χ²_below."""
-    check_probability("failure", failure)
     if not (above >= 1.0 and below >= 1.0):
         raise InputValueError(
             f"no bound exists for {above:g} coefficients and {below:g} degrees of freedom: use more degrees of "

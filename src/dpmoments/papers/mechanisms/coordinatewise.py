@@ -33,7 +33,7 @@ from dpmoments.papers.mechanisms.log_scale_histogram import (
     noised,
     total_sensitivity,
 )
-from dpmoments.papers.mechanisms.row_norm_histogram import FROM_EDGE, marked_names, noise_margin
+from dpmoments.papers.mechanisms.row_norm_histogram import FROM_EDGE, noise_margin, warning_of
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
@@ -239,21 +239,16 @@ def coordinate_warnings(
 ) -> list[Message]:
     """Return warnings on clamped means of coordinates."""
     # Their means are stated to be in [−radius, radius].
-    warnings = []
-    beyond = beyond_radius(examined, radius)
-    if any(beyond):
-        warnings.append(Message("mean-beyond-radius", names=marked_names(names, beyond)))
     most = [one.clamping_shows and one.share_clamped > 0.5 for one in examined]
-    if any(most):
-        warnings.append(Message("mostly-clipped", names=marked_names(names, most)))
     some = [one.clamping_shows and not one.share_clamped > 0.5 for one in examined]
-    if any(some):
-        largest = max(one.share_clamped for one, here in zip(examined, some, strict=True) if here)
-        warnings.append(Message("values-clipped", share=largest, names=marked_names(names, some)))
+    largest = max((one.share_clamped for one, here in zip(examined, some, strict=True) if here), default=0.0)
     lost = [one.noise_decides and one.noise_scale > least_noise for one in examined]
-    if any(lost):
-        warnings.append(Message("mean-lost", names=marked_names(names, lost)))
-    return warnings
+    return [
+        *warning_of("mean-beyond-radius", names, beyond_radius(examined, radius)),
+        *warning_of("mostly-clipped", names, most),
+        *warning_of("values-clipped", names, some, share=largest),
+        *warning_of("mean-lost", names, lost),
+    ]
 
 
 @dataclass(frozen=True)
@@ -377,10 +372,7 @@ class SymmetricQuantilesPlan(MeanPlan):
         beyond &= pairs[:, 0] * pairs[:, 1] > 0.0
         resolves = self._resolves(low, n_rows)
         beyond &= resolves
-        warnings: list[Message] = []
-        if beyond.any():
-            names = marked_names(rows.schema.feature_names, beyond.tolist())
-            warnings.append(Message("values-beyond-radius", names=names))
+        warnings = warning_of("values-beyond-radius", rows.schema.feature_names, beyond.tolist())
         if not resolves:
             warnings.append(Message("mean-lost"))
         diagnostics = {"quantiles": pairs.tolist(), "scales": scales.tolist(), "warnings": tuple(warnings)}
@@ -486,9 +478,7 @@ class KarwaVadhanPlan(MeanPlan):
         # Noise below the resolution of the search decides nothing.
         names = rows.schema.feature_names
         warnings = coordinate_warnings(names, result, self.radius, least_noise=least)
-        uncertain = [not self._resolves(scale, n_rows) for scale in scales]
-        if any(uncertain):
-            warnings.append(Message("location-lost", names=marked_names(names, uncertain)))
+        warnings += warning_of("location-lost", names, [not self._resolves(scale, n_rows) for scale in scales])
         means = np.clip(np.array([one.mean for one in result]), -self.radius, self.radius)
         diagnostics = {"scales": scales, "centers": centers, "half_widths": widths}
         return released_means(self, result, centers, n_rows, means, warnings, diagnostics)

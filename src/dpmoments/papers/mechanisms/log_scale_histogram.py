@@ -27,7 +27,7 @@ from dpmoments.mechanisms.lattice_noise import noise_deviation, noise_scale_for,
 from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean, NormalRows
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape, RunResult
 from dpmoments.moments.models import MeanModel
-from dpmoments.papers.mechanisms.row_norm_histogram import FALSE_TAIL, NormHistogram, marked_names, noise_margin
+from dpmoments.papers.mechanisms.row_norm_histogram import FALSE_TAIL, NormHistogram, noise_margin, warning_of
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.distances import Sensitivity
@@ -458,22 +458,15 @@ def column_losses(
 
 def column_warnings(names: Sequence[str], columns: Sequence[ClippedColumn]) -> list[Message]:
     """Return the warnings on moments of clipped columns."""
-    result = []
     lost = [not (one.located.center.certain and one.located.histogram.stands_out) for one in columns]
-    if any(lost):
-        result.append(Message("location-lost", names=marked_names(names, lost)))
-    unsettled = [not one.located.center.settled for one in columns]
-    if any(unsettled):
-        result.append(Message("search-unsettled", names=marked_names(names, unsettled)))
-    clipped = [one.clipping_shows for one in columns]
-    if any(clipped):
-        largest = max(one.share_clipped for one in columns if one.clipping_shows)
-        result.append(Message("values-clipped", share=largest, names=marked_names(names, clipped)))
-    unseen = [one.share_unseen > LARGE_TAIL for one in columns]
-    if any(unseen):
-        largest = max(one.share_unseen for one in columns)
-        result.append(Message("values-unseen", share=largest, names=marked_names(names, unseen)))
-    return result
+    clipped, unseen = [one.clipping_shows for one in columns], [one.share_unseen for one in columns]
+    largest = max((one.share_clipped for one in columns if one.clipping_shows), default=0.0)
+    return [
+        *warning_of("location-lost", names, lost),
+        *warning_of("search-unsettled", names, [not one.located.center.settled for one in columns]),
+        *warning_of("values-clipped", names, clipped, share=largest),
+        *warning_of("values-unseen", names, [share > LARGE_TAIL for share in unseen], share=max(unseen)),
+    ]
 
 
 _MAX_NOISE_PER_SPREAD = 0.5
@@ -529,8 +522,7 @@ class LogScaleHistogramMeanPlan(MeanPlan):
             noise > _MAX_NOISE_PER_SPREAD * one.located.histogram.upper_quartile(n_rows) and not one.is_constant
             for one, noise in zip(columns, noises, strict=True)
         ]
-        if any(decided):
-            warnings.append(Message("mean-lost", names=marked_names(names, decided)))
+        warnings += warning_of("mean-lost", names, decided)
         diagnostics = {
             "centers": [one.located.center.value for one in columns],
             "scales": [one.located.histogram.scale for one in columns],
@@ -638,7 +630,7 @@ class LogScaleHistogramPlan(Plan):
             mean, of_mean = float(values[0]) / _AUGMENTATION * radius / n_rows, deviation / _AUGMENTATION * radius
         variance = square / n_rows - mean**2
         of_variance = math.hypot(deviation * radius**2, 2.0 * mean * of_mean)
-        warnings = list(column_warnings(rows.schema.feature_names, [column]))
+        warnings = column_warnings(rows.schema.feature_names, [column])
         if column.is_constant:
             warnings.append(Message("values-mostly-equal"))
         else:

@@ -21,13 +21,7 @@ from dpmoments.mechanisms.shape import MomentShape, RunResult
 from dpmoments.papers.bounds.normal_rows import CONTRACTION, RESCALE, ROUNDS_SHARE, n_rounds
 from dpmoments.papers.mechanisms.coinpress import spectral_edge
 from dpmoments.papers.mechanisms.coinpress_schedule import checked_eigenvalue_bounds
-from dpmoments.papers.mechanisms.noisy_step import (
-    NoisyStep,
-    RecursivePlan,
-    count_first,
-    noisy_step,
-    require_workable_budget,
-)
+from dpmoments.papers.mechanisms.noisy_step import RecursivePlan, count_first, noisy_step, require_workable_budget
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
@@ -58,21 +52,19 @@ class PrivatePreconditioningPlan(RecursivePlan):
         lowest, highest = options.bounds(self.shape)
         kappa, linear = highest / lowest, np.eye(d) / math.sqrt(lowest)
         steps: list[dict[str, Any]] = []
-        *rounds, last = PrivacyBudget.zcdp(rho).split(*_shares(self.n_rounds))
-        for budget in rounds:
-            radius = options.radius(kappa, d, n_rows)
-            step: Mapping[str, int | bool] = {"round": len(steps) + 1}
+        for budget in PrivacyBudget.zcdp(rho).split(*_shares(self.n_rounds)):
+            # Rows are clipped to {x : ‖linear·x‖ ≤ radius}.
+            radius = math.sqrt(options.clip_constant * kappa * d * math.log(n_rows / options.failure))
+            is_last = len(steps) == self.n_rounds
+            step: Mapping[str, int | bool] = {"last": True} if is_last else {"round": len(steps) + 1}
             release = noisy_step(
                 rows, privacy_filter, step, budget.rho, mean=False, center=np.zeros(d), linear=linear, radius=radius
             )
-            steps.append(_record(linear, radius, kappa, release, n_rows))
-            linear = RESCALE * _shrink_long(release.gram / n_rows, kappa / 2.0) @ linear
-            kappa *= CONTRACTION
-        radius = options.radius(kappa, d, n_rows)
-        release = noisy_step(
-            rows, privacy_filter, {"last": True}, last.rho, mean=False, center=np.zeros(d), linear=linear, radius=radius
-        )
-        steps.append(_record(linear, radius, kappa, release, n_rows))
+            noise = release.gram_scale / n_rows
+            steps.append({"linear": linear.tolist(), "radius": radius, "kappa": kappa, "noise_scale": noise})
+            if not is_last:
+                linear = RESCALE * _shrink_long(release.gram / n_rows, kappa / 2.0) @ linear
+                kappa *= CONTRACTION
         # P⁻¹ M P⁻ᵀ: P, a product of symmetric matrices, is not symmetric itself.
         half = np.linalg.solve(linear, release.gram)
         gram = np.linalg.solve(linear, half.T)
@@ -174,10 +166,6 @@ class PrivatePreconditioning(Mechanism):
             )
         return bounds
 
-    def radius(self, kappa: float, n_features: int, n_rows: float) -> float:
-        """Return √(Cκd ln(n/τ)), n ≥ 1."""
-        return math.sqrt(self.clip_constant * kappa * n_features * math.log(n_rows / self.failure))
-
 
 def _shares(rounds: int) -> list[float]:
     return [*[ROUNDS_SHARE / rounds] * rounds, 1.0 - ROUNDS_SHARE] if rounds else [1.0]
@@ -189,8 +177,3 @@ def _shrink_long(second_moment: FloatArray, threshold: float) -> FloatArray:
     factors = np.where(eigenvalues >= threshold, _SHRINK, 1.0)
     matrix: FloatArray = (eigenvectors * factors) @ eigenvectors.T
     return matrix
-
-
-def _record(linear: FloatArray, radius: float, kappa: float, release: NoisyStep, n_rows: float) -> dict[str, Any]:
-    """Return the round as plain values: rows were clipped to {x : ‖linear·x‖ ≤ radius}."""
-    return {"linear": linear.tolist(), "radius": radius, "kappa": kappa, "noise_scale": release.gram_scale / n_rows}

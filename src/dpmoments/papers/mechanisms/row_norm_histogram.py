@@ -8,12 +8,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import scipy
 
 from dpmoments.base.arrays import FloatArray
-from dpmoments.base.message import Query
+from dpmoments.base.message import Message, Query
 from dpmoments.mechanisms.lattice_noise import with_gaussian_noise
 from dpmoments.privacy.curves import zcdp_noise_scale
 from dpmoments.privacy.filter import PrivacyFilter
@@ -98,17 +100,17 @@ class NormHistogram:
 
     def share_above(self, radius: float) -> float:
         """Estimate the fraction of rows of norm above ``radius``."""
-        # Among rows of occupied bins; 0 without any.
-        occupied = self.occupied
-        total = float(occupied.sum())
-        return 0.0 if total == 0 else float(occupied[self.typical_norms > radius].sum()) / total
+        return self._mean(self.typical_norms > radius)
 
     def mean_excess(self, radius: float) -> float:
-        """Estimate the mean of (‖w‖² − radius²)₊ over the rows of occupied bins; 0 without any."""
+        """Estimate the mean of (‖w‖² − radius²)₊."""
+        return self._mean(np.maximum(self.typical_norms**2 - radius**2, 0.0))
+
+    def _mean(self, of_bins: npt.NDArray[Any]) -> float:
+        """Return the mean over the rows of occupied bins; 0 without any."""
         occupied = self.occupied
         total = float(occupied.sum())
-        excess = np.maximum(self.typical_norms**2 - radius**2, 0.0)
-        return 0.0 if total == 0 else float(excess @ occupied) / total
+        return 0.0 if total == 0 else float(of_bins @ occupied) / total
 
     def best_radius(self, power: int, noise_error: float, bias_weight: float) -> float | None:
         """Return the clipping radius that balances noise against the bias of clipping.
@@ -262,6 +264,7 @@ def spread_about_mean(norm: float, moved: float, noise: float) -> float:
     return norm * math.sqrt(max(1.0 - max(ratio**2 - doubt**2, 0.0), 0.0))
 
 
-def marked_names(names: Sequence[str], marked: Sequence[bool]) -> tuple[str, ...]:
-    """Return the chosen features as a warning names them."""
-    return tuple(name for name, one in zip(names, marked, strict=True) if one)
+def warning_of(code: str, names: Sequence[str], marked: Sequence[bool], **facts: Any) -> list[Message]:
+    """Return the warning that names the marked features; none if no feature is marked."""
+    chosen = tuple(name for name, one in zip(names, marked, strict=True) if one)
+    return [Message(code, **facts, names=chosen)] if chosen else []
