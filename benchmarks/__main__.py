@@ -15,10 +15,10 @@ NOT_BENCHMARKS = (
     "papers.sheffet.techniques",
     "papers.summed_once",
     "peers.answers",
+    "peers.moments",
     "peers.programs",
     "peers.six_tables",  # hours, by its own command
     "peers.synthesizers",
-    "practice.coinpress_tables",
     "practice.comparison",
     "practice.tables",
     "speed.parquet_memory",

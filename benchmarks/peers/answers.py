@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 import dpmoments as dpm
-from benchmarks.practice.synthetic_rows import RARE, Moments
+from benchmarks.peers.moments import RARE, Moments
 from dpmoments.base.arrays import FloatArray
 
 __all__ = ["QUESTIONS", "Asked", "Line", "Truth"]

@@ -378,24 +378,24 @@ def kept(measured_again: set[str]) -> list[Cell]:
 
 
 def lines_of(cells: list[Cell]) -> Iterator[str]:
-    """Each way over the release, and every error: its geometric mean, and the tables on which the way is better."""
+    """Every error, and each way over the release: its geometric mean, and the tables on which the way is better."""
     settings = [
         (question, *budget) for question in dict.fromkeys(cell.question for cell in cells) for budget in BUDGETS
     ]
-    yield "Error over the release's: geometric mean (tables on which it is better by over 10 %).\n"
+    yield from ("| question | ε | δ | table | way | error |", "| --- | --- | --- | --- | --- | --- |")
+    for cell in sorted(cells, key=lambda cell: settings.index((cell.question, cell.epsilon, cell.delta))):
+        yield f"| {cell.question} | {cell.epsilon:g} | {cell.delta:g} | {cell.table} | {cell.way} | {_shown(cell.error)} |"
+    yield from ("", "| question | ε | δ | way | error over the release's, geometric mean | better by over 10 % on |")
+    yield "| --- | --- | --- | --- | --- | --- |"
     for question, epsilon, delta in settings:
         here = [cell for cell in cells if (cell.question, cell.epsilon, cell.delta) == (question, epsilon, delta)]
         own = {cell.table: cell.error for cell in here if cell.way == "release"}
-        shown = []
         for way in dict.fromkeys(cell.way for cell in here if cell.way != "release"):
             ratios = [cell.error / own[cell.table] for cell in here if cell.way == way and np.isfinite(cell.error)]
             if ratios:
                 average = np.exp(np.mean(np.log(np.maximum(ratios, 1e-9))))
-                shown.append(f"{way} {average:.2g} ({sum(ratio < 1.0 / LOST for ratio in ratios)} of {len(ratios)})")
-        yield f"- **{question}**, ε = {epsilon:g}, δ = {delta:g}: {'; '.join(shown)}"
-    yield from ("", "| question | ε | δ | table | way | error |", "| --- | --- | --- | --- | --- | --- |")
-    for cell in sorted(cells, key=lambda cell: settings.index((cell.question, cell.epsilon, cell.delta))):
-        yield f"| {cell.question} | {cell.epsilon:g} | {cell.delta:g} | {cell.table} | {cell.way} | {_shown(cell.error)} |"
+                better = f"{sum(ratio < 1.0 / LOST for ratio in ratios)} of {len(ratios)}"
+                yield f"| {question} | {epsilon:g} | {delta:g} | {way} | {average:.2g} | {better} |"
 
 
 def _shown(value: float) -> str:

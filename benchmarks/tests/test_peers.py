@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from benchmarks.peers.answers import Asked, Line, Truth, cross_tables, missed_variance, share_found
+from benchmarks.peers.moments import Moments
 from benchmarks.peers.six_tables import QUESTIONS, medians
-from benchmarks.practice.synthetic_rows import Moments
 
 import dpmoments as dpm
 

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from benchmarks.papers.reproduce import figures, runner
 from benchmarks.papers.reproduce.claims import by_share, never_above, slopes_near, spread_of, together, within_factor
-from benchmarks.papers.reproduce.declaration import EXACT, Claim, Figure, Instead, Method, Outcome, Panel, Verdict
+from benchmarks.papers.reproduce.declaration import Claim, Figure, Instead, Method, Outcome, Panel, Verdict
 from benchmarks.papers.reproduce.experiments.covariances import released_covariance
 from benchmarks.papers.reproduce.experiments.means import released_mean
 from benchmarks.papers.reproduce.experiments.moments_beside import SIDES, summed, taken
@@ -30,7 +30,7 @@ from benchmarks.papers.reproduce.page import (
     PAGES,
     Kept,
     Page,
-    count_of_answers,
+    counted,
     factor_of,
     heading,
     lines,
@@ -361,15 +361,6 @@ def judged(claim: Claim, found: Results) -> Outcome:
     return outcome
 
 
-def split_verdicts(rows: str) -> Iterator[str]:
-    """Each line of a section's list, and one more for a verdict under exact calibration."""
-    for row in rows.splitlines():
-        says, exact, verdict = row.partition("; exact: ")
-        yield says
-        if exact:
-            yield f"{says.rsplit(': *', 1)[0]}{EXACT}: {verdict}"
-
-
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.path.stem)
 def test_the_page_judges_by_the_declarations(page: Page) -> None:
     """Claims in their order, questions apart, no refutation without a word on what was tried or with settings that are lost."""
@@ -380,18 +371,16 @@ def test_the_page_judges_by_the_declarations(page: Page) -> None:
     for figure in page.figures:
         section = kept.sections[figure.name]
         asked = [findings[figure.name, claim.says][0] for claim in figure.claims if claim.ours]
-        assert not asked or count_of_answers(asked) in section
-        _, _, after = section.partition("The paper says:\n\n")
-        rows = dict(line.removeprefix("- ").rsplit(": *", 1) for line in split_verdicts(after.split("\n\n")[0]))
-        assert [*rows] == [claim.says for claim in figure.claims if not claim.ours]
+        assert not asked or counted("Our questions", asked) in section
+        claimed = {claim.says: findings[figure.name, claim.says][0] for claim in figure.claims if not claim.ours}
+        assert not claimed or counted("The paper's claims", [*claimed.values()]) in section
         for claim in figure.claims:
             judged_as, numbers = findings[figure.name, claim.says]
             words = ("yes", "in part", "no") if claim.ours else tuple(Verdict)
             assert judged_as in (*words, "not compared"), claim.says
-            assert claim.ours or rows[claim.says] == f"{judged_as}*"
-            counted = re.match(r"(\d+) of (\d+) cells against it", numbers)
-            if counted and judged_as != "not compared" and numbers.count("cells against it") == 1:
-                by_the_rule = by_share(int(counted[1]), int(counted[2]), "").verdict
+            against = re.match(r"(\d+) of (\d+) cells against it", numbers)
+            if against and judged_as != "not compared" and numbers.count("cells against it") == 1:
+                by_the_rule = by_share(int(against[1]), int(against[2]), "").verdict
                 assert judged_as in (by_the_rule, by_the_rule.answer, Verdict.INCOMPARABLE), claim.says
             if judged_as == Verdict.FAILS:
                 assert claim.needs, claim.says

@@ -9,7 +9,7 @@ from pathlib import Path
 from tools.documentation.notebooks import markdown
 
 DOCS = Path(__file__).parents[2] / "docs"
-MAX_WORDS = {"reader": 23_000, "evidence": 74_000}
+MAX_WORDS = {"reader": 23_000, "evidence": 63_500}
 """Limits of the sites: what a person can finish, and what one who checks it can."""
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from benchmarks.pages import EVIDENCE
 from benchmarks.papers.reproduce.claims import digits, factor
-from benchmarks.papers.reproduce.declaration import EXACT, LEGEND, Claim, Figure, Instead, Outcome, Verdict
+from benchmarks.papers.reproduce.declaration import LEGEND, Claim, Figure, Instead, Outcome, Verdict
 from benchmarks.papers.reproduce.figures import BESIDE, FIGURES, amin, sheffet
 from benchmarks.papers.reproduce.figures import coinpress as of_coinpress
 from benchmarks.papers.reproduce.results import Results
@@ -119,8 +119,8 @@ them](beside-the-figures.md).
 
 {RULE}
 
-*Exact* is the verdict under exact calibration. Questions that are ours are in the file of what was found, with their answers,
-and are not counted with the claims.
+A claim counts once more under exact calibration, where the paper's constants are not that. Questions that are ours are in the
+file of what was found, with their answers, and are not counted with the claims.
 A factor *a* (*b* to *c*) is a geometric mean over the cells of a figure (panel × point), with its least and largest value;
 for *instead*, of the paper's error over that of what to use.
 
@@ -131,8 +131,8 @@ BESIDE_THEM = """\
 # Beside the papers' figures
 
 What the figures of Amin et al. 2019 and of Sheffet 2015 leave open, measured [as they are](reproduction.md): by the same
-command, with the same rule of verdicts. A claim names a section of its paper. [What was
-found](tables/beside-the-figures.csv) for each, and for each question of ours, and [what to use
+command, with the same rule of verdicts. [What was
+found](tables/beside-the-figures.csv) for each claim, and for each question of ours, and [what to use
 instead](tables/beside-the-figures-instead.csv).
 """
 MEASURED = re.compile(r"^\*\*.*\*\*.*\nMeasured on .*$", re.M)
@@ -316,17 +316,10 @@ def section(
     yield f"![Errors of {figure.name}](images/reproduction/{figure.name}.png)"
     yield ""
     yield f"{figure.summary.capitalize()} of {fewest if fewest == most else f'{fewest} to {most}'} trials a point.{since}"
-    words: dict[str, str] = {}
-    for claim, outcome in outcomes:
-        if not claim.ours:
-            says, exact, _ = claim.says.partition(EXACT)
-            word = f"*{judgement(claim, outcome)[0]}*"
-            words[says] = f"{words[says]}; exact: {word}" if exact and says in words else word
-    if words:
-        yield from ("", "The paper says:", "")
-        yield from (f"- {says}: {word}" for says, word in words.items())
+    if claims := [judgement(claim, outcome)[0] for claim, outcome in outcomes if not claim.ours]:
+        yield from ("", counted("The paper's claims", claims))
     if answers := [judgement(claim, outcome)[0] for claim, outcome in outcomes if claim.ours]:
-        yield from ("", count_of_answers(answers))
+        yield from ("", counted("Our questions", answers))
     own = notes_of(page.figures, figure.paper)
     for note in figure.notes:
         if len(own[note]) == 1:
@@ -334,15 +327,15 @@ def section(
             yield note
 
 
-def count_of_answers(answers: Sequence[str]) -> str:
-    """How many of our questions have each answer; the questions are in the file of what was found.
+def counted(what: str, answers: Sequence[str]) -> str:
+    """How many claims or questions have each answer; each is in the file of what was found.
 
     Examples
     --------
-    >>> count_of_answers(["yes", "no", "yes"])
+    >>> counted("Our questions", ["yes", "no", "yes"])
     'Our questions: 2 yes, 1 no.'
     """
-    return f"Our questions: {', '.join(f'{number} {answer}' for answer, number in Counter(answers).items())}."
+    return f"{what}: {', '.join(f'{number} {answer}' for answer, number in Counter(answers).items())}."
 
 
 def judgement(claim: Claim, outcome: Outcome | None) -> tuple[str, str]:

@@ -151,7 +151,7 @@ def synthetic_rows(
     Notes
     -----
     Means, variances, shares and covariances of numeric columns equal the release's in expectation; if levels are nearly a
-    function of one another, dependence is weaker (``docs/evidence/synthetic-rows.md``). A sample of n rows adds its sampling
+    function of one another, dependence is weaker (``docs/evidence/earlier-studies.md``). A sample of n rows adds its sampling
     error. A numeric column has a beta distribution on its bounds: its tails and peaks are not the table's. Rows of coordinates
     are scaled down to their row-norm bound.
 

@@ -81,7 +81,7 @@ SETTINGS = (
     "table in every trial. An "
     "error of 1 is what β̂ = 0 gets.",
     "*Paper* is the formula of the theorem; *exact* is the same mechanism calibrated by its exact privacy curve "
-    "([sheffet-calibration.md](sheffet-calibration.md)). Degrees of freedom that the paper sets, and our copy lost, "
+    "([by how much](earlier-studies.md)). Degrees of freedom that the paper sets, and our copy lost, "
     "are the library's.",
 )
 
